@@ -1,0 +1,23 @@
+# Compile options that every target of the project shares, and the precompiled header that every library reuses.
+add_library(hlorun_options INTERFACE)
+target_compile_features(hlorun_options INTERFACE cxx_std_20)
+target_compile_options(hlorun_options INTERFACE -Wall -Wextra -Wpedantic -Werror -fPIC -fpch-preprocess)
+target_include_directories(hlorun_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}
+                           ${PROJECT_SOURCE_DIR}/driver/include)
+if(HLORUN_SANITIZE)
+  target_compile_options(hlorun_options INTERFACE -fsanitize=${HLORUN_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(hlorun_options INTERFACE -fsanitize=${HLORUN_SANITIZE})
+endif()
+
+# hlorun_library(name SOURCES ... [LINK ...]): the static library of one folder.
+function(hlorun_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC hlorun_options ${ARG_LINK})
+  if(name STREQUAL "hlorun_hlo")
+    target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
+  else()
+    target_precompile_headers(${name} REUSE_FROM hlorun_hlo)
+  endif()
+endfunction()

@@ -1,0 +1,93 @@
+#include "hlo/device_spec.h"
+
+#include <nlohmann/json.hpp>
+
+#include "hlo/error.h"
+
+namespace hlorun {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Visits every field with its JSON name; reading, writing and the check for unknown names share it.
+template <typename Spec, typename Visit>
+void ForEachField(Spec& spec, Visit&& visit) {
+  visit("name", spec.name);
+  visit("platform", spec.platform);
+  visit("driver_version", spec.driver_version);
+  visit("isa", spec.isa);
+  visit("device_class", spec.device_class);
+  visit("compute_units", spec.compute_units);
+  visit("vector_bytes", spec.vector_bytes);
+  visit("l1_bytes", spec.l1_bytes);
+  visit("l2_bytes", spec.l2_bytes);
+  visit("l3_bytes", spec.l3_bytes);
+  visit("local_memory_bytes", spec.local_memory_bytes);
+  visit("max_work_group_size", spec.max_work_group_size);
+  visit("sub_group_size", spec.sub_group_size);
+  visit("global_memory_bytes", spec.global_memory_bytes);
+  visit("max_allocation_bytes", spec.max_allocation_bytes);
+  visit("buffer_alignment", spec.buffer_alignment);
+  visit("has_f64", spec.has_f64);
+  visit("has_f16", spec.has_f16);
+  visit("has_int64_atomics", spec.has_int64_atomics);
+  visit("unified_memory", spec.unified_memory);
+  visit("raw_pointers", spec.raw_pointers);
+  visit("has_inline_assembly", spec.has_inline_assembly);
+  visit("f32_gflops", spec.f32_gflops);
+  visit("bandwidth_gbps", spec.bandwidth_gbps);
+  visit("launch_us", spec.launch_us);
+  visit("cost_table", spec.cost_table);
+}
+
+void Read(const Json& json, const char* field, DeviceClass& value) {
+  const auto text = json.get<std::string>();
+  if (text != "cpu" && text != "gpu") Invalid("device spec: {} must be \"cpu\" or \"gpu\", not \"{}\"", field, text);
+  value = text == "gpu" ? DeviceClass::kGpu : DeviceClass::kCpu;
+}
+
+template <typename T>
+void Read(const Json& json, const char*, T& value) {
+  value = json.get<T>();
+}
+
+Json Write(DeviceClass value) { return value == DeviceClass::kGpu ? "gpu" : "cpu"; }
+template <typename T>
+Json Write(const T& value) {
+  return value;
+}
+
+}  // namespace
+
+std::string DeviceSpec::ToJson() const {
+  Json json;
+  ForEachField(*this, [&](const char* field, const auto& value) { json[field] = Write(value); });
+  return json.dump(2) + "\n";
+}
+
+DeviceSpec DeviceSpec::FromJson(const std::string& text, const DeviceSpec& base) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception& e) {
+    Invalid("device spec: not JSON: {}", e.what());
+  }
+  if (!json.is_object()) Invalid("device spec: expected a JSON object of fields such as \"device_class\"");
+  DeviceSpec spec = base;
+  std::map<std::string, bool> known;
+  ForEachField(spec, [&](const char* field, auto& value) {
+    known[field] = true;
+    if (!json.contains(field)) return;
+    try {
+      Read(json[field], field, value);
+    } catch (const Json::exception& e) {
+      Invalid("device spec: field \"{}\" has the wrong type: {}", field, e.what());
+    }
+  });
+  for (const auto& [field, unused] : json.items()) {
+    if (!known.contains(field)) Invalid("device spec: unknown field \"{}\"", field);
+  }
+  return spec;
+}
+
+}  // namespace hlorun
