@@ -1,0 +1,37 @@
+// Transport: what collective algorithms need of the world. MPI, in-process, and a timed fake for tests implement it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace hlorun::collectives {
+
+// A nonblocking operation. Polled by one thread.
+class Request {
+ public:
+  virtual ~Request() = default;
+  virtual bool Test() = 0;  // true once complete; throws Error when a peer failed
+};
+
+// One endpoint of `size` peers; a peer is a process (MPI) or a device (in process). One thread uses an endpoint at a time.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Messages between two ranks with one tag arrive in order. Any length; buffers belong to the transport until Test().
+  virtual std::unique_ptr<Request> Send(std::span<const std::byte> data, int to, int64_t tag) = 0;
+  virtual std::unique_ptr<Request> Receive(std::span<std::byte> data, int from, int64_t tag) = 0;
+  // Another peer's memory that this process can read directly, or null (other node, other process).
+  virtual const std::byte* PeerAddress(int peer, const std::byte* address) { (void)peer; (void)address; return nullptr; }
+  // Called by every wait loop: progresses messages, updates this rank's heartbeat, and throws Error kAborted when a
+  // peer failed or stopped for longer than the heartbeat limit.
+  virtual void Progress() = 0;
+  // Ends the whole job with a message (all ranks exit != 0). In process: fails the other endpoints' waits.
+  virtual void Abort(const std::string& message) = 0;
+};
+
+}  // namespace hlorun::collectives

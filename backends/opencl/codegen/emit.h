@@ -1,0 +1,64 @@
+// Instruction -> kernels. The one door between plan building and code generation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/plan.h"
+#include "hlo/device_spec.h"
+#include "hlo/instruction.h"
+#include "passes/kernel_model.h"
+#include "passes/options.h"
+
+namespace hlorun::opencl {
+
+// What a kernel parameter points to, seen from the instruction.
+struct ArgumentRef {
+  enum class Kind : uint8_t { kOperand, kResult, kScratch };
+  Kind kind = Kind::kOperand;
+  int64_t number = 0;  // operand number, or result leaf; 0 for scratch
+  int64_t offset = 0;  // bytes into that array (scratch is one block for all kernels of the instruction)
+  int64_t bytes = 0;   // 0: to the end
+  bool written = false;
+};
+
+struct EmittedLaunch {
+  std::string source;     // OpenCL C: one __kernel called kKernelName; equal text means equal kernels
+  std::string kernel_ir;  // for dumps
+  Grid grid;
+  std::vector<ArgumentRef> arguments;
+};
+inline constexpr const char* kKernelName = "hlorun_kernel";
+
+// For result leaf i: the operand whose slice it shares exactly, or -1.
+using AliasPattern = std::vector<int64_t>;
+
+struct EmitContext {
+  const DeviceSpec& device;
+  const CompileOptions& options;
+};
+
+// The launches, in order, that compute `instruction` (a fusion or a single op of an executed computation). Throws Error
+// kUnimplemented naming the instruction when there is no emitter for it.
+std::vector<EmittedLaunch> EmitInstruction(const hlo::Instruction& instruction, const AliasPattern& aliases,
+                                           const EmitContext& context);
+
+// out[i] = f(a[i], b[i]) over `count` elements for a reducer that is no single opcode; three pointers.
+EmittedLaunch EmitElementwiseReducer(const hlo::Computation& reducer, hlo::ElementType type, int64_t count,
+                                     const EmitContext& context);
+
+// Support, scratch and sharing as the emitters have them.
+class OpenClKernelModel : public passes::KernelModel {
+ public:
+  OpenClKernelModel(const DeviceSpec& device, const CompileOptions& options) : device_(device), options_(options) {}
+  bool Supports(const hlo::Instruction& instruction) const override;
+  int64_t ScratchBytes(const hlo::Instruction& instruction) const override;
+  bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const override;
+
+ private:
+  DeviceSpec device_;
+  CompileOptions options_;
+};
+
+}  // namespace hlorun::opencl

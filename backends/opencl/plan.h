@@ -1,0 +1,131 @@
+// Plan: what a compiled module is. A tree of sequences of thunks over slices of allocations, the kernels' sources, and
+// the descriptions of parameters and results. A value: can be saved, loaded and compared; holds no OpenCL object.
+// Running a plan looks nothing up: thunks name slices and kernels by index.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "hlo/attributes.h"
+#include "hlo/device_spec.h"
+#include "hlo/literal.h"
+#include "hlo/shape.h"
+#include "passes/memory/buffer_assignment.h"
+#include "passes/options.h"
+
+namespace hlorun::opencl {
+
+using passes::Slice;
+
+struct Sequence;
+
+// Work-groups in each dimension and their size. GPU class uses more than one work-item a group.
+struct Grid {
+  std::array<int64_t, 3> groups = {1, 1, 1};
+  std::array<int64_t, 3> local = {1, 1, 1};
+  bool operator==(const Grid&) const = default;
+};
+
+struct LaunchThunk {
+  int32_t kernel = 0;  // into Plan::kernels
+  Grid grid;
+  std::vector<Slice> arguments;  // one pointer each, in the kernel's parameter order
+  std::vector<bool> written;     // which of them the kernel writes
+};
+struct CopyThunk {
+  Slice from, to;
+};
+// A few bytes known at compile time (or when the plan is instantiated on a device) written to memory.
+struct WriteThunk {
+  enum class Value : uint8_t { kBytes, kPartitionId, kReplicaId };
+  Value value = Value::kBytes;
+  std::string bytes;
+  Slice to;
+};
+enum class CollectiveKind : uint8_t {
+  kAllReduce, kAllGather, kReduceScatter, kAllToAll, kCollectivePermute, kCollectiveBroadcast, kRaggedAllToAll,
+};
+struct CollectiveThunk {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::vector<std::vector<int64_t>> groups;  // of global device numbers (replica * num_partitions + partition), expanded
+  std::vector<std::pair<int64_t, int64_t>> pairs;  // collective-permute, global device numbers
+  // Operands and results, pairwise, with their shapes; results[i] may equal operands[i].
+  std::vector<Slice> operands, results;
+  std::vector<hlo::Shape> operand_shapes, result_shapes;
+  int64_t dimension = -1;  // gather, scatter, all-to-all dimension
+  hlo::Opcode reduction = hlo::Opcode::kAdd;
+  // A reducer that is no single opcode: its computation as HLO text, evaluated elementwise by kernels of the plan
+  // (reduction_kernel: out = f(a, b), three pointers and a count); empty and -1 otherwise.
+  int32_t reduction_kernel = -1;
+};
+struct WhileThunk {
+  std::shared_ptr<Sequence> condition, body;  // both never null
+  Slice predicate;          // pred[] that `condition` computes
+  int64_t trip_count = -1;  // known: the predicate is never read; -1: unknown
+};
+struct ConditionalThunk {
+  Slice selector;            // pred[] or s32[]
+  bool is_predicate = true;  // branches[0] is taken when true
+  std::vector<std::shared_ptr<Sequence>> branches;
+};
+struct HostCallThunk {
+  std::string target;
+  std::string opaque;
+  std::vector<Slice> operands, results;
+  std::vector<hlo::Shape> operand_shapes, result_shapes;
+};
+
+struct Thunk {
+  std::variant<LaunchThunk, CopyThunk, WriteThunk, CollectiveThunk, WhileThunk, ConditionalThunk, HostCallThunk> work;
+  std::string label;   // the HLO instruction's name, for profiles and messages
+  std::string op_name; // its metadata, likewise
+  double flops = 0, bytes = 0;  // for profiles
+};
+
+struct Sequence {
+  std::vector<Thunk> thunks;
+};
+
+// One distinct kernel. `source` holds exactly one __kernel function called `name` and the helpers it needs; the
+// runtime joins several into one program.
+struct Kernel {
+  std::string name;
+  std::string source;
+  std::vector<Grid> grids;  // with which it is launched: variants are warmed up for these
+  int64_t parameter_count = 0;
+  std::string kernel_ir;    // printed kernel IR, for --dump_to; not saved
+};
+
+struct ArrayInfo {
+  std::string name;      // parameter: the HLO name; result: its path ("0", "1.2")
+  std::string op_name;   // parameter: metadata op_name ("params['w']"), may be empty
+  hlo::Shape shape;      // of this leaf
+  int64_t parameter = 0; // parameter number the leaf belongs to
+  hlo::ShapeIndex index; // path within the parameter or the result
+  bool donated = false;  // input_output_alias or buffer_donor names it
+  std::string sharding;  // as text; empty for none
+};
+
+struct Plan {
+  std::string module_name;
+  DeviceSpec device;
+  std::vector<passes::Allocation> allocations;  // constant pointers are null here: see `constants`
+  std::vector<hlo::Literal> constants;          // by allocation index of kind kConstant, in order of appearance
+  std::vector<Kernel> kernels;
+  Sequence entry;
+  std::vector<ArrayInfo> parameters;  // flattened leaves
+  std::vector<ArrayInfo> results;     // flattened leaves
+  std::vector<Slice> result_slices;
+  passes::MemoryStatistics memory;
+  int64_t replica_count = 1, num_partitions = 1;
+  int64_t host_thunks = 0;
+  std::string module_text;  // the module as read, for --recompile and --reference
+
+  std::string ToString() const;  // for dumps and diffs
+};
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,84 @@
+// A compiled plan on a device, and its runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/collectives/communicator.h"
+#include "backends/opencl/plan.h"
+#include "backends/opencl/plan_builder.h"
+#include "backends/opencl/runtime/device.h"
+#include "backends/opencl/runtime/memory.h"
+
+namespace hlorun::opencl {
+
+// A live device with its OpenCL context, queues and memory pool. Shared, thread-safe.
+class DeviceContext;
+std::shared_ptr<DeviceContext> OpenDevice(const std::shared_ptr<Device>& device, const DeviceSpec& spec);
+std::shared_ptr<MemoryPool> PoolOf(const std::shared_ptr<DeviceContext>& context);
+
+// A point in a run's work. Copies share it. Thread-safe.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool Ready() = 0;
+  virtual void Wait() = 0;  // throws the run's Error
+  virtual void OnReady(std::function<void()> callback) = 0;
+};
+using EventRef = std::shared_ptr<Event>;
+
+// An array on a device: memory, and the event after which it holds its value.
+struct DeviceArray {
+  hlo::Shape shape;
+  DeviceMemory memory;
+  EventRef ready;  // null: now
+};
+
+struct RunArgument {
+  DeviceArray array;
+  bool donate = false;
+};
+
+struct ThunkTime {
+  const Thunk* thunk = nullptr;
+  double start_us = 0, end_us = 0;  // since the run's begin
+};
+
+struct RunOptions {
+  std::shared_ptr<collectives::Communicator> communicator;  // null: one device
+  int64_t replica = 0, partition = 0;
+  std::vector<ThunkTime>* profile = nullptr;  // filled when set; the run then waits after each thunk
+};
+
+struct CompileStatistics {
+  int64_t kernels = 0;           // distinct
+  int64_t kernels_compiled = 0;  // built from source in this process; 0 from a warm cache or a plan
+  int64_t programs = 0;
+  double seconds = 0;
+};
+
+// Immutable and thread-safe: each run borrows a context (arena, its own cl_kernels) from a pool.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  virtual const Plan& plan() const = 0;
+  virtual const CompileStatistics& statistics() const = 0;
+  // Enqueues and returns; results become ready later. Arguments are the flattened leaves.
+  virtual std::vector<DeviceArray> Run(const std::vector<RunArgument>& arguments, const RunOptions& options) = 0;
+  virtual SavedPlan Save() = 0;
+};
+
+struct BuildOptions {
+  int64_t threads = 0;
+  bool use_disk_cache = true;
+  std::string cache_dir;
+  std::function<void(int64_t done, int64_t total)> progress;
+};
+std::unique_ptr<Executable> BuildExecutable(Plan plan, const std::shared_ptr<DeviceContext>& context,
+                                            const BuildOptions& options);
+std::unique_ptr<Executable> BuildExecutable(SavedPlan saved, const std::shared_ptr<DeviceContext>& context,
+                                            const BuildOptions& options);
+
+}  // namespace hlorun::opencl

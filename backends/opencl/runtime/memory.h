@@ -1,0 +1,53 @@
+// Device memory: one class over the two kinds there are.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "backends/opencl/runtime/cl.h"
+
+namespace hlorun::opencl {
+
+class DeviceContext;
+
+// A block that a device can use: (base, offset, bytes). On devices that take plain pointers the base is host memory
+// (page-aligned, shared mapping of a memfd, huge pages advised, or the caller's own memory); elsewhere a cl_mem.
+// Copies share the block. Immutable handle, thread-safe.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  // Zero-copy view of the caller's memory; `owner` keeps it alive. Only where the device takes plain pointers.
+  static DeviceMemory Wrap(void* data, int64_t bytes, std::shared_ptr<const void> owner);
+
+  int64_t bytes() const { return bytes_; }
+  bool empty() const { return block_ == nullptr; }
+  // Host address, or null for cl_mem.
+  std::byte* host() const;
+  cl_mem buffer() const;      // null for raw pointers
+  int64_t offset() const { return offset_; }
+  DeviceMemory Sub(int64_t offset, int64_t bytes) const;
+
+ private:
+  friend class MemoryPool;
+  struct Block;
+  std::shared_ptr<Block> block_;
+  int64_t offset_ = 0;
+  int64_t bytes_ = 0;
+};
+
+// Caching allocator of one device. Thread-safe. Blocks return to the pool when their last owner goes.
+// Throws kResourceExhausted naming `what` and the bytes.
+class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
+ public:
+  explicit MemoryPool(std::shared_ptr<DeviceContext> context);
+  ~MemoryPool();
+  DeviceMemory Allocate(int64_t bytes, const std::string& what);
+  // Counters that tests read: allocations that were not served from the cache.
+  int64_t fresh_allocations() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,157 @@
+// hlorun's public C++ API: everything the command line does is a call of it.
+//
+//   auto client = hlorun::Client::Create({});
+//   auto module = hlorun::Module::FromFile("graph.hlo");
+//   auto executable = client->Compile(module, {});
+//   std::vector<hlorun::Array> results = executable->Run(inputs);
+//   results[0].ToHost(pointer);              // waits
+//
+// RAII, no globals. Every class is thread-safe unless it says otherwise. Errors are hlorun::Error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hlo/device_spec.h"
+#include "hlo/element_type.h"
+#include "hlo/error.h"
+#include "hlo/shape.h"
+#include "passes/options.h"
+
+namespace hlorun {
+
+using hlo::ElementType;
+using hlo::Shape;
+
+// A module as read from a file or text. Copies share it; immutable.
+class Module {
+ public:
+  // Any kind of file hlorun reads; "-" is stdin. A file of several modules gives the first (see AllFromFile).
+  static Module FromFile(const std::string& path, bool fill_elided = false);
+  static std::vector<Module> AllFromFile(const std::string& path, bool fill_elided = false);
+  static Module FromText(const std::string& text, const std::string& file_name = "<text>");
+
+  const std::string& name() const;
+  std::vector<Shape> parameter_shapes() const;  // flattened leaves
+  std::vector<std::string> parameter_names() const;
+  Shape result_shape() const;
+  int64_t replica_count() const;
+  int64_t num_partitions() const;
+  std::string ToText() const;
+
+  struct Impl;
+  explicit Module(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+// An array on a device (or wrapped host memory), possibly not ready yet. Copies share it; contents never change, except
+// that donating it to a run ends it.
+class Array {
+ public:
+  Array() = default;
+  const Shape& shape() const;
+  int64_t byte_size() const;
+  bool IsReady() const;
+  void Wait() const;  // throws the Error of the run that makes it
+  void OnReady(std::function<void()> callback) const;
+  // Waits, then copies row-major elements out.
+  void ToHost(void* destination) const;
+  template <typename T>
+  std::vector<T> ToVector() const {
+    std::vector<T> values(static_cast<size_t>(byte_size()) / sizeof(T));
+    ToHost(values.data());
+    return values;
+  }
+  // Waits; the host address where the device shares memory with the host, else null.
+  const void* HostPointer() const;
+
+  struct Impl;
+  explicit Array(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+struct DeviceDescription {
+  int platform = 0, device = 0;
+  std::string name;      // "pthread-..."
+  std::string platform_name;
+  std::string label;     // what --list_devices prints
+  DeviceSpec spec;
+};
+
+struct MemoryUse {
+  int64_t arena_bytes = 0, argument_bytes = 0, constant_bytes = 0, result_bytes = 0, largest_live_bytes = 0, peak_bytes = 0;
+};
+
+struct CompileReport {
+  double compile_s = 0;
+  int64_t kernels = 0, kernels_compiled = 0, passes_run = 0, host_thunks = 0;
+};
+
+// How long one launched kernel (or other step) took in a profiled run.
+struct StepTime {
+  std::string label, op_name, kind;
+  double start_us = 0, end_us = 0, flops = 0, bytes = 0;
+};
+
+struct RunFlags {
+  std::vector<bool> donate;                 // by flattened argument; empty: none
+  std::vector<StepTime>* profile = nullptr; // waits after each step when set
+};
+
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  // One array for each flattened parameter leaf; returns one for each flattened result leaf, ready later.
+  // With several devices in this process: see RunSharded.
+  virtual std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags = {}) = 0;
+  // arguments[d], results[d] for each of this process's devices.
+  virtual std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments,
+                                                     const RunFlags& flags = {}) = 0;
+  virtual std::vector<Shape> parameter_shapes() const = 0;
+  virtual std::vector<std::string> parameter_names() const = 0;     // HLO names
+  virtual std::vector<std::string> parameter_op_names() const = 0;  // metadata op_name, may be empty
+  virtual std::vector<std::string> parameter_shardings() const = 0;
+  virtual std::vector<Shape> result_shapes() const = 0;
+  virtual MemoryUse memory() const = 0;
+  virtual CompileReport report() const = 0;
+  virtual double flops() const = 0;
+  virtual void Save(const std::string& path) = 0;
+  virtual std::string module_text() const = 0;
+  // Buffer creations, allocations and kernel builds so far; a steady state adds none.
+  virtual int64_t resource_creations() const = 0;
+};
+
+struct ClientOptions {
+  std::string device;          // "" first, "P:D", or part of a name
+  std::string device_class;    // "", "cpu" or "gpu": forces a class of schedules
+  std::string device_spec;     // JSON that replaces what the device reports; "" for none
+  int64_t devices = 1;         // devices of this process (partitions stepped in process)
+};
+
+class Client {
+ public:
+  static std::shared_ptr<Client> Create(const ClientOptions& options);
+  static std::vector<DeviceDescription> ListDevices();
+  virtual ~Client() = default;
+
+  virtual const DeviceDescription& device() const = 0;
+  virtual std::shared_ptr<Executable> Compile(const Module& module, const CompileOptions& options) = 0;
+  virtual std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile = false) = 0;
+  // Copies row-major elements to the device.
+  virtual Array FromHost(const Shape& shape, const void* data) = 0;
+  // Uses the caller's memory where the device can, else copies; `owner` keeps it alive and unchanged meanwhile.
+  virtual Array Wrap(const Shape& shape, const void* data, std::shared_ptr<const void> owner) = 0;
+};
+
+}  // namespace hlorun

@@ -1,0 +1,37 @@
+// Reads a module from a file of any kind that hlorun understands, found by content, not by name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hlo/module.h"
+
+namespace hlorun::hlo {
+
+enum class FileKind {
+  kHloText,
+  kHloProto,         // HloModuleProto, HloProto or HloSnapshot
+  kStableHloText,
+  kStableHloBytecode,
+  kTorchExport,      // .pt2 (zip)
+  kOnnx,
+  kPlan,             // saved by --save_plan
+  kUnknown,
+};
+FileKind SniffFileKind(std::string_view bytes);
+
+struct ReadOptions {
+  bool fill_elided = false;
+  // Path of scripts/stablehlo_to_hlo.py and the python3 to run it with; empty: looked up beside the binary and on PATH.
+  std::string stablehlo_converter;
+};
+
+// `path` "-" is stdin. Throws Error: kNotFound for a missing file; for formats that need an exporter, the message is
+// the exact command to run.
+std::string ReadFileOrStdin(const std::string& path);
+std::vector<std::unique_ptr<Module>> ReadModules(const std::string& path, const ReadOptions& options = {});
+std::vector<std::unique_ptr<Module>> ReadModulesFromBytes(const std::string& bytes, const std::string& file_name,
+                                                          const ReadOptions& options = {});
+
+}  // namespace hlorun::hlo

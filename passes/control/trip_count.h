@@ -1,0 +1,15 @@
+// Trip counts of while loops that count: init constant, step constant, bound constant, compared by LT/LE/GT/GE/NE.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "hlo/instruction.h"
+
+namespace hlorun::passes {
+
+// The number of iterations of `loop`, when its condition depends on one carried integer that starts at a constant, is
+// stepped by a constant and compared with a constant; nullopt otherwise.
+std::optional<int64_t> TripCountOf(const hlo::Instruction& loop);
+
+}  // namespace hlorun::passes

@@ -1,0 +1,38 @@
+// What kind of kernel an instruction of an executed computation becomes. Fusion decides with it what may join, the
+// backend which emitter runs: they cannot disagree.
+#pragma once
+
+#include <cstdint>
+
+#include "hlo/instruction.h"
+
+namespace hlorun::passes {
+
+enum class KernelKind : uint8_t {
+  kNone,         // no kernel: tuple, get-tuple-element, parameter, constant, bitcast, control flow, tokens
+  kLoop,         // one value per element of the result; any mix of elementwise and index ops
+  kReduction,    // one or more reduces of the same operand dimensions (several results), with producers and consumers
+  kRow,          // several reductions over the same rows, and elementwise results of the row's shape (softmax, norms)
+  kDot,          // `dot` with elementwise consumers (epilogue)
+  kConvolution,  // `convolution` with elementwise consumers (epilogue)
+  kInPlace,      // dynamic-update-slice at the root, updating its operand in place
+  kScatter,
+  kSort,
+  kReduceWindow,
+  kSelectAndScatter,
+  kRng,          // rng-bit-generator
+  kCustom,       // hlorun.* internal custom-calls, and everything with an emitter of its own (topk, fft, cholesky ...)
+  kCollective,
+  kHost,         // runs on the host: user custom-calls, infeed, outfeed, send, recv
+};
+
+struct Hero {
+  KernelKind kind = KernelKind::kNone;
+  // The instruction that gives the kind: the dot, the first reduce, the dynamic-update-slice, ...; in the fused
+  // computation when the instruction is a fusion, else the instruction itself. Null for kNone.
+  const hlo::Instruction* instruction = nullptr;
+};
+
+Hero HeroOf(const hlo::Instruction& instruction);
+
+}  // namespace hlorun::passes

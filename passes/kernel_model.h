@@ -1,0 +1,36 @@
+// What passes must know of kernels, implemented by backends: which forms they run, what they need, what they cost.
+#pragma once
+
+#include <cstdint>
+
+#include "hlo/device_spec.h"
+#include "hlo/instruction.h"
+
+namespace hlorun::passes {
+
+class KernelModel {
+ public:
+  virtual ~KernelModel() = default;
+
+  // Whether a kernel exists that computes `instruction` as it stands (opcode, types, attributes).
+  virtual bool Supports(const hlo::Instruction& instruction) const = 0;
+
+  // Scratch memory that the kernels of `instruction` need besides operands and results, bytes. Buffer assignment gives
+  // it an arena slice that lives while the instruction runs.
+  virtual int64_t ScratchBytes(const hlo::Instruction& instruction) const = 0;
+
+  // Whether result leaf `result_leaf` may share the buffer of operand `operand` (each element is read before, and only by
+  // the work-item that overwrites it).
+  virtual bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const = 0;
+};
+
+// The model of a backend with no kernels of its own: everything is supported, elementwise results may share.
+// hlo-opt uses it when no backend is linked in, and tests of passes do.
+class GenericKernelModel : public KernelModel {
+ public:
+  bool Supports(const hlo::Instruction&) const override { return true; }
+  int64_t ScratchBytes(const hlo::Instruction&) const override { return 0; }
+  bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const override;
+};
+
+}  // namespace hlorun::passes

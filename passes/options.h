@@ -1,0 +1,31 @@
+// Options of a compilation; the part of them that changes generated code is part of cache and plan keys.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hlorun {
+
+enum class DotLibrary : uint8_t { kAuto, kOwn, kClblast };
+
+struct CompileOptions {
+  DotLibrary dot_library = DotLibrary::kAuto;
+  // Dumps: the folder, and a regular expression over pass names ("" : only the stages before and after).
+  std::string dump_to;
+  std::string dump_pass_re;
+  // Verify the module after each pass.
+  bool verify_each_pass = false;
+  bool report_pass_times = false;
+  // Every kernel's outputs are checked for NaN and the run fails naming the first (--debug_nans); disables fusion across ops.
+  bool debug_nans = false;
+  int64_t fold_step_limit = 1 << 22;       // constant folding: elementary steps an instruction
+  int64_t fold_byte_limit = int64_t{16} << 20;  // constant folding: bytes of a result
+  // Devices that run the module: replica_count x num_partitions of the module, or 1 when it runs replicated.
+  int64_t device_count = 1;
+  int64_t compile_threads = 0;  // 0: as many as cores
+  bool use_disk_cache = true;
+  std::string cache_dir;        // empty: $HLORUN_CACHE_DIR, else $XDG_CACHE_HOME/hlorun, else ~/.cache/hlorun
+};
+
+}  // namespace hlorun
