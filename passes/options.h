@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct CompileOptions {
   int64_t device_count = 1;
   int64_t compile_threads = 0;  // 0: as many as cores
   bool use_disk_cache = true;
+  // Progress, for a terminal: each stage of the pipeline by name; kernels built so far and in all.
+  std::function<void(const std::string& stage)> observe_stage;
+  std::function<void(int64_t done, int64_t total)> observe_kernels;
   std::string cache_dir;        // empty: $HLORUN_CACHE_DIR, else $XDG_CACHE_HOME/hlorun, else ~/.cache/hlorun
 };
 

@@ -68,6 +68,8 @@ class Executable {
   // Enqueues and returns; results become ready later. Arguments are the flattened leaves.
   virtual std::vector<DeviceArray> Run(const std::vector<RunArgument>& arguments, const RunOptions& options) = 0;
   virtual SavedPlan Save() = 0;
+  // Allocations, buffer creations and kernel builds so far; a steady state adds none.
+  virtual int64_t resource_creations() const = 0;
 };
 
 struct BuildOptions {

@@ -35,6 +35,10 @@ class DeviceMemory {
   int64_t bytes_ = 0;
 };
 
+// Blocking copies between host memory and a device's; plain memcpy where they are the same.
+void CopyToDevice(const std::shared_ptr<DeviceContext>& context, const void* from, const DeviceMemory& to, int64_t bytes);
+void CopyToHost(const std::shared_ptr<DeviceContext>& context, const DeviceMemory& from, void* to, int64_t bytes);
+
 // Caching allocator of one device. Thread-safe. Blocks return to the pool when their last owner goes.
 // Throws kResourceExhausted naming `what` and the bytes.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {

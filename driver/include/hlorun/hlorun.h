@@ -23,6 +23,10 @@
 #include "hlo/shape.h"
 #include "passes/options.h"
 
+namespace hlorun::collectives {
+class Job;
+}
+
 namespace hlorun {
 
 using hlo::ElementType;
@@ -136,7 +140,9 @@ struct ClientOptions {
   std::string device;          // "" first, "P:D", or part of a name
   std::string device_class;    // "", "cpu" or "gpu": forces a class of schedules
   std::string device_spec;     // JSON that replaces what the device reports; "" for none
-  int64_t devices = 1;         // devices of this process (partitions stepped in process)
+  int64_t devices = 1;         // devices of this process (partitions run in process), when `job` is null
+  // The processes this one works with, from collectives::Job (mpirun); null: this process alone.
+  std::shared_ptr<collectives::Job> job;
 };
 
 class Client {

@@ -1,0 +1,27 @@
+// Module -> Plan: the pipeline, buffer assignment and plan building in one call, with dumps of every stage.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "backends/opencl/plan.h"
+#include "hlo/module.h"
+#include "passes/pass.h"
+
+namespace hlorun::opencl {
+
+struct CompilerResult {
+  Plan plan;
+  int64_t passes_run = 0;
+  std::vector<passes::Remark> remarks;
+};
+
+// Called before each stage with its name ("simplify", "fusion", "kernels" ...), for progress on a terminal.
+using StageObserver = std::function<void(const std::string& stage)>;
+
+// Verifies, optimises, assigns buffers, emits kernels. `module` is not changed. Depends on nothing but its arguments.
+// Throws Error for modules that do not verify or hold what no kernel runs.
+CompilerResult CompileModule(const hlo::Module& module, const DeviceSpec& device, const CompileOptions& options,
+                             const StageObserver& observe = nullptr);
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,18 @@
+// What hlorun::Array holds; for the driver only.
+#pragma once
+
+#include <memory>
+
+#include "backends/opencl/runtime/executable.h"
+#include "hlorun/hlorun.h"
+
+namespace hlorun {
+
+struct Array::Impl {
+  opencl::DeviceArray array;
+  std::shared_ptr<opencl::DeviceContext> context;
+};
+
+Array MakeArray(opencl::DeviceArray array, std::shared_ptr<opencl::DeviceContext> context);
+
+}  // namespace hlorun

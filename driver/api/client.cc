@@ -1,0 +1,270 @@
+// Client and Executable over the OpenCL backend.
+#include <chrono>
+#include <fstream>
+#include <set>
+
+#include "backends/collectives/job.h"
+#include "backends/opencl/compiler.h"
+#include "backends/opencl/runtime/executable.h"
+#include "driver/api/array_impl.h"
+#include "driver/api/module_impl.h"
+#include "hlo/error.h"
+#include "hlo/text/parser.h"
+#include "hlorun/hlorun.h"
+
+namespace hlorun {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+DeviceDescription Describe(const opencl::Device& device) {
+  DeviceDescription description;
+  description.platform = device.platform_index();
+  description.device = device.device_index();
+  description.name = device.spec().name;
+  description.platform_name = device.spec().platform;
+  description.label = device.Label();
+  description.spec = device.spec();
+  return description;
+}
+
+const char* KindName(const opencl::Thunk& thunk) {
+  static constexpr const char* kNames[] = {"kernel", "copy", "write", "collective", "while", "conditional", "host"};
+  return kNames[thunk.work.index()];
+}
+
+class ExecutableImpl : public Executable {
+ public:
+  ExecutableImpl(std::unique_ptr<opencl::Executable> executable, std::shared_ptr<opencl::DeviceContext> context,
+                 std::shared_ptr<collectives::Job> job, CompileReport report)
+      : executable_(std::move(executable)), context_(std::move(context)), job_(std::move(job)), report_(report) {
+    const opencl::CompileStatistics& statistics = executable_->statistics();
+    report_.kernels = statistics.kernels;
+    report_.kernels_compiled = statistics.kernels_compiled;
+    report_.host_thunks = plan().host_thunks;
+  }
+
+  std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags) override {
+    return RunSharded({arguments}, flags).front();
+  }
+
+  std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments,
+                                             const RunFlags& flags) override {
+    const bool partitioned = plan().replica_count * plan().num_partitions > 1;
+    const auto local = partitioned ? job_->local_devices() : int64_t{1};
+    if (static_cast<int64_t>(arguments.size()) != local) {
+      Invalid("this executable runs on {} devices of this process, arguments are given for {}", local, arguments.size());
+    }
+    if (!partitioned) return {RunOn(0, arguments[0], flags, nullptr)};
+    return job_->OnEachLocalDevice<std::vector<Array>>([&](int64_t d, const std::shared_ptr<collectives::Communicator>& c) {
+      // One device's steps are enough for a profile; the others would interleave.
+      RunFlags own = flags;
+      if (d > 0) own.profile = nullptr;
+      return RunOn(d, arguments[static_cast<size_t>(d)], own, c);
+    });
+  }
+
+  std::vector<Shape> parameter_shapes() const override { return Shapes(plan().parameters); }
+  std::vector<Shape> result_shapes() const override { return Shapes(plan().results); }
+  std::vector<std::string> parameter_names() const override {
+    return Strings([](const opencl::ArrayInfo& p) { return p.name; });
+  }
+  std::vector<std::string> parameter_op_names() const override {
+    return Strings([](const opencl::ArrayInfo& p) { return p.op_name; });
+  }
+  std::vector<std::string> parameter_shardings() const override {
+    return Strings([](const opencl::ArrayInfo& p) { return p.sharding; });
+  }
+
+  MemoryUse memory() const override {
+    const passes::MemoryStatistics& m = plan().memory;
+    return {m.arena_bytes, m.argument_bytes, m.constant_bytes, m.result_bytes, m.largest_live_bytes, m.peak_bytes};
+  }
+  CompileReport report() const override { return report_; }
+  double flops() const override { return FlopsOf(plan().entry); }
+  void Save(const std::string& path) override { opencl::SavePlan(executable_->Save(), path); }
+  std::string module_text() const override { return plan().module_text; }
+  int64_t resource_creations() const override { return executable_->resource_creations(); }
+
+ private:
+  const opencl::Plan& plan() const { return executable_->plan(); }
+
+  static std::vector<Shape> Shapes(const std::vector<opencl::ArrayInfo>& arrays) {
+    std::vector<Shape> shapes;
+    for (const opencl::ArrayInfo& array : arrays) shapes.push_back(array.shape);
+    return shapes;
+  }
+  template <typename Field>
+  std::vector<std::string> Strings(Field field) const {
+    std::vector<std::string> values;
+    for (const opencl::ArrayInfo& parameter : plan().parameters) values.push_back(field(parameter));
+    return values;
+  }
+
+  static double FlopsOf(const opencl::Sequence& sequence) {
+    double flops = 0;
+    for (const opencl::Thunk& thunk : sequence.thunks) {
+      flops += thunk.flops;
+      if (const auto* loop = std::get_if<opencl::WhileThunk>(&thunk.work)) {
+        flops += FlopsOf(*loop->body) * static_cast<double>(std::max<int64_t>(loop->trip_count, 1));
+      }
+    }
+    return flops;
+  }
+
+  std::vector<Array> RunOn(int64_t local_device, const std::vector<Array>& arguments, const RunFlags& flags,
+                           std::shared_ptr<collectives::Communicator> communicator) {
+    CheckArguments(arguments, flags);
+    std::vector<opencl::RunArgument> run_arguments;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      run_arguments.push_back({arguments[i].impl()->array, i < flags.donate.size() && flags.donate[i]});
+    }
+    opencl::RunOptions options;
+    if (communicator != nullptr) {
+      const int64_t device = job_->first_device() + local_device;
+      options.replica = device / plan().num_partitions;
+      options.partition = device % plan().num_partitions;
+      options.communicator = std::move(communicator);
+    }
+    std::vector<opencl::ThunkTime> times;
+    if (flags.profile != nullptr) options.profile = &times;
+    std::vector<Array> results;
+    for (opencl::DeviceArray& array : executable_->Run(run_arguments, options)) {
+      results.push_back(MakeArray(std::move(array), context_));
+    }
+    if (flags.profile != nullptr) {
+      for (const Array& result : results) result.Wait();
+      for (const opencl::ThunkTime& time : times) {
+        flags.profile->push_back({time.thunk->label, time.thunk->op_name, KindName(*time.thunk), time.start_us, time.end_us,
+                                  time.thunk->flops, time.thunk->bytes});
+      }
+    }
+    return results;
+  }
+
+  void CheckArguments(const std::vector<Array>& arguments, const RunFlags& flags) const {
+    const auto& parameters = plan().parameters;
+    if (arguments.size() != parameters.size()) {
+      Invalid("the module has {} parameter arrays, {} are given", parameters.size(), arguments.size());
+    }
+    if (flags.donate.size() > arguments.size()) {
+      Invalid("donation is given for {} arguments, there are {}", flags.donate.size(), arguments.size());
+    }
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].impl() == nullptr) Invalid("argument {} (%{}) is an empty array", i, parameters[i].name);
+      if (!arguments[i].shape().SameAs(parameters[i].shape)) {
+        Invalid("argument {} (%{}{}) is {}, the module wants {}", i, parameters[i].name,
+                parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name, arguments[i].shape().ToString(false),
+                parameters[i].shape.ToString(false));
+      }
+    }
+  }
+
+  std::unique_ptr<opencl::Executable> executable_;
+  std::shared_ptr<opencl::DeviceContext> context_;
+  std::shared_ptr<collectives::Job> job_;
+  CompileReport report_;
+};
+
+class ClientImpl : public Client {
+ public:
+  explicit ClientImpl(const ClientOptions& options) {
+    std::shared_ptr<opencl::Device> device = opencl::FindDevice(options.device);
+    DeviceSpec spec = device->spec();
+    if (!options.device_class.empty()) {
+      if (options.device_class != "cpu" && options.device_class != "gpu") {
+        Invalid("the device class is \"cpu\" or \"gpu\", not \"{}\"", options.device_class);
+      }
+      spec.device_class = options.device_class == "gpu" ? DeviceClass::kGpu : DeviceClass::kCpu;
+    }
+    if (!options.device_spec.empty()) spec = DeviceSpec::FromJson(options.device_spec, spec);
+    description_ = Describe(*device);
+    description_.spec = spec;
+    fingerprint_ = device->Fingerprint();
+    context_ = opencl::OpenDevice(device, spec);
+    job_ = options.job != nullptr ? options.job : collectives::Job::InProcess(options.devices);
+  }
+
+  const DeviceDescription& device() const override { return description_; }
+
+  std::shared_ptr<Executable> Compile(const Module& module, const CompileOptions& options) override {
+    const auto start = Clock::now();
+    const hlo::Module& source = *module.impl()->module;
+    CompileReport report;
+    opencl::CompilerResult compiled = opencl::CompileModule(source, description_.spec, OptionsFor(source, options), options.observe_stage);
+    report.passes_run = compiled.passes_run;
+    auto executable = opencl::BuildExecutable(std::move(compiled.plan), context_, BuildOptionsOf(options));
+    report.compile_s = SecondsSince(start);
+    return std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, report);
+  }
+
+  std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile) override {
+    const auto start = Clock::now();
+    opencl::SavedPlan saved = opencl::LoadPlan(plan_path);
+    if (recompile) return Compile(Module::FromText(saved.plan.module_text, plan_path), options);
+    if (saved.fingerprint != fingerprint_) {
+      Fail(ErrorCode::kFailedPrecondition,
+           "{} was made for another device or driver: it wants \"{}\", this is \"{}\"; --recompile rebuilds it from the "
+           "module inside",
+           plan_path, saved.fingerprint, fingerprint_);
+    }
+    CheckDevices(saved.plan.module_name, saved.plan.replica_count * saved.plan.num_partitions);
+    auto executable = opencl::BuildExecutable(std::move(saved), context_, BuildOptionsOf(options));
+    CompileReport report;
+    report.compile_s = SecondsSince(start);
+    return std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, report);
+  }
+
+  Array FromHost(const Shape& shape, const void* data) override {
+    opencl::DeviceMemory memory = opencl::PoolOf(context_)->Allocate(shape.ByteSize(), shape.ToString(false));
+    if (shape.ByteSize() > 0) opencl::CopyToDevice(context_, data, memory, shape.ByteSize());
+    return MakeArray({shape.WithoutLayout(), std::move(memory), nullptr}, context_);
+  }
+
+  Array Wrap(const Shape& shape, const void* data, std::shared_ptr<const void> owner) override {
+    // The kernels' widest aligned access; memory that is less aligned is copied.
+    const bool aligned = reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(description_.spec.buffer_alignment) == 0;
+    if (!description_.spec.raw_pointers || !aligned || shape.ByteSize() == 0) return FromHost(shape, data);
+    return MakeArray({shape.WithoutLayout(),
+                      opencl::DeviceMemory::Wrap(const_cast<void*>(data), shape.ByteSize(), std::move(owner)), nullptr},
+                     context_);
+  }
+
+ private:
+  // A module for several devices runs on all of the job's; any other runs replicated on each.
+  CompileOptions OptionsFor(const hlo::Module& module, CompileOptions options) const {
+    options.device_count = module.replica_count * module.num_partitions;
+    CheckDevices(module.name(), options.device_count);
+    return options;
+  }
+
+  void CheckDevices(const std::string& name, int64_t wanted) const {
+    if (wanted > 1 && wanted != job_->device_count()) {
+      Invalid("{} is for {} devices (replica_count x num_partitions), the job has {}: run it with mpirun -n {} or --devices={}",
+              name, wanted, job_->device_count(), wanted, wanted);
+    }
+  }
+
+  static opencl::BuildOptions BuildOptionsOf(const CompileOptions& options) {
+    return {options.compile_threads, options.use_disk_cache, options.cache_dir, options.observe_kernels};
+  }
+
+  DeviceDescription description_;
+  std::string fingerprint_;
+  std::shared_ptr<opencl::DeviceContext> context_;
+  std::shared_ptr<collectives::Job> job_;
+};
+
+}  // namespace
+
+std::shared_ptr<Client> Client::Create(const ClientOptions& options) { return std::make_shared<ClientImpl>(options); }
+
+std::vector<DeviceDescription> Client::ListDevices() {
+  std::vector<DeviceDescription> descriptions;
+  for (const auto& device : opencl::ListDevices()) descriptions.push_back(Describe(*device));
+  return descriptions;
+}
+
+}  // namespace hlorun

@@ -1,0 +1,31 @@
+// Sets of arrays on disk: inputs, outputs and expected outputs of a module.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hlo/literal.h"
+
+namespace hlorun {
+
+// One array that a module wants or makes.
+struct ArraySlot {
+  int64_t index = 0;    // in flattened order
+  std::string name;     // HLO name
+  std::string op_name;  // metadata, may be empty: "params['dense']['kernel']"
+  hlo::Shape shape;
+  std::string Describe() const;  // "parameter 3 (%Arg_3.1, params['w']) f32[4,5]"
+};
+
+// Reads an array for each slot from a directory of 0.npy, 1.npy ..., one .npy (a single slot), or an .npz by name (HLO
+// name, op_name, or op_name as a dotted path: params.dense.kernel), else by position. `what` ("input", "expected output")
+// is for messages. Throws Error naming the array and everything about it that does not fit.
+std::vector<hlo::Literal> LoadArrays(const std::string& path, const std::vector<ArraySlot>& slots, const std::string& what);
+
+// Writes DIR/0.npy ... or, when the path ends in .npz, one file with the same names. All files appear together.
+void SaveArrays(const std::string& path, const std::vector<hlo::Literal>& arrays);
+
+// "params['dense']['kernel'][0]" -> "params.dense.kernel.0"
+std::string DottedPath(const std::string& op_name);
+
+}  // namespace hlorun
