@@ -52,7 +52,7 @@ class ExecutableImpl : public Executable {
 
   std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments,
                                              const RunFlags& flags) override {
-    const bool partitioned = plan().replica_count * plan().num_partitions > 1;
+    const bool partitioned = device_count() > 1;
     const auto local = partitioned ? job_->local_devices() : int64_t{1};
     if (static_cast<int64_t>(arguments.size()) != local) {
       Invalid("this executable runs on {} devices of this process, arguments are given for {}", local, arguments.size());
@@ -83,6 +83,7 @@ class ExecutableImpl : public Executable {
     return {m.arena_bytes, m.argument_bytes, m.constant_bytes, m.result_bytes, m.largest_live_bytes, m.peak_bytes};
   }
   CompileReport report() const override { return report_; }
+  int64_t device_count() const override { return plan().replica_count * plan().num_partitions; }
   double flops() const override { return FlopsOf(plan().entry); }
   void Save(const std::string& path) override { opencl::SavePlan(executable_->Save(), path); }
   std::string module_text() const override { return plan().module_text; }
@@ -134,8 +135,11 @@ class ExecutableImpl : public Executable {
     for (opencl::DeviceArray& array : executable_->Run(run_arguments, options)) {
       results.push_back(MakeArray(std::move(array), context_));
     }
-    if (flags.profile != nullptr) {
+    // Collectives of two runs must not interleave, and a profile is complete only at the end.
+    if (options.communicator != nullptr || flags.profile != nullptr) {
       for (const Array& result : results) result.Wait();
+    }
+    if (flags.profile != nullptr) {
       for (const opencl::ThunkTime& time : times) {
         flags.profile->push_back({time.thunk->label, time.thunk->op_name, KindName(*time.thunk), time.start_us, time.end_us,
                                   time.thunk->flops, time.thunk->bytes});

@@ -130,6 +130,7 @@ class Executable {
   virtual MemoryUse memory() const = 0;
   virtual CompileReport report() const = 0;
   virtual double flops() const = 0;
+  virtual int64_t device_count() const = 0;  // replica_count x num_partitions
   virtual void Save(const std::string& path) = 0;
   virtual std::string module_text() const = 0;
   // Buffer creations, allocations and kernel builds so far; a steady state adds none.

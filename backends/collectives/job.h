@@ -1,0 +1,62 @@
+// Job: the processes and devices that run one program together, under a launcher or in this process alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/collectives/communicator.h"
+
+namespace hlorun::collectives {
+
+// Devices are numbered by rank: rank r drives devices [r * local_devices, (r + 1) * local_devices). Every rank has as many.
+// Calls marked collective are made by all ranks, in the same order, from one thread.
+class Job {
+ public:
+  virtual ~Job() = default;
+
+  // The job this process was launched in: under mpirun (or another launcher whose MPI a plugin knows), else this process
+  // alone. `heartbeat` seconds of silence make a rank dead; 0: never. Throws kFailedPrecondition for a launcher of another
+  // MPI than the plugins'.
+  static std::shared_ptr<Job> Start(int64_t devices_per_rank, double heartbeat);
+  static std::shared_ptr<Job> InProcess(int64_t devices);
+
+  virtual int rank() const = 0;
+  virtual int rank_count() const = 0;
+  virtual std::string host() const = 0;
+  int64_t local_devices() const { return local_devices_; }
+  int64_t device_count() const { return local_devices_ * rank_count(); }
+  int64_t first_device() const { return local_devices_ * rank(); }
+
+  // Collective. Rank 0 makes the bytes; its Error ends the job. All ranks get them.
+  virtual std::string BroadcastFromFirst(const std::function<std::string()>& make) = 0;
+  // Collective. Throws Error on every rank, naming `what` and a rank that differs from rank 0, unless all digests agree.
+  virtual void CheckSame(const std::string& digest, const std::string& what) = 0;
+  // Collective: the job's exit code, the largest of the ranks'. Nothing else may be called afterwards.
+  virtual int Finish(int exit_code) = 0;
+  // Ends the whole job: prints the message once with the rank and host, all ranks exit with 2.
+  [[noreturn]] virtual void Abort(const std::string& message) = 0;
+
+  // Runs `body(local device, its communicator)` for each local device, each in its own thread when there are several;
+  // results in device order. The first Error ends the others' waits and is rethrown.
+  template <typename R>
+  std::vector<R> OnEachLocalDevice(const std::function<R(int64_t, const std::shared_ptr<Communicator>&)>& body) {
+    std::vector<std::optional<R>> results(static_cast<size_t>(local_devices_));
+    RunOnDevices([&](int64_t d, const std::shared_ptr<Communicator>& c) { results[static_cast<size_t>(d)] = body(d, c); });
+    std::vector<R> values;
+    for (std::optional<R>& result : results) values.push_back(std::move(*result));
+    return values;
+  }
+
+ protected:
+  explicit Job(int64_t local_devices) : local_devices_(local_devices) {}
+  virtual void RunOnDevices(const std::function<void(int64_t, const std::shared_ptr<Communicator>&)>& body) = 0;
+
+ private:
+  int64_t local_devices_;
+};
+
+}  // namespace hlorun::collectives

@@ -1,0 +1,15 @@
+// Which launcher, if any, started this process: from its environment, without touching MPI.
+#pragma once
+
+#include <string>
+
+namespace hlorun::collectives {
+
+struct Launcher {
+  std::string mpi;     // "openmpi", "mpich", or "" when none
+  int size = 1;        // ranks it started, where it says
+  std::string signal;  // the variable that told
+};
+Launcher DetectLauncher();
+
+}  // namespace hlorun::collectives

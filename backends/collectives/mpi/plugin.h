@@ -1,0 +1,35 @@
+/* The C interface between hlorun and an MPI plugin: one shared library for each MPI found at build time
+ * (libhlorun_mpi_openmpi.so, libhlorun_mpi_mpich.so), loaded only under a launcher, because starting MPI alone costs 0.3 s
+ * and because two MPIs must never meet in one process.
+ *
+ * One thread at a time may be inside the plugin (MPI_THREAD_SERIALIZED): the caller locks. No call blocks, but init and
+ * finalize. Functions return 0 or an MPI error code, whose text `error_text` gives.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HLORUN_MPI_PLUGIN_VERSION 1
+#define HLORUN_MPI_PLUGIN_SYMBOL "HlorunMpiPluginEntry"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct HlorunMpiPlugin {
+  int version;
+  const char* library; /* "Open MPI v4.1.4 ..." */
+  /* Initialises MPI unless the caller has, and duplicates the world. A second channel keeps heartbeats apart. */
+  int (*init)(int* rank, int* size);
+  int (*send)(int channel, const void* data, size_t bytes, int to, int tag, void** request);
+  int (*receive)(int channel, void* data, size_t bytes, int from, int tag, void** request);
+  int (*test)(void** request, int* done); /* frees the request once done */
+  void (*abort)(int code);
+  int (*finalize)(void);
+  void (*error_text)(int code, char* text, size_t capacity);
+};
+
+#ifdef __cplusplus
+}
+#endif

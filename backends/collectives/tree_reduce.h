@@ -1,0 +1,16 @@
+// The order in which reductions associate: a binary tree over the position in the replica group.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backends/collectives/communicator.h"
+
+namespace hlorun::collectives {
+
+// Reduces parts[0..n) elementwise into `out` (`count` elements). tree(lo, hi) = tree(lo, mid) op tree(mid, hi), where
+// mid - lo is the largest power of two below hi - lo. f16 and bf16 are reduced in f32 and rounded once. `out` may be one of the parts. Throws kUnimplemented for a type without that operation.
+void TreeReduce(const std::vector<const std::byte*>& parts, std::byte* out, int64_t count, const Reduction& reduction);
+
+}  // namespace hlorun::collectives

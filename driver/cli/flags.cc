@@ -1,0 +1,138 @@
+#include "driver/cli/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <sstream>
+
+#include "hlo/error.h"
+#include "hlorun/version.h"
+
+namespace hlorun::cli {
+namespace {
+
+constexpr const char* kData = "Data";
+constexpr const char* kChecks = "Checks";
+constexpr const char* kRuns = "Runs";
+constexpr const char* kDevice = "Device";
+constexpr const char* kCompile = "Compilation";
+constexpr const char* kOutput = "Output";
+
+void Declare(CLI::App& app, Flags& f) {
+  app.add_option("file", f.file, "HLO text, HLO proto, StableHLO or a saved plan; - is stdin");
+  app.add_option("--inputs", f.inputs, "DIR of 0.npy 1.npy .., or FILE.npz")->group(kData);
+  app.add_option("--outputs", f.outputs, "write results to DIR or FILE.npz")->group(kData);
+  app.add_option("--save_inputs", f.save_inputs, "write the inputs to DIR")->group(kData);
+  app.add_option("--seed", f.seed, "of inputs that are made up")->group(kData);
+  app.add_option("--normal", f.normal, "made-up inputs I,J.. are data: deviation 1")->group(kData);
+  app.add_option("--integers", f.integers, "made-up integers are below N")->group(kData);
+  app.add_flag("--fill_elided", f.fill_elided, "fill constants printed as {...}")->group(kData);
+  app.add_option("--expect", f.expect, "compare with arrays in DIR; exit 1 if they differ")->group(kChecks);
+  app.add_option_function<std::string>(
+         "--reference",
+         [&f](const std::string& value) {
+           if (value != "each" && value != "true") throw CLI::ValidationError("--reference", "takes nothing or =each");
+           f.reference = true;
+           f.reference_each = value == "each";
+         },
+         "compare with the evaluator; =each: instruction by instruction")
+      ->expected(0, 1)->default_str("true")->group(kChecks);
+  app.add_option("--rel_error_bound", f.rel_error_bound, "largest and L2 error, relative")->group(kChecks);
+  app.add_option("--abs_error_bound", f.abs_error_bound, "largest error, absolute")->group(kChecks);
+  app.add_flag("--debug_nans", f.debug_nans, "name the first step that makes a NaN")->group(kChecks);
+  app.add_option("--iterations", f.iterations, "timed runs")->group(kRuns)->check(CLI::PositiveNumber);
+  app.add_option("--warmup", f.warmup, "runs before them")->group(kRuns)->check(CLI::NonNegativeNumber);
+  app.add_flag("--vary_inputs", f.vary_inputs, "other made-up inputs in each run")->group(kRuns);
+  app.add_flag("--compile_only", f.compile_only, "do not run")->group(kRuns);
+  app.add_option("--device", f.device, "P:D or part of a name")->group(kDevice);
+  app.add_option("--device_class", f.device_class, "cpu or gpu: force the kind of kernels")->group(kDevice);
+  app.add_option("--device_spec", f.device_spec, "JSON FILE that replaces what it reports")->group(kDevice);
+  app.add_option("--devices,--devices_per_rank", f.devices_per_rank, "partitions in this process")->group(kDevice)->check(CLI::PositiveNumber);
+  app.add_option("--heartbeat", f.heartbeat, "seconds until a silent rank is dead; 0: never")->group(kDevice);
+  app.add_flag("--list_devices", f.list_devices, "list OpenCL devices (under mpirun: ranks)")->group(kDevice);
+  app.add_option("--save_plan", f.save_plan, "keep the compiled plan in FILE")->group(kCompile);
+  app.add_flag("--recompile", f.recompile, "rebuild a plan of another device")->group(kCompile);
+  app.add_option("--dot_library", f.dot_library, "auto, own or clblast")->group(kCompile);
+  app.add_option("--cache_dir", f.cache_dir, "of compiled kernels")->group(kCompile);
+  app.add_flag("--no_cache", f.no_cache, "compile everything anew")->group(kCompile);
+  app.add_flag("--json", f.json, "one line of JSON on stdout")->group(kOutput);
+  app.add_flag("--profile", f.profile, "time of each kernel")->group(kOutput);
+  app.add_option("--trace", f.trace, "Chrome trace FILE")->group(kOutput);
+  app.add_option("--dump_to", f.dump_to, "every stage as files in DIR")->group(kOutput);
+  app.add_option("--dump_pass_re", f.dump_pass_re, "and after passes that match")->group(kOutput);
+  app.add_flag("--version", f.version, "")->group(kOutput);
+}
+
+// "--Save-Plan=x" -> "--save_plan=x": only the name, never the value.
+std::string Normalised(std::string argument) {
+  if (!argument.starts_with("--")) return argument;
+  const size_t end = std::min(argument.find('='), argument.size());
+  for (size_t i = 2; i < end; ++i) {
+    if (argument[i] == '-') argument[i] = '_';
+  }
+  return argument;
+}
+
+}  // namespace
+
+std::set<int64_t> Flags::NormalSlots() const {
+  std::set<int64_t> slots;
+  std::stringstream list(normal);
+  for (std::string item; std::getline(list, item, ',');) {
+    try {
+      size_t used = 0;
+      slots.insert(std::stoll(item, &used));
+      if (used != item.size()) throw std::invalid_argument(item);
+    } catch (const std::logic_error&) {
+      Invalid("--normal={}: \"{}\" is no number", normal, item);
+    }
+  }
+  return slots;
+}
+
+std::optional<Flags> ParseFlags(int argc, char** argv) {
+  Flags flags;
+  CLI::App app{"hlorun: runs XLA's HLO on OpenCL devices, alone or under mpirun", "hlorun"};
+  app.get_formatter()->column_width(28);
+  app.get_formatter()->label("TEXT", "");
+  app.option_defaults()->always_capture_default(false);
+  Declare(app, flags);
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i >= 1; --i) arguments.push_back(Normalised(argv[i]));
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return std::nullopt;
+  } catch (const CLI::ParseError& e) {
+    Invalid("{} (hlorun --help lists the flags)", e.what());
+  }
+  if (flags.version) {
+    std::printf("hlorun %s\n", kVersion);
+    return std::nullopt;
+  }
+  if (flags.file.empty() && !flags.list_devices) Invalid("no module is given: hlorun [flags] FILE (hlorun --help lists the flags)");
+  ApplyXlaFlags(flags);
+  return flags;
+}
+
+void ApplyXlaFlags(Flags& flags) {
+  const char* text = std::getenv("XLA_FLAGS");
+  if (text == nullptr) return;
+  std::stringstream words(text);
+  std::string ignored;
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (name == "--xla_dump_to") {
+      if (flags.dump_to.empty()) flags.dump_to = value;
+    } else if (name == "--xla_dump_hlo_pass_re") {
+      if (flags.dump_pass_re.empty()) flags.dump_pass_re = value;
+    } else if (name != "--xla_dump_hlo_as_text") {
+      ignored += (ignored.empty() ? "" : " ") + name;
+    }
+  }
+  if (!ignored.empty()) std::fprintf(stderr, "hlorun: warning: XLA_FLAGS: ignored %s\n", ignored.c_str());
+}
+
+}  // namespace hlorun::cli

@@ -1,0 +1,57 @@
+// The command line of `hlorun`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hlorun::cli {
+
+struct Flags {
+  std::string file;
+
+  // Data.
+  std::string inputs, outputs, save_inputs;
+  uint64_t seed = 0;
+  std::string normal;    // slots that are data: "0,1,2"
+  int64_t integers = 4;
+  bool fill_elided = false;
+
+  // Checks.
+  std::string expect;
+  bool reference = false, reference_each = false;
+  std::optional<double> rel_error_bound, abs_error_bound;
+  bool debug_nans = false;
+
+  // Runs.
+  int64_t iterations = 1, warmup = 0;
+  bool compile_only = false;
+  bool vary_inputs = false;  // another seed for each iteration
+
+  // Device.
+  std::string device, device_class, device_spec;
+  int64_t devices_per_rank = 1;
+  bool list_devices = false;
+  double heartbeat = 5;
+
+  // Compilation.
+  std::string save_plan, dot_library = "auto", cache_dir;
+  bool recompile = false, no_cache = false;
+
+  // Output.
+  bool json = false, profile = false, version = false;
+  std::string trace, dump_to, dump_pass_re;
+
+  std::set<int64_t> NormalSlots() const;  // throws Error for what is no list of numbers
+};
+
+// Parses argv; '-' and '_' are the same in a flag's name. Prints help or version itself and returns nullopt then.
+// Throws Error naming the flag.
+std::optional<Flags> ParseFlags(int argc, char** argv);
+
+// Dump flags of XLA_FLAGS, where the command line does not say otherwise; others are ignored with one warning on stderr.
+void ApplyXlaFlags(Flags& flags);
+
+}  // namespace hlorun::cli

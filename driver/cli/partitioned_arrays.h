@@ -1,0 +1,29 @@
+// Arrays of modules that run on several devices: whole, cut by a sharding, or one set a rank.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/collectives/job.h"
+#include "driver/arrays/array_set.h"
+
+namespace hlorun::cli {
+
+// Inputs of each local device. DIR/rank_R/ holds device R's own arrays; otherwise an array of the parameter's shape goes to
+// every device, and one of global shape is cut by the parameter's sharding (text form).
+std::vector<std::vector<hlo::Literal>> LoadPartitioned(const std::string& path, const std::vector<ArraySlot>& slots,
+                                                       const std::vector<std::string>& shardings,
+                                                       const collectives::Job& job, bool partitioned);
+
+// Expected outputs of each local device: DIR/rank_R/ where there is one, else the same for all.
+std::vector<std::vector<hlo::Literal>> LoadExpected(const std::string& path, const std::vector<ArraySlot>& slots,
+                                                    const collectives::Job& job, bool partitioned);
+
+// One device: DIR or FILE.npz from rank 0. Several: DIR/rank_R/ for each.
+void SavePartitioned(const std::string& path, const std::vector<std::vector<hlo::Literal>>& results,
+                     const collectives::Job& job, bool partitioned);
+
+// The part of a global array that `device` holds under a tiled sharding. Throws Error when it does not divide to `shape`.
+hlo::Literal CutShard(const hlo::Literal& global, const hlo::Shape& shape, const std::string& sharding, int64_t device);
+
+}  // namespace hlorun::cli

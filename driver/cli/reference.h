@@ -1,0 +1,25 @@
+// --reference: the evaluator as oracle.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "driver/arrays/compare.h"
+#include "hlo/module.h"
+#include "hlorun/hlorun.h"
+
+namespace hlorun::cli {
+
+// Packs flattened leaves into one literal a parameter, and a result into its leaves.
+std::vector<hlo::Literal> PackArguments(const hlo::Module& module, const std::vector<hlo::Literal>& leaves);
+std::vector<hlo::Literal> FlattenLiteral(const hlo::Literal& literal);
+
+// The evaluator's results, flattened.
+std::vector<hlo::Literal> ReferenceResults(const hlo::Module& module, const std::vector<hlo::Literal>& leaves);
+
+// Compiles the module once more with every array of the entry computation as a result, runs it and compares each with the
+// evaluator, in execution order. Returns one line naming the first that diverges with its source, or "".
+std::string FirstDivergence(const hlo::Module& module, const std::vector<hlo::Literal>& leaves, Client& client,
+                            const CompileOptions& options, const Tolerance& tolerance);
+
+}  // namespace hlorun::cli
