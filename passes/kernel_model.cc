@@ -1,0 +1,70 @@
+#include "passes/kernel_model.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "hlo/computation.h"
+
+namespace hlorun::passes {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Whether each element of the result is computed from the element of `operand` at the same place, and from no other.
+bool IsSamePlace(const Instruction& instruction, const Instruction* operand) {
+  if (instruction.Is(Opcode::kClamp)) return operand->shape().SameDimensions(instruction.shape());
+  return instruction.Has(hlo::kElementwise);
+}
+
+// Whether every way from `parameter` leads to `root` and keeps places. No other result of the fusion may read it: one
+// might be stored before the other has read.
+bool OnlyReadInPlace(const Instruction* parameter, const Instruction* root) {
+  std::vector<const Instruction*> work = {parameter};
+  std::unordered_set<const Instruction*> seen = {parameter};
+  while (!work.empty()) {
+    const Instruction* from = work.back();
+    work.pop_back();
+    for (const Instruction* user : from->users()) {
+      if (from == root) {
+        if (!user->Is(Opcode::kTuple)) return false;
+        continue;
+      }
+      const bool is_updated = from == parameter && user == root && user->Is(Opcode::kDynamicUpdateSlice) &&
+                              std::count(user->operands().begin(), user->operands().end(), from) == 1 &&
+                              user->operand(0) == from;
+      if (!is_updated && !IsSamePlace(*user, from)) return false;
+      if (seen.insert(user).second) work.push_back(user);
+    }
+    if (from != root && (from->users().empty() || from->IsRoot())) return false;
+  }
+  return true;
+}
+
+bool FusionMayShare(const Instruction& fusion, int64_t operand, int64_t result_leaf) {
+  const Instruction* root = fusion.called()->root();
+  if (root->Is(Opcode::kTuple)) root = root->operand(result_leaf);
+  return OnlyReadInPlace(fusion.called()->parameter(operand), root);
+}
+
+}  // namespace
+
+bool GenericKernelModel::MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t result_leaf) const {
+  const auto leaves = hlo::FlattenShape(instruction.shape());
+  const hlo::Shape& result = leaves[static_cast<size_t>(result_leaf)];
+  if (instruction.operand(operand)->shape().ByteSize() != result.ByteSize()) return false;
+  switch (instruction.opcode()) {
+    case Opcode::kFusion:
+      return FusionMayShare(instruction, operand, result_leaf);
+    case Opcode::kDynamicUpdateSlice:
+      return operand == 0;
+    case Opcode::kScatter:
+      return operand == result_leaf;  // operands come first, one for each result
+    case Opcode::kAllReduce:
+      return operand == result_leaf;
+    default:
+      return IsSamePlace(instruction, instruction.operand(operand));
+  }
+}
+
+}  // namespace hlorun::passes

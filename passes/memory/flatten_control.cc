@@ -1,0 +1,36 @@
+#include "passes/memory/flatten_control.h"
+
+#include <unordered_set>
+
+namespace hlorun::passes {
+
+bool FlattenControl::Run(hlo::Module& module, PassContext&) {
+  bool changed = false;
+  std::unordered_set<const hlo::Computation*> called;
+  // Callers before callees, so that the callees of a clone are seen with their new caller, too.
+  std::vector<hlo::Computation*> work = {module.entry()};
+  while (!work.empty()) {
+    hlo::Computation* caller = work.back();
+    work.pop_back();
+    for (const auto& instruction : caller->instructions()) {
+      if (!instruction->Has(hlo::kControl)) continue;
+      for (size_t i = 0; i < instruction->called_computations().size(); ++i) {
+        const auto index = static_cast<int64_t>(i);
+        hlo::Computation* callee = instruction->called(index);
+        if (!called.insert(callee).second) {
+          hlo::Computation* clone = module.AddComputation(callee->name());
+          hlo::InstructionMap map;
+          clone->set_root(callee->CloneInto(clone, map));
+          instruction->set_called(index, clone);
+          callee = clone;
+          called.insert(clone);
+          changed = true;
+        }
+        work.push_back(callee);
+      }
+    }
+  }
+  return changed;
+}
+
+}  // namespace hlorun::passes
