@@ -1,0 +1,203 @@
+#include "passes/fusion/cluster.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "passes/fusion/hero.h"
+#include "passes/fusion/recompute.h"
+
+namespace hlorun::passes {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// How a cluster reads an instruction: how many elements in total, and whether each one only at the place of the root's
+// element, in an array of the root's dimensions.
+struct Demand {
+  double evaluations = 0;
+  bool same_place = true;
+};
+
+bool HasHeroWithEpilogue(const Instruction& instruction) {
+  return instruction.Is(Opcode::kDot) || instruction.Is(Opcode::kConvolution) ||
+         (instruction.Is(Opcode::kReduce) && instruction.shape().IsArray());
+}
+
+class ClusterFinder {
+ public:
+  explicit ClusterFinder(hlo::Computation& computation) : computation_(computation), cost_(computation) {}
+
+  std::vector<Cluster> Run() {
+    std::vector<Instruction*> order = computation_.PostOrder();
+    std::reverse(order.begin(), order.end());
+    for (Instruction* instruction : order) {
+      const std::optional<std::map<size_t, Demand>> demands = DemandsOn(instruction);
+      if (!demands.has_value() || !TryInline(instruction, *demands)) Materialise(instruction);
+    }
+    for (Cluster& cluster : clusters_) PeelReinterpretations(cluster);
+    return std::move(clusters_);
+  }
+
+ private:
+  using Demands = std::map<size_t, Demand>;  // by cluster
+
+  // What the clusters want of an instruction; nullopt when it must be in memory anyway.
+  std::optional<Demands> DemandsOn(Instruction* instruction) const {
+    if (instruction->IsRoot() || instruction->users().empty() || !instruction->shape().IsArray() ||
+        !instruction->control_successors().empty() || !instruction->control_predecessors().empty()) {
+      return std::nullopt;
+    }
+    Demands demands;
+    for (const Instruction* user : instruction->users()) {
+      const auto memberships = demands_.find(user);
+      if (memberships == demands_.end()) return std::nullopt;
+      for (const auto& [cluster, on_user] : memberships->second) {
+        for (int64_t slot = 0; slot < user->operand_count(); ++slot) {
+          if (user->operand(slot) != instruction) continue;
+          const std::optional<Demand> here = Through(*user, slot, on_user);
+          if (!here.has_value()) return std::nullopt;
+          const auto [known, added] = demands.try_emplace(cluster, *here);
+          if (added) continue;
+          Demand& sum = known->second;
+          // Elements read at one place are computed once.
+          sum.evaluations = sum.same_place && here->same_place ? std::max(sum.evaluations, here->evaluations)
+                                                               : sum.evaluations + here->evaluations;
+          sum.same_place &= here->same_place;
+        }
+      }
+    }
+    return demands;
+  }
+
+  // The demand on operand `slot` of a member; nullopt when the member takes that operand from memory only.
+  static std::optional<Demand> Through(const Instruction& user, int64_t slot, const Demand& demand) {
+    const hlo::Shape& operand = user.operand(slot)->shape();
+    const auto elements = static_cast<double>(operand.ElementCount());
+    const auto of_user = static_cast<double>(std::max<int64_t>(hlo::FlattenShape(user.shape())[0].ElementCount(), 1));
+    switch (user.opcode()) {
+      case Opcode::kReduce:
+        if (slot * 2 >= user.operand_count()) return std::nullopt;  // initial values
+        return Demand{elements * std::max(1.0, demand.evaluations / of_user), false};
+      case Opcode::kDynamicUpdateSlice:
+        if (slot == 0) return std::nullopt;
+        return Demand{elements, false};
+      case Opcode::kConcatenate:
+      case Opcode::kPad:
+        return Demand{std::max(elements, elements * demand.evaluations / of_user), false};
+      default:
+        if (!IsLoopOp(user)) return std::nullopt;
+    }
+    const bool keeps_place = demand.same_place && (user.Has(hlo::kElementwise) || user.Is(Opcode::kClamp)) &&
+                             operand.SameDimensions(user.shape());
+    return Demand{demand.evaluations, keeps_place};
+  }
+
+  bool TryInline(Instruction* instruction, const Demands& demands) {
+    const bool is_hero = HasHeroWithEpilogue(*instruction);
+    if (!is_hero && !IsLoopOp(*instruction)) return false;
+    double evaluations = 0;
+    for (const auto& [cluster, demand] : demands) {
+      evaluations += demand.evaluations;
+      if (!Fits(*instruction, clusters_[cluster], demand)) return false;
+    }
+    if (is_hero) {
+      // An epilogue: the whole result, once.
+      if (demands.size() != 1 || !demands.begin()->second.same_place) return false;
+      if (!MayBeHero(*instruction, clusters_[demands.begin()->first])) return false;
+    } else if (!cost_.MayInline(*instruction, evaluations, demands.size())) {
+      return false;
+    }
+    for (const auto& [cluster, demand] : demands) Join(instruction, clusters_[cluster]);
+    demands_[instruction] = demands;
+    if (is_hero) clusters_[demands.begin()->first].hero = instruction;
+    return true;
+  }
+
+  static bool Fits(const Instruction& instruction, const Cluster& cluster, const Demand& demand) {
+    size_t reads = cluster.reads.size() - 1;  // its own place
+    for (const Instruction* operand : instruction.operands()) {
+      if (!IsScalarConstant(*operand) && !cluster.reads.contains(operand) && !cluster.is_member.contains(operand)) ++reads;
+    }
+    if (cluster.members.size() >= kMaxClusterMembers || reads > kMaxClusterReads) return false;
+    const Instruction* root = cluster.roots[0];
+    // What an update reads of the array that it updates must be read before: in a kernel of its own.
+    if (root->Is(Opcode::kDynamicUpdateSlice) && instruction.OperandIndex(root->operand(0)) >= 0) return false;
+    return cluster.hero == nullptr || cluster.hero->Is(Opcode::kReduce) || FitsEpilogue(instruction, demand.same_place);
+  }
+
+  // Tiles of products and convolutions are finished by elementwise ops, whose other operands are arrays of the result's
+  // dimensions and broadcasts.
+  static bool FitsEpilogue(const Instruction& instruction, bool same_place) {
+    if (instruction.Is(Opcode::kBroadcast)) return true;
+    return same_place && (instruction.Has(hlo::kElementwise) || instruction.Is(Opcode::kClamp));
+  }
+
+  bool MayBeHero(const Instruction& hero, const Cluster& cluster) const {
+    const Instruction* root = cluster.roots[0];
+    if (cluster.hero != nullptr || HeroOf(*root).kind != KernelKind::kLoop) return false;
+    if (!root->shape().SameDimensions(hero.shape())) return false;
+    const size_t index = static_cast<size_t>(&cluster - clusters_.data());
+    return std::all_of(cluster.members.begin(), cluster.members.end(), [&](const Instruction* member) {
+      return FitsEpilogue(*member, demands_.at(member).at(index).same_place);
+    });
+  }
+
+  static void Join(Instruction* instruction, Cluster& cluster) {
+    cluster.members.push_back(instruction);
+    cluster.is_member.insert(instruction);
+    cluster.reads.erase(instruction);
+    for (const Instruction* operand : instruction->operands()) {
+      if (!IsScalarConstant(*operand) && !cluster.is_member.contains(operand)) cluster.reads.insert(operand);
+    }
+  }
+
+  // Starts a cluster, where instructions of this kind take producers in.
+  void Materialise(Instruction* instruction) {
+    const KernelKind kind = HeroOf(*instruction).kind;
+    const bool takes_producers = kind == KernelKind::kReduction || kind == KernelKind::kInPlace ||
+                                 (kind == KernelKind::kLoop && IsLoopOp(*instruction));
+    if (instruction->Is(Opcode::kFusion) || !takes_producers || IsReinterpretation(*instruction)) return;
+    const auto elements = static_cast<double>(hlo::FlattenShape(instruction->shape())[0].ElementCount());
+    demands_[instruction] = {{clusters_.size(), Demand{elements, true}}};
+    Cluster cluster;
+    cluster.roots = {instruction};
+    if (instruction->Is(Opcode::kReduce)) cluster.hero = instruction;
+    Join(instruction, cluster);
+    clusters_.push_back(std::move(cluster));
+  }
+
+  // Reshapes of what is in memory cost nothing outside of the kernel.
+  static void PeelReinterpretations(Cluster& cluster) {
+    for (size_t i = cluster.members.size(); i-- > 1;) {
+      const Instruction* member = cluster.members[i];
+      if (!IsReinterpretation(*member) || cluster.is_member.contains(member->operand(0))) continue;
+      cluster.is_member.erase(member);
+      cluster.members.erase(cluster.members.begin() + static_cast<int64_t>(i));
+      cluster.reads.insert(member);
+    }
+  }
+
+  hlo::Computation& computation_;
+  const RecomputeCost cost_;
+  std::vector<Cluster> clusters_;
+  std::unordered_map<const Instruction*, Demands> demands_;  // of instructions that are in clusters
+};
+
+}  // namespace
+
+bool IsScalarConstant(const Instruction& instruction) {
+  return instruction.IsConstant() && instruction.shape().IsArray() && instruction.shape().ElementCount() == 1;
+}
+
+bool Cluster::NeedsOutline() const {
+  const auto& operands = roots[0]->operands();
+  return members.size() > 1 ||
+         std::any_of(operands.begin(), operands.end(), [](const Instruction* o) { return IsScalarConstant(*o); });
+}
+
+std::vector<Cluster> FindClusters(hlo::Computation& computation) { return ClusterFinder(computation).Run(); }
+
+}  // namespace hlorun::passes

@@ -1,0 +1,44 @@
+// Clusters: which instructions of a computation become one kernel.
+//
+// Every instruction either is materialised (a kernel writes it to memory) or inlined into all kernels that read it. So a
+// cluster is a materialised root with all that is inlined into it, instructions may belong to several clusters, and no
+// choice can make a cycle.
+#pragma once
+
+#include <cstdint>
+#include <unordered_set>
+#include <vector>
+
+#include "hlo/computation.h"
+
+namespace hlorun::passes {
+
+struct Cluster {
+  std::vector<hlo::Instruction*> roots;    // one, or several of equal dimensions (sibling reductions)
+  std::vector<hlo::Instruction*> members;  // roots included, users before operands
+  // The reduce, dot or convolution whose epilogue the other members at the root's place are; null for a plain loop.
+  hlo::Instruction* hero = nullptr;
+  std::unordered_set<const hlo::Instruction*> is_member;
+  // Operands that are not members. Scalar constants count as neither: each fusion has copies of those that it needs.
+  std::unordered_set<const hlo::Instruction*> reads;
+
+  bool NeedsOutline() const;  // otherwise it is one instruction that runs as it is
+};
+
+bool IsScalarConstant(const hlo::Instruction& instruction);
+
+// Kernels stay compilable: about 30 ms each at these sizes on PoCL, and growing faster than linearly beyond.
+inline constexpr size_t kMaxClusterMembers = 64;
+inline constexpr size_t kMaxClusterReads = 20;
+
+// Of all instructions of `computation` that run as kernels, those that can take part in fusions.
+std::vector<Cluster> FindClusters(hlo::Computation& computation);
+
+// Joins clusters that reduce the same dimensions of arrays of the same dimensions, share a large operand, and do not
+// depend on each other: batch normalisation's sum(x) and sum(x * x) read x once.
+void MergeSiblingReductions(std::vector<Cluster>& clusters);
+
+// Replaces a cluster of several instructions by a fusion.
+void Outline(const Cluster& cluster);
+
+}  // namespace hlorun::passes

@@ -1,0 +1,101 @@
+#include "passes/fusion/recompute.h"
+
+#include <algorithm>
+#include <array>
+
+namespace hlorun::passes {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+namespace {
+
+// How often the elements of an index op may be computed anew; elementwise ops follow their chain's cost.
+struct Limit {
+  Opcode opcode;
+  double factor;
+};
+constexpr double kUnlimited = 1e30;
+constexpr std::array kLimits = {
+    Limit{Opcode::kBroadcast, kUnlimited}, Limit{Opcode::kReshape, kUnlimited}, Limit{Opcode::kBitcast, kUnlimited},
+    Limit{Opcode::kIota, kUnlimited},      Limit{Opcode::kSlice, kUnlimited},   Limit{Opcode::kDynamicSlice, 2},
+    Limit{Opcode::kReverse, 2},            Limit{Opcode::kPad, 2},              Limit{Opcode::kConcatenate, 1},
+    Limit{Opcode::kTranspose, 1},          Limit{Opcode::kGather, 1},
+};
+
+const Limit* LimitOf(Opcode opcode) {
+  const auto it = std::find_if(kLimits.begin(), kLimits.end(), [&](const Limit& l) { return l.opcode == opcode; });
+  return it == kLimits.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+bool IsLoopOp(const Instruction& instruction) {
+  if (!instruction.shape().IsArray() || instruction.HasSideEffect()) return false;
+  return instruction.Has(hlo::kElementwise) || LimitOf(instruction.opcode()) != nullptr ||
+         instruction.Is(Opcode::kClamp) || instruction.Is(Opcode::kBitcastConvert);
+}
+
+bool IsReinterpretation(const Instruction& instruction) {
+  if (instruction.Is(Opcode::kReshape) || instruction.Is(Opcode::kBitcast)) return true;
+  const auto fits = [&](const std::vector<int64_t>& map, const hlo::Shape& mapped) {
+    // Dimensions of more than one element keep their order.
+    int64_t last = -1;
+    for (size_t i = 0; i < map.size(); ++i) {
+      if (mapped.dimension(static_cast<int64_t>(i)) == 1) continue;
+      if (map[i] < last) return false;
+      last = map[i];
+    }
+    return true;
+  };
+  if (instruction.Is(Opcode::kTranspose)) return fits(instruction.dimensions(), instruction.shape());
+  return instruction.Is(Opcode::kBroadcast) &&
+         instruction.shape().ElementCount() == instruction.operand(0)->shape().ElementCount() &&
+         fits(instruction.dimensions(), instruction.operand(0)->shape());
+}
+
+RecomputeCost::RecomputeCost(const hlo::Computation& computation) {
+  constexpr int kMany = 1000;
+  for (const Instruction* instruction : computation.PostOrder()) {
+    Chain& chain = chains_[instruction];
+    if (!IsLoopOp(*instruction)) {
+      if (!instruction->IsConstant() || instruction->shape().ElementCount() > 1) chain.reads = {instruction};
+      continue;
+    }
+    const bool computes = !LimitOf(instruction->opcode());
+    chain.operations = computes ? 1 : 0;
+    chain.expensive = instruction->Has(hlo::kExpensive) ? 1 : 0;
+    for (const Instruction* operand : instruction->operands()) {
+      const Chain& below = chains_.at(operand);
+      chain.operations = std::min(kMany, chain.operations + below.operations);
+      chain.expensive = std::min(kMany, chain.expensive + below.expensive);
+      for (const Instruction* read : below.reads) {
+        const bool is_small = !read->shape().IsArray() ||
+                              read->shape().ElementCount() * 4 <= instruction->shape().ElementCount();
+        if (is_small || chain.reads.size() >= kManyReads) continue;
+        if (std::find(chain.reads.begin(), chain.reads.end(), read) == chain.reads.end()) chain.reads.push_back(read);
+      }
+    }
+  }
+}
+
+bool RecomputeCost::MayInline(const Instruction& instruction, double evaluations, size_t kernels) const {
+  const auto elements = static_cast<double>(std::max<int64_t>(instruction.shape().ElementCount(), 1));
+  const double factor = evaluations / elements;
+  constexpr double kSlack = 1.01;
+  if (factor <= kSlack && kernels <= 1) return true;
+  if (const Limit* limit = LimitOf(instruction.opcode())) {
+    return IsReinterpretation(instruction) || factor <= limit->factor * kSlack;
+  }
+  const Chain& chain = chains_.at(&instruction);
+  // Scalars: the device's compiler computes them once a work-group.
+  if (elements == 1) return chain.expensive == 0 && chain.operations <= 4;
+  // Nothing large is read: masks and the like.
+  if (chain.reads.empty()) return chain.expensive == 0 && chain.operations <= 8 && factor <= 16;
+  // Storing costs a write and a read of the array; computing twice costs its reads once more. exp and its like run at
+  // the memory's speed when vectorised (measured), so one of them may be computed twice.
+  if (chain.reads.size() > 2 || chain.operations > 12) return false;
+  return chain.expensive == 0 ? factor <= 3 * kSlack : chain.expensive == 1 && factor <= 2 * kSlack;
+}
+
+}  // namespace hlorun::passes
