@@ -1,0 +1,170 @@
+#include "backends/opencl/codegen/complex_expr.h"
+
+#include <map>
+
+#include "hlo/error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using namespace ir;  // NOLINT: this file is about nothing else
+using hlo::Opcode;
+
+Expr F(const char* function, const Expr& x) { return Call(x->type, function, {x}); }
+Expr F(const char* function, const Expr& x, const Expr& y) { return Call(x->type, function, {x, y}); }
+Expr Like(const Expr& x, double value) { return Real(value, x->type); }
+
+Value Named(Body& body, const Expr& re, const Expr& im) { return {body.Name(re), body.Name(im)}; }
+
+Value AddC(const Value& x, const Value& y, Body& body) { return Named(body, x.re + y.re, x.im + y.im); }
+Value SubC(const Value& x, const Value& y, Body& body) { return Named(body, x.re - y.re, x.im - y.im); }
+Value MulC(const Value& x, const Value& y, Body& body) {
+  return Named(body, x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+}
+
+// Smith's method: divides by the larger part first, so that squares do not overflow.
+Value DivC(const Value& x, const Value& y, Body& body) {
+  const Expr wide = body.Name(Compare(Op::kGe, F("fabs", y.re), F("fabs", y.im)));
+  const Expr big = body.Name(Select(wide, y.re, y.im)), small = body.Name(Select(wide, y.im, y.re));
+  const Expr ratio = body.Name(Select(Compare(Op::kEq, small, Like(small, 0)), Like(small, 0), Div(small, big)));
+  const Expr scale = body.Name(big + small * ratio);
+  const Expr re = Select(wide, x.re + x.im * ratio, x.re * ratio + x.im);
+  const Expr im = Select(wide, x.im - x.re * ratio, x.im * ratio - x.re);
+  return Named(body, Div(body.Name(re), scale), Div(body.Name(im), scale));
+}
+
+Value ExpC(const Value& x, Body& body) {
+  const Expr scale = body.Name(F("exp", x.re));
+  const Expr real_only = body.Name(Compare(Op::kEq, x.im, Like(x.im, 0)));
+  return Named(body, scale * F("cos", x.im), Select(real_only, x.im, scale * F("sin", x.im)));
+}
+
+Value LogC(const Value& x, Body& body) { return Named(body, F("log", F("hypot", x.re, x.im)), F("atan2", x.im, x.re)); }
+
+Value SqrtC(const Value& x, Body& body) {
+  const Expr zero = Like(x.re, 0);
+  const Expr length = F("hypot", x.re, x.im);
+  const Expr big = body.Name(F("sqrt", (length + F("fabs", x.re)) * Like(x.re, 0.5)));
+  const Expr small = body.Name(Select(Compare(Op::kEq, big, zero), zero, Div(F("fabs", x.im), big + big)));
+  const Expr right = body.Name(Compare(Op::kGe, x.re, zero));
+  return Named(body, Select(right, big, small), F("copysign", Select(right, small, big), x.im));
+}
+
+Value ScaleC(const Value& x, double factor) { return {x.re * Like(x.re, factor), x.im * Like(x.im, factor)}; }
+Value OneC(const Value& x) { return {Like(x.re, 1), Like(x.im, 0)}; }
+
+Value SinC(const Value& x, Body& body) {
+  return Named(body, F("sin", x.re) * F("cosh", x.im), F("cos", x.re) * F("sinh", x.im));
+}
+Value CosC(const Value& x, Body& body) {
+  return Named(body, F("cos", x.re) * F("cosh", x.im), Unary(Op::kNeg, F("sin", x.re) * F("sinh", x.im)));
+}
+Value SinhC(const Value& x, Body& body) {
+  return Named(body, F("sinh", x.re) * F("cos", x.im), F("cosh", x.re) * F("sin", x.im));
+}
+Value CoshC(const Value& x, Body& body) {
+  return Named(body, F("cosh", x.re) * F("cos", x.im), F("sinh", x.re) * F("sin", x.im));
+}
+
+// tanh(a + bi) = (sinh 2a + i sin 2b) / (cosh 2a + cos 2b); beyond 20 the quotient is 1 in both precisions.
+Value TanhC(const Value& x, Body& body) {
+  const Expr a = body.Name(Max(Min(x.re, Like(x.re, 20)), Like(x.re, -20)));
+  const Expr two_a = body.Name(a + a), two_b = body.Name(x.im + x.im);
+  const Expr down = body.Name(F("cosh", two_a) + F("cos", two_b));
+  return Named(body, Div(F("sinh", two_a), down), Div(F("sin", two_b), down));
+}
+Value TanC(const Value& x, Body& body) {  // tan z = -i tanh(iz)
+  const Value t = TanhC({Unary(Op::kNeg, x.im), x.re}, body);
+  return {t.im, body.Name(Unary(Op::kNeg, t.re))};
+}
+
+Value PowC(const Value& x, const Value& y, Body& body) {
+  const Value power = ExpC(MulC(LogC(x, body), y, body), body);
+  const Expr zero = Like(x.re, 0);
+  const Expr base_zero = body.Name(And(Compare(Op::kEq, x.re, zero), Compare(Op::kEq, x.im, zero)));
+  const Expr power_zero = body.Name(And(Compare(Op::kEq, y.re, zero), Compare(Op::kEq, y.im, zero)));
+  const Value at_zero = {Select(power_zero, Like(zero, 1), zero), zero};
+  return SelectValue(base_zero, at_zero, power);
+}
+
+Value SignC(const Value& x, Body& body) {
+  const Expr length = body.Name(F("hypot", x.re, x.im));
+  const Expr is_zero = body.Name(Compare(Op::kEq, length, Like(length, 0)));
+  return Named(body, Select(is_zero, x.re, Div(x.re, length)), Select(is_zero, x.im, Div(x.im, length)));
+}
+
+Value Log1pC(const Value& x, Body& body) {
+  // log|1 + z| = log1p(2a + a^2 + b^2) / 2 keeps the digits of a small z.
+  const Expr a = x.re;
+  const Expr inner = a * (a + Like(a, 2)) + x.im * x.im;
+  return Named(body, F("log1p", inner) * Like(a, 0.5), F("atan2", x.im, a + Like(a, 1)));
+}
+Value Expm1C(const Value& x, Body& body) {
+  // e^a cos b - 1 = expm1(a) cos b - 2 sin^2(b / 2)
+  const Expr half = body.Name(F("sin", x.im * Like(x.im, 0.5)));
+  return Named(body, F("expm1", x.re) * F("cos", x.im) - Like(half, 2) * half * half, F("exp", x.re) * F("sin", x.im));
+}
+
+using UnaryRule = Value (*)(const Value&, Body&);
+const std::map<Opcode, UnaryRule>& UnaryRules() {
+  static const std::map<Opcode, UnaryRule> kRules = {
+      {Opcode::kExp, ExpC}, {Opcode::kLog, LogC}, {Opcode::kSqrt, SqrtC}, {Opcode::kSin, SinC}, {Opcode::kCos, CosC},
+      {Opcode::kSinh, SinhC}, {Opcode::kCosh, CoshC}, {Opcode::kTanh, TanhC}, {Opcode::kTan, TanC}, {Opcode::kSign, SignC},
+      {Opcode::kLog1p, Log1pC}, {Opcode::kExpm1, Expm1C},
+      {Opcode::kNegate, [](const Value& x, Body& b) { return Named(b, Unary(Op::kNeg, x.re), Unary(Op::kNeg, x.im)); }},
+      {Opcode::kCopy, [](const Value& x, Body&) { return x; }},
+      {Opcode::kReal, [](const Value& x, Body&) { return Value{x.re, nullptr}; }},
+      {Opcode::kImag, [](const Value& x, Body&) { return Value{x.im, nullptr}; }},
+      {Opcode::kAbs, [](const Value& x, Body& b) { return Value{b.Name(F("hypot", x.re, x.im)), nullptr}; }},
+      {Opcode::kRsqrt, [](const Value& x, Body& b) { return DivC(OneC(x), SqrtC(x, b), b); }},
+      {Opcode::kCbrt, [](const Value& x, Body& b) { return ExpC(ScaleC(LogC(x, b), 1.0 / 3), b); }},
+      {Opcode::kLogistic,
+       [](const Value& x, Body& b) { return DivC(OneC(x), AddC(OneC(x), ExpC(ScaleC(x, -1), b), b), b); }},
+  };
+  return kRules;
+}
+
+using BinaryRule = Value (*)(const Value&, const Value&, Body&);
+const std::map<Opcode, BinaryRule>& BinaryRules() {
+  static const std::map<Opcode, BinaryRule> kRules = {
+      {Opcode::kAdd, AddC}, {Opcode::kSubtract, SubC}, {Opcode::kMultiply, MulC}, {Opcode::kDivide, DivC}, {Opcode::kPower, PowC},
+      {Opcode::kAtan2,
+       [](const Value& y, const Value& x, Body& b) {
+         // -i log((x + iy) / sqrt(x^2 + y^2))
+         const Value up = AddC(x, {Unary(Op::kNeg, y.im), y.re}, b);
+         const Value l = LogC(DivC(up, SqrtC(AddC(MulC(x, x, b), MulC(y, y, b), b), b), b), b);
+         return Named(b, l.im, Unary(Op::kNeg, l.re));
+       }},
+  };
+  return kRules;
+}
+
+}  // namespace
+
+bool HasComplexForm(Opcode opcode) {
+  return UnaryRules().count(opcode) != 0 || BinaryRules().count(opcode) != 0 || opcode == Opcode::kCompare ||
+         opcode == Opcode::kIsFinite;
+}
+
+Value EmitComplexBinary(Opcode opcode, const Value& x, const Value& y, Body& body) {
+  const auto found = BinaryRules().find(opcode);
+  if (found == BinaryRules().end()) Fail(ErrorCode::kUnimplemented, "{} of complex numbers has no kernel", hlo::OpcodeName(opcode));
+  return found->second(x, y, body);
+}
+
+Value EmitComplex(const hlo::Instruction& instruction, std::span<const Value> operands, Body& body) {
+  const Value& x = operands[0];
+  if (instruction.Is(Opcode::kCompare)) {
+    const bool equal = instruction.As<hlo::attr::Compare>().direction == hlo::ComparisonDirection::kEq;
+    const Expr same = And(Compare(Op::kEq, x.re, operands[1].re), Compare(Op::kEq, x.im, operands[1].im));
+    return {body.Name(equal ? same : Not(body.Name(same))), nullptr};
+  }
+  if (operands.size() == 2) return EmitComplexBinary(instruction.opcode(), x, operands[1], body);
+  const auto found = UnaryRules().find(instruction.opcode());
+  if (found == UnaryRules().end()) {
+    Fail(ErrorCode::kUnimplemented, "{}: {} of complex numbers has no kernel", instruction.name(), hlo::OpcodeName(instruction.opcode()));
+  }
+  return found->second(x, body);
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,272 @@
+#include "backends/opencl/codegen/opencl_c.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "backends/opencl/codegen/opencl_helpers.h"
+#include "hlo/error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using namespace ir;  // NOLINT: this file is about nothing else
+
+constexpr const char* kLaneNames = "0123456789abcdef";
+
+int MaskBytes(ElementType type) { return type == ElementType::kPred ? 4 : hlo::BytesOf(type); }
+
+class Printer {
+ public:
+  explicit Printer(const DeviceSpec& device) : device_(device) {}
+
+  std::string Kernel(const ScheduledKernel& kernel) {
+    for (const Helper& helper : kernel.function.helpers) helpers_.Add(helper.name, helper.source + "\n");
+    depth_ = 1;
+    Print(kernel.function.body);
+    for (const BufferRef& p : kernel.function.parameters) uses_double_ |= p->storage == ElementType::kF64;
+    std::string text = helpers_.Text();
+    if (uses_double_) text = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" + text;
+    text += fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))", kernel.grid.local[0], kernel.grid.local[1],
+                        kernel.grid.local[2]);
+    // Without it PoCL splits 512-bit vectors in two (experiments/memory, rule 1).
+    if (device_.device_class == DeviceClass::kCpu && device_.vector_bytes >= 64) text += " __attribute__((min_vector_width(512)))";
+    text += fmt::format("\nvoid {}(", kernel.function.name);
+    std::string parameters;
+    for (const BufferRef& p : kernel.function.parameters) {
+      parameters += fmt::format("{}__global {}{}*{} {}", parameters.empty() ? "" : ", ", p->written ? "" : "const ",
+                                CarrierName(p->storage), p->restrict_ ? " restrict" : "", p->name);
+    }
+    return text + parameters + ") {\n" + body_ + "}\n";
+  }
+
+ private:
+  std::string TypeName(Type type) {
+    uses_double_ |= type.element == ElementType::kF64;
+    return CTypeName(type);
+  }
+  void Line(const std::string& text) { body_ += std::string(static_cast<size_t>(depth_) * 2, ' ') + text + "\n"; }
+  void Nested(const std::string& head, const Stmt& body) {
+    Line(head + " {");
+    ++depth_;
+    Print(body);
+    --depth_;
+    Line("}");
+  }
+
+  void Print(const Stmt& s) {
+    switch (s->kind) {
+      case StmtKind::kBlock:
+        for (const Stmt& b : s->body) Print(b);
+        break;
+      case StmtKind::kLet: Line(fmt::format("{} {} = {};", TypeName(s->var->type), s->var->name, Text(s->value))); break;
+      case StmtKind::kAssign: Line(fmt::format("{} = {};", s->var->name, Text(s->value))); break;
+      case StmtKind::kStore: PrintStore(s); break;
+      case StmtKind::kFor: {
+        const std::string& v = s->var->name;
+        Nested(fmt::format("for ({} {} = {}; {} < {}; {} += {})", TypeName(s->var->type), v, Text(s->begin), v, Text(s->end), v,
+                           Text(s->step)), s->body[0]);
+        break;
+      }
+      case StmtKind::kIf:
+        Nested(fmt::format("if ({})", Text(s->value)), s->body[0]);
+        if (s->body.size() > 1) Nested("else", s->body[1]);
+        break;
+      case StmtKind::kWhile: Nested(fmt::format("while ({})", Text(s->value)), s->body[0]); break;
+      case StmtKind::kBarrier: Line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"); break;
+      case StmtKind::kDeclareArray:
+        Line(fmt::format("{}{} {}[{}] __attribute__((aligned(64)));", s->buffer->space == Buffer::Space::kLocal ? "__local " : "",
+                         CarrierName(s->buffer->storage), s->buffer->name, s->buffer->size));
+        break;
+      case StmtKind::kPrefetch: Line(fmt::format("prefetch({} + {}, 1);", s->buffer->name, Text(s->index))); break;
+      case StmtKind::kCall: Line(Text(s->value) + ";"); break;
+      case StmtKind::kComment: Line("// " + s->text); break;
+    }
+  }
+
+  void PrintStore(const Stmt& s) {
+    const Buffer& buffer = *s->buffer;
+    const std::string element = CarrierName(buffer.storage);
+    const int lanes = s->value->type.lanes;
+    const std::string convert = helpers_.ToStorage(buffer.storage, lanes);
+    std::string value = Text(s->value);
+    if (!convert.empty()) value = fmt::format("{}({})", convert, value);
+    if (lanes == 1) return Line(fmt::format("{}[{}] = {};", buffer.name, Text(s->index), value));
+    if (s->index->kind == ExprKind::kRamp && IsIntConstant(s->index->args[1], 1)) {
+      const std::string base = fmt::format("({} + {})", buffer.name, Text(s->index->args[0]));
+      if (s->streaming) {
+        return Line(fmt::format("__builtin_nontemporal_store({}, ({} {}{}*){});", value, SpaceName(buffer.space), element, lanes, base));
+      }
+      return Line(fmt::format("*({} {}*){} = {};", SpaceName(buffer.space), helpers_.Unaligned(element, lanes), base, value));
+    }
+    const std::string index = CTypeName(s->index->type.WithLanes(1));
+    Line(fmt::format("{}({}, {}, {});", helpers_.Scatter(buffer.space, element, lanes, index), buffer.name, Text(s->index), value));
+  }
+
+  std::string LoadText(const Expr& x) {
+    const Buffer& buffer = *x->buffer;
+    const std::string element = CarrierName(buffer.storage);
+    const int lanes = x->type.lanes;
+    const Expr& index = x->args[0];
+    const bool masked = x->args.size() > 1;
+    const std::string index_type = CTypeName(index->type.WithLanes(1));
+    const bool contiguous = index->kind == ExprKind::kRamp && IsIntConstant(index->args[1], 1);
+    std::string raw;
+    if (lanes == 1) {
+      raw = fmt::format("{}[{}]", buffer.name, Text(index));
+      if (masked) raw = fmt::format("({} ? {} : ({})0)", Text(x->args[1]), raw, element);
+    } else if (masked && x->args[1]->type.lanes == 1) {
+      raw = fmt::format("({} ? {} : ({}{})0)", Text(x->args[1]), RawLoad(x, contiguous), element, lanes);
+    } else if (masked) {
+      const std::string function = contiguous ? helpers_.MaskedLoad(buffer.space, element, lanes, index_type)
+                                              : helpers_.MaskedGather(buffer.space, element, lanes, index_type);
+      raw = fmt::format("{}({}, {}, {})", function, buffer.name, Text(contiguous ? index->args[0] : index), Text(x->args[1]));
+    } else {
+      raw = RawLoad(x, contiguous);
+    }
+    const std::string convert = helpers_.FromStorage(buffer.storage, lanes);
+    return convert.empty() ? raw : fmt::format("{}({})", convert, raw);
+  }
+
+  std::string RawLoad(const Expr& x, bool contiguous) {
+    const Buffer& buffer = *x->buffer;
+    const std::string element = CarrierName(buffer.storage);
+    const Expr& index = x->args[0];
+    const int lanes = x->type.lanes;
+    if (contiguous) {
+      return fmt::format("*({} const {}*)({} + {})", SpaceName(buffer.space), helpers_.Unaligned(element, lanes), buffer.name,
+                         Text(index->args[0]));
+    }
+    return fmt::format("{}({}, {})", helpers_.Gather(buffer.space, element, lanes, CTypeName(index->type.WithLanes(1))), buffer.name, Text(index));
+  }
+
+  std::string IntText(int64_t value, ElementType type) {
+    switch (type) {
+      case ElementType::kPred: return value != 0 ? "1" : "0";
+      case ElementType::kS32:
+        return value == std::numeric_limits<int32_t>::min() ? "(-2147483647 - 1)" : std::to_string(value);
+      case ElementType::kS64:
+        return value == std::numeric_limits<int64_t>::min() ? "(-9223372036854775807L - 1)" : std::to_string(value) + "L";
+      case ElementType::kU32: return std::to_string(value) + "u";
+      case ElementType::kU64: return std::to_string(static_cast<uint64_t>(value)) + "uL";
+      default: return fmt::format("(({}){})", CTypeName({type, 1}), value);
+    }
+  }
+
+  std::string RealText(double value, ElementType type) {
+    const char* suffix = type == ElementType::kF64 ? "" : "f";
+    if (std::isnan(value)) return type == ElementType::kF64 ? "as_double(0x7ff8000000000000uL)" : "as_float(0x7fc00000u)";
+    if (std::isinf(value)) {
+      if (type == ElementType::kF64) return value > 0 ? "as_double(0x7ff0000000000000uL)" : "as_double(0xfff0000000000000uL)";
+      return value > 0 ? "as_float(0x7f800000u)" : "as_float(0xff800000u)";
+    }
+    return fmt::format("{}{}{}{}", std::signbit(value) ? "(" : "", fmt::format("{:a}", value), suffix, std::signbit(value) ? ")" : "");
+  }
+
+  std::string SplatText(const std::string& scalar, Type type) {
+    if (type.lanes == 1) return scalar;
+    if (type.element == ElementType::kPred) return fmt::format("((int{})(-({})))", type.lanes, scalar);
+    return fmt::format("(({})({}))", TypeName(type), scalar);
+  }
+
+  // A mask of int lanes, made as wide as the lanes of `type`.
+  std::string MaskFor(const Expr& mask, ElementType type) {
+    const int bytes = MaskBytes(type);
+    const std::string text = Text(mask);
+    if (bytes == 4) return text;
+    const char* element = bytes == 8 ? "long" : bytes == 2 ? "short" : "char";
+    return fmt::format("convert_{}{}({})", element, mask->type.lanes, text);
+  }
+
+  std::string BinaryText(const Expr& x) {
+    const std::string a = Text(x->args[0]), b = Text(x->args[1]);
+    if (x->op == Op::kMin || x->op == Op::kMax) return fmt::format("{}({}, {})", x->op == Op::kMin ? "min" : "max", a, b);
+    static const std::map<Op, const char*> kSigns = {
+        {Op::kAdd, "+"}, {Op::kSub, "-"}, {Op::kMul, "*"}, {Op::kDiv, "/"}, {Op::kMod, "%"}, {Op::kFloorDiv, "/"}, {Op::kFloorMod, "%"},
+        {Op::kAnd, "&"}, {Op::kOr, "|"}, {Op::kXor, "^"}, {Op::kShl, "<<"}, {Op::kShr, ">>"}};
+    const bool promoted = x->type.lanes == 1 && hlo::IsInteger(x->type.element) && hlo::BitsOf(x->type.element) < 32;
+    if (promoted && x->op == Op::kMul) return fmt::format("(({})((uint){} * (uint){}))", TypeName(x->type), a, b);
+    if (promoted) return fmt::format("(({})({} {} {}))", TypeName(x->type), a, kSigns.at(x->op), b);
+    return fmt::format("({} {} {})", a, kSigns.at(x->op), b);
+  }
+
+  std::string CompareText(const Expr& x) {
+    static const std::map<Op, const char*> kSigns = {{Op::kEq, "=="}, {Op::kNe, "!="}, {Op::kLt, "<"},
+                                                     {Op::kLe, "<="}, {Op::kGt, ">"},  {Op::kGe, ">="}};
+    const std::string text = fmt::format("({} {} {})", Text(x->args[0]), kSigns.at(x->op), Text(x->args[1]));
+    if (x->type.lanes == 1 || MaskBytes(x->args[0]->type.element) == 4) return text;
+    return fmt::format("convert_int{}({})", x->type.lanes, text);
+  }
+
+  std::string CastText(const Expr& x) {
+    const Type to = x->type, from = x->args[0]->type;
+    const std::string text = Text(x->args[0]);
+    if (to.lanes == 1) return to.element == ElementType::kPred ? fmt::format("({} != 0)", text) : fmt::format("(({}){})", TypeName(to), text);
+    if (from.element == ElementType::kPred) return fmt::format("convert_{}({} & 1)", TypeName(to), text);
+    if (to.element == ElementType::kPred) return Text(Compare(Op::kNe, x->args[0], Zero(from)));
+    const bool same_size = hlo::IsInteger(to.element) && hlo::IsInteger(from.element) && hlo::BitsOf(to.element) == hlo::BitsOf(from.element);
+    return fmt::format("{}_{}({})", same_size ? "as" : "convert", TypeName(to), text);
+  }
+
+  std::string CallText(const Expr& x) {
+    if (x->function == "get_group_id" || x->function == "get_local_id") return fmt::format("(int){}({})", x->function, Text(x->args[0]));
+    std::string args;
+    for (const Expr& a : x->args) args += (args.empty() ? "" : ", ") + Text(a);
+    return fmt::format("{}({})", helpers_.Named(x->function, x->type.lanes), args);
+  }
+
+  std::string Text(const Expr& x) {
+    uses_double_ |= x->type.element == ElementType::kF64;
+    switch (x->kind) {
+      case ExprKind::kIntConstant: return SplatText(IntText(x->integer, x->type.element), x->type);
+      case ExprKind::kFloatConstant: return SplatText(RealText(x->real, x->type.element), x->type);
+      case ExprKind::kVar: return x->var->name;
+      case ExprKind::kUnary: {
+        if (x->op == Op::kNot) return fmt::format("({}{})", x->type == kPredType ? "!" : "~", Text(x->args[0]));
+        const bool narrow = x->type.lanes == 1 && hlo::IsInteger(x->type.element) && hlo::BitsOf(x->type.element) < 32;
+        return narrow ? fmt::format("(({})(-{}))", TypeName(x->type), Text(x->args[0])) : fmt::format("(-{})", Text(x->args[0]));
+      }
+      case ExprKind::kBinary: return BinaryText(x);
+      case ExprKind::kCompare: return CompareText(x);
+      case ExprKind::kSelect: {
+        const std::string a = Text(x->args[1]), b = Text(x->args[2]);
+        if (x->args[0]->type.lanes == 1) return fmt::format("({} ? {} : {})", Text(x->args[0]), a, b);
+        return fmt::format("select({}, {}, {})", b, a, MaskFor(x->args[0], x->type.element));
+      }
+      case ExprKind::kCast: return CastText(x);
+      case ExprKind::kBitCast: return fmt::format("as_{}({})", TypeName(x->type), Text(x->args[0]));
+      case ExprKind::kCall: return CallText(x);
+      case ExprKind::kLoad: return LoadText(x);
+      case ExprKind::kRamp: {
+        const Type type = x->type;
+        std::string steps;
+        for (int i = 0; i < type.lanes; ++i) steps += (i == 0 ? "" : ", ") + std::to_string(i);
+        return fmt::format("(({0})({1}) + ({0})({2}) * ({0})({3}))", TypeName(type), Text(x->args[0]), Text(x->args[1]), steps);
+      }
+      case ExprKind::kBroadcast: return SplatText(Text(x->args[0]), x->type);
+      case ExprKind::kReduceLanes: {
+        const std::string text = fmt::format("{}({})", helpers_.ReduceLanes(x->op, x->args[0]->type), Text(x->args[0]));
+        return x->type.element == ElementType::kPred ? fmt::format("({} & 1)", text) : text;
+      }
+      case ExprKind::kLane: {
+        const std::string text = fmt::format("({}).s{}", Text(x->args[0]), kLaneNames[x->integer]);
+        return x->type.element == ElementType::kPred ? fmt::format("({} & 1)", text) : text;
+      }
+    }
+    return "";
+  }
+
+  const DeviceSpec& device_;
+  HelperSet helpers_;
+  std::string body_;
+  int depth_ = 0;
+  bool uses_double_ = false;
+};
+
+}  // namespace
+
+std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device) { return Printer(device).Kernel(kernel); }
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,294 @@
+#include "backends/opencl/codegen/opencl_helpers.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+#include "hlo/error.h"
+#include "hlo/number_types.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+using ir::Buffer;
+
+constexpr const char* kLaneNames = "0123456789abcdef";
+
+std::string WithLanes(const std::string& element, int lanes) { return lanes == 1 ? element : element + std::to_string(lanes); }
+
+// Text with @F, @U, @I, @H, @B (float, uint, int, ushort, uchar of n lanes), @n (lanes or nothing) and
+// @?(c, a, b) for a select of 32-bit lanes.
+std::string Expand(std::string text, int lanes) {
+  const std::string n = lanes == 1 ? "" : std::to_string(lanes);
+  const std::pair<const char*, std::string> replacements[] = {
+      {"@F", "float" + n}, {"@U", "uint" + n},   {"@I", "int" + n},   {"@H", "ushort" + n},
+      {"@B", "uchar" + n}, {"@n", n}, {"@?", lanes == 1 ? "HL_PICK" : "HL_PICKV"}};
+  for (const auto& [from, to] : replacements) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, 2, to);
+  }
+  return text;
+}
+
+constexpr const char* kPick =
+    "#define HL_PICK(c, a, b) ((c) ? (a) : (b))\n#define HL_PICKV(c, a, b) select(b, a, c)\n";
+
+// Round to nearest even on the bits; NaN stays NaN, quiet.
+constexpr const char* kToBf16 = R"(static inline @H NAME(@F x) {
+  @U u = as_uint@n(x);
+  @U r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  return convert_ushort@n(@?(x != x, (@U)((u >> 16) | 0x40u), r));
+}
+)";
+constexpr const char* kRoundBf16 = R"(static inline @F NAME(@F x) {
+  @U u = as_uint@n(x);
+  @U r = (u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u;
+  return @?(x != x, x, as_float@n(r));
+}
+)";
+constexpr const char* kFromBf16 = "static inline @F NAME(@H x) { return as_float@n(convert_uint@n(x) << 16); }\n";
+
+// Subnormal halves go through an exact float: the magic number 2^23 rounds to integers, to nearest even.
+constexpr const char* kToF16 = R"(static inline @H NAME(@F x) {
+  @U u = as_uint@n(x), a = u & 0x7fffffffu, s = (u >> 16) & 0x8000u;
+  @U normal = (a + 0xfffu + ((a >> 13) & 1u) - 0x38000000u) >> 13;
+  @U tiny = as_uint@n(as_float@n(@?(a < 0x38800000u, a, (@U)(0u))) * 16777216.0f + 8388608.0f) - 0x4b000000u;
+  @U r = @?(a < 0x38800000u, tiny, normal);
+  r = @?(a >= 0x477ff000u, (@U)(0x7c00u), r);
+  r = @?(a > 0x7f800000u, (@U)(0x7e00u), r);
+  return convert_ushort@n(r | s);
+}
+)";
+constexpr const char* kFromF16 = R"(static inline @F NAME(@H x) {
+  @U h = convert_uint@n(x), a = h & 0x7fffu, s = (h & 0x8000u) << 16;
+  @U normal = (a << 13) + 0x38000000u;
+  @U tiny = as_uint@n(convert_float@n(a) * 5.9604644775390625e-8f);
+  @U r = @?(a < 0x400u, tiny, normal);
+  r = @?(a >= 0x7c00u, (@U)((a << 13) | 0x7f800000u), r);
+  return as_float@n(r | s);
+}
+)";
+
+bool IsNarrowFloat(ElementType type) { return hlo::IsFloating(type) && hlo::BitsOf(type) <= 8; }
+
+std::string FloatBits(float value) { return fmt::format("0x{:08x}u", std::bit_cast<uint32_t>(value)); }
+
+// Narrow floats decode by table; encoding searches it. The host's conversion is the definition of both.
+std::string NarrowTable(ElementType type, const std::string& name) {
+  std::string text = fmt::format("__constant uint {}[256] = {{", name);
+  for (int i = 0; i < 256; ++i) {
+    const int code = i & ((1 << hlo::BitsOf(type)) - 1);
+    text += (i == 0 ? "" : ",") + FloatBits(hlo::NarrowToFloat(type, static_cast<uint8_t>(code)));
+  }
+  return text + "};\n";
+}
+
+// The smallest positive float that encodes as `code`, by bisection over bits (encoding is monotone).
+uint32_t FirstEncodedAs(ElementType type, uint8_t code) {
+  uint32_t low = 0, high = 0x7f800000u;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (hlo::FloatToNarrow(type, std::bit_cast<float>(middle)) == code) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+std::string NarrowEncoder(ElementType type, const std::string& name, const std::string& table) {
+  const hlo::NarrowFormat& format = hlo::NarrowFormatOf(type);
+  const int sign_bit = format.is_unsigned ? 0 : 1 << (hlo::BitsOf(type) - 1);
+  const uint8_t over = hlo::FloatToNarrow(type, INFINITY), nan = hlo::FloatToNarrow(type, NAN);
+  int top = (format.is_unsigned ? 256 : sign_bit) - 1;
+  while (top > 0 && !std::isfinite(hlo::NarrowToFloat(type, static_cast<uint8_t>(top)))) --top;
+  const uint32_t limit = over == top ? 0x7f800000u : FirstEncodedAs(type, over);
+  const uint8_t negative_zero = hlo::FloatToNarrow(type, -0.0f);
+  return fmt::format(R"(static inline uchar {name}(float x) {{
+  uint u = as_uint(x), a = u & 0x7fffffffu;
+  if (a > 0x7f800000u) return {nan};
+  if ({is_unsigned} && (u >> 31)) return {nan};
+  uint s = (u >> 31) ? {sign}u : 0u;
+  if (a >= {limit}u) return (uchar)({over}u | s);
+  uint low = 0, high = {top};
+  while (low < high) {{
+    uint middle = (low + high + 1) / 2;
+    if ({table}[middle] <= a) low = middle; else high = middle - 1;
+  }}
+  if (low < {top}u) {{
+    float below = as_float(a) - as_float({table}[low]), above = as_float({table}[low + 1]) - as_float(a);
+    if (above < below || (above == below && (low & 1u))) low += 1;
+  }}
+  if (low == 0u) return (u >> 31) ? {negative_zero} : 0;
+  return (uchar)(low | s);
+}}
+)", fmt::arg("name", name), fmt::arg("nan", nan), fmt::arg("is_unsigned", format.is_unsigned ? 1 : 0),
+                     fmt::arg("sign", sign_bit), fmt::arg("limit", limit), fmt::arg("over", over), fmt::arg("top", top),
+                     fmt::arg("table", table), fmt::arg("negative_zero", negative_zero));
+}
+
+// The scalar function, lane by lane.
+std::string LaneByLane(const std::string& name, const std::string& scalar, const std::string& from, const std::string& to, int lanes) {
+  std::string text = fmt::format("static inline {} {}({} x) {{ return ({})(", WithLanes(to, lanes), name, WithLanes(from, lanes), WithLanes(to, lanes));
+  for (int i = 0; i < lanes; ++i) text += fmt::format("{}{}(x.s{})", i == 0 ? "" : ", ", scalar, kLaneNames[i]);
+  return text + "); }\n";
+}
+
+std::string Replace(std::string text, const std::string& name) {
+  for (size_t at = text.find("NAME"); at != std::string::npos; at = text.find("NAME", at + name.size())) text.replace(at, 4, name);
+  return text;
+}
+
+std::string SpaceLetter(Buffer::Space space) {
+  return space == Buffer::Space::kGlobal ? "g" : space == Buffer::Space::kLocal ? "l" : "p";
+}
+
+}  // namespace
+
+std::string CTypeName(ir::Type type) {
+  static const std::map<ElementType, const char*> kNames = {
+      {ElementType::kPred, "int"},  {ElementType::kS8, "char"},   {ElementType::kS16, "short"},  {ElementType::kS32, "int"},
+      {ElementType::kS64, "long"},  {ElementType::kU8, "uchar"},  {ElementType::kU16, "ushort"}, {ElementType::kU32, "uint"},
+      {ElementType::kU64, "ulong"}, {ElementType::kF16, "half"},  {ElementType::kF32, "float"},  {ElementType::kF64, "double"}};
+  const auto found = kNames.find(type.element);
+  HLORUN_CHECK(found != kNames.end());
+  return WithLanes(found->second, type.lanes);
+}
+
+ElementType CarrierType(ElementType storage) {
+  if (storage == ElementType::kPred) return ElementType::kU8;
+  if (storage == ElementType::kBF16 || storage == ElementType::kF16) return ElementType::kU16;
+  if (IsNarrowFloat(storage)) return ElementType::kU8;
+  return ir::ComputeType(storage);
+}
+std::string CarrierName(ElementType storage) { return CTypeName({CarrierType(storage), 1}); }
+
+const char* SpaceName(Buffer::Space space) {
+  return space == Buffer::Space::kGlobal ? "__global" : space == Buffer::Space::kLocal ? "__local" : "__private";
+}
+
+void HelperSet::Add(const std::string& name, const std::string& source) {
+  if (!known_.emplace(name, true).second) return;
+  sources_.push_back(fmt::format("#ifndef HAVE_{0}\n#define HAVE_{0}\n{1}#endif\n", name, source));
+}
+
+std::string HelperSet::Text() const {
+  std::string text;
+  for (const std::string& source : sources_) text += source;
+  return text;
+}
+
+std::string HelperSet::Unaligned(const std::string& element, int lanes) {
+  const std::string name = fmt::format("hl_{}{}u", element, lanes);
+  Add(name, fmt::format("typedef {0} {1} __attribute__((ext_vector_type({2}), aligned(sizeof({0}))));\n", element, name, lanes));
+  return name;
+}
+
+std::string HelperSet::Named(const std::string& function, int lanes) {
+  static const std::map<std::string, const char*> kSources = {{"hl_to_bf16", kToBf16},       {"hl_from_bf16", kFromBf16},
+                                                              {"hl_round_bf16", kRoundBf16}, {"hl_to_f16", kToF16},
+                                                              {"hl_from_f16", kFromF16}};
+  const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
+  if (const auto found = kSources.find(function); found != kSources.end()) {
+    Add("hl_pick", kPick);
+    Add(name, Replace(Expand(found->second, lanes), name));
+    return name;
+  }
+  for (const char* prefix : {"hl_round_", "hl_to_", "hl_from_"}) {
+    if (function.rfind(prefix, 0) != 0) continue;
+    const auto type = hlo::ElementTypeFromName(function.substr(std::string(prefix).size()));
+    HLORUN_CHECK(type.has_value());
+    const std::string type_name(hlo::ElementTypeName(*type));
+    if (std::string(prefix) == "hl_round_") {
+      const std::string to = Named("hl_to_" + type_name, lanes), from = Named("hl_from_" + type_name, lanes);
+      const std::string floats = WithLanes("float", lanes);
+      Add(name, fmt::format("static inline {} {}({} x) {{ return {}({}(x)); }}\n", floats, name, floats, from, to));
+      return name;
+    }
+    const std::string table = "hl_table_" + type_name;
+    Add(table, NarrowTable(*type, table));
+    const bool decode = std::string(prefix) == "hl_from_";
+    if (decode) Add(function, fmt::format("static inline float {}(uchar x) {{ return as_float({}[x]); }}\n", function, table));
+    else Add(function, NarrowEncoder(*type, function, table));
+    if (lanes > 1) Add(name, LaneByLane(name, function, decode ? "uchar" : "float", decode ? "float" : "uchar", lanes));
+    return name;
+  }
+  return function;
+}
+
+std::string HelperSet::FromStorage(ElementType storage, int lanes) {
+  if (CarrierType(storage) == ir::ComputeType(storage)) return "";
+  if (storage == ElementType::kPred) {
+    const std::string name = WithLanes("hl_from_pred_", lanes);
+    Add(name, lanes == 1 ? fmt::format("static inline int {}(uchar x) {{ return x != 0; }}\n", name)
+                         : fmt::format("static inline int{0} {1}(uchar{0} x) {{ return convert_int{0}(x) != 0; }}\n", lanes, name));
+    return name;
+  }
+  return Named("hl_from_" + std::string(hlo::ElementTypeName(storage)), lanes);
+}
+
+std::string HelperSet::ToStorage(ElementType storage, int lanes) {
+  if (CarrierType(storage) == ir::ComputeType(storage)) return "";
+  if (storage == ElementType::kPred) {
+    const std::string name = WithLanes("hl_to_pred_", lanes);
+    Add(name, lanes == 1 ? fmt::format("static inline uchar {}(int x) {{ return (uchar)(x & 1); }}\n", name)
+                         : fmt::format("static inline uchar{0} {1}(int{0} x) {{ return convert_uchar{0}(x & 1); }}\n", lanes, name));
+    return name;
+  }
+  return Named("hl_to_" + std::string(hlo::ElementTypeName(storage)), lanes);
+}
+
+std::string HelperSet::Gather(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
+  const std::string name = fmt::format("hl_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
+  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4}{1} i) {{ return ({0}{1})(", element, lanes, name, SpaceName(space), index);
+  for (int i = 0; i < lanes; ++i) text += fmt::format("{}p[i.s{}]", i == 0 ? "" : ", ", kLaneNames[i]);
+  Add(name, text + "); }\n");
+  return name;
+}
+
+std::string HelperSet::MaskedGather(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
+  const std::string name = fmt::format("hl_masked_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
+  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4}{1} i, int{1} m) {{ return ({0}{1})(", element, lanes, name, SpaceName(space), index);
+  for (int i = 0; i < lanes; ++i) text += fmt::format("{0}(m.s{1} ? p[i.s{1}] : ({2})0)", i == 0 ? "" : ", ", kLaneNames[i], element);
+  Add(name, text + "); }\n");
+  return name;
+}
+
+std::string HelperSet::MaskedLoad(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
+  const std::string name = fmt::format("hl_masked_load_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
+  const std::string unaligned = Unaligned(element, lanes);
+  // Whole vectors are the common case; the others pick lane by lane.
+  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4} i, int{1} m) {{\n  if (all(m)) return *({3} const {5}*)(p + i);\n  return ({0}{1})(",
+                                 element, lanes, name, SpaceName(space), index, unaligned);
+  for (int i = 0; i < lanes; ++i) text += fmt::format("{0}(m.s{1} ? p[i + {2}] : ({3})0)", i == 0 ? "" : ", ", kLaneNames[i], i, element);
+  Add(name, text + ");\n}\n");
+  return name;
+}
+
+std::string HelperSet::Scatter(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
+  const std::string name = fmt::format("hl_scatter_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
+  std::string text = fmt::format("static inline void {2}({3} {0}* p, {4}{1} i, {0}{1} v) {{", element, lanes, name, SpaceName(space), index);
+  for (int i = 0; i < lanes; ++i) text += fmt::format(" p[i.s{0}] = v.s{0};", kLaneNames[i]);
+  Add(name, text + " }\n");
+  return name;
+}
+
+std::string HelperSet::ReduceLanes(ir::Op op, ir::Type type) {
+  static const std::map<ir::Op, const char*> kNames = {{ir::Op::kAdd, "add"}, {ir::Op::kMul, "mul"}, {ir::Op::kMin, "min"},
+                                                       {ir::Op::kMax, "max"}, {ir::Op::kAnd, "and"}, {ir::Op::kOr, "or"}};
+  static const std::map<ir::Op, const char*> kForms = {{ir::Op::kAdd, "a + b"},    {ir::Op::kMul, "a * b"}, {ir::Op::kMin, "min(a, b)"},
+                                                       {ir::Op::kMax, "max(a, b)"}, {ir::Op::kAnd, "a & b"}, {ir::Op::kOr, "a | b"}};
+  HLORUN_CHECK(kNames.count(op) != 0);
+  const std::string element = CTypeName(type.WithLanes(1));
+  const std::string name = fmt::format("hl_reduce_{}_{}{}", kNames.at(op), element, type.lanes);
+  std::string text = fmt::format("static inline {0} {1}({0}{2} x) {{\n", element, name, type.lanes);
+  std::string from = "x";
+  for (int lanes = type.lanes / 2; lanes >= 1; lanes /= 2) {
+    const std::string wide = WithLanes(element, lanes);
+    text += fmt::format("  {0} x{1};\n  {{ {0} a = {2}.lo, b = {2}.hi; x{1} = {3}; }}\n", wide, lanes, from, kForms.at(op));
+    from = fmt::format("x{}", lanes);
+  }
+  Add(name, text + "  return x1;\n}\n");
+  return name;
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,44 @@
+// OpenCL C functions that generated kernels call: conversions of storage types, gathers, masked loads, reductions of
+// lanes. Each exists for every number of lanes, generated on demand.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/codegen/kernel_ir.h"
+
+namespace hlorun::opencl {
+
+// "float16", "uint"; predicates are int.
+std::string CTypeName(ir::Type type);
+// How an element of a storage type lies in memory: bf16 -> "ushort", pred -> "uchar".
+std::string CarrierName(hlo::ElementType storage);
+hlo::ElementType CarrierType(hlo::ElementType storage);
+// "__global", "__local", "__private"
+const char* SpaceName(ir::Buffer::Space space);
+
+// The helpers of one kernel, in the order in which they were first needed. Each function returns the helper's name.
+class HelperSet {
+ public:
+  std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
+  std::string FromStorage(hlo::ElementType storage, int lanes);  // carrier -> computation type; empty: the same
+  std::string ToStorage(hlo::ElementType storage, int lanes);    // computation type -> carrier
+  std::string Round(hlo::ElementType storage, int lanes);        // f32 -> f32 as if stored and loaded
+  std::string Gather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
+  std::string MaskedGather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
+  std::string MaskedLoad(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
+  std::string Scatter(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
+  std::string ReduceLanes(ir::Op op, ir::Type type);
+  // A named helper with lanes: "hl_round_bf16", "hl_to_bf16", "hl_from_f16"; other names are returned as they are.
+  std::string Named(const std::string& function, int lanes);
+  void Add(const std::string& name, const std::string& source);
+
+  std::string Text() const;
+
+ private:
+  std::map<std::string, bool> known_;
+  std::vector<std::string> sources_;
+};
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,27 @@
+// Loop roles -> a device.
+//
+// CPU class: the nest of parallel loops is flattened and cut into work-groups of one work-item, each walking a range of
+// it; vector loops are widened to floatN code (stride 1: vector loads and stores, stride 0: a scalar, else gathers).
+// GPU class: the flattened nest becomes work-groups, vector loops are dealt to the lanes of a group; stores outside them
+// are made by lane 0, and barriers stay.
+#pragma once
+
+#include "backends/opencl/codegen/kernel_ir.h"
+#include "backends/opencl/plan.h"
+#include "hlo/device_spec.h"
+
+namespace hlorun::opencl {
+
+struct ScheduledKernel {
+  ir::Function function;  // serial loops only
+  Grid grid;
+};
+
+ScheduledKernel Schedule(const ir::Function& function, const DeviceSpec& device);
+
+// Lanes of a vector loop over elements of `element_bytes` on this device: 1 to 16.
+int VectorLanes(const DeviceSpec& device, int64_t element_bytes);
+// Work-items in a group on GPU class; 1 on CPU class.
+int64_t GroupLanes(const DeviceSpec& device);
+
+}  // namespace hlorun::opencl
