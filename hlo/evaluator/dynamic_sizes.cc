@@ -1,0 +1,145 @@
+// Sizes at run time: which shape a result has when operands are smaller than their bounds.
+#include "hlo/error.h"
+#include "hlo/evaluator/op_functions.h"
+#include "hlo/evaluator/strided_copy.h"
+#include "hlo/shape_inference.h"
+
+namespace hlorun::hlo {
+namespace {
+
+// Dimensions of the result that come from operand dimensions take their sizes; the rest keeps the declared ones.
+Shape BroadcastShape(const Instruction& instruction, const Shape& operand) {
+  Shape shape(instruction.shape().element_type(), instruction.shape().dimensions());
+  const std::vector<int64_t>& dimensions = instruction.dimensions();
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    shape.mutable_dimensions()[static_cast<size_t>(dimensions[i])] = operand.dimensions()[i];
+  }
+  return shape;
+}
+
+// One dimension of a reshape's result may be dynamic: it takes what the others leave.
+Shape ReshapeShape(const Instruction& instruction, const Shape& operand) {
+  Shape shape(instruction.shape().element_type(), instruction.shape().dimensions());
+  if (shape.ElementCount() == operand.ElementCount()) return shape;
+  int64_t dynamic = -1;
+  int64_t others = 1;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    const bool inferred = instruction.As<attr::Reshape>().inferred_dimension == d;
+    if (instruction.shape().is_dynamic_dimension(d) && (dynamic < 0 || inferred)) {
+      if (dynamic >= 0) others *= shape.dimension(dynamic);
+      dynamic = d;
+    } else {
+      others *= shape.dimension(d);
+    }
+  }
+  if (dynamic < 0 || others == 0 || operand.ElementCount() % others != 0) {
+    Invalid("{}: {} elements do not fill {}", instruction.name(), operand.ElementCount(),
+            instruction.shape().ToString(false));
+  }
+  shape.mutable_dimensions()[static_cast<size_t>(dynamic)] = operand.ElementCount() / others;
+  return shape;
+}
+
+// A slice that takes the whole of a dynamic dimension takes its actual size.
+Shape SliceShape(const Instruction& instruction, const Shape& operand) {
+  Shape shape(instruction.shape().element_type(), instruction.shape().dimensions());
+  const auto& slice = instruction.As<attr::Slice>();
+  for (size_t d = 0; d < slice.starts.size(); ++d) {
+    const int64_t limit = std::min(slice.limits[d], operand.dimensions()[d]);
+    shape.mutable_dimensions()[d] = std::max<int64_t>(0, (limit - slice.starts[d] + slice.strides[d] - 1) / slice.strides[d]);
+  }
+  return shape;
+}
+
+Shape SizedShape(const Instruction& instruction, std::span<const Literal> operands) {
+  Shape shape(instruction.shape().element_type(), instruction.shape().dimensions());
+  const auto first = instruction.Is(Opcode::kSetDimensionSize) ? size_t{0} : size_t{1};
+  if (first == 0) shape.mutable_dimensions() = operands[0].shape().dimensions();
+  for (size_t i = 1; i < operands.size(); ++i) {
+    const auto d = first == 0 ? static_cast<size_t>(instruction.dimensions()[0]) : i - 1;
+    const int64_t bound = instruction.shape().dimensions()[d];
+    const int64_t size = operands[i].GetInt(0);
+    if (size < 0 || size > bound) {
+      Invalid("{}: size {} of dimension {} is outside 0 to its bound {}", instruction.name(), size, d, bound);
+    }
+    shape.mutable_dimensions()[d] = size;
+  }
+  return shape;
+}
+
+// Shape inference on parameters that have the actual shapes.
+Shape InferredShape(const Instruction& instruction, std::span<const Literal> operands) {
+  std::vector<std::unique_ptr<Instruction>> stand_ins;
+  std::vector<Instruction*> pointers;
+  for (const Literal& operand : operands) {
+    stand_ins.push_back(std::make_unique<Instruction>(Opcode::kParameter, operand.shape(), std::vector<Instruction*>{},
+                                                      attr::Parameter{}));
+    pointers.push_back(stand_ins.back().get());
+  }
+  return InferShape(instruction.opcode(), pointers, instruction.attributes(), instruction.called_computations(),
+                    instruction.shape().WithoutLayout());
+}
+
+Shape ElementwiseShape(const Instruction& instruction, std::span<const Literal> operands) {
+  for (const Literal& operand : operands) {
+    if (operand.shape().rank() == instruction.shape().rank()) {
+      return {instruction.shape().element_type(), operand.shape().dimensions()};
+    }
+  }
+  return {instruction.shape().element_type(), instruction.shape().dimensions()};
+}
+
+}  // namespace
+
+Shape ActualShape(const Instruction& instruction, std::span<const Literal> operands) {
+  const Shape& declared = instruction.shape();
+  if (!declared.IsArray()) return declared;
+  if (declared.IsStatic()) return {declared.element_type(), declared.dimensions()};
+  if (instruction.Has(kElementwise) || instruction.Is(Opcode::kClamp) || instruction.Is(Opcode::kMap)) {
+    return ElementwiseShape(instruction, operands);
+  }
+  switch (instruction.opcode()) {
+    case Opcode::kBroadcast:
+      return BroadcastShape(instruction, operands[0].shape());
+    case Opcode::kReshape:
+      return ReshapeShape(instruction, operands[0].shape());
+    case Opcode::kSlice:
+      return SliceShape(instruction, operands[0].shape());
+    case Opcode::kSetDimensionSize:
+    case Opcode::kDynamicReshape:
+      return SizedShape(instruction, operands);
+    case Opcode::kGetTupleElement:
+    case Opcode::kParameter:
+    case Opcode::kIota:
+    case Opcode::kConstant:
+      return {declared.element_type(), declared.dimensions()};
+    default:
+      return InferredShape(instruction, operands).WithoutLayout();
+  }
+}
+
+Literal EvaluateGetDimensionSize(OpCall& call) {
+  Literal result(call.shape);
+  result.SetInt(0, call.operand(0).shape().dimension(call.instruction.dimensions()[0]));
+  return result;
+}
+
+// Keeps the first elements of the dimension; what a larger size adds is zero.
+Literal EvaluateSetDimensionSize(OpCall& call) {
+  const Literal& operand = call.operand(0);
+  const auto d = static_cast<size_t>(call.instruction.dimensions()[0]);
+  Shape shape = operand.shape().WithoutLayout();
+  shape.mutable_dimensions()[d] = call.operand(1).GetInt(0);
+  if (shape.dimensions()[d] < 0 || shape.dimensions()[d] > call.instruction.shape().dimensions()[d]) {
+    Invalid("{}: size {} of dimension {} is outside 0 to its bound {}", call.instruction.name(), shape.dimensions()[d], d,
+            call.instruction.shape().dimensions()[d]);
+  }
+  Literal result(Shape(shape.element_type(), shape.dimensions()));
+  Dims common = shape.dimensions();
+  common[d] = std::min(common[d], operand.shape().dimensions()[d]);
+  CopyStrided(operand.data(), {0, operand.shape().Strides()}, result.mutable_data(), {0, result.shape().Strides()},
+              common, BytesOf(operand.element_type()));
+  return result;
+}
+
+}  // namespace hlorun::hlo
