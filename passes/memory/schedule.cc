@@ -242,7 +242,7 @@ class Graph {
     node.transient += kernels.ScratchBytes(*instruction);
     // Arguments and constants stay; what a body or branch is given may be overwritten.
     const bool is_parameter = instruction->Is(Opcode::kParameter);
-    const bool stays = instruction->IsConstant() || (is_parameter && is_entry_);
+    const bool stays = instruction->IsConstant() || (is_parameter && is_entry_ && !IsDonated(*instruction));
     int64_t leaf = 0;
     hlo::ForEachLeaf(instruction->shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
       node.holds.push_back(arrays_.size());
@@ -250,6 +250,13 @@ class Graph {
       arrays_.push_back({stays ? 0 : shape.ByteSize(), false, {}});
       if (is_parameter) given_bytes_ += arrays_.back().bytes;
       AddUpdates(node, *instruction, leaf++, shape.ByteSize(), kernels);
+    });
+  }
+
+  static bool IsDonated(const Instruction& parameter) {
+    const auto& aliases = parameter.module()->input_output_alias;
+    return std::any_of(aliases.begin(), aliases.end(), [&](const hlo::AliasEntry& entry) {
+      return entry.parameter == parameter.parameter_number();
     });
   }
 
