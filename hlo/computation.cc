@@ -1,6 +1,7 @@
 #include "hlo/computation.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "hlo/error.h"
@@ -65,7 +66,8 @@ void Computation::RemoveWithDeadOperands(Instruction* instruction) {
       if (std::find(operands.begin(), operands.end(), operand) == operands.end()) operands.push_back(operand);
     }
     Remove(next);
-    work.insert(work.end(), operands.begin(), operands.end());
+    // Each is pushed once: by the removal of its last user.
+    std::copy_if(operands.begin(), operands.end(), std::back_inserter(work), [](Instruction* o) { return o->IsDead(); });
   }
 }
 
