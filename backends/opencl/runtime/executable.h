@@ -10,6 +10,7 @@
 #include "backends/opencl/plan.h"
 #include "backends/opencl/plan_builder.h"
 #include "backends/opencl/runtime/device.h"
+#include "backends/opencl/runtime/host_call.h"
 #include "backends/opencl/runtime/memory.h"
 
 namespace hlorun::opencl {
@@ -50,6 +51,7 @@ struct RunOptions {
   std::shared_ptr<collectives::Communicator> communicator;  // null: one device
   int64_t replica = 0, partition = 0;
   std::vector<ThunkTime>* profile = nullptr;  // filled when set; the run then waits after each thunk
+  std::shared_ptr<const HostCallTable> host_calls;  // for HostCallThunks; may be null
 };
 
 struct CompileStatistics {

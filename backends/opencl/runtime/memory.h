@@ -2,16 +2,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "backends/opencl/runtime/cl.h"
 
 namespace hlorun::opencl {
 
 class DeviceContext;
+class MemoryPool;
 
 // A block that a device can use: (base, offset, bytes). On devices that take plain pointers the base is host memory
-// (page-aligned, shared mapping of a memfd, huge pages advised, or the caller's own memory); elsewhere a cl_mem.
+// (page-aligned, huge pages advised, or the caller's own memory); elsewhere a cl_mem.
 // Copies share the block. Immutable handle, thread-safe.
 class DeviceMemory {
  public:
@@ -24,8 +27,16 @@ class DeviceMemory {
   // Host address, or null for cl_mem.
   std::byte* host() const;
   cl_mem buffer() const;      // null for raw pointers
+  // A cl_mem that starts at this memory's offset, as kernels take it: the block's own, or a sub-buffer that the block keeps.
+  // The offset must be a multiple of the device's buffer alignment. Null for raw pointers.
+  cl_mem argument() const;
   int64_t offset() const { return offset_; }
   DeviceMemory Sub(int64_t offset, int64_t bytes) const;
+  bool Overlaps(const DeviceMemory& other) const;
+  // Memory that more than one array refers to, or that belongs to the caller, is never written even when an array of it
+  // is donated. Sticks to the block.
+  void MarkShared() const;
+  bool shared() const;
 
  private:
   friend class MemoryPool;
@@ -48,8 +59,12 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   DeviceMemory Allocate(int64_t bytes, const std::string& what);
   // Counters that tests read: allocations that were not served from the cache.
   int64_t fresh_allocations() const;
+  int64_t bytes_in_use() const;
+  // Gives what is cached back to the system.
+  void Trim();
 
  private:
+  friend class DeviceMemory;
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -1,0 +1,176 @@
+#include "backends/opencl/runtime/device.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "backends/opencl/runtime/cl_error.h"
+#include "backends/opencl/runtime/host_cpu.h"
+#include "backends/opencl/runtime/probe.h"
+#include "backends/opencl/runtime/quirks.h"
+
+namespace hlorun::opencl {
+namespace {
+
+// Bumped when kernels compiled from the same source must not be reused (warm-up, entry guard, argument passing changed).
+constexpr int kCodegenVersion = 1;
+
+// Vendors' queries that the headers of this machine may not name.
+constexpr cl_device_info kWarpSizeNv = 0x4003, kWavefrontWidthAmd = 0x4043, kSubGroupSizesIntel = 0x4108;
+
+struct Found {
+  cl::Platform platform;
+  cl::Device device;
+  int platform_index, device_index;
+};
+
+std::vector<Found> Discover() {
+  std::vector<cl::Platform> platforms;
+  try {
+    cl::Platform::get(&platforms);
+  } catch (const cl::Error&) {
+    // The loader reports "no platform" as an error; the caller words it.
+  }
+  std::vector<Found> found;
+  for (size_t p = 0; p < platforms.size(); ++p) {
+    std::vector<cl::Device> devices;
+    try {
+      platforms[p].getDevices(CL_DEVICE_TYPE_ALL, &devices);
+    } catch (const cl::Error&) {
+      continue;  // a platform without a device of its own
+    }
+    for (size_t d = 0; d < devices.size(); ++d) {
+      found.push_back({platforms[p], devices[d], static_cast<int>(p), static_cast<int>(d)});
+    }
+  }
+  if (found.empty()) {
+    Fail(ErrorCode::kNotFound,
+         "no OpenCL device found: install a platform, such as the package pocl-opencl-icd for any CPU, "
+         "intel-opencl-icd for Intel GPUs, mesa-opencl-icd or the vendor's driver; OCL_ICD_VENDORS, if set, must name a "
+         "folder of .icd files");
+  }
+  return found;
+}
+
+std::shared_ptr<Device> Make(const Found& found) {
+  return std::make_shared<Device>(found.platform, found.device, found.platform_index, found.device_index);
+}
+
+bool Contains(std::string text, std::string part) {
+  const auto lower = [](std::string& s) {
+    std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  };
+  lower(text);
+  lower(part);
+  return text.find(part) != std::string::npos;
+}
+
+std::string LabelOf(const Found& f) {
+  return fmt::format("{}:{} {} ({}, {})", f.platform_index, f.device_index, f.device.getInfo<CL_DEVICE_NAME>(),
+                     f.platform.getInfo<CL_PLATFORM_NAME>(), f.device.getInfo<CL_DEVICE_VERSION>());
+}
+
+bool Matches(const Found& f, const std::string& selector) {
+  if (selector == fmt::format("{}:{}", f.platform_index, f.device_index)) return true;
+  const bool is_position = std::all_of(selector.begin(), selector.end(), [](unsigned char c) { return std::isdigit(c) || c == ':'; });
+  // "pocl" is in the platform's version only.
+  return !is_position && (Contains(f.platform.getInfo<CL_PLATFORM_NAME>(), selector) ||
+                          Contains(f.device.getInfo<CL_DEVICE_NAME>(), selector) ||
+                          Contains(f.platform.getInfo<CL_PLATFORM_VERSION>(), selector));
+}
+
+int64_t SubGroupSize(const cl::Device& device) {
+  for (cl_device_info query : {kWarpSizeNv, kWavefrontWidthAmd}) {
+    cl_uint value = 0;
+    if (clGetDeviceInfo(device(), query, sizeof(value), &value, nullptr) == CL_SUCCESS && value > 0) return value;
+  }
+  size_t sizes[16] = {}, bytes = 0;
+  if (clGetDeviceInfo(device(), kSubGroupSizesIntel, sizeof(sizes), sizes, &bytes) != CL_SUCCESS) return 0;
+  int64_t best = 0;
+  for (size_t i = 0; i < bytes / sizeof(size_t); ++i) {
+    if (sizes[i] <= 32) best = std::max(best, static_cast<int64_t>(sizes[i]));
+  }
+  return best;
+}
+
+void FillFromCpu(DeviceSpec& spec) {
+  const HostCpu& cpu = ThisCpu();
+  spec.isa = cpu.isa;
+  spec.vector_bytes = cpu.vector_bytes;
+  if (cpu.l1_bytes > 0) spec.l1_bytes = cpu.l1_bytes;
+  if (cpu.l2_bytes > 0) spec.l2_bytes = cpu.l2_bytes;
+  if (cpu.l3_bytes > 0) spec.l3_bytes = cpu.l3_bytes;
+}
+
+void FillFromGpu(DeviceSpec& spec, const cl::Device& device) {
+  spec.vector_bytes = 4 * static_cast<int64_t>(device.getInfo<CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT>());
+  spec.l2_bytes = static_cast<int64_t>(device.getInfo<CL_DEVICE_GLOBAL_MEM_CACHE_SIZE>());
+  spec.l3_bytes = 0;
+  spec.sub_group_size = SubGroupSize(device);
+}
+
+}  // namespace
+
+Device::Device(cl::Platform platform, cl::Device device, int platform_index, int device_index)
+    : platform_(std::move(platform)), device_(std::move(device)), platform_index_(platform_index), device_index_(device_index) {
+  const cl_device_type type = device_.getInfo<CL_DEVICE_TYPE>();
+  const bool is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
+  spec_.name = device_.getInfo<CL_DEVICE_NAME>();
+  spec_.platform = platform_.getInfo<CL_PLATFORM_NAME>();
+  spec_.driver_version = device_.getInfo<CL_DRIVER_VERSION>();
+  spec_.device_class = is_cpu ? DeviceClass::kCpu : DeviceClass::kGpu;
+  spec_.compute_units = device_.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
+  spec_.local_memory_bytes = static_cast<int64_t>(device_.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>());
+  spec_.max_work_group_size = static_cast<int64_t>(device_.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>());
+  spec_.global_memory_bytes = static_cast<int64_t>(device_.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>());
+  spec_.max_allocation_bytes = static_cast<int64_t>(device_.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>());
+  spec_.buffer_alignment = std::max<int64_t>(64, device_.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8);
+  if (is_cpu) {
+    FillFromCpu(spec_);
+  } else {
+    FillFromGpu(spec_, device_);
+  }
+  const std::string extensions = device_.getInfo<CL_DEVICE_EXTENSIONS>();
+  spec_.has_f64 = Contains(extensions, "cl_khr_fp64");
+  spec_.has_f16 = Contains(extensions, "cl_khr_fp16");
+  spec_.has_int64_atomics = Contains(extensions, "cl_khr_int64_base_atomics");
+  cl_bool unified = CL_FALSE;
+  clGetDeviceInfo(device_(), CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(unified), &unified, nullptr);
+  spec_.unified_memory = unified == CL_TRUE;
+
+  const Quirks quirks = QuirksOf(spec_.platform, type);
+  spec_.has_inline_assembly = quirks.inline_assembly;
+  if (quirks.volatile_memory_size) spec_.global_memory_bytes = ThisCpu().memory_bytes;
+  cl_device_svm_capabilities svm = 0;
+  clGetDeviceInfo(device_(), CL_DEVICE_SVM_CAPABILITIES, sizeof(svm), &svm, nullptr);
+  spec_.raw_pointers = (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0 ||
+                       (quirks.may_take_raw_pointers && ProbeRawPointers(platform_index_, device_index_, Fingerprint()));
+  // A plain mapping has no limit of the runtime's.
+  if (spec_.raw_pointers) spec_.max_allocation_bytes = spec_.global_memory_bytes;
+}
+
+std::string Device::Label() const { return LabelOf({platform_, device_, platform_index_, device_index_}); }
+
+std::string Device::Fingerprint() const {
+  return fmt::format("{}, {}, driver {}, device {}, ISA {}, options {}, hlorun codegen {}", spec_.platform,
+                     platform_.getInfo<CL_PLATFORM_VERSION>(), spec_.driver_version, spec_.name,
+                     spec_.isa.empty() ? "-" : spec_.isa, BuildOptionsOf(device_), kCodegenVersion);
+}
+
+std::vector<std::shared_ptr<Device>> ListDevices() {
+  std::vector<std::shared_ptr<Device>> devices;
+  for (const Found& found : Discover()) devices.push_back(Make(found));
+  return devices;
+}
+
+std::shared_ptr<Device> FindDevice(const std::string& selector) {
+  const std::vector<Found> all = Discover();
+  if (selector.empty()) return Make(all.front());
+  for (const Found& found : all) {
+    if (Matches(found, selector)) return Make(found);
+  }
+  std::string list;
+  for (const Found& found : all) list += (list.empty() ? "" : "; ") + LabelOf(found);
+  Fail(ErrorCode::kNotFound, "no OpenCL device matches \"{}\"; there are: {}", selector, list);
+}
+
+}  // namespace hlorun::opencl

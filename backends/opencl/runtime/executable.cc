@@ -1,0 +1,353 @@
+#include "backends/opencl/runtime/executable.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "backends/opencl/runtime/cl_error.h"
+#include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/lane.h"
+#include "backends/opencl/runtime/program_build.h"
+#include "backends/opencl/runtime/run_context.h"
+#include "backends/opencl/runtime/run_event.h"
+#include "backends/opencl/runtime/thunk_runner.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using Kind = passes::Allocation::Kind;
+
+// Kernels may load whole vectors from an argument's start.
+constexpr uintptr_t kArgumentAlignment = 64;
+
+bool IsAligned(const DeviceMemory& memory) { return reinterpret_cast<uintptr_t>(memory.host()) % kArgumentAlignment == 0; }
+
+// One run's memories, and the copies that come before its first thunk.
+struct RunMemories {
+  struct EarlyCopy {
+    DeviceMemory from, to;
+    int64_t bytes;
+  };
+  Memories memories;  // by allocation; the arena's is the run context's
+  std::vector<EarlyCopy> copies;
+};
+
+class PlanExecutable : public Executable {
+ public:
+  PlanExecutable(Plan plan, ProgramSet programs, std::shared_ptr<DeviceContext> context)
+      : plan_(std::move(plan)), programs_(std::move(programs)), context_(std::move(context)) {
+    CheckPlan();
+    steps_ = NumberSteps(plan_.entry, launches_);
+    needs_host_ = NeedsHost(plan_.entry);
+    placeholder_ = context_->pool()->Allocate(1, "the runtime");
+    MakeConstants();
+  }
+
+  // Runs in flight use the plan and the kernels.
+  ~PlanExecutable() override {
+    for (const auto& event : TakeUnfinished()) event->WaitQuietly();
+  }
+
+  const Plan& plan() const override { return plan_; }
+  const CompileStatistics& statistics() const override { return programs_.statistics; }
+  SavedPlan Save() override { return {plan_, programs_.binaries, programs_.kernels, context_->device().Fingerprint()}; }
+  int64_t resource_creations() const override {
+    return context_->pool()->fresh_allocations() + programs_.statistics.kernels_compiled + kernel_objects_;
+  }
+
+  std::vector<DeviceArray> Run(const std::vector<RunArgument>& arguments, const RunOptions& options) override {
+    CheckArguments(arguments);
+    Lane& lane = context_->lane(options.communicator != nullptr ? options.communicator->device() : 0);
+    lane.Reap();
+    auto event = std::make_shared<RunEvent>(lane);
+    auto run = std::make_shared<RunMemories>(Prepare(arguments));
+    std::vector<DeviceArray> results = Results(*run, arguments, event);
+    std::vector<EventRef> foreign;  // arrays of other lanes, which no order protects
+    for (const RunArgument& argument : arguments) {
+      if (argument.array.ready == nullptr) continue;
+      const auto* own = dynamic_cast<const RunEvent*>(argument.array.ready.get());
+      if (own == nullptr || own->lane() != &lane) foreign.push_back(argument.array.ready);
+      event->DependOn(argument.array.ready);
+    }
+    for (const DeviceMemory& memory : run->memories) event->Retain(memory);
+    for (const auto& copy : run->copies) event->Retain(copy.from);
+    Remember(event);
+    lane.Admit(event);
+    const bool wait_first = std::any_of(foreign.begin(), foreign.end(), [](const EventRef& e) { return !e->Ready(); });
+    if (!needs_host_ && !wait_first && options.profile == nullptr &&
+        lane.RunInline([&] { Enqueue(lane, *run, options, *event); })) {
+      return results;
+    }
+    lane.Post([this, &lane, run, options, event, foreign = std::move(foreign)] {
+      for (const EventRef& e : foreign) WaitFor(*e);
+      Drive(lane, *run, options, *event);
+    });
+    return results;
+  }
+
+ private:
+  // What a saved plan could have wrong although its checksums are right would be a bug of the builder's: checked once here,
+  // so that runs index without checks.
+  void CheckPlan() const {
+    const auto slice = [&](const Slice& s, const std::string& label) {
+      const bool inside = s.allocation >= 0 && static_cast<size_t>(s.allocation) < plan_.allocations.size() && s.offset >= 0 &&
+                          s.bytes >= 0 && s.offset <= plan_.allocations[static_cast<size_t>(s.allocation)].bytes - s.bytes;
+      if (!inside) {
+        Fail(ErrorCode::kInternal, "plan of {}: {} names bytes {} + {} of allocation {}, which it has not", plan_.module_name,
+             label, s.offset, s.bytes, s.allocation);
+      }
+    };
+    ForEachSlice(plan_.entry, slice);
+    for (size_t i = 0; i < plan_.result_slices.size(); ++i) slice(plan_.result_slices[i], "result " + std::to_string(i));
+    HLORUN_CHECK(plan_.result_slices.size() == plan_.results.size());
+    for (const passes::Allocation& allocation : plan_.allocations) {
+      if (allocation.kind == Kind::kArgument) HLORUN_CHECK(static_cast<size_t>(allocation.index) < plan_.parameters.size());
+      HLORUN_CHECK(allocation.aliased_argument < static_cast<int64_t>(plan_.parameters.size()));
+    }
+  }
+
+  template <typename Visit>
+  void ForEachSlice(const Sequence& sequence, const Visit& visit) const {
+    for (const Thunk& thunk : sequence.thunks) {
+      const auto all = [&](const std::vector<Slice>& slices) {
+        for (const Slice& s : slices) visit(s, thunk.label);
+      };
+      if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
+        HLORUN_CHECK(launch->kernel >= 0 && static_cast<size_t>(launch->kernel) < plan_.kernels.size());
+        all(launch->arguments);
+      } else if (const auto* copy = std::get_if<CopyThunk>(&thunk.work)) {
+        all({copy->from, copy->to});
+        HLORUN_CHECK(copy->to.bytes <= copy->from.bytes);
+      } else if (const auto* write = std::get_if<WriteThunk>(&thunk.work)) {
+        all({write->to});
+      } else if (const auto* collective = std::get_if<CollectiveThunk>(&thunk.work)) {
+        all(collective->operands);
+        all(collective->results);
+      } else if (const auto* call = std::get_if<HostCallThunk>(&thunk.work)) {
+        all(call->operands);
+        all(call->results);
+      } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
+        all({loop->predicate});
+        ForEachSlice(*loop->condition, visit);
+        ForEachSlice(*loop->body, visit);
+      } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
+        all({choice->selector});
+        for (const auto& branch : choice->branches) ForEachSlice(*branch, visit);
+      }
+    }
+  }
+
+  void MakeConstants() {
+    constants_.resize(plan_.allocations.size());
+    size_t next = 0;
+    for (size_t a = 0; a < plan_.allocations.size(); ++a) {
+      if (plan_.allocations[a].kind != Kind::kConstant) continue;
+      HLORUN_CHECK(next < plan_.constants.size());
+      const auto literal = std::make_shared<hlo::Literal>(plan_.constants[next++]);
+      const int64_t bytes = plan_.allocations[a].bytes;
+      auto* data = const_cast<std::byte*>(literal->data());
+      DeviceMemory memory;
+      if (context_->raw_pointers() && reinterpret_cast<uintptr_t>(data) % kArgumentAlignment == 0 && literal->ByteSize() == bytes) {
+        memory = DeviceMemory::Wrap(data, bytes, literal);
+      } else {
+        memory = context_->pool()->Allocate(bytes, fmt::format("constant {} of {}", next - 1, plan_.module_name));
+        CopyToDevice(context_, data, memory, std::min(bytes, literal->ByteSize()));
+      }
+      // Results may share it, so it is never taken over by a donation.
+      memory.MarkShared();
+      constants_[a] = memory.bytes() > 0 ? memory : placeholder_;
+    }
+  }
+
+  void CheckArguments(const std::vector<RunArgument>& arguments) const {
+    if (arguments.size() != plan_.parameters.size()) {
+      Invalid("{} takes {} arrays, {} are given", plan_.module_name, plan_.parameters.size(), arguments.size());
+    }
+    for (const passes::Allocation& allocation : plan_.allocations) {
+      if (allocation.kind != Kind::kArgument) continue;
+      const auto i = static_cast<size_t>(allocation.index);
+      if (arguments[i].array.memory.bytes() < allocation.bytes) {
+        Invalid("argument {} ({} {}) has {} bytes, {} are needed", i, plan_.parameters[i].name,
+                plan_.parameters[i].shape.ToString(false), arguments[i].array.memory.bytes(), allocation.bytes);
+      }
+    }
+  }
+
+  RunMemories Prepare(const std::vector<RunArgument>& arguments) {
+    RunMemories run;
+    run.memories = constants_;
+    for (size_t a = 0; a < plan_.allocations.size(); ++a) {
+      const passes::Allocation& allocation = plan_.allocations[a];
+      const auto i = static_cast<size_t>(allocation.index);
+      if (allocation.kind == Kind::kArgument) {
+        run.memories[a] = arguments[i].array.memory;
+        if (run.memories[a].host() != nullptr && !IsAligned(run.memories[a])) {
+          const DeviceMemory aligned = context_->pool()->Allocate(allocation.bytes, "an aligned copy of " + plan_.parameters[i].name);
+          run.copies.push_back({run.memories[a], aligned, allocation.bytes});
+          run.memories[a] = aligned;
+        }
+      } else if (allocation.kind == Kind::kResult) {
+        run.memories[a] = ResultMemory(allocation, arguments, run);
+      }
+    }
+    return run;
+  }
+
+  DeviceMemory ResultMemory(const passes::Allocation& allocation, const std::vector<RunArgument>& arguments, RunMemories& run) {
+    const int64_t alias = allocation.aliased_argument;
+    if (alias >= 0 && MayTakeOver(static_cast<size_t>(alias), allocation, arguments)) {
+      return arguments[static_cast<size_t>(alias)].array.memory;
+    }
+    const auto i = static_cast<size_t>(allocation.index);
+    DeviceMemory memory = context_->pool()->Allocate(
+        allocation.bytes, fmt::format("result {} ({}) of {}", plan_.results[i].name, plan_.results[i].shape.ToString(false),
+                                      plan_.module_name));
+    if (alias >= 0) {
+      const DeviceMemory& from = arguments[static_cast<size_t>(alias)].array.memory;
+      run.copies.push_back({from, memory, std::min(allocation.bytes, from.bytes())});
+    }
+    return memory;
+  }
+
+  // A donated argument's memory becomes a result's when nothing else can see it.
+  bool MayTakeOver(size_t argument, const passes::Allocation& allocation, const std::vector<RunArgument>& arguments) const {
+    const RunArgument& given = arguments[argument];
+    if (!given.donate || given.array.memory.shared() || given.array.memory.bytes() < allocation.bytes) return false;
+    if (given.array.memory.host() != nullptr && !IsAligned(given.array.memory)) return false;
+    for (size_t other = 0; other < arguments.size(); ++other) {
+      if (other != argument && arguments[other].array.memory.Overlaps(given.array.memory)) return false;
+    }
+    for (const Slice& slice : plan_.result_slices) {
+      const passes::Allocation& of_result = plan_.allocations[static_cast<size_t>(slice.allocation)];
+      if (of_result.kind == Kind::kArgument && of_result.index == static_cast<int64_t>(argument)) return false;
+    }
+    return true;
+  }
+
+  std::vector<DeviceArray> Results(const RunMemories& run, const std::vector<RunArgument>& arguments,
+                                   const std::shared_ptr<RunEvent>& event) const {
+    std::vector<DeviceArray> results;
+    std::vector<int> uses(plan_.allocations.size(), 0);
+    for (size_t r = 0; r < plan_.result_slices.size(); ++r) {
+      const Slice& slice = plan_.result_slices[r];
+      const auto a = static_cast<size_t>(slice.allocation);
+      const passes::Allocation& allocation = plan_.allocations[a];
+      HLORUN_CHECK(allocation.kind != Kind::kArena);
+      const bool passed_on = allocation.kind == Kind::kArgument && arguments[static_cast<size_t>(allocation.index)].donate;
+      if (allocation.kind != Kind::kResult && (!passed_on || uses[a] > 0)) run.memories[a].MarkShared();
+      ++uses[a];
+      results.push_back({plan_.results[r].shape, run.memories[a].Sub(slice.offset, slice.bytes), event});
+    }
+    return results;
+  }
+
+  static void WaitFor(Event& event) {
+    try {
+      event.Wait();
+    } catch (const Error&) {
+      // Reported by the run that depends on it, when it is waited for.
+    }
+  }
+
+  // In the caller's thread: everything into the queue, nothing waited for.
+  void Enqueue(Lane& lane, RunMemories& run, const RunOptions& options, RunEvent& event) {
+    try {
+      const Borrowed context = Borrow(lane);
+      Play(lane, *context, run, options, false);
+      cl_event marker = nullptr;
+      CheckCl(clEnqueueMarkerWithWaitList(lane.queue()(), 0, nullptr, &marker), "marking the end of a run");
+      CheckCl(clFlush(lane.queue()()), "starting a run");
+      event.SetMarker(cl::Event(marker), plan_.module_name);
+    } catch (...) {
+      clFinish(lane.queue()());
+      event.Finish(std::current_exception());
+    }
+  }
+
+  // In the lane's thread: steps and host decisions in turn, to the end.
+  void Drive(Lane& lane, RunMemories& run, const RunOptions& options, RunEvent& event) {
+    std::exception_ptr error;
+    try {
+      const Borrowed context = Borrow(lane);
+      Play(lane, *context, run, options, true);
+    } catch (...) {
+      clFinish(lane.queue()());
+      error = std::current_exception();
+    }
+    event.Finish(error);
+  }
+
+  void Play(Lane& lane, RunContext& context, RunMemories& run, const RunOptions& options, bool finish) {
+    context.Bind(run.memories);
+    ThunkRunner runner(*context_, lane, context, run.memories, plan_, options);
+    for (const auto& copy : run.copies) runner.Copy(copy.from, copy.to, copy.bytes);
+    runner.Run(steps_);
+    if (finish) runner.Finish();
+  }
+
+  // Goes back to the lane's idle contexts when dropped: the lane's order protects what the queue still uses of it.
+  using Borrowed = std::unique_ptr<RunContext, std::function<void(RunContext*)>>;
+  Borrowed Borrow(const Lane& lane) {
+    const auto give_back = [this, &lane](RunContext* context) {
+      std::lock_guard lock(mutex_);
+      idle_[&lane].emplace_back(context);
+    };
+    {
+      std::lock_guard lock(mutex_);
+      auto& idle = idle_[&lane];
+      if (!idle.empty()) {
+        Borrowed context(idle.back().release(), give_back);
+        idle.pop_back();
+        return context;
+      }
+    }
+    Borrowed made(new RunContext(plan_, programs_, launches_, constants_, *context_->pool(), placeholder_), give_back);
+    kernel_objects_ += made->creations();
+    return made;
+  }
+
+  void Remember(const std::shared_ptr<RunEvent>& event) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(unfinished_, [](const std::weak_ptr<RunEvent>& e) { return e.expired(); });
+    unfinished_.push_back(event);
+  }
+
+  std::vector<std::shared_ptr<RunEvent>> TakeUnfinished() {
+    std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<RunEvent>> events;
+    for (const auto& weak : unfinished_) {
+      if (auto event = weak.lock()) events.push_back(std::move(event));
+    }
+    return events;
+  }
+
+  Plan plan_;
+  ProgramSet programs_;
+  std::shared_ptr<DeviceContext> context_;
+  StepSequence steps_;
+  std::vector<const LaunchThunk*> launches_;
+  bool needs_host_ = false;
+  DeviceMemory placeholder_;
+  Memories constants_;  // by allocation, empty elsewhere
+  std::atomic<int64_t> kernel_objects_{0};
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<RunEvent>> unfinished_;
+  std::map<const Lane*, std::vector<std::unique_ptr<RunContext>>> idle_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> BuildExecutable(Plan plan, const std::shared_ptr<DeviceContext>& context,
+                                            const BuildOptions& options) {
+  ProgramSet programs = BuildPrograms(plan, *context, options);
+  return std::make_unique<PlanExecutable>(std::move(plan), std::move(programs), context);
+}
+
+std::unique_ptr<Executable> BuildExecutable(SavedPlan saved, const std::shared_ptr<DeviceContext>& context,
+                                            const BuildOptions&) {
+  ProgramSet programs = LoadPrograms(saved, *context);
+  return std::make_unique<PlanExecutable>(std::move(saved.plan), std::move(programs), context);
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,112 @@
+#include "backends/opencl/runtime/lane.h"
+
+#include "backends/opencl/runtime/run_event.h"
+
+namespace hlorun::opencl {
+
+// A thread over a queue of work. Its state outlives it, for the last piece of work may drop the last reference to the
+// device, and with it the lane, on this very thread.
+struct Lane::Worker {
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::function<void()>> work;
+    size_t outstanding = 0;
+    bool stop = false;
+  };
+  std::shared_ptr<State> state = std::make_shared<State>();
+  std::thread thread;
+
+  ~Worker() {
+    {
+      std::lock_guard lock(state->mutex);
+      state->stop = true;
+      state->changed.notify_all();
+    }
+    if (!thread.joinable()) return;
+    if (thread.get_id() == std::this_thread::get_id()) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
+  }
+
+  void Post(std::function<void()> work) {
+    std::lock_guard lock(state->mutex);
+    state->work.push_back(std::move(work));
+    ++state->outstanding;
+    state->changed.notify_all();
+    if (!thread.joinable()) thread = std::thread([s = state] { Loop(s); });
+  }
+
+  bool Idle() {
+    std::lock_guard lock(state->mutex);
+    return state->outstanding == 0;
+  }
+
+  static void Loop(std::shared_ptr<State> state) {
+    std::unique_lock lock(state->mutex);
+    while (true) {
+      state->changed.wait(lock, [&] { return state->stop || !state->work.empty(); });
+      if (state->work.empty()) return;
+      std::function<void()> work = std::move(state->work.front());
+      state->work.pop_front();
+      lock.unlock();
+      work();
+      work = nullptr;
+      lock.lock();
+      --state->outstanding;
+    }
+  }
+};
+
+Lane::Lane(const cl::Context& context, const cl::Device& device)
+    : queue_(context, device), driver_(std::make_unique<Worker>()), watcher_(std::make_unique<Worker>()) {}
+
+Lane::~Lane() {
+  watcher_.reset();
+  driver_.reset();
+  std::lock_guard lock(flight_mutex_);
+  for (const auto& event : in_flight_) event->WaitQuietly();
+}
+
+bool Lane::RunInline(const std::function<void()>& work) {
+  std::lock_guard lock(order_);
+  if (!driver_->Idle()) return false;
+  work();
+  return true;
+}
+
+void Lane::Post(std::function<void()> work) {
+  std::lock_guard lock(order_);
+  driver_->Post(std::move(work));
+}
+
+void Lane::Watch(std::shared_ptr<RunEvent> event) {
+  watcher_->Post([event = std::move(event)] { event->WaitQuietly(); });
+}
+
+void Lane::Admit(std::shared_ptr<RunEvent> event) {
+  Reap();
+  std::shared_ptr<RunEvent> oldest;
+  {
+    std::lock_guard lock(flight_mutex_);
+    in_flight_.push_back(std::move(event));
+    if (in_flight_.size() > kRunsInFlight) {
+      oldest = std::move(in_flight_.front());
+      in_flight_.pop_front();
+    }
+  }
+  if (oldest != nullptr) oldest->WaitQuietly();
+}
+
+void Lane::Reap() {
+  std::deque<std::shared_ptr<RunEvent>> finished;
+  std::lock_guard lock(flight_mutex_);
+  while (!in_flight_.empty() && in_flight_.front()->Ready()) {
+    finished.push_back(std::move(in_flight_.front()));
+    in_flight_.pop_front();
+  }
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,50 @@
+// A lane: one in-order queue and the thread that drives runs whose course the host decides.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "backends/opencl/runtime/cl.h"
+
+namespace hlorun::opencl {
+
+class RunEvent;
+
+// Everything enqueued in a lane happens in that order, so an array made in a lane needs no waiting for in the same lane.
+// Thread-safe. Threads start when first needed.
+class Lane {
+ public:
+  Lane(const cl::Context& context, const cl::Device& device);
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  const cl::CommandQueue& queue() const { return queue_; }
+
+  // Runs `work` in the calling thread when nothing posted is outstanding, keeping the lane's order; false otherwise.
+  bool RunInline(const std::function<void()>& work);
+  // Runs `work` on the lane's thread, after all that was posted before.
+  void Post(std::function<void()> work);
+  // Waits for the event on a thread of its own, in order of calls, so that its callbacks run.
+  void Watch(std::shared_ptr<RunEvent> event);
+  // Remembers a run in flight; at most kRunsInFlight are, the oldest is waited for beyond that.
+  void Admit(std::shared_ptr<RunEvent> event);
+  // Lets go of what finished runs hold.
+  void Reap();
+
+ private:
+  struct Worker;
+  static constexpr size_t kRunsInFlight = 4;
+
+  cl::CommandQueue queue_;
+  std::mutex order_;  // held while work runs inline
+  std::unique_ptr<Worker> driver_, watcher_;
+  std::mutex flight_mutex_;
+  std::deque<std::shared_ptr<RunEvent>> in_flight_;
+};
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,262 @@
+#include "backends/opencl/runtime/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/opencl/runtime/cl_error.h"
+#include "backends/opencl/runtime/device_context.h"
+
+namespace hlorun::opencl {
+namespace {
+
+constexpr int64_t kPage = 4096;
+constexpr int64_t kHugePage = int64_t{2} << 20;
+// A freed block waits in the cache unless the cache holds more than this share of the device's memory.
+constexpr int64_t kIdleShare = 4;
+
+// Rounds up to eight steps an octave, whole pages: at most 12.5 % more than asked, and few enough classes that blocks
+// are reused by arrays of similar size.
+int64_t SizeClass(int64_t bytes) {
+  const uint64_t pages = static_cast<uint64_t>(std::max<int64_t>(1, (bytes + kPage - 1) / kPage));
+  if (pages <= 8) return static_cast<int64_t>(pages) * kPage;
+  const uint64_t step = std::bit_floor(pages) / 8;
+  return static_cast<int64_t>((pages + step - 1) / step * step) * kPage;
+}
+
+// What the system gave: a mapping or a cl_mem with the sub-buffers made of it.
+struct Storage {
+  std::byte* host = nullptr;
+  cl::Buffer buffer;
+  int64_t bytes = 0;
+  std::unordered_map<int64_t, cl::Buffer> sub_buffers;  // by offset
+};
+
+std::byte* Map(int64_t bytes) {
+  // One huge page more than asked, so that the block can start on a huge page; the rest is unmapped.
+  const int64_t slack = bytes >= kHugePage ? kHugePage : 0;
+  void* mapped = mmap(nullptr, static_cast<size_t>(bytes + slack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  auto* start = static_cast<std::byte*>(mapped);
+  if (slack == 0) return start;
+  const int64_t skip = (kHugePage - static_cast<int64_t>(reinterpret_cast<uintptr_t>(start) % kHugePage)) % kHugePage;
+  if (skip > 0) munmap(start, static_cast<size_t>(skip));
+  if (slack > skip) munmap(start + skip + bytes, static_cast<size_t>(slack - skip));
+  madvise(start + skip, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  return start + skip;
+}
+
+void Unmap(Storage& storage) {
+  if (storage.host != nullptr) munmap(storage.host, static_cast<size_t>(storage.bytes));
+  storage.host = nullptr;
+}
+
+}  // namespace
+
+struct MemoryPool::State {
+  cl::Context context;
+  std::string device_name;
+  bool raw_pointers = true;
+  int64_t limit = 0;             // of one array
+  int64_t device_bytes = 0;      // of all
+
+  std::mutex mutex;
+  std::unordered_map<int64_t, std::vector<Storage>> idle;  // by size class
+  int64_t idle_bytes = 0;
+  int64_t used_bytes = 0;
+  std::atomic<int64_t> fresh{0};
+
+  ~State() { Drop(); }
+
+  void Drop() {
+    for (auto& [size, blocks] : idle) {
+      for (Storage& storage : blocks) Unmap(storage);
+    }
+    idle.clear();
+    idle_bytes = 0;
+  }
+
+  bool Take(int64_t size, Storage& storage) {
+    std::lock_guard lock(mutex);
+    auto found = idle.find(size);
+    if (found == idle.end() || found->second.empty()) return false;
+    storage = std::move(found->second.back());
+    found->second.pop_back();
+    idle_bytes -= size;
+    used_bytes += size;
+    return true;
+  }
+
+  void GiveBack(Storage storage) {
+    std::lock_guard lock(mutex);
+    used_bytes -= storage.bytes;
+    if (idle_bytes + storage.bytes > device_bytes / kIdleShare) {
+      Unmap(storage);
+      return;
+    }
+    idle_bytes += storage.bytes;
+    idle[storage.bytes].push_back(std::move(storage));
+  }
+
+  Storage Create(int64_t size, int64_t bytes, const std::string& what) {
+    std::lock_guard lock(mutex);
+    if (used_bytes + idle_bytes + size > device_bytes) Drop();
+    if (used_bytes + size > device_bytes) {
+      Fail(ErrorCode::kResourceExhausted, "out of memory: {} needs {} bytes, {} has {} of which {} are in use", what, bytes,
+           device_name, device_bytes, used_bytes);
+    }
+    Storage storage;
+    storage.bytes = size;
+    for (const bool retried : {false, true}) {
+      cl_int status = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+      if (raw_pointers) {
+        storage.host = Map(size);
+        if (storage.host != nullptr) status = CL_SUCCESS;
+      } else {
+        const cl_mem made = clCreateBuffer(context(), CL_MEM_READ_WRITE, static_cast<size_t>(size), nullptr, &status);
+        if (status == CL_SUCCESS) storage.buffer = cl::Buffer(made);
+      }
+      if (status == CL_SUCCESS) break;
+      if (retried) {
+        Fail(ErrorCode::kResourceExhausted, "out of memory: {} needs {} bytes and {} gives none ({})", what, bytes, device_name,
+             StatusName(status));
+      }
+      Drop();
+    }
+    ++fresh;
+    used_bytes += size;
+    return storage;
+  }
+};
+
+struct DeviceMemory::Block {
+  Storage storage;
+  std::shared_ptr<MemoryPool::State> pool;  // null for the caller's memory
+  std::shared_ptr<const void> owner;
+  std::atomic<bool> shared{false};
+  std::mutex mutex;  // of sub_buffers
+
+  ~Block() {
+    if (pool != nullptr) pool->GiveBack(std::move(storage));
+  }
+};
+
+DeviceMemory DeviceMemory::Wrap(void* data, int64_t bytes, std::shared_ptr<const void> owner) {
+  DeviceMemory memory;
+  memory.block_ = std::make_shared<Block>();
+  memory.block_->storage.host = static_cast<std::byte*>(data);
+  memory.block_->storage.bytes = bytes;
+  memory.block_->owner = std::move(owner);
+  memory.block_->shared = true;
+  memory.bytes_ = bytes;
+  return memory;
+}
+
+std::byte* DeviceMemory::host() const {
+  return block_ != nullptr && block_->storage.host != nullptr ? block_->storage.host + offset_ : nullptr;
+}
+
+cl_mem DeviceMemory::buffer() const { return block_ != nullptr ? block_->storage.buffer() : nullptr; }
+
+cl_mem DeviceMemory::argument() const {
+  if (block_ == nullptr || block_->storage.buffer() == nullptr) return nullptr;
+  Storage& storage = block_->storage;
+  if (offset_ == 0) return storage.buffer();
+  std::lock_guard lock(block_->mutex);
+  cl::Buffer& sub = storage.sub_buffers[offset_];
+  if (sub() == nullptr) {
+    // To the block's end: the same start serves slices of any length.
+    cl_buffer_region region{static_cast<size_t>(offset_), static_cast<size_t>(storage.bytes - offset_)};
+    cl_int status = CL_SUCCESS;
+    const cl_mem made = clCreateSubBuffer(storage.buffer(), CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
+    CheckCl(status, "creating a sub-buffer");
+    sub = cl::Buffer(made);
+    if (block_->pool != nullptr) ++block_->pool->fresh;
+  }
+  return sub();
+}
+
+DeviceMemory DeviceMemory::Sub(int64_t offset, int64_t bytes) const {
+  HLORUN_CHECK(offset >= 0 && bytes >= 0 && offset + bytes <= bytes_);
+  DeviceMemory part = *this;
+  part.offset_ += offset;
+  part.bytes_ = bytes;
+  return part;
+}
+
+bool DeviceMemory::Overlaps(const DeviceMemory& other) const {
+  if (host() != nullptr && other.host() != nullptr) return host() < other.host() + other.bytes_ && other.host() < host() + bytes_;
+  return block_ != nullptr && block_ == other.block_ && offset_ < other.offset_ + other.bytes_ && other.offset_ < offset_ + bytes_;
+}
+
+void DeviceMemory::MarkShared() const {
+  if (block_ != nullptr) block_->shared = true;
+}
+
+bool DeviceMemory::shared() const { return block_ != nullptr && block_->shared; }
+
+MemoryPool::MemoryPool(std::shared_ptr<DeviceContext> context) : state_(std::make_shared<State>()) {
+  const DeviceSpec& spec = context->spec();
+  state_->context = context->context();
+  state_->device_name = spec.name;
+  state_->raw_pointers = spec.raw_pointers;
+  state_->limit = spec.max_allocation_bytes;
+  state_->device_bytes = spec.global_memory_bytes;
+}
+
+MemoryPool::~MemoryPool() = default;
+
+DeviceMemory MemoryPool::Allocate(int64_t bytes, const std::string& what) {
+  if (bytes > state_->limit) {
+    Fail(ErrorCode::kResourceExhausted, "{} needs {} bytes in one array; {} allows {}", what, bytes, state_->device_name,
+         state_->limit);
+  }
+  const int64_t size = std::min(SizeClass(bytes), std::max(state_->limit / kPage * kPage, (bytes + kPage - 1) / kPage * kPage));
+  DeviceMemory memory;
+  memory.block_ = std::make_shared<DeviceMemory::Block>();
+  if (!state_->Take(size, memory.block_->storage)) memory.block_->storage = state_->Create(size, bytes, what);
+  memory.block_->pool = state_;
+  memory.bytes_ = bytes;
+  return memory;
+}
+
+int64_t MemoryPool::fresh_allocations() const { return state_->fresh; }
+
+int64_t MemoryPool::bytes_in_use() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->used_bytes;
+}
+
+void MemoryPool::Trim() {
+  std::lock_guard lock(state_->mutex);
+  state_->Drop();
+}
+
+void CopyToDevice(const std::shared_ptr<DeviceContext>& context, const void* from, const DeviceMemory& to, int64_t bytes) {
+  if (bytes == 0) return;
+  if (to.host() != nullptr) {
+    std::memcpy(to.host(), from, static_cast<size_t>(bytes));
+    return;
+  }
+  CheckCl(clEnqueueWriteBuffer(context->transfer_queue()(), to.buffer(), CL_TRUE, static_cast<size_t>(to.offset()),
+                               static_cast<size_t>(bytes), from, 0, nullptr, nullptr),
+          "copying to the device");
+}
+
+void CopyToHost(const std::shared_ptr<DeviceContext>& context, const DeviceMemory& from, void* to, int64_t bytes) {
+  if (bytes == 0) return;
+  if (from.host() != nullptr) {
+    std::memcpy(to, from.host(), static_cast<size_t>(bytes));
+    return;
+  }
+  CheckCl(clEnqueueReadBuffer(context->transfer_queue()(), from.buffer(), CL_TRUE, static_cast<size_t>(from.offset()),
+                              static_cast<size_t>(bytes), to, 0, nullptr, nullptr),
+          "copying from the device");
+}
+
+}  // namespace hlorun::opencl

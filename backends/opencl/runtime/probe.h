@@ -1,0 +1,13 @@
+// Questions to an OpenCL runtime that may crash the process that asks: a child process (hlorun-probe) asks them, and
+// the answer is kept on disk for that driver.
+#pragma once
+
+#include <string>
+
+namespace hlorun::opencl {
+
+// Whether kernels of this device may be given plain host pointers. `driver_key` identifies device and driver. False when
+// the child crashes, takes longer than 30 seconds, or is not installed.
+bool ProbeRawPointers(int platform_index, int device_index, const std::string& driver_key);
+
+}  // namespace hlorun::opencl

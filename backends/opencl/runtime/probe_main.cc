@@ -1,0 +1,62 @@
+// hlorun-probe QUESTION PLATFORM DEVICE: asks an OpenCL runtime a question that may crash the asker. Exit status 0 is yes.
+// Started by probe.cc; uses the C interface only.
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+cl_device_id DeviceAt(size_t platform_index, size_t device_index) {
+  cl_uint count = 0;
+  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || platform_index >= count) return nullptr;
+  std::vector<cl_platform_id> platforms(count);
+  clGetPlatformIDs(count, platforms.data(), nullptr);
+  if (clGetDeviceIDs(platforms[platform_index], CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) return nullptr;
+  if (device_index >= count) return nullptr;
+  std::vector<cl_device_id> devices(count);
+  clGetDeviceIDs(platforms[platform_index], CL_DEVICE_TYPE_ALL, count, devices.data(), nullptr);
+  return devices[device_index];
+}
+
+// Plain pointers, also into the middle of a block, as kernel arguments and in a copy command.
+bool TakesRawPointers(cl_device_id device) {
+  cl_int status = CL_SUCCESS;
+  cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status);
+  if (status != CL_SUCCESS) return false;
+  cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, nullptr, &status);
+  if (status != CL_SUCCESS) return false;
+  const char* source = "__kernel void f(__global const int* x, __global int* y) { y[get_global_id(0)] = x[get_global_id(0)] + 1; }";
+  cl_program program = clCreateProgramWithSource(context, 1, &source, nullptr, &status);
+  if (status != CL_SUCCESS || clBuildProgram(program, 1, &device, "", nullptr, nullptr) != CL_SUCCESS) return false;
+  cl_kernel kernel = clCreateKernel(program, "f", &status);
+  if (status != CL_SUCCESS) return false;
+
+  constexpr size_t kCount = 4096, kOffset = 16;
+  std::vector<int> x(kCount + kOffset, 41), y(kCount + kOffset, 0), z(kCount, 0);
+  if (clSetKernelArgSVMPointer(kernel, 0, x.data() + kOffset) != CL_SUCCESS) return false;
+  if (clSetKernelArgSVMPointer(kernel, 1, y.data() + kOffset) != CL_SUCCESS) return false;
+  const size_t global = kCount;
+  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  if (clEnqueueSVMMemcpy(queue, CL_FALSE, z.data(), y.data() + kOffset, kCount * sizeof(int), 0, nullptr, nullptr) != CL_SUCCESS) {
+    return false;
+  }
+  if (clFinish(queue) != CL_SUCCESS) return false;
+  for (int value : z) {
+    if (value != 42) return false;
+  }
+  return y[0] == 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  cl_device_id device = DeviceAt(std::strtoul(argv[2], nullptr, 10), std::strtoul(argv[3], nullptr, 10));
+  if (device == nullptr) return 2;
+  if (std::string_view(argv[1]) == "raw-pointers") return TakesRawPointers(device) ? 0 : 1;
+  return 2;
+}

@@ -1,0 +1,30 @@
+// Kernels -> programs in a device's context: grouped, compiled in parallel or taken from the disk cache.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/opencl/plan.h"
+#include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/executable.h"
+
+namespace hlorun::opencl {
+
+// The programs of a plan, ready in the context that runs them. Immutable.
+struct ProgramSet {
+  std::vector<cl::Program> programs;
+  std::vector<std::string> binaries;           // of each program
+  std::vector<std::vector<int32_t>> kernels;   // of each program: indices into Plan::kernels
+  std::vector<int32_t> program_of;             // kernel -> program
+  CompileStatistics statistics;
+
+  // A kernel object with arguments of its own. Throws kInternal when the program lacks it.
+  cl::Kernel MakeKernel(const Plan& plan, int32_t kernel) const;
+};
+
+// Throws Error naming the files that keep source and log when the compiler refuses a kernel.
+ProgramSet BuildPrograms(const Plan& plan, DeviceContext& context, const BuildOptions& options);
+// From a saved plan: compiles nothing. Throws kFailedPrecondition when the driver refuses a binary.
+ProgramSet LoadPrograms(const SavedPlan& saved, DeviceContext& context);
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,48 @@
+#include "backends/opencl/runtime/quirks.h"
+
+#include <cstring>
+
+namespace hlorun::opencl {
+namespace {
+
+struct Row {
+  const char* platform;  // part of the platform's name
+  bool cpu_only;
+  Quirks quirks;
+};
+
+const Row kRows[] = {
+    // PoCL 3.1: measured on x86-64; see docs/opencl-platforms.md.
+    {"Portable Computing Language", true,
+     {.may_take_raw_pointers = true,
+      .binaries_need_launch = true,
+      .large_grid_groups = 65536,
+#if defined(__x86_64__)
+      .inline_assembly = true,
+#endif
+      .volatile_memory_size = true,
+      .thread_count_variable = "POCL_MAX_PTHREAD_COUNT"}},
+    // Intel's CPU runtime refuses vector operands of inline assembly and follows the affinity mask.
+    {"Intel", true, {.may_take_raw_pointers = true}},
+};
+
+}  // namespace
+
+Quirks QuirksOf(const std::string& platform_name, cl_device_type type) {
+  const bool is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
+  for (const Row& row : kRows) {
+    if (platform_name.find(row.platform) != std::string::npos && (is_cpu || !row.cpu_only)) return row.quirks;
+  }
+  return {};
+}
+
+std::string BuildOptionsOf(const cl::Device& device) {
+  std::string options = "-cl-denorms-are-zero";
+  // "OpenCL C 3.0 ..."; 1.2 is every compiler's default.
+  const std::string version = device.getInfo<CL_DEVICE_OPENCL_C_VERSION>();
+  const size_t digits = std::strlen("OpenCL C ");
+  if (version.size() > digits && version[digits] >= '2') options += version[digits] == '2' ? " -cl-std=CL2.0" : " -cl-std=CL3.0";
+  return options;
+}
+
+}  // namespace hlorun::opencl

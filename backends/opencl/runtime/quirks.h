@@ -1,0 +1,33 @@
+// What is special about an OpenCL platform. Everything that depends on a platform's name is here and nowhere else.
+#pragma once
+
+#include <string>
+
+#include "backends/opencl/runtime/cl.h"
+#include "hlo/device_spec.h"
+
+namespace hlorun::opencl {
+
+struct Quirks {
+  // CPU runtimes that take a plain host pointer through clSetKernelArgSVMPointer although not all of them advertise
+  // system SVM. Believed only after a probe in a child process (see probe.h).
+  bool may_take_raw_pointers = false;
+  // Binaries read after a build hold only a generic variant of each kernel; those read after a launch hold the final
+  // machine code for that local size.
+  bool binaries_need_launch = false;
+  // ... and a second variant is compiled when a grid reaches this many groups in a dimension. 0: never.
+  int64_t large_grid_groups = 0;
+  // Kernels may hold x86 inline assembly.
+  bool inline_assembly = false;
+  // CL_DEVICE_GLOBAL_MEM_SIZE changes from run to run; the machine's memory is used instead.
+  bool volatile_memory_size = false;
+  // The environment variable that bounds the number of worker threads, or null when the affinity mask does.
+  const char* thread_count_variable = nullptr;
+};
+
+Quirks QuirksOf(const std::string& platform_name, cl_device_type type);
+
+// Options that every program of hlorun is built with on this device. XLA:CPU flushes denormals, so kernels do.
+std::string BuildOptionsOf(const cl::Device& device);
+
+}  // namespace hlorun::opencl

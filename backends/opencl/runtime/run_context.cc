@@ -1,0 +1,109 @@
+#include "backends/opencl/runtime/run_context.h"
+
+#include "backends/opencl/runtime/cl_error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const LaunchThunk& thunk) {
+  PreparedLaunch launch;
+  launch.kernel = programs.MakeKernel(plan, thunk.kernel);
+  for (size_t d = 0; d < 3; ++d) {
+    launch.local[d] = static_cast<size_t>(thunk.grid.local[d]);
+    launch.global[d] = static_cast<size_t>(thunk.grid.groups[d]) * launch.local[d];
+    if (launch.global[d] > 1) launch.dimensions = static_cast<cl_uint>(d + 1);
+    if (launch.global[d] == 0) launch.empty = true;
+  }
+  return launch;
+}
+
+std::pair<const void*, int64_t> Place(const DeviceMemory& memory) {
+  if (memory.host() != nullptr) return {memory.host(), 0};
+  return {memory.buffer(), memory.offset()};
+}
+
+}  // namespace
+
+StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk*>& launches) {
+  StepSequence steps;
+  steps.reserve(sequence.thunks.size());
+  for (const Thunk& thunk : sequence.thunks) {
+    Step step;
+    step.thunk = &thunk;
+    if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
+      step.launch = static_cast<int32_t>(launches.size());
+      launches.push_back(launch);
+    } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
+      step.children.push_back(NumberSteps(*loop->condition, launches));
+      step.children.push_back(NumberSteps(*loop->body, launches));
+    } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
+      for (const auto& branch : choice->branches) step.children.push_back(NumberSteps(*branch, launches));
+    }
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+void SetArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) {
+  if (std::byte* host = memory.host()) {
+    CheckCl(clSetKernelArgSVMPointer(kernel(), number, host + offset), "setting a kernel's argument");
+    return;
+  }
+  const cl_mem buffer = memory.Sub(offset, bytes).argument();
+  CheckCl(clSetKernelArg(kernel(), number, sizeof(buffer), &buffer), "setting a kernel's argument");
+}
+
+RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches,
+                       const Memories& fixed, MemoryPool& pool, const DeviceMemory& placeholder)
+    : plan_(plan), programs_(programs), placeholder_(placeholder) {
+  for (size_t a = 0; a < plan.allocations.size(); ++a) {
+    if (plan.allocations[a].kind != passes::Allocation::Kind::kArena) continue;
+    arena_allocation_ = static_cast<int32_t>(a);
+    arena_ = pool.Allocate(plan.allocations[a].bytes, "the arena of " + plan.module_name);
+  }
+  bound_.resize(plan.allocations.size(), {nullptr, 0});
+  users_.resize(plan.allocations.size());
+  launches_.reserve(launches.size());
+  for (const LaunchThunk* thunk : launches) {
+    PreparedLaunch& launch = launches_.emplace_back(Prepare(plan, programs, *thunk));
+    ++creations_;
+    for (size_t i = 0; i < thunk->arguments.size(); ++i) {
+      const Slice& slice = thunk->arguments[i];
+      const auto a = static_cast<size_t>(slice.allocation);
+      const PreparedLaunch::Argument argument{static_cast<cl_uint>(i), slice};
+      if (slice.allocation == arena_allocation_) {
+        SetArgument(launch.kernel, argument.number, arena_, slice.offset, slice.bytes);
+      } else if (!fixed[a].empty()) {
+        SetArgument(launch.kernel, argument.number, fixed[a], slice.offset, slice.bytes);
+      } else {
+        users_[a].emplace_back(&launch, argument);
+      }
+    }
+  }
+}
+
+void RunContext::Bind(Memories& memories) {
+  if (arena_allocation_ >= 0) memories[static_cast<size_t>(arena_allocation_)] = arena_;
+  for (size_t a = 0; a < memories.size(); ++a) {
+    if (users_[a].empty()) continue;
+    // A kernel's null pointer means a warm-up, so an array without elements needs an address too.
+    const DeviceMemory& memory = memories[a].bytes() == 0 ? placeholder_ : memories[a];
+    const auto place = Place(memory);
+    if (place == bound_[a]) continue;
+    bound_[a] = {nullptr, 0};
+    for (auto& [launch, argument] : users_[a]) {
+      SetArgument(launch->kernel, argument.number, memory, argument.slice.offset, argument.slice.bytes);
+    }
+    bound_[a] = place;
+  }
+}
+
+const cl::Kernel& RunContext::ReducerKernel(int32_t kernel) {
+  for (const auto& [number, made] : reducers_) {
+    if (number == kernel) return made;
+  }
+  ++creations_;
+  return reducers_.emplace_back(kernel, programs_.MakeKernel(plan_, kernel)).second;
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,73 @@
+// What one run needs for itself: an arena and kernel objects whose fixed arguments are set once.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/opencl/plan.h"
+#include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/program_build.h"
+
+namespace hlorun::opencl {
+
+struct Step;
+using StepSequence = std::vector<Step>;
+
+// A thunk with its number among the plan's launches, so that a run context finds its kernel object without a search.
+struct Step {
+  const Thunk* thunk = nullptr;
+  int32_t launch = -1;
+  std::vector<StepSequence> children;  // while: condition, body; conditional: branches
+};
+
+// The plan's sequences as steps. `launches` receives the launch thunks in numbering order.
+StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk*>& launches);
+
+// The memory of each allocation in one run.
+using Memories = std::vector<DeviceMemory>;
+
+struct PreparedLaunch {
+  struct Argument {
+    cl_uint number;
+    Slice slice;
+  };
+  cl::Kernel kernel;
+  cl_uint dimensions = 1;
+  size_t global[3] = {1, 1, 1};
+  size_t local[3] = {1, 1, 1};
+  bool empty = false;               // no groups: nothing to do
+};
+
+// Points a kernel's argument at a slice of `memory`.
+void SetArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes);
+
+// Used by one run at a time. In a lane, runs are ordered, so the next may borrow it when the last has been enqueued.
+class RunContext {
+ public:
+  // `fixed` holds the constants' memories; the arena is made here.
+  RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches, const Memories& fixed,
+             MemoryPool& pool, const DeviceMemory& placeholder);
+
+  // Sets what differs from the last run. `memories` lacks the arena on entry and is complete on return.
+  void Bind(Memories& memories);
+  PreparedLaunch& launch(int32_t number) { return launches_[static_cast<size_t>(number)]; }
+  // A kernel object for a reducer, made on first use.
+  const cl::Kernel& ReducerKernel(int32_t kernel);
+  int64_t creations() const { return creations_; }
+
+  uint64_t partition_id = 0, replica_id = 0;  // sources of asynchronous writes
+  std::vector<std::vector<std::byte>> staging;  // host copies for collectives, kept from run to run
+
+ private:
+  const Plan& plan_;
+  const ProgramSet& programs_;
+  DeviceMemory arena_, placeholder_;
+  int32_t arena_allocation_ = -1;
+  std::vector<PreparedLaunch> launches_;
+  std::vector<std::pair<const void*, int64_t>> bound_;  // by allocation: where it was in the last run
+  std::vector<std::vector<std::pair<PreparedLaunch*, PreparedLaunch::Argument>>> users_;  // by allocation
+  std::vector<std::pair<int32_t, cl::Kernel>> reducers_;
+  int64_t creations_ = 0;
+};
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,51 @@
+// The event of one run: holds what the run uses until it is done, and its error.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "backends/opencl/runtime/executable.h"
+
+namespace hlorun::opencl {
+
+class Lane;
+
+class RunEvent : public Event, public std::enable_shared_from_this<RunEvent> {
+ public:
+  explicit RunEvent(Lane& lane) : lane_(&lane) {}
+
+  bool Ready() override;
+  void Wait() override;
+  // Called at once when the run is done, else by a thread of the lane's.
+  void OnReady(std::function<void()> callback) override;
+
+  const Lane* lane() const { return lane_; }
+  // Kept until the run is done.
+  void Retain(DeviceMemory memory) { retained_.push_back(std::move(memory)); }
+  // This run fails when that one has failed.
+  void DependOn(EventRef event) { dependencies_.push_back(std::move(event)); }
+  // Everything is enqueued: the run is done when `marker` is.
+  void SetMarker(cl::Event marker, std::string what);
+  // The run is done, well or not.
+  void Finish(std::exception_ptr error);
+  // As Wait, without throwing.
+  void WaitQuietly();
+
+ private:
+  cl::Event Marker();
+
+  Lane* lane_;
+  std::mutex mutex_;
+  std::condition_variable done_changed_;
+  bool done_ = false;
+  std::exception_ptr error_;
+  cl::Event marker_;
+  std::string what_;
+  std::vector<DeviceMemory> retained_;
+  std::vector<EventRef> dependencies_;
+  std::vector<std::function<void()>> callbacks_;
+};
+
+}  // namespace hlorun::opencl

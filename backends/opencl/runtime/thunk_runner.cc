@@ -1,0 +1,239 @@
+#include "backends/opencl/runtime/thunk_runner.h"
+
+#include "backends/collectives/wait.h"
+#include "backends/opencl/runtime/cl_error.h"
+#include "backends/opencl/runtime/collective_run.h"
+#include "backends/opencl/runtime/host_call.h"
+#include "backends/opencl/runtime/lane.h"
+
+namespace hlorun::opencl {
+namespace {
+
+// Launches that may wait in the queue before the enqueuing thread waits for older ones; bounds the runtime's memory.
+constexpr int64_t kQueueDepth = 1024;
+// A plan with more launches than this, loops unrolled, is driven by the lane's thread so that Run returns soon.
+constexpr double kInlineLaunches = 4096;
+
+// Launches of a run, or infinity where the host must decide.
+double LaunchCount(const Sequence& sequence) {
+  double count = 0;
+  for (const Thunk& thunk : sequence.thunks) {
+    if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
+      count += loop->trip_count < 0 ? HUGE_VAL : static_cast<double>(loop->trip_count) * (1 + LaunchCount(*loop->body));
+    } else if (std::holds_alternative<ConditionalThunk>(thunk.work) || std::holds_alternative<CollectiveThunk>(thunk.work) ||
+               std::holds_alternative<HostCallThunk>(thunk.work)) {
+      return HUGE_VAL;
+    } else {
+      count += 1;
+    }
+  }
+  return count;
+}
+
+std::string NameOf(const Thunk& thunk) {
+  return thunk.op_name.empty() ? thunk.label : fmt::format("{} ({})", thunk.label, thunk.op_name);
+}
+
+}  // namespace
+
+bool NeedsHost(const Sequence& sequence) { return LaunchCount(sequence) > kInlineLaunches; }
+
+ThunkRunner::ThunkRunner(const DeviceContext& device, const Lane& lane, RunContext& context, const Memories& memories,
+                         const Plan& plan, const RunOptions& options)
+    : device_(device),
+      queue_(lane.queue()()),
+      context_(context),
+      memories_(memories),
+      plan_(plan),
+      options_(options),
+      start_(std::chrono::steady_clock::now()) {
+  context.partition_id = static_cast<uint64_t>(options.partition);
+  context.replica_id = static_cast<uint64_t>(options.replica);
+}
+
+double ThunkRunner::Now() const {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_).count();
+}
+
+DeviceMemory ThunkRunner::At(const Slice& slice) const {
+  return memories_[static_cast<size_t>(slice.allocation)].Sub(slice.offset, slice.bytes);
+}
+
+void ThunkRunner::Run(const StepSequence& steps) {
+  for (const Step& step : steps) {
+    const bool is_leaf = step.children.empty();
+    try {
+      const double begin = options_.profile != nullptr ? Now() : 0;
+      RunStep(step);
+      if (options_.profile != nullptr && is_leaf) {
+        Finish();
+        options_.profile->push_back({step.thunk, begin, Now()});
+      }
+    } catch (const Error& e) {
+      // The innermost thunk is the one to name.
+      if (!is_leaf) throw;
+      throw Error(e.code(), NameOf(*step.thunk) + ": " + e.message(), e.location());
+    }
+  }
+}
+
+void ThunkRunner::RunStep(const Step& step) {
+  const auto& work = step.thunk->work;
+  if (step.launch >= 0) {
+    Launch(context_.launch(step.launch));
+  } else if (const auto* copy = std::get_if<CopyThunk>(&work)) {
+    Copy(At(copy->from), At(copy->to), copy->to.bytes);
+  } else if (const auto* write = std::get_if<WriteThunk>(&work)) {
+    Do(*write);
+  } else if (const auto* loop = std::get_if<WhileThunk>(&work)) {
+    Do(*loop, step);
+  } else if (const auto* choice = std::get_if<ConditionalThunk>(&work)) {
+    Do(*choice, step);
+  } else if (const auto* collective = std::get_if<CollectiveThunk>(&work)) {
+    RunCollective(*collective, *this);
+  } else if (const auto* call = std::get_if<HostCallThunk>(&work)) {
+    Do(*call);
+  }
+}
+
+void ThunkRunner::Launch(const PreparedLaunch& launch) {
+  if (launch.empty) return;
+  CheckCl(clEnqueueNDRangeKernel(queue_, launch.kernel(), launch.dimensions, nullptr, launch.global, launch.local, 0, nullptr,
+                                 nullptr),
+          "launching a kernel");
+  if (++queued_ >= kQueueDepth) Throttle();
+}
+
+void ThunkRunner::Throttle() {
+  queued_ = 0;
+  cl_event marker = nullptr;
+  CheckCl(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), "marking the queue");
+  CheckCl(clFlush(queue_), "flushing the queue");
+  const cl_event previous = previous_marker_();
+  if (previous != nullptr) CheckCl(clWaitForEvents(1, &previous), "waiting for kernels");
+  previous_marker_ = cl::Event(marker);
+}
+
+void ThunkRunner::Copy(const DeviceMemory& from, const DeviceMemory& to, int64_t bytes) {
+  if (bytes == 0) return;
+  const auto size = static_cast<size_t>(bytes);
+  if (to.host() != nullptr) {
+    if (to.host() == from.host()) return;
+    CheckCl(clEnqueueSVMMemcpy(queue_, CL_FALSE, to.host(), from.host(), size, 0, nullptr, nullptr), "copying");
+    return;
+  }
+  CheckCl(clEnqueueCopyBuffer(queue_, from.buffer(), to.buffer(), static_cast<size_t>(from.offset()),
+                              static_cast<size_t>(to.offset()), size, 0, nullptr, nullptr),
+          "copying");
+}
+
+void ThunkRunner::Do(const WriteThunk& thunk) {
+  const void* source = thunk.bytes.data();
+  auto size = static_cast<size_t>(thunk.to.bytes);
+  if (thunk.value == WriteThunk::Value::kBytes) size = std::min(size, thunk.bytes.size());
+  if (thunk.value == WriteThunk::Value::kPartitionId) source = &context_.partition_id;
+  if (thunk.value == WriteThunk::Value::kReplicaId) source = &context_.replica_id;
+  if (size == 0) return;
+  const DeviceMemory to = At(thunk.to);
+  // The source outlives the run: it lies in the plan or in the run context.
+  if (to.host() != nullptr) {
+    CheckCl(clEnqueueSVMMemcpy(queue_, CL_FALSE, to.host(), source, size, 0, nullptr, nullptr), "writing bytes");
+  } else {
+    CheckCl(clEnqueueWriteBuffer(queue_, to.buffer(), CL_FALSE, static_cast<size_t>(to.offset()), size, source, 0, nullptr, nullptr),
+            "writing bytes");
+  }
+}
+
+bool ThunkRunner::ReadPredicate(const Slice& slice) {
+  uint8_t value = 0;
+  Finish();
+  Read(At(slice), &value, 1);
+  return value != 0;
+}
+
+void ThunkRunner::Do(const WhileThunk& thunk, const Step& step) {
+  const StepSequence& condition = step.children[0];
+  const StepSequence& body = step.children[1];
+  if (thunk.trip_count >= 0) {
+    for (int64_t i = 0; i < thunk.trip_count; ++i) Run(body);
+    return;
+  }
+  for (Run(condition); ReadPredicate(thunk.predicate); Run(condition)) Run(body);
+}
+
+void ThunkRunner::Do(const ConditionalThunk& thunk, const Step& step) {
+  const auto count = static_cast<int32_t>(step.children.size());
+  int32_t taken = 0;
+  if (thunk.is_predicate) {
+    taken = ReadPredicate(thunk.selector) ? 0 : 1;
+  } else {
+    Finish();
+    Read(At(thunk.selector), &taken, sizeof(taken));
+    if (taken < 0 || taken >= count) taken = count - 1;  // as XLA defines it
+  }
+  if (taken < count) Run(step.children[static_cast<size_t>(taken)]);
+}
+
+void ThunkRunner::Do(const HostCallThunk& thunk) {
+  Finish();
+  RunHostCall(thunk, *this);
+}
+
+void ThunkRunner::Finish() {
+  queued_ = 0;
+  previous_marker_ = cl::Event();
+  if (options_.communicator == nullptr) {
+    CheckCl(clFinish(queue_), "waiting for the device");
+    return;
+  }
+  cl_event marker = nullptr;
+  CheckCl(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), "marking the queue");
+  const cl::Event done(marker);
+  CheckCl(clFlush(queue_), "flushing the queue");
+  collectives::WaitUntil([&] {
+    options_.communicator->transport().Progress();
+    cl_int status = CL_QUEUED;
+    CheckCl(clGetEventInfo(marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr), "asking for progress");
+    if (status < 0) FailCl(status, "waiting for the device");
+    return status == CL_COMPLETE;
+  });
+}
+
+void ThunkRunner::Read(const DeviceMemory& from, void* to, int64_t bytes) {
+  if (from.host() != nullptr) {
+    std::memcpy(to, from.host(), static_cast<size_t>(bytes));
+    return;
+  }
+  CheckCl(clEnqueueReadBuffer(queue_, from.buffer(), CL_TRUE, static_cast<size_t>(from.offset()), static_cast<size_t>(bytes), to,
+                              0, nullptr, nullptr),
+          "reading from the device");
+}
+
+void ThunkRunner::Write(const void* from, const DeviceMemory& to, int64_t bytes) {
+  if (to.host() != nullptr) {
+    std::memcpy(to.host(), from, static_cast<size_t>(bytes));
+    return;
+  }
+  CheckCl(clEnqueueWriteBuffer(queue_, to.buffer(), CL_TRUE, static_cast<size_t>(to.offset()), static_cast<size_t>(bytes), from,
+                               0, nullptr, nullptr),
+          "writing to the device");
+}
+
+DeviceMemory ThunkRunner::Allocate(int64_t bytes) const { return device_.pool()->Allocate(bytes, "a collective's scratch"); }
+
+void ThunkRunner::LaunchReducer(int32_t kernel, const DeviceMemory& a, const DeviceMemory& b, const DeviceMemory& out) {
+  const cl::Kernel& object = context_.ReducerKernel(kernel);
+  SetArgument(object, 0, a, 0, a.bytes());
+  SetArgument(object, 1, b, 0, b.bytes());
+  SetArgument(object, 2, out, 0, out.bytes());
+  const Grid& grid = plan_.kernels[static_cast<size_t>(kernel)].grids.at(0);
+  size_t global[3], local[3];
+  for (size_t d = 0; d < 3; ++d) {
+    local[d] = static_cast<size_t>(grid.local[d]);
+    global[d] = static_cast<size_t>(grid.groups[d]) * local[d];
+  }
+  CheckCl(clEnqueueNDRangeKernel(queue_, object(), 3, nullptr, global, local, 0, nullptr, nullptr), "launching a reducer");
+  CheckCl(clFinish(queue_), "waiting for a reducer");
+}
+
+}  // namespace hlorun::opencl

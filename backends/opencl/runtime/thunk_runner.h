@@ -1,0 +1,64 @@
+// Enqueues a plan's steps for one run, and makes the decisions that the host must make.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "backends/opencl/runtime/run_context.h"
+
+namespace hlorun::opencl {
+
+class Lane;
+
+// Whether a run needs the host between its steps: loops of unknown length, branches, collectives and host calls; or so
+// many launches that enqueuing them all would take long.
+bool NeedsHost(const Sequence& sequence);
+
+class ThunkRunner {
+ public:
+  // `memories` is complete. All references outlive the run.
+  ThunkRunner(const DeviceContext& device, const Lane& lane, RunContext& context, const Memories& memories, const Plan& plan,
+              const RunOptions& options);
+
+  // Throws Error naming the thunk that failed.
+  void Run(const StepSequence& steps);
+  void Copy(const DeviceMemory& from, const DeviceMemory& to, int64_t bytes);
+  // Waits until everything enqueued has run; keeps the transport going meanwhile.
+  void Finish();
+
+  DeviceMemory At(const Slice& slice) const;
+  const RunOptions& options() const { return options_; }
+  RunContext& context() { return context_; }
+  const Plan& plan() const { return plan_; }
+  int64_t NextCollective() { return collectives_++; }
+  // Blocking; after Finish().
+  void Read(const DeviceMemory& from, void* to, int64_t bytes);
+  void Write(const void* from, const DeviceMemory& to, int64_t bytes);
+  DeviceMemory Allocate(int64_t bytes) const;
+  // Launches with three pointers, as reducers take.
+  void LaunchReducer(int32_t kernel, const DeviceMemory& a, const DeviceMemory& b, const DeviceMemory& out);
+
+ private:
+  void RunStep(const Step& step);
+  void Launch(const PreparedLaunch& launch);
+  void Do(const WriteThunk& thunk);
+  void Do(const WhileThunk& thunk, const Step& step);
+  void Do(const ConditionalThunk& thunk, const Step& step);
+  void Do(const HostCallThunk& thunk);
+  bool ReadPredicate(const Slice& slice);
+  void Throttle();
+  double Now() const;
+
+  const DeviceContext& device_;
+  cl_command_queue queue_;
+  RunContext& context_;
+  const Memories& memories_;
+  const Plan& plan_;
+  const RunOptions& options_;
+  std::chrono::steady_clock::time_point start_;
+  int64_t collectives_ = 0;
+  int64_t queued_ = 0;        // launches since the last marker
+  cl::Event previous_marker_;
+};
+
+}  // namespace hlorun::opencl
