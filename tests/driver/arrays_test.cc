@@ -1,0 +1,191 @@
+// Arrays on disk: .npy in every form NumPy writes, .npz by name and position, comparison, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "driver/arrays/array_set.h"
+#include "driver/arrays/atomic_file.h"
+#include "driver/arrays/compare.h"
+#include "driver/arrays/npy.h"
+#include "driver/arrays/npz.h"
+#include "driver/arrays/seeded.h"
+#include "hlo/error.h"
+
+namespace hlorun {
+namespace {
+
+using hlo::ElementType;
+using hlo::Literal;
+using hlo::Shape;
+using ::testing::HasSubstr;
+
+std::string Npy(const std::string& descr, const std::string& shape, const std::string& data, bool fortran = false) {
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }\n";
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(header.size());
+  text += '\0';
+  return text + header + data;
+}
+
+template <typename T>
+std::string BytesOf(std::vector<T> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+std::string MessageOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return "no error";
+}
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/hlorun_arrays_XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(NpyTest, FortranOrderAndBigEndianBecomeRowMajorAndNative) {
+  const Shape shape(ElementType::kS32, {2, 3});
+  const Literal fortran = ToLiteral(ParseNpy(Npy("<i4", "(2, 3)", BytesOf<int32_t>({0, 3, 1, 4, 2, 5}), true), "f"), shape);
+  EXPECT_THAT(fortran.values<int32_t>(), ::testing::ElementsAre(0, 1, 2, 3, 4, 5));
+  const std::string big("\0\0\0\x07\0\0\1\0", 8);
+  const Literal swapped = ToLiteral(ParseNpy(Npy(">i4", "(2,)", big), "b"), Shape(ElementType::kS32, {2}));
+  EXPECT_THAT(swapped.values<int32_t>(), ::testing::ElementsAre(7, 256));
+}
+
+TEST(NpyTest, Int64NarrowsOnlyWithoutLoss) {
+  const Shape shape(ElementType::kS32, {2});
+  const Literal narrow = ToLiteral(ParseNpy(Npy("<i8", "(2,)", BytesOf<int64_t>({-1, 5})), "n"), shape);
+  EXPECT_THAT(narrow.values<int32_t>(), ::testing::ElementsAre(-1, 5));
+  EXPECT_THAT(MessageOf([&] { ToLiteral(ParseNpy(Npy("<i8", "(2,)", BytesOf<int64_t>({1, int64_t{1} << 40})), "n"), shape); }),
+              HasSubstr("element 1 is 1099511627776, which does not fit s32"));
+}
+
+TEST(NpyTest, RawBytesServeTypesThatNumpyLacks) {
+  const Literal bf16 = ToLiteral(ParseNpy(Npy("<V2", "(1,)", std::string("\x80\x3f", 2)), "v"), Shape(ElementType::kBF16, {1}));
+  EXPECT_EQ(bf16.GetDouble(0), 1.0);
+  const Literal f8 = ToLiteral(ParseNpy(Npy("|u1", "(1,)", std::string(1, '\x3c')), "v"), Shape(ElementType::kF8E5M2, {1}));
+  EXPECT_EQ(f8.GetDouble(0), 1.0);
+}
+
+TEST(NpyTest, MismatchesNameBothTypes) {
+  const NpyArray array = ParseNpy(Npy("<f8", "(2,)", BytesOf<double>({1, 2})), "x");
+  EXPECT_EQ(MessageOf([&] { ToLiteral(array, Shape(ElementType::kF32, {2})); }), "the array is float64[2], the module wants f32[2]");
+  EXPECT_EQ(MessageOf([&] { ToLiteral(array, Shape(ElementType::kF64, {3})); }), "the array is float64[2], the module wants f64[3]");
+}
+
+TEST(NpyTest, GarbageIsAnErrorWhereverItIsCut) {
+  const std::string whole = Npy("<f4", "(3,)", BytesOf<float>({1, 2, 3}));
+  for (size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_NE(MessageOf([&] { ParseNpy(whole.substr(0, length), "cut"); }), "no error") << length;
+  }
+  EXPECT_THAT(MessageOf([&] { ParseNpy(Npy("<U4", "(3,)", ""), "text"); }), HasSubstr("are not numbers"));
+  EXPECT_THAT(MessageOf([&] { ParseNpy(Npy("<f4", "(-3,)", ""), "negative"); }), HasSubstr("shape"));
+}
+
+TEST(ArraySetTest, WritesAndReadsDirectoriesAndArchives) {
+  const Folder folder;
+  const Shape shape(ElementType::kBF16, {2, 2});
+  std::vector<Literal> arrays = {SeededLiteral(shape, 0, {}), SeededLiteral(Shape(ElementType::kPred, {3}), 1, {}),
+                                 SeededLiteral(Shape::Scalar(ElementType::kF64), 2, {})};
+  std::vector<ArraySlot> slots;
+  for (const Literal& array : arrays) slots.push_back({static_cast<int64_t>(slots.size()), "", "", array.shape()});
+  SaveArrays(folder / "made/here", arrays);
+  EXPECT_EQ(LoadArrays(folder / "made/here", slots, "input"), arrays);
+  SaveArrays(folder / "all.npz", arrays);
+  EXPECT_EQ(LoadArrays(folder / "all.npz", slots, "input"), arrays);
+}
+
+TEST(ArraySetTest, ArchivesMatchByDottedPath) {
+  const Folder folder;
+  const Literal w = SeededLiteral(Shape(ElementType::kF32, {4}), 0, {}), b = SeededLiteral(Shape(ElementType::kF32, {4}), 1, {});
+  WriteNpz(folder / "p.npz", {{"params.b", b}, {"params.w", w}});
+  const auto loaded = LoadArrays(folder / "p.npz", {{0, "Arg_0", "params['w']", w.shape()}, {1, "Arg_1", "params['b']", b.shape()}}, "input");
+  EXPECT_EQ(loaded, (std::vector<Literal>{w, b}));
+}
+
+TEST(ArraySetTest, MissingAndSurplusArraysAreNamed) {
+  const Folder folder;
+  const ArraySlot slot{0, "Arg_0.1", "x", Shape(ElementType::kF32, {2})};
+  EXPECT_THAT(MessageOf([&] { LoadArrays(folder.path(), {slot}, "input"); }), HasSubstr("input 0 (%Arg_0.1, x) f32[2] is missing"));
+  SaveArrays(folder.path(), {Literal(slot.shape), Literal(slot.shape)});
+  EXPECT_THAT(MessageOf([&] { LoadArrays(folder.path(), {slot}, "input"); }), HasSubstr("holds more arrays"));
+  EXPECT_THAT(MessageOf([&] { LoadArrays(folder / "none", {slot}, "input"); }), HasSubstr("there is no file or directory"));
+}
+
+TEST(AtomicFilesTest, NothingAppearsWithoutCommit) {
+  const Folder folder;
+  {
+    AtomicFiles files;
+    files.Write(folder / "a", {"one"});
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(AtomicFilesTest, AFullDiskIsReported) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  // A folder that cannot take files stands for a full disk: the error names the path.
+  EXPECT_THAT(MessageOf([&] { WriteFileAtomically("/proc/nothing/here", "x"); }), HasSubstr("/proc/nothing"));
+}
+
+TEST(CompareTest, BoundsAreRelativeToTheLargestExpectedValue) {
+  Literal expected(Shape(ElementType::kF32, {3})), actual = expected;
+  expected.SetDouble(0, 100);
+  actual.SetDouble(0, 100);
+  actual.SetDouble(2, 0.005);
+  EXPECT_TRUE(Compare(actual, expected, {}).equal);
+  actual.SetDouble(2, 0.02);
+  const Comparison comparison = Compare(actual, expected, {});
+  EXPECT_FALSE(comparison.equal);
+  EXPECT_THAT(comparison.message, HasSubstr("element [2]: 0.0199999996, expected 0"));
+  EXPECT_TRUE(Compare(actual, expected, {std::nullopt, 0.03}).equal);
+}
+
+TEST(CompareTest, NanAndInfinityMustBeWhereTheyAreExpected) {
+  Literal expected(Shape(ElementType::kF32, {2})), actual = expected;
+  expected.SetDouble(0, std::nan(""));
+  expected.SetDouble(1, std::numeric_limits<double>::infinity());
+  EXPECT_FALSE(Compare(actual, expected, {}).equal);
+  EXPECT_TRUE(Compare(expected, expected, {}).equal);
+  EXPECT_FALSE(Compare(expected, actual, {}).equal);
+}
+
+TEST(CompareTest, IntegersAreExact) {
+  Literal expected(Shape(ElementType::kS64, {1})), actual = expected;
+  expected.SetInt(0, int64_t{1} << 60);
+  actual.SetInt(0, (int64_t{1} << 60) + 1);
+  EXPECT_FALSE(Compare(actual, expected, {1.0, 10.0}).equal);
+}
+
+TEST(SeededTest, TheSameSeedGivesTheSameArrayAndAnotherSlotAnother) {
+  const Shape shape(ElementType::kF32, {64, 64});
+  EXPECT_EQ(SeededLiteral(shape, 3, {}), SeededLiteral(shape, 3, {}));
+  EXPECT_FALSE(SeededLiteral(shape, 3, {}) == SeededLiteral(shape, 4, {}));
+  SeedOptions data;
+  data.normal = {3};
+  double sum = 0, squares = 0;
+  for (const float v : SeededLiteral(shape, 3, data).values<float>()) {
+    sum += v;
+    squares += static_cast<double>(v) * v;
+  }
+  EXPECT_NEAR(sum / 4096, 0, 0.1);
+  EXPECT_NEAR(squares / 4096, 1, 0.1);
+}
+
+}  // namespace
+}  // namespace hlorun
