@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Times modules on hlorun and XLA:CPU in alternation, checks that both give the same outputs, prints a table of ratios.
+
+    python3 bench/models.py [--hlorun build/bin/hlorun] [--rounds 3] [--iterations 3] [--json FILE] [--plot FILE.png]
+                            [--device D] MODULE[:NORMAL[:INTEGERS]] ...
+
+NORMAL lists the parameters that are data ("0,1"), INTEGERS bounds integer inputs; both as hlorun's flags. Only ratios
+within one run count: the machines are noisy. Needs jax, jaxlib, numpy (and matplotlib for --plot).
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def cpu():
+    """CPU model and the features that code generation looks at."""
+    model, flags = "unknown CPU", set()
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                model = value.strip()
+            if key.strip() == "flags":
+                flags = set(value.split())
+    known = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
+    return f"{model}, {os.cpu_count()} cores: {' '.join(f for f in known if f in flags)}"
+
+
+def last_json(command, env=None):
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    if done.returncode != 0:
+        return None, (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+    return json.loads(done.stdout.strip().splitlines()[-1]), None
+
+
+def measure(spec, flags, folder):
+    module, _, rest = spec.partition(":")
+    normal, _, integers = rest.partition(":")
+    name = os.path.join(os.path.basename(os.path.dirname(module)), os.path.basename(module).removesuffix(".hlo"))
+    inputs, expected = os.path.join(folder, "inputs"), os.path.join(folder, "expected")
+    seeded = [flags.hlorun, "--json", "--save_inputs=" + inputs, "--fill_elided", module]
+    seeded += [f"--normal={normal}"] if normal else []
+    seeded += [f"--integers={integers}"] if integers else []
+    seeded += [f"--device={flags.device}"] if flags.device else []
+    _, trouble = last_json(seeded)
+    if trouble:
+        return {"module": name, "error": trouble[0]}
+    ours, theirs = [], []
+    for _ in range(flags.rounds):
+        peer, trouble = last_json([sys.executable, os.path.join(HERE, "xla_cpu.py"), module, "--inputs", inputs, "--outputs",
+                                   expected, "--iterations", str(flags.iterations)])
+        if trouble:
+            return {"module": name, "error": "XLA:CPU: " + trouble[0]}
+        theirs.append(peer)
+        command = [flags.hlorun, "--json", "--inputs=" + inputs, "--expect=" + expected, "--fill_elided",
+                   f"--iterations={flags.iterations}", module]
+        command += [f"--rel_error_bound={flags.rel_error_bound}"] if flags.rel_error_bound else []
+        command += [f"--device={flags.device}"] if flags.device else []
+        mine, trouble = last_json(command)
+        if trouble:
+            return {"module": name, "error": trouble[0]}
+        ours.append(mine)
+    best, peer_best = min(r["best_ms"] for r in ours), min(r["best_ms"] for r in theirs)
+    ratios = [a["median_ms"] / b["median_ms"] for a, b in zip(ours, theirs)]
+    return {"module": name, "best_ms": best, "xla_best_ms": peer_best, "ratio": best / peer_best,
+            "median_ratio": statistics.median(ratios), "spread": max(ratios) / min(ratios),
+            "compile_s": min(r["compile_s"] for r in ours), "xla_compile_s": min(r["compile_s"] for r in theirs),
+            "peak_over_live": ours[-1]["peak_bytes"] / max(1, ours[-1]["largest_live_bytes"]), "kernels": ours[-1]["kernels"],
+            "device": ours[-1]["device"]}
+
+
+def plot(rows, path):
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as pyplot
+    rows = [r for r in rows if "ratio" in r]
+    figure, axes = pyplot.subplots(figsize=(8, 0.5 * len(rows) + 1.5))
+    axes.barh([r["module"] for r in rows], [r["ratio"] for r in rows])
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xlabel("time relative to XLA:CPU (less is faster)")
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", nargs="+")
+    parser.add_argument("--hlorun", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--rel_error_bound")
+    parser.add_argument("--device")
+    parser.add_argument("--json")
+    parser.add_argument("--plot")
+    flags = parser.parse_args()
+    print(cpu())
+    print(f"{'module':42} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'spread':>6} {'compile s':>9} {'XLA s':>6} "
+          f"{'peak/live':>9}")
+    rows = []
+    for spec in flags.modules:
+        with tempfile.TemporaryDirectory() as folder:
+            row = measure(spec, flags, folder)
+        rows.append(row)
+        if "error" in row:
+            print(f"{row['module']:42} {row['error']}")
+        else:
+            print(f"{row['module']:42} {row['best_ms']:10.3f} {row['xla_best_ms']:10.3f} {row['ratio']:6.2f} {row['median_ratio']:6.2f} "
+                  f"{row['spread']:6.2f} {row['compile_s']:9.2f} {row['xla_compile_s']:6.2f} {row['peak_over_live']:9.3f}")
+        sys.stdout.flush()
+    if flags.json:
+        with open(flags.json, "w", encoding="utf-8") as file:
+            json.dump({"cpu": cpu(), "rows": rows}, file, indent=1)
+    if flags.plot:
+        plot(rows, flags.plot)
+    return 1 if any("error" in row for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
