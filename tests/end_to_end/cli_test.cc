@@ -1,0 +1,203 @@
+// The command line as a user meets it: results, flags, exit codes, and one clear message for each kind of bad input.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/command.h"
+
+namespace hlorun {
+namespace {
+
+using testing_support::CommandResult;
+using testing_support::ReadAll;
+using testing_support::RunCommand;
+using testing_support::TemporaryFolder;
+using ::testing::HasSubstr;
+
+constexpr const char* kModule = R"(HloModule double
+ENTRY main {
+  x = f32[4]{0} parameter(0), metadata={op_name="x"}
+  ROOT y = f32[4]{0} add(x, x)
+}
+)";
+
+// A .npy of float32 values.
+std::string Npy(const std::vector<float>& values) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(values.size()) + ",), }\n";
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(header.size());
+  text += '\0';
+  return text + header + std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+}
+
+class CliTest : public ::testing::Test {
+ protected:
+  CommandResult Hlorun(const std::string& arguments, const std::string& environment = "") {
+    return RunCommand(environment + " " HLORUN_BINARY " " + arguments);
+  }
+  // Fails with exit code 2 and one message that holds `text`.
+  void ExpectTrouble(const std::string& arguments, const std::string& text, const std::string& environment = "") {
+    const CommandResult result = Hlorun(arguments, environment);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(text)) << arguments;
+    EXPECT_THAT(result.err, HasSubstr("hlorun: "));
+    EXPECT_EQ(result.out, "");
+  }
+  const TemporaryFolder folder_;
+  const std::string module_ = folder_.Write("double.hlo", kModule);
+};
+
+TEST_F(CliTest, RunsOnGivenArraysAndWritesResults) {
+  folder_.Write("in/0.npy", Npy({1, 2, 3, -4}));
+  const CommandResult result = Hlorun("--inputs=" + (folder_ / "in") + " --outputs=" + (folder_ / "made/out") + " " + module_);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string written = ReadAll(folder_ / "made/out/0.npy");
+  ASSERT_GE(written.size(), 16u);
+  EXPECT_EQ(written.substr(written.size() - 16), Npy({2, 4, 6, -8}).substr(Npy({2, 4, 6, -8}).size() - 16));
+  EXPECT_THAT(result.out, HasSubstr("result 0: f32[4]"));
+}
+
+TEST_F(CliTest, ReadsTheModuleFromStdin) {
+  const CommandResult result = RunCommand("cat " + module_ + " | " HLORUN_BINARY " --json -");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(CliTest, JsonIsOneLineWithEveryField) {
+  const CommandResult result = Hlorun("--json --iterations=3 " + module_);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
+  const auto json = nlohmann::json::parse(result.out);
+  for (const char* field : {"compile_s", "first_ms", "best_ms", "median_ms", "iterations", "arena_bytes", "largest_live_bytes",
+                            "argument_bytes", "kernels", "kernels_compiled", "host_thunks", "device", "results"}) {
+    EXPECT_TRUE(json.contains(field)) << field;
+  }
+  EXPECT_EQ(json["iterations"], 3);
+  EXPECT_EQ(json["argument_bytes"], 16);
+}
+
+TEST_F(CliTest, ExpectSaysEqualOrWhereNot) {
+  folder_.Write("in/0.npy", Npy({1, 2, 3, 4}));
+  folder_.Write("right/0.npy", Npy({2, 4, 6, 8}));
+  folder_.Write("wrong/0.npy", Npy({2, 4, 7, 8}));
+  const std::string run = "--inputs=" + (folder_ / "in") + " " + module_ + " --expect=" + folder_.path();
+  EXPECT_EQ(Hlorun(run + "/right").exit_code, 0);
+  const CommandResult wrong = Hlorun(run + "/wrong");
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("output 0 differs from the expected value: element [2]: 6, expected 7"));
+  EXPECT_EQ(Hlorun(run + "/wrong --abs_error_bound=2").exit_code, 0);
+}
+
+TEST_F(CliTest, ReferenceComparesWithTheEvaluator) {
+  EXPECT_EQ(Hlorun("--reference " + module_).exit_code, 0);
+  EXPECT_EQ(Hlorun("--reference=each " + module_).exit_code, 0);
+}
+
+TEST_F(CliTest, DashAndUnderscoreAreTheSameInAFlagsName) {
+  EXPECT_EQ(Hlorun("--compile-only --device-class=cpu " + module_).exit_code, 0);
+}
+
+TEST_F(CliTest, HelpFitsAScreen) {
+  const CommandResult help = Hlorun("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_LE(std::count(help.out.begin(), help.out.end(), '\n'), 60);
+}
+
+TEST_F(CliTest, DumpsEveryStage) {
+  ASSERT_EQ(Hlorun("--dump_to=" + (folder_ / "dump") + " --dump_pass_re=.* " + module_).exit_code, 0);
+  for (const char* stage : {"before_optimizations.txt", "after_optimizations.txt", "buffer-assignment.txt", "plan.txt"}) {
+    EXPECT_NE(ReadAll(folder_ / "dump/module_0000.double." + stage), "") << stage;
+  }
+}
+
+TEST_F(CliTest, ASavedPlanRunsWithoutPassesOrCompilation) {
+  const std::string plan = folder_ / "double.plan";
+  folder_.Write("in/0.npy", Npy({1, 2, 3, 4}));
+  folder_.Write("right/0.npy", Npy({2, 4, 6, 8}));
+  ASSERT_EQ(Hlorun("--save_plan=" + plan + " " + module_).exit_code, 0);
+  const CommandResult run = Hlorun("--json --inputs=" + (folder_ / "in") + " --expect=" + (folder_ / "right") + " " + plan);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["kernels_compiled"], 0);
+  EXPECT_EQ(json["passes_run"], 0);
+}
+
+TEST_F(CliTest, ACorruptPlanIsAnErrorWhereverItIsDamaged) {
+  const std::string plan = folder_ / "double.plan";
+  ASSERT_EQ(Hlorun("--save_plan=" + plan + " " + module_).exit_code, 0);
+  const std::string whole = ReadAll(plan);
+  ExpectTrouble(folder_.Write("cut.plan", whole.substr(0, whole.size() / 2)), "cut.plan");
+  std::string flipped = whole;
+  flipped[whole.size() / 3] = static_cast<char>(flipped[whole.size() / 3] ^ 0x40);
+  ExpectTrouble(folder_.Write("flipped.plan", flipped), "flipped.plan");
+}
+
+TEST_F(CliTest, BadModules) {
+  ExpectTrouble("/no/such/file.hlo", "/no/such/file.hlo");
+  ExpectTrouble(folder_.Write("garbage.hlo", "\x01\x02garbage"), "garbage.hlo");
+  ExpectTrouble(folder_.Write("empty.hlo", ""), "empty.hlo");
+  ExpectTrouble(folder_.Write("cut.hlo", std::string(kModule).substr(0, 60)), "cut.hlo:");
+  ExpectTrouble(folder_.Write("opcode.hlo", "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] frobnicate(x)\n}\n"),
+                "opcode.hlo:4:");
+  ExpectTrouble(folder_.Write("shape.hlo",
+                              "HloModule m\nENTRY e {\n  a = f32[8,64] parameter(0)\n  b = f32[65,32] parameter(1)\n  ROOT y = f32[8,32] "
+                              "dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"),
+                "contracting");
+}
+
+TEST_F(CliTest, BadArrays) {
+  const auto run = [&](const std::string& inputs) { return "--inputs=" + inputs + " " + module_; };
+  ExpectTrouble(run(folder_ / "none"), "there is no file or directory");
+  folder_.Write("empty/readme", "");
+  ExpectTrouble(run(folder_ / "empty"), "input 0 (%x, x) f32[4] is missing");
+  folder_.Write("shape/0.npy", Npy({1, 2, 3}));
+  ExpectTrouble(run(folder_ / "shape"), "the array is float32[3], the module wants f32[4]");
+  folder_.Write("many/0.npy", Npy({1, 2, 3, 4}));
+  folder_.Write("many/1.npy", Npy({1, 2, 3, 4}));
+  ExpectTrouble(run(folder_ / "many"), "holds more arrays");
+  folder_.Write("garbage/0.npy", "no array");
+  ExpectTrouble(run(folder_ / "garbage"), "not a .npy file");
+}
+
+TEST_F(CliTest, BadFlags) {
+  ExpectTrouble("--frobnicate " + module_, "frobnicate");
+  ExpectTrouble("--iterations=-1 " + module_, "iterations");
+  ExpectTrouble("--dot_library=mkl " + module_, "expected auto, own or clblast");
+  ExpectTrouble("--device_class=tpu " + module_, "cpu");
+  ExpectTrouble("--normal=1,x " + module_, "\"x\" is no number");
+  ExpectTrouble("", "no module is given");
+}
+
+TEST_F(CliTest, BadDevices) {
+  ExpectTrouble("--device=nosuchdevice " + module_, "nosuchdevice");
+  ExpectTrouble(module_, "pocl-opencl-icd", "OCL_ICD_VENDORS=/nonexistent");
+  ExpectTrouble("--device_spec=" + folder_.Write("spec.json", "{\"colour\": 3}") + " " + module_, "unknown field \"colour\"");
+}
+
+TEST_F(CliTest, OutputsThatCannotBeWrittenAreAnErrorAndLeaveNothing) {
+  ExpectTrouble("--outputs=/proc/hlorun " + module_, "/proc/hlorun");
+}
+
+TEST_F(CliTest, AModuleForSeveralDevicesSaysHowToRunIt) {
+  const std::string module = folder_.Write("pair.hlo", R"(HloModule pair, num_partitions=2
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+ENTRY main {
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] all-reduce(x), replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true, to_apply=add
+}
+)");
+  ExpectTrouble(module, "mpirun -n 2");
+  folder_.Write("in/0.npy", Npy({1, 2, 3, 4}));
+  folder_.Write("right/0.npy", Npy({2, 4, 6, 8}));
+  const std::string arguments = "--inputs=" + (folder_ / "in") + " --expect=" + (folder_ / "right") + " " + module;
+  const CommandResult in_process = Hlorun("--devices=2 " + arguments);
+  EXPECT_EQ(in_process.exit_code, 0) << in_process.err;
+  const CommandResult ranks =
+      RunCommand("mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2 " HLORUN_BINARY " " + arguments);
+  EXPECT_EQ(ranks.exit_code, 0) << ranks.err;
+}
+
+}  // namespace
+}  // namespace hlorun

@@ -1,0 +1,41 @@
+#include "tests/end_to_end/command.h"
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace hlorun::testing_support {
+
+TemporaryFolder::TemporaryFolder() {
+  char name[] = "/tmp/hlorun_test_XXXXXX";
+  path_ = mkdtemp(name);
+}
+
+TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+std::string TemporaryFolder::Write(const std::string& name, const std::string& contents) const {
+  std::filesystem::create_directories(std::filesystem::path(*this / name).parent_path());
+  std::ofstream(*this / name, std::ios::binary) << contents;
+  return *this / name;
+}
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+CommandResult RunCommand(const std::string& command) {
+  const TemporaryFolder folder;
+  const int status = std::system(("(" + command + ") >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null").c_str());
+  CommandResult result;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = ReadAll(folder / "out");
+  result.err = ReadAll(folder / "err");
+  return result;
+}
+
+}  // namespace hlorun::testing_support

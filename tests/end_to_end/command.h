@@ -1,0 +1,34 @@
+// Runs a command and keeps what it printed.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace hlorun::testing_support {
+
+struct CommandResult {
+  int exit_code = -1;   // 128 + signal when a signal ended it
+  std::string out, err;
+};
+// `command` goes to /bin/sh.
+CommandResult RunCommand(const std::string& command);
+
+// A folder that goes away with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  // Writes a file and returns its path.
+  std::string Write(const std::string& name, const std::string& contents) const;
+
+ private:
+  std::string path_;
+};
+
+std::string ReadAll(const std::string& path);
+
+}  // namespace hlorun::testing_support
