@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Checks real modules against XLA:CPU: every module, with weight-like inputs and with its data parameters, on every OpenCL
+platform, with both classes of schedules. Prints a table and exits 1 when anything differs.
+
+    python3 scripts/check_models.py [--shared ../shared] [--hlorun build/bin/hlorun] [--only REGEX] [--keep DIR]
+                                    [--platforms pocl,intel] [--classes cpu,gpu] [--iterations N]
+
+Inputs and expected outputs are made once by SHARED/xla_reference.py and kept in --keep (default: a temporary folder).
+Needs jax, jaxlib, numpy, ml_dtypes; Intel's runtime is found in the Python environment.
+"""
+import argparse
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# module: (data parameters, bound of integer inputs, relative error bound, hlorun flags)
+# Training moves by 4e-3 of its largest magnitude when its inputs move by one ulp; the others by far less than 1e-4.
+F32, BF16 = [], ["--rel_error_bound=2e-2"]
+MODULES = {
+    "inference/imagenette": ("102", None, F32),
+    "inference/resnet50": ("153", None, F32),
+    "inference/vit": ("199", None, F32),
+    "inference/cappa": ("215", "32000", F32),
+    "training/imagenette": ("165", "10", ["--rel_error_bound=1e-3", "--abs_error_bound=1e-2x"]),
+    "small/mha_block_1x12x128x64_bf16": ("0,1,2", None, BF16),
+    "small/layer_norm_1x4096x768_bf16": ("0,1,2", None, BF16),
+    "small/sum_axis_1x4096x1024_bf16": ("0,1,2", None, BF16),
+    "small/dlrm_keras_jax_f32_test_step": (None, "3", ["--fill_elided"]),
+    "small/bench_scan_N2000_M3": (None, None, F32),
+    "small/jax.issue.33666.linx.frag_0100.module_0005": (None, None, F32),
+    "small/jax.issue.33666.linx.slow_0100.module_0007": (None, None, F32),
+}
+
+
+def intel_environment(folder):
+    """OCL_ICD_VENDORS and LD_LIBRARY_PATH for Intel's CPU runtime from PyPI, or None where it is not installed."""
+    found = glob.glob(os.path.join(sys.prefix, "lib", "**", "libintelocl.so*"), recursive=True)
+    if not found:
+        return None
+    os.makedirs(os.path.join(folder, "vendors"), exist_ok=True)
+    with open(os.path.join(folder, "vendors", "intel.icd"), "w", encoding="utf-8") as file:
+        file.write(sorted(found)[0] + "\n")
+    return {"OCL_ICD_VENDORS": os.path.join(folder, "vendors"), "LD_LIBRARY_PATH": os.path.join(sys.prefix, "lib")}
+
+
+def reference(shared, module, folder, normal, integers):
+    """Inputs and XLA:CPU's outputs in FOLDER, made unless they are there. Returns the trouble, or None."""
+    if os.path.isdir(os.path.join(folder, "expected")):
+        return None
+    command = [sys.executable, os.path.join(shared, "xla_reference.py"), module, "--iterations", "0",
+               "--save-inputs", os.path.join(folder, "inputs"), "--outputs", os.path.join(folder, "expected")]
+    command += ["--normal", normal] if normal else []
+    command += ["--integers", integers] if integers else []
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+
+
+def largest(folder):
+    import numpy as np
+    values = [np.load(p) for p in glob.glob(os.path.join(folder, "*.npy"))]
+    return max(float(np.abs(v).max()) for v in values if v.dtype.kind == "f" and v.size)
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", default=os.environ.get("HLORUN_SHARED", os.path.join(here, "..", "..", "shared")))
+    parser.add_argument("--hlorun", default=os.path.join(here, "..", "build", "bin", "hlorun"))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--keep")
+    parser.add_argument("--platforms", default="pocl,intel")
+    parser.add_argument("--classes", default="cpu")
+    parser.add_argument("--iterations", default="1")
+    flags = parser.parse_args()
+    keep = flags.keep or tempfile.mkdtemp(prefix="hlorun_models_")
+    environments = {"pocl": {}, "intel": intel_environment(keep)}
+    failures = 0
+    for name, (normal, integers, bounds) in MODULES.items():
+        if not re.search(flags.only, name):
+            continue
+        module = os.path.join(flags.shared, "models", name + ".hlo")
+        for variant in ["defaults"] + (["data"] if normal or integers else []):
+            folder = os.path.join(keep, name.replace("/", "_"), variant)
+            data = variant == "data"
+            trouble = reference(flags.shared, module, folder, normal if data else None, integers if data else None)
+            if trouble:
+                print(f"{name:52} {variant:8} XLA:CPU: {trouble}")
+                failures += 1
+                continue
+            extra = [b if not b.endswith("x") else f"--abs_error_bound={float(b.split('=')[1][:-1]) * largest(folder + '/expected')}"
+                     for b in bounds]
+            for platform in flags.platforms.split(","):
+                if environments[platform] is None:
+                    print(f"{name:52} {variant:8} {platform}: not installed")
+                    continue
+                for device_class in flags.classes.split(","):
+                    command = [flags.hlorun, "--json", f"--device_class={device_class}", f"--iterations={flags.iterations}",
+                               f"--inputs={folder}/inputs", f"--expect={folder}/expected", *extra, module]
+                    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                                          env={**os.environ, **environments[platform]})
+                    report = json.loads(done.stdout) if done.stdout.startswith("{") else {}
+                    verdict = {0: "equal", 1: "DIFFERENT"}.get(done.returncode, "TROUBLE")
+                    failures += done.returncode != 0 or report.get("host_thunks", 0) != 0
+                    print(f"{name:52} {variant:8} {platform:6} {device_class:4} {verdict:9} "
+                          f"best {report.get('best_ms', float('nan')):10.3f} ms, compile {report.get('compile_s', float('nan')):6.2f} s, "
+                          f"host thunks {report.get('host_thunks', '?')}", flush=True)
+                    if done.returncode != 0:
+                        print("    " + "\n    ".join(done.stderr.strip().splitlines()[:4]), flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
