@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hlo/module.h"
@@ -11,19 +12,24 @@ namespace hlorun::hlo {
 
 enum class FileKind {
   kHloText,
-  kHloProto,         // HloModuleProto, HloProto or HloSnapshot
+  kHloProto,  // HloModuleProto, HloProto or HloSnapshot
   kStableHloText,
   kStableHloBytecode,
-  kTorchExport,      // .pt2 (zip)
+  kTorchExport,  // .pt2 (zip)
   kOnnx,
-  kPlan,             // saved by --save_plan
+  kPlan,  // saved by --save_plan
   kUnknown,
 };
 FileKind SniffFileKind(std::string_view bytes);
 
+// A saved plan starts with these eight bytes.
+inline constexpr std::string_view kPlanMagic = "HLORPLAN";
+
 struct ReadOptions {
   bool fill_elided = false;
-  // Path of scripts/stablehlo_to_hlo.py and the python3 to run it with; empty: looked up beside the binary and on PATH.
+  // Path of scripts/stablehlo_to_hlo.py; empty: looked up around the running binary (scripts/, ../scripts/,
+  // ../share/hlorun/scripts/ and so on). It runs under $HLORUN_PYTHON, or else the python3 on PATH, which must have
+  // jaxlib.
   std::string stablehlo_converter;
 };
 

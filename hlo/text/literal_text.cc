@@ -332,7 +332,7 @@ void AppendElement(std::string& text, T value) {
   }
 }
 
-// XLA's spacing: {1, 2} and { { 1, 2 }, { 3, 4 } }; from rank four on, blocks say their index: { /*i0=0*/ { ...
+// XLA's spacing: {1, 2}, { { 1, 2 }, { 3, 4 } } and { {1}, {2} }; from rank four on, blocks say their index: { /*i0=0*/ { ...
 template <typename T, ElementType kType>
 class ArrayWriter {
  public:
@@ -350,7 +350,7 @@ class ArrayWriter {
       text_ += "{}";
       return;
     }
-    const bool spaced = dims_.size() > 1;
+    const bool spaced = dims_.size() > 1 && !(innermost && dims_[dimension] == 1);
     text_ += spaced ? "{ " : "{";
     if (dims_.size() > 3 && dimension > 0 && !innermost) text_ += fmt::format("/*i{}={}*/ ", dimension - 1, index);
     for (int64_t i = 0; i < dims_[dimension]; ++i) {
