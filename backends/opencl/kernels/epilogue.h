@@ -1,0 +1,57 @@
+// Where the values of a product or convolution go: through the elementwise consumers that were fused with it, to the
+// results of the executed instruction.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "backends/opencl/kernels/kernel_draft.h"
+#include "backends/opencl/kernels/register_tile.h"
+#include "hlo/instruction.h"
+
+namespace hlorun::opencl {
+
+class Epilogue {
+ public:
+  // Adds the result and the side operands to `parameters`. `hero` is `instruction`, or lies in its fused computation.
+  Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& hero, const AliasPattern& aliases,
+           KernelParameters& parameters);
+
+  // Whether consumers of `hero` in `instruction` have a form that this class evaluates.
+  static bool Supports(const hlo::Instruction& instruction, const hlo::Instruction& hero);
+
+  // True when values are stored as they are.
+  bool IsPlain() const { return &instruction_ == &hero_; }
+  // Stores the hero's value at `index` (of its result shape; the last dimension is the first lane's).
+  ir::Stmt Store(const std::vector<ir::Expr>& index, const ir::Expr& value) const;
+
+ private:
+  const hlo::Instruction& instruction_;
+  const hlo::Instruction& hero_;
+  ir::BufferRef result_;
+};
+
+// What a finished register tile does with its values.
+class TileStore {
+ public:
+  // `index` gives the hero's result index of a row (an s64 expression, 0 .. rows) and a column of the tile.
+  using Index = std::function<std::vector<ir::Expr>(const ir::Expr& row, const ir::Expr& column)>;
+
+  explicit TileStore(const Epilogue& epilogue) : epilogue_(epilogue) {}
+
+  // Rows first .. end (end <= tile.rows(), s64), columns 0 .. `columns`. `staging` is a private array of the tile's size
+  // that values pass through, so that the epilogue's code is there once and not once an accumulator.
+  ir::Stmt Emit(const RegisterTile& tile, const ir::BufferRef& staging, const ir::Expr& first, const ir::Expr& end,
+                int64_t columns, const Index& index) const;
+
+ private:
+  ir::Stmt EmitDirect(const RegisterTile& tile, const Index& index) const;
+  ir::Stmt EmitRow(const RegisterTile& tile, const ir::BufferRef& staging, const ir::Expr& row, int64_t columns,
+                   const Index& index) const;
+  const Epilogue& epilogue_;
+};
+
+// The private array that TileStore needs for a tile of this size.
+ir::BufferRef MakeStaging(const std::string& name, hlo::ElementType type, int64_t elements);
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,38 @@
+// A kernel in the making: kernel IR and what its parameters point to, before a schedule makes a launch of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/codegen/kernel_ir.h"
+
+namespace hlorun::opencl {
+
+// The parameters of a kernel, each with what it points to.
+class KernelParameters {
+ public:
+  ir::BufferRef Add(const std::string& name, hlo::ElementType storage, int64_t elements, const ArgumentRef& argument);
+  const std::vector<ir::BufferRef>& buffers() const { return buffers_; }
+  const std::vector<ArgumentRef>& arguments() const { return arguments_; }
+
+ private:
+  std::vector<ir::BufferRef> buffers_;
+  std::vector<ArgumentRef> arguments_;
+};
+
+// Part of the instruction's scratch block.
+ArgumentRef ScratchSlice(int64_t offset, int64_t bytes, bool written);
+
+struct KernelDraft {
+  ir::Function function;
+  std::vector<ArgumentRef> arguments;
+};
+
+KernelDraft MakeDraft(const std::string& name, const KernelParameters& parameters, ir::Stmt body,
+                      std::vector<ir::Helper> helpers = {});
+
+// Scheduled for the device and printed.
+EmittedLaunch MakeLaunch(const KernelDraft& draft, const EmitContext& context);
+
+}  // namespace hlorun::opencl

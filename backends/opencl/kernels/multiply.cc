@@ -1,0 +1,363 @@
+#include "backends/opencl/kernels/multiply.h"
+
+#include <algorithm>
+
+#include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/register_tile.h"
+#include "hlo/error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using ir::Expr;
+using ir::kIndex;
+using ir::LoopRole;
+using ir::Op;
+using ir::Stmt;
+
+// Rows of rhs in place that the loads run ahead by: they lie too far apart for the hardware to see a stream.
+constexpr int64_t kRowsAhead = 24;
+// With fewer steps a tile ends before the hardware's prefetcher starts.
+constexpr int64_t kShortDepth = 256;
+constexpr int64_t kCacheLine = 64;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+Expr Index(int64_t value) { return ir::Int(value, kIndex); }
+ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(name, 0, end - 1, kIndex); }
+
+Stmt Loop(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& body) {
+  return ir::For(LoopRole::kSerial, var, begin, end, body);
+}
+
+// A perfect nest of parallel loops, outermost first.
+Stmt ParallelNest(const std::vector<std::pair<ir::Var, int64_t>>& loops, Stmt body) {
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+    body = ir::For(LoopRole::kParallel, loop->first, Index(0), Index(loop->second), body);
+  }
+  return body;
+}
+
+// [batch, row, column] of the plan's roles as an index of the hero's result.
+std::vector<Expr> ResultIndex(const ProductTask& task, const ProductShape& shape, const Expr& batch, const Expr& row,
+                              const Expr& column) {
+  std::vector<Expr> index;
+  if (task.hero.shape().rank() == 3) index.push_back(batch);
+  index.push_back(shape.swapped ? column : row);
+  index.push_back(shape.swapped ? row : column);
+  return index;
+}
+
+class Multiplication {
+ public:
+  Multiplication(const ProductTask& task, const ProductPlan& plan)
+      : task_(task),
+        plan_(plan),
+        shape_(plan.shape),
+        tile_("acc", plan.rows, plan.vectors, {plan.shape.compute_type, static_cast<int>(plan.lanes)}) {
+    AddOperands();
+    if (plan.UsesPartialSums()) {
+      partial_ = parameters_.Add("partial", shape_.compute_type, plan.k_parts * shape_.batch * shape_.m * shape_.n,
+                                 ScratchSlice(plan.PartialOffset(), plan.PartialBytes(), true));
+    } else {
+      epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
+    }
+    staging_ = MakeStaging("staging", shape_.compute_type, plan.rows * plan.columns());
+  }
+
+  KernelDraft Emit() {
+    const int64_t row_blocks = CeilDiv(plan_.tiles, plan_.tiles_per_block);
+    const int64_t column_blocks = CeilDiv(plan_.panels, plan_.panels_per_block);
+    const ir::Var rows = IndexVar("row_block", row_blocks), columns = IndexVar("column_block", column_blocks);
+    const ir::Var batch = IndexVar("batch", shape_.batch), part = IndexVar("part", plan_.k_parts);
+    batch_ = ir::Ref(batch);
+    part_ = ir::Ref(part);
+    const Stmt block = Depth([&](const Expr& k_begin, const Expr& k_end) {
+      return Block(ir::Ref(rows), ir::Ref(columns), k_begin, k_end);
+    });
+    const Stmt nest = ParallelNest({{batch, shape_.batch}, {part, plan_.k_parts}, {rows, row_blocks}, {columns, column_blocks}}, block);
+    return MakeDraft("multiply", parameters_, ir::Block({ir::DeclareArray(staging_), nest}));
+  }
+
+ private:
+  void AddOperands() {
+    const bool copied_lhs = plan_.lhs != LhsForm::kInPlace, copied_rhs = plan_.rhs != RhsForm::kInPlace;
+    const int64_t element = hlo::BytesOf(shape_.compute_type);
+    lhs_ = parameters_.Add("lhs", copied_lhs ? shape_.compute_type : shape_.lhs_type,
+                           copied_lhs ? plan_.LhsBytes() / element : shape_.batch * shape_.m * shape_.k,
+                           copied_lhs ? ScratchSlice(0, plan_.LhsBytes(), false) : task_.lhs);
+    rhs_ = parameters_.Add("rhs", copied_rhs ? shape_.compute_type : shape_.rhs_type,
+                           copied_rhs ? plan_.RhsBytes() / element : shape_.batch * shape_.n * shape_.k,
+                           copied_rhs ? ScratchSlice(plan_.RhsOffset(), plan_.RhsBytes(), false) : task_.rhs);
+  }
+
+  // The part of k of this work-group, in blocks where the plan says so.
+  template <typename Body>
+  Stmt Depth(const Body& body) {
+    const int64_t depth = plan_.part_k();
+    const bool even = shape_.k % depth == 0;
+    const Expr part_begin = plan_.k_parts == 1 ? Index(0) : part_ * depth;
+    const Expr part_end = even ? part_begin + depth : ir::Min(part_begin + depth, Index(shape_.k));
+    part_begin_ = part_begin;
+    if (plan_.k_block == 0) return body(part_begin, part_end);
+    const ir::Var block = ir::MakeIndex("k_block", 0, shape_.k - 1, kIndex);
+    const Expr end = ir::Min(ir::Ref(block) + plan_.k_block, part_end);
+    return ir::For(LoopRole::kSerial, block, part_begin, part_end, body(ir::Ref(block), end), plan_.k_block);
+  }
+
+  // All tiles of a block of rows, each with all panels of a block of columns: the tile's rows of lhs stay in the first
+  // cache, the panels in the second, and a row of the result is written from left to right.
+  Stmt Block(const Expr& row_block, const Expr& column_block, const Expr& k_begin, const Expr& k_end) {
+    const ir::Var tile = IndexVar("tile", plan_.tiles), panel = IndexVar("panel", plan_.panels);
+    const Expr first_tile = row_block * plan_.tiles_per_block, first_panel = column_block * plan_.panels_per_block;
+    const Expr end_tile = Bounded(first_tile, plan_.tiles_per_block, plan_.tiles);
+    const Expr end_panel = Bounded(first_panel, plan_.panels_per_block, plan_.panels);
+    const ir::Var row = ir::MakeIndex("first_row", 0, shape_.m - 1, kIndex);
+    const Expr nominal = ir::Ref(tile) * plan_.rows;
+    const bool even = shape_.m % plan_.rows == 0;
+    std::vector<Stmt> body = {ir::Let(row, even ? nominal : ir::Min(nominal, Index(shape_.m - plan_.rows)))};
+    body.push_back(PrefetchNextTile(ir::Ref(row), k_begin, k_end));
+    // Rows that the tile before has stored.
+    const Expr done = even ? Index(0) : nominal - ir::Ref(row);
+    const auto emit = [&](int64_t columns) {
+      return Panel(ir::Ref(tile), ir::Ref(row), done, ir::Ref(panel), columns, k_begin, k_end);
+    };
+    const int64_t width = plan_.columns(), tail = shape_.n % width, whole = shape_.n / width;
+    if (tail == 0) {
+      body.push_back(Loop(panel, first_panel, end_panel, emit(width)));
+    } else if (whole == 0) {
+      body.push_back(Loop(panel, first_panel, end_panel, emit(tail)));
+    } else {
+      const Stmt either = ir::If(ir::Ref(panel) < Index(whole), emit(width), emit(tail));
+      body.push_back(Loop(panel, first_panel, end_panel, either));
+    }
+    return Loop(tile, first_tile, end_tile, ir::Block(std::move(body)));
+  }
+
+  static Expr Bounded(const Expr& first, int64_t count, int64_t limit) {
+    return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
+  }
+
+  Stmt PrefetchNextTile(const Expr& row, const Expr& k_begin, const Expr& k_end) {
+    if (plan_.lhs == LhsForm::kPanels || shape_.lhs_transposed || plan_.part_k() > kShortDepth || plan_.tiles == 1) return nullptr;
+    const ir::Var r = ir::MakeIndex("next", plan_.rows, 2 * plan_.rows - 1, kIndex), k = IndexVar("k", shape_.k);
+    const Expr at = (batch_ * shape_.m + row + ir::Ref(r)) * shape_.k + ir::Ref(k);
+    const Stmt line = ir::For(LoopRole::kSerial, k, k_begin, k_end, ir::Prefetch(lhs_, at),
+                              kCacheLine / hlo::BytesOf(shape_.compute_type));
+    return Loop(r, Index(plan_.rows), Index(2 * plan_.rows), line);
+  }
+
+  // One register tile: `columns` of the panel's columns exist.
+  Stmt Panel(const Expr& tile, const Expr& row, const Expr& done, const Expr& panel, int64_t columns, const Expr& k_begin,
+             const Expr& k_end) {
+    const int64_t vectors = CeilDiv(columns, plan_.lanes);
+    const RegisterTile narrow("acc", plan_.rows, vectors, {shape_.compute_type, static_cast<int>(plan_.lanes)});
+    const RegisterTile& registers = vectors == plan_.vectors ? tile_ : narrow;
+    std::vector<Stmt> body = {registers.Declare()};
+    const Expr first_column = panel * plan_.columns();
+    if (partial_ && plan_.k_block > 0) {
+      body.push_back(ir::If(ir::Compare(Op::kGt, k_begin, part_begin_), LoadPartial(registers, row, first_column, columns)));
+    }
+    body.push_back(Steps(registers, tile, row, panel, columns, k_begin, k_end));
+    const Expr end = Index(plan_.rows);
+    if (partial_) {
+      body.push_back(StorePartial(registers, row, first_column, columns, done));
+      return ir::Block(std::move(body));
+    }
+    const auto index = [&](const Expr& r, const Expr& c) {
+      return ResultIndex(task_, shape_, batch_, row + r, first_column + c);
+    };
+    body.push_back(TileStore(*epilogue_).Emit(registers, staging_, done, end, columns, index));
+    return ir::Block(std::move(body));
+  }
+
+  Expr PartialIndex(const Expr& row, const Expr& column) const {
+    return ((part_ * shape_.batch + batch_) * shape_.m + row) * shape_.n + column;
+  }
+
+  // Copies between the partial sums and the staging array, `columns` of each row.
+  Stmt MovePartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns,
+                   const Expr& first, bool load) {
+    const ir::Var r = IndexVar("row", plan_.rows);
+    std::vector<Stmt> body;
+    int64_t piece = plan_.lanes;
+    for (int64_t c = 0; c < columns; c += piece) {
+      while (piece > columns - c) piece /= 2;
+      const Expr inner = ir::Ramp(ir::Ref(r) * registers.columns() + c, static_cast<int>(piece));
+      const Expr outer = ir::Ramp(PartialIndex(row + ir::Ref(r), first_column + c), static_cast<int>(piece));
+      body.push_back(load ? ir::Store(staging_, inner, ir::Load(partial_, outer))
+                          : ir::Store(partial_, outer, ir::Load(staging_, inner)));
+    }
+    return Loop(r, first, Index(plan_.rows), ir::Block(std::move(body)));
+  }
+
+  RegisterTile::Position StagingPosition(const RegisterTile& registers) const {
+    const int64_t width = registers.columns(), lanes = plan_.lanes;
+    return [width, lanes](int64_t r, int64_t v) { return Index(r * width + v * lanes); };
+  }
+
+  Stmt LoadPartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns) {
+    if (columns == registers.columns()) {
+      return registers.Load(partial_, [&](int64_t r, int64_t v) {
+        return PartialIndex(row + r, first_column + v * plan_.lanes);
+      });
+    }
+    return ir::Block({MovePartial(registers, row, first_column, columns, Index(0), true),
+                      registers.Load(staging_, StagingPosition(registers))});
+  }
+
+  // Rows that the tile before has stored must stay as they are: they hold this block's sum already.
+  Stmt StorePartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns, const Expr& done) {
+    const Stmt staged = ir::Block({registers.Store(staging_, StagingPosition(registers)),
+                                   MovePartial(registers, row, first_column, columns, done, false)});
+    if (columns != registers.columns()) return staged;
+    const Stmt direct = registers.Store(partial_, [&](int64_t r, int64_t v) {
+      return PartialIndex(row + r, first_column + v * plan_.lanes);
+    });
+    return ir::If(ir::Compare(Op::kEq, done, Index(0)), direct, staged);
+  }
+
+  // acc += lhs * rhs over k_begin .. k_end.
+  Stmt Steps(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, int64_t columns,
+             const Expr& k_begin, const Expr& k_end) {
+    const bool whole_vectors = plan_.rhs == RhsForm::kPanels || columns % plan_.lanes == 0;
+    if (whole_vectors) return StepLoop(registers, tile, row, panel, k_begin, k_end, false);
+    // The last rows of rhs in place end before the last vector does.
+    const int64_t touched = (shape_.n / plan_.columns()) * plan_.columns() + registers.columns();
+    const int64_t careful = std::min(shape_.k, CeilDiv(touched, shape_.n) - 1);
+    const Expr safe_end = ir::Max(k_begin, ir::Min(k_end, Index(shape_.k - careful)));
+    return ir::Block({StepLoop(registers, tile, row, panel, k_begin, safe_end, false),
+                      StepLoop(registers, tile, row, panel, safe_end, k_end, true)});
+  }
+
+  Stmt StepLoop(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, const Expr& begin,
+                const Expr& end, bool careful) {
+    const ir::Var k = IndexVar("k", shape_.k);
+    const ir::Var lhs_base = ir::MakeVar("lhs_at", kIndex), rhs_base = ir::MakeVar("rhs_at", kIndex);
+    const auto [lhs_first, lhs_row, lhs_k] = LhsStrides(tile, row);
+    const bool panels = plan_.rhs == RhsForm::kPanels;
+    const int64_t rhs_k = panels ? plan_.columns() : shape_.n;
+    const Expr rhs_first = panels ? (batch_ * plan_.panels + panel) * (shape_.k * plan_.columns())
+                                  : batch_ * (shape_.k * shape_.n) + panel * plan_.columns();
+    std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k), ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k)};
+    if (!panels && !careful) {
+      for (int64_t v = 0; v < registers.vectors(); ++v) {
+        body.push_back(ir::Prefetch(rhs_, ir::Ref(rhs_base) + kRowsAhead * rhs_k + v * plan_.lanes));
+      }
+    }
+    if (lhs_k != 1 && plan_.lhs == LhsForm::kInPlace) {
+      body.push_back(ir::Prefetch(lhs_, ir::Ref(lhs_base) + kRowsAhead * lhs_k));
+    }
+    const Expr row_end = batch_ * (shape_.k * shape_.n) + (ir::Ref(k) + 1) * rhs_k;
+    body.push_back(registers.Step(
+        [&, stride = lhs_row](int64_t r) { return Read(lhs_, ir::Ref(lhs_base) + r * stride); },
+        [&](int64_t v) {
+          const Expr at = ir::Ramp(ir::Ref(rhs_base) + v * plan_.lanes, static_cast<int>(plan_.lanes));
+          return Read(rhs_, at, careful ? ir::Compare(Op::kLt, at, row_end) : nullptr);
+        }));
+    return Loop(k, begin, end, ir::Block(std::move(body)));
+  }
+
+  Expr Read(const ir::BufferRef& buffer, const Expr& at, const Expr& predicate = nullptr) const {
+    return ir::Cast(ir::Load(buffer, at, predicate), shape_.compute_type);
+  }
+
+  struct Strides {
+    Expr first;
+    int64_t row, k;
+  };
+  Strides LhsStrides(const Expr& tile, const Expr& row) const {
+    if (plan_.lhs == LhsForm::kPanels) {
+      return {(batch_ * plan_.tiles + tile) * (shape_.k * plan_.rows), 1, plan_.rows};
+    }
+    const Expr matrix = batch_ * (shape_.m * shape_.k);
+    if (shape_.lhs_transposed) return {matrix + row, 1, shape_.m};
+    return {matrix + row * shape_.k, shape_.k, 1};
+  }
+
+  const ProductTask& task_;
+  const ProductPlan& plan_;
+  const ProductShape& shape_;
+  KernelParameters parameters_;
+  ir::BufferRef lhs_, rhs_, partial_, staging_;
+  std::optional<Epilogue> epilogue_;
+  RegisterTile tile_;
+  Expr batch_, part_, part_begin_;
+};
+
+}  // namespace
+
+KernelDraft MultiplyKernel(const ProductTask& task, const ProductPlan& plan) { return Multiplication(task, plan).Emit(); }
+
+KernelDraft CombineKernel(const ProductTask& task, const ProductPlan& plan) {
+  const ProductShape& shape = plan.shape;
+  KernelParameters parameters;
+  const int64_t elements = shape.batch * shape.m * shape.n;
+  const ir::BufferRef partial = parameters.Add("partial", shape.compute_type, plan.k_parts * elements,
+                                               ScratchSlice(plan.PartialOffset(), plan.PartialBytes(), false));
+  const Epilogue epilogue(task.instruction, task.hero, task.aliases, parameters);
+  const ir::Var batch = IndexVar("batch", shape.batch), row = IndexVar("row", shape.m), column = IndexVar("column", shape.n);
+  const auto columns = [&](const Expr& begin, const Expr& end, int64_t lanes) {
+    const Expr at = (ir::Ref(batch) * shape.m + ir::Ref(row)) * shape.n + ir::Ref(column);
+    const ir::Var sum = ir::MakeVar("sum", {shape.compute_type, static_cast<int>(lanes)});
+    const ir::Var part = IndexVar("part", plan.k_parts);
+    const Expr addend = ir::Load(partial, ir::Ramp(ir::Ref(part) * elements + at, static_cast<int>(lanes)));
+    const Stmt body = ir::Block({ir::Let(sum, ir::Zero(sum->type)),
+                                 Loop(part, Index(0), Index(plan.k_parts), ir::Assign(sum, ir::Ref(sum) + addend)),
+                                 epilogue.Store(ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(column)), ir::Ref(sum))});
+    return ir::For(LoopRole::kSerial, column, begin, end, body, lanes);
+  };
+  const int64_t lanes = plan.lanes;
+  const Expr whole = Index(shape.n / lanes * lanes);
+  std::vector<Stmt> body = {columns(Index(0), whole, lanes)};
+  if (shape.n % lanes != 0) body.push_back(columns(whole, Index(shape.n), 1));
+  return MakeDraft("combine", parameters, ParallelNest({{batch, shape.batch}, {row, shape.m}}, ir::Block(std::move(body))));
+}
+
+KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
+  const ProductShape& shape = plan.shape;
+  KernelParameters parameters;
+  const ir::BufferRef lhs = parameters.Add("lhs", shape.lhs_type, shape.batch * shape.m * shape.k, task.lhs);
+  const ir::BufferRef rhs = parameters.Add("rhs", shape.rhs_type, shape.batch * shape.n * shape.k, task.rhs);
+  const Epilogue epilogue(task.instruction, task.hero, task.aliases, parameters);
+  const int64_t columns = plan.vectors, blocks = CeilDiv(plan.panels, plan.panels_per_block);
+  const auto lanes = static_cast<int>(plan.lanes);
+  const RegisterTile sums("sum", shape.m, columns, {shape.compute_type, lanes});
+  const ir::BufferRef staging = MakeStaging("staging", shape.compute_type, shape.m * columns);
+  const ir::Var batch = IndexVar("batch", shape.batch), block = IndexVar("block", blocks), panel = IndexVar("panel", plan.panels);
+  const ir::Var first = IndexVar("first_column", shape.n), k = IndexVar("k", shape.k);
+
+  const Expr nominal = ir::Ref(panel) * columns;
+  const bool even = shape.n % columns == 0;
+  const auto step = [&](const Expr& begin, const Expr& end, bool careful) {
+    const Expr depth = ir::Ramp(ir::Ref(k), lanes);
+    const Expr inside = careful ? ir::Compare(Op::kLt, depth, Index(shape.k)) : nullptr;
+    const auto read = [&](const ir::BufferRef& buffer, const Expr& row) {
+      return ir::Cast(ir::Load(buffer, ir::Ramp(row * shape.k + ir::Ref(k), lanes), inside), shape.compute_type);
+    };
+    const Stmt body = sums.Step([&](int64_t r) { return read(lhs, ir::Ref(batch) * shape.m + r); },
+                                [&](int64_t c) { return read(rhs, ir::Ref(batch) * shape.n + ir::Ref(first) + c); });
+    return ir::For(LoopRole::kSerial, k, begin, end, body, lanes);
+  };
+  const Expr whole = Index(shape.k / lanes * lanes);
+  std::vector<Stmt> body = {ir::Let(first, even ? nominal : ir::Min(nominal, Index(shape.n - columns))), sums.Declare(),
+                            step(Index(0), whole, false)};
+  if (shape.k % lanes != 0) body.push_back(step(whole, Index(shape.k), true));
+  for (int64_t r = 0; r < shape.m; ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      body.push_back(ir::Store(staging, Index(r * columns + c), ir::ReduceLanes(Op::kAdd, sums.At(r, c))));
+    }
+  }
+  const ir::Var row = IndexVar("row", shape.m), column = IndexVar("column", columns);
+  const ir::Var value = ir::MakeVar("value", {shape.compute_type, 1});
+  const Stmt store = ir::Block({ir::Let(value, ir::Load(staging, ir::Ref(row) * columns + ir::Ref(column))),
+                                epilogue.Store(ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(first) + ir::Ref(column)),
+                                               ir::Ref(value))});
+  // Columns that the tile before has stored are left alone.
+  body.push_back(Loop(row, Index(0), Index(shape.m), Loop(column, even ? Index(0) : nominal - ir::Ref(first), Index(columns), store)));
+  const Expr first_panel = ir::Ref(block) * plan.panels_per_block;
+  const Expr end_panel = ir::Min(first_panel + plan.panels_per_block, Index(plan.panels));
+  const Stmt nest = ParallelNest({{batch, shape.batch}, {block, blocks}}, Loop(panel, first_panel, end_panel, ir::Block(std::move(body))));
+  return MakeDraft("dot_products", parameters, ir::Block({ir::DeclareArray(staging), nest}));
+}
+
+}  // namespace hlorun::opencl

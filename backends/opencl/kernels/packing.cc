@@ -1,0 +1,221 @@
+#include "backends/opencl/kernels/packing.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "hlo/error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using ir::Expr;
+using ir::kIndex;
+using ir::Stmt;
+
+// Rows that one work-group copies.
+constexpr int64_t kRowsOfGroup = 64;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+Expr Index(int64_t value) { return ir::Int(value, kIndex); }
+
+// Source and destination of a copy, and how elements are read.
+class Copy {
+ public:
+  Copy(const MatrixSource& source, hlo::ElementType type, int64_t out_elements, const ArgumentRef& out) : type_(type) {
+    const int64_t elements = source.batch * source.rows * source.columns;
+    from_ = parameters_.Add("source", source.storage, elements, source.argument);
+    ArgumentRef written = out;
+    written.written = true;
+    to_ = parameters_.Add("packed", type, out_elements, written);
+  }
+
+  Expr Read(const Expr& index, const Expr& predicate = nullptr) const {
+    return ir::Cast(ir::Load(from_, index, predicate), type_);
+  }
+  Expr ReadVector(const Expr& index, int64_t lanes) const { return Read(ir::Ramp(index, static_cast<int>(lanes))); }
+  Stmt Write(const Expr& index, const Expr& value) const {
+    return ir::Store(to_, ir::Ramp(index, value->type.lanes), value);
+  }
+  KernelDraft Finish(const std::string& name, Stmt body, std::vector<ir::Helper> helpers = {}) const {
+    return MakeDraft(name, parameters_, std::move(body), std::move(helpers));
+  }
+
+ private:
+  hlo::ElementType type_;
+  KernelParameters parameters_;
+  ir::BufferRef from_, to_;
+};
+
+// for batch, for panel, for rows in chunks: body(batch, panel, first row, end row)
+template <typename Body>
+Stmt ForPanels(int64_t batch, int64_t panels, int64_t rows, const Body& body) {
+  const int64_t chunks = CeilDiv(rows, kRowsOfGroup);
+  const ir::Var b = ir::MakeIndex("batch", 0, batch - 1, kIndex), p = ir::MakeIndex("panel", 0, panels - 1, kIndex);
+  const ir::Var c = ir::MakeIndex("chunk", 0, chunks - 1, kIndex);
+  const Expr first = ir::Ref(c) * kRowsOfGroup;
+  const Expr end = rows % kRowsOfGroup == 0 ? first + kRowsOfGroup : ir::Min(first + kRowsOfGroup, Index(rows));
+  const Stmt inner = ir::For(ir::LoopRole::kParallel, c, Index(0), Index(chunks), body(ir::Ref(b), ir::Ref(p), first, end));
+  const Stmt middle = ir::For(ir::LoopRole::kParallel, p, Index(0), Index(panels), inner);
+  return ir::For(ir::LoopRole::kParallel, b, Index(0), Index(batch), middle);
+}
+
+Stmt Serial(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1) {
+  return ir::For(ir::LoopRole::kSerial, var, begin, end, body, step);
+}
+
+// OpenCL C names of a type and of the unsigned integer of its size, which shuffle masks are made of.
+struct TypeNames {
+  const char *value, *mask;
+};
+TypeNames NamesOf(hlo::ElementType type) {
+  using enum hlo::ElementType;
+  switch (type) {
+    case kF32: return {"float", "uint"};
+    case kF64: return {"double", "ulong"};
+    case kS8: return {"char", "uchar"};
+    case kU8: return {"uchar", "uchar"};
+    case kS16: return {"short", "ushort"};
+    case kU16: return {"ushort", "ushort"};
+    case kS32: return {"int", "uint"};
+    case kU32: return {"uint", "uint"};
+    case kS64: return {"long", "ulong"};
+    case kU64: return {"ulong", "ulong"};
+    default: FailCheck("a type of sums", __FILE__, __LINE__);
+  }
+}
+
+// value_n interleave_low(a, b) = a0 b0 a1 b1 ..., and _high of the upper halves.
+ir::Helper InterleaveHelper(hlo::ElementType type, int64_t lanes, bool high) {
+  const TypeNames names = NamesOf(type);
+  std::string mask;
+  for (int64_t i = 0; i < lanes; ++i) {
+    const int64_t lane = i / 2 + (high ? lanes / 2 : 0) + (i % 2 != 0 ? lanes : 0);
+    mask += fmt::format("{}{}", i == 0 ? "" : ", ", lane);
+  }
+  ir::Helper helper;
+  helper.name = high ? "interleave_high" : "interleave_low";
+  helper.source = fmt::format("static {0}{1} {2}({0}{1} a, {0}{1} b) {{ return shuffle2(a, b, ({3}{1})({4})); }}\n",
+                              names.value, lanes, helper.name, names.mask, mask);
+  return helper;
+}
+
+// Transposes a square of vectors: log2(lanes) rounds, each a perfect shuffle of rows i and i + lanes / 2.
+std::vector<Expr> TransposeSquare(const std::vector<Expr>& rows, ir::Type type, std::vector<Stmt>& statements) {
+  std::vector<Expr> current = rows;
+  const auto lanes = static_cast<size_t>(type.lanes);
+  for (int round = 0; round < std::countr_zero(lanes); ++round) {
+    std::vector<Expr> next;
+    for (size_t i = 0; i < lanes; ++i) {
+      const ir::Var row = ir::MakeVar(fmt::format("round_{}_{}", round, i), type);
+      const Expr shuffled = ir::Call(type, i % 2 == 0 ? "interleave_low" : "interleave_high",
+                                     {current[i / 2], current[i / 2 + lanes / 2]});
+      statements.push_back(ir::Let(row, shuffled));
+      next.push_back(ir::Ref(row));
+    }
+    current = std::move(next);
+  }
+  return current;
+}
+
+}  // namespace
+
+KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
+                        const ArgumentRef& out) {
+  const int64_t k = source.rows, n = source.columns, panels = CeilDiv(n, width);
+  const Copy copy(source, type, source.batch * panels * k * width, out);
+  const Stmt body = ForPanels(source.batch, panels, k, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
+    const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex);
+    const Expr from = (b * k + ir::Ref(row)) * n + p * width;
+    const Expr to = ((b * panels + p) * k + ir::Ref(row)) * width;
+    std::vector<Stmt> whole, edge;
+    for (int64_t j = 0; j < width; j += lanes) {
+      whole.push_back(copy.Write(to + j, copy.ReadVector(from + j, lanes)));
+      const Expr column = ir::Ramp(p * width + j, static_cast<int>(lanes));
+      edge.push_back(copy.Write(to + j, copy.Read(ir::Ramp(from + j, static_cast<int>(lanes)),
+                                                  ir::Compare(ir::Op::kLt, column, Index(n)))));
+    }
+    const Stmt copy_whole = Serial(row, first, end, ir::Block(std::move(whole)));
+    if (n % width == 0) return copy_whole;
+    const Stmt copy_edge = Serial(row, first, end, ir::Block(std::move(edge)));
+    return ir::If(p < Index(n / width), copy_whole, copy_edge);
+  });
+  return copy.Finish("pack_columns", body);
+}
+
+KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
+                           const ArgumentRef& out) {
+  const int64_t n = source.rows, k = source.columns, panels = CeilDiv(n, width);
+  const Copy copy(source, type, source.batch * panels * k * width, out);
+  const ir::Type vector{type, static_cast<int>(lanes)};
+  const Stmt body = ForPanels(source.batch, panels, k, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
+    const Expr from = (b * n + p * width) * k;
+    const Expr to = (b * panels + p) * k * width;
+    // Squares of whole panels, then what is left element by element.
+    const ir::Var square = ir::MakeIndex("square", 0, k - 1, kIndex), side = ir::MakeIndex("side", 0, width - 1, kIndex);
+    std::vector<Stmt> transpose;
+    std::vector<Expr> rows;
+    for (int64_t i = 0; i < lanes; ++i) {
+      const ir::Var row = ir::MakeVar(fmt::format("row_{}", i), vector);
+      transpose.push_back(ir::Let(row, copy.ReadVector(from + (ir::Ref(side) + i) * k + ir::Ref(square), lanes)));
+      rows.push_back(ir::Ref(row));
+    }
+    const std::vector<Expr> columns = TransposeSquare(rows, vector, transpose);
+    for (int64_t i = 0; i < lanes; ++i) {
+      transpose.push_back(copy.Write(to + (ir::Ref(square) + i) * width + ir::Ref(side), columns[static_cast<size_t>(i)]));
+    }
+    const Expr squares_end = first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
+    const Stmt squares = Serial(square, first, squares_end,
+                                Serial(side, Index(0), Index(width), ir::Block(std::move(transpose)), lanes), lanes);
+    const auto elements = [&](const Expr& begin) {
+      const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex), column = ir::MakeIndex("column", 0, width - 1, kIndex);
+      const Expr inside = (p * width + ir::Ref(column)) < Index(n);
+      const Expr value = copy.Read(from + ir::Ref(column) * k + ir::Ref(row), n % width == 0 ? nullptr : inside);
+      return Serial(row, begin, end,
+                    Serial(column, Index(0), Index(width), copy.Write(to + ir::Ref(row) * width + ir::Ref(column), value)));
+    };
+    if (lanes < 2) return elements(first);
+    std::vector<Stmt> panel = {squares};
+    if (k % lanes != 0) panel.push_back(elements(squares_end));
+    if (n % width == 0) return ir::Block(std::move(panel));
+    return ir::If(p < Index(n / width), ir::Block(std::move(panel)), elements(first));
+  });
+  std::vector<ir::Helper> helpers;
+  if (lanes >= 2) helpers = {InterleaveHelper(type, lanes, false), InterleaveHelper(type, lanes, true)};
+  return copy.Finish("pack_transposed", body, std::move(helpers));
+}
+
+KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
+                      const ArgumentRef& out) {
+  const int64_t k = source.rows, m = source.columns, tiles = CeilDiv(m, width);
+  const Copy copy(source, type, source.batch * tiles * k * width, out);
+  const Stmt body = ForPanels(source.batch, tiles, k, [&](const Expr& b, const Expr& t, const Expr& first, const Expr& end) {
+    const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex);
+    const Expr column = m % width == 0 ? t * width : ir::Min(t * width, Index(m - width));
+    const Expr from = (b * k + ir::Ref(row)) * m + column;
+    const Expr to = ((b * tiles + t) * k + ir::Ref(row)) * width;
+    std::vector<Stmt> pieces;
+    int64_t piece = lanes;
+    for (int64_t j = 0; j < width; j += piece) {
+      while (piece > width - j) piece /= 2;
+      pieces.push_back(copy.Write(to + j, copy.ReadVector(from + j, piece)));
+    }
+    return Serial(row, first, end, ir::Block(std::move(pieces)));
+  });
+  return copy.Finish("pack_tiles", body);
+}
+
+KernelDraft Convert(const MatrixSource& source, hlo::ElementType type, int64_t lanes, const ArgumentRef& out) {
+  constexpr int64_t kVectorsOfGroup = 256;
+  const int64_t elements = source.batch * source.rows * source.columns;
+  const Copy copy(source, type, elements, out);
+  const int64_t chunk = kVectorsOfGroup * lanes, chunks = CeilDiv(elements, chunk);
+  const ir::Var c = ir::MakeIndex("chunk", 0, chunks - 1, kIndex), i = ir::MakeIndex("i", 0, elements - 1, kIndex);
+  const Expr first = ir::Ref(c) * chunk;
+  const Expr end = elements % chunk == 0 ? first + chunk : ir::Min(first + chunk, Index(elements));
+  const Expr whole = elements % lanes == 0 ? end : first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
+  std::vector<Stmt> body = {Serial(i, first, whole, copy.Write(ir::Ref(i), copy.ReadVector(ir::Ref(i), lanes)), lanes)};
+  if (elements % lanes != 0) body.push_back(Serial(i, whole, end, copy.Write(ir::Ref(i), copy.Read(ir::Ref(i)))));
+  return copy.Finish("convert", ir::For(ir::LoopRole::kParallel, c, Index(0), Index(chunks), ir::Block(std::move(body))));
+}
+
+}  // namespace hlorun::opencl

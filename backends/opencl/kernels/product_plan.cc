@@ -1,0 +1,190 @@
+#include "backends/opencl/kernels/product_plan.h"
+
+#include <algorithm>
+
+#include "backends/opencl/kernels/register_tile.h"
+
+namespace hlorun::opencl {
+namespace {
+
+constexpr int64_t kScratchAlignment = 64;
+// Few rows of rhs [n][k]: dot products beat packing (docs/products.md: 1 x 4096 x 4096 and 8 x 2048 x 2048).
+constexpr int64_t kDotProductRows = 8;
+// Packing rhs costs k * n copies for m * k * n products; in place its rows lie far apart. They break even about here.
+constexpr int64_t kPackRows = 192;
+constexpr int64_t kInPlaceColumns = 64;
+// lhs [k][m] is read in place when its rows are short: a tile touches k of them.
+constexpr int64_t kInPlaceTransposedRows = 128;
+// Depth of a block when both operands lie with k outermost: their blocks then stay in the second-level cache.
+constexpr int64_t kTransposedBlock = 256;
+// A part of k that is worth a work-group of its own.
+constexpr int64_t kPartDepth = 512;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t Align(int64_t bytes) { return CeilDiv(bytes, kScratchAlignment) * kScratchAlignment; }
+
+bool HasKernel(hlo::ElementType type) {
+  using enum hlo::ElementType;
+  switch (type) {
+    case kF32: case kF64: case kF16: case kBF16: case kS8: case kU8: case kS16: case kU16: case kS32: case kU32: case kS64:
+    case kU64: return true;
+    default: return false;
+  }
+}
+
+hlo::ElementType SumType(hlo::ElementType result) {
+  using enum hlo::ElementType;
+  if (result == kF16 || result == kBF16) return kF32;
+  return result;
+}
+
+// Work-groups of the block sizes chosen so far.
+int64_t Groups(const ProductPlan& plan) {
+  return plan.shape.batch * plan.k_parts * CeilDiv(plan.tiles, plan.tiles_per_block) *
+         CeilDiv(plan.panels, plan.panels_per_block);
+}
+
+void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
+  const ProductShape& shape = plan.shape;
+  const int64_t registers = VectorRegisters(device);
+  plan.vectors = shape.n <= plan.lanes ? 1 : 2;
+  // Few rows leave registers for more columns, and a row of rhs is then read in longer runs.
+  if (shape.m * 4 <= registers - 4) {
+    plan.vectors = std::clamp<int64_t>((registers - 8) / shape.m, 1, 8);
+    plan.vectors = std::min(plan.vectors, CeilDiv(shape.n, plan.lanes));
+  }
+  // One register holds the broadcast element, `vectors` the columns.
+  int64_t limit = (registers - 2 - plan.vectors) / plan.vectors;
+  limit = std::min<int64_t>(limit, 14);
+  plan.rows = EvenTileRows(shape.m, limit);
+}
+
+void ChooseForms(ProductPlan& plan) {
+  const ProductShape& shape = plan.shape;
+  const bool native_lhs = shape.lhs_type == shape.compute_type, native_rhs = shape.rhs_type == shape.compute_type;
+  if (shape.lhs_transposed) {
+    const bool in_place = native_lhs && shape.m <= kInPlaceTransposedRows;
+    plan.lhs = in_place || shape.m == 1 ? LhsForm::kInPlace : LhsForm::kPanels;
+  } else {
+    plan.lhs = native_lhs || shape.m == 1 ? LhsForm::kInPlace : LhsForm::kConverted;
+  }
+  const bool short_rows = shape.n <= kInPlaceColumns && native_rhs;
+  const bool few_uses = shape.m <= (native_rhs ? kPackRows : 2 * plan.rows);
+  plan.rhs = !shape.rhs_transposed && (short_rows || few_uses) ? RhsForm::kInPlace : RhsForm::kPanels;
+}
+
+void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
+  const int64_t element = hlo::BytesOf(plan.shape.compute_type);
+  const int64_t panel_bytes = plan.part_k() * plan.columns() * element;
+  plan.panels_per_block = std::clamp<int64_t>(device.l2_bytes / 2 / panel_bytes, 1, plan.panels);
+  plan.tiles_per_block = std::min<int64_t>(plan.tiles, 8);
+  const int64_t wanted = 4 * device.compute_units;
+  while (Groups(plan) < wanted && (plan.tiles_per_block > 1 || plan.panels_per_block > 1)) {
+    if (plan.panels_per_block >= plan.tiles_per_block) {
+      plan.panels_per_block = CeilDiv(plan.panels_per_block, 2);
+    } else {
+      plan.tiles_per_block = CeilDiv(plan.tiles_per_block, 2);
+    }
+  }
+  // Equal blocks.
+  plan.panels_per_block = CeilDiv(plan.panels, CeilDiv(plan.panels, plan.panels_per_block));
+  plan.tiles_per_block = CeilDiv(plan.tiles, CeilDiv(plan.tiles, plan.tiles_per_block));
+}
+
+void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
+  const ProductShape& shape = plan.shape;
+  const int64_t work = shape.batch * plan.tiles * plan.panels;
+  const int64_t wanted = 4 * device.compute_units;
+  // Results that are large beside their operands gain nothing from being summed twice.
+  if (work < wanted && shape.k >= 2 * kPartDepth) {
+    plan.k_parts = std::min(CeilDiv(wanted * 2, work), shape.k / kPartDepth);
+  } else if (work < 64 * device.compute_units && shape.k >= 64 * kPartDepth) {
+    plan.k_parts = std::min<int64_t>(wanted, shape.k / kPartDepth);
+  }
+  plan.k_parts = CeilDiv(shape.k, plan.part_k());
+  const bool k_outermost = shape.lhs_transposed && plan.lhs == LhsForm::kInPlace;
+  const int64_t element = hlo::BytesOf(shape.compute_type);
+  const int64_t largest = device.l2_bytes * 3 / 4 / ((plan.rows + plan.columns()) * element);
+  if (k_outermost && plan.part_k() > 2 * kTransposedBlock && plan.tiles * plan.panels > 1) {
+    plan.k_block = kTransposedBlock;
+  } else if (plan.part_k() > largest && plan.tiles * plan.panels > 1) {
+    plan.k_block = std::max<int64_t>(largest / 2, kTransposedBlock);
+  }
+}
+
+}  // namespace
+
+std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot) {
+  const auto& attributes = dot.As<hlo::attr::Dot>();
+  const hlo::Shape &lhs = dot.operand(0)->shape(), &rhs = dot.operand(1)->shape(), &result = dot.shape();
+  const auto batch = static_cast<int64_t>(attributes.lhs_batch.size());
+  const bool canonical = batch <= 1 && lhs.rank() == 2 + batch && rhs.rank() == 2 + batch && result.rank() == 2 + batch &&
+                         attributes.lhs_contracting.size() == 1 && attributes.rhs_contracting.size() == 1 &&
+                         attributes.lhs_ragged.empty() && attributes.rhs_group.empty() &&
+                         (batch == 0 || (attributes.lhs_batch[0] == 0 && attributes.rhs_batch[0] == 0));
+  if (!canonical || !lhs.IsStatic() || !rhs.IsStatic()) return std::nullopt;
+  ProductShape shape;
+  shape.batch = batch == 1 ? result.dimension(0) : 1;
+  shape.m = result.dimension(batch);
+  shape.n = result.dimension(batch + 1);
+  shape.lhs_transposed = attributes.lhs_contracting[0] == batch;
+  shape.rhs_transposed = attributes.rhs_contracting[0] == batch + 1;
+  shape.k = lhs.dimension(attributes.lhs_contracting[0]);
+  shape.lhs_type = lhs.element_type();
+  shape.rhs_type = rhs.element_type();
+  if (!HasKernel(shape.lhs_type) || !HasKernel(shape.rhs_type) || !HasKernel(result.element_type())) return std::nullopt;
+  shape.compute_type = SumType(result.element_type());
+  if (shape.batch * shape.m * shape.n * shape.k == 0) return std::nullopt;
+  if (shape.n == 1 && shape.m > 1) {
+    std::swap(shape.m, shape.n);
+    std::swap(shape.lhs_type, shape.rhs_type);
+    const bool lhs_transposed = shape.lhs_transposed;
+    shape.lhs_transposed = !shape.rhs_transposed;
+    shape.rhs_transposed = !lhs_transposed;
+    shape.swapped = true;
+  }
+  return shape;
+}
+
+int64_t ProductPlan::part_k() const { return CeilDiv(shape.k, k_parts); }
+
+int64_t ProductPlan::LhsBytes() const {
+  const int64_t element = hlo::BytesOf(shape.compute_type);
+  if (lhs == LhsForm::kConverted) return Align(shape.batch * shape.m * shape.k * element);
+  if (lhs == LhsForm::kPanels) return Align(shape.batch * tiles * shape.k * rows * element);
+  return 0;
+}
+
+int64_t ProductPlan::RhsBytes() const {
+  if (rhs == RhsForm::kInPlace) return 0;
+  return Align(shape.batch * panels * shape.k * columns() * hlo::BytesOf(shape.compute_type));
+}
+
+int64_t ProductPlan::PartialBytes() const {
+  if (!UsesPartialSums()) return 0;
+  return Align(k_parts * shape.batch * shape.m * shape.n * hlo::BytesOf(shape.compute_type));
+}
+
+ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device) {
+  ProductPlan plan;
+  plan.shape = shape;
+  plan.lanes = RegisterLanes(device, shape.compute_type);
+  plan.dot_products = shape.rhs_transposed && shape.m <= kDotProductRows && !shape.lhs_transposed;
+  if (shape.m == 1 && shape.rhs_transposed) plan.dot_products = true;
+  if (plan.dot_products) {
+    plan.rows = shape.m;
+    plan.vectors = std::min(std::clamp<int64_t>((VectorRegisters(device) - 8) / shape.m, 1, 4), shape.n);
+    plan.panels = CeilDiv(shape.n, plan.vectors);
+    plan.panels_per_block = std::max<int64_t>(1, plan.panels * shape.batch / (16 * device.compute_units));
+    return plan;
+  }
+  ChooseTile(plan, device);
+  plan.tiles = CeilDiv(shape.m, plan.rows);
+  plan.panels = CeilDiv(shape.n, plan.columns());
+  ChooseForms(plan);
+  ChooseParts(plan, device);
+  ChooseBlocks(plan, device);
+  return plan;
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,66 @@
+// How a matrix product is cut into tiles, blocks and launches on a CPU-class device. A value: computed from the shapes and
+// the DeviceSpec alone, so that scratch is known before code is emitted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "hlo/device_spec.h"
+#include "hlo/instruction.h"
+
+namespace hlorun::opencl {
+
+// result[b][i][j] = sum over p of lhs[b][i][p] * rhs[b][p][j].
+struct ProductShape {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool lhs_transposed = false;  // lhs is stored [batch][k][m]
+  bool rhs_transposed = false;  // rhs is stored [batch][n][k]
+  hlo::ElementType lhs_type = hlo::ElementType::kF32, rhs_type = hlo::ElementType::kF32;
+  hlo::ElementType compute_type = hlo::ElementType::kF32;  // of products and sums
+  // The roles of lhs and rhs are exchanged (result transposed), because n is 1: result element (i, j) is then at
+  // j * m + i of each batch's part.
+  bool swapped = false;
+};
+
+// What `dot` computes, when it has the canonical form (rank 2, or 3 with the batch first) and a type that kernels have.
+std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot);
+
+enum class LhsForm : uint8_t {
+  kInPlace,
+  kConverted,  // copied in its own order, as compute_type
+  kPanels,     // copied to [batch][tile][k][tile rows]
+};
+enum class RhsForm : uint8_t {
+  kInPlace,
+  kPanels,  // copied to [batch][panel][k][tile columns], the last panel padded with zeros
+};
+
+struct ProductPlan {
+  ProductShape shape;
+  int64_t lanes = 16;
+  int64_t rows = 12, vectors = 2;  // of the register tile; for dot products `vectors` is the columns of a tile
+  // Each result element is a dot product of two rows, summed lane by lane: rhs [n][k] with few rows of lhs.
+  bool dot_products = false;
+  LhsForm lhs = LhsForm::kInPlace;
+  RhsForm rhs = RhsForm::kInPlace;
+  int64_t tiles = 1, panels = 1;                     // of the whole product
+  int64_t tiles_per_block = 1, panels_per_block = 1;  // of a work-group
+  // Sums over parts of k go through scratch and are combined by a launch of their own when there are several parts, or
+  // when the work-group of a part walks it in blocks.
+  int64_t k_parts = 1, k_block = 0;  // k_block 0: not in blocks
+
+  bool UsesPartialSums() const { return k_parts > 1 || k_block > 0; }
+  int64_t columns() const { return vectors * lanes; }
+  int64_t part_k() const;  // depth of a part, the last may be shorter
+  // Offsets into scratch, bytes.
+  int64_t LhsBytes() const;
+  int64_t RhsBytes() const;
+  int64_t PartialBytes() const;
+  int64_t RhsOffset() const { return LhsBytes(); }
+  int64_t PartialOffset() const { return LhsBytes() + RhsBytes(); }
+  int64_t ScratchBytes() const { return LhsBytes() + RhsBytes() + PartialBytes(); }
+};
+
+ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device);
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,58 @@
+// The innermost part of every product: a tile of accumulators that lives in vector registers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "backends/opencl/codegen/kernel_ir.h"
+#include "hlo/device_spec.h"
+
+namespace hlorun::opencl {
+
+// `rows` x (`vectors` * `lanes`) accumulators. A step multiplies one element of each row with one vector of each column
+// block: the elements are broadcast, so a step costs `vectors` vector loads and `rows` scalar ones for rows * vectors
+// multiplications.
+class RegisterTile {
+ public:
+  RegisterTile(const std::string& name, int64_t rows, int64_t vectors, ir::Type vector_type);
+
+  int64_t rows() const { return rows_; }
+  int64_t vectors() const { return vectors_; }
+  int64_t lanes() const { return type_.lanes; }
+  int64_t columns() const { return vectors_ * type_.lanes; }
+
+  using Element = std::function<ir::Expr(int64_t row)>;             // a scalar
+  using Vector = std::function<ir::Expr(int64_t vector)>;           // `lanes` wide
+  using Position = std::function<ir::Expr(int64_t row, int64_t vector)>;  // element index of a vector's first lane
+
+  // Declares the accumulators, all zero.
+  ir::Stmt Declare() const;
+  // Sets them to zero, or to what `buffer` holds.
+  ir::Stmt Load(const ir::BufferRef& buffer, const Position& position) const;
+  // accumulators += element(row) * vector(column block)
+  ir::Stmt Step(const Element& element, const Vector& vector) const;
+  ir::Stmt Store(const ir::BufferRef& buffer, const Position& position) const;
+  // The accumulator of a row and column block.
+  ir::Expr At(int64_t row, int64_t vector) const;
+
+ private:
+  const ir::Var& Accumulator(int64_t row, int64_t vector) const;
+
+  std::string name_;
+  int64_t rows_, vectors_;
+  ir::Type type_;
+  std::vector<ir::Var> accumulators_;
+};
+
+// How many vector registers the device's instruction set has: the widest x86 vectors and all of Arm's have 32.
+int64_t VectorRegisters(const DeviceSpec& device);
+
+// Lanes of a vector of `type` that fills a register, within what OpenCL C has.
+int64_t RegisterLanes(const DeviceSpec& device, hlo::ElementType type);
+
+// The tile height that covers `extent` rows with the least work: at most `limit` rows a tile, all tiles equally high
+// (the last one starts early enough to end at `extent`).
+int64_t EvenTileRows(int64_t extent, int64_t limit);
+
+}  // namespace hlorun::opencl
