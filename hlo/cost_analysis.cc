@@ -269,19 +269,6 @@ double FusionBytesWritten(const Instruction& fusion) {
   return bytes;
 }
 
-// known_trip_count={"n":"7"}, which XLA's passes leave in the backend_config of a loop; 1 where there is none.
-double KnownTripCount(const Instruction& loop) {
-  const std::string& config = loop.backend_config;
-  size_t at = config.find("\"known_trip_count\"");
-  if (at == std::string::npos) return 1;
-  at = config.find("\"n\"", at);
-  if (at == std::string::npos) return 1;
-  at = config.find_first_of("0123456789", at);
-  int64_t count = 1;
-  if (at != std::string::npos) std::from_chars(config.data() + at, config.data() + config.size(), count);
-  return static_cast<double>(count);
-}
-
 Cost Times(Cost cost, double times) {
   cost.flops *= times;
   cost.transcendentals *= times;
@@ -303,7 +290,7 @@ Cost ControlCost(const Instruction& i) {
     return cost;
   }
   for (const Computation* callee : i.called_computations()) cost += CostOf(*callee);
-  return i.Is(Opcode::kWhile) ? Times(cost, KnownTripCount(i)) : cost;
+  return i.Is(Opcode::kWhile) ? Times(cost, static_cast<double>(KnownTripCount(i).value_or(1))) : cost;
 }
 
 bool MovesNothing(const Instruction& i) {
@@ -311,6 +298,16 @@ bool MovesNothing(const Instruction& i) {
 }
 
 }  // namespace
+
+std::optional<int64_t> KnownTripCount(const Instruction& loop) {
+  const std::string& config = loop.backend_config;
+  size_t at = config.find("\"known_trip_count\"");
+  if (at != std::string::npos) at = config.find("\"n\"", at);
+  if (at != std::string::npos) at = config.find_first_of("0123456789", at);
+  int64_t count = -1;
+  if (at != std::string::npos) std::from_chars(config.data() + at, config.data() + config.size(), count);
+  return count < 0 ? std::nullopt : std::optional<int64_t>(count);
+}
 
 Cost& Cost::operator+=(const Cost& other) {
   flops += other.flops;

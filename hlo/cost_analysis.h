@@ -1,6 +1,8 @@
 // FLOPs and bytes of instructions, from shapes alone.
 #pragma once
 
+#include <optional>
+
 #include "hlo/module.h"
 
 namespace hlorun::hlo {
@@ -19,5 +21,8 @@ struct Cost {
 // The module must have passed the verifier.
 Cost CostOf(const Instruction& instruction);
 Cost CostOf(const Computation& computation);
+
+// known_trip_count={"n":"7"} in the backend_config of a while, as XLA's passes and ours leave it.
+std::optional<int64_t> KnownTripCount(const Instruction& loop);
 
 }  // namespace hlorun::hlo
