@@ -1,0 +1,90 @@
+#include "passes/expand/convolution.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "hlo/builder.h"
+#include "passes/expand/convolution_steps.h"
+
+namespace hlorun::passes {
+
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+
+namespace {
+
+// Gradients of weights have windows of thousands of positions and outputs of 1 to 49; below the ratio a direct kernel
+// does as well, above the count the program grows too large.
+constexpr int64_t kLargestPositionCount = 64;
+constexpr int64_t kWindowToPositions = 2;
+
+int64_t Product(const Dims& sizes) { return hlo::CheckedProduct(sizes); }
+
+bool IsPointwise(const ConvolutionParts& parts) {
+  const auto& window = parts.attributes.window;
+  return parts.attributes.feature_group_count == 1 &&
+         std::all_of(window.begin(), window.end(), [](const hlo::WindowDimension& w) { return w.size == 1; });
+}
+
+bool IsSumOverWindow(const ConvolutionParts& parts) {
+  const int64_t positions = Product(parts.OutputSpatial());
+  return parts.attributes.feature_group_count == 1 && positions <= kLargestPositionCount &&
+         Product(parts.WindowSizes()) >= kWindowToPositions * positions;
+}
+
+void Canonicalize(Instruction* convolution) {
+  hlo::Builder build(convolution->parent(), convolution);
+  build.before = convolution;
+  ConvolutionParts parts(convolution);
+  BatchGroupsToFeatureGroups(parts, build);
+  ReverseKernel(parts, build);
+  AddUnitSpatialDimensions(parts, build);
+  Instruction* result = nullptr;
+  if (IsPointwise(parts)) {
+    PadInput(parts, build);
+    result = PointwiseToDot(parts, build);
+  } else if (IsSumOverWindow(parts)) {
+    PadInput(parts, build);
+    result = DotForEachPosition(parts, build);
+  } else {
+    if (!HasPlainPadding(parts)) PadInput(parts, build);
+    result = TransposeIntoForm(parts, build);
+  }
+  if (!result->shape().SameAs(convolution->shape())) result = build.Reshape(result, convolution->shape().dimensions());
+  convolution->parent()->Replace(convolution, result);
+}
+
+}  // namespace
+
+bool IsCanonicalConvolution(const Instruction& convolution) {
+  const auto& attributes = convolution.As<hlo::attr::Convolution>();
+  const auto& window = attributes.window;
+  const auto rank = static_cast<int64_t>(window.size()) + 2;
+  std::vector<int64_t> spatial(window.size());
+  std::iota(spatial.begin(), spatial.end(), 1);
+  std::vector<int64_t> kernel_spatial(window.size());
+  std::iota(kernel_spatial.begin(), kernel_spatial.end(), 0);
+  const hlo::attr::ConvolutionDimensions form{0, rank - 1, spatial, rank - 2, rank - 1, kernel_spatial,
+                                              0, rank - 1, spatial};
+  const bool plain = std::all_of(window.begin(), window.end(), [](const hlo::WindowDimension& w) {
+    return w.padding_low >= 0 && w.padding_high >= 0 && w.base_dilation == 1 && !w.window_reversal;
+  });
+  return rank >= 4 && rank <= 5 && plain && attributes.batch_group_count == 1 && attributes.dimensions == form;
+}
+
+bool CanonicalizeConvolutions::Run(hlo::Module& module, PassContext&) {
+  bool changed = false;
+  for (hlo::Computation* computation : module.PostOrder()) {
+    for (Instruction* instruction : computation->PostOrder()) {
+      if (!instruction->Is(Opcode::kConvolution) || !instruction->operand(0)->shape().IsStatic()) continue;
+      const ConvolutionParts parts(instruction);
+      if (IsCanonicalConvolution(*instruction) && !IsPointwise(parts) && !IsSumOverWindow(parts)) continue;
+      Canonicalize(instruction);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace hlorun::passes

@@ -1,0 +1,26 @@
+// Brings every convolution to the form that kernels take, or makes it a dot.
+//
+// What kernels see: two spatial dimensions or three, input NHWC, kernel HWIO, output NHWC (b01f_01io->b01f), padding
+// not negative, no base dilation, no reversal, one batch group. Feature groups may remain.
+//   - batch groups become feature groups; reversed windows reverse the kernel; base dilation becomes an interior pad;
+//   - a window of one element, and no spatial dimensions at all, become a dot over the features;
+//   - a window much larger than the output (the gradient of the weights: f01b_i01o->01bf, window 56x56, output 3x3)
+//     becomes one dot for each output position, over a slice of the padded input: it contracts batch and positions;
+//   - everything else is transposed into the form.
+#pragma once
+
+#include "hlo/instruction.h"
+#include "passes/pass.h"
+
+namespace hlorun::passes {
+
+class CanonicalizeConvolutions : public Pass {
+ public:
+  std::string_view name() const override { return "canonicalize-convolutions"; }
+  bool Run(hlo::Module& module, PassContext& context) override;
+};
+
+// Whether `convolution` has the form that kernels take.
+bool IsCanonicalConvolution(const hlo::Instruction& convolution);
+
+}  // namespace hlorun::passes

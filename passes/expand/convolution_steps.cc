@@ -1,0 +1,275 @@
+#include "passes/expand/convolution_steps.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "hlo/module.h"
+
+namespace hlorun::passes {
+
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::WindowDimension;
+
+namespace {
+
+bool IsIdentity(const std::vector<int64_t>& permutation) {
+  return std::is_sorted(permutation.begin(), permutation.end());
+}
+
+Instruction* Transposed(Instruction* x, const std::vector<int64_t>& permutation, hlo::Builder& build) {
+  return IsIdentity(permutation) ? x : build.Transpose(x, permutation);
+}
+
+// batch, spatial..., feature of an array whose dimensions are labelled so.
+std::vector<int64_t> Order(int64_t first, const std::vector<int64_t>& spatial, int64_t last) {
+  std::vector<int64_t> order = {first};
+  order.insert(order.end(), spatial.begin(), spatial.end());
+  order.push_back(last);
+  return order;
+}
+
+// From the order [batch, spatial..., feature] to the output's labels.
+std::vector<int64_t> ToOutputOrder(const hlo::attr::ConvolutionDimensions& dimensions) {
+  const std::vector<int64_t> order =
+      Order(dimensions.output_batch, dimensions.output_spatial, dimensions.output_feature);
+  std::vector<int64_t> inverse(order.size());
+  for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return inverse;
+}
+
+// x with `extra` unit dimensions at the end.
+Instruction* AppendUnits(Instruction* x, int64_t extra, hlo::Builder& build) {
+  Dims dimensions = x->shape().dimensions();
+  dimensions.resize(dimensions.size() + static_cast<size_t>(extra), 1);
+  return build.Reshape(x, dimensions);
+}
+
+hlo::attr::Dot DotAttributes(const ConvolutionParts& parts) {
+  hlo::attr::Dot dot;
+  dot.precision = parts.attributes.precision;
+  return dot;
+}
+
+}  // namespace
+
+ConvolutionParts::ConvolutionParts(Instruction* convolution)
+    : input(convolution->operand(0)),
+      kernel(convolution->operand(1)),
+      attributes(convolution->As<hlo::attr::Convolution>()),
+      output(convolution->shape().WithoutLayout()) {}
+
+Dims ConvolutionParts::OutputSpatial() const {
+  Dims sizes;
+  for (int64_t d : attributes.dimensions.output_spatial) sizes.push_back(output.dimension(d));
+  return sizes;
+}
+
+Dims ConvolutionParts::WindowSizes() const {
+  Dims sizes;
+  for (const WindowDimension& w : attributes.window) sizes.push_back(w.size);
+  return sizes;
+}
+
+// Batch [g * b] with features [f] is batch [b] with features [g * f], where group i of the output features sees the
+// i-th part of the batch only.
+void BatchGroupsToFeatureGroups(ConvolutionParts& parts, hlo::Builder& build) {
+  const int64_t groups = parts.attributes.batch_group_count;
+  if (groups == 1) return;
+  auto& dimensions = parts.attributes.dimensions;
+  const int64_t batch = dimensions.input_batch, feature = dimensions.input_feature;
+  Dims split;
+  std::vector<int64_t> permutation;
+  int64_t group_dimension = -1;
+  const hlo::Shape before = parts.input->shape();
+  for (int64_t d = 0; d < before.rank(); ++d) {
+    if (d == batch) {
+      group_dimension = static_cast<int64_t>(split.size());
+      split.push_back(groups);
+    }
+    split.push_back(d == batch ? before.dimension(d) / groups : before.dimension(d));
+  }
+  for (int64_t d = 0; d < before.rank(); ++d) {
+    if (d == feature) permutation.push_back(group_dimension);
+    permutation.push_back(d < batch ? d : d + 1);
+  }
+  Dims merged = before.dimensions();
+  merged[static_cast<size_t>(batch)] /= groups;
+  merged[static_cast<size_t>(feature)] *= groups;
+  Instruction* x = build.Reshape(parts.input, split);
+  parts.input = build.Reshape(Transposed(x, permutation, build), merged);
+  parts.attributes.batch_group_count = 1;
+  parts.attributes.feature_group_count = groups;
+}
+
+void ReverseKernel(ConvolutionParts& parts, hlo::Builder& build) {
+  std::vector<int64_t> reversed;
+  for (size_t i = 0; i < parts.attributes.window.size(); ++i) {
+    WindowDimension& window = parts.attributes.window[i];
+    if (window.window_reversal && window.size > 1) reversed.push_back(parts.attributes.dimensions.kernel_spatial[i]);
+    window.window_reversal = false;
+    if (window.size == 1) window.window_dilation = 1;
+  }
+  if (!reversed.empty()) parts.kernel = build.Reverse(parts.kernel, reversed);
+}
+
+void AddUnitSpatialDimensions(ConvolutionParts& parts, hlo::Builder& build) {
+  const int64_t missing = 2 - parts.spatial_rank();
+  if (missing <= 0) return;
+  auto& dimensions = parts.attributes.dimensions;
+  for (int64_t i = 0; i < missing; ++i) {
+    const int64_t d = parts.output.rank() + i;
+    dimensions.input_spatial.push_back(d);
+    dimensions.kernel_spatial.push_back(d);
+    dimensions.output_spatial.push_back(d);
+    parts.attributes.window.push_back(WindowDimension{});
+  }
+  parts.input = AppendUnits(parts.input, missing, build);
+  parts.kernel = AppendUnits(parts.kernel, missing, build);
+  Dims output = parts.output.dimensions();
+  output.resize(output.size() + static_cast<size_t>(missing), 1);
+  parts.output = hlo::Shape(parts.output.element_type(), output);
+}
+
+bool HasPlainPadding(const ConvolutionParts& parts) {
+  const auto& window = parts.attributes.window;
+  return std::all_of(window.begin(), window.end(), [](const WindowDimension& w) {
+    return w.padding_low >= 0 && w.padding_high >= 0 && w.base_dilation == 1;
+  });
+}
+
+void PadInput(ConvolutionParts& parts, hlo::Builder& build) {
+  std::vector<hlo::PaddingDimension> padding(static_cast<size_t>(parts.input->shape().rank()));
+  bool any = false;
+  for (size_t i = 0; i < parts.attributes.window.size(); ++i) {
+    WindowDimension& window = parts.attributes.window[i];
+    padding[static_cast<size_t>(parts.attributes.dimensions.input_spatial[i])] = {
+        window.padding_low, window.padding_high, window.base_dilation - 1};
+    any |= window.padding_low != 0 || window.padding_high != 0 || window.base_dilation != 1;
+    window.padding_low = window.padding_high = 0;
+    window.base_dilation = 1;
+  }
+  if (!any) return;
+  Instruction* zero = build.ScalarConstant(parts.input->shape().element_type(), 0.0);
+  parts.input = build.Pad(parts.input, zero, padding);
+}
+
+Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build) {
+  const auto& dimensions = parts.attributes.dimensions;
+  // Strides without a window: the elements that are read.
+  const Dims& sizes = parts.input->shape().dimensions();
+  Dims starts(sizes.size(), 0), limits = sizes, strides(sizes.size(), 1);
+  for (size_t i = 0; i < parts.attributes.window.size(); ++i) {
+    const auto d = static_cast<size_t>(dimensions.input_spatial[i]);
+    strides[d] = parts.attributes.window[i].stride;
+    const int64_t count = parts.OutputSpatial()[i];
+    limits[d] = count == 0 ? 0 : (count - 1) * strides[d] + 1;
+  }
+  Instruction* input = parts.input;
+  if (limits != sizes || strides != Dims(sizes.size(), 1)) input = build.Slice(input, starts, limits, strides);
+
+  const int64_t in = dimensions.kernel_input_feature, out = dimensions.kernel_output_feature;
+  const hlo::Shape& weights = parts.kernel->shape();
+  const bool in_first = in < out;
+  const Dims matrix = in_first ? Dims{weights.dimension(in), weights.dimension(out)}
+                               : Dims{weights.dimension(out), weights.dimension(in)};
+  hlo::attr::Dot dot = DotAttributes(parts);
+  dot.lhs_contracting = {dimensions.input_feature};
+  dot.rhs_contracting = {in_first ? 0 : 1};
+  Instruction* product = build.Dot(input, build.Reshape(parts.kernel, matrix), dot, parts.output.element_type());
+
+  // The product's dimensions: those of the input without its feature, then the output feature. Which output dimension
+  // is each of them?
+  std::vector<int64_t> role_of_output(static_cast<size_t>(parts.output.rank()));
+  const auto position = [&](int64_t d) { return d < dimensions.input_feature ? d : d - 1; };
+  role_of_output[static_cast<size_t>(dimensions.output_batch)] = position(dimensions.input_batch);
+  role_of_output[static_cast<size_t>(dimensions.output_feature)] = parts.output.rank() - 1;
+  for (size_t i = 0; i < dimensions.output_spatial.size(); ++i) {
+    role_of_output[static_cast<size_t>(dimensions.output_spatial[i])] = position(dimensions.input_spatial[i]);
+  }
+  return Transposed(product, role_of_output, build);
+}
+
+Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build) {
+  const auto& dimensions = parts.attributes.dimensions;
+  const Dims positions = parts.OutputSpatial();
+  const int64_t batch = parts.input->shape().dimension(dimensions.input_batch);
+  const int64_t features = parts.output.dimension(dimensions.output_feature);
+  const int64_t count = hlo::CheckedProduct(positions);
+  // Few rows (three colours) make a poor product: several positions share one, their slices side by side.
+  constexpr int64_t kFewestRows = 32;
+  const int64_t together = std::clamp<int64_t>((kFewestRows + batch - 1) / std::max<int64_t>(batch, 1), 1, count);
+
+  hlo::attr::Dot dot = DotAttributes(parts);
+  dot.lhs_contracting = dimensions.input_spatial;
+  dot.lhs_contracting.push_back(dimensions.input_feature);
+  dot.rhs_contracting = dimensions.kernel_spatial;
+  dot.rhs_contracting.push_back(dimensions.kernel_input_feature);
+
+  std::vector<Instruction*> slices, products;
+  Dims at(positions.size(), 0);
+  for (int64_t done = 0; done < count; ++done) {
+    Dims starts(static_cast<size_t>(parts.input->shape().rank()), 0);
+    Dims limits = parts.input->shape().dimensions();
+    Dims strides(starts.size(), 1);
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const WindowDimension& window = parts.attributes.window[i];
+      const auto d = static_cast<size_t>(dimensions.input_spatial[i]);
+      starts[d] = at[i] * window.stride;
+      limits[d] = starts[d] + (window.size - 1) * window.window_dilation + 1;
+      strides[d] = window.window_dilation;
+    }
+    slices.push_back(build.Slice(parts.input, starts, limits, strides));
+    if (static_cast<int64_t>(slices.size()) == together || done + 1 == count) {
+      const auto rows = static_cast<int64_t>(slices.size());
+      Instruction* lhs = rows == 1 ? slices[0] : build.Concatenate(slices, dimensions.input_batch);
+      Instruction* product = build.Dot(lhs, parts.kernel, dot, parts.output.element_type());
+      products.push_back(build.Reshape(product, {rows, batch, features}));
+      slices.clear();
+    }
+    hlo::NextIndex(at, positions);
+  }
+  Instruction* all = products.size() == 1 ? products[0] : build.Concatenate(products, 0);
+  Dims separate = positions;
+  separate.push_back(batch);
+  separate.push_back(features);
+  all = build.Reshape(all, separate);
+
+  // From [spatial..., batch, feature] to the output's labels.
+  std::vector<int64_t> role_of_output(static_cast<size_t>(parts.output.rank()));
+  role_of_output[static_cast<size_t>(dimensions.output_batch)] = parts.spatial_rank();
+  role_of_output[static_cast<size_t>(dimensions.output_feature)] = parts.spatial_rank() + 1;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    role_of_output[static_cast<size_t>(dimensions.output_spatial[i])] = static_cast<int64_t>(i);
+  }
+  return Transposed(all, role_of_output, build);
+}
+
+Instruction* TransposeIntoForm(ConvolutionParts& parts, hlo::Builder& build) {
+  const hlo::attr::ConvolutionDimensions labels = parts.attributes.dimensions;
+  Instruction* input =
+      Transposed(parts.input, Order(labels.input_batch, labels.input_spatial, labels.input_feature), build);
+  std::vector<int64_t> kernel_order = labels.kernel_spatial;
+  kernel_order.push_back(labels.kernel_input_feature);
+  kernel_order.push_back(labels.kernel_output_feature);
+  Instruction* kernel = Transposed(parts.kernel, kernel_order, build);
+
+  const int64_t rank = parts.spatial_rank() + 2;
+  std::vector<int64_t> spatial(static_cast<size_t>(parts.spatial_rank()));
+  std::iota(spatial.begin(), spatial.end(), 1);
+  std::vector<int64_t> kernel_spatial(spatial.size());
+  std::iota(kernel_spatial.begin(), kernel_spatial.end(), 0);
+  hlo::attr::Convolution form = parts.attributes;
+  form.dimensions = {0, rank - 1, spatial, rank - 2, rank - 1, kernel_spatial, 0, rank - 1, spatial};
+
+  Dims sizes;
+  for (int64_t d : Order(labels.output_batch, labels.output_spatial, labels.output_feature)) {
+    sizes.push_back(parts.output.dimension(d));
+  }
+  const hlo::Shape declared(parts.output.element_type(), sizes);
+  Instruction* result = build.Make(Opcode::kConvolution, {input, kernel}, form, {}, declared);
+  return Transposed(result, ToOutputOrder(labels), build);
+}
+
+}  // namespace hlorun::passes

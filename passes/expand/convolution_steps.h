@@ -1,0 +1,39 @@
+// The steps of CanonicalizeConvolutions: each takes a convolution apart further, or puts its result together.
+#pragma once
+
+#include "hlo/builder.h"
+
+namespace hlorun::passes {
+
+// A convolution that is being rewritten.
+struct ConvolutionParts {
+  explicit ConvolutionParts(hlo::Instruction* convolution);
+
+  hlo::Instruction* input;
+  hlo::Instruction* kernel;
+  hlo::attr::Convolution attributes;
+  hlo::Shape output;  // of the convolution as it stands now
+
+  int64_t spatial_rank() const { return static_cast<int64_t>(attributes.window.size()); }
+  hlo::Dims OutputSpatial() const;
+  hlo::Dims WindowSizes() const;
+};
+
+void BatchGroupsToFeatureGroups(ConvolutionParts& parts, hlo::Builder& build);
+// Window reversal, and dilation of windows of one element, which means nothing.
+void ReverseKernel(ConvolutionParts& parts, hlo::Builder& build);
+// Up to two spatial dimensions.
+void AddUnitSpatialDimensions(ConvolutionParts& parts, hlo::Builder& build);
+// Padding is not negative and the base not dilated.
+bool HasPlainPadding(const ConvolutionParts& parts);
+// All padding and base dilation, by a pad of the input.
+void PadInput(ConvolutionParts& parts, hlo::Builder& build);
+
+// Each returns the output in the convolution's own dimension order (parts.output).
+// Window of one element, no padding left.
+hlo::Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build);
+// One feature group, no padding left.
+hlo::Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build);
+hlo::Instruction* TransposeIntoForm(ConvolutionParts& parts, hlo::Builder& build);
+
+}  // namespace hlorun::passes

@@ -1,0 +1,117 @@
+#include "passes/pipeline.h"
+
+#include <chrono>
+#include <utility>
+
+#include "hlo/error.h"
+#include "hlo/verifier.h"
+#include "passes/control/control_flow.h"
+#include "passes/expand/convolution.h"
+#include "passes/expand/dot.h"
+#include "passes/expand/split_reductions.h"
+#include "passes/fusion/fusion.h"
+#include "passes/layout/row_major.h"
+#include "passes/memory/copy_insertion.h"
+#include "passes/memory/flatten_control.h"
+#include "passes/memory/schedule.h"
+#include "passes/simplify/constant_folding.h"
+#include "passes/simplify/cse.h"
+#include "passes/simplify/dce.h"
+#include "passes/simplify/inline.h"
+#include "passes/simplify/markers.h"
+#include "passes/simplify/rewrite.h"
+#include "passes/simplify/unwrap_async.h"
+
+namespace hlorun::passes {
+
+namespace {
+
+#ifdef NDEBUG
+constexpr bool kAlwaysVerify = false;
+#else
+constexpr bool kAlwaysVerify = true;
+#endif
+
+void Verify(const hlo::Module& module, std::string_view pass) {
+  try {
+    hlo::VerifyModule(module);
+  } catch (const Error& error) {
+    Fail(ErrorCode::kInternal, "pass {} broke the module: {}", pass, error.message());
+  }
+}
+
+// What the whole pipeline repeats between its stages: cheap, and a fixpoint after a few rounds.
+void Simplifications(Pipeline& p) {
+  p.Add<RewriteByRules>();
+  p.Add<CommonSubexpressions>();
+  p.Add<ConstantFolding>();
+  p.Add<SimplifyControlFlow>();
+  p.Add<InlineCalls>();
+  p.Add<DeadCode>();
+}
+
+}  // namespace
+
+Pipeline& Pipeline::Fixpoint(std::string name, const std::function<void(Pipeline&)>& fill, int limit) {
+  auto nested = std::make_unique<Pipeline>(std::move(name));
+  nested->limit_ = limit;
+  fill(*nested);
+  passes_.push_back(std::move(nested));
+  return *this;
+}
+
+bool Pipeline::Run(hlo::Module& module, PassContext& context) {
+  bool changed = false;
+  for (int round = 0; round < limit_ && RunOnce(module, context); ++round) changed = true;
+  return changed;
+}
+
+bool Pipeline::RunOnce(hlo::Module& module, PassContext& context) {
+  bool any = false;
+  for (const std::unique_ptr<Pass>& pass : passes_) {
+    if (auto* nested = dynamic_cast<Pipeline*>(pass.get())) {
+      nested->set_observer(observer_);
+      any |= nested->Run(module, context);
+      continue;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const bool changed = pass->Run(module, context);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (changed && (kAlwaysVerify || context.options.verify_each_pass)) Verify(module, pass->name());
+    if (observer_) observer_(module, pass->name(), changed, seconds);
+    any |= changed;
+  }
+  return any;
+}
+
+Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& device) {
+  (void)device;
+  Pipeline p("optimize");
+  // Modules that XLA has optimised come back to plain HLO: no fusions, async pairs, markers or layouts.
+  p.Add<UnwrapAsync>();
+  p.Add<InlineFusions>();
+  p.Add<InlineCalls>();
+  p.Add<RemoveMarkers>();
+  p.Add<FlattenControl>();
+  p.Add<AssignRowMajorLayouts>();
+  p.Fixpoint("simplify", Simplifications);
+
+  // Everything that no kernel does directly, in terms of simpler ops.
+  p.Fixpoint("simplify-expanded", Simplifications);
+
+  // The forms that kernels take.
+  p.Add<CanonicalizeConvolutions>();
+  p.Add<CanonicalizeDots>();
+  p.Fixpoint("simplify-canonical", Simplifications);
+  p.Add<SplitReductions>();
+  p.Add<AssignRowMajorLayouts>();
+
+  // One kernel from many instructions; then where and when each value lives.
+  if (!options.debug_nans) p.Add<Fusion>();
+  p.Add<FlattenControl>();
+  p.Add<CopyInsertion>();
+  p.Add<Schedule>();
+  return p;
+}
+
+}  // namespace hlorun::passes

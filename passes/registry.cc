@@ -1,0 +1,54 @@
+// The list of passes by name, for --passes and --list-passes.
+#include "passes/control/control_flow.h"
+#include "passes/expand/convolution.h"
+#include "passes/expand/dot.h"
+#include "passes/expand/split_reductions.h"
+#include "passes/fusion/fusion.h"
+#include "passes/layout/row_major.h"
+#include "passes/memory/copy_insertion.h"
+#include "passes/memory/flatten_control.h"
+#include "passes/memory/schedule.h"
+#include "passes/pipeline.h"
+#include "passes/simplify/constant_folding.h"
+#include "passes/simplify/cse.h"
+#include "passes/simplify/dce.h"
+#include "passes/simplify/inline.h"
+#include "passes/simplify/markers.h"
+#include "passes/simplify/rewrite.h"
+#include "passes/simplify/unwrap_async.h"
+
+namespace hlorun::passes {
+
+namespace {
+
+template <typename P>
+PassEntry Entry(std::string summary) {
+  return {std::string(P().name()), std::move(summary), [] { return std::make_unique<P>(); }};
+}
+
+}  // namespace
+
+const std::vector<PassEntry>& AllPasses() {
+  static const std::vector<PassEntry> kPasses = {
+      Entry<UnwrapAsync>("start and done pairs become the plain op"),
+      Entry<InlineFusions>("fusion instructions become what they fuse"),
+      Entry<InlineCalls>("calls become the body of what they call"),
+      Entry<RemoveMarkers>("barriers, domains and sharding markers go"),
+      Entry<AssignRowMajorLayouts>("every shape is row-major, bitcasts become reshapes and transposes"),
+      Entry<RewriteByRules>("the table of rewrite rules, to a fixpoint"),
+      Entry<CommonSubexpressions>("equal instructions and equal reducers are merged"),
+      Entry<ConstantFolding>("instructions of constants become constants, within limits"),
+      Entry<SimplifyControlFlow>("known predicates, loops of no or one trip, dead and unchanging carries"),
+      Entry<DeadCode>("unused instructions and computations go"),
+      Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),
+      Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
+      Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
+      Entry<Fusion>("instructions that one kernel computes become one fusion"),
+      Entry<FlattenControl>("each computation that control flow executes gets one caller"),
+      Entry<CopyInsertion>("copies where values would overwrite each other"),
+      Entry<Schedule>("the order of execution"),
+  };
+  return kPasses;
+}
+
+}  // namespace hlorun::passes

@@ -1,0 +1,75 @@
+#include "passes/simplify/inline.h"
+
+namespace hlorun::passes {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+
+namespace {
+
+// Gives the control instructions among `instructions` copies of the computations that they execute.
+void UnshareCallees(const std::vector<Instruction*>& instructions) {
+  for (Instruction* instruction : instructions) {
+    if (!instruction->Has(hlo::kControl)) continue;
+    for (size_t i = 0; i < instruction->called_computations().size(); ++i) {
+      const auto number = static_cast<int64_t>(i);
+      instruction->set_called(number, CloneControlComputation(*instruction->called(number)));
+    }
+  }
+}
+
+bool InlineAll(hlo::Module& module, Opcode opcode) {
+  bool changed = false;
+  // Callees first: what is copied into a caller has nothing left to inline.
+  for (Computation* computation : module.PostOrder()) {
+    bool here = false;
+    for (Instruction* instruction : computation->PostOrder()) {
+      if (!instruction->Is(opcode)) continue;
+      InlineInstruction(instruction, instruction->called(), instruction->operands());
+      here = true;
+    }
+    if (here) computation->SetOrder(computation->PostOrder());
+    changed |= here;
+  }
+  if (changed) {
+    module.is_scheduled = false;
+    module.RemoveUnreachable();
+  }
+  return changed;
+}
+
+}  // namespace
+
+Computation* CloneControlComputation(const Computation& original) {
+  Computation* copy = original.module()->AddComputation(original.name());
+  hlo::InstructionMap map;
+  copy->set_root(original.CloneInto(copy, map));
+  copy->execution_thread = original.execution_thread;
+  std::vector<Instruction*> copied;
+  for (const auto& instruction : copy->instructions()) copied.push_back(instruction.get());
+  UnshareCallees(copied);
+  return copy;
+}
+
+Instruction* InlineInstruction(Instruction* caller, Computation* callee, const std::vector<Instruction*>& arguments) {
+  Computation* into = caller->parent();
+  hlo::InstructionMap map;
+  for (int64_t i = 0; i < callee->parameter_count(); ++i) {
+    map[callee->parameter(i)] = arguments[static_cast<size_t>(i)];
+  }
+  Instruction* root = callee->CloneInto(into, map);
+  std::vector<Instruction*> copied;
+  for (const auto& original : callee->instructions()) {
+    if (!original->Is(Opcode::kParameter)) copied.push_back(map.at(original.get()));
+  }
+  UnshareCallees(copied);
+  into->Replace(caller, root);
+  return root;
+}
+
+bool InlineCalls::Run(hlo::Module& module, PassContext&) { return InlineAll(module, Opcode::kCall); }
+
+bool InlineFusions::Run(hlo::Module& module, PassContext&) { return InlineAll(module, Opcode::kFusion); }
+
+}  // namespace hlorun::passes

@@ -1,0 +1,71 @@
+#include "passes/simplify/markers.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace hlorun::passes {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+namespace {
+
+// Custom-calls whose value is their first operand's.
+constexpr std::array<std::string_view, 12> kMarkers = {
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.GlobalToLocalShape",
+    "xla.sdy.LocalToGlobalShape",
+    "xla.sdy.PropagationBarrier",
+    "xla.sdy.ShardingGroup",
+    "annotate_device_placement",
+    "MoveToHost",
+    "MoveToDevice",
+    "LayoutConstraint",
+};
+
+bool IsMarker(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+    case Opcode::kOptimizationBarrier:
+    case Opcode::kDomain:
+      return true;
+    case Opcode::kCustomCall: {
+      const std::string& target = instruction.As<hlo::attr::CustomCall>().target;
+      // On a program that was partitioned by hand the two shapes differ; then there is work to do, and no marker.
+      return std::find(kMarkers.begin(), kMarkers.end(), target) != kMarkers.end() && instruction.operand_count() == 1 &&
+             instruction.shape().SameAs(instruction.operand(0)->shape());
+    }
+    default:
+      return false;
+  }
+}
+
+// A marker without a result, such as xla.sdy.ShardingGroup.
+bool IsStatement(const Instruction& instruction) {
+  return instruction.Is(Opcode::kCustomCall) && instruction.users().empty() && !instruction.IsRoot() &&
+         std::find(kMarkers.begin(), kMarkers.end(), instruction.As<hlo::attr::CustomCall>().target) != kMarkers.end();
+}
+
+}  // namespace
+
+bool RemoveMarkers::Run(hlo::Module& module, PassContext&) {
+  bool changed = false;
+  for (hlo::Computation* computation : module.PostOrder()) {
+    for (Instruction* instruction : computation->PostOrder()) {
+      if (IsStatement(*instruction)) {
+        computation->Remove(instruction);
+      } else if (IsMarker(*instruction)) {
+        computation->Replace(instruction, instruction->operand(0));
+      } else {
+        continue;
+      }
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace hlorun::passes

@@ -1,0 +1,15 @@
+// Removes what carries no computation: opt-barrier, domain, and the custom-calls that only name a sharding or a
+// place (Sharding, SPMDFullToShardShape, xla.sdy.*, annotate_device_placement ...), for a program that runs as it stands.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace hlorun::passes {
+
+class RemoveMarkers : public Pass {
+ public:
+  std::string_view name() const override { return "remove-markers"; }
+  bool Run(hlo::Module& module, PassContext& context) override;
+};
+
+}  // namespace hlorun::passes

@@ -1,0 +1,186 @@
+// Slice, dynamic-slice, dynamic-update-slice.
+#include <algorithm>
+#include <limits>
+
+#include "passes/simplify/rule.h"
+
+namespace hlorun::passes {
+
+using namespace pattern;  // NOLINT: rules are written in it
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+
+namespace {
+
+const hlo::attr::Slice& SliceOf(const Instruction& slice) { return slice.As<hlo::attr::Slice>(); }
+
+Instruction* ComposeSlices(Match& m) {
+  const hlo::attr::Slice &outer = SliceOf(*m.root), &inner = SliceOf(*m[A]);
+  Dims starts, limits, strides;
+  for (size_t i = 0; i < outer.starts.size(); ++i) {
+    starts.push_back(inner.starts[i] + outer.starts[i] * inner.strides[i]);
+    strides.push_back(inner.strides[i] * outer.strides[i]);
+    // The last element taken, and one past it.
+    const int64_t count = m.dimensions()[i];
+    limits.push_back(count == 0 ? starts[i] : starts[i] + (count - 1) * strides[i] + 1);
+  }
+  return m.build.Slice(m[X], starts, limits, strides);
+}
+
+Instruction* BroadcastOfSlice(Match& m) {
+  const hlo::attr::Slice& slice = SliceOf(*m.root);
+  Dims starts, limits, strides;
+  for (int64_t d : m[A]->dimensions()) {
+    starts.push_back(slice.starts[static_cast<size_t>(d)]);
+    limits.push_back(slice.limits[static_cast<size_t>(d)]);
+    strides.push_back(slice.strides[static_cast<size_t>(d)]);
+  }
+  return m.build.Broadcast(m.build.Slice(m[X], starts, limits, strides), m.dimensions(), m[A]->dimensions());
+}
+
+// The operand of the concatenate A that holds all of the slice, and where in A it starts; null when there is none.
+std::pair<Instruction*, int64_t> HolderOf(const Match& m) {
+  const int64_t dimension = m[A]->dimensions().at(0);
+  const auto d = static_cast<size_t>(dimension);
+  int64_t start = 0;
+  for (Instruction* operand : m[A]->operands()) {
+    const int64_t end = start + operand->shape().dimension(dimension);
+    if (SliceOf(*m.root).starts[d] >= start && SliceOf(*m.root).limits[d] <= end) return {operand, start};
+    start = end;
+  }
+  return {nullptr, 0};
+}
+
+Instruction* SliceOfHolder(Match& m) {
+  const auto [holder, offset] = HolderOf(m);
+  hlo::attr::Slice slice = SliceOf(*m.root);
+  const auto d = static_cast<size_t>(m[A]->dimensions().at(0));
+  slice.starts[d] -= offset;
+  slice.limits[d] -= offset;
+  return m.build.Slice(holder, slice.starts, slice.limits, slice.strides);
+}
+
+bool InsideOfPad(const Match& m) {
+  const auto& padding = m[A]->As<hlo::attr::Pad>().padding;
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const int64_t size = m[X]->shape().dimensions()[i];
+    if (padding[i].interior != 0 || SliceOf(*m.root).starts[i] < padding[i].low ||
+        SliceOf(*m.root).limits[i] > padding[i].low + size) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Instruction* SliceOfPadded(Match& m) {
+  hlo::attr::Slice slice = SliceOf(*m.root);
+  const auto& padding = m[A]->As<hlo::attr::Pad>().padding;
+  for (size_t i = 0; i < padding.size(); ++i) {
+    slice.starts[i] -= padding[i].low;
+    slice.limits[i] -= padding[i].low;
+  }
+  return m.build.Slice(m[X], slice.starts, slice.limits, slice.strides);
+}
+
+// The start indices of a dynamic slice, when all are scalar constants; they follow `first` operands.
+std::optional<Dims> ConstantStarts(const Instruction& op, int64_t first) {
+  Dims starts;
+  for (int64_t i = first; i < op.operand_count(); ++i) {
+    const Instruction* start = op.operand(i);
+    if (!start->IsConstant() || !start->shape().IsScalar() || start->As<hlo::attr::Constant>().elided) return std::nullopt;
+    const int64_t value = start->literal().GetInt(0);
+    // An unsigned start above the largest s64 clamps to the end, as any large one does.
+    const bool wrapped = value < 0 && hlo::IsUnsigned(start->shape().element_type());
+    starts.push_back(wrapped ? std::numeric_limits<int64_t>::max() : value);
+  }
+  return starts;
+}
+
+Instruction* StaticSlice(Match& m) {
+  Dims starts = *ConstantStarts(*m.root, 1);
+  Dims limits, strides(starts.size(), 1);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const int64_t size = m.dimensions()[i];
+    starts[i] = std::clamp<int64_t>(starts[i], 0, m.root->operand(0)->shape().dimensions()[i] - size);
+    limits.push_back(starts[i] + size);
+  }
+  return m.build.Slice(m.root->operand(0), starts, limits, strides);
+}
+
+}  // namespace
+
+std::vector<Rule> SliceRules() {
+  return {
+      {"slice_of_all", Exactness::kExact, Op(Opcode::kSlice, X),
+       [](const Match& m) { return m[X]->shape().SameAs(m.shape()); }, [](Match& m) { return m[X]; },
+       R"(x = f32[4] parameter(0)
+          ROOT r = f32[4] slice(x), slice={[0:4]})",
+       R"(x = f32[4] parameter(0)
+          ROOT r = f32[3] slice(x), slice={[0:3]})"},
+      {"slice_of_slice", Exactness::kExact, Op(Opcode::kSlice, Op(Opcode::kSlice, X).As(A)), {}, ComposeSlices,
+       R"(x = f32[20] parameter(0)
+          y = f32[6] slice(x), slice={[3:20:3]}
+          ROOT r = f32[2] slice(y), slice={[1:5:2]})",
+       R"(x = f32[20] parameter(0)
+          y = f32[20] negate(x)
+          ROOT r = f32[2] slice(y), slice={[1:3]})"},
+      {"slice_of_broadcast", Exactness::kExact, Op(Opcode::kSlice, Op(Opcode::kBroadcast, X).As(A)), {},
+       BroadcastOfSlice,
+       R"(x = f32[6] parameter(0)
+          y = f32[4,6] broadcast(x), dimensions={1}
+          ROOT r = f32[2,3] slice(y), slice={[1:3], [0:6:2]})",
+       R"(x = f32[4,6] parameter(0)
+          ROOT r = f32[2,3] slice(x), slice={[1:3], [0:6:2]})"},
+      {"slice_of_concatenate", Exactness::kExact, Op(Opcode::kSlice, Op(Opcode::kConcatenate).As(A)),
+       [](const Match& m) { return m.shape().ElementCount() > 0 && HolderOf(m).first != nullptr; }, SliceOfHolder,
+       R"(x = f32[4] parameter(0)
+          y = f32[5] parameter(1)
+          c = f32[9] concatenate(x, y), dimensions={0}
+          ROOT r = f32[3] slice(c), slice={[5:8]})",
+       R"(x = f32[4] parameter(0)
+          y = f32[5] parameter(1)
+          c = f32[9] concatenate(x, y), dimensions={0}
+          ROOT r = f32[3] slice(c), slice={[3:6]})"},
+      {"slice_inside_of_pad", Exactness::kExact, Op(Opcode::kSlice, Op(Opcode::kPad, X, Y).As(A)), InsideOfPad,
+       SliceOfPadded,
+       R"(x = f32[4] parameter(0)
+          z = f32[] parameter(1)
+          p = f32[7] pad(x, z), padding=1_2
+          ROOT r = f32[3] slice(p), slice={[2:5]})",
+       R"(x = f32[4] parameter(0)
+          z = f32[] parameter(1)
+          p = f32[7] pad(x, z), padding=1_2
+          ROOT r = f32[3] slice(p), slice={[0:3]})"},
+      {"dynamic_slice_of_all", Exactness::kExact, Op(Opcode::kDynamicSlice),
+       [](const Match& m) { return m.root->operand(0)->shape().SameAs(m.shape()); },
+       [](Match& m) { return m.root->operand(0); },
+       R"(x = f32[4] parameter(0)
+          i = s32[] parameter(1)
+          ROOT r = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={4})",
+       R"(x = f32[4] parameter(0)
+          i = s32[] parameter(1)
+          ROOT r = f32[3] dynamic-slice(x, i), dynamic_slice_sizes={3})"},
+      {"dynamic_slice_at_constants", Exactness::kExact, Op(Opcode::kDynamicSlice),
+       [](const Match& m) { return ConstantStarts(*m.root, 1).has_value(); }, StaticSlice,
+       R"(x = f32[4] parameter(0)
+          i = s32[] constant(2)
+          ROOT r = f32[3] dynamic-slice(x, i), dynamic_slice_sizes={3})",
+       R"(x = f32[4] parameter(0)
+          i = s32[] parameter(1)
+          ROOT r = f32[3] dynamic-slice(x, i), dynamic_slice_sizes={3})"},
+      {"dynamic_update_of_all", Exactness::kExact, Op(Opcode::kDynamicUpdateSlice),
+       [](const Match& m) { return m.root->operand(1)->shape().SameAs(m.shape()); },
+       [](Match& m) { return m.root->operand(1); },
+       R"(x = f32[4] parameter(0)
+          u = f32[4] parameter(1)
+          i = s32[] parameter(2)
+          ROOT r = f32[4] dynamic-update-slice(x, u, i))",
+       R"(x = f32[4] parameter(0)
+          u = f32[3] parameter(1)
+          i = s32[] parameter(2)
+          ROOT r = f32[4] dynamic-update-slice(x, u, i))"},
+  };
+}
+
+}  // namespace hlorun::passes

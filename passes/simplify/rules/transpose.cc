@@ -1,0 +1,114 @@
+// Transpose and reverse.
+#include <algorithm>
+
+#include "passes/simplify/rule.h"
+
+namespace hlorun::passes {
+
+using namespace pattern;  // NOLINT: rules are written in it
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+
+namespace {
+
+bool IsIdentity(const std::vector<int64_t>& permutation) {
+  return std::is_sorted(permutation.begin(), permutation.end());
+}
+
+// The dimensions that are not 1 keep their order.
+bool OnlyUnitsMove(const Match& m) {
+  std::vector<int64_t> wide;
+  for (int64_t d : m.root->dimensions()) {
+    if (m[X]->shape().dimension(d) != 1) wide.push_back(d);
+  }
+  return std::is_sorted(wide.begin(), wide.end()) && !IsIdentity(m.root->dimensions());
+}
+
+Instruction* ComposeTransposes(Match& m) {
+  std::vector<int64_t> permutation;
+  for (int64_t d : m.root->dimensions()) permutation.push_back(m[A]->dimensions()[static_cast<size_t>(d)]);
+  return m.build.Transpose(m[X], permutation);
+}
+
+Instruction* BroadcastTransposed(Match& m) {
+  std::vector<int64_t> position(m.root->dimensions().size());
+  for (size_t i = 0; i < position.size(); ++i) {
+    position[static_cast<size_t>(m.root->dimensions()[i])] = static_cast<int64_t>(i);
+  }
+  std::vector<int64_t> dimensions;
+  for (int64_t d : m[A]->dimensions()) dimensions.push_back(position[static_cast<size_t>(d)]);
+  return m.build.Broadcast(m[X], m.dimensions(), dimensions);
+}
+
+bool ReversesUnitsOnly(const Match& m) {
+  const std::vector<int64_t>& dimensions = m.root->dimensions();
+  return std::all_of(dimensions.begin(), dimensions.end(), [&](int64_t d) { return m.shape().dimension(d) <= 1; });
+}
+
+// No reversed dimension comes from the operand of the broadcast.
+bool ReversesCopies(const Match& m) {
+  const std::vector<int64_t>& from = m[A]->dimensions();
+  const std::vector<int64_t>& reversed = m.root->dimensions();
+  return std::none_of(reversed.begin(), reversed.end(),
+                      [&](int64_t d) { return std::find(from.begin(), from.end(), d) != from.end(); });
+}
+
+}  // namespace
+
+std::vector<Rule> TransposeRules() {
+  return {
+      {"transpose_identity", Exactness::kExact, Op(Opcode::kTranspose, X),
+       [](const Match& m) { return IsIdentity(m.root->dimensions()); }, [](Match& m) { return m[X]; },
+       R"(x = f32[2,3] parameter(0)
+          ROOT r = f32[2,3] transpose(x), dimensions={0,1})",
+       R"(x = f32[3,3] parameter(0)
+          ROOT r = f32[3,3] transpose(x), dimensions={1,0})"},
+      {"transpose_of_transpose", Exactness::kExact, Op(Opcode::kTranspose, Op(Opcode::kTranspose, X).As(A)), {},
+       ComposeTransposes,
+       R"(x = f32[2,3,4] parameter(0)
+          y = f32[3,4,2] transpose(x), dimensions={1,2,0}
+          ROOT r = f32[3,2,4] transpose(y), dimensions={0,2,1})",
+       R"(x = f32[2,3,4] parameter(0)
+          y = f32[3,4,2] reshape(x)
+          ROOT r = f32[3,2,4] transpose(y), dimensions={0,2,1})"},
+      {"transpose_of_units", Exactness::kExact, Op(Opcode::kTranspose, X), OnlyUnitsMove,
+       [](Match& m) { return m.build.Reshape(m[X], m.dimensions()); },
+       R"(x = f32[2,1,3] parameter(0)
+          ROOT r = f32[1,2,3] transpose(x), dimensions={1,0,2})",
+       R"(x = f32[2,1,3] parameter(0)
+          ROOT r = f32[3,1,2] transpose(x), dimensions={2,1,0})"},
+      {"transpose_of_broadcast", Exactness::kExact, Op(Opcode::kTranspose, Op(Opcode::kBroadcast, X).As(A)), {},
+       BroadcastTransposed,
+       R"(x = f32[2,3] parameter(0)
+          y = f32[2,4,3] broadcast(x), dimensions={0,2}
+          ROOT r = f32[3,4,2] transpose(y), dimensions={2,1,0})",
+       R"(x = f32[2,3] parameter(0)
+          y = f32[2,3] negate(x)
+          ROOT r = f32[3,2] transpose(y), dimensions={1,0})"},
+      {"reverse_of_units", Exactness::kExact, Op(Opcode::kReverse, X), ReversesUnitsOnly,
+       [](Match& m) { return m[X]; },
+       R"(x = f32[1,3] parameter(0)
+          ROOT r = f32[1,3] reverse(x), dimensions={0})",
+       R"(x = f32[1,3] parameter(0)
+          ROOT r = f32[1,3] reverse(x), dimensions={0,1})"},
+      {"reverse_of_reverse", Exactness::kExact, Op(Opcode::kReverse, Op(Opcode::kReverse, X).As(A)),
+       [](const Match& m) { return m.root->dimensions() == m[A]->dimensions(); }, [](Match& m) { return m[X]; },
+       R"(x = f32[2,3] parameter(0)
+          y = f32[2,3] reverse(x), dimensions={1}
+          ROOT r = f32[2,3] reverse(y), dimensions={1})",
+       R"(x = f32[2,3] parameter(0)
+          y = f32[2,3] reverse(x), dimensions={1}
+          ROOT r = f32[2,3] reverse(y), dimensions={0})"},
+      {"reverse_of_broadcast", Exactness::kExact, Op(Opcode::kReverse, Op(Opcode::kBroadcast, X).As(A)),
+       ReversesCopies, [](Match& m) { return m[A]; },
+       R"(x = f32[3] parameter(0)
+          y = f32[2,3] broadcast(x), dimensions={1}
+          ROOT r = f32[2,3] reverse(y), dimensions={0})",
+       R"(x = f32[3] parameter(0)
+          y = f32[2,3] broadcast(x), dimensions={1}
+          ROOT r = f32[2,3] reverse(y), dimensions={1})"},
+  };
+}
+
+}  // namespace hlorun::passes
