@@ -1,0 +1,82 @@
+// Convolutions of every kind come to the kernels' form, or become dots, and keep their value.
+#include <gtest/gtest.h>
+
+#include "passes/expand/convolution.h"
+#include "tests/passes/equivalence.h"
+
+namespace hlorun::passes {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* input;
+  const char* kernel;
+  const char* output;
+  const char* attributes;
+  int64_t dots;  // 0: a convolution is left
+};
+
+constexpr Case kCases[] = {
+    {"Form", "f32[2,6,6,3]", "f32[3,3,3,4]", "f32[2,6,6,4]",
+     "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f", 0},
+    {"InputGradient", "f32[2,6,6,3]", "f32[3,3,4,3]", "f32[2,6,6,4]",
+     "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01oi->b01f", 0},
+    {"InputGradientOfStride", "f32[2,3,3,3]", "f32[3,3,4,3]", "f32[2,6,6,4]",
+     "window={size=3x3 pad=2_1x2_1 lhs_dilate=2x2}, dim_labels=b01f_01oi->b01f", 0},
+    {"Reversed", "f32[2,6,6,3]", "f32[3,2,3,4]", "f32[2,4,5,4]",
+     "window={size=3x2 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f", 0},
+    {"NegativePadding", "f32[2,6,6,3]", "f32[2,2,3,4]", "f32[2,4,4,4]",
+     "window={size=2x2 pad=-1_0x0_-1}, dim_labels=b01f_01io->b01f", 0},
+    {"Nchw", "f32[2,3,6,6]", "f32[4,3,3,3]", "f32[2,4,6,6]",
+     "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01", 0},
+    {"Depthwise", "f32[2,6,6,4]", "f32[3,3,1,4]", "f32[2,6,6,4]",
+     "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=4", 0},
+    {"BatchGroups", "f32[4,6,6,3]", "f32[3,3,3,4]", "f32[2,6,6,4]",
+     "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, batch_group_count=2", 0},
+    {"OneDimensional", "f32[2,9,3]", "f32[3,3,4]", "f32[2,5,4]",
+     "window={size=3 stride=2 pad=1_1}, dim_labels=b0f_0io->b0f", 0},
+    {"ThreeDimensional", "f32[1,4,5,3,2]", "f32[2,2,2,2,3]", "f32[1,3,4,2,3]",
+     "window={size=2x2x2}, dim_labels=b012f_012io->b012f", 0},
+    {"Dilated", "f32[1,9,9,2]", "f32[3,3,2,3]", "f32[1,5,5,3]",
+     "window={size=3x3 rhs_dilate=2x2}, dim_labels=b01f_01io->b01f", 0},
+    {"Pointwise", "f32[2,3,3,5]", "f32[1,1,5,4]", "f32[2,3,3,4]", "window={size=1x1}, dim_labels=b01f_01io->b01f", 1},
+    {"PointwiseStrided", "f32[2,5,5,3]", "f32[1,1,3,4]", "f32[2,3,3,4]",
+     "window={size=1x1 stride=2x2}, dim_labels=b01f_01io->b01f", 1},
+    {"PointwiseDilated", "f32[2,3,3,5]", "f32[1,1,4,5]", "f32[2,6,6,4]",
+     "window={size=1x1 pad=0_1x0_1 lhs_dilate=2x2}, dim_labels=b01f_01oi->b01f", 1},
+    {"PointwiseNchw", "f32[2,5,3,3]", "f32[4,5,1,1]", "f32[2,4,3,3]", "window={size=1x1}, dim_labels=bf01_oi01->bf01",
+     1},
+    {"WeightGradient", "f32[2,8,8,40]", "f32[2,8,8,4]", "f32[3,3,40,4]",
+     "window={size=8x8 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf", 9},
+    {"WeightGradientOfStride", "f32[2,9,9,40]", "f32[2,4,4,4]", "f32[3,3,40,4]",
+     "window={size=4x4 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf", 0},
+    {"WeightGradientOfStrideLarge", "f32[2,13,13,40]", "f32[2,6,6,4]", "f32[3,3,40,4]",
+     "window={size=6x6 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf", 9},
+    {"WeightGradientOfFewChannels", "f32[2,8,8,3]", "f32[2,8,8,4]", "f32[3,3,3,4]",
+     "window={size=8x8 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf", 1},
+    {"NoSpatialDimensions", "f32[2,3]", "f32[3,4]", "f32[2,4]", "dim_labels=bf_io->bf", 1},
+};
+
+class ConvolutionTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ConvolutionTest, KeepsItsValueInTheKernelsForm) {
+  const Case& c = GetParam();
+  const std::string text = fmt::format(
+      "x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel, c.output,
+      c.attributes);
+  CanonicalizeConvolutions pass;
+  RunAndCompare(text, pass, kRounding);
+  const auto module = RunPass(text, pass);
+  EXPECT_EQ(Count(*module, hlo::Opcode::kDot), c.dots);
+  for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
+    if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
+    EXPECT_TRUE(IsCanonicalConvolution(*instruction)) << instruction->ToString();
+    EXPECT_EQ(c.dots, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ConvolutionTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace hlorun::passes

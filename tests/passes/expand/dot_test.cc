@@ -1,0 +1,96 @@
+// Dots of every arrangement come to the kernels' form and keep their value.
+#include <gtest/gtest.h>
+
+#include "passes/expand/dot.h"
+#include "passes/expand/dot_form.h"
+#include "tests/passes/equivalence.h"
+
+namespace hlorun::passes {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* text;
+  int64_t transposes;  // that are left
+};
+
+constexpr Case kCases[] = {
+    {"Plain", R"(x = f32[4,5] parameter(0)
+                 y = f32[5,6] parameter(1)
+                 ROOT r = f32[4,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})", 0},
+    {"Gradient", R"(x = f32[2,4,5] parameter(0)
+                    y = f32[2,4,6] parameter(1)
+                    ROOT r = f32[5,6] dot(x, y), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1})", 0},
+    {"GradientInOtherOrder", R"(x = f32[2,4,5] parameter(0)
+                    y = f32[2,4,6] parameter(1)
+                    ROOT r = f32[5,6] dot(x, y), lhs_contracting_dims={1,0}, rhs_contracting_dims={1,0})", 0},
+    {"Heads", R"(x = f32[2,7,3,4] parameter(0)
+                 y = f32[2,5,3,4] parameter(1)
+                 ROOT r = f32[2,3,7,5] dot(x, y), lhs_batch_dims={0,2}, lhs_contracting_dims={3},
+                   rhs_batch_dims={0,2}, rhs_contracting_dims={3})", 2},
+    {"HeadsOfOneImage", R"(x = f32[1,7,1,4] parameter(0)
+                 y = f32[1,5,1,4] parameter(1)
+                 ROOT r = f32[1,1,7,5] dot(x, y), lhs_batch_dims={0,2}, lhs_contracting_dims={3},
+                   rhs_batch_dims={0,2}, rhs_contracting_dims={3})", 0},
+    {"ValuesThenTransposed", R"(v = f32[2,5,3,4] parameter(0)
+                 a = f32[2,3,7,5] parameter(1)
+                 d = f32[2,3,4,7] dot(v, a), lhs_batch_dims={0,2}, lhs_contracting_dims={1},
+                   rhs_batch_dims={0,1}, rhs_contracting_dims={3}
+                 ROOT r = f32[2,7,3,4] transpose(d), dimensions={0,3,1,2})", 3},
+    {"OfTransposes", R"(x = f32[5,4] parameter(0)
+                 y = f32[6,5] parameter(1)
+                 a = f32[4,5] transpose(x), dimensions={1,0}
+                 b = f32[5,6] transpose(y), dimensions={1,0}
+                 ROOT r = f32[4,6] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0})", 2},
+    {"Vectors", R"(x = f32[5] parameter(0)
+                 y = f32[5] parameter(1)
+                 ROOT r = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0})", 0},
+    {"MatrixByVector", R"(x = f32[3,5] parameter(0)
+                 y = f32[5] parameter(1)
+                 ROOT r = f32[3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})", 0},
+    {"OuterProduct", R"(x = f32[3] parameter(0)
+                 y = f32[5] parameter(1)
+                 ROOT r = f32[3,5] dot(x, y), lhs_contracting_dims={}, rhs_contracting_dims={})", 0},
+    {"BatchLast", R"(x = f32[4,5,3] parameter(0)
+                 y = f32[5,6,3] parameter(1)
+                 ROOT r = f32[3,4,6] dot(x, y), lhs_batch_dims={2}, lhs_contracting_dims={1}, rhs_batch_dims={2},
+                   rhs_contracting_dims={0})", 2},
+    {"FreeAround", R"(x = f32[4,5,3] parameter(0)
+                 y = f32[5,6] parameter(1)
+                 ROOT r = f32[4,3,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})", 1},
+    {"MixedTypes", R"(x = bf16[4,5] parameter(0)
+                 y = bf16[6,5] parameter(1)
+                 ROOT r = f32[4,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1})", 0},
+};
+
+class DotTest : public testing::TestWithParam<Case> {};
+
+TEST_P(DotTest, KeepsItsValueInTheKernelsForm) {
+  CanonicalizeDots pass;
+  RunAndCompare(GetParam().text, pass, kRounding);
+  const auto module = RunPass(GetParam().text, pass);
+  for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
+    if (!instruction->Is(hlo::Opcode::kDot)) continue;
+    EXPECT_TRUE(DotFormOf(*instruction).has_value()) << instruction->ToString();
+  }
+  EXPECT_EQ(Count(*module, hlo::Opcode::kTranspose), GetParam().transposes);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DotTest, testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+
+TEST(DotForm, TellsTransposedOperands) {
+  const auto module = Parse(R"(x = f32[2,5,4] parameter(0)
+                               y = f32[2,6,5] parameter(1)
+                               ROOT r = f32[2,4,6] dot(x, y), lhs_batch_dims={0}, lhs_contracting_dims={1},
+                                 rhs_batch_dims={0}, rhs_contracting_dims={2})");
+  const DotForm form = *DotFormOf(*module->entry()->root());
+  EXPECT_TRUE(form.lhs_transposed);
+  EXPECT_TRUE(form.rhs_transposed);
+  EXPECT_EQ(form.batch, 2);
+  EXPECT_EQ(form.m, 4);
+  EXPECT_EQ(form.n, 6);
+  EXPECT_EQ(form.k, 5);
+}
+
+}  // namespace
+}  // namespace hlorun::passes
