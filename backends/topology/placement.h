@@ -1,28 +1,27 @@
-// Placement: which cores this process may use, decided before the OpenCL loader is loaded, because the runtimes count
-// cores when they start.
-//
-// Open MPI pins a rank to one core while PoCL still counts all of them (measured: 104 ms against 51 for the same work), and
-// PoCL ignores the affinity mask for its thread count.
+// Where a process runs: its share of the node's cores, taken before any OpenCL runtime counts them.
 #pragma once
 
 #include <string>
 
 namespace hlorun::topology {
 
-// Under a launcher, binds this process to its share of the node's allowed cores, unless the user asked for a binding
-// (mpirun --bind-to core and the like; "none" is no binding). Then tells PoCL how many threads to start
-// (POCL_MAX_PTHREAD_COUNT, unless set). Never throws: without hwloc's help the process runs where it is.
-// Call once, before any other thread exists.
-void PlaceProcess();
-
-// The cores that this process may run on, as a list: "0-3,8".
-std::string AllowedCores();
-
-// The ranks of this node, from the launcher's environment: {0, 1} without one.
-struct LocalRank {
-  int rank = 0;
-  int count = 1;
+struct Placement {
+  int local_rank = 0, local_size = 1;  // among this job's processes on this node
+  int cores = 1;                       // that this process may use
+  std::string cpus;                    // as a list: "0-3,8"
+  bool bound_by_launcher = false;      // an explicit binding was found and kept
 };
-LocalRank LocalRankFromEnvironment();
+
+// Binds the process to its share and tells runtimes that do not look at the binding how many threads to start. Call once,
+// before other threads exist and before anything touches OpenCL: runtimes count cores when they are loaded.
+//
+// Alone, a process keeps the cores it may use. Of several ranks on a node each takes its share of the launcher's cores,
+// whole cores, neighbours together, whatever the launcher's default binding was (Open MPI binds each rank to one core);
+// a binding that the user asked for (--bind-to, numactl in the command) is kept. Never fails: what the system refuses stays
+// as it was.
+Placement PlaceProcess();
+
+// The cores that this process may use now, as a list: "0-3,8".
+std::string AllowedCores();
 
 }  // namespace hlorun::topology
