@@ -41,7 +41,11 @@ std::shared_ptr<DeviceContext> DeviceContext::Open(std::shared_ptr<Device> devic
 Lane& DeviceContext::lane(int64_t number) {
   std::lock_guard lock(mutex_);
   std::unique_ptr<Lane>& lane = lanes_[number];
-  if (lane == nullptr) lane = std::make_unique<Lane>(context_, device_->device());
+  if (lane == nullptr) {
+    // OpenCL orders cl_mem contents between queues only by events (Intel's CPU runtime shows stale contents without), so
+    // lanes and transfers then share one queue.
+    lane = std::make_unique<Lane>(raw_pointers() ? cl::CommandQueue(context_, device_->device()) : transfer_queue_);
+  }
   return *lane;
 }
 

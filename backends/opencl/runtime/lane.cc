@@ -60,8 +60,8 @@ struct Lane::Worker {
   }
 };
 
-Lane::Lane(const cl::Context& context, const cl::Device& device)
-    : queue_(context, device), driver_(std::make_unique<Worker>()), watcher_(std::make_unique<Worker>()) {}
+Lane::Lane(cl::CommandQueue queue)
+    : queue_(std::move(queue)), driver_(std::make_unique<Worker>()), watcher_(std::make_unique<Worker>()) {}
 
 Lane::~Lane() {
   watcher_.reset();

@@ -18,7 +18,7 @@ class RunEvent;
 // Thread-safe. Threads start when first needed.
 class Lane {
  public:
-  Lane(const cl::Context& context, const cl::Device& device);
+  explicit Lane(cl::CommandQueue queue);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
