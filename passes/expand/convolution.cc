@@ -27,6 +27,15 @@ bool IsPointwise(const ConvolutionParts& parts) {
          std::all_of(window.begin(), window.end(), [](const hlo::WindowDimension& w) { return w.size == 1; });
 }
 
+// The windows lie side by side: every element of the input is read once at most.
+bool IsPatches(const ConvolutionParts& parts) {
+  const auto& window = parts.attributes.window;
+  return parts.attributes.feature_group_count == 1 && HasPlainPadding(parts) &&
+         std::all_of(window.begin(), window.end(), [](const hlo::WindowDimension& w) {
+           return w.size == w.stride && w.window_dilation == 1 && w.padding_low == 0 && w.padding_high == 0;
+         });
+}
+
 bool IsSumOverWindow(const ConvolutionParts& parts) {
   const int64_t positions = Product(parts.OutputSpatial());
   return parts.attributes.feature_group_count == 1 && positions <= kLargestPositionCount &&
@@ -44,6 +53,8 @@ void Canonicalize(Instruction* convolution) {
   if (IsPointwise(parts)) {
     PadInput(parts, build);
     result = PointwiseToDot(parts, build);
+  } else if (IsPatches(parts)) {
+    result = DotOverPatches(parts, build);
   } else if (IsSumOverWindow(parts)) {
     PadInput(parts, build);
     result = DotForEachPosition(parts, build);
@@ -79,7 +90,10 @@ bool CanonicalizeConvolutions::Run(hlo::Module& module, PassContext&) {
     for (Instruction* instruction : computation->PostOrder()) {
       if (!instruction->Is(Opcode::kConvolution) || !instruction->operand(0)->shape().IsStatic()) continue;
       const ConvolutionParts parts(instruction);
-      if (IsCanonicalConvolution(*instruction) && !IsPointwise(parts) && !IsSumOverWindow(parts)) continue;
+      if (IsCanonicalConvolution(*instruction) && !IsPointwise(parts) && !IsPatches(parts) &&
+          !IsSumOverWindow(parts)) {
+        continue;
+      }
       Canonicalize(instruction);
       changed = true;
     }

@@ -4,6 +4,7 @@
 // not negative, no base dilation, no reversal, one batch group. Feature groups may remain.
 //   - batch groups become feature groups; reversed windows reverse the kernel; base dilation becomes an interior pad;
 //   - a window of one element, and no spatial dimensions at all, become a dot over the features;
+//   - windows side by side (a patch embedding: window 16x16, stride 16x16) become a dot over the patches;
 //   - a window much larger than the output (the gradient of the weights: f01b_i01o->01bf, window 56x56, output 3x3)
 //     becomes one dot for each output position, over a slice of the padded input: it contracts batch and positions;
 //   - everything else is transposed into the form.

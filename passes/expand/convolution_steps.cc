@@ -191,6 +191,45 @@ Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build) {
   return Transposed(product, role_of_output, build);
 }
 
+Instruction* DotOverPatches(ConvolutionParts& parts, hlo::Builder& build) {
+  const auto& labels = parts.attributes.dimensions;
+  const Dims positions = parts.OutputSpatial();
+  // What does not fill a window is not read.
+  Dims limits = parts.input->shape().dimensions();
+  for (size_t i = 0; i < positions.size(); ++i) {
+    limits[static_cast<size_t>(labels.input_spatial[i])] = positions[i] * parts.attributes.window[i].size;
+  }
+  Instruction* input = parts.input;
+  if (limits != input->shape().dimensions()) {
+    input = build.Slice(input, Dims(limits.size(), 0), limits, Dims(limits.size(), 1));
+  }
+  // Each spatial dimension becomes [position, tap]; then [batch, positions..., taps..., feature].
+  Dims split;
+  std::vector<int64_t> start(limits.size());
+  for (size_t d = 0; d < limits.size(); ++d) {
+    start[d] = static_cast<int64_t>(split.size());
+    const auto spatial = std::find(labels.input_spatial.begin(), labels.input_spatial.end(), static_cast<int64_t>(d));
+    if (spatial == labels.input_spatial.end()) {
+      split.push_back(limits[d]);
+    } else {
+      const auto i = static_cast<size_t>(spatial - labels.input_spatial.begin());
+      split.insert(split.end(), {positions[i], parts.attributes.window[i].size});
+    }
+  }
+  std::vector<int64_t> order = {start[static_cast<size_t>(labels.input_batch)]};
+  for (int64_t d : labels.input_spatial) order.push_back(start[static_cast<size_t>(d)]);
+  for (int64_t d : labels.input_spatial) order.push_back(start[static_cast<size_t>(d)] + 1);
+  order.push_back(start[static_cast<size_t>(labels.input_feature)]);
+  Instruction* patches = Transposed(build.Reshape(input, split), order, build);
+
+  hlo::attr::Dot dot = DotAttributes(parts);
+  for (int64_t i = 0; i <= parts.spatial_rank(); ++i) dot.lhs_contracting.push_back(parts.spatial_rank() + 1 + i);
+  dot.rhs_contracting = labels.kernel_spatial;
+  dot.rhs_contracting.push_back(labels.kernel_input_feature);
+  Instruction* product = build.Dot(patches, parts.kernel, dot, parts.output.element_type());
+  return Transposed(product, ToOutputOrder(labels), build);
+}
+
 Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build) {
   const auto& dimensions = parts.attributes.dimensions;
   const Dims positions = parts.OutputSpatial();

@@ -32,6 +32,8 @@ void PadInput(ConvolutionParts& parts, hlo::Builder& build);
 // Each returns the output in the convolution's own dimension order (parts.output).
 // Window of one element, no padding left.
 hlo::Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build);
+// Windows side by side, one feature group, no padding.
+hlo::Instruction* DotOverPatches(ConvolutionParts& parts, hlo::Builder& build);
 // One feature group, no padding left.
 hlo::Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build);
 hlo::Instruction* TransposeIntoForm(ConvolutionParts& parts, hlo::Builder& build);

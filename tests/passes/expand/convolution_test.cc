@@ -54,6 +54,10 @@ constexpr Case kCases[] = {
      "window={size=6x6 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf", 9},
     {"WeightGradientOfFewChannels", "f32[2,8,8,3]", "f32[2,8,8,4]", "f32[3,3,3,4]",
      "window={size=8x8 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf", 1},
+    {"Patches", "f32[2,9,6,3]", "f32[4,2,3,5]", "f32[2,2,3,5]",
+     "window={size=4x2 stride=4x2}, dim_labels=b01f_01io->b01f", 1},
+    {"PatchesNchw", "f32[2,3,8,6]", "f32[5,3,4,2]", "f32[2,5,2,3]",
+     "window={size=4x2 stride=4x2}, dim_labels=bf01_oi01->bf01", 1},
     {"NoSpatialDimensions", "f32[2,3]", "f32[3,4]", "f32[2,4]", "dim_labels=bf_io->bf", 1},
 };
 
