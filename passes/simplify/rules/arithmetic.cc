@@ -50,6 +50,7 @@ bool SameScalarBroadcasts(const Match& m) {
 Instruction* BroadcastAfter(Match& m, const std::vector<Instruction*>& operands, const Instruction& like) {
   hlo::Shape small(m.shape().element_type(), like.operand(0)->shape().dimensions());
   Instruction* op = m.root->parent()->Add(m.root->CloneWithOperands(small, operands), m.root);
+  op->sharding.reset();  // it tiles the dimensions of the root
   return m.build.Broadcast(op, m.dimensions(), like.dimensions());
 }
 

@@ -139,6 +139,7 @@ Instruction* ReshapeAfterwards(Match& m) {
   }
   const hlo::Shape shape(m.shape().element_type(), before);
   Instruction* op = m.root->parent()->Add(m.root->CloneWithOperands(shape, operands), m.root);
+  op->sharding.reset();  // it tiles the dimensions of the root
   return m.build.Reshape(op, m.dimensions());
 }
 
