@@ -14,13 +14,6 @@
 
 namespace hlorun::hlo {
 
-#ifndef HLORUN_HAS_PROTO
-bool LooksLikeHloProto(std::string_view) { return false; }
-std::unique_ptr<Module> ModuleFromProto(std::string_view, const std::string& file_name) {
-  Fail(ErrorCode::kUnimplemented, "{}: this build of hlorun reads no binary protos", file_name);
-}
-#endif
-
 namespace {
 
 constexpr std::string_view kZipMagic = "PK\x03\x04";
