@@ -119,11 +119,13 @@ std::string Shape::ToString(bool with_layout) const {
   }
   text += ']';
   if (!with_layout || !layout_) return text;
-  std::string suffix;
-  if (!layout_->tiling.empty()) suffix += layout_->tiling;
-  suffix += layout_->annotations;
+  // In XLA's order: tiles, paddings and index types, element size, memory space, and what splits or prefixes the array.
+  const std::string& annotations = layout_->annotations;
+  const size_t late = std::min({annotations.find("SC("), annotations.find("M("), annotations.size()});
+  std::string suffix = layout_->tiling + annotations.substr(0, late);
   if (layout_->element_size_in_bits != 0) suffix += fmt::format("E({})", layout_->element_size_in_bits);
   if (layout_->memory_space != 0) suffix += fmt::format("S({})", layout_->memory_space);
+  suffix += annotations.substr(late);
   if (layout_->minor_to_major.empty() && suffix.empty()) return text;
   return text + fmt::format("{{{}{}{}}}", fmt::join(layout_->minor_to_major, ","), suffix.empty() ? "" : ":", suffix);
 }

@@ -21,7 +21,8 @@ std::string MetadataListText(const google::protobuf::RepeatedPtrField<proto::OpM
 void MetadataListFromText(const std::string& text, google::protobuf::RepeatedPtrField<proto::OpMetadata>* list);
 
 std::map<std::string, std::string> FrontendAttributesFromProto(const proto::FrontendAttributes& message);
-void FrontendAttributesToProto(const std::map<std::string, std::string>& attributes, proto::FrontendAttributes* message);
+void FrontendAttributesToProto(const std::map<std::string, std::string>& attributes,
+                               proto::FrontendAttributes* message);
 
 // The entries of Instruction::unknown_attributes that have a field in the message: statistics, result_accuracy, origin.
 void UnknownAttributesFromProto(const proto::HloInstructionProto& message, Instruction* instruction);

@@ -7,6 +7,7 @@
 #include "hlo/proto/literal_proto.h"
 #include "hlo/proto/shape_proto.h"
 #include "hlo/proto/sharding_proto.h"
+#include "hlo/text/lexer.h"
 #include "hlo/text/parser.h"
 
 namespace hlorun::hlo {
@@ -86,13 +87,33 @@ void WindowToProto(const Window& window, proto::Window* message) {
   }
 }
 
-ConvolutionDimensions ConvolutionFromProto(const proto::ConvolutionDimensionNumbers& m) {
-  return {m.input_batch_dimension(),        m.input_feature_dimension(),         ToVector(m.input_spatial_dimensions()),
-          m.kernel_input_feature_dimension(), m.kernel_output_feature_dimension(), ToVector(m.kernel_spatial_dimensions()),
-          m.output_batch_dimension(),       m.output_feature_dimension(),        ToVector(m.output_spatial_dimensions())};
+// Batch, feature and spatial dimensions of one array: each of its dimensions once.
+void CheckLabels(int64_t first, int64_t second, std::vector<int64_t> dims) {
+  dims.insert(dims.end(), {first, second});
+  std::sort(dims.begin(), dims.end());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] != static_cast<int64_t>(i)) Invalid("its dimension numbers do not name each dimension once");
+  }
 }
 
-void ConvolutionToProto(const ConvolutionDimensions& d, proto::ConvolutionDimensionNumbers* m) {
+attr::ConvolutionDimensions ConvolutionFromProto(const proto::ConvolutionDimensionNumbers& m) {
+  attr::ConvolutionDimensions d;
+  d.input_batch = m.input_batch_dimension();
+  d.input_feature = m.input_feature_dimension();
+  d.input_spatial = ToVector(m.input_spatial_dimensions());
+  d.kernel_input_feature = m.kernel_input_feature_dimension();
+  d.kernel_output_feature = m.kernel_output_feature_dimension();
+  d.kernel_spatial = ToVector(m.kernel_spatial_dimensions());
+  d.output_batch = m.output_batch_dimension();
+  d.output_feature = m.output_feature_dimension();
+  d.output_spatial = ToVector(m.output_spatial_dimensions());
+  CheckLabels(d.input_batch, d.input_feature, d.input_spatial);
+  CheckLabels(d.kernel_input_feature, d.kernel_output_feature, d.kernel_spatial);
+  CheckLabels(d.output_batch, d.output_feature, d.output_spatial);
+  return d;
+}
+
+void ConvolutionToProto(const attr::ConvolutionDimensions& d, proto::ConvolutionDimensionNumbers* m) {
   m->set_input_batch_dimension(d.input_batch);
   m->set_input_feature_dimension(d.input_feature);
   Assign(d.input_spatial, m->mutable_input_spatial_dimensions());
@@ -612,9 +633,11 @@ void Write(const Context&, const attr::CopyStart& a, Message* m) {
   }
 }
 
+// What text calls the entry is the user's side; the message calls the operand's side so.
 void Read(const Context&, const Message& m, attr::Domain* a) {
-  a->text = fmt::format("{{kind=\"sharding\", entry={}, exit={}}}", ShardingFromProto(m.domain_entry_sharding()).ToString(),
-                        ShardingFromProto(m.domain_exit_sharding()).ToString());
+  a->text =
+      fmt::format("{{kind=\"sharding\", entry={}, exit={}}}", ShardingFromProto(m.domain_exit_sharding()).ToString(),
+                  ShardingFromProto(m.domain_entry_sharding()).ToString());
 }
 void Write(const Context&, const attr::Domain& a, Message* m) {
   Lexer lexer(a.text, "<domain>");
@@ -626,7 +649,8 @@ void Write(const Context&, const attr::Domain& a, Message* m) {
       lexer.ExpectString("the domain's kind in quotes");
     } else {
       const Sharding sharding = ParseSharding(lexer.ExpectBalanced("a sharding"));
-      ShardingToProto(sharding, name == "entry" ? m->mutable_domain_entry_sharding() : m->mutable_domain_exit_sharding());
+      ShardingToProto(sharding,
+                      name == "entry" ? m->mutable_domain_exit_sharding() : m->mutable_domain_entry_sharding());
     }
     lexer.Accept(',');
   }

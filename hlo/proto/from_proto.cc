@@ -29,6 +29,15 @@ auto Locate(const std::string& where, const Function& read) {
   }
 }
 
+// Callers are read by position elsewhere, so each must have its callees from the start.
+void CheckCalledCount(Opcode opcode, size_t count) {
+  const bool any = opcode == Opcode::kCustomCall || opcode == Opcode::kAsyncUpdate || opcode == Opcode::kAsyncDone;
+  if (any || (opcode == Opcode::kConditional && count > 0)) return;
+  const bool two = opcode == Opcode::kWhile || opcode == Opcode::kSelectAndScatter;
+  const size_t expected = two ? 2 : HasTrait(opcode, kCalls) ? 1 : 0;
+  if (count != expected) Invalid("{} calls {} computation(s), but has {}", OpcodeName(opcode), expected, count);
+}
+
 // The computation under construction, with what the messages refer to by id.
 class ComputationReader {
  public:
@@ -64,14 +73,17 @@ class ComputationReader {
       if (it == computations_.end()) Invalid("it calls computation {}, which the module does not have", id);
       called.push_back(it->second);
     }
+    CheckCalledCount(*opcode, called.size());
+    // The message lists a loop's body before its condition.
+    if (*opcode == Opcode::kWhile) std::reverse(called.begin(), called.end());
     const int arity = InfoOf(*opcode).arity;
     if (arity >= 0 && message.operand_ids_size() != arity) {
       Invalid("{} takes {} operand(s), but has {}", message.opcode(), arity, message.operand_ids_size());
     }
     Attributes attributes = AttributesFromProto(*opcode, message, operands);
     CheckAgainstShape(attributes, shape);
-    auto instruction = std::make_unique<Instruction>(*opcode, shape, std::move(operands), std::move(attributes),
-                                                     std::move(called));
+    auto instruction =
+        std::make_unique<Instruction>(*opcode, shape, std::move(operands), std::move(attributes), std::move(called));
     ReadAnnotations(message, instruction.get());
     Instruction* added = into_->Add(std::move(instruction));
     if (!by_id_.emplace(message.id(), added).second) Invalid("two instructions have the id {}", message.id());
@@ -163,6 +175,12 @@ void ReadComputations(const proto::HloModuleProto& message, Module* module) {
   }
   const auto entry = by_id.find(message.entry_computation_id());
   if (entry == by_id.end()) Invalid("the entry computation {} is not in the module", message.entry_computation_id());
+  // A file cut off in front of the id would make the first computation the entry.
+  if (!message.entry_computation_name().empty() && message.entry_computation_name() != entry->second->name()) {
+    Fail(ErrorCode::kDataLoss,
+         "the entry computation is {} by its id, but {} by its name: the file is truncated or corrupt",
+         entry->second->name(), message.entry_computation_name());
+  }
   module->set_entry(entry->second);
 }
 
@@ -198,7 +216,8 @@ const Message& Parse(std::string_view bytes, google::protobuf::Arena* arena) {
     Invalid("the file has {} bytes; a protocol buffer has 2 GiB at most", bytes.size());
   }
   if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    Fail(ErrorCode::kDataLoss, "the file is truncated or corrupt: it starts as a binary HLO module, but does not end as one");
+    Fail(ErrorCode::kDataLoss,
+         "the file is truncated or corrupt: it starts as a binary HLO module, but does not end as one");
   }
   return *message;
 }

@@ -31,14 +31,14 @@ void FillField(std::string_view bytes, Repeated<T>* field) {
   std::memcpy(field->mutable_data(), bytes.data(), bytes.size());
 }
 
-#define NUMBERS(type, field)                                                                   \
-  {                                                                                            \
-    ElementType::type, [](const Message& m) { return BytesOfField(m.field()); },               \
-        [](std::string_view bytes, Message* m) { FillField(bytes, m->mutable_##field()); }     \
+#define NUMBERS(type, field)                                                               \
+  {                                                                                        \
+    ElementType::type, [](const Message& m) { return BytesOfField(m.field()); },           \
+        [](std::string_view bytes, Message* m) { FillField(bytes, m->mutable_##field()); } \
   }
-#define BYTES(type, field)                                                                \
-  {                                                                                       \
-    ElementType::type, [](const Message& m) { return std::string_view(m.field()); },      \
+#define BYTES(type, field)                                                                     \
+  {                                                                                            \
+    ElementType::type, [](const Message& m) { return std::string_view(m.field()); },           \
         [](std::string_view bytes, Message* m) { m->set_##field(bytes.data(), bytes.size()); } \
   }
 constexpr Field kFields[] = {

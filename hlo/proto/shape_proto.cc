@@ -14,12 +14,10 @@ constexpr int kMaxRank = 256;
 constexpr int64_t kCombineDimension = std::numeric_limits<int64_t>::min();
 
 ElementType ElementTypeFromProto(proto::PrimitiveType type) {
-  const auto element_type = static_cast<ElementType>(type);
-  const bool in_range = type > 0 && type <= std::numeric_limits<uint8_t>::max();
-  if (!in_range || ElementTypeName(element_type) == ElementTypeName(ElementType::kInvalid)) {
+  if (type == proto::PRIMITIVE_TYPE_INVALID || !proto::PrimitiveType_IsValid(type)) {
     Invalid("element type {} is not known to hlorun", static_cast<int>(type));
   }
-  return element_type;
+  return static_cast<ElementType>(type);
 }
 
 std::string TilingText(const proto::LayoutProto& message) {
@@ -141,7 +139,8 @@ Shape ArrayFromProto(const proto::ShapeProto& message, ElementType type) {
   }
   Shape shape(type, ToVector(message.dimensions()));
   for (int64_t d : shape.dimensions()) {
-    if (d == std::numeric_limits<int64_t>::min()) Invalid("a dynamic dimension has no bound; export the module with one");
+    if (d == std::numeric_limits<int64_t>::min())
+      Invalid("a dynamic dimension has no bound; export the module with one");
     if (d < 0) Invalid("a shape has the negative dimension {}", d);
   }
   int64_t bytes = 0;

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "hlo/shape.h"
 #include "hlo/proto/hlo.pb.h"
+#include "hlo/shape.h"
 
 namespace hlorun::hlo {
 

@@ -112,7 +112,8 @@ std::string MeshText(const proto::MeshProto& mesh) {
 
 std::string AxisText(const proto::MeshProto& mesh, const proto::AxisRefProto& axis) {
   const int64_t index = axis.mesh_axis_index();
-  if (index < 0 || index >= mesh.axes_size()) Invalid("a sharding names axis {} of {} mesh axes", index, mesh.axes_size());
+  if (index < 0 || index >= mesh.axes_size())
+    Invalid("a sharding names axis {} of {} mesh axes", index, mesh.axes_size());
   std::string text = fmt::format("'{}'", mesh.axes(static_cast<int>(index)).name());
   if (axis.has_sub_axis_info()) {
     text += fmt::format(":({}){}", axis.sub_axis_info().pre_size(), axis.sub_axis_info().size());
@@ -340,7 +341,8 @@ std::vector<std::vector<int64_t>> ExpandMeshGroups(const proto::MeshAxesReplicaG
   }
   for (const proto::AxisRefProto& axis : list.axes()) {
     const int64_t index = axis.mesh_axis_index();
-    if (index < 0 || index >= list.mesh().axes_size()) Invalid("replica groups name axis {} of {}", index, sizes.size());
+    if (index < 0 || index >= list.mesh().axes_size())
+      Invalid("replica groups name axis {} of {}", index, sizes.size());
     grouped.push_back(first_part[static_cast<size_t>(index)] + 1);
   }
   std::vector<int64_t> order;
@@ -425,7 +427,8 @@ void ShardingToProto(const Sharding& sharding, proto::OpSharding* message) {
   }
   message->set_replicate_on_last_tile_dim(sharding.replicate_on_last_tile_dim);
   for (const std::string& name : sharding.last_tile_dims) {
-    const auto* row = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const KindRow& r) { return r.name == name; });
+    const auto* row =
+        std::find_if(std::begin(kKinds), std::end(kKinds), [&](const KindRow& r) { return r.name == name; });
     if (row == std::end(kKinds)) Invalid("last_tile_dims names '{}', which is no kind of sharding", name);
     message->add_last_tile_dims(row->type);
   }
@@ -433,7 +436,7 @@ void ShardingToProto(const Sharding& sharding, proto::OpSharding* message) {
     Lexer lexer(sharding.shard_group, "<sharding>");
     message->set_is_shard_group(true);
     message->set_shard_group_type(lexer.ExpectWord("shard_as or shard_like") == "shard_like" ? proto::OpSharding::LIKE
-                                                                                            : proto::OpSharding::AS);
+                                                                                             : proto::OpSharding::AS);
     message->set_shard_group_id(lexer.ExpectInt("a shard group's number"));
   }
   MetadataListFromText(sharding.metadata, message->mutable_metadata());

@@ -1,6 +1,7 @@
 // Module -> HloModuleProto.
 #include <google/protobuf/arena.h>
 
+#include <algorithm>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
@@ -35,7 +36,8 @@ class ModuleWriter {
   void Write(proto::HloModuleProto* message) {
     message->set_name(module_.name());
     WriteHeader(message);
-    for (const Computation* computation : module_.PostOrder()) WriteComputation(*computation, message->add_computations());
+    for (const Computation* computation : module_.PostOrder())
+      WriteComputation(*computation, message->add_computations());
     if (module_.is_scheduled) WriteSchedule(message->mutable_schedule());
   }
 
@@ -106,9 +108,10 @@ class ModuleWriter {
     for (const Instruction* before : instruction.control_predecessors()) {
       message->add_control_predecessor_ids(ids_.at(before));
     }
-    for (const Computation* callee : instruction.called_computations()) {
-      message->add_called_computation_ids(computation_ids_.at(callee));
-    }
+    std::vector<Computation*> called = instruction.called_computations();
+    // The message lists a loop's body before its condition.
+    if (instruction.Is(Opcode::kWhile)) std::reverse(called.begin(), called.end());
+    for (const Computation* callee : called) message->add_called_computation_ids(computation_ids_.at(callee));
     message->set_backend_config(instruction.backend_config);
     AttributesToProto(instruction, message);  // a custom call's configuration is one of them
     MetadataToProto(instruction.metadata, message->mutable_metadata());
