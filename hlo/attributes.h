@@ -44,7 +44,7 @@ struct ReplicaGroups {
   int64_t group_size = 0;
   std::vector<int64_t> reshape_dims;
   std::vector<int64_t> transpose_permutation;
-  std::string mesh_form;  // v3 text ("@mesh<...> {...}") kept verbatim; groups then hold its expansion
+  std::string mesh_form;  // v3 text ("mesh['a'=2,'b'=4] {'a'}") kept verbatim; groups then hold its expansion
   // The groups in list form, whichever form was written.
   std::vector<std::vector<int64_t>> Expanded() const;
   bool operator==(const ReplicaGroups&) const = default;

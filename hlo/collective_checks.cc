@@ -12,12 +12,16 @@ namespace {
 // use_global_device_ids, devices.
 struct IdSpace {
   std::string_view name;
-  int64_t count;
+  int64_t count;  // 0: unknown
 };
 
+// An annotated module does not say for how many devices it is: whoever partitions it does.
+bool IsUnpartitioned(const Module& module) { return module.replica_count == 1 && module.num_partitions == 1; }
+
 IdSpace IdSpaceOf(const Instruction& instruction, const attr::Collective& collective, const Module& module) {
+  if (collective.use_global_device_ids && !collective.channel_id) Invalid("use_global_device_ids needs a channel_id");
+  if (IsUnpartitioned(module)) return {"devices", 0};
   if (collective.use_global_device_ids) {
-    if (!collective.channel_id) Invalid("use_global_device_ids needs a channel_id");
     return {"devices", module.replica_count * module.num_partitions};
   }
   const bool permutes = instruction.Is(Opcode::kAllToAll) || instruction.Is(Opcode::kCollectiveBroadcast) ||
@@ -34,19 +38,19 @@ void CheckGroups(const Instruction& instruction, const attr::Collective& collect
   for (const std::vector<int64_t>& group : groups) {
     if (group.empty()) Invalid("a group of replica_groups is empty");
     for (int64_t id : group) {
-      if (id < 0 || id >= space.count) {
+      if (id < 0 || (space.count > 0 && id >= space.count)) {
         Invalid("replica_groups names {}, but the module has {} {}", id, space.count, space.name);
       }
       if (!seen.insert(id).second) Invalid("replica_groups names {} twice", id);
     }
   }
-  const bool may_leave_out = instruction.Is(Opcode::kCollectiveBroadcast);
+  const bool may_leave_out = instruction.Is(Opcode::kCollectiveBroadcast) || space.count == 0;
   if (!may_leave_out && static_cast<int64_t>(seen.size()) != space.count) {
     Invalid("replica_groups names {} of the module's {} {}: each must be in one group", seen.size(), space.count,
             space.name);
   }
-  const bool uniform =
-      !instruction.Is(Opcode::kAllReduce) && !instruction.Is(Opcode::kAllReduceStart) && !may_leave_out;
+  const bool uniform = !instruction.Is(Opcode::kAllReduce) && !instruction.Is(Opcode::kAllReduceStart) &&
+                       !instruction.Is(Opcode::kCollectiveBroadcast);
   for (const std::vector<int64_t>& group : groups) {
     if (uniform && group.size() != groups.front().size()) Invalid("the groups of replica_groups differ in size");
   }
@@ -58,7 +62,8 @@ void CheckPairs(const attr::CollectivePermute& permute, const Module& module) {
   std::unordered_set<int64_t> sources, targets;
   for (const auto& [source, target] : permute.source_target_pairs) {
     for (int64_t id : {source, target}) {
-      if (id < 0 || id >= count) Invalid("source_target_pairs names {}, but the module has {} {}", id, count, name);
+      if (id < 0 || (id >= count && !IsUnpartitioned(module)))
+        Invalid("source_target_pairs names {}, but the module has {} {}", id, count, name);
     }
     if (!sources.insert(source).second) Invalid("source_target_pairs sends from {} twice", source);
     if (!targets.insert(target).second) Invalid("source_target_pairs sends to {} twice", target);

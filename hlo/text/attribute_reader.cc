@@ -14,6 +14,12 @@ AttributeList::AttributeList(Lexer& lexer) : lexer_(lexer) {
     if (Find(entry.name) != nullptr) lexer.FailAt(offset, fmt::format("attribute {} is given twice", entry.name));
     lexer.Expect('=', fmt::format("'=' behind {}", entry.name));
     entry.value = lexer.RawValue(&entry.begin);
+    // "mesh[...], device_ids=(...) {...}" is one value with a comma in it.
+    if (entry.name == "device_ids" && !entries_.empty() && entries_.back().value.starts_with("mesh[")) {
+      Entry& mesh = entries_.back();
+      mesh.value = lexer.text().substr(mesh.begin, entry.begin + entry.value.size() - mesh.begin);
+      continue;
+    }
     entries_.push_back(entry);
   }
 }

@@ -332,7 +332,8 @@ void AppendElement(std::string& text, T value) {
   }
 }
 
-// XLA's spacing: {1, 2}, { { 1, 2 }, { 3, 4 } } and { {1}, {2} }; from rank four on, blocks say their index: { /*i0=0*/ { ...
+// XLA's spacing: {1, 2}, { { 1, 2 }, { 3, 4 } } and { {1}, {2} }; from rank four on, blocks say their index: { /*i0=0*/
+// { ...
 template <typename T, ElementType kType>
 class ArrayWriter {
  public:
@@ -371,6 +372,8 @@ class ArrayWriter {
 std::string FormatReal(ElementType type, double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  // XLA prints "-0", but reads that as an integer without a sign; both read "-0.0" as it is meant.
+  if (value == 0 && std::signbit(value)) return "-0.0";
   if (type != ElementType::kF32 && type != ElementType::kF64) return FormatDigits(value, RoundTripDigits(type));
   // The short form where it reads back to the same number, else all digits.
   const bool is_double = type == ElementType::kF64;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/iota_order.h"
+#include "hlo/text/mesh_groups.h"
 #include "hlo/text/parser.h"
 
 namespace hlorun::hlo {
@@ -269,6 +270,7 @@ ProgramShape ReadProgramShape(Lexer& lexer) {
 Sharding ReadSharding(Lexer& lexer) { return ReadNestedSharding(lexer, 0); }
 
 ReplicaGroups ReadReplicaGroups(Lexer& lexer) {
+  if (lexer.IsWord("mesh")) return ReadMeshGroups(lexer);
   ReplicaGroups groups;
   const size_t start = lexer.offset();
   if (lexer.Is('{')) {
