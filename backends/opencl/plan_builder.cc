@@ -235,28 +235,6 @@ class PlanBuilder {
     });
   }
 
-  // By result leaf: the array that an in-place kernel updates there, as operand number.
-  static std::vector<int64_t> UpdatedOperands(const Instruction& instruction) {
-    const passes::Hero hero = passes::HeroOf(instruction);
-    if (hero.kind == KernelKind::kScatter) {
-      std::vector<int64_t> operands(static_cast<size_t>(hlo::LeafCount(instruction.shape())));
-      for (size_t i = 0; i < operands.size(); ++i) operands[i] = ParameterOf(instruction, hero.instruction->operand(static_cast<int64_t>(i)));
-      return operands;
-    }
-    if (hero.kind != KernelKind::kInPlace) return {};
-    return {ParameterOf(instruction, hero.instruction->operand(0))};
-  }
-
-  // The operand of `instruction` that `array`, an operand of its hero, is.
-  static int64_t ParameterOf(const Instruction& instruction, const Instruction* array) {
-    if (!instruction.Is(Opcode::kFusion)) return instruction.OperandIndex(array);
-    if (!array->Is(Opcode::kParameter)) {
-      Fail(ErrorCode::kInternal, "%{}: the array that %{} updates in place is computed in the fusion",
-           instruction.name(), array->name());
-    }
-    return array->parameter_number();
-  }
-
   AliasPattern AliasesOf(const Instruction& instruction) const {
     AliasPattern aliases;
     for (int64_t leaf = 0; leaf < hlo::LeafCount(instruction.shape()); ++leaf) {
@@ -271,11 +249,6 @@ class PlanBuilder {
   }
 
   void AppendKernels(const Instruction& instruction, Sequence& sequence) {
-    const std::vector<int64_t> updated = UpdatedOperands(instruction);
-    for (size_t leaf = 0; leaf < updated.size(); ++leaf) {
-      AddCopy(sequence, instruction, OperandSlice(instruction, updated[leaf]),
-              ResultSlice(instruction, static_cast<int64_t>(leaf)));
-    }
     const std::vector<EmittedLaunch> launches = EmitInstruction(instruction, AliasesOf(instruction), emit_);
     const hlo::Cost cost = hlo::CostOf(instruction);
     for (const EmittedLaunch& launch : launches) {

@@ -115,14 +115,13 @@ class BufferAssigner {
     }
   }
 
-  std::vector<Range> LivesOf(const Colocation::Set& set) const {
+  static std::vector<Range> LivesOf(const Colocation::Set& set) {
     std::vector<Range> lives;
-    for (const ValueId value : set.values) {
-      const Range& range = live_.RangeOf(value);
-      if (!lives.empty() && range.begin <= lives.back().end + 1) {
-        lives.back().end = std::max(lives.back().end, range.end);
+    for (const Colocation::Life& life : set.lives) {
+      if (!lives.empty() && life.range.begin <= lives.back().end + 1) {
+        lives.back().end = std::max(lives.back().end, life.range.end);
       } else {
-        lives.push_back(range);
+        lives.push_back(life.range);
       }
     }
     return lives;

@@ -24,7 +24,8 @@ Colocation::Colocation(const hlo::Module& module, const Dataflow& dataflow, cons
   for (size_t i = 0; i < dataflow.values().size(); ++i) {
     const Value& value = dataflow.values()[i];
     const auto id = static_cast<ValueId>(i);
-    Set set{{id}, {}, value.kind == Value::Kind::kDefined, value.bytes};
+    Set set{{}, {}, value.kind == Value::Kind::kDefined, value.bytes};
+    for (const Range& range : live.RangesOf(id)) set.lives.push_back({range, id});
     if (value.kind == Value::Kind::kConstant) set.home = {Home::Kind::kConstant, id};
     if (value.kind == Value::Kind::kArgument) {
       const int64_t leaf = first_leaf[static_cast<size_t>(value.instruction->parameter_number())] + value.leaf;
@@ -82,23 +83,20 @@ bool Colocation::MayShare(ValueId operand, ValueId result) const {
 }
 
 bool Colocation::Collide(const Set& a, const Set& b) const {
-  // Both lists are sorted by begin, and within a set lives touch at most: one sweep meets every overlapping pair.
-  const auto pair_collides = [&](ValueId x, ValueId y) {
-    const Range& first = live_.RangeOf(x);
-    const Range& second = live_.RangeOf(y);
-    if (!first.Overlaps(second)) return false;
-    if (first.end == second.begin && first.begin < second.begin) return !MayShare(x, y);
-    if (second.end == first.begin && second.begin < first.begin) return !MayShare(y, x);
+  const auto pair_collides = [&](const Life& x, const Life& y) {
+    if (!x.range.Overlaps(y.range)) return false;
+    // The last read of one may be the write of the other.
+    if (x.range.end == y.range.begin && x.range.begin < y.range.begin) return !MayShare(x.value, y.value);
+    if (y.range.end == x.range.begin && y.range.begin < x.range.begin) return !MayShare(y.value, x.value);
     return true;
   };
-  const Set& few = a.values.size() < b.values.size() ? a : b;
-  const Set& many = a.values.size() < b.values.size() ? b : a;
-  for (const ValueId x : few.values) {
-    const Range& range = live_.RangeOf(x);
-    auto at = std::lower_bound(many.values.begin(), many.values.end(), range.begin,
-                               [&](ValueId y, int64_t time) { return live_.RangeOf(y).end < time; });
-    for (; at != many.values.end() && live_.RangeOf(*at).begin <= range.end; ++at) {
-      if (pair_collides(x, *at)) return true;
+  const auto& few = a.lives.size() < b.lives.size() ? a.lives : b.lives;
+  const auto& many = a.lives.size() < b.lives.size() ? b.lives : a.lives;
+  for (const Life& x : few) {
+    auto y = std::lower_bound(many.begin(), many.end(), x.range.begin,
+                              [](const Life& life, int64_t time) { return life.range.end < time; });
+    for (; y != many.end() && y->range.begin <= x.range.end; ++y) {
+      if (pair_collides(x, *y)) return true;
     }
   }
   return false;
@@ -115,12 +113,11 @@ bool Colocation::TryJoin(ValueId a, ValueId b) {
   if (home.IsReadOnly() && (into.is_written || from.is_written)) return false;
   // Nothing is written in a read-only home, so lives in it may overlap: all its values are the same.
   if (!home.IsReadOnly() && Collide(into, from)) return false;
-  std::vector<ValueId> values;
-  std::merge(into.values.begin(), into.values.end(), from.values.begin(), from.values.end(),
-             std::back_inserter(values),
-             [&](ValueId x, ValueId y) { return live_.RangeOf(x).begin < live_.RangeOf(y).begin; });
+  std::vector<Life> lives;
+  std::merge(into.lives.begin(), into.lives.end(), from.lives.begin(), from.lives.end(), std::back_inserter(lives),
+             [](const Life& x, const Life& y) { return x.range.begin < y.range.begin; });
   into.home = Home(home);
-  into.values = std::move(values);
+  into.lives = std::move(lives);
   into.is_written |= from.is_written;
   into.bytes = std::max(into.bytes, from.bytes);
   from = {};
@@ -188,14 +185,21 @@ std::vector<Flow> FlowsOf(const hlo::Module& module, const Dataflow& dataflow, c
 }  // namespace
 
 std::vector<Flow> JoinFlows(const hlo::Module& module, const Dataflow& dataflow, Colocation& sets) {
+  std::vector<Flow> flows = FlowsOf(module, dataflow, sets);
+  // A slot that an argument or a constant enters first could not be written: these come last, and get the copies.
+  const auto from_read_only = std::stable_partition(flows.begin(), flows.end(), [&](const Flow& flow) {
+    return !sets.SetOf(flow.from).home.IsReadOnly();
+  });
   std::vector<Flow> failed;
-  for (const Flow& flow : FlowsOf(module, dataflow, sets)) {
+  const auto join = [&](const Flow& flow) {
     // A result may be an argument or a constant as it stands.
     const bool joined = flow.to != kNoValue ? sets.TryJoin(flow.to, flow.from)
                                             : sets.SetOf(flow.from).home.IsReadOnly() ||
                                                   sets.TryHome(flow.from, {Home::Kind::kResult, flow.leaf});
     if (!joined) failed.push_back(flow);
-  }
+  };
+  std::for_each(flows.begin(), from_read_only, join);
+  std::for_each(from_read_only, flows.end(), join);
   return failed;
 }
 

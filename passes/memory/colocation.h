@@ -26,8 +26,12 @@ class Colocation {
   // a result leaf at home in that result. All references must outlive it.
   Colocation(const hlo::Module& module, const Dataflow& dataflow, const LiveRanges& live, const KernelModel& kernels);
 
+  struct Life {
+    Range range;
+    ValueId value;
+  };
   struct Set {
-    std::vector<ValueId> values;  // by begin of life
+    std::vector<Life> lives;  // of all its values, sorted; they touch at most, except in a read-only home
     Home home;
     bool is_written = false;  // holds a value that an instruction writes
     int64_t bytes = 0;

@@ -1,6 +1,7 @@
 #include "passes/memory/live_ranges.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace hlorun::passes {
 
@@ -8,9 +9,13 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 LiveRanges::LiveRanges(const hlo::Module& module, const Dataflow& dataflow)
-    : dataflow_(dataflow), ranges_(dataflow.values().size(), Range{-1, -1}) {
+    : dataflow_(dataflow),
+      begins_(dataflow.values().size(), -1),
+      uses_(dataflow.values().size()),
+      ranges_(dataflow.values().size()) {
   Walk(*module.entry());
   UseAll(module.entry()->root(), 2 * clock_);
+  for (size_t i = 0; i < ranges_.size(); ++i) FindRanges(static_cast<ValueId>(i));
 }
 
 void LiveRanges::Begin(const Instruction* definer, int64_t time) {
@@ -18,22 +23,45 @@ void LiveRanges::Begin(const Instruction* definer, int64_t time) {
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i] == kNoValue) continue;
     const Value& value = dataflow_.value(leaves[i]);
-    // Even a value that nobody reads is written.
-    if (value.instruction == definer && value.leaf == static_cast<int64_t>(i)) {
-      ranges_[static_cast<size_t>(leaves[i])] = {time, time | 1};
-    }
+    if (value.instruction != definer || value.leaf != static_cast<int64_t>(i)) continue;
+    begins_[static_cast<size_t>(leaves[i])] = time;
+    uses_[static_cast<size_t>(leaves[i])] = {time | 1};  // even a value that nobody reads is written
   }
 }
 
 void LiveRanges::Use(ValueId value, int64_t time) {
   if (value == kNoValue) return;
-  int64_t& end = ranges_[static_cast<size_t>(value)].end;
-  end = std::max(end, time);
+  uses_[static_cast<size_t>(value)].push_back(time);
   if (!used_in_loop_.empty()) used_in_loop_.back().push_back(value);
 }
 
 void LiveRanges::UseAll(const Instruction* instruction, int64_t time) {
   for (const ValueId value : dataflow_.ValuesOf(instruction)) Use(value, time);
+}
+
+void LiveRanges::FindRanges(ValueId value) {
+  const auto index = static_cast<size_t>(value);
+  const int64_t begin = begins_[index];
+  AddPieces(value, {begin, uses_[index].empty() ? begin : std::max(begin, uses_[index].back())});
+}
+
+void LiveRanges::AddPieces(ValueId value, Range whole) {
+  auto& ranges = ranges_[static_cast<size_t>(value)];
+  const auto& uses = uses_[static_cast<size_t>(value)];
+  const auto dies_in = [&](const Branching& branching) {
+    return whole.begin <= branching.span.begin && branching.span.begin < whole.end && whole.end <= branching.span.end;
+  };
+  const auto branching = std::find_if(branchings_.begin(), branchings_.end(), dies_in);
+  if (branching == branchings_.end()) {
+    ranges.push_back(whole);
+    return;
+  }
+  ranges.push_back({whole.begin, branching->span.begin + 1});
+  for (const Range& branch : branching->branches) {
+    const auto after = std::upper_bound(uses.begin(), uses.end(), branch.end);
+    if (after == uses.begin() || *std::prev(after) < branch.begin) continue;
+    AddPieces(value, {branch.begin, *std::prev(after)});
+  }
 }
 
 void LiveRanges::Walk(const hlo::Computation& computation) {
@@ -69,17 +97,27 @@ void LiveRanges::WalkControl(const Instruction* instruction, int64_t start) {
       used_in_loop_.pop_back();
       // What comes from outside is read again by the next iteration.
       for (const ValueId value : used) {
-        if (ranges_[static_cast<size_t>(value)].begin <= start) Use(value, finish);
+        if (begins_[static_cast<size_t>(value)] <= start) Use(value, finish);
       }
       Begin(instruction, finish + 1);
       return;
     }
     case Opcode::kConditional: {
       UseAll(instruction->operand(0), start);
+      const size_t number = branchings_.size();
+      branchings_.emplace_back();
+      std::vector<Range> branches;
       for (const hlo::Computation* branch : instruction->called_computations()) {
+        const int64_t first = 2 * clock_;
         Walk(*branch);
-        UseAll(branch->root(), 2 * clock_++);
+        // What all branches return alike is no slot of the conditional's: it is read where the result is.
+        const auto& results = dataflow_.ValuesOf(branch->root());
+        for (size_t i = 0; i < results.size(); ++i) {
+          if (results[i] != dataflow_.ValuesOf(instruction)[i]) Use(results[i], 2 * clock_);
+        }
+        branches.push_back({first, 2 * clock_++});
       }
+      branchings_[number] = {{start, 2 * clock_}, std::move(branches)};
       Begin(instruction, 2 * clock_++ + 1);
       return;
     }

@@ -106,8 +106,6 @@ class SymbolicRun {
 
   void Bind(const hlo::Computation& computation, int64_t parameter, const Symbols& symbols) {
     environment_[computation.parameter(parameter)] = symbols;
-    // Control flow moves nothing: the callee must find the values where they are.
-    Demand(computation.parameter(parameter), computation.parameter(parameter));
   }
 
   Symbols Step(const Instruction* instruction) {
@@ -189,6 +187,8 @@ class SymbolicRun {
     constexpr int kIterations = 2;
     for (int iteration = 0;; ++iteration) {
       Bind(*loop->while_condition(), 0, carried);
+      // Nothing moves what is carried: each slot must hold its value when an iteration starts.
+      Demand(loop->while_condition()->parameter(0), loop);
       Execute(*loop->while_condition());
       Demand(loop->while_condition()->root(), loop);
       if (iteration == kIterations) break;
@@ -207,16 +207,28 @@ class SymbolicRun {
     Demand(conditional->operand(0), conditional);
     const Memory before = memory_;
     Symbols result;
+    std::vector<Memory> after;
+    std::vector<Symbols> returned;
     for (size_t i = 0; i < conditional->called_computations().size(); ++i) {
       const hlo::Computation& branch = *conditional->called_computations()[i];
       memory_ = before;
       Bind(branch, 0, environment_.at(conditional->operand(static_cast<int64_t>(i) + 1)));
       Execute(branch);
       const Symbols& symbols = environment_[conditional] = environment_.at(branch.root());
-      Demand(conditional, conditional);
       if (i == 0) result = symbols;
       for (size_t leaf = 0; leaf < result.size(); ++leaf) {
         if (result[leaf] != symbols[leaf]) result[leaf] = -1;
+      }
+      after.push_back(memory_);
+      returned.push_back(symbols);
+    }
+    // Where branches disagree on a result, each must have left its own in the result's slice.
+    for (size_t i = 0; i < after.size(); ++i) {
+      for (size_t leaf = 0; leaf < result.size(); ++leaf) {
+        if (result[leaf] == -1 &&
+            !after[i].Holds(buffers_.SliceOf(conditional, static_cast<int64_t>(leaf)), returned[i][leaf])) {
+          throw Violation(fmt::format("branch {} of %{} leaves no result {}", i, conditional->name(), leaf));
+        }
       }
     }
     for (const hlo::Computation* branch : conditional->called_computations()) Spoil(*branch);
