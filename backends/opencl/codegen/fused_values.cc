@@ -104,6 +104,18 @@ Value FusedValues::LoadElement(const ir::BufferRef& buffer, const hlo::Shape& sh
   return {body_.Name(ir::Load(buffer, re, mask)), body_.Name(ir::Load(buffer, re + 1, mask))};
 }
 
+const Frame& FusedValues::Enter(const Frame& frame, const Instruction& fusion) {
+  const Frame*& inner = entered_[{&frame, &fusion}];
+  if (inner == nullptr) {
+    Frame& entered = NewFrame();
+    for (int64_t i = 0; i < fusion.operand_count(); ++i) {
+      entered.Bind(fusion.called()->parameter(i), Frame::Outer{&frame, fusion.operand(i)});
+    }
+    inner = &entered;
+  }
+  return *inner;
+}
+
 Values FusedValues::Compute(const Frame& frame, const Instruction& op, const Indices& index, const Expr& mask) {
   if (const Frame::Binding* binding = frame.Find(&op)) {
     if (const auto* memory = std::get_if<Frame::InMemory>(binding)) return {LoadElement(memory->buffer, op.shape(), index, mask)};
@@ -115,13 +127,7 @@ Values FusedValues::Compute(const Frame& frame, const Instruction& op, const Ind
     Fail(ErrorCode::kUnimplemented, "{}: an array constant inside a fusion has no kernel; it must be an operand", op.name());
   }
   if (op.Is(Opcode::kFusion) || op.Is(Opcode::kCall)) {
-    const Frame*& inner = entered_[{&frame, &op}];
-    if (inner == nullptr) {
-      Frame& entered = NewFrame();
-      for (int64_t i = 0; i < op.operand_count(); ++i) entered.Bind(op.called()->parameter(i), Frame::Outer{&frame, op.operand(i)});
-      inner = &entered;
-    }
-    return GetAll(*inner, *op.called()->root(), index, mask);
+    return GetAll(Enter(frame, op), *op.called()->root(), index, mask);
   }
   if (IsElementwise(op)) {
     Values operands;

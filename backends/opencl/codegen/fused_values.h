@@ -58,6 +58,8 @@ class FusedValues {
 
   // The frame of the outermost computation, to be bound by the caller.
   Frame& NewFrame() { return frames_.emplace_back(); }
+  // The frame of the computation that `fusion` (in `frame`) calls.
+  const Frame& Enter(const Frame& frame, const hlo::Instruction& fusion);
 
   // Elements of all leaves (which then have equal dimensions) or of the only one.
   Values GetAll(const Frame& frame, const hlo::Instruction& instruction, const Indices& index, const ir::Expr& mask = nullptr);

@@ -257,6 +257,14 @@ bool Equal(const Expr& x, const Expr& y) {
   return std::equal(x->args.begin(), x->args.end(), y->args.begin(), Equal);
 }
 
+std::optional<int64_t> ConstantDifference(const Expr& x, const Expr& y) {
+  if (IsInt(x) && IsInt(y)) return x->integer - y->integer;
+  if (Equal(x, y)) return 0;
+  const bool is_sum = x->kind == ExprKind::kBinary && x->op == Op::kAdd && IsInt(x->args[1]);
+  if (is_sum && Equal(x->args[0], y)) return x->args[1]->integer;
+  return std::nullopt;
+}
+
 ElementType ComputeType(ElementType storage) {
   switch (storage) {
     case ElementType::kS1: case ElementType::kS2: case ElementType::kS4: return ElementType::kS8;

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,8 @@ inline Expr operator<(const Expr& x, const Expr& y) { return Compare(Op::kLt, x,
 bool IsIntConstant(const Expr& x, int64_t value);
 bool IsConstant(const Expr& x);
 bool Equal(const Expr& x, const Expr& y);  // by structure
+// x - y where it is plain that it is constant: two constants, or e + c and e.
+std::optional<int64_t> ConstantDifference(const Expr& x, const Expr& y);
 
 // The computation type of a storage type: bf16, f8 and (here) f16 -> f32; s4 -> s8; others themselves.
 ElementType ComputeType(ElementType storage);

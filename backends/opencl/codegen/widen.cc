@@ -163,8 +163,7 @@ Stmt WidenVectorLoop(const Stmt& loop) {
   Effects effects;
   Collect(loop->body[0], effects);
   const Type type = loop->var->type;
-  const std::optional<int64_t> extent =
-      IsConstant(Sub(loop->end, loop->begin)) ? std::optional(Sub(loop->end, loop->begin)->integer) : std::nullopt;
+  const std::optional<int64_t> extent = ConstantDifference(loop->end, loop->begin);
   int width = loop->width;
   if (extent) {
     while (width > 1 && width > *extent) width /= 2;

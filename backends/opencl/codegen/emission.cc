@@ -1,0 +1,187 @@
+#include "backends/opencl/codegen/emission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "backends/opencl/codegen/opencl_c.h"
+#include "hlo/error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Index sums stay within twice the largest array: one bit to spare below 2^31.
+constexpr int64_t kIndex32Limit = int64_t{1} << 30;
+constexpr int64_t kWorkOfCall = 8;
+
+bool ShapeFits(const hlo::Shape& shape) {
+  bool fits = true;
+  hlo::ForEachLeaf(shape, [&](const hlo::ShapeIndex&, const hlo::Shape& leaf) {
+    if (leaf.IsArray()) fits &= leaf.ElementCount() * (hlo::IsComplex(leaf.element_type()) ? 2 : 1) < kIndex32Limit;
+  });
+  return fits;
+}
+
+int64_t WorkOf(const ir::Expr& x) {
+  int64_t work = x->kind == ir::ExprKind::kCall ? kWorkOfCall : 1;
+  for (const ir::Expr& a : x->args) work += WorkOf(a);
+  return work;
+}
+
+int64_t DivisionsIn(const ir::Expr& x) {
+  const bool divides = x->kind == ir::ExprKind::kBinary && (x->op == ir::Op::kFloorDiv || x->op == ir::Op::kFloorMod);
+  int64_t count = divides ? 1 : 0;
+  for (const ir::Expr& a : x->args) count += DivisionsIn(a);
+  return count;
+}
+
+void CollectBuffers(const ir::Expr& x, std::set<const ir::Buffer*>& used) {
+  if (x->buffer) used.insert(x->buffer.get());
+  for (const ir::Expr& a : x->args) CollectBuffers(a, used);
+}
+void CollectBuffers(const ir::Stmt& s, std::set<const ir::Buffer*>& used) {
+  if (s->buffer) used.insert(s->buffer.get());
+  for (const ir::Expr* e : {&s->value, &s->index, &s->begin, &s->end}) {
+    if (*e) CollectBuffers(*e, used);
+  }
+  for (const ir::Stmt& b : s->body) CollectBuffers(b, used);
+}
+
+}  // namespace
+
+int64_t WorkOf(const ir::Stmt& s) {
+  int64_t work = 0;
+  for (const ir::Expr* e : {&s->value, &s->index}) {
+    if (*e) work += WorkOf(*e);
+  }
+  for (const ir::Stmt& b : s->body) work += WorkOf(b);
+  if (s->kind != ir::StmtKind::kFor) return work;
+  const int64_t extent = ir::ConstantDifference(s->end, s->begin).value_or(16);
+  int64_t product = 0;
+  const int64_t iterations = std::max<int64_t>(1, extent / s->step->integer);
+  return __builtin_mul_overflow(work, iterations, &product) ? INT64_MAX / 2 : product;
+}
+
+int64_t DivisionsIn(const ir::Stmt& s) {
+  int64_t count = 0;
+  for (const ir::Expr* e : {&s->value, &s->index}) {
+    if (*e) count += DivisionsIn(*e);
+  }
+  for (const ir::Stmt& b : s->body) count += DivisionsIn(b);
+  return count;
+}
+
+bool FitsIndex32(const Instruction& instruction) {
+  bool fits = ShapeFits(instruction.shape());
+  for (const Instruction* operand : instruction.operands()) fits &= ShapeFits(operand->shape());
+  for (const hlo::Computation* called : instruction.called_computations()) {
+    for (const auto& inner : called->instructions()) fits = fits && FitsIndex32(*inner);
+  }
+  return fits;
+}
+
+Emission::Emission(const Instruction& instruction, const AliasPattern& aliases, const EmitContext& context)
+    : instruction_(instruction), context_(context), math_(FitsIndex32(instruction) ? ir::kIndex32 : ir::kIndex), values_(math_, body_) {
+  BindOperands(aliases);
+  const Instruction* root = &instruction;
+  if (instruction.Is(Opcode::kFusion)) {
+    inner_ = &values_.Enter(*inner_, instruction);
+    root = instruction.called()->root();
+  }
+  int64_t leaf = 0;
+  hlo::ForEachLeaf(instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
+    const bool tuple = root->Is(Opcode::kTuple);
+    const bool complex = hlo::IsComplex(shape.element_type());
+    ir::BufferRef buffer = ir::MakeBuffer(fmt::format("out{}", leaf), hlo::RealOf(shape.element_type()),
+                                          shape.ElementCount() * (complex ? 2 : 1), ir::Buffer::Space::kGlobal, /*written=*/true);
+    const int64_t shared = static_cast<size_t>(leaf) < aliases.size() ? aliases[static_cast<size_t>(leaf)] : -1;
+    if (shared >= 0) {
+      buffer->restrict_ = false;
+      in_place_ = true;
+    }
+    parameters_.emplace_back(buffer, ArgumentRef{.kind = ArgumentRef::Kind::kResult, .number = leaf, .written = true});
+    outputs_.push_back({inner_, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf), shape, buffer, leaf});
+    ++leaf;
+  });
+  int64_t widest = 4;
+  for (const auto& [buffer, argument] : parameters_) widest = std::max<int64_t>(widest, hlo::BytesOf(buffer->storage));
+  lanes_ = VectorLanes(context.device, widest);
+}
+
+void Emission::BindOperands(const AliasPattern& aliases) {
+  Frame& frame = values_.NewFrame();
+  inner_ = &frame;
+  for (int64_t i = 0; i < instruction_.operand_count(); ++i) {
+    const Instruction* operand = instruction_.operand(i);
+    const auto first = instruction_.OperandIndex(operand);
+    if (first < i) {  // the same array twice is one parameter
+      operand_buffers_.push_back(operand_buffers_[static_cast<size_t>(first)]);
+      continue;
+    }
+    if (!operand->shape().IsArray() || (operand->IsConstant() && operand->shape().ElementCount() == 1)) {
+      operand_buffers_.push_back(nullptr);
+      continue;
+    }
+    const bool complex = hlo::IsComplex(operand->shape().element_type());
+    ir::BufferRef buffer = ir::MakeBuffer(fmt::format("in{}", i), hlo::RealOf(operand->shape().element_type()),
+                                          operand->shape().ElementCount() * (complex ? 2 : 1));
+    for (const int64_t shared : aliases) {
+      if (shared >= 0 && instruction_.operand(shared) == operand) buffer->restrict_ = false;
+    }
+    frame.Bind(operand, Frame::InMemory{buffer});
+    operand_buffers_.push_back(buffer);
+    parameters_.emplace_back(buffer, ArgumentRef{.kind = ArgumentRef::Kind::kOperand, .number = i});
+  }
+}
+
+ir::BufferRef Emission::Scratch(const std::string& name, hlo::ElementType type, int64_t elements, int64_t offset, bool written) {
+  const int64_t count = elements * (hlo::IsComplex(type) ? 2 : 1);
+  const hlo::ElementType real = hlo::RealOf(type);
+  ir::BufferRef buffer = ir::MakeBuffer(name, real, count, ir::Buffer::Space::kGlobal, written);
+  parameters_.emplace_back(buffer, ArgumentRef{.kind = ArgumentRef::Kind::kScratch, .offset = offset,
+                                               .bytes = count * hlo::BytesOf(real), .written = written});
+  return buffer;
+}
+
+EmittedLaunch Emission::Finish(const ir::Stmt& body, int64_t grain) {
+  std::set<const ir::Buffer*> used;
+  CollectBuffers(body, used);
+  ir::Function function{.name = kKernelName, .parameters = {}, .body = body, .helpers = {}, .grain = grain};
+  EmittedLaunch launch;
+  for (const auto& [buffer, argument] : parameters_) {
+    if (used.count(buffer.get()) == 0) continue;
+    function.parameters.push_back(buffer);
+    launch.arguments.push_back(argument);
+  }
+  const ScheduledKernel scheduled = Schedule(function, context_.device);
+  launch.source = ToOpenClC(scheduled, context_.device);
+  launch.kernel_ir = ir::ToString(function);
+  launch.grid = scheduled.grid;
+  return launch;
+}
+
+EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body) {
+  std::vector<ir::Var> variables;
+  Indices at;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    variables.push_back(e.IndexVar("i" + std::to_string(d), dims[d]));
+    at.push_back(e.math().Of(variables.back()));
+  }
+  e.values().Open();
+  body(at);
+  ir::Stmt loops = e.values().Close();
+  int64_t work = WorkOf(loops);
+  for (size_t d = dims.size(); d-- > 0;) {
+    const bool minor = d + 1 == dims.size();
+    loops = ir::For(minor ? ir::LoopRole::kVector : ir::LoopRole::kParallel, variables[d], e.IndexInt(0), e.IndexInt(dims[d]), loops, 1,
+                    minor ? e.Lanes() : 1);
+    if (minor) work = WorkOf(loops);
+  }
+  return e.Finish(loops, std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(work, 1)));
+}
+
+}  // namespace hlorun::opencl

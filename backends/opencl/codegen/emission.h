@@ -1,0 +1,87 @@
+// One kernel in the making for one executed instruction: its operands and results as buffers, the values of its fused
+// computation, and at the end the launch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/codegen/fused_values.h"
+#include "backends/opencl/codegen/schedule.h"
+
+namespace hlorun::opencl {
+
+// Elementary operations that make a work-group worth its launch (about 20 us on one core).
+inline constexpr int64_t kWorkOfGroup = 1 << 16;
+
+// Elementary operations of a statement, loops multiplied out.
+int64_t WorkOf(const ir::Stmt& statement);
+// Divisions and remainders of indices, not multiplied out.
+int64_t DivisionsIn(const ir::Stmt& statement);
+
+class Emission {
+ public:
+  Emission(const hlo::Instruction& instruction, const AliasPattern& aliases, const EmitContext& context);
+  Emission(const Emission&) = delete;
+  Emission& operator=(const Emission&) = delete;
+
+  // A leaf of the result and how to compute it: leaf `element` of `root` in `frame`.
+  struct Output {
+    const Frame* frame;
+    const hlo::Instruction* root;
+    size_t element;
+    hlo::Shape shape;
+    ir::BufferRef buffer;
+    int64_t leaf;
+  };
+
+  const hlo::Instruction& instruction() const { return instruction_; }
+  const EmitContext& context() const { return context_; }
+  const DeviceSpec& device() const { return context_.device; }
+  IndexMath& math() { return math_; }
+  Body& body() { return body_; }
+  FusedValues& values() { return values_; }
+  const std::vector<Output>& outputs() const { return outputs_; }
+  // The frame in which the hero's operands are looked up: the fused computation's, or the operands themselves.
+  const Frame& frame() const { return *inner_; }
+  ir::BufferRef OperandBuffer(int64_t operand) const { return operand_buffers_[static_cast<size_t>(operand)]; }
+  // Scratch from `offset` on, complex as pairs of reals.
+  ir::BufferRef Scratch(const std::string& name, hlo::ElementType type, int64_t elements, int64_t offset, bool written);
+
+  Value ValueOf(const Output& output, const Indices& index) { return values_.GetAll(*output.frame, *output.root, index)[output.element]; }
+  // Lanes of vector loops: as many as the widest element type of operands and results allows.
+  int Lanes() const { return lanes_; }
+  bool IsGpu() const { return context_.device.device_class == DeviceClass::kGpu; }
+  // Some result shares an operand's buffer.
+  bool InPlace() const { return in_place_; }
+  ir::Var IndexVar(const std::string& name, int64_t extent) { return ir::MakeIndex(name, 0, extent - 1, math_.type()); }
+  ir::Expr IndexInt(int64_t value) const { return ir::Int(value, math_.type()); }
+
+  // Schedules, prints and keeps the parameters that are used. `grain`: iterations of the parallel nest that a group
+  // takes at least.
+  EmittedLaunch Finish(const ir::Stmt& body, int64_t grain);
+
+ private:
+  void BindOperands(const AliasPattern& aliases);
+
+  const hlo::Instruction& instruction_;
+  EmitContext context_;
+  IndexMath math_;
+  Body body_;
+  FusedValues values_;
+  const Frame* inner_ = nullptr;
+  std::vector<ir::BufferRef> operand_buffers_;  // null for inlined scalar constants
+  std::vector<Output> outputs_;
+  std::vector<std::pair<ir::BufferRef, ArgumentRef>> parameters_;
+  int lanes_ = 1;
+  bool in_place_ = false;
+};
+
+// A launch of one loop a dimension, all parallel but the last, which is one of vectors; `body` writes what happens at an
+// index.
+EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body);
+
+// Whether 32-bit indices reach every element that `instruction` touches or passes through.
+bool FitsIndex32(const hlo::Instruction& instruction);
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,122 @@
+#include "backends/opencl/codegen/emit.h"
+
+#include <algorithm>
+#include <map>
+
+#include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/emitters.h"
+#include "hlo/error.h"
+#include "passes/fusion/hero.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using passes::Hero;
+using passes::KernelKind;
+
+Launches EmitReduction(const EmitRequest& request) {
+  return HasRows(request.instruction, *request.hero.instruction) ? EmitRows(request) : EmitLoop(request);
+}
+
+using Emitter = Launches (*)(const EmitRequest&);
+const std::map<KernelKind, Emitter>& Emitters() {
+  static const std::map<KernelKind, Emitter> kEmitters = {
+      {KernelKind::kLoop, EmitLoop},
+      {KernelKind::kReduction, EmitReduction},
+      {KernelKind::kRow, EmitReduction},
+      {KernelKind::kDot, EmitLoop},
+      {KernelKind::kConvolution, EmitLoop},
+      {KernelKind::kInPlace, EmitInPlaceUpdate},
+      {KernelKind::kReduceWindow, EmitLoop},
+      {KernelKind::kScatter, EmitScatter},
+      {KernelKind::kSelectAndScatter, EmitSelectAndScatter},
+      {KernelKind::kSort, EmitSort},
+  };
+  return kEmitters;
+}
+
+bool HasEmptyResult(const Instruction& instruction) {
+  bool empty = true;
+  hlo::ForEachLeaf(instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& leaf) {
+    if (!leaf.IsArray() || leaf.ElementCount() > 0) empty = false;
+  });
+  return empty;
+}
+
+// Parameter `number` reaches `user`'s result element by element: every use on the way keeps the linear index.
+bool KeepsPlace(const Instruction& value, bool reduces_are_fine) {
+  for (const Instruction* user : value.users()) {
+    if (user->Is(Opcode::kReduce) && reduces_are_fine) continue;
+    if (user->Is(Opcode::kTuple)) continue;
+    const bool same_place = user->Has(hlo::kElementwise) || user->Is(Opcode::kReshape) || user->Is(Opcode::kBitcast) ||
+                            user->Is(Opcode::kClamp) || user->Is(Opcode::kConvert);
+    if (!same_place || !user->shape().IsArray() || user->shape().ElementCount() != value.shape().ElementCount()) return false;
+    if (!KeepsPlace(*user, reduces_are_fine)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<EmittedLaunch> EmitInstruction(const Instruction& instruction, const AliasPattern& aliases, const EmitContext& context) {
+  if (HasEmptyResult(instruction)) return {};
+  const Hero hero = passes::HeroOf(instruction);
+  const auto found = Emitters().find(hero.kind);
+  if (found == Emitters().end()) {
+    Fail(ErrorCode::kUnimplemented, "{}: no kernel for {}", instruction.name(), hlo::OpcodeName(instruction.opcode()));
+  }
+  return found->second(EmitRequest{instruction, hero, aliases, context});
+}
+
+bool OpenClKernelModel::Supports(const Instruction& instruction) const {
+  const Hero hero = passes::HeroOf(instruction);
+  switch (hero.kind) {
+    case KernelKind::kNone:
+    case KernelKind::kCollective:
+    case KernelKind::kHost:
+    case KernelKind::kSort:
+    case KernelKind::kScatter:
+    case KernelKind::kSelectAndScatter: return true;
+    default: return CanInline(instruction);
+  }
+}
+
+int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
+  const Hero hero = passes::HeroOf(instruction);
+  if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction);
+  if (hero.kind == KernelKind::kReduction || hero.kind == KernelKind::kRow) {
+    return RowsScratchBytes(instruction, *hero.instruction, device_);
+  }
+  return 0;
+}
+
+bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t result_leaf) const {
+  const Hero hero = passes::HeroOf(instruction);
+  const hlo::Shape& from = instruction.operand(operand)->shape();
+  const hlo::Shape to = hlo::FlattenShape(instruction.shape())[static_cast<size_t>(result_leaf)];
+  if (!from.IsArray() || from.ElementCount() != to.ElementCount() || from.ByteSize() != to.ByteSize()) return false;
+  // An array given twice is read through the other operand too.
+  if (std::count(instruction.operands().begin(), instruction.operands().end(), instruction.operand(operand)) > 1 &&
+      !instruction.Has(hlo::kElementwise)) {
+    return false;
+  }
+  const bool is_fusion = instruction.Is(Opcode::kFusion);
+  switch (hero.kind) {
+    case KernelKind::kLoop:
+      if (!is_fusion) return IsElementwise(instruction) || instruction.Is(Opcode::kReshape) || instruction.Is(Opcode::kCopy);
+      return KeepsPlace(*instruction.called()->parameter(operand), /*reduces_are_fine=*/false);
+    case KernelKind::kInPlace: {
+      const Instruction* into = hero.instruction->operand(0);
+      if (!is_fusion) return operand == 0;
+      const Instruction* parameter = instruction.called()->parameter(operand);
+      return into == parameter && parameter->users().size() == 1;
+    }
+    case KernelKind::kScatter:
+      return !is_fusion && operand < instruction.operand_count() / 2 && operand == result_leaf;
+    default: return false;
+  }
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,39 @@
+// Emitters: one a kind of kernel. Each returns the launches that compute an executed instruction, in order.
+#pragma once
+
+#include <vector>
+
+#include "backends/opencl/codegen/emit.h"
+#include "passes/fusion/hero.h"
+
+namespace hlorun::opencl {
+
+// What an emitter is asked for.
+struct EmitRequest {
+  const hlo::Instruction& instruction;
+  const passes::Hero& hero;
+  const AliasPattern& aliases;
+  const EmitContext& context;
+};
+using Launches = std::vector<EmittedLaunch>;
+
+// One value per element of the result; also reductions whose vectors run along kept dimensions, and every op that
+// FusedValues can inline (products, convolutions and windows as serial loops).
+Launches EmitLoop(const EmitRequest& request);
+
+// Reductions along rows that lie contiguously: vector accumulators, then lanes; several reductions that depend on each
+// other, and results of the rows' own shape (softmax, norms).
+Launches EmitRows(const EmitRequest& request);
+// Whether EmitRows takes it: rows contiguous and long enough.
+bool HasRows(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
+int64_t RowsScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& reduce, const DeviceSpec& device);
+
+// dynamic-update-slice at the root: only the updated region is written; the rest is copied first where not in place.
+Launches EmitInPlaceUpdate(const EmitRequest& request);
+
+Launches EmitScatter(const EmitRequest& request);
+Launches EmitSelectAndScatter(const EmitRequest& request);
+Launches EmitSort(const EmitRequest& request);
+int64_t SortScratchBytes(const hlo::Instruction& sort);
+
+}  // namespace hlorun::opencl

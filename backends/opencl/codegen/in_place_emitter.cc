@@ -1,0 +1,41 @@
+#include <algorithm>
+
+#include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/emitters.h"
+
+namespace hlorun::opencl {
+
+using hlo::Instruction;
+
+Launches EmitInPlaceUpdate(const EmitRequest& request) {
+  const Instruction& update = *request.hero.instruction;
+  Launches launches;
+  if (request.aliases.empty() || request.aliases[0] < 0) {
+    Emission copy(request.instruction, request.aliases, request.context);
+    const auto& output = copy.outputs()[0];
+    launches.push_back(OverElements(copy, {output.shape.ElementCount()}, [&](const Indices& linear) {
+      const Indices at = copy.math().Delinearize(linear[0], output.shape.dimensions());
+      StoreElement(copy.values(), output.buffer, output.shape, at, copy.values().Get(copy.frame(), *update.operand(0), at));
+    }));
+  }
+  Emission e(request.instruction, request.aliases, request.context);
+  const auto& output = e.outputs()[0];
+  const hlo::Shape& region = update.operand(1)->shape();
+  if (region.ElementCount() == 0) return launches;
+  hlo::Dims dims = region.dimensions();
+  if (dims.empty()) dims = {1};
+  launches.push_back(OverElements(e, dims, [&](const Indices& loop) {
+    const Indices at = region.rank() == 0 ? Indices{} : loop;
+    Indices place;
+    for (int64_t d = 0; d < region.rank(); ++d) {
+      const int64_t limit = output.shape.dimension(d) - region.dimension(d);
+      const bool packed = update.operand_count() == 3 && update.operand(2)->shape().rank() == 1;  // old form: one s32[n]
+      const Value start = packed ? e.values().Get(e.frame(), *update.operand(2), {Index(d)}) : e.values().Get(e.frame(), *update.operand(2 + d), {});
+      place.push_back(e.math().Add(at[static_cast<size_t>(d)], limit == 0 ? Index(0) : e.values().RuntimeIndex(start, limit)));
+    }
+    StoreElement(e.values(), output.buffer, output.shape, place, e.values().Get(e.frame(), *update.operand(1), at));
+  }));
+  return launches;
+}
+
+}  // namespace hlorun::opencl

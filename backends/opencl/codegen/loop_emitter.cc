@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <map>
+
+#include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/emitters.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::Dims;
+
+constexpr int64_t kShortVector = 8;     // shorter minor dimensions leave the vectors to another dimension
+constexpr int64_t kTasksPerUnit = 8;    // as many as the schedule makes groups
+constexpr int64_t kTileQuantum = 64;    // elements: whole cache lines of floats
+constexpr int64_t kGpuItemsPerLane = 4;
+
+// The elements that one kernel computes: outputs of equal element count.
+using OutputGroup = std::vector<size_t>;
+
+class LoopKernel {
+ public:
+  LoopKernel(const EmitRequest& request, const OutputGroup& group, const Dims& dims)
+      : e_(request.instruction, request.aliases, request.context), group_(group), dims_(dims) {}
+
+  // The loops' body at the place that `at` names, one index a loop dimension.
+  void Build() {
+    Indices at;
+    for (size_t d = 0; d < dims_.size(); ++d) {
+      loop_vars_.push_back(e_.IndexVar("i" + std::to_string(d), dims_[d]));
+      at.push_back(e_.math().Of(loop_vars_.back()));
+    }
+    const Index linear = e_.math().Linearize(at, dims_);
+    e_.values().Open();
+    std::vector<Value> results;
+    std::vector<Indices> places;
+    for (const size_t i : group_) {
+      const auto& output = e_.outputs()[i];
+      places.push_back(output.shape.dimensions() == dims_ ? at : e_.math().Delinearize(linear, output.shape.dimensions()));
+      results.push_back(e_.ValueOf(output, places.back()));
+    }
+    // All loads come before the stores: a result may share an operand's buffer.
+    for (size_t i = 0; i < group_.size(); ++i) {
+      const auto& output = e_.outputs()[group_[i]];
+      StoreElement(e_.values(), output.buffer, output.shape, places[i], results[i]);
+    }
+    inner_ = e_.values().Close();
+  }
+
+  int64_t divisions() const { return DivisionsIn(inner_); }
+
+  EmittedLaunch Finish() {
+    const size_t v = VectorDimension();
+    ir::Stmt body = VectorLoop(v);
+    int64_t work = WorkOf(body);
+    for (size_t d = dims_.size(); d-- > 0;) {
+      if (d == v) continue;
+      body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), e_.IndexInt(dims_[d]), body);
+    }
+    if (tile_var_) body = ir::For(ir::LoopRole::kParallel, tile_var_, e_.IndexInt(0), e_.IndexInt(tiles_), body);
+    return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(work, 1)));
+  }
+
+ private:
+  size_t VectorDimension() const {
+    const size_t minor = dims_.size() - 1;
+    if (dims_[minor] >= kShortVector) return minor;
+    const auto longest = static_cast<size_t>(std::max_element(dims_.begin(), dims_.end()) - dims_.begin());
+    return dims_[longest] >= kShortVector ? longest : minor;
+  }
+
+  // The vector dimension, cut into tiles where the other dimensions do not keep all cores busy.
+  ir::Stmt VectorLoop(size_t v) {
+    const int64_t extent = dims_[v];
+    const ir::Var& variable = loop_vars_[v];
+    const int64_t others = std::max<int64_t>(1, hlo::CheckedProduct(dims_) / std::max<int64_t>(extent, 1));
+    int64_t tile = extent;
+    if (e_.IsGpu()) {
+      tile = GroupLanes(e_.device()) * kGpuItemsPerLane;
+    } else {
+      const int64_t wanted = (e_.device().compute_units * kTasksPerUnit + others - 1) / others;
+      const int64_t worth = std::max<int64_t>(1, WorkOf(inner_) * extent / kWorkOfGroup);
+      const int64_t tiles = std::min(wanted, worth);
+      tile = ((extent + tiles - 1) / tiles + kTileQuantum - 1) / kTileQuantum * kTileQuantum;
+    }
+    if (tile >= extent) return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), e_.IndexInt(extent), inner_, 1, e_.Lanes());
+
+    tiles_ = (extent + tile - 1) / tile;
+    tile_var_ = e_.IndexVar("tile", tiles_);
+    const ir::Expr first = ir::Ref(tile_var_) * tile;
+    const ir::Var begin = ir::MakeVar("begin", e_.math().type());
+    if (extent % tile == 0) {
+      return ir::Block({ir::Let(begin, first), ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), ir::Ref(begin) + tile, inner_, 1, e_.Lanes())});
+    }
+    if (e_.InPlace() || e_.IsGpu()) {
+      const ir::Expr end = ir::Min(ir::Ref(begin) + tile, e_.IndexInt(extent));
+      return ir::Block({ir::Let(begin, first), ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), end, inner_, 1, e_.Lanes())});
+    }
+    // The last tile reaches back and writes some elements again, with the same values, so that all tiles are whole.
+    return ir::Block({ir::Let(begin, ir::Min(first, e_.IndexInt(extent - tile))),
+                      ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), ir::Ref(begin) + tile, inner_, 1, e_.Lanes())});
+  }
+
+  Emission e_;
+  OutputGroup group_;
+  Dims dims_;
+  std::vector<ir::Var> loop_vars_;
+  ir::Stmt inner_;
+  ir::Var tile_var_;
+  int64_t tiles_ = 1;
+};
+
+Dims WithoutOnes(const Dims& dims) {
+  Dims kept;
+  for (const int64_t d : dims) {
+    if (d != 1) kept.push_back(d);
+  }
+  if (kept.empty()) kept.push_back(1);
+  return kept;
+}
+
+// Loop dimensions merged where that costs no division: found by trying.
+std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputGroup& group, const Dims& dims) {
+  const auto build = [&](const Dims& d) {
+    auto kernel = std::make_unique<LoopKernel>(request, group, d);
+    kernel->Build();
+    return kernel;
+  };
+  auto flat = build({hlo::CheckedProduct(dims)});
+  const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
+  if (dims.size() == 1 || is_gpu || flat->divisions() == 0) return flat;
+  auto best = build(dims);
+  Dims merged = dims;
+  for (size_t d = dims.size() - 1; d-- > 0;) {
+    Dims trial = merged;
+    trial[d] *= trial[d + 1];
+    trial.erase(trial.begin() + static_cast<ptrdiff_t>(d) + 1);
+    auto kernel = build(trial);
+    if (kernel->divisions() > best->divisions()) continue;
+    best = std::move(kernel);
+    merged = trial;
+  }
+  return best;
+}
+
+}  // namespace
+
+Launches EmitLoop(const EmitRequest& request) {
+  std::map<int64_t, OutputGroup> groups;  // by element count
+  size_t leaf = 0;
+  hlo::ForEachLeaf(request.instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
+    if (shape.ElementCount() > 0) groups[shape.ElementCount()].push_back(leaf);
+    ++leaf;
+  });
+  const std::vector<hlo::Shape> leaves = hlo::FlattenShape(request.instruction.shape());
+  Launches launches;
+  for (const auto& [count, group] : groups) {
+    launches.push_back(BestKernel(request, group, WithoutOnes(leaves[group.front()].dimensions()))->Finish());
+  }
+  return launches;
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,463 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/emitters.h"
+#include "hlo/builder.h"
+#include "hlo/error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+using ir::Expr;
+
+constexpr int64_t kShortestRow = 8;          // shorter rows leave the vectors to the kept dimensions
+constexpr int64_t kSplitRow = 1 << 15;       // elements from which a row may be shared by several groups
+constexpr int64_t kPartElements = 1 << 13;   // ... of at least so many each
+constexpr int64_t kMostParts = 64;           // independent of the device, so that results are
+
+// The neutral element of a reducer that is one opcode.
+std::optional<Value> NeutralOf(Opcode opcode, hlo::ElementType type) {
+  const ir::Type t = ValueType(type);
+  const auto real = [&](double x) { return Value{ir::Constant(x, t), hlo::IsComplex(type) ? ir::Zero(t) : nullptr}; };
+  const bool floating = hlo::IsFloating(type), is_pred = type == hlo::ElementType::kPred, is_signed = hlo::IsSigned(type);
+  const int bits = hlo::BitsOf(type);
+  const int64_t highest = bits - (is_signed ? 1 : 0) >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
+  switch (opcode) {
+    case Opcode::kAdd: case Opcode::kOr: case Opcode::kXor: return real(0);
+    case Opcode::kMultiply: return real(1);
+    case Opcode::kAnd: return is_pred ? real(1) : Value{ir::Int(-1, t), nullptr};
+    case Opcode::kMaximum:
+      if (floating) return real(-INFINITY);
+      return is_pred || !is_signed ? real(0) : Value{ir::Int(-highest - 1, t), nullptr};
+    case Opcode::kMinimum:
+      if (floating) return real(INFINITY);
+      if (is_pred) return real(1);
+      return type == hlo::ElementType::kU64 ? Value{ir::Int(-1, t), nullptr} : Value{ir::Int(highest, t), nullptr};
+    default: return std::nullopt;
+  }
+}
+
+// One operand, one opcode, and a neutral element that lanes can start from.
+bool HasLanes(const Instruction& reduce) {
+  if (reduce.operand_count() != 2) return false;
+  const std::optional<Opcode> opcode = hlo::ReducerOpcode(*reduce.called());
+  return opcode.has_value() && NeutralOf(opcode.value(), reduce.shape().element_type()).has_value();
+}
+
+// Reduced dimensions of an operand, and those that stay, in its order.
+struct RowShape {
+  Dims dimensions;          // of the operand
+  std::vector<size_t> kept; // numbers
+  std::vector<size_t> outer;  // reduced, before the contiguous run at the end
+  std::vector<size_t> row;    // reduced, the contiguous run at the end
+  Dims Of(const std::vector<size_t>& numbers) const {
+    Dims d;
+    for (const size_t n : numbers) d.push_back(dimensions[n]);
+    return d;
+  }
+  int64_t rows() const { return hlo::CheckedProduct(Of(kept)); }
+  int64_t outer_count() const { return hlo::CheckedProduct(Of(outer)); }
+  int64_t length() const { return hlo::CheckedProduct(Of(row)); }
+};
+
+RowShape RowShapeOf(const Instruction& reduce) {
+  RowShape shape{reduce.operand(0)->shape().dimensions(), {}, {}, {}};
+  std::vector<bool> reduced(shape.dimensions.size(), false);
+  for (const int64_t d : reduce.dimensions()) reduced[static_cast<size_t>(d)] = true;
+  size_t first = shape.dimensions.size();
+  while (first > 0 && (reduced[first - 1] || shape.dimensions[first - 1] == 1)) --first;
+  for (size_t d = 0; d < shape.dimensions.size(); ++d) {
+    (!reduced[d] ? shape.kept : d < first ? shape.outer : shape.row).push_back(d);
+  }
+  return shape;
+}
+
+const hlo::Computation* FusedComputation(const Instruction& instruction) {
+  return instruction.Is(Opcode::kFusion) ? instruction.called() : nullptr;
+}
+
+// The reduces of the instruction by dependence: those of a level need only levels before.
+std::vector<std::vector<const Instruction*>> ReduceLevels(const Instruction& instruction) {
+  const hlo::Computation* computation = FusedComputation(instruction);
+  if (computation == nullptr) return {{&instruction}};
+  std::map<const Instruction*, size_t> depth;
+  std::vector<std::vector<const Instruction*>> levels;
+  for (const Instruction* op : computation->PostOrder()) {
+    size_t d = 0;
+    for (const Instruction* operand : op->operands()) d = std::max(d, depth[operand] + (operand->Is(Opcode::kReduce) ? 1 : 0));
+    depth[op] = d;
+    if (!op->Is(Opcode::kReduce)) continue;
+    if (levels.size() <= d) levels.resize(d + 1);
+    levels[d].push_back(op);
+  }
+  std::erase_if(levels, [](const auto& level) { return level.empty(); });
+  return levels;
+}
+
+bool SameRows(const Instruction& a, const Instruction& b) {
+  return a.operand(0)->shape().SameDimensions(b.operand(0)->shape()) && a.dimensions() == b.dimensions();
+}
+
+// Groups that share a row; 1: each row is one group's.
+int64_t PartsOfRow(const Instruction& instruction, const Instruction& reduce) {
+  const RowShape shape = RowShapeOf(reduce);
+  const int64_t elements = shape.outer_count() * shape.length();
+  if (shape.rows() > 16 || elements < kSplitRow) return 1;
+  if (ReduceLevels(instruction).size() > 1) return 1;
+  for (const Instruction* other : ReduceLevels(instruction)[0]) {
+    if (!HasLanes(*other) || !SameRows(*other, reduce)) return 1;
+  }
+  for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
+    if (leaf.ElementCount() != shape.rows()) return 1;
+  }
+  const int64_t whole = shape.outer.empty() ? shape.length() : shape.outer_count();
+  const int64_t parts = std::max<int64_t>(1, std::min({kMostParts, elements / kPartElements, whole}));
+  // Equal parts need no masks.
+  for (int64_t equal = parts; equal > parts / 2; --equal) {
+    if (whole % equal == 0) return equal;
+  }
+  return parts;
+}
+
+// A reduce while its rows are walked.
+struct Lane {
+  const Instruction* reduce;
+  Opcode opcode;
+  hlo::ElementType type;
+  Value neutral;
+  ir::BufferRef re, im;  // accumulators: unroll * lanes
+};
+
+class RowKernel {
+ public:
+  explicit RowKernel(const EmitRequest& request)
+      : e_(request.instruction, request.aliases, request.context), shape_(RowShapeOf(*request.hero.instruction)) {
+    lanes_ = e_.IsGpu() ? static_cast<int>(GroupLanes(e_.device())) : e_.Lanes();
+    if (!e_.IsGpu()) {
+      while (lanes_ > 1 && lanes_ > shape_.length()) lanes_ /= 2;
+      if (shape_.length() >= lanes_ * 16) unroll_ = 4;
+    }
+  }
+
+  Emission& emission() { return e_; }
+
+  // Rows, each by one group: every reduction in turn, then the results.
+  EmittedLaunch Whole() {
+    OpenRow();
+    for (const auto& level : ReduceLevels(e_.instruction())) ReduceLevel(level, {0, shape_.outer_count()}, {0, shape_.length()}, nullptr);
+    StoreOutputs();
+    return CloseRow(nullptr, 1);
+  }
+
+  // The first of two launches: part p of each row, without initial values, into scratch.
+  EmittedLaunch Parts(int64_t parts) {
+    OpenRow();
+    const ir::Var part = e_.IndexVar("part", parts);
+    const auto level = ReduceLevels(e_.instruction())[0];
+    const int64_t whole = shape_.outer.empty() ? shape_.length() : shape_.outer_count();
+    const int64_t size = (whole + parts - 1) / parts;
+    const Index begin = e_.math().Mul(e_.math().Of(part), size);
+    PartialTarget target{e_.math().Add(e_.math().Mul(row_, parts), e_.math().Of(part)), ScratchFor(level, parts, /*written=*/true)};
+    const Bounds piece{begin, std::min(size, whole), whole};
+    if (shape_.outer.empty()) ReduceLevel(level, {0, 1}, piece, &target);
+    else ReduceLevel(level, piece, {0, shape_.length()}, &target);
+    return CloseRow(part, parts);
+  }
+
+  // The second: parts in order, then the results.
+  EmittedLaunch Join(int64_t parts) {
+    OpenRow();
+    const auto level = ReduceLevels(e_.instruction())[0];
+    const std::vector<ir::BufferRef> scratch = ScratchFor(level, parts, /*written=*/false);
+    for (size_t i = 0; i < level.size(); ++i) {
+      const Instruction& reduce = *level[i];
+      const hlo::ElementType type = reduce.shape().element_type();
+      const Value initial = e_.values().Get(e_.frame(), *reduce.operand(1), {});
+      const ir::Var re = e_.body().Mutable(initial.re), im = initial.im ? e_.body().Mutable(initial.im) : nullptr;
+      e_.values().SerialLoop(parts, [&](const Index& p) {
+        const Expr at = e_.math().ToExpr(e_.math().Add(e_.math().Mul(row_, parts), p));
+        Value partial{ir::Load(scratch[i], im ? at * 2 : at), im ? ir::Load(scratch[i], at * 2 + 1) : nullptr};
+        const Value sum = EmitBinary(*hlo::ReducerOpcode(*reduce.called()), type, {ir::Ref(re), im ? ir::Ref(im) : nullptr}, partial, e_.body());
+        e_.body().Add(ir::Assign(re, sum.re));
+        if (im) e_.body().Add(ir::Assign(im, sum.im));
+      });
+      e_.values().Remember(e_.frame(), reduce, kept_, {{ir::Ref(re), im ? ir::Ref(im) : nullptr}});
+    }
+    StoreOutputs();
+    return CloseRow(nullptr, 1);
+  }
+
+  static int64_t ScratchBytes(const Instruction& instruction, const Instruction& hero, int64_t parts) {
+    int64_t bytes = 0;
+    for (const Instruction* reduce : ReduceLevels(instruction)[0]) bytes += PartialBytes(*reduce, RowShapeOf(hero).rows() * parts);
+    return bytes;
+  }
+
+ private:
+  // begin .. begin + count of `whole` (count beyond whole - begin is masked).
+  struct Bounds {
+    Index begin;
+    int64_t count;
+    int64_t whole;
+    Bounds(Index b, int64_t c, int64_t w) : begin(std::move(b)), count(c), whole(w) {}
+    Bounds(Index b, int64_t c) : begin(std::move(b)), count(c), whole(c) {}
+  };
+  struct PartialTarget {
+    Index at;
+    std::vector<ir::BufferRef> buffers;
+  };
+
+  static int64_t PartialBytes(const Instruction& reduce, int64_t count) {
+    const hlo::ElementType type = reduce.shape().element_type();
+    const int64_t bytes = count * hlo::BytesOf(ComputeStorage(type)) * (hlo::IsComplex(type) ? 2 : 1);
+    return (bytes + 63) / 64 * 64;
+  }
+  // Partial results keep the computation type.
+  static hlo::ElementType ComputeStorage(hlo::ElementType type) { return ValueType(type).element; }
+
+  std::vector<ir::BufferRef> ScratchFor(const std::vector<const Instruction*>& level, int64_t parts, bool written) {
+    std::vector<ir::BufferRef> buffers;
+    int64_t offset = 0;
+    for (const Instruction* reduce : level) {
+      const hlo::ElementType type = reduce->shape().element_type();
+      const int64_t count = shape_.rows() * parts * (hlo::IsComplex(type) ? 2 : 1);
+      buffers.push_back(e_.Scratch("part" + std::to_string(buffers.size()), ComputeStorage(type), count, offset, written));
+      offset += PartialBytes(*reduce, shape_.rows() * parts);
+    }
+    return buffers;
+  }
+
+  void OpenRow() {
+    row_var_ = e_.IndexVar("row", shape_.rows());
+    row_ = e_.math().Of(row_var_);
+    kept_ = e_.math().Delinearize(row_, shape_.Of(shape_.kept));
+    e_.values().Open();
+  }
+
+  EmittedLaunch CloseRow(const ir::Var& part, int64_t parts) {
+    ir::Stmt body = e_.values().Close();
+    const int64_t work = std::max<int64_t>(1, WorkOf(body) / lanes_);
+    std::vector<ir::Stmt> declarations = std::move(local_arrays_);
+    if (part) body = ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts), body);
+    declarations.push_back(ir::For(ir::LoopRole::kParallel, row_var_, e_.IndexInt(0), e_.IndexInt(shape_.rows()), body));
+    return e_.Finish(ir::Block(std::move(declarations)), std::max<int64_t>(1, kWorkOfGroup / 8 / work));
+  }
+
+  // The operand's index at a place of a row.
+  Indices Place(const Index& outer, const Index& j) {
+    Indices place(shape_.dimensions.size());
+    const auto put = [&](const std::vector<size_t>& numbers, const Indices& at) {
+      for (size_t i = 0; i < numbers.size(); ++i) place[numbers[i]] = at[i];
+    };
+    put(shape_.kept, kept_);
+    put(shape_.outer, e_.math().Delinearize(outer, shape_.Of(shape_.outer)));
+    put(shape_.row, e_.math().Delinearize(j, shape_.Of(shape_.row)));
+    return place;
+  }
+
+  void ReduceLevel(const std::vector<const Instruction*>& level, const Bounds& outer, const Bounds& inner, const PartialTarget* target) {
+    std::vector<Lane> lanes;
+    for (const Instruction* reduce : level) {
+      // Reduces of other rows, or by any computation, are computed where they are needed, in serial loops.
+      if (!HasLanes(*reduce) || !RowShapeMatches(*reduce)) continue;
+      const Opcode opcode = hlo::ReducerOpcode(*reduce->called()).value();
+      const hlo::ElementType type = reduce->shape().element_type();
+      lanes.push_back({reduce, opcode, type, NeutralOf(opcode, type).value(), Accumulator(type), hlo::IsComplex(type) ? Accumulator(type) : nullptr});
+    }
+    if (lanes.empty()) return;
+    ForLanes(lanes_ * unroll_, [&](const Index& l) {
+      for (const Lane& lane : lanes) StoreLane(lane, l, lane.neutral);
+    });
+    Accumulate(lanes, outer, inner);
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      const Value total = Horizontal(lanes[i]);
+      if (target != nullptr) {
+        const Expr at = e_.math().ToExpr(target->at);
+        e_.body().Add(ir::Store(target->buffers[i], total.im ? at * 2 : at, total.re));
+        if (total.im) e_.body().Add(ir::Store(target->buffers[i], at * 2 + 1, total.im));
+        continue;
+      }
+      const Value initial = e_.values().Get(e_.frame(), *lanes[i].reduce->operand(1), {});
+      const Value result = EmitBinary(lanes[i].opcode, lanes[i].type, initial, total, e_.body());
+      e_.values().Remember(e_.frame(), *lanes[i].reduce, kept_, {result});
+    }
+  }
+
+  bool RowShapeMatches(const Instruction& reduce) const {
+    const RowShape other = RowShapeOf(reduce);
+    return other.dimensions == shape_.dimensions && other.kept == shape_.kept;
+  }
+
+  ir::BufferRef Accumulator(hlo::ElementType type) {
+    const auto space = e_.IsGpu() ? ir::Buffer::Space::kLocal : ir::Buffer::Space::kPrivate;
+    ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("lanes"), ComputeStorage(type), lanes_ * unroll_, space, true);
+    if (e_.IsGpu()) local_arrays_.push_back(ir::DeclareArray(buffer));
+    else e_.body().Add(ir::DeclareArray(buffer));
+    return buffer;
+  }
+
+  Value LoadLane(const Lane& lane, const Index& l) {
+    const Expr at = e_.math().ToExpr(l);
+    return {e_.body().Name(ir::Load(lane.re, at)), lane.im ? e_.body().Name(ir::Load(lane.im, at)) : nullptr};
+  }
+  void StoreLane(const Lane& lane, const Index& l, const Value& value) {
+    const Expr at = e_.math().ToExpr(l);
+    e_.body().Add(ir::Store(lane.re, at, value.re));
+    if (lane.im) e_.body().Add(ir::Store(lane.im, at, value.im));
+  }
+
+  // Lanes 0 .. count, side by side.
+  void ForLanes(int64_t count, const std::function<void(const Index&)>& body) {
+    const ir::Var l = e_.IndexVar(e_.body().FreshName("l"), count);
+    e_.values().Open();
+    body(e_.math().Of(l));
+    const int width = static_cast<int>(std::min<int64_t>(lanes_, count));
+    e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), e_.IndexInt(count), e_.values().Close(), 1, width));
+  }
+
+  void Step(const std::vector<Lane>& lanes, const Index& outer, const Index& j, const Index& l, const Expr& mask) {
+    const Indices place = Place(outer, j);
+    std::vector<Value> sums;
+    for (const Lane& lane : lanes) {
+      Value x = e_.values().Get(e_.frame(), *lane.reduce->operand(0), place, mask);
+      if (mask) x = SelectValue(mask, x, lane.neutral);
+      sums.push_back(EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), x, e_.body()));
+    }
+    for (size_t i = 0; i < lanes.size(); ++i) StoreLane(lanes[i], l, sums[i]);
+  }
+
+  void Accumulate(const std::vector<Lane>& lanes, const Bounds& outer, const Bounds& inner) {
+    IndexMath& math = e_.math();
+    e_.values().SerialLoop(outer.count, [&](const Index& o) {
+      const Index at_outer = math.Add(outer.begin, o);
+      Expr outer_mask = math.Within(at_outer, 0, outer.whole);
+      outer_mask = ir::IsIntConstant(outer_mask, 1) ? nullptr : e_.body().Name(outer_mask, "m");
+      const bool ragged = math.RangeOf(math.Add(inner.begin, inner.count - 1)).max >= inner.whole;
+      const int64_t chunk = lanes_ * unroll_;
+      const int64_t chunks = ragged ? 0 : inner.count / chunk;
+      if (chunks > 0) {
+        e_.values().SerialLoop(chunks, [&](const Index& c) {
+          for (int64_t u = 0; u < unroll_; ++u) {
+            ForLanes(lanes_, [&](const Index& l) {
+              const Index in_chunk = math.Add(l, u * lanes_);
+              Step(lanes, at_outer, math.Add(math.Add(inner.begin, math.Mul(c, chunk)), in_chunk), in_chunk, outer_mask);
+            });
+          }
+        });
+      }
+      const int64_t done = chunks * chunk, rest = inner.count - done;
+      if (rest == 0) return;
+      e_.values().SerialLoop((rest + lanes_ - 1) / lanes_, [&](const Index& c) {
+        ForLanes(lanes_, [&](const Index& l) {
+          const Index offset = math.Add(math.Add(math.Mul(c, lanes_), l), done);
+          const Index j = math.Add(inner.begin, offset);
+          Expr inside = ir::And(math.Within(offset, 0, inner.count), math.Within(j, 0, inner.whole));
+          Step(lanes, at_outer, j, l, e_.values().Both(outer_mask, inside));
+        });
+      });
+    });
+  }
+
+  // All lanes into lane 0, halving: the same tree whatever the device's schedule.
+  Value Horizontal(const Lane& lane) {
+    for (int64_t u = 1; u < unroll_; ++u) {
+      ForLanes(lanes_, [&](const Index& l) {
+        StoreLane(lane, l, EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), LoadLane(lane, e_.math().Add(l, u * lanes_)), e_.body()));
+      });
+    }
+    for (int64_t half = lanes_ / 2; half >= 1; half /= 2) {
+      e_.body().Add(ir::Barrier());
+      ForLanes(half, [&](const Index& l) {
+        StoreLane(lane, l, EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), LoadLane(lane, e_.math().Add(l, half)), e_.body()));
+      });
+    }
+    e_.body().Add(ir::Barrier());
+    const Value total = LoadLane(lane, 0);
+    e_.body().Add(ir::Barrier());
+    return total;
+  }
+
+  void StoreOutputs() {
+    for (const auto& output : e_.outputs()) {
+      if (output.shape.ElementCount() == shape_.rows()) {
+        const Indices at = output.shape.dimensions() == shape_.Of(shape_.kept) ? kept_ : e_.math().Delinearize(row_, output.shape.dimensions());
+        StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
+      }
+    }
+    const auto is_wide = [&](const Emission::Output& o) { return o.shape.ElementCount() != shape_.rows(); };
+    if (std::none_of(e_.outputs().begin(), e_.outputs().end(), is_wide)) return;
+    e_.values().SerialLoop(shape_.outer_count(), [&](const Index& o) {
+      const int64_t length = shape_.length();
+      const ir::Var j = e_.IndexVar(e_.body().FreshName("j"), length);
+      e_.values().Open();
+      const Indices place = Place(o, e_.math().Of(j));
+      const Index linear = e_.math().Linearize(place, shape_.dimensions);
+      std::vector<std::pair<const Emission::Output*, Value>> results;
+      const auto at_of = [&](const Emission::Output& output) {
+        return output.shape.dimensions() == shape_.dimensions ? place : e_.math().Delinearize(linear, output.shape.dimensions());
+      };
+      for (const auto& output : e_.outputs()) {
+        if (is_wide(output)) results.emplace_back(&output, e_.ValueOf(output, at_of(output)));
+      }
+      for (const auto& [output, value] : results) StoreElement(e_.values(), output->buffer, output->shape, at_of(*output), value);
+      e_.body().Add(ir::For(ir::LoopRole::kVector, j, e_.IndexInt(0), e_.IndexInt(length), e_.values().Close(), 1, e_.Lanes()));
+    });
+  }
+
+  Emission e_;
+  RowShape shape_;
+  int lanes_ = 1;
+  int64_t unroll_ = 1;
+  ir::Var row_var_;
+  Index row_;
+  Indices kept_;
+  std::vector<ir::Stmt> local_arrays_;
+};
+
+}  // namespace
+
+bool HasRows(const Instruction& instruction, const Instruction& reduce) {
+  const RowShape shape = RowShapeOf(reduce);
+  // Some output is neither a row's nor of the rows' shape: the loop emitter takes it.
+  const int64_t all = shape.rows() * shape.outer_count() * shape.length();
+  for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
+    if (leaf.ElementCount() != shape.rows() && leaf.ElementCount() != all) return false;
+  }
+  if (all == 0) return false;
+  if (shape.length() < kShortestRow) return false;
+  // Every reduce by a computation of its own is serial in a row as well as in a loop, but the loop has lanes.
+  for (const auto& level : ReduceLevels(instruction)) {
+    for (const Instruction* op : level) {
+      if (HasLanes(*op)) return true;
+    }
+  }
+  return false;
+}
+
+int64_t RowsScratchBytes(const Instruction& instruction, const Instruction& reduce, const DeviceSpec&) {
+  if (!HasRows(instruction, reduce)) return 0;
+  const int64_t parts = PartsOfRow(instruction, reduce);
+  return parts == 1 ? 0 : RowKernel::ScratchBytes(instruction, reduce, parts);
+}
+
+Launches EmitRows(const EmitRequest& request) {
+  const int64_t parts = PartsOfRow(request.instruction, *request.hero.instruction);
+  Launches launches;
+  if (parts == 1) {
+    launches.push_back(RowKernel(request).Whole());
+    return launches;
+  }
+  launches.push_back(RowKernel(request).Parts(parts));
+  launches.push_back(RowKernel(request).Join(parts));
+  return launches;
+}
+
+}  // namespace hlorun::opencl
