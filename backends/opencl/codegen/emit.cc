@@ -5,6 +5,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/kernels/dot.h"
 #include "hlo/error.h"
 #include "passes/fusion/hero.h"
 
@@ -20,13 +21,19 @@ Launches EmitReduction(const EmitRequest& request) {
   return HasRows(request.instruction, *request.hero.instruction) ? EmitRows(request) : EmitLoop(request);
 }
 
+// The fast kernels where they know the form, serial loops with vectors along the result where they do not.
+Launches EmitProduct(const EmitRequest& request) {
+  if (auto launches = EmitDot(request.instruction, request.aliases, request.context)) return std::move(*launches);
+  return EmitLoop(request);
+}
+
 using Emitter = Launches (*)(const EmitRequest&);
 const std::map<KernelKind, Emitter>& Emitters() {
   static const std::map<KernelKind, Emitter> kEmitters = {
       {KernelKind::kLoop, EmitLoop},
       {KernelKind::kReduction, EmitReduction},
       {KernelKind::kRow, EmitReduction},
-      {KernelKind::kDot, EmitLoop},
+      {KernelKind::kDot, EmitProduct},
       {KernelKind::kConvolution, EmitLoop},
       {KernelKind::kInPlace, EmitInPlaceUpdate},
       {KernelKind::kReduceWindow, EmitLoop},
@@ -86,6 +93,7 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
 int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction);
+  if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, device_);
   if (hero.kind == KernelKind::kReduction || hero.kind == KernelKind::kRow) {
     return RowsScratchBytes(instruction, *hero.instruction, device_);
   }

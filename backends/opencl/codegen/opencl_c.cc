@@ -116,7 +116,7 @@ class Printer {
     std::string raw;
     if (lanes == 1) {
       raw = fmt::format("{}[{}]", buffer.name, Text(index));
-      if (masked) raw = fmt::format("({} ? {} : ({})0)", Text(x->args[1]), raw, element);
+      if (masked) raw = fmt::format("({2})({0} ? {1} : ({2})0)", Text(x->args[1]), raw, element);
     } else if (masked && x->args[1]->type.lanes == 1) {
       raw = fmt::format("({} ? {} : ({}{})0)", Text(x->args[1]), RawLoad(x, contiguous), element, lanes);
     } else if (masked) {
@@ -232,7 +232,8 @@ class Printer {
       case ExprKind::kCompare: return CompareText(x);
       case ExprKind::kSelect: {
         const std::string a = Text(x->args[1]), b = Text(x->args[2]);
-        if (x->args[0]->type.lanes == 1) return fmt::format("({} ? {} : {})", Text(x->args[0]), a, b);
+        // C's ?: promotes narrow integers.
+        if (x->args[0]->type.lanes == 1) return fmt::format("(({})({} ? {} : {}))", TypeName(x->type), Text(x->args[0]), a, b);
         return fmt::format("select({}, {}, {})", b, a, MaskFor(x->args[0], x->type.element));
       }
       case ExprKind::kCast: return CastText(x);

@@ -111,8 +111,9 @@ int64_t PartsOfRow(const Instruction& instruction, const Instruction& reduce) {
   const RowShape shape = RowShapeOf(reduce);
   const int64_t elements = shape.outer_count() * shape.length();
   if (shape.rows() > 16 || elements < kSplitRow) return 1;
-  if (ReduceLevels(instruction).size() > 1) return 1;
-  for (const Instruction* other : ReduceLevels(instruction)[0]) {
+  const auto levels = ReduceLevels(instruction);
+  if (levels.size() > 1) return 1;
+  for (const Instruction* other : levels[0]) {
     if (!HasLanes(*other) || !SameRows(*other, reduce)) return 1;
   }
   for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
@@ -197,7 +198,8 @@ class RowKernel {
 
   static int64_t ScratchBytes(const Instruction& instruction, const Instruction& hero, int64_t parts) {
     int64_t bytes = 0;
-    for (const Instruction* reduce : ReduceLevels(instruction)[0]) bytes += PartialBytes(*reduce, RowShapeOf(hero).rows() * parts);
+    const auto levels = ReduceLevels(instruction);
+    for (const Instruction* reduce : levels[0]) bytes += PartialBytes(*reduce, RowShapeOf(hero).rows() * parts);
     return bytes;
   }
 

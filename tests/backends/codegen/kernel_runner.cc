@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <random>
 
@@ -175,6 +176,7 @@ void KernelRunner::RunAll(bool in_place) {
   try {
     program.build({devices[0]}, "-cl-std=CL1.2 -cl-denorms-are-zero -w");
   } catch (const cl::Error&) {
+    if (const char* path = std::getenv("HLORUN_TEST_SOURCE")) std::ofstream(path) << program_text;
     FAIL() << program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(devices[0]).substr(0, 4000);
   }
 
