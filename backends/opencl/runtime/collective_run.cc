@@ -126,19 +126,22 @@ class Collective {
     collectives::Reduction reduction;
     reduction.opcode = thunk_.reduction;
     reduction.type = thunk_.operand_shapes[i].element_type();
-    if (thunk_.reduction_kernel >= 0) reduction.custom = CustomReducer(thunk_.operands[i].bytes, reduction.type);
+    if (thunk_.reduction_kernel >= 0) reduction.custom = CustomReducer(reduction.type);
     return reduction;
   }
 
-  // The reducer's kernel is made for the whole operand; parts of it lie at the start of its arrays.
-  collectives::ElementwiseReducer CustomReducer(int64_t bytes, hlo::ElementType type) {
+  // The reducer's kernel is made for as many elements as the first operand has: others go through it piece by piece.
+  collectives::ElementwiseReducer CustomReducer(hlo::ElementType type) {
+    const int64_t bytes = thunk_.operands[0].bytes, element = hlo::Shape::Scalar(type).ByteSize();
     const DeviceMemory x = runner_.Allocate(bytes), y = runner_.Allocate(bytes), out = runner_.Allocate(bytes);
-    const int64_t element = hlo::Shape::Scalar(type).ByteSize();
-    return [this, x, y, out, element](std::byte* a, const std::byte* b, int64_t count) {
-      runner_.Write(a, x, count * element);
-      runner_.Write(b, y, count * element);
-      runner_.LaunchReducer(thunk_.reduction_kernel, x, y, out);
-      runner_.Read(out, a, count * element);
+    return [this, bytes, x, y, out, element](std::byte* a, const std::byte* b, int64_t count) {
+      for (int64_t at = 0; at < count * element; at += bytes) {
+        const int64_t piece = std::min(bytes, count * element - at);
+        runner_.Write(a + at, x, piece);
+        runner_.Write(b + at, y, piece);
+        runner_.LaunchReducer(thunk_.reduction_kernel, x, y, out);
+        runner_.Read(out, a + at, piece);
+      }
     };
   }
 

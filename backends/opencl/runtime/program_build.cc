@@ -10,6 +10,7 @@
 #include "backends/opencl/runtime/binary_cache.h"
 #include "backends/opencl/runtime/cache_directory.h"
 #include "backends/opencl/runtime/cl_error.h"
+#include "backends/opencl/runtime/pocl_cache.h"
 #include "backends/opencl/runtime/warm_up.h"
 
 namespace hlorun::opencl {
@@ -143,7 +144,8 @@ class Builder {
     std::string source;
     for (int32_t k : kernels) {
       const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
-      source += (context_.quirks().binaries_need_launch ? WithEntryGuard(kernel) : kernel.source) + "\n";
+      source += fmt::format("#define {0} {1}\n{2}\n#undef {0}\n", kernel.name, SymbolOf(kernel),
+                            context_.quirks().binaries_need_launch ? WithEntryGuard(kernel) : kernel.source);
     }
     return source;
   }
@@ -171,6 +173,11 @@ class Builder {
       FailBuild(source, program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device), folder_, kernels, plan_);
     }
     if (context_.quirks().binaries_need_launch) WarmUp(plan_, kernels, program, own, device, context_);
+    if (context_.quirks().compiles_generic_variants) {
+      std::vector<std::string> symbols;
+      for (int32_t k : kernels) symbols.push_back(SymbolOf(plan_.kernels[static_cast<size_t>(k)]));
+      LinkGenericVariants(symbols);
+    }
     binary = BinaryOf(program);
     return ProgramFromBinary(context_, binary);
   }
@@ -193,8 +200,10 @@ class Builder {
 
 }  // namespace
 
+std::string SymbolOf(const Kernel& kernel) { return kernel.name + "_" + HashText(kernel.source).substr(0, 12); }
+
 cl::Kernel ProgramSet::MakeKernel(const Plan& plan, int32_t kernel) const {
-  const std::string& name = plan.kernels[static_cast<size_t>(kernel)].name;
+  const std::string name = SymbolOf(plan.kernels[static_cast<size_t>(kernel)]);
   cl_int status = CL_SUCCESS;
   const cl_program program = programs[static_cast<size_t>(program_of[static_cast<size_t>(kernel)])]();
   const cl_kernel made = clCreateKernel(program, name.c_str(), &status);

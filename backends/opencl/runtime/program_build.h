@@ -10,6 +10,9 @@
 
 namespace hlorun::opencl {
 
+// The kernel's name in its program: with a hash of its source, unlike any other kernel's.
+std::string SymbolOf(const Kernel& kernel);
+
 // The programs of a plan, ready in the context that runs them. Immutable.
 struct ProgramSet {
   std::vector<cl::Program> programs;

@@ -17,6 +17,7 @@ const Row kRows[] = {
      {.may_take_raw_pointers = true,
       .binaries_need_launch = true,
       .large_grid_groups = 65536,
+      .compiles_generic_variants = true,
 #if defined(__x86_64__)
       .inline_assembly = true,
 #endif

@@ -17,6 +17,8 @@ struct Quirks {
   bool binaries_need_launch = false;
   // ... and a second variant is compiled when a grid reaches this many groups in a dimension. 0: never.
   int64_t large_grid_groups = 0;
+  // Asking for a binary compiles a variant for any local size first; see pocl_cache.h.
+  bool compiles_generic_variants = false;
   // Kernels may hold x86 inline assembly.
   bool inline_assembly = false;
   // CL_DEVICE_GLOBAL_MEM_SIZE changes from run to run; the machine's memory is used instead.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/opencl/runtime/cl_error.h"
+#include "backends/opencl/runtime/program_build.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -120,7 +121,7 @@ void WarmUp(const Plan& plan, std::span<const int32_t> kernels, const cl::Progra
   std::vector<cl::Kernel> live;
   for (int32_t k : kernels) {
     const Kernel& kernel = plan.kernels[static_cast<size_t>(k)];
-    live.emplace_back(program, kernel.name.c_str());
+    live.emplace_back(program, SymbolOf(kernel).c_str());
     const bool guarded = !HasBarrier(kernel);
     const cl_uint count = live.back().getInfo<CL_KERNEL_NUM_ARGS>();
     for (cl_uint i = 0; i < count; ++i) {
