@@ -1,5 +1,6 @@
 #include "hlo/number_types.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -89,13 +90,13 @@ uint8_t FloatToNarrow(ElementType type, float value) {
   const NarrowFormat& f = NarrowFormatOf(type);
   const int shift = SignShift(f);
   if (f.is_unsigned) {
-    if (!(value > 0.0f) || std::isinf(value)) return 0xFF;
-    int exponent = 0;
-    const float fraction = std::frexp(value, &exponent);  // value = fraction * 2^exponent, fraction in [0.5, 1)
-    // Nearest power of two, ties to the even code.
-    int code = exponent - 1 + f.bias;
-    if (fraction > 0.75f || (fraction == 0.75f && (code & 1) != 0)) ++code;
-    return static_cast<uint8_t>(code < 0 ? 0 : code > 254 ? 255 : code);
+    // The nearest power of two, halfway up, as ml_dtypes. On the bits: a denormal may compare equal to zero.
+    const auto bits = std::bit_cast<uint32_t>(value);
+    if (bits == 0 || bits >= 0x7F800000) return 0xFF;
+    const uint32_t code = bits >> 23;
+    // Halfway to the next power lies at half the mantissa; from 0 to the smallest normal value, at half of that again.
+    const bool up = code == 0 ? (bits & 0x7FFFFF) >= 0x600000 : (bits & 0x400000) != 0;
+    return static_cast<uint8_t>(code + (up ? 1 : 0));
   }
   const int sign = std::signbit(value) ? 1 << shift : 0;
   if (std::isnan(value)) {

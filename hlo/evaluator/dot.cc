@@ -75,8 +75,14 @@ Literal Dot(const Literal& lhs_operand, const Literal& rhs_operand, const attr::
   const int64_t bytes = BytesOf(type);
   std::byte* out = product.mutable_data();
   for (int64_t i = 0; i < batch; ++i) {
-    MatrixProduct(type, a.data() + i * rows * k * bytes, b.data() + i * k * columns * bytes,
-                  out + i * rows * columns * bytes, rows, columns, k);
+    const std::byte* left = a.data() + i * rows * k * bytes;
+    const std::byte* right = b.data() + i * k * columns * bytes;
+    std::byte* target = out + i * rows * columns * bytes;
+    if (dot.lhs_contracting.empty()) {
+      OuterProduct(type, left, right, target, rows, columns);
+    } else {
+      MatrixProduct(type, left, right, target, rows, columns, k);
+    }
   }
   if (swapped) {
     const Axes first{0};

@@ -163,7 +163,7 @@ Literal EvaluateScatter(OpCall& call) {
   const auto& scatter = call.As<attr::Scatter>();
   const size_t count = call.operands.size() / 2;
   const Shape array = call.operand(0).shape();
-  Reducer reducer(call.evaluation, *call.instruction.called());
+  Reducer reducer(call.evaluation, *call.instruction.called(), Reducer::Rounding::kAtEachStep);
   std::vector<Literal> results;
   std::vector<Literal> updates;
   std::vector<ElementType> types;

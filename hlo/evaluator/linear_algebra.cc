@@ -1,5 +1,7 @@
 // cholesky and triangular-solve, in f64 or c128, on stacks of matrices.
+#include <cmath>
 #include <complex>
+#include <limits>
 
 #include "hlo/error.h"
 #include "hlo/evaluator/lanes/lane_op.h"
@@ -15,6 +17,7 @@ class Matrix {
  public:
   Matrix(int64_t rows, int64_t columns) : columns_(columns), values_(static_cast<size_t>(rows * columns)) {}
   Value& operator()(int64_t i, int64_t j) { return values_[static_cast<size_t>(i * columns_ + j)]; }
+  void Fill(Value value) { std::fill(values_.begin(), values_.end(), value); }
   void Load(const Literal& stack, int64_t index) {
     const auto size = static_cast<int64_t>(values_.size());
     for (int64_t i = 0; i < size; ++i) values_[static_cast<size_t>(i)] = stack.GetComplex(index * size + i);
@@ -29,12 +32,17 @@ class Matrix {
   std::vector<Value> values_;
 };
 
-// a = l l^H from the lower triangle of `a`; what is not positive definite gives NaN.
+// a = l l^H from the lower triangle of `a`; all NaN when it is not positive definite.
 Matrix Factor(Matrix a, int64_t n) {
   Matrix l(n, n);
   for (int64_t j = 0; j < n; ++j) {
     double diagonal = a(j, j).real();
     for (int64_t k = 0; k < j; ++k) diagonal -= std::norm(l(j, k));
+    if (!(diagonal > 0)) {
+      constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+      l.Fill(kNan);
+      return l;
+    }
     const double root = std::sqrt(diagonal);
     l(j, j) = root;
     for (int64_t i = j + 1; i < n; ++i) {
@@ -66,8 +74,9 @@ Literal EvaluateCholesky(OpCall& call) {
     if (!lower) {
       for (int64_t i = 0; i < n; ++i) {
         for (int64_t j = 0; j < i; ++j) {
-          l(j, i) = std::conj(l(i, j));
-          l(i, j) = 0;
+          const Value moved = l(i, j);
+          l(i, j) = l(j, i);  // zero, or NaN
+          l(j, i) = std::conj(moved);
         }
       }
     }

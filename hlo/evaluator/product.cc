@@ -68,6 +68,31 @@ void PlainProduct(const T* a, const T* b, T* out, int64_t m, int64_t n, int64_t 
   }
 }
 
+template <typename T>
+T Multiplied(T a, T b) {
+  if constexpr (std::same_as<T, bool>) {
+    return a && b;
+  } else if constexpr (Complex<T>) {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  } else if constexpr (Float<T>) {
+    return a * b;
+  } else {
+    return MultipliedAndAdded(T{}, a, b);
+  }
+}
+
+// Calls `run` with the C++ type of a ProductType.
+template <typename Run>
+void WithProductType(ElementType type, Run run) {
+  VisitType(type, [&]<typename T, ElementType kType>() {
+    if constexpr (std::is_arithmetic_v<T> || Complex<T>) {
+      run.template operator()<T>();
+    } else {
+      Fail(ErrorCode::kInternal, "no product in type {}", ElementTypeName(kType));
+    }
+  });
+}
+
 }  // namespace
 
 ElementType ProductType(ElementType result) { return ComputingType(result); }
@@ -76,11 +101,17 @@ void MatrixProduct(ElementType type, const void* a, const void* b, void* out, in
   if (type == ElementType::kF32) {
     return FloatProduct(static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(out), m, n, k);
   }
-  VisitType(type, [&]<typename T, ElementType kType>() {
-    if constexpr (std::is_arithmetic_v<T> || Complex<T>) {
-      PlainProduct(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(out), m, n, k);
-    } else {
-      Fail(ErrorCode::kInternal, "no product in type {}", ElementTypeName(kType));
+  WithProductType(type, [&]<typename T>() {
+    PlainProduct(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(out), m, n, k);
+  });
+}
+
+void OuterProduct(ElementType type, const void* a, const void* b, void* out, int64_t m, int64_t n) {
+  WithProductType(type, [&]<typename T>() {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        static_cast<T*>(out)[i * n + j] = Multiplied(static_cast<const T*>(a)[i], static_cast<const T*>(b)[j]);
+      }
     }
   });
 }

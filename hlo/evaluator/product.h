@@ -12,4 +12,7 @@ ElementType ProductType(ElementType result);
 // once; integers wrap.
 void MatrixProduct(ElementType type, const void* a, const void* b, void* out, int64_t m, int64_t n, int64_t k);
 
+// out[m,n] = a[m] * b[n]. Not a sum: -0 stays.
+void OuterProduct(ElementType type, const void* a, const void* b, void* out, int64_t m, int64_t n);
+
 }  // namespace hlorun::hlo

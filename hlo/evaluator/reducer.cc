@@ -1,5 +1,7 @@
 #include "hlo/evaluator/reducer.h"
 
+#include "hlo/evaluator/lanes/lane_op.h"
+
 namespace hlorun::hlo {
 namespace {
 
@@ -18,20 +20,37 @@ bool IsAssociative(Opcode opcode) {
   }
 }
 
+ElementType ComputingFloat(ElementType type) { return IsNarrowFloat(type) ? ElementType::kF32 : type; }
+
 }  // namespace
 
-Reducer::Reducer(Evaluation& evaluation, const Computation& computation) : function_(evaluation, computation) {
+Reducer::Reducer(Evaluation& evaluation, const Computation& computation, Rounding rounding) {
   for (int64_t i = 0; i < computation.parameter_count() / 2; ++i) {
     types_.push_back(computation.parameter(i)->shape().element_type());
   }
+  Specialise(computation, rounding);
+  if (kernel_ != nullptr) return;
+  const bool narrow = std::any_of(types_.begin(), types_.end(), IsNarrowFloat);
+  if (narrow && rounding == Rounding::kOnce) {
+    function_ = std::make_unique<ScalarFunction>(evaluation, computation, true);
+    if (function_->IsLanes()) {
+      for (ElementType& type : types_) type = ComputingFloat(type);
+      return;
+    }
+  }
+  function_ = std::make_unique<ScalarFunction>(evaluation, computation);
+}
+
+void Reducer::Specialise(const Computation& computation, Rounding rounding) {
   const std::optional<Opcode> opcode = SingleOpcode(computation);
   if (!opcode.has_value() || !IsAssociative(*opcode)) return;
   const ElementType type = types_[0];
   const bool sums = *opcode == Opcode::kAdd || *opcode == Opcode::kMultiply;
+  const bool steps = rounding == Rounding::kAtEachStep && sums;
   ElementType computed = type;
-  if (IsFloating(type)) computed = sums ? ElementType::kF64 : BitsOf(type) < 32 ? ElementType::kF32 : type;
-  if (type == ElementType::kC64 && *opcode == Opcode::kAdd) computed = ElementType::kC128;
-  if (BitsOf(type) < 8) return;  // wraps at each step
+  if (IsFloating(type) && !steps) computed = sums ? ElementType::kF64 : BitsOf(type) < 32 ? ElementType::kF32 : type;
+  if (type == ElementType::kC64 && *opcode == Opcode::kAdd && !steps) computed = ElementType::kC128;
+  if (BitsOf(type) < 8 || (IsFloating(computed) && BitsOf(computed) < 32)) return;  // wraps or rounds at each step
   kernel_ = FindBinaryKernel(*opcode, computed);
   if (kernel_ == nullptr) return;
   types_[0] = computed;
@@ -52,7 +71,7 @@ void Reducer::Run(std::span<void* const> accumulators, std::span<const void* con
   }
   std::vector<const void*> inputs(accumulators.begin(), accumulators.end());
   inputs.insert(inputs.end(), values.begin(), values.end());
-  function_.Run(inputs, accumulators, count);
+  function_->Run(inputs, accumulators, count);
 }
 
 }  // namespace hlorun::hlo

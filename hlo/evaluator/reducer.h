@@ -1,7 +1,8 @@
 // The accumulation that reduce, reduce-window, select-and-scatter, scatter and reducing collectives share.
 //
-// A sum or product of floats is accumulated in f64 and rounded once: XLA:CPU accumulates bf16 and f16 in f32 and
-// chooses its own order for f32, so the exact value is the best statement of what all orders approximate.
+// A narrow float is held in f32 throughout. A wide sum or product of floats is accumulated in f64 and rounded once: XLA:CPU accumulates bf16 and f16 in f32 and
+// chooses its own order for f32, so the exact value is the best statement of what all orders approximate. Scatters
+// combine one update at a time and round each time.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,8 @@ namespace hlorun::hlo {
 class Reducer {
  public:
   // `computation` takes n accumulators, then n values, and returns n accumulators.
-  Reducer(Evaluation& evaluation, const Computation& computation);
+  enum class Rounding { kOnce, kAtEachStep };
+  Reducer(Evaluation& evaluation, const Computation& computation, Rounding rounding = Rounding::kOnce);
 
   int64_t arity() const { return static_cast<int64_t>(types_.size()); }
   // The type in which accumulator and values i are handed to Run.
@@ -28,7 +30,10 @@ class Reducer {
   void Run(std::span<void* const> accumulators, std::span<const void* const> values, int64_t count);
 
  private:
-  ScalarFunction function_;
+  // Sets the kernel when the computation is one associative op.
+  void Specialise(const Computation& computation, Rounding rounding);
+
+  std::unique_ptr<ScalarFunction> function_;
   LaneKernel kernel_ = nullptr;  // of a single opcode; null: function_
   int bits_ = 0;
   bool associates_ = false;

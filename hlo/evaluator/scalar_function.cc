@@ -21,7 +21,7 @@ bool IsIdentityOnScalars(const Instruction& instruction) {
     case Opcode::kOptimizationBarrier:
       return instruction.shape().IsScalar() && instruction.operand(0)->shape().IsScalar();
     case Opcode::kBitcastConvert:
-      return instruction.shape().IsScalar() && instruction.operand(0)->shape().IsScalar() &&
+      return !IsFloating(instruction.operand(0)->shape().element_type()) && !IsFloating(instruction.shape().element_type()) && instruction.shape().IsScalar() && instruction.operand(0)->shape().IsScalar() &&
              BitsOf(instruction.shape().element_type()) == BitsOf(instruction.operand(0)->shape().element_type());
     default:
       return false;
@@ -55,7 +55,11 @@ struct ScalarFunction::LaneProgram {
   };
   std::vector<Move> returned_inputs;
 
-  size_t NewRegister(ElementType type) {
+  bool widened = false;
+
+  ElementType Held(ElementType type) const { return widened && IsNarrowFloat(type) ? ElementType::kF32 : type; }
+  size_t NewRegister(ElementType declared) {
+    const ElementType type = Held(declared);
     registers.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(kLanes * BytesOf(type))));
     return registers.size() - 1;
   }
@@ -70,7 +74,7 @@ struct ScalarFunction::LaneProgram {
 };
 
 void ScalarFunction::LaneProgram::SplatConstant(const Instruction& instruction, Values& values) {
-  const Literal& literal = instruction.literal();
+  const Literal literal = ConvertedTo(instruction.literal(), Held(instruction.literal().element_type()));
   const size_t slot = NewRegister(literal.element_type());
   const auto bytes = static_cast<size_t>(BytesOf(literal.element_type()));
   for (size_t i = 0; i < kLanes; ++i) std::memcpy(registers[slot].get() + i * bytes, literal.data(), bytes);
@@ -105,7 +109,7 @@ bool ScalarFunction::LaneProgram::AppendInstruction(const Instruction& instructi
     values[&instruction] = values.at(instruction.operand(0));
     return true;
   }
-  std::optional<LaneOp> op = LaneOp::For(instruction);
+  std::optional<LaneOp> op = LaneOp::For(instruction, widened);
   if (!op.has_value()) return false;
   Step step{*op, static_cast<int>(instruction.operand_count()), {}, NewRegister(instruction.shape().element_type())};
   for (int i = 0; i < step.operand_count; ++i) step.operands[i] = values.at(instruction.operand(i))[0];
@@ -129,19 +133,20 @@ bool ScalarFunction::LaneProgram::Append(const Computation& computation,
   return true;
 }
 
-ScalarFunction::ScalarFunction(Evaluation& evaluation, const Computation& computation)
+ScalarFunction::ScalarFunction(Evaluation& evaluation, const Computation& computation, bool widened)
     : evaluation_(evaluation), computation_(computation) {
   auto program = std::make_unique<LaneProgram>();
+  program->widened = widened;
   std::vector<std::vector<LaneProgram::Operand>> arguments;
   for (const Instruction* parameter : computation.parameters()) {
     if (!parameter->shape().IsScalar()) return;
     arguments.push_back({{true, arguments.size()}});
-    program->input_bytes.push_back(BytesOf(parameter->shape().element_type()));
+    program->input_bytes.push_back(BytesOf(program->Held(parameter->shape().element_type())));
   }
   if (!program->Append(computation, arguments, program->results)) return;
   ForEachLeaf(computation.root()->shape(), [&](const ShapeIndex&, const Shape& leaf) {
     LaneProgram::Operand& result = program->results[program->result_bytes.size()];
-    program->result_bytes.push_back(BytesOf(leaf.element_type()));
+    program->result_bytes.push_back(BytesOf(program->Held(leaf.element_type())));
     if (!result.is_input) return;
     const LaneProgram::Operand kept{false, program->NewRegister(leaf.element_type())};
     program->returned_inputs.push_back({result, kept.index, program->result_bytes.back()});

@@ -13,8 +13,13 @@ namespace hlorun::hlo {
 // constants and tuples run as loops over lanes; anything else (control flow, arrays inside) through Evaluation, slowly.
 class ScalarFunction {
  public:
-  ScalarFunction(Evaluation& evaluation, const Computation& computation);
+  // Widened: parameters and results of narrow floating types are handed over in f32, and nothing is rounded to them
+  // inside. Only where IsLanes().
+  ScalarFunction(Evaluation& evaluation, const Computation& computation, bool widened = false);
   ~ScalarFunction();
+
+  // False: the computation is not one of lanes, or converts types itself.
+  bool IsLanes() const { return program_ != nullptr; }
 
   // inputs[i] holds count elements of parameter i; results[j] receives the j-th leaf of the root. A result may be an
   // input's storage.

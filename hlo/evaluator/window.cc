@@ -157,7 +157,7 @@ Literal EvaluateSelectAndScatter(OpCall& call) {
   const Window& window = call.As<attr::Windowed>().window;
   const Literal& operand = call.operand(0);
   ScalarFunction select(call.evaluation, *call.instruction.called(0));
-  Reducer scatter(call.evaluation, *call.instruction.called(1));
+  Reducer scatter(call.evaluation, *call.instruction.called(1), Reducer::Rounding::kAtEachStep);
   const ElementType type = scatter.accumulator_type(0);
   const int64_t bytes = BytesOf(type);
   const Literal source = ConvertedTo(call.operand(1), type);

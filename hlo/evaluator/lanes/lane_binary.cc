@@ -82,53 +82,19 @@ struct Remainder {
   }
 };
 
-// Under the hardware's denormals-are-zero a denormal compares equal to zero; the sign stays.
-template <Float T>
-T Flushed(T x) {
-  return x == 0 ? std::copysign(T{0}, x) : x;
-}
-// NaN wins, and +0 is greater than -0.
-struct Maximum {
-  template <Integer T>
-  static T Apply(T a, T b) {
-    return a > b ? a : b;
-  }
-  static bool Apply(bool a, bool b) { return a || b; }
-  template <Float T>
-  static T Apply(T a, T b) {
-    if (std::isnan(a)) return a;
-    if (std::isnan(b)) return b;
-    return Flushed(a > b || (a == b && std::signbit(b)) ? a : b);
-  }
-};
-struct Minimum {
-  template <Integer T>
-  static T Apply(T a, T b) {
-    return a < b ? a : b;
-  }
-  static bool Apply(bool a, bool b) { return a && b; }
-  template <Float T>
-  static T Apply(T a, T b) {
-    if (std::isnan(a)) return a;
-    if (std::isnan(b)) return b;
-    return Flushed(a < b || (a == b && std::signbit(a)) ? a : b);
-  }
-};
-
 struct Power {
-  // By squaring, wrapping. A negative exponent gives the truncated value: 0 unless the base is 1 or -1.
+  // By squaring, wrapping. A negative exponent gives the truncated value: 0 unless the base is 1 or -1. As on XLA:CPU,
+  // exponents are read as signed whatever the type, and no more than their lowest six bits count: 2^64 is 1.
   template <Integer T>
   static T Apply(T base, T exponent) {
-    if constexpr (std::is_signed_v<T>) {
-      if (exponent < 0) {
-        if (base == 1) return 1;
-        if (base == T{-1}) return exponent % 2 == 0 ? T{1} : T{-1};
-        return 0;
-      }
+    if (static_cast<std::make_signed_t<T>>(exponent) < 0) {
+      if (base == 1) return 1;
+      if (base == static_cast<T>(-1)) return exponent % 2 == 0 ? T{1} : static_cast<T>(-1);
+      return 0;
     }
     uint64_t result = 1;
     auto square = static_cast<uint64_t>(base);
-    for (auto e = static_cast<uint64_t>(exponent); e != 0; e >>= 1) {
+    for (auto e = static_cast<uint64_t>(exponent) & 63; e != 0; e >>= 1) {
       if ((e & 1) != 0) result *= square;
       square *= square;
     }

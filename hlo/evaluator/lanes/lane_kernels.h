@@ -6,6 +6,7 @@
 // and wrapped (LaneOp, lane_op.h).
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <concepts>
 #include <cstdint>
@@ -73,6 +74,40 @@ LaneKernel VisitComputingType(ElementType type, Visitor&& visit) {
       return nullptr;
   }
 }
+
+// Under the hardware's denormals-are-zero a denormal compares equal to zero; the sign stays.
+template <Float T>
+T Flushed(T x) {
+  return x == 0 ? std::copysign(T{0}, x) : x;
+}
+
+// NaN wins, and +0 is greater than -0.
+struct Maximum {
+  template <Integer T>
+  static T Apply(T a, T b) {
+    return a > b ? a : b;
+  }
+  static bool Apply(bool a, bool b) { return a || b; }
+  template <Float T>
+  static T Apply(T a, T b) {
+    if (std::isnan(a)) return a;
+    if (std::isnan(b)) return b;
+    return Flushed(a > b || (a == b && std::signbit(b)) ? a : b);
+  }
+};
+struct Minimum {
+  template <Integer T>
+  static T Apply(T a, T b) {
+    return a < b ? a : b;
+  }
+  static bool Apply(bool a, bool b) { return a && b; }
+  template <Float T>
+  static T Apply(T a, T b) {
+    if (std::isnan(a)) return a;
+    if (std::isnan(b)) return b;
+    return Flushed(a < b || (a == b && std::signbit(a)) ? a : b);
+  }
+};
 
 template <typename T>
 const T* LaneOperand(const LaneCall& call, int i) {

@@ -51,24 +51,38 @@ LaneOp LaneOp::Convert(ElementType from, ElementType to) {
   op.operand_types_[0] = from;
   op.result_type_ = to;
   if (from == to) return op;
+  if (from == ElementType::kBF16 && to == ElementType::kPred) {
+    // Its denormals are not zero here, although those of f32 are.
+    op.kernel_ = [](const LaneCall& call) {
+      for (int64_t i = 0; i < call.count; ++i) {
+        static_cast<bool*>(call.result)[i] = (LaneOperand<uint16_t>(call, 0)[i] & 0x7FFF) != 0;
+      }
+    };
+    return op;
+  }
   op.converts_ = IsNarrowFloat(from) || IsNarrowFloat(to) || IsNarrowInteger(to);
-  op.saturates_ = IsFloating(from);
+  op.saturates_ = IsFloating(RealOf(from));
   op.kernel_ = FindConvertKernel(ComputingType(from), ComputingType(to));
   return op;
 }
 
-std::optional<LaneOp> LaneOp::For(const Instruction& instruction) {
+std::optional<LaneOp> LaneOp::For(const Instruction& instruction, bool widened) {
   if (instruction.operand_count() < 1 || instruction.operand_count() > 3 || !instruction.shape().IsArray()) {
     return std::nullopt;
   }
+  auto held = [widened](const Instruction& value) {
+    const ElementType type = value.shape().element_type();
+    return widened && IsNarrowFloat(type) ? ElementType::kF32 : type;
+  };
   if (instruction.Is(Opcode::kConvert)) {
+    if (widened) return std::nullopt;  // rounds on purpose
     return Convert(instruction.operand(0)->shape().element_type(), instruction.shape().element_type());
   }
   LaneOp op;
   op.operand_count_ = static_cast<int>(instruction.operand_count());
-  op.result_type_ = instruction.shape().element_type();
+  op.result_type_ = held(instruction);
   for (int i = 0; i < op.operand_count_; ++i) {
-    op.operand_types_[i] = instruction.operand(i)->shape().element_type();
+    op.operand_types_[i] = held(*instruction.operand(i));
     op.converts_ |= IsNarrowFloat(op.operand_types_[i]);
   }
   op.converts_ |= IsNarrowFloat(op.result_type_) || IsNarrowInteger(op.result_type_);
@@ -76,7 +90,12 @@ std::optional<LaneOp> LaneOp::For(const Instruction& instruction) {
     op.converts_ = false;
     return op;
   }
-  op.kernel_ = FindKernel(instruction, ComputingType(op.operand_types_[0]), ComputingType(op.result_type_));
+  ElementType computing = ComputingType(op.operand_types_[0]);
+  if (instruction.Is(Opcode::kReducePrecision) && op.result_type_ == ElementType::kF16) {
+    computing = ElementType::kF16;  // on its own bits: its denormals are normal in f32
+    op.converts_ = false;
+  }
+  op.kernel_ = FindKernel(instruction, computing, ComputingType(op.result_type_));
   if (op.kernel_ == nullptr) return std::nullopt;
   op.call_.instruction = &instruction;
   op.call_.bits = BitsOf(op.operand_types_[0]);

@@ -11,7 +11,8 @@ namespace hlorun::hlo {
 class LaneOp {
  public:
   // nullopt when the instruction is not elementwise or has no meaning for its types. The instruction must outlive it.
-  static std::optional<LaneOp> For(const Instruction& instruction);
+  // With `widened`, operands and results of narrow floating types are held in f32 and not rounded.
+  static std::optional<LaneOp> For(const Instruction& instruction, bool widened = false);
   static LaneOp Convert(ElementType from, ElementType to);
 
   // Operand i is count elements of the instruction's i-th operand's type, the result of its own type, as literals store

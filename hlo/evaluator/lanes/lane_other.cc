@@ -22,18 +22,6 @@ LaneKernel FindSelect(ElementType, ElementType result) {
   return VisitComputingType(result, []<typename T>() -> LaneKernel { return &SelectLoop<T>; });
 }
 
-// min(max(low, x), high); a NaN in any of the three wins.
-template <typename T>
-T Clamped(T low, T x, T high) {
-  if constexpr (Float<T>) {
-    if (std::isnan(x)) return x;
-    if (std::isnan(low)) return low;
-    if (std::isnan(high)) return high;
-  }
-  const T raised = x < low ? low : x;
-  return raised > high ? high : raised;
-}
-
 LaneKernel FindClamp(ElementType, ElementType result) {
   return VisitComputingType(result, []<typename T>() -> LaneKernel {
     if constexpr (Complex<T>) {
@@ -42,7 +30,8 @@ LaneKernel FindClamp(ElementType, ElementType result) {
       return [](const LaneCall& call) {
         for (int64_t i = 0; i < call.count; ++i) {
           static_cast<T*>(call.result)[i] =
-              Clamped(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i], LaneOperand<T>(call, 2)[i]);
+              Minimum::Apply(LaneOperand<T>(call, 2)[i],
+                             Maximum::Apply(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i]));
         }
       };
     }
@@ -101,48 +90,50 @@ LaneKernel FindIsFinite(ElementType type, ElementType) {
   });
 }
 
-// Rounds to nearest even at `mantissa_bits`, then what the smaller exponent range cannot hold becomes infinity or a zero
-// of the same sign: there are no denormals in the reduced format.
-template <Float T>
-T ReducedPrecision(T value, const attr::ReducePrecision& format) {
-  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  constexpr int kMantissaBits = sizeof(T) == 4 ? 23 : 52;
-  constexpr int kExponentBits = sizeof(T) == 4 ? 8 : 11;
-  if (std::isnan(value)) return value;
-  constexpr Bits kSign = Bits{1} << (kMantissaBits + kExponentBits);
-  const Bits sign = std::bit_cast<Bits>(value) & kSign;
-  Bits bits = std::bit_cast<Bits>(value) & ~kSign;
-  const auto mantissa_bits = static_cast<int>(format.mantissa_bits);
-  if (mantissa_bits < kMantissaBits) {
-    const int dropped = kMantissaBits - mantissa_bits;
-    const Bits last_kept = (bits >> dropped) & 1;
-    bits += (Bits{1} << (dropped - 1)) - 1 + last_kept;
-    bits &= ~((Bits{1} << dropped) - 1);
+// On the bit pattern without its sign: rounds to nearest even at `mantissa_bits`, then what the smaller exponent range
+// cannot hold becomes infinity or zero: there are no denormals in the reduced format.
+template <typename Bits, int kExponentBits, int kMantissaBits>
+Bits ReducedPrecision(Bits pattern, const attr::ReducePrecision& format) {
+  constexpr auto kSign = static_cast<Bits>(Bits{1} << (kMantissaBits + kExponentBits));
+  constexpr auto kInfinity = static_cast<Bits>(((Bits{1} << kExponentBits) - 1) << kMantissaBits);
+  auto bits = static_cast<Bits>(pattern & static_cast<Bits>(~kSign));
+  if (bits > kInfinity) return pattern;  // NaN
+  if (format.mantissa_bits < kMantissaBits) {
+    const auto dropped = static_cast<int>(kMantissaBits - format.mantissa_bits);
+    const int last_kept = (bits >> dropped) & 1;
+    bits = static_cast<Bits>(bits + (Bits{1} << (dropped - 1)) - 1 + static_cast<Bits>(last_kept));
+    bits = static_cast<Bits>(bits >> dropped << dropped);
   }
-  const auto exponent_bits = static_cast<int>(format.exponent_bits);
-  if (exponent_bits < kExponentBits) {
-    constexpr Bits kBias = (Bits{1} << (kExponentBits - 1)) - 1;
-    const Bits reduced_bias = (Bits{1} << (exponent_bits - 1)) - 1;
-    const Bits exponent = bits >> kMantissaBits;
-    if (exponent > kBias + reduced_bias) bits = ((Bits{1} << kExponentBits) - 1) << kMantissaBits;
+  if (format.exponent_bits < kExponentBits) {
+    constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
+    const int reduced_bias = (1 << (format.exponent_bits - 1)) - 1;
+    const auto exponent = static_cast<int>(bits >> kMantissaBits);
+    if (exponent > kBias + reduced_bias) bits = kInfinity;
     if (exponent <= kBias - reduced_bias) bits = 0;
   }
-  return std::bit_cast<T>(static_cast<Bits>(bits | sign));
+  return static_cast<Bits>(bits | (pattern & kSign));
+}
+
+template <typename Bits, int kExponentBits, int kMantissaBits>
+void ReducePrecisionLoop(const LaneCall& call) {
+  const auto& format = call.instruction->As<attr::ReducePrecision>();
+  for (int64_t i = 0; i < call.count; ++i) {
+    static_cast<Bits*>(call.result)[i] =
+        ReducedPrecision<Bits, kExponentBits, kMantissaBits>(LaneOperand<Bits>(call, 0)[i], format);
+  }
 }
 
 LaneKernel FindReducePrecision(ElementType type, ElementType) {
-  return VisitComputingType(type, []<typename T>() -> LaneKernel {
-    if constexpr (Float<T>) {
-      return [](const LaneCall& call) {
-        const auto& format = call.instruction->As<attr::ReducePrecision>();
-        for (int64_t i = 0; i < call.count; ++i) {
-          static_cast<T*>(call.result)[i] = ReducedPrecision(LaneOperand<T>(call, 0)[i], format);
-        }
-      };
-    } else {
+  switch (type) {
+    case ElementType::kF16:
+      return &ReducePrecisionLoop<uint16_t, 5, 10>;
+    case ElementType::kF32:
+      return &ReducePrecisionLoop<uint32_t, 8, 23>;
+    case ElementType::kF64:
+      return &ReducePrecisionLoop<uint64_t, 11, 52>;
+    default:
       return nullptr;
-    }
-  });
+  }
 }
 
 struct Row {

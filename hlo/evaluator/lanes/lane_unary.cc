@@ -80,14 +80,12 @@ HLO_MATH(Atanh, std::atanh(x))
 HLO_MATH(Cos, std::cos(x))
 HLO_MATH(Cosh, std::cosh(x))
 HLO_MATH(Exp, std::exp(x))
-HLO_MATH(Log, std::log(x))
 HLO_MATH(Logistic, T(1) / (T(1) + std::exp(-x)))
 HLO_MATH(Rsqrt, T(1) / std::sqrt(x))
 HLO_MATH(Sin, std::sin(x))
 HLO_MATH(Sinh, std::sinh(x))
 HLO_MATH(Sqrt, std::sqrt(x))
 HLO_MATH(Tan, std::tan(x))
-HLO_MATH(Tanh, std::tanh(x))
 #undef HLO_MATH
 
 // An op on real floats only.
@@ -106,10 +104,33 @@ HLO_REAL_MATH(RoundAwayFromZero, std::round(x))
 HLO_REAL_MATH(RoundToEven, std::nearbyint(x))
 #undef HLO_REAL_MATH
 
-struct Expm1 {
+struct Log {
+  // A denormal is zero here too: the C library would look at its bits.
   template <Float T>
   static T Apply(T x) {
-    return std::expm1(x);
+    return std::log(Flushed(x));
+  }
+  template <Complex T>
+  static T Apply(T x) {
+    return std::log(x);
+  }
+};
+struct Tanh {
+  // XLA:CPU returns tiny values of f32 as they are, denormals included.
+  template <Float T>
+  static T Apply(T x) {
+    return sizeof(T) == 4 && x == 0 ? x : std::tanh(x);
+  }
+  template <Complex T>
+  static T Apply(T x) {
+    return std::tanh(x);
+  }
+};
+struct Expm1 {
+  // Tiny values are returned as they are, denormals included.
+  template <Float T>
+  static T Apply(T x) {
+    return x == 0 ? x : std::expm1(x);
   }
   // exp(a + bi) - 1 = (expm1(a) cos b - 2 sin^2(b / 2)) + exp(a) sin(b) i, without cancellation near 0.
   template <Complex T>
@@ -123,7 +144,7 @@ struct Expm1 {
 struct Log1p {
   template <Float T>
   static T Apply(T x) {
-    return std::log1p(x);
+    return std::log1p(Flushed(x));
   }
   // |1 + x|^2 - 1 = a (2 + a) + b^2, without cancellation near 0.
   template <Complex T>
@@ -155,21 +176,18 @@ LaneKernel FindUnary(ElementType type) {
   });
 }
 
-// Bit counts depend on the declared width: s4 has four bits although it is stored in eight.
-template <typename T>
-uint64_t Bits(T x, int bits) {
-  return static_cast<uint64_t>(x) & (bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1);
-}
-
+// Leading zeros are counted in the declared width, s4 having four bits; ones in the byte that stores it, where the sign is
+// extended: as XLA:CPU does.
 template <bool kLeadingZeros>
 LaneKernel FindBitCount(ElementType type) {
   return VisitComputingType(type, []<typename T>() -> LaneKernel {
     if constexpr (Integer<T>) {
       return [](const LaneCall& call) {
+        const uint64_t mask = call.bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << call.bits) - 1;
         for (int64_t i = 0; i < call.count; ++i) {
-          const uint64_t bits = Bits(LaneOperand<T>(call, 0)[i], call.bits);
-          static_cast<T*>(call.result)[i] =
-              static_cast<T>(kLeadingZeros ? std::countl_zero(bits) - (64 - call.bits) : std::popcount(bits));
+          const auto pattern = static_cast<std::make_unsigned_t<T>>(LaneOperand<T>(call, 0)[i]);
+          static_cast<T*>(call.result)[i] = static_cast<T>(
+              kLeadingZeros ? std::countl_zero(pattern & mask) - (64 - call.bits) : std::popcount(pattern));
         }
       };
     } else {

@@ -1,0 +1,41 @@
+// Conformance cases: each op, in each type, on values where implementations differ.
+//
+// A case is a small module with its inputs. The evaluator says what it must compute; scripts/conformance_against_jaxlib.py
+// holds the evaluator against XLA:CPU on the same cases, and device_conformance_test holds the devices against the
+// evaluator.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hlo/literal.h"
+
+namespace hlorun::conformance {
+
+struct Case {
+  std::string name;  // "add/f32", unique
+  std::string text;  // a whole module
+  std::vector<hlo::Literal> inputs;
+  // How far results of another implementation may be, in units in the last place of the result's type, where results are
+  // floating; 0: the same value (NaN equals NaN).
+  double ulps = 0;
+  // Differences below this times the largest magnitude of the result do not count: for sums with cancellation.
+  double relative = 0;
+  // Where XLA:CPU is known to be wrong: how. The evaluator then does what the op says.
+  std::string oracle_fault = {};
+};
+
+// All cases, in a fixed order, with seeded inputs.
+std::vector<Case> AllCases();
+
+// By family; each is defined in the file of its name.
+void AddElementwiseCases(std::vector<Case>& cases);
+void AddConversionCases(std::vector<Case>& cases);
+void AddTemplateCases(std::vector<Case>& cases);
+
+// Values where arithmetic on `type` has edges: zeros, ones, extremes, infinities, NaN, denormals.
+std::vector<double> EdgeValues(hlo::ElementType type);
+// Element i is values[i], rounded to the type.
+hlo::Literal ArrayOf(hlo::ElementType type, const std::vector<double>& values);
+
+}  // namespace hlorun::conformance

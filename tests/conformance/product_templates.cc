@@ -1,0 +1,61 @@
+// dot, ragged-dot, convolution.
+#include "tests/conformance/template_cases.h"
+
+namespace hlorun::conformance {
+
+namespace {
+
+Template Convolved(const std::string& name, const std::string& types, const std::string& input, const std::string& kernel,
+                   const std::string& output, const std::string& attributes) {
+  return {"convolution-" + name, types,
+          "ENTRY e { x = $T[" + input + "] parameter(0)\n k = $T[" + kernel + "] parameter(1)\n ROOT r = $T[" + output +
+              "] convolution(x, k), " + attributes + " }"};
+}
+
+}  // namespace
+
+std::vector<Template> ProductTemplates() {
+  const std::string types = "s8 s32 s64 u32 f16 bf16 f32 f64 c64 c128";
+  const std::string floats = "f16 bf16 f32 f64 c64 s32";
+  const std::string nhwc = "dim_labels=b01f_01io->b01f";
+  std::vector<Template> templates = {
+      {"dot-matrix", types, "ENTRY e { a = $T[5,7] parameter(0)\n b = $T[7,6] parameter(1)\n ROOT r = $T[5,6] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot-tall", floats, "ENTRY e { a = $T[33,4] parameter(0)\n b = $T[4,2] parameter(1)\n ROOT r = $T[33,2] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot-transposed", floats, "ENTRY e { a = $T[7,5] parameter(0)\n b = $T[6,7] parameter(1)\n ROOT r = $T[5,6] dot(a, b), lhs_contracting_dims={0}, rhs_contracting_dims={1} }"},
+      {"dot-vectors", types, "ENTRY e { a = $T[9] parameter(0)\n b = $T[9] parameter(1)\n ROOT r = $T[] dot(a, b), lhs_contracting_dims={0}, rhs_contracting_dims={0} }"},
+      {"dot-matrix-vector", floats, "ENTRY e { a = $T[4,9] parameter(0)\n b = $T[9] parameter(1)\n ROOT r = $T[4] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot-outer", floats, "ENTRY e { a = $T[4] parameter(0)\n b = $T[3] parameter(1)\n ROOT r = $T[4,3] dot(a, b), lhs_contracting_dims={}, rhs_contracting_dims={} }"},
+      {"dot-batch", floats, "ENTRY e { a = $T[3,4,5] parameter(0)\n b = $T[3,5,6] parameter(1)\n ROOT r = $T[3,4,6] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1} }"},
+      {"dot-batch-odd", floats, "ENTRY e { a = $T[4,2,5,3] parameter(0)\n b = $T[5,3,6,2] parameter(1)\n ROOT r = $T[2,3,4,6] dot(a, b), lhs_batch_dims={1,3}, rhs_batch_dims={3,1}, lhs_contracting_dims={2}, rhs_contracting_dims={0} }"},
+      {"dot-two-contracting", floats, "ENTRY e { a = $T[4,2,5] parameter(0)\n b = $T[5,2,3] parameter(1)\n ROOT r = $T[4,3] dot(a, b), lhs_contracting_dims={1,2}, rhs_contracting_dims={1,0} }"},
+      {"dot-empty", "f32 s32", "ENTRY e { a = $T[4,0] parameter(0)\n b = $T[0,3] parameter(1)\n ROOT r = $T[4,3] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot-widened", "s8 bf16 f16", "ENTRY e { a = $T[4,6] parameter(0)\n b = $T[6,3] parameter(1)\n ROOT r = f32[4,3] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot-s8-s32", "s8 u8", "ENTRY e { a = $T[4,6] parameter(0)\n b = $T[6,3] parameter(1)\n ROOT r = s32[4,3] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }", 0, 0, {{0, {100, -100, 90}}, {1, {120, 100, 99, -7}}}},
+      {"dot-long", "bf16 f16 f32", "ENTRY e { a = $T[2,3000] parameter(0)\n b = $T[3000,2] parameter(1)\n ROOT r = $T[2,2] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }", 0, 0, {{0, {1, 1, 0}}, {1, {1}}}},
+      {"dot-wrapping", "s32 u32 s8", "ENTRY e { a = $T[2,3] parameter(0)\n b = $T[3,2] parameter(1)\n ROOT r = $T[2,2] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }", 0, 0, {{0, {100, 99}}, {1, {101, 98, 97}}}},
+      {"ragged-dot", "f32 bf16", "ENTRY e { a = $T[9,4] parameter(0)\n b = $T[3,4,5] parameter(1)\n g = s32[3] parameter(2)\n ROOT r = $T[9,5] ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0} }", 0, 0, {{2, {2, 0, 6}}}},
+      {"ragged-dot-contracting", "f32", "ENTRY e { a = $T[4,9] parameter(0)\n b = $T[9,5] parameter(1)\n g = s32[3] parameter(2)\n ROOT r = $T[3,4,5] ragged-dot(a, b, g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}, rhs_group_dims={} }", 0, 0, {{2, {3, 1, 5}}}},
+      Convolved("1d", floats, "2,9,3", "3,3,4", "2,7,4", "window={size=3}, dim_labels=b0f_0io->b0f"),
+      Convolved("2d", floats, "2,6,7,3", "3,2,3,4", "2,4,6,4", "window={size=3x2}, " + nhwc),
+      Convolved("3d", "f32 f64", "1,4,5,6,2", "2,2,2,2,3", "1,3,4,5,3", "window={size=2x2x2}, dim_labels=b012f_012io->b012f"),
+      Convolved("nchw", "f32 bf16", "2,3,6,7", "4,3,3,3", "2,4,6,7", "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"),
+      Convolved("mixed-labels", "f32", "6,2,3,7", "3,2,4,3", "7,4,4,2", "window={size=3x2 pad=0_0x1_0}, dim_labels=0bf1_i1o0->1f0b"),
+      Convolved("strided-padded", floats, "1,7,8,2", "3,3,2,3", "1,4,4,3", "window={size=3x3 stride=2x2 pad=1_1x0_1}, " + nhwc),
+      Convolved("base-dilated", "f32 f64 bf16", "1,4,5,2", "3,3,2,3", "1,7,9,3", "window={size=3x3 pad=1_1x1_1 lhs_dilate=2x2}, " + nhwc),
+      Convolved("window-dilated", "f32 f64 bf16", "1,9,9,2", "3,3,2,3", "1,5,3,3", "window={size=3x3 rhs_dilate=2x3}, " + nhwc),
+      Convolved("reversed", "f32 f64", "1,6,6,2", "3,3,2,3", "1,4,4,3", "window={size=3x3 rhs_reversal=1x1}, " + nhwc),
+      Convolved("all-dilations", "f32", "2,5,6,2", "2,3,2,3", "2,5,6,3", "window={size=2x3 stride=2x2 pad=2_1x2_3 lhs_dilate=2x2 rhs_dilate=3x2 rhs_reversal=0x1}, " + nhwc),
+      Convolved("groups", "f32 f64 bf16", "2,5,5,6", "3,3,2,9", "2,3,3,9", "window={size=3x3}, " + nhwc + ", feature_group_count=3"),
+      Convolved("depthwise", "f32 bf16", "2,5,5,4", "3,3,1,4", "2,5,5,4", "window={size=3x3 pad=1_1x1_1}, " + nhwc + ", feature_group_count=4"),
+      Convolved("depthwise-multiplier", "f32", "2,5,5,4", "3,3,1,8", "2,5,5,8", "window={size=3x3 pad=1_1x1_1}, " + nhwc + ", feature_group_count=4"),
+      Convolved("batch-groups", "f32", "6,5,5,2", "3,3,2,9", "2,3,3,9", "window={size=3x3}, " + nhwc + ", batch_group_count=3"),
+      Convolved("kernel-gradient", "f32", "2,6,6,3", "2,4,4,5", "3,3,3,5", "window={size=4x4}, dim_labels=f01b_i01o->01bf"),
+      Convolved("one-by-one", floats, "2,5,5,4", "1,1,4,6", "2,5,5,6", "window={size=1x1}, " + nhwc),
+  };
+  Template negative = Convolved("negative-padding", "f32", "1,9,9,2", "3,3,2,3", "1,5,6,3", "window={size=3x3 pad=-1_-1x-2_1}, " + nhwc);
+  negative.oracle_fault = "a dimension padded by -2 before and 1 after is cropped wrongly";
+  templates.push_back(std::move(negative));
+  return templates;
+}
+
+}  // namespace hlorun::conformance
