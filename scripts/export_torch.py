@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""A PyTorch program to a folder that hlorun runs: module.hlo, inputs/N.npy (weights first), expected/N.npy.
+
+    python3 scripts/export_torch.py model.pt2 --output exported/
+    python3 scripts/export_torch.py model.py:make --output exported/
+    hlorun --inputs=exported/inputs --expect=exported/expected exported/module.hlo
+
+model.pt2 is what torch.export.save writes; FILE.py:FUNCTION returns (module, arguments). The expected outputs are
+PyTorch's own. 64-bit integers become 32-bit ones, as JAX has them. Needs torch==2.13.0 torchax==0.0.13 jax==0.10.2.
+From Python: export_torch.export(program, arguments, folder) with an ExportedProgram, before torchax is imported.
+"""
+
+import argparse
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from export_jax import hlo_text, load_symbol, write_folder  # noqa: E402  found through the path above
+
+
+def import_torchax():
+    """torchax 0.0.13 looks up overloads that torch 2.13 no longer has; while it is imported they are placeholders."""
+    import torch._ops
+
+    packet = torch._ops.OpOverloadPacket
+    look_up = packet.__getattr__
+
+    def look_up_or_placeholder(self, name):
+        try:
+            return look_up(self, name)
+        except AttributeError:
+            if name.startswith("__"):
+                raise
+            return (str(self), name)  # a key of torchax's tables that no operator has
+
+    packet.__getattr__ = look_up_or_placeholder
+    try:
+        import torchax
+        import torchax.export
+
+        torchax.default_env()  # fills the tables of operators
+        return torchax.export
+    finally:
+        packet.__getattr__ = look_up
+
+
+def make_interpreter(base):
+    """torchax's interpreter, with PyTorch's control flow as JAX's."""
+    import jax
+    import torch
+
+    class Interpreter(base):
+        def branch(self, graph):
+            return lambda *operands: type(self)(graph).run(*operands, enable_io_processing=False)
+
+        def call_function(self, target, args, kwargs):
+            if target is torch.ops.higher_order.cond:
+                predicate, on_true, on_false, operands = args
+                return jax.lax.cond(predicate, self.branch(on_true), self.branch(on_false), *operands)
+            if target is torch.ops.higher_order.while_loop:
+                condition, body, carried, shared = args
+                return jax.lax.while_loop(lambda c: self.branch(condition)(*c, *shared),
+                                          lambda c: tuple(self.branch(body)(*c, *shared)), tuple(carried))
+            return super().call_function(target, args, kwargs)
+
+    return Interpreter
+
+
+def to_numpy(tensor):
+    import ml_dtypes
+    import torch
+
+    tensor = torch.as_tensor(tensor).detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def export(program, arguments, folder):
+    """Writes an ExportedProgram, called with the tuple `arguments`, to `folder`."""
+    import torch
+
+    flat = torch.utils._pytree.tree_leaves(arguments)
+    with torch.no_grad():
+        expected = [to_numpy(leaf) for leaf in torch.utils._pytree.tree_leaves(program.module()(*arguments))]
+    program = program.run_decompositions()
+
+    torchax_export = import_torchax()
+    import jax
+
+    torchax_export.JaxInterpreter = make_interpreter(torchax_export.JaxInterpreter)
+    with torch.device("cpu"):
+        _, states, function = torchax_export.exported_program_to_jax(program, export_raw=True)
+    inputs = [np.asarray(jax.numpy.asarray(to_numpy(tensor))) for tensor in (*states, *flat)]
+    count = len(states)
+
+    def main(*leaves):
+        return function(list(leaves[:count]), tuple(leaves[count:]))
+
+    lowered = jax.jit(main, keep_unused=True).lower(*inputs)
+    write_folder(folder, hlo_text(lowered.compiler_ir("hlo")), inputs, expected)
+
+
+def load(model):
+    """An ExportedProgram and its arguments, from MODEL.pt2 or FILE.py:FUNCTION."""
+    import torch
+
+    if model.endswith(".pt2"):
+        if not os.path.exists(model):
+            raise SystemExit(f"there is no file {model}")
+        program = torch.export.load(model)
+        if program.example_inputs is None:
+            raise SystemExit(f"{model} holds no example inputs: export it with them")
+        arguments, keywords = program.example_inputs
+        if keywords:
+            raise SystemExit(f"{model} takes keyword arguments ({', '.join(keywords)}): export it with positional ones")
+        return program, arguments
+    module, arguments = load_symbol(model)()
+    return torch.export.export(module.eval(), arguments), arguments
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="MODEL.pt2 or FILE.py:FUNCTION")
+    parser.add_argument("-o", "--output", required=True, help="the folder")
+    flags = parser.parse_args()
+    export(*load(flags.model), flags.output)
+    print(f"hlorun --inputs={flags.output}/inputs --expect={flags.output}/expected {flags.output}/module.hlo")
+
+
+if __name__ == "__main__":
+    main()
