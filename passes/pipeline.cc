@@ -6,6 +6,7 @@
 #include "hlo/error.h"
 #include "hlo/verifier.h"
 #include "passes/control/control_flow.h"
+#include "passes/control/known_trip_counts.h"
 #include "passes/expand/convolution.h"
 #include "passes/expand/dot.h"
 #include "passes/expand/split_reductions.h"
@@ -85,6 +86,7 @@ bool Pipeline::RunOnce(hlo::Module& module, PassContext& context) {
 }
 
 Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& device) {
+  (void)options;
   (void)device;
   Pipeline p("optimize");
   // Modules that XLA has optimised come back to plain HLO: no fusions, async pairs, markers or layouts.
@@ -107,10 +109,11 @@ Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& d
   p.Add<AssignRowMajorLayouts>();
 
   // One kernel from many instructions; then where and when each value lives.
-  if (!options.debug_nans) p.Add<Fusion>();
+  p.Add<KnownTripCounts>();
+  p.Add<Fusion>();
   p.Add<FlattenControl>();
-  p.Add<CopyInsertion>();
   p.Add<Schedule>();
+  p.Add<CopyInsertion>();
   return p;
 }
 

@@ -1,5 +1,6 @@
 // The list of passes by name, for --passes and --list-passes.
 #include "passes/control/control_flow.h"
+#include "passes/control/known_trip_counts.h"
 #include "passes/expand/convolution.h"
 #include "passes/expand/dot.h"
 #include "passes/expand/split_reductions.h"
@@ -43,10 +44,11 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
+      Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
       Entry<Fusion>("instructions that one kernel computes become one fusion"),
       Entry<FlattenControl>("each computation that control flow executes gets one caller"),
-      Entry<CopyInsertion>("copies where values would overwrite each other"),
       Entry<Schedule>("the order of execution"),
+      Entry<CopyInsertion>("copies where values would overwrite each other"),
   };
   return kPasses;
 }
