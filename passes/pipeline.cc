@@ -7,9 +7,15 @@
 #include "hlo/verifier.h"
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
+#include "passes/expand/batch_norm.h"
 #include "passes/expand/convolution.h"
+#include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
+#include "passes/expand/linear_algebra.h"
+#include "passes/expand/map.h"
+#include "passes/expand/rng.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/top_k.h"
 #include "passes/fusion/fusion.h"
 #include "passes/layout/row_major.h"
 #include "passes/memory/copy_insertion.h"
@@ -99,6 +105,13 @@ Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& d
   p.Fixpoint("simplify", Simplifications);
 
   // Everything that no kernel does directly, in terms of simpler ops.
+  p.Add<ExpandCustomCalls>();
+  p.Add<ExpandTopK>();
+  p.Add<ExpandBatchNorm>();
+  p.Add<ExpandCholesky>();
+  p.Add<ExpandTriangularSolve>();
+  p.Add<ExpandRng>();
+  p.Add<ExpandMap>();
   p.Fixpoint("simplify-expanded", Simplifications);
 
   // The forms that kernels take.

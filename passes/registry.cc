@@ -1,9 +1,15 @@
 // The list of passes by name, for --passes and --list-passes.
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
+#include "passes/expand/batch_norm.h"
 #include "passes/expand/convolution.h"
+#include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
+#include "passes/expand/linear_algebra.h"
+#include "passes/expand/map.h"
+#include "passes/expand/rng.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/top_k.h"
 #include "passes/fusion/fusion.h"
 #include "passes/layout/row_major.h"
 #include "passes/memory/copy_insertion.h"
@@ -41,6 +47,13 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ConstantFolding>("instructions of constants become constants, within limits"),
       Entry<SimplifyControlFlow>("known predicates, loops of no or one trip, dead and unchanging carries"),
       Entry<DeadCode>("unused instructions and computations go"),
+      Entry<ExpandCustomCalls>("custom-calls that name an elementwise function become that function"),
+      Entry<ExpandTopK>("topk becomes sort and slice"),
+      Entry<ExpandBatchNorm>("batch-norm-training, -inference and -grad become arithmetic"),
+      Entry<ExpandCholesky>("cholesky becomes a loop over columns"),
+      Entry<ExpandTriangularSolve>("triangular-solve becomes a loop over rows"),
+      Entry<ExpandRng>("rng becomes rng-bit-generator and arithmetic"),
+      Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),
       Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),

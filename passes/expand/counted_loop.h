@@ -1,0 +1,20 @@
+// Builds a while loop of a fixed number of trips.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "hlo/builder.h"
+
+namespace hlorun::passes {
+
+// What one trip does: from the trip's number (s32[], from 0) and the carried values to their next values, of the same
+// shapes, built inside the loop's body.
+using LoopStep = std::function<std::vector<hlo::Instruction*>(hlo::Builder& build, hlo::Instruction* trip,
+                                                              const std::vector<hlo::Instruction*>& carried)>;
+
+// Puts `for (trip = 0; trip < trips; ++trip) carried = step(trip, carried)` where `build` stands; the final values.
+std::vector<hlo::Instruction*> CountedLoop(hlo::Builder& build, hlo::Module* module, int64_t trips,
+                                           std::vector<hlo::Instruction*> carried, const LoopStep& step);
+
+}  // namespace hlorun::passes
