@@ -1,0 +1,168 @@
+// Each expander keeps the value of what it expands, and leaves nothing of it.
+#include <gtest/gtest.h>
+
+#include "hlo/evaluator/evaluator.h"
+#include "passes/expand/batch_norm.h"
+#include "passes/expand/custom_calls.h"
+#include "passes/expand/linear_algebra.h"
+#include "passes/expand/map.h"
+#include "passes/expand/rng.h"
+#include "passes/expand/top_k.h"
+#include "tests/passes/equivalence.h"
+
+namespace hlorun::passes {
+namespace {
+
+using hlo::Opcode;
+
+TEST(ExpandBatchNorm, Training) {
+  constexpr const char* kText = R"(
+    x = f32[4,3,5] parameter(0)
+    s = f32[3] parameter(1)
+    o = f32[3] parameter(2)
+    ROOT r = (f32[4,3,5], f32[3], f32[3]) batch-norm-training(x, s, o), epsilon=0.001, feature_index=1)";
+  ExpandBatchNorm pass;
+  RunAndCompare(kText, pass, kRounding);
+  EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kBatchNormTraining), 0);
+}
+
+TEST(ExpandBatchNorm, InferenceAndGradient) {
+  constexpr const char* kText = R"(
+    x = bf16[4,5,3] parameter(0)
+    s = bf16[3] parameter(1)
+    o = bf16[3] parameter(2)
+    m = bf16[3] parameter(3)
+    q = bf16[3] parameter(4)
+    v = bf16[3] multiply(q, q)
+    g = bf16[4,5,3] parameter(5)
+    i = bf16[4,5,3] batch-norm-inference(x, s, o, m, v), epsilon=0.5, feature_index=2
+    d = (bf16[4,5,3], bf16[3], bf16[3]) batch-norm-grad(x, s, m, v, g), epsilon=0.5, feature_index=2
+    ROOT r = (bf16[4,5,3], (bf16[4,5,3], bf16[3], bf16[3])) tuple(i, d))";
+  ExpandBatchNorm pass;
+  RunAndCompare(kText, pass, kRounding);
+}
+
+TEST(ExpandCholesky, OfPositiveDefiniteMatrices) {
+  for (const char* options : {"", ", lower=true", ", lower=false"}) {
+    for (const char* type : {"f32", "c64"}) {
+      // x x^T + 4 I; the imaginary part of the diagonal is zero because the operands of the product are the same reals.
+      const std::string text = fmt::format(R"(
+        p = f32[2,4,4] parameter(0)
+        d = f32[2,4,4] dot(p, p), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{2}}
+        i = s32[2,4,4] iota(), iota_dimension=1
+        j = s32[2,4,4] iota(), iota_dimension=2
+        e = pred[2,4,4] compare(i, j), direction=EQ
+        f = f32[2,4,4] convert(e)
+        c = f32[] constant(4)
+        b = f32[2,4,4] broadcast(c), dimensions={{}}
+        u = f32[2,4,4] multiply(f, b)
+        a = f32[2,4,4] add(d, u)
+        t = {0}[2,4,4] convert(a)
+        ROOT r = {0}[2,4,4] cholesky(t){1})", type, options);
+      ExpandCholesky pass;
+      RunAndCompare(text, pass, {false, 1e-4});
+      EXPECT_EQ(Count(*RunPass(text, pass), Opcode::kWhile), 1);
+    }
+  }
+}
+
+TEST(ExpandTriangularSolve, EverySide) {
+  for (const char* left : {"true", "false"}) {
+    for (const char* lower : {"true", "false"}) {
+      for (const char* unit : {"true", "false"}) {
+        for (const char* transpose : {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}) {
+          // Strong diagonals keep the systems well conditioned.
+          const std::string text = fmt::format(R"(
+            p = f32[2,3,3] parameter(0)
+            x = c64[2,3,3] parameter(1)
+            i = s32[2,3,3] iota(), iota_dimension=1
+            j = s32[2,3,3] iota(), iota_dimension=2
+            e = pred[2,3,3] compare(i, j), direction=EQ
+            f = f32[2,3,3] convert(e)
+            c = f32[] constant(6)
+            b = f32[2,3,3] broadcast(c), dimensions={{}}
+            u = f32[2,3,3] multiply(f, b)
+            s = f32[2,3,3] add(p, u)
+            a = c64[2,3,3] convert(s)
+            ROOT r = c64[2,3,3] triangular-solve(a, x), left_side={}, lower={}, unit_diagonal={}, transpose_a={})",
+                                               left, lower, unit, transpose);
+          ExpandTriangularSolve pass;
+          RunAndCompare(text, pass, {false, 1e-4});
+        }
+      }
+    }
+  }
+}
+
+TEST(ExpandMap, OfElementwiseComputation) {
+  constexpr const char* kText = R"(HloModule m
+    f { a = f32[] parameter(0)
+        b = f32[] parameter(1)
+        c = f32[] constant(3)
+        s = f32[] multiply(a, c)
+        k = pred[] compare(s, b), direction=LT
+        ROOT r = f32[] select(k, s, b) }
+    ENTRY e { x = f32[4,3] parameter(0)
+              y = f32[4,3] parameter(1)
+              ROOT m = f32[4,3] map(x, y), dimensions={0,1}, to_apply=f })";
+  ExpandMap pass;
+  RunAndCompare(kText, pass);
+  EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kMap), 0);
+}
+
+TEST(ExpandTopK, OpcodeAndCustomCall) {
+  constexpr const char* kText = R"(HloModule m
+    f { a = f32[] parameter(0)
+        b = f32[] parameter(1)
+        ROOT r = pred[] compare(a, b), direction=GT }
+    ENTRY e { x = f32[4,9] parameter(0)
+              t = (f32[4,3], s32[4,3]) topk(x), k=3, largest=true
+              s = (f32[4,2], s32[4,2]) topk(x), k=2, largest=false
+              ROOT r = ((f32[4,3], s32[4,3]), (f32[4,2], s32[4,2])) tuple(t, s) })";
+  ExpandTopK pass;
+  RunAndCompare(kText, pass);
+  EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kTopK), 0);
+}
+
+TEST(ExpandCustomCalls, NamedFunctions) {
+  ExpandCustomCalls pass;
+  const auto module = RunPass(R"(x = f32[4] parameter(0)
+      ROOT r = f32[4] custom-call(x), custom_call_target="mhlo.erf")", pass);
+  EXPECT_TRUE(module->entry()->root()->Is(Opcode::kErf));
+}
+
+TEST(ExpandRng, StaysInItsRangeAndSpreads) {
+  ExpandRng pass;
+  const auto module = RunPass(R"(
+      a = f32[] constant(2)
+      b = f32[] constant(3)
+      ROOT r = f32[1000] rng(a, b), distribution=rng_uniform)", pass);
+  EXPECT_EQ(Count(*module, Opcode::kRng), 0);
+  const hlo::Literal numbers = hlo::Evaluate(*module, {});
+  double sum = 0;
+  for (const float x : numbers.values<float>()) {
+    EXPECT_GE(x, 2);
+    EXPECT_LT(x, 3);
+    sum += static_cast<double>(x);
+  }
+  EXPECT_NEAR(sum / 1000, 2.5, 0.05);
+}
+
+TEST(ExpandRng, NormalHasItsMoments) {
+  ExpandRng pass;
+  const auto module = RunPass(R"(
+      a = f32[] constant(1)
+      b = f32[] constant(2)
+      ROOT r = f32[4000] rng(a, b), distribution=rng_normal)", pass);
+  const hlo::Literal numbers = hlo::Evaluate(*module, {});
+  double sum = 0, squares = 0;
+  for (const float x : numbers.values<float>()) {
+    sum += static_cast<double>(x);
+    squares += static_cast<double>(x - 1) * static_cast<double>(x - 1);
+  }
+  EXPECT_NEAR(sum / 4000, 1, 0.15);
+  EXPECT_NEAR(squares / 4000, 4, 0.4);
+}
+
+}  // namespace
+}  // namespace hlorun::passes
