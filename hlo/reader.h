@@ -23,7 +23,7 @@ enum class FileKind {
 FileKind SniffFileKind(std::string_view bytes);
 
 // A saved plan starts with these eight bytes.
-inline constexpr std::string_view kPlanMagic = "HLORPLAN";
+inline constexpr std::string_view kPlanMagic = "hlorplan";
 
 struct ReadOptions {
   bool fill_elided = false;
