@@ -36,6 +36,8 @@ struct Flags {
   hlorun::CompileOptions options;
 };
 
+constexpr std::string_view kNoPasses = "none";
+
 // '-' and '_' are the same in a flag's name.
 std::vector<std::string> NormalizedArguments(int argc, char** argv) {
   std::vector<std::string> arguments;
@@ -45,9 +47,17 @@ std::vector<std::string> NormalizedArguments(int argc, char** argv) {
       const size_t end = std::min(argument.find('='), argument.size());
       std::replace(argument.begin() + 2, argument.begin() + static_cast<int64_t>(end), '-', '_');
     }
+    if (argument == "--passes=") argument += kNoPasses;  // CLI11 would take the next argument as its value
     arguments.push_back(std::move(argument));
   }
   return arguments;
+}
+
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
 }
 
 void ListPasses() {
@@ -176,10 +186,9 @@ int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("hlo-opt: run passes on HLO modules and print the result.");
   app.add_option("FILE", flags.file, "HLO text or proto; - is the standard input");
-  CLI::Option* passes = app.add_option("--passes", flags.passes, "only these, in this order (a,b); empty: none")
-                            ->delimiter(',')
-                            ->expected(0, -1)
-                            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  std::string passes_text;
+  CLI::Option* passes =
+      app.add_option("--passes", passes_text, "only these, in this order (a,b); empty or none: no pass");
   app.add_flag("--list_passes", flags.list_passes, "list the passes and exit");
   app.add_option("--dump_to", flags.options.dump_to, "write the module before and after into this folder");
   app.add_option("--dump_pass_re", flags.options.dump_pass_re, "also after each pass whose name matches");
@@ -201,6 +210,7 @@ int Main(int argc, char** argv) {
   }
   if (flags.file.empty()) hlorun::Invalid("no FILE given; - is the standard input, --help shows the flags");
   flags.all_passes = passes->count() == 0;
+  if (passes_text != kNoPasses) flags.passes = SplitAtCommas(passes_text);
   Write(OptimizeAll(flags), flags.output);
   return 0;
 }
