@@ -17,6 +17,7 @@
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/top_k.h"
 #include "passes/fusion/fusion.h"
+#include "passes/fusion/sink_reshapes.h"
 #include "passes/layout/row_major.h"
 #include "passes/memory/copy_insertion.h"
 #include "passes/memory/flatten_control.h"
@@ -123,6 +124,7 @@ Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& d
 
   // One kernel from many instructions; then where and when each value lives.
   p.Add<KnownTripCounts>();
+  p.Add<SinkReshapes>();
   p.Add<Fusion>();
   p.Add<FlattenControl>();
   p.Add<Schedule>();

@@ -11,6 +11,7 @@
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/top_k.h"
 #include "passes/fusion/fusion.h"
+#include "passes/fusion/sink_reshapes.h"
 #include "passes/layout/row_major.h"
 #include "passes/memory/copy_insertion.h"
 #include "passes/memory/flatten_control.h"
@@ -58,6 +59,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
+      Entry<SinkReshapes>("elementwise ops after a product get its dimensions"),
       Entry<Fusion>("instructions that one kernel computes become one fusion"),
       Entry<FlattenControl>("each computation that control flow executes gets one caller"),
       Entry<Schedule>("the order of execution"),

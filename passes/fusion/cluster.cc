@@ -125,13 +125,18 @@ class ClusterFinder {
     const Instruction* root = cluster.roots[0];
     // What an update reads of the array that it updates must be read before: in a kernel of its own.
     if (root->Is(Opcode::kDynamicUpdateSlice) && instruction.OperandIndex(root->operand(0)) >= 0) return false;
-    return cluster.hero == nullptr || cluster.hero->Is(Opcode::kReduce) || FitsEpilogue(instruction, demand.same_place);
+    return cluster.hero == nullptr || cluster.hero->Is(Opcode::kReduce) ||
+           FitsEpilogue(instruction, demand.same_place, cluster);
   }
 
   // Tiles of products and convolutions are finished by elementwise ops, whose other operands are arrays of the result's
   // dimensions and broadcasts.
-  static bool FitsEpilogue(const Instruction& instruction, bool same_place) {
-    if (instruction.Is(Opcode::kBroadcast)) return true;
+  static bool FitsEpilogue(const Instruction& instruction, bool same_place, const Cluster& cluster) {
+    if (instruction.Is(Opcode::kBroadcast)) {
+      return std::none_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
+        return cluster.is_member.contains(user) && IsReinterpretation(*user);
+      });
+    }
     return same_place && (instruction.Has(hlo::kElementwise) || instruction.Is(Opcode::kClamp));
   }
 
@@ -141,7 +146,9 @@ class ClusterFinder {
     if (!root->shape().SameDimensions(hero.shape())) return false;
     const size_t index = static_cast<size_t>(&cluster - clusters_.data());
     return std::all_of(cluster.members.begin(), cluster.members.end(), [&](const Instruction* member) {
-      return FitsEpilogue(*member, demands_.at(member).at(index).same_place);
+      // Reshapes of arrays in memory will be peeled.
+      if (IsReinterpretation(*member) && !cluster.is_member.contains(member->operand(0))) return true;
+      return FitsEpilogue(*member, demands_.at(member).at(index).same_place, cluster);
     });
   }
 

@@ -1,0 +1,173 @@
+#include "passes/fusion/sink_reshapes.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "hlo/builder.h"
+
+namespace hlorun::passes {
+namespace {
+
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// Neighbouring dimensions of two shapes of the same elements that hold the same elements: [6272,768] and [32,196,768]
+// have the groups {0} and {0,1}, {1} and {2}.
+struct Group {
+  int64_t from_begin, from_end, to_begin, to_end;
+};
+
+std::vector<Group> CommonGroups(const Dims& from, const Dims& to) {
+  std::vector<Group> groups;
+  const auto from_rank = static_cast<int64_t>(from.size()), to_rank = static_cast<int64_t>(to.size());
+  int64_t i = 0, j = 0;
+  while (i < from_rank || j < to_rank) {
+    Group group{i, i, j, j};
+    int64_t x = 1, y = 1;
+    do {
+      if (j == to_rank || (i < from_rank && x <= y)) {
+        x *= from[static_cast<size_t>(i++)];
+      } else {
+        y *= to[static_cast<size_t>(j++)];
+      }
+    } while (x != y && (i < from_rank || j < to_rank));
+    // Ones at the end belong to the group before them.
+    while (i < from_rank && from[static_cast<size_t>(i)] == 1) ++i;
+    while (j < to_rank && to[static_cast<size_t>(j)] == 1) ++j;
+    group.from_end = i;
+    group.to_end = j;
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+// The dimensions of `to` that hold the same as `dimensions` of `from`, where those are whole groups.
+std::optional<std::vector<int64_t>> MapWholeGroups(const std::vector<int64_t>& dimensions, const Dims& from,
+                                                   const Dims& to) {
+  std::vector<int64_t> mapped;
+  for (const Group& group : CommonGroups(from, to)) {
+    bool any = false, all = true;
+    for (int64_t d = group.from_begin; d < group.from_end; ++d) {
+      const bool named = std::find(dimensions.begin(), dimensions.end(), d) != dimensions.end();
+      any |= named && from[static_cast<size_t>(d)] != 1;
+      all &= named || from[static_cast<size_t>(d)] == 1;
+    }
+    if (any && !all) return std::nullopt;
+    for (int64_t d = group.to_begin; any && d < group.to_end; ++d) mapped.push_back(d);
+  }
+  return mapped;
+}
+
+Dims Select(const Dims& dims, const std::vector<int64_t>& numbers) {
+  Dims selected;
+  for (const int64_t d : numbers) selected.push_back(dims[static_cast<size_t>(d)]);
+  return selected;
+}
+
+class Sinker {
+ public:
+  explicit Sinker(hlo::Computation& computation) : computation_(computation) {}
+
+  bool Run() {
+    bool changed = false;
+    for (Instruction* instruction : computation_.PostOrder()) {
+      if (instruction->Is(Opcode::kDot) || instruction->Is(Opcode::kConvolution)) sources_.insert(instruction);
+      changed |= instruction->Is(Opcode::kReduce) ? SinkReduce(instruction) : SinkElementwise(instruction);
+    }
+    return changed;
+  }
+
+ private:
+  // The operand of `reshape`, when it is what this pass moves reshapes away from.
+  const Instruction* SourceOf(const Instruction* reshape) const {
+    if (!reshape->Is(Opcode::kReshape) || !reshape->shape().IsStatic()) return nullptr;
+    const Instruction* source = reshape->operand(0);
+    return sources_.contains(source) ? source : nullptr;
+  }
+
+  bool SinkElementwise(Instruction* instruction) {
+    if (!instruction->Has(hlo::kElementwise) || !instruction->shape().IsArray()) return false;
+    const auto& operands = instruction->operands();
+    if (std::any_of(operands.begin(), operands.end(), [&](const Instruction* o) { return sources_.contains(o); })) {
+      sources_.insert(instruction);
+      return false;
+    }
+    const auto reshape = std::find_if(operands.begin(), operands.end(), [&](Instruction* o) { return SourceOf(o); });
+    if (reshape == operands.end()) return false;
+    const Dims dims = (*reshape)->operand(0)->shape().dimensions();
+    for (const Instruction* operand : operands) {
+      if (!operand->shape().SameDimensions(instruction->shape()) || !CanReshape(operand, dims)) return false;
+    }
+    std::vector<Instruction*> sunk;
+    for (Instruction* operand : operands) sunk.push_back(Reshaped(operand, dims, instruction));
+    std::unique_ptr<Instruction> clone =
+        instruction->CloneWithOperands(hlo::Shape(instruction->shape().element_type(), dims), std::move(sunk));
+    Instruction* result = computation_.Add(std::move(clone), instruction);
+    result->sharding.reset();
+    sources_.insert(result);
+    ReplaceByReshapeOf(result, instruction);
+    return true;
+  }
+
+  bool SinkReduce(Instruction* reduce) {
+    if (!reduce->shape().IsArray()) return false;
+    if (sources_.contains(reduce->operand(0))) sources_.insert(reduce);
+    const Instruction* source = SourceOf(reduce->operand(0));
+    if (source == nullptr) return false;
+    const auto dimensions =
+        MapWholeGroups(reduce->dimensions(), reduce->operand(0)->shape().dimensions(), source->shape().dimensions());
+    if (!dimensions.has_value() || dimensions->empty()) return false;
+    hlo::Builder builder(&computation_, reduce);
+    builder.before = reduce;
+    Instruction* result = builder.Reduce({reduce->operand(0)->operand(0)}, {reduce->operand(1)}, *dimensions,
+                                         reduce->called());
+    sources_.insert(result);
+    ReplaceByReshapeOf(result, reduce);
+    return true;
+  }
+
+  static bool CanReshape(const Instruction* operand, const Dims& dims) {
+    if (!operand->shape().IsStatic()) return false;
+    if (!operand->Is(Opcode::kBroadcast)) return true;
+    return MapWholeGroups(operand->dimensions(), operand->shape().dimensions(), dims).has_value() &&
+           std::is_sorted(operand->dimensions().begin(), operand->dimensions().end());
+  }
+
+  Instruction* Reshaped(Instruction* operand, const Dims& dims, Instruction* before) {
+    hlo::Builder builder(&computation_, operand);
+    builder.before = before;
+    if (operand->Is(Opcode::kBroadcast)) {
+      const std::vector<int64_t> kept =
+          *MapWholeGroups(operand->dimensions(), operand->shape().dimensions(), dims);
+      return builder.Broadcast(Direct(operand->operand(0), Select(dims, kept), builder), dims, kept);
+    }
+    return Direct(operand, dims, builder);
+  }
+
+  // reshape(x), without a reshape of a reshape, and without one that changes nothing.
+  static Instruction* Direct(Instruction* x, const Dims& dims, hlo::Builder& builder) {
+    while (x->Is(Opcode::kReshape) && x->shape().dimensions() != dims) x = x->operand(0);
+    return x->shape().dimensions() == dims ? x : builder.Reshape(x, dims);
+  }
+
+  void ReplaceByReshapeOf(Instruction* result, Instruction* old) {
+    computation_.ReplaceWithNew(old, std::make_unique<Instruction>(Opcode::kReshape, old->shape(),
+                                                                   std::vector<Instruction*>{result},
+                                                                   hlo::attr::Reshape{}));
+  }
+
+  hlo::Computation& computation_;
+  std::unordered_set<const Instruction*> sources_;  // products, and what was computed from them in their dimensions
+};
+
+}  // namespace
+
+bool SinkReshapes::Run(hlo::Module& module, PassContext&) {
+  bool changed = false;
+  for (hlo::Computation* computation : module.ControlComputations()) changed |= Sinker(*computation).Run();
+  return changed;
+}
+
+}  // namespace hlorun::passes
