@@ -123,7 +123,7 @@ std::vector<std::unique_ptr<Module>> ReadModulesFromBytes(const std::string& byt
     case FileKind::kTorchExport:
       Invalid(
           "{}: this is a zip archive, as torch.export writes .pt2 files, not HLO: convert it with: python3 "
-          "scripts/export_torch.py {} --output DIR, then run DIR/graph.hlo",
+          "scripts/export_torch.py {} --output DIR, then run DIR/module.hlo",
           name, name);
     case FileKind::kOnnx:
       Invalid(

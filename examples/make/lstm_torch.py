@@ -2,12 +2,16 @@
 """examples/lstm_torch: a two-layer LSTM with a linear head (PyTorch, through torch.export)."""
 
 import os
+import re
 import sys
 
 import torch
 
 EXAMPLES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(EXAMPLES), "scripts"))
+
+# Source positions in the module are relative to the repository, and to where packages are installed.
+os.environ["JAX_HLO_SOURCE_FILE_CANONICALIZATION_REGEX"] = "^.*/site-packages/|" + re.escape(os.path.dirname(EXAMPLES) + os.sep)
 
 import export_torch  # noqa: E402  found through the path above
 
