@@ -103,8 +103,7 @@ Literal EvaluateBatchNormGrad(OpCall& call) {
     const size_t f = x.FeatureOf(i);
     const double normalized = (x[i] - mean[f]) * inverse_deviation[f];
     grad_operand[static_cast<size_t>(i)] =
-        scale[f] * inverse_deviation[f] *
-        (grad[i] - (grad_offset[f] + normalized * grad_scale[f]) / x.PerFeature());
+        scale[f] * inverse_deviation[f] * (grad[i] - (grad_offset[f] + normalized * grad_scale[f]) / x.PerFeature());
   }
   const Shape& features = call.operand(1).shape();
   return Literal::Tuple({FromDoubles(call.operand(0).shape(), grad_operand), FromDoubles(features, grad_scale),

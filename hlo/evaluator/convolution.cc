@@ -33,16 +33,16 @@ Literal Arranged(const Literal& array, int64_t first, int64_t second, const std:
   return ConvertedTo(result, type);
 }
 
-// A convolution on arrays in the order input [batch, spatial, feature], kernel [spatial, input feature, output feature],
-// output [batch, spatial, output feature].
+// A convolution on arrays in the order input [batch, spatial, feature], kernel [spatial, input feature, output
+// feature], output [batch, spatial, output feature].
 struct Problem {
   const Window* window;
   ElementType type;
   Dims input_spatial, kernel_spatial, output_spatial;
-  int64_t input_features = 0;          // of the whole input
-  int64_t kernel_features = 0;         // input features that one output feature sees
+  int64_t input_features = 0;   // of the whole input
+  int64_t kernel_features = 0;  // input features that one output feature sees
   int64_t output_features = 0;
-  int64_t groups = 1;                  // output features fall into as many; so do input features, or batches
+  int64_t groups = 1;  // output features fall into as many; so do input features, or batches
   int64_t bytes = 0;
   int64_t PatchSize() const { return CheckedProduct(kernel_spatial) * kernel_features; }
 };

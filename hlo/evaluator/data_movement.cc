@@ -82,8 +82,8 @@ Literal InMemoryOrder(const Literal& value, const Layout& layout, bool back) {
   for (size_t i = 0; i < rank; ++i) memory.strides[static_cast<size_t>(major_to_minor[i])] = physical_strides[i];
   const StridedView logical{0, shape.Strides()};
   Literal result(back ? shape : Shape(shape.element_type(), physical));
-  CopyStrided(value.data(), back ? memory : logical, result.mutable_data(), back ? logical : memory,
-              shape.dimensions(), BytesOf(shape.element_type()));
+  CopyStrided(value.data(), back ? memory : logical, result.mutable_data(), back ? logical : memory, shape.dimensions(),
+              BytesOf(shape.element_type()));
   return result;
 }
 
@@ -200,9 +200,10 @@ Literal EvaluateIota(OpCall& call) {
 Literal EvaluateConstant(OpCall& call) {
   const auto& constant = call.As<attr::Constant>();
   if (constant.elided) {
-    Invalid("constant {}: its value was left out of the text ({{...}}); print the module with large constants, or fill "
-            "it while reading",
-            call.instruction.name());
+    Invalid(
+        "constant {}: its value was left out of the text ({{...}}); print the module with large constants, or fill "
+        "it while reading",
+        call.instruction.name());
   }
   return constant.value;
 }

@@ -137,16 +137,17 @@ int64_t ResultDimension(const Literal& lhs, const attr::Dot& dot, int64_t d) {
 
 }  // namespace
 
-// Rows of the ragged dimension fall into consecutive groups of the sizes given. Ragged and free: each group of rows meets
-// its own right matrix. Ragged and contracted: one product a group, stacked in front. Ragged batch: a plain dot of the
-// rows in groups. What lies behind the last group gives zeros.
+// Rows of the ragged dimension fall into consecutive groups of the sizes given. Ragged and free: each group of rows
+// meets its own right matrix. Ragged and contracted: one product a group, stacked in front. Ragged batch: a plain dot
+// of the rows in groups. What lies behind the last group gives zeros.
 Literal EvaluateRaggedDot(OpCall& call) {
   attr::Dot dot = call.As<attr::Dot>();
   const Literal& lhs = call.operand(0);
   const Literal& rhs = call.operand(1);
   const Literal& sizes = call.operand(2);
   if (sizes.shape().rank() != 1 || dot.lhs_ragged.size() != 1) {
-    Fail(ErrorCode::kUnimplemented, "{}: ragged-dot with group sizes per batch is not evaluated", call.instruction.name());
+    Fail(ErrorCode::kUnimplemented, "{}: ragged-dot with group sizes per batch is not evaluated",
+         call.instruction.name());
   }
   const int64_t ragged = dot.lhs_ragged[0];
   const auto contracted = std::find(dot.lhs_contracting.begin(), dot.lhs_contracting.end(), ragged);

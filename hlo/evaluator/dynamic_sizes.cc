@@ -46,7 +46,8 @@ Shape SliceShape(const Instruction& instruction, const Shape& operand) {
   const auto& slice = instruction.As<attr::Slice>();
   for (size_t d = 0; d < slice.starts.size(); ++d) {
     const int64_t limit = std::min(slice.limits[d], operand.dimensions()[d]);
-    shape.mutable_dimensions()[d] = std::max<int64_t>(0, (limit - slice.starts[d] + slice.strides[d] - 1) / slice.strides[d]);
+    shape.mutable_dimensions()[d] =
+        std::max<int64_t>(0, (limit - slice.starts[d] + slice.strides[d] - 1) / slice.strides[d]);
   }
   return shape;
 }
@@ -131,8 +132,8 @@ Literal EvaluateSetDimensionSize(OpCall& call) {
   Shape shape = operand.shape().WithoutLayout();
   shape.mutable_dimensions()[d] = call.operand(1).GetInt(0);
   if (shape.dimensions()[d] < 0 || shape.dimensions()[d] > call.instruction.shape().dimensions()[d]) {
-    Invalid("{}: size {} of dimension {} is outside 0 to its bound {}", call.instruction.name(), shape.dimensions()[d], d,
-            call.instruction.shape().dimensions()[d]);
+    Invalid("{}: size {} of dimension {} is outside 0 to its bound {}", call.instruction.name(), shape.dimensions()[d],
+            d, call.instruction.shape().dimensions()[d]);
   }
   Literal result(Shape(shape.element_type(), shape.dimensions()));
   Dims common = shape.dimensions();

@@ -1,8 +1,8 @@
 // The definition of every op: plain, slow, obviously right, on host literals.
 //
-// Semantics are XLA:CPU's: denormal f32/f64 flushed to zero as operands and results of arithmetic, bf16 and f16 computed
-// in f32 and rounded at each op, integer division by zero gives -1 (remainder: the dividend), shifts past the width give
-// 0 (or the sign), out-of-bounds starts clamp, sorts use the comparator as given and are stable.
+// Semantics are XLA:CPU's: denormal f32/f64 flushed to zero as operands and results of arithmetic, bf16 and f16
+// computed in f32 and rounded at each op, integer division by zero gives -1 (remainder: the dividend), shifts past the
+// width give 0 (or the sign), out-of-bounds starts clamp, sorts use the comparator as given and are stable.
 #pragma once
 
 #include <functional>

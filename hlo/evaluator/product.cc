@@ -17,7 +17,8 @@
 namespace hlorun::hlo {
 namespace {
 
-// sum[j] += a0*b0[j] + a1*b1[j] + a2*b2[j] + a3*b3[j]: four rows at once, so that the sums are read and written less often.
+// sum[j] += a0*b0[j] + a1*b1[j] + a2*b2[j] + a3*b3[j]: four rows at once, so that the sums are read and written less
+// often.
 HLO_VECTOR_CLONES void AddFourRows(double* sum, const float* a, const float* b, int64_t n) {
   const double a0 = static_cast<double>(a[0]);
   const double a1 = static_cast<double>(a[1]);

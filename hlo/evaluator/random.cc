@@ -130,8 +130,8 @@ int64_t FillThreefry(Literal& bits, uint64_t counter, uint64_t key) {
 
 }  // namespace
 
-// (state) -> (new state, bits). The state is u64[2] or u64[3]: the key, then the counter, low word first. With two words,
-// Philox takes the key as the counter's high word too. Default is Philox, as on XLA:CPU.
+// (state) -> (new state, bits). The state is u64[2] or u64[3]: the key, then the counter, low word first. With two
+// words, Philox takes the key as the counter's high word too. Default is Philox, as on XLA:CPU.
 Literal EvaluateRngBitGenerator(OpCall& call) {
   const RngAlgorithm algorithm = call.As<attr::RngBitGenerator>().algorithm;
   const bool tuple = call.instruction.shape().IsTuple();

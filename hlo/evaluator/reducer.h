@@ -1,8 +1,8 @@
 // The accumulation that reduce, reduce-window, select-and-scatter, scatter and reducing collectives share.
 //
-// A narrow float is held in f32 throughout. A wide sum or product of floats is accumulated in f64 and rounded once: XLA:CPU accumulates bf16 and f16 in f32 and
-// chooses its own order for f32, so the exact value is the best statement of what all orders approximate. Scatters
-// combine one update at a time and round each time.
+// A narrow float is held in f32 throughout. A wide sum or product of floats is accumulated in f64 and rounded once:
+// XLA:CPU accumulates bf16 and f16 in f32 and chooses its own order for f32, so the exact value is the best statement
+// of what all orders approximate. Scatters combine one update at a time and round each time.
 #pragma once
 
 #include <optional>

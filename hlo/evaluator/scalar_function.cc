@@ -21,7 +21,9 @@ bool IsIdentityOnScalars(const Instruction& instruction) {
     case Opcode::kOptimizationBarrier:
       return instruction.shape().IsScalar() && instruction.operand(0)->shape().IsScalar();
     case Opcode::kBitcastConvert:
-      return !IsFloating(instruction.operand(0)->shape().element_type()) && !IsFloating(instruction.shape().element_type()) && instruction.shape().IsScalar() && instruction.operand(0)->shape().IsScalar() &&
+      return !IsFloating(instruction.operand(0)->shape().element_type()) &&
+             !IsFloating(instruction.shape().element_type()) && instruction.shape().IsScalar() &&
+             instruction.operand(0)->shape().IsScalar() &&
              BitsOf(instruction.shape().element_type()) == BitsOf(instruction.operand(0)->shape().element_type());
     default:
       return false;
@@ -204,7 +206,8 @@ void ScalarFunction::RunOneByOne(std::span<const void* const> inputs, std::span<
 
 std::optional<Opcode> SingleOpcode(const Computation& computation) {
   const Instruction* root = computation.root();
-  if (computation.parameter_count() != 2 || root->operand_count() != 2 || !root->shape().IsScalar()) return std::nullopt;
+  if (computation.parameter_count() != 2 || root->operand_count() != 2 || !root->shape().IsScalar())
+    return std::nullopt;
   const Instruction* x = computation.parameter(0);
   const Instruction* y = computation.parameter(1);
   const bool in_order = root->operand(0) == x && root->operand(1) == y;

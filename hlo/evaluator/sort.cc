@@ -90,8 +90,7 @@ namespace {
 
 // A key that orders a real value by total order: NaN above infinity, -0 below +0.
 template <typename T>
-  requires(!Complex<T>)
-auto OrderKey(T value) {
+requires(!Complex<T>) auto OrderKey(T value) {
   if constexpr (std::is_integral_v<T>) {
     return value;
   } else if constexpr (std::is_same_v<T, double>) {

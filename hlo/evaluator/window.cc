@@ -112,7 +112,8 @@ Literal EvaluateReduceWindow(OpCall& call) {
     do {
       std::vector<Line> lines;
       for (size_t d = 0; d < sizes.size(); ++d) {
-        lines.push_back(LineOf(window[d], position[d], result_shape.dimensions()[d], values[0].shape().dimensions()[d]));
+        lines.push_back(
+            LineOf(window[d], position[d], result_shape.dimensions()[d], values[0].shape().dimensions()[d]));
       }
       AccumulatePosition(reducer, lines, values, accumulators);
     } while (NextIndex(position, sizes));

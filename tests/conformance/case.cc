@@ -22,7 +22,8 @@ std::vector<double> EdgeValues(ElementType type) {
   if (type == ElementType::kPred) return {0, 1};
   if (hlo::IsUnsigned(type)) {
     const double most = std::ldexp(1.0, bits) - 1;
-    return bits < 8 ? std::vector<double>{0, 1, most} : std::vector<double>{0, 1, 2, 7, 31, 64, most, std::ldexp(1.0, bits - 1)};
+    return bits < 8 ? std::vector<double>{0, 1, most}
+                    : std::vector<double>{0, 1, 2, 7, 31, 64, most, std::ldexp(1.0, bits - 1)};
   }
   if (hlo::IsSigned(type)) {
     const double least = -std::ldexp(1.0, bits - 1);
@@ -34,10 +35,12 @@ std::vector<double> EdgeValues(ElementType type) {
   if (bits < 16) return {0, 1, -1, 0.5, -2, 3, 0.25, infinity, -infinity, nan};
   const double largest = type == ElementType::kF16    ? 65504
                          : type == ElementType::kBF16 ? 3.3895313892515355e38
-                         : bits == 64 && type == ElementType::kF64 ? std::numeric_limits<double>::max()
-                                                                  : static_cast<double>(std::numeric_limits<float>::max());
+                         : bits == 64 && type == ElementType::kF64
+                             ? std::numeric_limits<double>::max()
+                             : static_cast<double>(std::numeric_limits<float>::max());
   const double denormal = type == ElementType::kF16 ? 6e-7 : type == ElementType::kF64 ? 1e-310 : 1e-40;
-  return {0, -0.0, 1, -1, 0.5, -0.5, 1.5, -2.5, 3, 7.25, largest, -largest, infinity, -infinity, nan, denormal, -denormal};
+  return {0,    -0.0,    1,        -1,       0.5,       -0.5, 1.5,      -2.5,     3,
+          7.25, largest, -largest, infinity, -infinity, nan,  denormal, -denormal};
 }
 
 hlo::Literal ArrayOf(ElementType type, const std::vector<double>& values) {

@@ -1,8 +1,8 @@
 // Conformance cases: each op, in each type, on values where implementations differ.
 //
-// A case is a small module with its inputs. The evaluator says what it must compute; scripts/conformance_against_jaxlib.py
-// holds the evaluator against XLA:CPU on the same cases, and device_conformance_test holds the devices against the
-// evaluator.
+// A case is a small module with its inputs. The evaluator says what it must compute;
+// scripts/conformance_against_jaxlib.py holds the evaluator against XLA:CPU on the same cases, and
+// device_conformance_test holds the devices against the evaluator.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct Case {
   std::string name;  // "add/f32", unique
   std::string text;  // a whole module
   std::vector<hlo::Literal> inputs;
-  // How far results of another implementation may be, in units in the last place of the result's type, where results are
-  // floating; 0: the same value (NaN equals NaN).
+  // How far results of another implementation may be, in units in the last place of the result's type, where results
+  // are floating; 0: the same value (NaN equals NaN).
   double ulps = 0;
   // Differences below this times the largest magnitude of the result do not count: for sums with cancellation.
   double relative = 0;

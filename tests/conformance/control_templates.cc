@@ -1,6 +1,8 @@
 // Calls, branches, loops, tuples, dynamic sizes.
 #include "tests/conformance/template_cases.h"
 
+// clang-format off: one case a line
+
 namespace hlorun::conformance {
 
 std::vector<Template> ControlTemplates() {

@@ -10,13 +10,20 @@ namespace {
 using hlo::ElementType;
 
 const ElementType kTypes[] = {
-    ElementType::kPred,     ElementType::kS2,       ElementType::kS4,         ElementType::kS8,
-    ElementType::kS16,      ElementType::kS32,      ElementType::kS64,        ElementType::kU2,
-    ElementType::kU4,       ElementType::kU8,       ElementType::kU16,        ElementType::kU32,
-    ElementType::kU64,      ElementType::kF16,      ElementType::kBF16,       ElementType::kF32,
-    ElementType::kF64,      ElementType::kC64,      ElementType::kC128,       ElementType::kF8E5M2,
-    ElementType::kF8E4M3FN, ElementType::kF8E4M3B11FNUZ, ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ,
-    ElementType::kF8E4M3,   ElementType::kF8E3M4,   ElementType::kF4E2M1FN,   ElementType::kF8E8M0FNU,
+    ElementType::kPred,       ElementType::kS2,
+    ElementType::kS4,         ElementType::kS8,
+    ElementType::kS16,        ElementType::kS32,
+    ElementType::kS64,        ElementType::kU2,
+    ElementType::kU4,         ElementType::kU8,
+    ElementType::kU16,        ElementType::kU32,
+    ElementType::kU64,        ElementType::kF16,
+    ElementType::kBF16,       ElementType::kF32,
+    ElementType::kF64,        ElementType::kC64,
+    ElementType::kC128,       ElementType::kF8E5M2,
+    ElementType::kF8E4M3FN,   ElementType::kF8E4M3B11FNUZ,
+    ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ,
+    ElementType::kF8E4M3,     ElementType::kF8E3M4,
+    ElementType::kF4E2M1FN,   ElementType::kF8E8M0FNU,
 };
 
 std::vector<double> ConvertibleValues(ElementType from) {
@@ -59,15 +66,16 @@ void AddConversionCases(std::vector<Case>& cases) {
     for (const ElementType to : kTypes) {
       const int from_bits = hlo::BitsOf(from);
       const int to_bits = hlo::BitsOf(to);
-      if (from == ElementType::kPred || to == ElementType::kPred || hlo::IsComplex(from) != hlo::IsComplex(to)) continue;
+      if (from == ElementType::kPred || to == ElementType::kPred || hlo::IsComplex(from) != hlo::IsComplex(to))
+        continue;
       const std::string wide = from_bits > to_bits ? "," + std::to_string(from_bits / to_bits) : "";
       const std::string narrow = from_bits < to_bits ? "," + std::to_string(to_bits / from_bits) : "";
       Case c;
       const std::string from_name(hlo::ElementTypeName(from));
       const std::string to_name(hlo::ElementTypeName(to));
       c.name = "bitcast-convert/" + from_name + "-" + to_name;
-      c.text = "HloModule m\nENTRY e {\n  x = " + from_name + "[3" + narrow + "] parameter(0)\n  ROOT r = " + to_name + "[3" +
-               wide + "] bitcast-convert(x)\n}\n";
+      c.text = "HloModule m\nENTRY e {\n  x = " + from_name + "[3" + narrow + "] parameter(0)\n  ROOT r = " + to_name +
+               "[3" + wide + "] bitcast-convert(x)\n}\n";
       hlo::Literal x(hlo::Shape(from, narrow.empty() ? hlo::Dims{3} : hlo::Dims{3, to_bits / from_bits}));
       for (int64_t i = 0; i < x.ElementCount(); ++i) x.SetDouble(i, static_cast<double>(i % 3));
       c.inputs = {x};

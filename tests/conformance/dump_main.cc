@@ -1,5 +1,5 @@
-// conformance_dump DIR [SUBSTRING]: writes every case (whose name contains SUBSTRING) with its inputs and the evaluator's
-// results: DIR/cases.json, and DIR/arrays.bin with all arrays one after another, row-major.
+// conformance_dump DIR [SUBSTRING]: writes every case (whose name contains SUBSTRING) with its inputs and the
+// evaluator's results: DIR/cases.json, and DIR/arrays.bin with all arrays one after another, row-major.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -43,7 +43,10 @@ int Dump(const std::string& directory, const std::string& filter) {
   nlohmann::json cases = nlohmann::json::array();
   for (const Case& c : AllCases()) {
     if (c.name.find(filter) == std::string::npos) continue;
-    nlohmann::json entry = {{"name", c.name}, {"text", c.text}, {"ulps", c.ulps}, {"relative", c.relative},
+    nlohmann::json entry = {{"name", c.name},
+                            {"text", c.text},
+                            {"ulps", c.ulps},
+                            {"relative", c.relative},
                             {"oracle_fault", c.oracle_fault}};
     entry["inputs"] = nlohmann::json::array();
     for (const hlo::Literal& input : c.inputs) entry["inputs"].push_back(arrays.Add(input)[0]);

@@ -12,10 +12,10 @@ namespace {
 using hlo::ElementType;
 using Types = std::vector<ElementType>;
 
-const Types kIntegers = {ElementType::kS8, ElementType::kS16, ElementType::kS32, ElementType::kS64, ElementType::kU8,
-                         ElementType::kU16, ElementType::kU32, ElementType::kU64, ElementType::kS4, ElementType::kU4};
+const Types kIntegers = {ElementType::kS8,  ElementType::kS16, ElementType::kS32, ElementType::kS64, ElementType::kU8,
+                         ElementType::kU16, ElementType::kU32, ElementType::kU64, ElementType::kS4,  ElementType::kU4};
 const Types kFloats = {ElementType::kF32, ElementType::kF64, ElementType::kBF16, ElementType::kF16};
-const Types kSmallFloats = {ElementType::kF8E5M2,     ElementType::kF8E4M3FN, ElementType::kF8E4M3B11FNUZ,
+const Types kSmallFloats = {ElementType::kF8E5M2,     ElementType::kF8E4M3FN,   ElementType::kF8E4M3B11FNUZ,
                             ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ, ElementType::kF8E4M3,
                             ElementType::kF8E3M4};
 const Types kComplex = {ElementType::kC64, ElementType::kC128};
@@ -76,8 +76,8 @@ void AddUnary(std::vector<Case>& cases, const Op& op, ElementType type, ElementT
   Case c;
   c.name = std::string(op.name) + "/" + Name(type);
   const std::string n = std::to_string(values.size());
-  c.text = "HloModule m\nENTRY e {\n  x = " + Name(type) + "[" + n + "] parameter(0)\n  ROOT r = " + Name(result) + "[" + n +
-           "] " + op.name + "(x)\n}\n";
+  c.text = "HloModule m\nENTRY e {\n  x = " + Name(type) + "[" + n + "] parameter(0)\n  ROOT r = " + Name(result) +
+           "[" + n + "] " + op.name + "(x)\n}\n";
   c.inputs = {Operand(type, values)};
   c.ulps = UlpsFor(op, type);
   c.relative = hlo::IsComplex(type) ? (type == ElementType::kC64 ? 4e-6 : 1e-14) : 0;
@@ -143,8 +143,8 @@ void AddTernary(std::vector<Case>& cases) {
     const std::string shape = Name(type) + "[" + std::to_string(x.size()) + "]";
     Case c;
     c.name = "clamp/" + Name(type);
-    c.text = "HloModule m\nENTRY e {\n  l = " + shape + " parameter(0)\n  x = " + shape + " parameter(1)\n  h = " + shape +
-             " parameter(2)\n  ROOT r = " + shape + " clamp(l, x, h)\n}\n";
+    c.text = "HloModule m\nENTRY e {\n  l = " + shape + " parameter(0)\n  x = " + shape +
+             " parameter(1)\n  h = " + shape + " parameter(2)\n  ROOT r = " + shape + " clamp(l, x, h)\n}\n";
     c.inputs = {ArrayOf(type, low), ArrayOf(type, x), ArrayOf(type, high)};
     cases.push_back(std::move(c));
   }
@@ -201,33 +201,58 @@ void AddElementwiseCases(std::vector<Case>& cases) {
   const Types numbers = kIntegers + kFloats;
   const Types real_complex = kFloats + kComplex;
   const Op unary[] = {
-      {"abs", numbers + kSmallFloats}, {"negate", numbers + kComplex + kSmallFloats},
-      {"sign", numbers + kSmallFloats}, {"not", kIntegers + kPredicate},
-      {"count-leading-zeros", kIntegers}, {"popcnt", kIntegers},
-      {"ceil", kFloats + kSmallFloats}, {"floor", kFloats + kSmallFloats},
-      {"round-nearest-afz", kFloats}, {"round-nearest-even", kFloats},
+      {"abs", numbers + kSmallFloats},
+      {"negate", numbers + kComplex + kSmallFloats},
+      {"sign", numbers + kSmallFloats},
+      {"not", kIntegers + kPredicate},
+      {"count-leading-zeros", kIntegers},
+      {"popcnt", kIntegers},
+      {"ceil", kFloats + kSmallFloats},
+      {"floor", kFloats + kSmallFloats},
+      {"round-nearest-afz", kFloats},
+      {"round-nearest-even", kFloats},
       {"copy", numbers + kComplex + kPredicate + kSmallFloats},
-      {"exponential", real_complex + kSmallFloats, 6}, {"exponential-minus-one", real_complex, 8},
-      {"log", real_complex, 6, 0, 100}, {"log-plus-one", real_complex, 8, -1, 50},
-      {"logistic", real_complex, 8}, {"tanh", real_complex + kSmallFloats, 12}, {"sqrt", real_complex + kSmallFloats, 2, 0, 100},
-      {"rsqrt", real_complex, 6, 0, 100}, {"cbrt", kFloats, 6, -100, 100},
-      {"sine", real_complex, 6}, {"cosine", real_complex, 6}, {"tan", real_complex, 12},
-      {"erf", kFloats, 12, -4, 4}, {"sinh", real_complex, 12, -4, 4}, {"cosh", real_complex, 12, -4, 4},
-      {"asin", kFloats, 16, -1, 1}, {"acos", kFloats, 16, -1, 1}, {"asinh", kFloats, 16},
-      {"acosh", kFloats, 16, 1, 10}, {"atanh", kFloats, 16, -1, 1},
+      {"exponential", real_complex + kSmallFloats, 6},
+      {"exponential-minus-one", real_complex, 8},
+      {"log", real_complex, 6, 0, 100},
+      {"log-plus-one", real_complex, 8, -1, 50},
+      {"logistic", real_complex, 8},
+      {"tanh", real_complex + kSmallFloats, 12},
+      {"sqrt", real_complex + kSmallFloats, 2, 0, 100},
+      {"rsqrt", real_complex, 6, 0, 100},
+      {"cbrt", kFloats, 6, -100, 100},
+      {"sine", real_complex, 6},
+      {"cosine", real_complex, 6},
+      {"tan", real_complex, 12},
+      {"erf", kFloats, 12, -4, 4},
+      {"sinh", real_complex, 12, -4, 4},
+      {"cosh", real_complex, 12, -4, 4},
+      {"asin", kFloats, 16, -1, 1},
+      {"acos", kFloats, 16, -1, 1},
+      {"asinh", kFloats, 16},
+      {"acosh", kFloats, 16, 1, 10},
+      {"atanh", kFloats, 16, -1, 1},
   };
   for (const Op& op : unary) {
     for (const ElementType type : op.types) AddUnary(cases, op, type, type);
   }
   for (const ElementType type : kFloats + kSmallFloats) AddUnary(cases, {"is-finite", {}}, type, ElementType::kPred);
   const Op binary[] = {
-      {"add", numbers + kComplex + kPredicate + kSmallFloats}, {"subtract", numbers + kComplex + kSmallFloats},
+      {"add", numbers + kComplex + kPredicate + kSmallFloats},
+      {"subtract", numbers + kComplex + kSmallFloats},
       {"multiply", numbers + kComplex + kPredicate + kSmallFloats, 0},
-      {"divide", numbers + kComplex + kSmallFloats, 1}, {"remainder", numbers},
-      {"maximum", numbers + kPredicate + kSmallFloats}, {"minimum", numbers + kPredicate + kSmallFloats},
-      {"power", numbers, 24, -4, 4}, {"atan2", kFloats, 12},
-      {"and", kIntegers + kPredicate}, {"or", kIntegers + kPredicate}, {"xor", kIntegers + kPredicate},
-      {"shift-left", kIntegers}, {"shift-right-arithmetic", kIntegers}, {"shift-right-logical", kIntegers},
+      {"divide", numbers + kComplex + kSmallFloats, 1},
+      {"remainder", numbers},
+      {"maximum", numbers + kPredicate + kSmallFloats},
+      {"minimum", numbers + kPredicate + kSmallFloats},
+      {"power", numbers, 24, -4, 4},
+      {"atan2", kFloats, 12},
+      {"and", kIntegers + kPredicate},
+      {"or", kIntegers + kPredicate},
+      {"xor", kIntegers + kPredicate},
+      {"shift-left", kIntegers},
+      {"shift-right-arithmetic", kIntegers},
+      {"shift-right-logical", kIntegers},
   };
   for (const Op& op : binary) {
     for (const ElementType type : op.types) AddBinary(cases, op, type, "", "", type);

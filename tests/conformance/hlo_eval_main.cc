@@ -1,5 +1,5 @@
-// hlo-eval MODULE [--inputs DIR] [--outputs DIR]: the evaluator on a module, without the rest of hlorun. Inputs that are not
-// given are seeded. Prints each result's shape and first values, and the time taken.
+// hlo-eval MODULE [--inputs DIR] [--outputs DIR]: the evaluator on a module, without the rest of hlorun. Inputs that
+// are not given are seeded. Prints each result's shape and first values, and the time taken.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>

@@ -1,6 +1,8 @@
 // gather and scatter.
 #include "tests/conformance/template_cases.h"
 
+// clang-format off: one case a line
+
 namespace hlorun::conformance {
 
 std::vector<Template> IndexingTemplates() {

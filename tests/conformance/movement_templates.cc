@@ -1,6 +1,8 @@
 // broadcast, transpose, reshape, slice, pad, concatenate, reverse, iota, dynamic slices.
 #include "tests/conformance/template_cases.h"
 
+// clang-format off: one case a line
+
 namespace hlorun::conformance {
 
 std::vector<Template> MovementTemplates() {

@@ -1,6 +1,8 @@
 // Random bits, transforms, linear algebra, normalisation.
 #include "tests/conformance/template_cases.h"
 
+// clang-format off: one case a line
+
 namespace hlorun::conformance {
 namespace {
 

@@ -1,6 +1,8 @@
 // dot, ragged-dot, convolution.
 #include "tests/conformance/template_cases.h"
 
+// clang-format off: one case a line
+
 namespace hlorun::conformance {
 
 namespace {

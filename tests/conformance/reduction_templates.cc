@@ -3,6 +3,8 @@
 
 #include "tests/conformance/template_cases.h"
 
+// clang-format off: one case a line
+
 namespace hlorun::conformance {
 
 std::vector<Template> ReductionTemplates() {

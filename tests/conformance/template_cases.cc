@@ -23,12 +23,14 @@ std::string Expanded(std::string text, const std::string& type) {
   constexpr struct {
     const char *hole, *name, *op;
   } kReducers[] = {
-      {"$ADD", "add", "add"}, {"$MUL", "mul", "multiply"}, {"$MAX", "max", "maximum"}, {"$MIN", "min", "minimum"},
-      {"$AND", "and_", "and"}, {"$OR", "or_", "or"},       {"$XOR", "xor_", "xor"},
+      {"$ADD", "add", "add"},  {"$MUL", "mul", "multiply"}, {"$MAX", "max", "maximum"}, {"$MIN", "min", "minimum"},
+      {"$AND", "and_", "and"}, {"$OR", "or_", "or"},        {"$XOR", "xor_", "xor"},
   };
   for (const auto& reducer : kReducers) ReplaceAll(text, reducer.hole, Reducer(reducer.name, reducer.op));
-  ReplaceAll(text, "$GE", "ge { a = $T[] parameter(0)\n  b = $T[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=GE }\n");
-  ReplaceAll(text, "$LT", "lt { a = $T[] parameter(0)\n  b = $T[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=LT }\n");
+  ReplaceAll(text, "$GE",
+             "ge { a = $T[] parameter(0)\n  b = $T[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=GE }\n");
+  ReplaceAll(text, "$LT",
+             "lt { a = $T[] parameter(0)\n  b = $T[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=LT }\n");
   ReplaceAll(text, "$T", type);
   return "HloModule m\n" + text + "\n";
 }
@@ -51,7 +53,8 @@ hlo::Literal Given(const hlo::Shape& shape, const std::vector<double>& values) {
     const double value = values[static_cast<size_t>(i) % values.size()];
     // Large integers go in as integers: a double would round them.
     if (hlo::IsInteger(shape.element_type())) {
-      literal.SetInt(i, value >= 9.2e18 ? static_cast<int64_t>(static_cast<uint64_t>(value)) : static_cast<int64_t>(value));
+      literal.SetInt(
+          i, value >= 9.2e18 ? static_cast<int64_t>(static_cast<uint64_t>(value)) : static_cast<int64_t>(value));
     } else {
       literal.SetDouble(i, value);
     }

@@ -89,8 +89,9 @@ ENTRY e { x = f32[4] parameter(0)
 }
 
 TEST(EvaluatorArraysTest, DotWithBatchAndTransposedOperands) {
-  const Literal a = Values(ElementType::kF32, {2, 2, 1}, {1, 2, 3, 4});   // [batch, contracting, m]
-  const Literal b = Values(ElementType::kF32, {2, 3, 2}, {1, 0, 0, 1, 1, 1, 2, 0, 0, 2, 1, 1});  // [batch, n, contracting]
+  const Literal a = Values(ElementType::kF32, {2, 2, 1}, {1, 2, 3, 4});  // [batch, contracting, m]
+  const Literal b =
+      Values(ElementType::kF32, {2, 3, 2}, {1, 0, 0, 1, 1, 1, 2, 0, 0, 2, 1, 1});  // [batch, n, contracting]
   EXPECT_THAT(Numbers(EvaluateEntry("a = f32[2,2,1] parameter(0)\n b = f32[2,3,2] parameter(1)\n"
                                     " ROOT r = f32[2,1,3] dot(a, b), lhs_batch_dims={0}, rhs_batch_dims={0}, "
                                     "lhs_contracting_dims={1}, rhs_contracting_dims={2}",
@@ -100,11 +101,11 @@ TEST(EvaluatorArraysTest, DotWithBatchAndTransposedOperands) {
 
 TEST(EvaluatorArraysTest, ConvolutionWithPaddingDilationAndReversal) {
   // Base dilated to 1 0 2 0 3, one zero before; kernel (10, 1) reversed: taps 1, 10.
-  EXPECT_THAT(Numbers(EvaluateEntry("x = f32[1,3,1] parameter(0)\n k = f32[2,1,1] parameter(1)\n"
-                                    " ROOT r = f32[1,5,1] convolution(x, k), window={size=2 pad=1_0 lhs_dilate=2 "
-                                    "rhs_reversal=1}, dim_labels=b0f_0io->b0f",
-                                    {Values(ElementType::kF32, {1, 3, 1}, {1, 2, 3}),
-                                     Values(ElementType::kF32, {2, 1, 1}, {10, 1})})),
+  EXPECT_THAT(Numbers(EvaluateEntry(
+                  "x = f32[1,3,1] parameter(0)\n k = f32[2,1,1] parameter(1)\n"
+                  " ROOT r = f32[1,5,1] convolution(x, k), window={size=2 pad=1_0 lhs_dilate=2 "
+                  "rhs_reversal=1}, dim_labels=b0f_0io->b0f",
+                  {Values(ElementType::kF32, {1, 3, 1}, {1, 2, 3}), Values(ElementType::kF32, {2, 1, 1}, {10, 1})})),
               ElementsAre(10, 1, 20, 2, 30));
 }
 
@@ -149,8 +150,11 @@ TEST(EvaluatorArraysTest, RandomBitsAreXlas) {
   state.SetInt(0, 0x0123456789abcdef);
   state.SetInt(1, 5);
   auto bits = [&](const std::string& algorithm) {
-    const Literal result = EvaluateEntry("s = u64[2] parameter(0)\n ROOT r = (u64[2], u32[2,3]) rng-bit-generator(s), "
-                                         "algorithm=" + algorithm, {state});
+    const Literal result = EvaluateEntry(
+        "s = u64[2] parameter(0)\n ROOT r = (u64[2], u32[2,3]) rng-bit-generator(s), "
+        "algorithm=" +
+            algorithm,
+        {state});
     const auto words = result.elements()[1].values<uint32_t>();
     return std::vector<uint32_t>(words.begin(), words.end());
   };

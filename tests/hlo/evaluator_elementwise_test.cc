@@ -20,18 +20,17 @@ TEST(EvaluatorElementwiseTest, IntegerDivisionAndRemainder) {
   EXPECT_THAT(Numbers(EvaluateEntry("a = s32[4] parameter(0)\n b = s32[4] parameter(1)\n ROOT r = s32[4] divide(a, b)",
                                     {a, b})),
               ElementsAre(-2147483648.0, -1, -1, -2));
-  EXPECT_THAT(
-      Numbers(EvaluateEntry("a = s32[4] parameter(0)\n b = s32[4] parameter(1)\n ROOT r = s32[4] remainder(a, b)",
-                            {a, b})),
-      ElementsAre(0, 5, -5, 1));
+  EXPECT_THAT(Numbers(EvaluateEntry(
+                  "a = s32[4] parameter(0)\n b = s32[4] parameter(1)\n ROOT r = s32[4] remainder(a, b)", {a, b})),
+              ElementsAre(0, 5, -5, 1));
 }
 
 TEST(EvaluatorElementwiseTest, ShiftsPastTheWidth) {
   const Literal a = Ints({-8, 5, -7, 1});
   const Literal b = Ints({1, 32, 32, -1});
   auto run = [&](const std::string& op) {
-    return Numbers(EvaluateEntry(
-        "a = s32[4] parameter(0)\n b = s32[4] parameter(1)\n ROOT r = s32[4] " + op + "(a, b)", {a, b}));
+    return Numbers(
+        EvaluateEntry("a = s32[4] parameter(0)\n b = s32[4] parameter(1)\n ROOT r = s32[4] " + op + "(a, b)", {a, b}));
   };
   EXPECT_THAT(run("shift-left"), ElementsAre(-16, 0, 0, 0));
   EXPECT_THAT(run("shift-right-arithmetic"), ElementsAre(-4, 0, -1, 0));
@@ -93,9 +92,9 @@ TEST(EvaluatorElementwiseTest, ReducePrecisionToBf16Range) {
 }
 
 TEST(EvaluatorElementwiseTest, BitcastConvertBetweenWidths) {
-  EXPECT_THAT(Numbers(EvaluateEntry("x = s32[1] parameter(0)\n ROOT r = u8[1,4] bitcast-convert(x)",
-                                    {Ints({0x04030201})})),
-              ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(
+      Numbers(EvaluateEntry("x = s32[1] parameter(0)\n ROOT r = u8[1,4] bitcast-convert(x)", {Ints({0x04030201})})),
+      ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(Numbers(EvaluateEntry("x = s8[1] parameter(0)\n ROOT r = s4[1,2] bitcast-convert(x)",
                                     {Values(ElementType::kS8, {1}, {0x1F})})),
               ElementsAre(-1, 1));

@@ -20,29 +20,31 @@ namespace {
     static T Apply(T a, T b) {                                                     \
       return a op b;                                                               \
     }
-#define HLO_END };
+#define HLO_END \
+  }             \
+  ;
 
 HLO_ARITHMETIC(Add, +)
-  static bool Apply(bool a, bool b) { return a || b; }
-  template <Complex T>
-  static T Apply(T a, T b) {
-    return a + b;
-  }
+static bool Apply(bool a, bool b) { return a || b; }
+template <Complex T>
+static T Apply(T a, T b) {
+  return a + b;
+}
 HLO_END
 HLO_ARITHMETIC(Subtract, -)
-  static bool Apply(bool a, bool b) { return a != b; }
-  template <Complex T>
-  static T Apply(T a, T b) {
-    return a - b;
-  }
+static bool Apply(bool a, bool b) { return a != b; }
+template <Complex T>
+static T Apply(T a, T b) {
+  return a - b;
+}
 HLO_END
 HLO_ARITHMETIC(Multiply, *)
-  static bool Apply(bool a, bool b) { return a && b; }
-  // The schoolbook formula: no recovery of infinities from NaN, which C's complex product attempts.
-  template <Complex T>
-  static T Apply(T a, T b) {
-    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
-  }
+static bool Apply(bool a, bool b) { return a && b; }
+// The schoolbook formula: no recovery of infinities from NaN, which C's complex product attempts.
+template <Complex T>
+static T Apply(T a, T b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
 HLO_END
 #undef HLO_ARITHMETIC
 #undef HLO_END
@@ -124,13 +126,13 @@ struct Atan2 {
   }
 };
 
-#define HLO_BITWISE(Name, op)                                           \
-  struct Name {                                                         \
-    static bool Apply(bool a, bool b) { return (a op b) != 0; }         \
-    template <Integer T>                                                \
-    static T Apply(T a, T b) {                                          \
-      return static_cast<T>(a op b);                                    \
-    }                                                                   \
+#define HLO_BITWISE(Name, op)                                   \
+  struct Name {                                                 \
+    static bool Apply(bool a, bool b) { return (a op b) != 0; } \
+    template <Integer T>                                        \
+    static T Apply(T a, T b) {                                  \
+      return static_cast<T>(a op b);                            \
+    }                                                           \
   };
 HLO_BITWISE(And, &)
 HLO_BITWISE(Or, |)

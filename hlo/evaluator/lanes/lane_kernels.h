@@ -2,8 +2,8 @@
 // many elements, so that neither arrays nor scalar reducers and comparators pay for dispatch at each element.
 //
 // Kernels exist for the types that the host computes in: pred, integers of 8 to 64 bits, f32, f64, c64, c128. Narrower
-// floats are widened to f32 around the kernel and rounded after it; integers narrower than a byte are computed in 8 bits
-// and wrapped (LaneOp, lane_op.h).
+// floats are widened to f32 around the kernel and rounded after it; integers narrower than a byte are computed in 8
+// bits and wrapped (LaneOp, lane_op.h).
 #pragma once
 
 #include <cmath>

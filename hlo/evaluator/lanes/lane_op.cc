@@ -119,8 +119,8 @@ void LaneOp::Run(std::span<const void* const> operands, void* result, int64_t co
   for (int64_t begin = 0; begin < count; begin += kChunk) {
     call.count = std::min(kChunk, count - begin);
     for (int i = 0; i < operand_count_; ++i) {
-      const auto* from = static_cast<const std::byte*>(operands[static_cast<size_t>(i)]) +
-                         begin * BytesOf(operand_types_[i]);
+      const auto* from =
+          static_cast<const std::byte*>(operands[static_cast<size_t>(i)]) + begin * BytesOf(operand_types_[i]);
       call.operands[i] = from;
       if (IsNarrowFloat(operand_types_[i])) {
         WidenToFloat(operand_types_[i], from, widened[i], call.count);

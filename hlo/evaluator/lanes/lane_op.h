@@ -25,7 +25,7 @@ class LaneOp {
   int operand_count_ = 0;
   ElementType operand_types_[3] = {};
   ElementType result_type_ = ElementType::kInvalid;
-  bool converts_ = false;  // some operand or the result is a narrow float, or the result a narrow integer
+  bool converts_ = false;   // some operand or the result is a narrow float, or the result a narrow integer
   bool saturates_ = false;  // to a narrow integer from a float
 };
 

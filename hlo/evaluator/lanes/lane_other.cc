@@ -29,9 +29,8 @@ LaneKernel FindClamp(ElementType, ElementType result) {
     } else {
       return [](const LaneCall& call) {
         for (int64_t i = 0; i < call.count; ++i) {
-          static_cast<T*>(call.result)[i] =
-              Minimum::Apply(LaneOperand<T>(call, 2)[i],
-                             Maximum::Apply(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i]));
+          static_cast<T*>(call.result)[i] = Minimum::Apply(
+              LaneOperand<T>(call, 2)[i], Maximum::Apply(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i]));
         }
       };
     }
@@ -141,9 +140,8 @@ struct Row {
   LaneKernel (*find)(ElementType, ElementType);
 };
 constexpr Row kRows[] = {
-    {Opcode::kClamp, FindClamp},        {Opcode::kComplex, FindComplex},
-    {Opcode::kImag, FindPart<false>},   {Opcode::kIsFinite, FindIsFinite},
-    {Opcode::kReal, FindPart<true>},    {Opcode::kReducePrecision, FindReducePrecision},
+    {Opcode::kClamp, FindClamp},       {Opcode::kComplex, FindComplex}, {Opcode::kImag, FindPart<false>},
+    {Opcode::kIsFinite, FindIsFinite}, {Opcode::kReal, FindPart<true>}, {Opcode::kReducePrecision, FindReducePrecision},
     {Opcode::kSelect, FindSelect},
 };
 

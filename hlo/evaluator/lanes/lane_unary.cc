@@ -61,16 +61,16 @@ struct Sign {
 };
 
 // An op that the standard library has under one name for floats and complex numbers.
-#define HLO_MATH(Name, expression)  \
-  struct Name {                     \
-    template <Float T>              \
-    static T Apply(T x) {           \
-      return expression;            \
-    }                               \
-    template <Complex T>            \
-    static T Apply(T x) {           \
-      return expression;            \
-    }                               \
+#define HLO_MATH(Name, expression) \
+  struct Name {                    \
+    template <Float T>             \
+    static T Apply(T x) {          \
+      return expression;           \
+    }                              \
+    template <Complex T>           \
+    static T Apply(T x) {          \
+      return expression;           \
+    }                              \
   };
 HLO_MATH(Acos, std::acos(x))
 HLO_MATH(Acosh, std::acosh(x))
@@ -176,8 +176,8 @@ LaneKernel FindUnary(ElementType type) {
   });
 }
 
-// Leading zeros are counted in the declared width, s4 having four bits; ones in the byte that stores it, where the sign is
-// extended: as XLA:CPU does.
+// Leading zeros are counted in the declared width, s4 having four bits; ones in the byte that stores it, where the sign
+// is extended: as XLA:CPU does.
 template <bool kLeadingZeros>
 LaneKernel FindBitCount(ElementType type) {
   return VisitComputingType(type, []<typename T>() -> LaneKernel {

@@ -1,0 +1,57 @@
+// conformance_on_device [--device D] [--only SUBSTRING] [--batch N] [--every N]: all cases, or a sample of them, on a
+// device against the evaluator. Prints each difference and refusal, then counts; exit status 1 when there are any.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "tests/conformance/device_sweep.h"
+
+namespace hlorun::conformance {
+namespace {
+
+struct Flags {
+  std::string device;
+  std::string only;
+  size_t batch = 200;
+  size_t every = 1;
+};
+
+int Run(const Flags& flags) {
+  const std::shared_ptr<Client> client = Client::Create({.device = flags.device});
+  std::vector<Case> chosen;
+  size_t index = 0;
+  for (Case& c : AllCases()) {
+    if (c.name.find(flags.only) != std::string::npos && index++ % flags.every == 0) chosen.push_back(std::move(c));
+  }
+  size_t counts[3] = {};
+  for (size_t begin = 0; begin < chosen.size(); begin += flags.batch) {
+    const std::span<const Case> batch = std::span(chosen).subspan(begin, std::min(flags.batch, chosen.size() - begin));
+    for (const Outcome& outcome : Sweep(*client, batch)) {
+      ++counts[static_cast<size_t>(outcome.kind)];
+      if (outcome.kind == Outcome::Kind::kAgrees) continue;
+      std::cout << outcome.name << (outcome.kind == Outcome::Kind::kDiffers ? ": " : ": refused: ") << outcome.message
+                << std::endl;
+    }
+  }
+  std::cout << client->device().name << ": " << counts[0] << " agree, " << counts[1] << " differ, " << counts[2]
+            << " refused\n";
+  return counts[1] + counts[2] == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace hlorun::conformance
+
+int main(int argc, char** argv) {
+  CLI::App app("Conformance cases on a device, against the evaluator");
+  hlorun::conformance::Flags flags;
+  app.add_option("--device", flags.device, "as hlorun's --device");
+  app.add_option("--only", flags.only, "cases whose name contains this");
+  app.add_option("--batch", flags.batch, "cases compiled as one module")->check(CLI::PositiveNumber);
+  app.add_option("--every", flags.every, "take one case in N")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return hlorun::conformance::Run(flags);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 2;
+  }
+}

@@ -1,0 +1,77 @@
+#include "tests/conformance/device_sweep.h"
+
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+#include "tests/conformance/packing.h"
+
+namespace hlorun::conformance {
+namespace {
+
+struct Expected {
+  Case c;
+  std::vector<hlo::Literal> results;
+};
+
+std::vector<hlo::Literal> RunOnDevice(Client& client, std::span<const Case> cases) {
+  const Module module = Module::FromText(hlo::PrintModule(*Packed(cases)), "conformance");
+  const auto executable = client.Compile(module, {});
+  const std::vector<hlo::Literal> inputs = PackedInputs(cases);
+  std::vector<Array> arguments;
+  for (const hlo::Literal& input : inputs) arguments.push_back(client.FromHost(input.shape(), input.data()));
+  std::vector<hlo::Literal> results;
+  for (const Array& array : executable->Run(arguments)) {
+    hlo::Literal literal(array.shape().WithoutLayout());
+    array.ToHost(literal.mutable_data());
+    results.push_back(std::move(literal));
+  }
+  return results;
+}
+
+void SweepPart(Client& client, std::span<const Expected> part, std::vector<Outcome>& outcomes) {
+  if (part.empty()) return;
+  std::vector<Case> cases;
+  for (const Expected& expected : part) cases.push_back(expected.c);
+  std::vector<hlo::Literal> results;
+  try {
+    results = RunOnDevice(client, cases);
+  } catch (const Error& error) {
+    if (part.size() == 1) {
+      outcomes.push_back({part[0].c.name, Outcome::Kind::kRefused, error.what()});
+    } else {
+      SweepPart(client, part.first(part.size() / 2), outcomes);
+      SweepPart(client, part.subspan(part.size() / 2), outcomes);
+    }
+    return;
+  }
+  size_t next = 0;
+  for (const Expected& expected : part) {
+    Outcome outcome{expected.c.name, Outcome::Kind::kAgrees, ""};
+    for (const hlo::Literal& result : expected.results) {
+      const std::string difference = Difference(expected.c, results.at(next++), result);
+      if (difference.empty() || outcome.kind != Outcome::Kind::kAgrees) continue;
+      outcome.kind = Outcome::Kind::kDiffers;
+      outcome.message = difference;
+    }
+    outcomes.push_back(std::move(outcome));
+  }
+}
+
+}  // namespace
+
+std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases) {
+  std::vector<Expected> expected;
+  for (const Case& c : cases) {
+    try {
+      const auto module = hlo::ParseModule(c.text, {.file_name = c.name});
+      expected.push_back({c, Leaves(hlo::Evaluate(*module, c.inputs))});
+    } catch (const Error&) {
+      // Not defined for this type: nothing to hold the device against.
+    }
+  }
+  std::vector<Outcome> outcomes;
+  SweepPart(client, expected, outcomes);
+  return outcomes;
+}
+
+}  // namespace hlorun::conformance

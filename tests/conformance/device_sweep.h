@@ -1,0 +1,23 @@
+// Conformance cases on a device, held against the evaluator.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "driver/include/hlorun/hlorun.h"
+#include "tests/conformance/case.h"
+
+namespace hlorun::conformance {
+
+struct Outcome {
+  std::string name;
+  enum class Kind { kAgrees, kDiffers, kRefused } kind = Kind::kAgrees;
+  std::string message;  // of a difference, or the error
+};
+
+// Compiles all cases as one module; where that fails, halves of them, so that one refused case does not hide the rest.
+// Cases that the evaluator itself refuses are left out.
+std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases);
+
+}  // namespace hlorun::conformance
