@@ -8,6 +8,7 @@
 
 #include "hlo/builder.h"
 #include "hlo/module.h"
+#include "hlo/text/parser.h"
 #include "tests/backends/launch_runner.h"
 
 namespace hlorun::opencl {
@@ -145,6 +146,128 @@ TEST(Dot, OtherTypes) {
            {kBF16, kBF16}, {kBF16, kF32}, {kF16, kF16}, {kF64, kF64}, {kS32, kS32}, {kS8, kS32}, {kS64, kS64}, {kS16, kS32}}) {
     ExpectProduct({0, 30, 45, 50, false, false, operand, result}, Runner().spec());
     ExpectProduct({2, 5, 21, 19, true, true, operand, result}, Runner().spec());
+  }
+}
+
+// A fusion in text: its only fusion instruction is run, with random operands.
+struct Fused {
+  std::unique_ptr<hlo::Module> module;
+  const hlo::Instruction* fusion = nullptr;
+  std::vector<Literal> operands;
+  Literal result;
+};
+
+Fused RunFusion(const std::string& text, const AliasPattern& aliases = {-1}) {
+  Fused run;
+  run.module = hlo::ParseModule(text);
+  run.fusion = run.module->entry()->root();
+  const CompileOptions options;
+  const auto launches = EmitDot(*run.fusion, aliases, {Runner().spec(), options});
+  if (!launches) throw std::runtime_error("no kernel");
+  std::vector<void*> operands;
+  for (const hlo::Instruction* operand : run.fusion->operands()) {
+    run.operands.push_back(RandomLiteral(operand->shape(), static_cast<unsigned>(run.operands.size() + 1)));
+  }
+  for (const Literal& operand : run.operands) operands.push_back(const_cast<std::byte*>(operand.data()));
+  Guarded out(run.fusion->shape().ByteSize()), scratch(DotScratchBytes(*run.fusion, Runner().spec()));
+  if (aliases[0] >= 0) {
+    const Literal& shared = run.operands[static_cast<size_t>(aliases[0])];
+    std::memcpy(out.data(), shared.data(), static_cast<size_t>(shared.ByteSize()));
+    operands[static_cast<size_t>(aliases[0])] = out.data();
+  }
+  Runner().Run(*launches, operands, {out.data()}, scratch.data());
+  EXPECT_TRUE(out.GuardIntact());
+  EXPECT_TRUE(scratch.GuardIntact());
+  run.result = Literal(run.fusion->shape());
+  std::memcpy(run.result.mutable_data(), out.data(), static_cast<size_t>(run.result.ByteSize()));
+  return run;
+}
+
+double HostDot(const Fused& run, int64_t i, int64_t j, int64_t k, int64_t n) {
+  double sum = 0;
+  for (int64_t p = 0; p < k; ++p) sum += run.operands[0].GetDouble(i * k + p) * run.operands[1].GetDouble(p * n + j);
+  return sum;
+}
+
+// relu(lhs * rhs + bias + residual), of sizes with every remainder.
+std::string BiasReluText(int64_t m, int64_t k, int64_t n) {
+  return fmt::format(R"(HloModule bias_relu
+fused {{
+  a = f32[{0},{1}] parameter(0)
+  b = f32[{1},{2}] parameter(1)
+  bias = f32[{2}] parameter(2)
+  residual = f32[{0},{2}] parameter(3)
+  product = f32[{0},{2}] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  wide = f32[{0},{2}] broadcast(bias), dimensions={{1}}
+  sum = f32[{0},{2}] add(product, wide)
+  total = f32[{0},{2}] add(sum, residual)
+  zero = f32[] constant(0)
+  zeros = f32[{0},{2}] broadcast(zero), dimensions={{}}
+  ROOT relu = f32[{0},{2}] maximum(total, zeros)
+}}
+ENTRY main {{
+  a = f32[{0},{1}] parameter(0)
+  b = f32[{1},{2}] parameter(1)
+  bias = f32[{2}] parameter(2)
+  residual = f32[{0},{2}] parameter(3)
+  ROOT out = f32[{0},{2}] fusion(a, b, bias, residual), kind=kOutput, calls=fused
+}}
+)", m, k, n);
+}
+
+void ExpectBiasRelu(int64_t m, int64_t k, int64_t n, const AliasPattern& aliases) {
+  SCOPED_TRACE(::testing::Message() << m << " x " << k << " x " << n << " alias " << aliases[0]);
+  const Fused run = RunFusion(BiasReluText(m, k, n), aliases);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      const double sum = HostDot(run, i, j, k, n) + run.operands[2].GetDouble(j) + run.operands[3].GetDouble(i * n + j);
+      ASSERT_NEAR(run.result.GetDouble(i * n + j), std::max(sum, 0.0), 1e-5 * static_cast<double>(k)) << i << ", " << j;
+    }
+  }
+}
+
+TEST(Dot, BiasResidualReluInTheEpilogue) {
+  ExpectBiasRelu(45, 30, 75, {-1});
+  ExpectBiasRelu(3, 30, 21, {-1});
+  ExpectBiasRelu(33, 20, 1, {-1});
+  ExpectBiasRelu(230, 40, 75, {-1});
+}
+
+TEST(Dot, ResidualSharesTheResultsBuffer) {
+  ExpectBiasRelu(45, 30, 75, {3});
+  ExpectBiasRelu(20, 3000, 40, {3});  // through partial sums
+}
+
+double Bf16(double x) {
+  Literal rounded(Shape::Scalar(ElementType::kBF16));
+  rounded.SetDouble(0, x);
+  return rounded.GetDouble(0);
+}
+
+TEST(Dot, EpilogueRoundsLikeTheOpsOneByOne) {
+  const Fused run = RunFusion(R"(HloModule rounding
+fused {
+  a = bf16[9,16] parameter(0)
+  b = bf16[16,20] parameter(1)
+  product = bf16[9,20] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  third = bf16[] constant(0.333)
+  thirds = bf16[9,20] broadcast(third), dimensions={}
+  scaled = bf16[9,20] multiply(product, thirds)
+  ROOT wide = f32[9,20] convert(scaled)
+}
+ENTRY main {
+  a = bf16[9,16] parameter(0)
+  b = bf16[16,20] parameter(1)
+  ROOT out = f32[9,20] fusion(a, b), kind=kOutput, calls=fused
+}
+)");
+  for (int64_t i = 0; i < 9; ++i) {
+    for (int64_t j = 0; j < 20; ++j) {
+      const double expected = Bf16(Bf16(HostDot(run, i, j, 16, 20)) * Bf16(0.333));
+      const double got = run.result.GetDouble(i * 20 + j);
+      EXPECT_NEAR(got, expected, 0.008 * std::abs(expected));  // a rounding more or less
+      EXPECT_EQ(got, Bf16(got));
+    }
   }
 }
 

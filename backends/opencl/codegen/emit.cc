@@ -5,6 +5,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
 #include "hlo/error.h"
 #include "passes/fusion/hero.h"
@@ -27,6 +28,11 @@ Launches EmitProduct(const EmitRequest& request) {
   return EmitLoop(request);
 }
 
+Launches EmitWindows(const EmitRequest& request) {
+  if (auto launches = EmitConvolution(request.instruction, request.aliases, request.context)) return std::move(*launches);
+  return EmitLoop(request);
+}
+
 using Emitter = Launches (*)(const EmitRequest&);
 const std::map<KernelKind, Emitter>& Emitters() {
   static const std::map<KernelKind, Emitter> kEmitters = {
@@ -34,7 +40,7 @@ const std::map<KernelKind, Emitter>& Emitters() {
       {KernelKind::kReduction, EmitReduction},
       {KernelKind::kRow, EmitReduction},
       {KernelKind::kDot, EmitProduct},
-      {KernelKind::kConvolution, EmitLoop},
+      {KernelKind::kConvolution, EmitWindows},
       {KernelKind::kInPlace, EmitInPlaceUpdate},
       {KernelKind::kReduceWindow, EmitLoop},
       {KernelKind::kScatter, EmitScatter},
@@ -94,6 +100,7 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction);
   if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, device_);
+  if (hero.kind == KernelKind::kConvolution) return ConvolutionScratchBytes(instruction, device_);
   if (hero.kind == KernelKind::kReduction || hero.kind == KernelKind::kRow) {
     return RowsScratchBytes(instruction, *hero.instruction, device_);
   }
@@ -115,6 +122,9 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
     case KernelKind::kLoop:
       if (!is_fusion) return IsElementwise(instruction) || instruction.Is(Opcode::kReshape) || instruction.Is(Opcode::kCopy);
       return KeepsPlace(*instruction.called()->parameter(operand), /*reduces_are_fine=*/false);
+    case KernelKind::kDot:
+    case KernelKind::kConvolution:  // an addend of the epilogue, never what is multiplied
+      return is_fusion && KeepsPlace(*instruction.called()->parameter(operand), /*reduces_are_fine=*/false);
     case KernelKind::kInPlace: {
       const Instruction* into = hero.instruction->operand(0);
       if (!is_fusion) return operand == 0;

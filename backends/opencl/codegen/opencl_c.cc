@@ -80,7 +80,10 @@ class Printer {
         Line(fmt::format("{}{} {}[{}] __attribute__((aligned(64)));", s->buffer->space == Buffer::Space::kLocal ? "__local " : "",
                          CarrierName(s->buffer->storage), s->buffer->name, s->buffer->size));
         break;
-      case StmtKind::kPrefetch: Line(fmt::format("prefetch({} + {}, 1);", s->buffer->name, Text(s->index))); break;
+      case StmtKind::kPrefetch:
+        // OpenCL C's own prefetch() does nothing in PoCL and in Intel's runtime.
+        Line(fmt::format("__builtin_prefetch((const void*)(size_t)({} + {}));", s->buffer->name, Text(s->index)));
+        break;
       case StmtKind::kCall: Line(Text(s->value) + ";"); break;
       case StmtKind::kComment: Line("// " + s->text); break;
     }

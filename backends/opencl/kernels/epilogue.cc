@@ -1,5 +1,8 @@
 #include "backends/opencl/kernels/epilogue.h"
 
+#include <algorithm>
+
+#include "backends/opencl/codegen/fused_values.h"
 #include "hlo/computation.h"
 #include "hlo/error.h"
 
@@ -8,23 +11,110 @@ namespace hlorun::opencl {
 using ir::Expr;
 using ir::Stmt;
 
+namespace {
+
+bool Contains(const std::vector<hlo::Instruction*>& instructions, const hlo::Instruction* instruction) {
+  return std::find(instructions.begin(), instructions.end(), instruction) != instructions.end();
+}
+
+// A parameter of the fused computation that something besides the hero reads.
+bool IsSideOperand(const hlo::Instruction& parameter, const hlo::Instruction& hero) {
+  return std::any_of(parameter.users().begin(), parameter.users().end(),
+                     [&](const hlo::Instruction* user) { return user != &hero; }) ||
+         parameter.IsRoot();
+}
+
+bool HasKernelType(const hlo::Shape& shape) {
+  return shape.IsArray() && shape.IsStatic() && !hlo::IsComplex(shape.element_type());
+}
+
+// A constant array inside a fusion would need a place in memory.
+bool IsInlineConstant(const hlo::Instruction& instruction) {
+  return instruction.IsConstant() && instruction.shape().IsArray() && instruction.literal().IsAllSame();
+}
+
+}  // namespace
+
 Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& hero, const AliasPattern& aliases,
                    KernelParameters& parameters)
     : instruction_(instruction), hero_(hero) {
-  (void)aliases;
   const hlo::Shape& shape = instruction.shape();
   result_ = parameters.Add("result", shape.element_type(), shape.ElementCount(),
                            {.kind = ArgumentRef::Kind::kResult, .number = 0, .written = true});
+  if (IsPlain()) return;
+  for (const hlo::Instruction* parameter : instruction.called()->parameters()) {
+    const int64_t number = parameter->parameter_number();
+    operands_.push_back(nullptr);
+    if (!IsSideOperand(*parameter, hero)) continue;
+    operands_.back() = parameters.Add(fmt::format("side{}", number), parameter->shape().element_type(),
+                                      parameter->shape().ElementCount(), {.number = number});
+    if (std::find(aliases.begin(), aliases.end(), number) == aliases.end()) continue;
+    operands_.back()->restrict_ = false;
+    result_->restrict_ = false;
+  }
 }
 
-bool Epilogue::Supports(const hlo::Instruction& instruction, const hlo::Instruction& hero) { return &instruction == &hero; }
+bool Epilogue::Supports(const hlo::Instruction& instruction, const hlo::Instruction& hero) {
+  if (&instruction == &hero) return HasKernelType(instruction.shape());
+  const hlo::Computation& computation = *instruction.called();
+  if (!computation.root()->shape().IsArray() || !computation.root()->shape().SameDimensions(hero.shape())) return false;
+  for (const auto& owned : computation.instructions()) {
+    const hlo::Instruction& op = *owned;
+    if (&op == &hero) continue;
+    if (!HasKernelType(op.shape())) return false;
+    if (op.Is(hlo::Opcode::kParameter) || op.Is(hlo::Opcode::kBroadcast) || IsInlineConstant(op)) continue;
+    if (!IsElementwise(op)) return false;
+    // The hero's value is known at one place only.
+    if (Contains(op.operands(), &hero) && !op.shape().SameDimensions(hero.shape())) return false;
+  }
+  return std::none_of(hero.users().begin(), hero.users().end(),
+                      [](const hlo::Instruction* user) { return user->Is(hlo::Opcode::kBroadcast); });
+}
 
-Stmt Epilogue::Store(const std::vector<Expr>& index, const Expr& value) const {
+Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& values) const {
   const hlo::Dims strides = hero_.shape().Strides();
   Expr linear = ir::Int(0, ir::kIndex);
-  for (size_t d = 0; d < index.size(); ++d) linear = linear + index[d] * strides[d];
-  const Expr stored = ir::Cast(value, ir::ComputeType(result_->storage));
-  return ir::Store(result_, ir::Ramp(linear, value->type.lanes), stored);
+  for (size_t d = 0; d < at.index.size(); ++d) linear = linear + at.index[d] * strides[d];
+  return ir::Store(result_, ir::Ramp(linear, values->type.lanes), ir::Cast(values, ir::ComputeType(result_->storage)));
+}
+
+Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
+                        const std::function<Expr(const Expr&)>& value) const {
+  IndexMath math(ir::kIndex);
+  Body body;
+  FusedValues values(math, body);
+  const hlo::Dims& dimensions = hero_.shape().dimensions();
+  const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex);
+  std::vector<Stmt> statements;
+  Indices index;
+  for (size_t d = 0; d < at.index.size(); ++d) {
+    const ir::Var base = ir::MakeIndex(fmt::format("at{}", d), 0, dimensions[d] - 1, ir::kIndex);
+    statements.push_back(ir::Let(base, at.index[d]));
+    index.push_back(math.Of(base));
+    if (d == at.lane_dimension) index.back() = math.Add(index.back(), math.Of(place));
+  }
+  const hlo::ElementType hero_type = hero_.shape().element_type();
+  const Expr raw = body.Name(ir::Cast(value(ir::Ref(place)), ir::ComputeType(hero_type)), "product");
+  Value result{raw, nullptr};
+  if (!IsPlain()) {
+    Frame& frame = values.NewFrame();
+    const hlo::Computation& computation = *instruction_.called();
+    frame.Bind(&hero_, Values{{body.Name(RoundTo(raw, hero_type), "rounded"), nullptr}});
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (operands_[i]) frame.Bind(computation.parameter(static_cast<int64_t>(i)), Frame::InMemory{operands_[i]});
+    }
+    result = values.Get(frame, *computation.root(), index);
+  }
+  StoreElement(values, result_, instruction_.shape(), index, result);
+  statements.push_back(ir::For(ir::LoopRole::kVector, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), body.Close(), 1,
+                               static_cast<int>(lanes)));
+  return ir::Block(std::move(statements));
+}
+
+int64_t OperandNumber(const hlo::Instruction& instruction, const hlo::Instruction& hero, int64_t operand) {
+  if (&instruction == &hero) return operand;
+  const hlo::Instruction* source = hero.operand(operand);
+  return source->Is(hlo::Opcode::kParameter) ? source->parameter_number() : -1;
 }
 
 ir::BufferRef MakeStaging(const std::string& name, hlo::ElementType type, int64_t elements) {
@@ -37,33 +127,9 @@ Stmt TileStore::EmitDirect(const RegisterTile& tile, const Index& index) const {
   std::vector<Stmt> statements;
   for (int64_t row = 0; row < tile.rows(); ++row) {
     for (int64_t vector = 0; vector < tile.vectors(); ++vector) {
-      const std::vector<Expr> at = index(ir::Int(row, ir::kIndex), ir::Int(vector * tile.lanes(), ir::kIndex));
-      statements.push_back(epilogue_.Store(at, tile.At(row, vector)));
+      const RunIndex at = index(ir::Int(row, ir::kIndex), ir::Int(vector * tile.lanes(), ir::kIndex));
+      statements.push_back(epilogue_.StorePlain(at, tile.At(row, vector)));
     }
-  }
-  return ir::Block(std::move(statements));
-}
-
-Stmt TileStore::EmitRow(const RegisterTile& tile, const ir::BufferRef& staging, const Expr& row, int64_t columns,
-                        const Index& index) const {
-  const int64_t whole = columns / tile.lanes() * tile.lanes();
-  std::vector<Stmt> statements;
-  if (whole > 0) {
-    const ir::Var column = ir::MakeIndex("column", 0, whole - 1, ir::kIndex);
-    const Expr at = row * tile.columns() + ir::Ref(column);
-    const ir::Var value = ir::MakeVar("value", {staging->storage, static_cast<int>(tile.lanes())});
-    const Stmt body = ir::Block({ir::Let(value, ir::Load(staging, ir::Ramp(at, static_cast<int>(tile.lanes())))),
-                                 epilogue_.Store(index(row, ir::Ref(column)), ir::Ref(value))});
-    statements.push_back(ir::For(ir::LoopRole::kSerial, column, ir::Int(0, ir::kIndex), ir::Int(whole, ir::kIndex), body,
-                                 tile.lanes()));
-  }
-  if (whole < columns) {
-    const ir::Var column = ir::MakeIndex("column", whole, columns - 1, ir::kIndex);
-    const ir::Var value = ir::MakeVar("value", {staging->storage, 1});
-    const Stmt body = ir::Block({ir::Let(value, ir::Load(staging, row * tile.columns() + ir::Ref(column))),
-                                 epilogue_.Store(index(row, ir::Ref(column)), ir::Ref(value))});
-    statements.push_back(
-        ir::For(ir::LoopRole::kSerial, column, ir::Int(whole, ir::kIndex), ir::Int(columns, ir::kIndex), body));
   }
   return ir::Block(std::move(statements));
 }
@@ -76,7 +142,10 @@ Stmt TileStore::Emit(const RegisterTile& tile, const ir::BufferRef& staging, con
   const Stmt save = tile.Store(staging, [&](int64_t r, int64_t v) {
     return ir::Int(r * tile.columns() + v * tile.lanes(), ir::kIndex);
   });
-  const Stmt general = ir::For(ir::LoopRole::kSerial, row, first, end, EmitRow(tile, staging, ir::Ref(row), columns, index));
+  const Expr staged = ir::Ref(row) * tile.columns();
+  const Stmt run = epilogue_.StoreRun(index(ir::Ref(row), ir::Int(0, ir::kIndex)), columns, tile.lanes(),
+                                      [&](const Expr& place) { return ir::Load(staging, staged + place); });
+  const Stmt general = ir::For(ir::LoopRole::kSerial, row, first, end, run);
   if (!epilogue_.IsPlain() || all_rows || columns != tile.columns()) return ir::Block({save, general});
   // Most tiles are whole: only the last one of a column of tiles recomputes rows of the one before.
   const Expr whole = ir::And(ir::Compare(ir::Op::kEq, first, ir::Int(0, first->type)),

@@ -2,7 +2,7 @@
 // results of the executed instruction.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <vector>
 
 #include "backends/opencl/kernels/kernel_draft.h"
@@ -10,6 +10,12 @@
 #include "hlo/instruction.h"
 
 namespace hlorun::opencl {
+
+// The result index of the first lane of a run of values: all but `lane_dimension` the same along the run.
+struct RunIndex {
+  std::vector<ir::Expr> index;  // s64
+  size_t lane_dimension = 0;
+};
 
 class Epilogue {
  public:
@@ -22,20 +28,24 @@ class Epilogue {
 
   // True when values are stored as they are.
   bool IsPlain() const { return &instruction_ == &hero_; }
-  // Stores the hero's value at `index` (of its result shape; the last dimension is the first lane's).
-  ir::Stmt Store(const std::vector<ir::Expr>& index, const ir::Expr& value) const;
+  // Stores a vector of the hero's values as they are.
+  ir::Stmt StorePlain(const RunIndex& at, const ir::Expr& values) const;
+  // Finishes and stores `count` values along a run, `lanes` at a time; value(i) is the hero's value at place i.
+  ir::Stmt StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
+                    const std::function<ir::Expr(const ir::Expr&)>& value) const;
 
  private:
   const hlo::Instruction& instruction_;
   const hlo::Instruction& hero_;
   ir::BufferRef result_;
+  std::vector<ir::BufferRef> operands_;  // of the fusion; null where only the hero reads them
 };
 
 // What a finished register tile does with its values.
 class TileStore {
  public:
-  // `index` gives the hero's result index of a row (an s64 expression, 0 .. rows) and a column of the tile.
-  using Index = std::function<std::vector<ir::Expr>(const ir::Expr& row, const ir::Expr& column)>;
+  // The result index of a row (an s64 expression, 0 .. rows) at a column of the tile.
+  using Index = std::function<RunIndex(const ir::Expr& row, const ir::Expr& column)>;
 
   explicit TileStore(const Epilogue& epilogue) : epilogue_(epilogue) {}
 
@@ -46,10 +56,11 @@ class TileStore {
 
  private:
   ir::Stmt EmitDirect(const RegisterTile& tile, const Index& index) const;
-  ir::Stmt EmitRow(const RegisterTile& tile, const ir::BufferRef& staging, const ir::Expr& row, int64_t columns,
-                   const Index& index) const;
   const Epilogue& epilogue_;
 };
+
+// The operand of the executed `instruction` that operand `operand` of the hero is; -1 when the fusion computes it.
+int64_t OperandNumber(const hlo::Instruction& instruction, const hlo::Instruction& hero, int64_t operand);
 
 // The private array that TileStore needs for a tile of this size.
 ir::BufferRef MakeStaging(const std::string& name, hlo::ElementType type, int64_t elements);

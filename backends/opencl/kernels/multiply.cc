@@ -37,14 +37,27 @@ Stmt ParallelNest(const std::vector<std::pair<ir::Var, int64_t>>& loops, Stmt bo
   return body;
 }
 
-// [batch, row, column] of the plan's roles as an index of the hero's result.
-std::vector<Expr> ResultIndex(const ProductTask& task, const ProductShape& shape, const Expr& batch, const Expr& row,
-                              const Expr& column) {
-  std::vector<Expr> index;
-  if (task.hero.shape().rank() == 3) index.push_back(batch);
-  index.push_back(shape.swapped ? column : row);
-  index.push_back(shape.swapped ? row : column);
-  return index;
+// [batch, row, column] of the plan's roles as an index of the hero's result; a run goes along columns.
+RunIndex ResultIndex(const ProductTask& task, const ProductShape& shape, const Expr& batch, const Expr& row, const Expr& column) {
+  RunIndex at;
+  if (task.hero.Is(hlo::Opcode::kConvolution)) {
+    // Rows of the product are the pixels of all images.
+    const hlo::Shape& result = task.hero.shape();
+    Expr rest = row;
+    for (int64_t d = result.rank() - 2; d > 0; --d) {
+      at.index.insert(at.index.begin(), ir::Binary(Op::kFloorMod, rest, Index(result.dimension(d))));
+      rest = ir::Binary(Op::kFloorDiv, rest, Index(result.dimension(d)));
+    }
+    at.index.insert(at.index.begin(), rest);
+    at.index.push_back(column);
+    at.lane_dimension = at.index.size() - 1;
+    return at;
+  }
+  if (task.hero.shape().rank() == 3) at.index.push_back(batch);
+  at.lane_dimension = at.index.size() + (shape.swapped ? 0 : 1);
+  at.index.push_back(shape.swapped ? column : row);
+  at.index.push_back(shape.swapped ? row : column);
+  return at;
 }
 
 class Multiplication {
@@ -284,7 +297,36 @@ class Multiplication {
   Expr batch_, part_, part_begin_;
 };
 
+// The copies of operands that the plan asks for.
+std::vector<KernelDraft> PackingKernels(const ProductTask& task, const ProductPlan& plan) {
+  const ProductShape& shape = plan.shape;
+  std::vector<KernelDraft> kernels;
+  if (plan.lhs != LhsForm::kInPlace) {
+    const ArgumentRef out = ScratchSlice(0, plan.LhsBytes(), true);
+    const MatrixSource source{task.lhs, shape.lhs_type, shape.batch, shape.lhs_transposed ? shape.k : shape.m,
+                              shape.lhs_transposed ? shape.m : shape.k};
+    kernels.push_back(plan.lhs == LhsForm::kPanels ? PackTiles(source, shape.compute_type, plan.lanes, plan.rows, out)
+                                                   : Convert(source, shape.compute_type, plan.lanes, out));
+  }
+  if (plan.rhs != RhsForm::kInPlace) {
+    const ArgumentRef out = ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), true);
+    const MatrixSource source{task.rhs, shape.rhs_type, shape.batch, shape.rhs_transposed ? shape.n : shape.k,
+                              shape.rhs_transposed ? shape.k : shape.n};
+    kernels.push_back(shape.rhs_transposed ? PackTransposed(source, shape.compute_type, plan.lanes, plan.columns(), out)
+                                           : PackColumns(source, shape.compute_type, plan.lanes, plan.columns(), out));
+  }
+  return kernels;
+}
+
 }  // namespace
+
+std::vector<KernelDraft> ProductKernels(const ProductTask& task, const ProductPlan& plan) {
+  if (plan.dot_products) return {DotProductKernel(task, plan)};
+  std::vector<KernelDraft> kernels = PackingKernels(task, plan);
+  kernels.push_back(MultiplyKernel(task, plan));
+  if (plan.UsesPartialSums()) kernels.push_back(CombineKernel(task, plan));
+  return kernels;
+}
 
 KernelDraft MultiplyKernel(const ProductTask& task, const ProductPlan& plan) { return Multiplication(task, plan).Emit(); }
 
@@ -295,22 +337,15 @@ KernelDraft CombineKernel(const ProductTask& task, const ProductPlan& plan) {
   const ir::BufferRef partial = parameters.Add("partial", shape.compute_type, plan.k_parts * elements,
                                                ScratchSlice(plan.PartialOffset(), plan.PartialBytes(), false));
   const Epilogue epilogue(task.instruction, task.hero, task.aliases, parameters);
-  const ir::Var batch = IndexVar("batch", shape.batch), row = IndexVar("row", shape.m), column = IndexVar("column", shape.n);
-  const auto columns = [&](const Expr& begin, const Expr& end, int64_t lanes) {
-    const Expr at = (ir::Ref(batch) * shape.m + ir::Ref(row)) * shape.n + ir::Ref(column);
-    const ir::Var sum = ir::MakeVar("sum", {shape.compute_type, static_cast<int>(lanes)});
-    const ir::Var part = IndexVar("part", plan.k_parts);
-    const Expr addend = ir::Load(partial, ir::Ramp(ir::Ref(part) * elements + at, static_cast<int>(lanes)));
-    const Stmt body = ir::Block({ir::Let(sum, ir::Zero(sum->type)),
-                                 Loop(part, Index(0), Index(plan.k_parts), ir::Assign(sum, ir::Ref(sum) + addend)),
-                                 epilogue.Store(ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(column)), ir::Ref(sum))});
-    return ir::For(LoopRole::kSerial, column, begin, end, body, lanes);
-  };
-  const int64_t lanes = plan.lanes;
-  const Expr whole = Index(shape.n / lanes * lanes);
-  std::vector<Stmt> body = {columns(Index(0), whole, lanes)};
-  if (shape.n % lanes != 0) body.push_back(columns(whole, Index(shape.n), 1));
-  return MakeDraft("combine", parameters, ParallelNest({{batch, shape.batch}, {row, shape.m}}, ir::Block(std::move(body))));
+  const ir::Var batch = IndexVar("batch", shape.batch), row = IndexVar("row", shape.m);
+  const Expr first = (ir::Ref(batch) * shape.m + ir::Ref(row)) * shape.n;
+  const RunIndex at = ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), Index(0));
+  const Stmt run = epilogue.StoreRun(at, shape.n, plan.lanes, [&](const Expr& place) {
+    Expr sum = ir::Load(partial, first + place);
+    for (int64_t part = 1; part < plan.k_parts; ++part) sum = sum + ir::Load(partial, first + place + part * elements);
+    return sum;
+  });
+  return MakeDraft("combine", parameters, ParallelNest({{batch, shape.batch}, {row, shape.m}}, run));
 }
 
 KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
@@ -348,10 +383,10 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
     }
   }
   const ir::Var row = IndexVar("row", shape.m), column = IndexVar("column", columns);
-  const ir::Var value = ir::MakeVar("value", {shape.compute_type, 1});
-  const Stmt store = ir::Block({ir::Let(value, ir::Load(staging, ir::Ref(row) * columns + ir::Ref(column))),
-                                epilogue.Store(ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(first) + ir::Ref(column)),
-                                               ir::Ref(value))});
+  const Expr at = ir::Ref(row) * columns + ir::Ref(column);
+  const Stmt store = epilogue.StoreRun(
+      ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(first) + ir::Ref(column)), 1, 1,
+      [&](const Expr&) { return ir::Load(staging, at); });
   // Columns that the tile before has stored are left alone.
   body.push_back(Loop(row, Index(0), Index(shape.m), Loop(column, even ? Index(0) : nominal - ir::Ref(first), Index(columns), store)));
   const Expr first_panel = ir::Ref(block) * plan.panels_per_block;

@@ -11,7 +11,7 @@ namespace hlorun::opencl {
 // What a product is computed for.
 struct ProductTask {
   const hlo::Instruction& instruction;  // executed: the dot or a fusion
-  const hlo::Instruction& hero;         // the dot
+  const hlo::Instruction& hero;         // the dot, or a convolution that is a product of pixels and weights
   const AliasPattern& aliases;
   ArgumentRef lhs, rhs;                 // of the plan's roles (exchanged already where the shape says swapped)
 };
@@ -22,5 +22,8 @@ KernelDraft MultiplyKernel(const ProductTask& task, const ProductPlan& plan);
 KernelDraft CombineKernel(const ProductTask& task, const ProductPlan& plan);
 // Each result element as a dot product of two rows (plan.dot_products).
 KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan);
+
+// Packing, multiplying and combining, in order.
+std::vector<KernelDraft> ProductKernels(const ProductTask& task, const ProductPlan& plan);
 
 }  // namespace hlorun::opencl

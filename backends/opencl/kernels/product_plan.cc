@@ -32,12 +32,6 @@ bool HasKernel(hlo::ElementType type) {
   }
 }
 
-hlo::ElementType SumType(hlo::ElementType result) {
-  using enum hlo::ElementType;
-  if (result == kF16 || result == kBF16) return kF32;
-  return result;
-}
-
 // Work-groups of the block sizes chosen so far.
 int64_t Groups(const ProductPlan& plan) {
   return plan.shape.batch * plan.k_parts * CeilDiv(plan.tiles, plan.tiles_per_block) *
@@ -114,6 +108,11 @@ void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
 
 }  // namespace
 
+std::optional<hlo::ElementType> SumType(hlo::ElementType lhs, hlo::ElementType rhs, hlo::ElementType result) {
+  if (!HasKernel(lhs) || !HasKernel(rhs) || !HasKernel(result)) return std::nullopt;
+  return result == hlo::ElementType::kF16 || result == hlo::ElementType::kBF16 ? hlo::ElementType::kF32 : result;
+}
+
 std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot) {
   const auto& attributes = dot.As<hlo::attr::Dot>();
   const hlo::Shape &lhs = dot.operand(0)->shape(), &rhs = dot.operand(1)->shape(), &result = dot.shape();
@@ -132,8 +131,9 @@ std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot) {
   shape.k = lhs.dimension(attributes.lhs_contracting[0]);
   shape.lhs_type = lhs.element_type();
   shape.rhs_type = rhs.element_type();
-  if (!HasKernel(shape.lhs_type) || !HasKernel(shape.rhs_type) || !HasKernel(result.element_type())) return std::nullopt;
-  shape.compute_type = SumType(result.element_type());
+  const std::optional<hlo::ElementType> sums = SumType(shape.lhs_type, shape.rhs_type, result.element_type());
+  if (!sums) return std::nullopt;
+  shape.compute_type = *sums;
   if (shape.batch * shape.m * shape.n * shape.k == 0) return std::nullopt;
   if (shape.n == 1 && shape.m > 1) {
     std::swap(shape.m, shape.n);

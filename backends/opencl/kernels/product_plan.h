@@ -22,6 +22,9 @@ struct ProductShape {
   bool swapped = false;
 };
 
+// The type in which products and sums of these types are computed; nullopt when no kernel has them.
+std::optional<hlo::ElementType> SumType(hlo::ElementType lhs, hlo::ElementType rhs, hlo::ElementType result);
+
 // What `dot` computes, when it has the canonical form (rank 2, or 3 with the batch first) and a type that kernels have.
 std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot);
 

@@ -1,0 +1,21 @@
+// Convolutions over one or two spatial dimensions, and fusions of one with elementwise consumers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backends/opencl/codegen/emit.h"
+#include "hlo/instruction.h"
+
+namespace hlorun::opencl {
+
+// The launches that compute `instruction` (passes::KernelKind::kConvolution); nullopt: not in a form that these kernels
+// know (b01f_01io->b01f, one feature group), the generic emitter takes it.
+std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction& instruction, const AliasPattern& aliases,
+                                                          const EmitContext& context);
+
+// Scratch that EmitConvolution's launches use: packed weights and each work-group's rows of the input.
+int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device);
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,118 @@
+#include "backends/opencl/kernels/convolution_plan.h"
+
+#include <algorithm>
+
+#include "backends/opencl/kernels/product_plan.h"
+#include "backends/opencl/kernels/register_tile.h"
+
+namespace hlorun::opencl {
+namespace {
+
+constexpr int64_t kScratchAlignment = 64;
+constexpr int64_t kGroupsPerUnit = 8;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t Align(int64_t bytes) { return CeilDiv(bytes, kScratchAlignment) * kScratchAlignment; }
+
+// Pixels along a row, and rows where one is short.
+void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
+  const ConvolutionShape& shape = plan.shape;
+  plan.vectors = shape.features <= plan.lanes ? 1 : 2;
+  const int64_t limit = std::min<int64_t>((VectorRegisters(device) - 2 - plan.vectors) / plan.vectors, 14);
+  plan.tile_columns = EvenTileRows(shape.columns.out, limit);
+  int64_t best = -1;
+  for (int64_t rows = 1; rows * plan.tile_columns <= limit && rows <= shape.rows.out; ++rows) {
+    if (rows > 1 && plan.tile_columns < shape.columns.out) break;
+    // A step costs about two pixels' worth of loads.
+    const int64_t cost = CeilDiv(shape.rows.out, rows) * (rows * plan.tile_columns + 2);
+    if (best < 0 || cost < best) {
+      best = cost;
+      plan.tile_rows = rows;
+    }
+  }
+}
+
+void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
+  const ConvolutionShape& shape = plan.shape;
+  const int64_t row_bytes = plan.BufferColumns() * shape.channels * hlo::BytesOf(shape.compute_type);
+  const int64_t wanted = 4 * device.compute_units;
+  const auto fits = [&](int64_t rows) { return shape.rows.Span(rows) * row_bytes <= device.l2_bytes / 4; };
+  // Tiles that overlap the one above must find its rows in the buffer.
+  if (shape.rows.out % plan.tile_rows != 0 && !fits(shape.rows.out)) plan.tile_rows = 1;
+  if (shape.rows.out % plan.tile_rows != 0) plan.rows_per_block = shape.rows.out;
+  else plan.rows_per_block = plan.tile_rows;
+  while (plan.rows_per_block < shape.rows.out && fits(plan.rows_per_block + plan.tile_rows) &&
+         shape.batch * CeilDiv(shape.rows.out, plan.rows_per_block + plan.tile_rows) >= wanted) {
+    plan.rows_per_block += plan.tile_rows;
+  }
+  const int64_t even = CeilDiv(shape.rows.out, CeilDiv(shape.rows.out, plan.rows_per_block));
+  plan.rows_per_block = std::min(shape.rows.out, CeilDiv(even, plan.tile_rows) * plan.tile_rows);
+  plan.panels_per_block = plan.panels;
+  while (plan.blocks() < wanted && plan.panels_per_block > 1) plan.panels_per_block = CeilDiv(plan.panels_per_block, 2);
+  plan.groups = std::min(plan.blocks(), kGroupsPerUnit * device.compute_units);
+}
+
+}  // namespace
+
+bool ConvolutionShape::IsProduct() const {
+  const auto pointwise = [](const ConvolutionDimension& d) {
+    return d.window == 1 && d.stride == 1 && d.low == 0 && d.base_dilation == 1 && d.in == d.out;
+  };
+  return pointwise(rows) && pointwise(columns);
+}
+
+std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convolution) {
+  const auto& attributes = convolution.As<hlo::attr::Convolution>();
+  const hlo::attr::ConvolutionDimensions& labels = attributes.dimensions;
+  const hlo::Shape &input = convolution.operand(0)->shape(), &weights = convolution.operand(1)->shape();
+  const hlo::Shape& output = convolution.shape();
+  const auto spatial = static_cast<int64_t>(attributes.window.size());
+  if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1 || attributes.batch_group_count != 1) return std::nullopt;
+  bool canonical = labels.input_batch == 0 && labels.input_feature == spatial + 1 && labels.kernel_input_feature == spatial &&
+                   labels.kernel_output_feature == spatial + 1 && labels.output_batch == 0 &&
+                   labels.output_feature == spatial + 1 && input.IsStatic() && weights.IsStatic();
+  for (int64_t d = 0; d < spatial; ++d) {
+    const auto i = static_cast<size_t>(d);
+    canonical = canonical && labels.input_spatial[i] == d + 1 && labels.kernel_spatial[i] == d && labels.output_spatial[i] == d + 1 &&
+                !attributes.window[i].window_reversal;
+  }
+  if (!canonical) return std::nullopt;
+  ConvolutionShape shape;
+  shape.spatial_rank = spatial;
+  shape.batch = input.dimension(0);
+  shape.channels = input.dimension(spatial + 1);
+  shape.features = output.dimension(spatial + 1);
+  for (int64_t d = 0; d < spatial; ++d) {
+    const hlo::WindowDimension& window = attributes.window[static_cast<size_t>(d)];
+    ConvolutionDimension& to = d + 1 == spatial ? shape.columns : shape.rows;
+    to = {input.dimension(d + 1), output.dimension(d + 1), window.size, window.stride, window.padding_low, window.window_dilation,
+          window.base_dilation};
+  }
+  shape.input_type = input.element_type();
+  shape.weight_type = weights.element_type();
+  const std::optional<hlo::ElementType> sums = SumType(shape.input_type, shape.weight_type, output.element_type());
+  if (!sums || output.ElementCount() == 0 || shape.Depth() == 0) return std::nullopt;
+  shape.compute_type = *sums;
+  return shape;
+}
+
+int64_t ConvolutionPlan::row_blocks() const { return CeilDiv(shape.rows.out, rows_per_block); }
+int64_t ConvolutionPlan::panel_blocks() const { return CeilDiv(panels, panels_per_block); }
+int64_t ConvolutionPlan::BufferElements() const {
+  const int64_t line = kScratchAlignment / hlo::BytesOf(shape.compute_type);
+  return CeilDiv(BufferRows() * BufferColumns() * shape.channels, line) * line;
+}
+int64_t ConvolutionPlan::WeightBytes() const { return Align(panels * shape.Depth() * width() * hlo::BytesOf(shape.compute_type)); }
+int64_t ConvolutionPlan::BufferBytes() const { return Align(groups * BufferElements() * hlo::BytesOf(shape.compute_type)); }
+
+ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec& device) {
+  ConvolutionPlan plan;
+  plan.shape = shape;
+  plan.lanes = RegisterLanes(device, shape.compute_type);
+  ChooseTile(plan, device);
+  plan.panels = CeilDiv(shape.features, plan.width());
+  ChooseBlocks(plan, device);
+  return plan;
+}
+
+}  // namespace hlorun::opencl

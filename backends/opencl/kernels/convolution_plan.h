@@ -1,0 +1,65 @@
+// How a direct convolution is cut into tiles and work-groups on a CPU-class device. A value.
+//
+// Each work-group copies the input rows that its output rows need into scratch of its own, with the padding around them and
+// the holes of base dilation as zeros, in the type that sums have. So a register tile is the same code for every pixel: along
+// a row of the window the elements it needs lie one after another, and a step of the window's rows is a constant distance.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "hlo/device_spec.h"
+#include "hlo/instruction.h"
+
+namespace hlorun::opencl {
+
+// One spatial dimension, from the input's size to the output's.
+struct ConvolutionDimension {
+  int64_t in = 1, out = 1;
+  int64_t window = 1, stride = 1, low = 0, dilation = 1, base_dilation = 1;
+  // Only every `stride`-th element is ever read: the copy skips the others.
+  bool Subsampled() const { return window == 1 && stride > 1 && base_dilation == 1; }
+  int64_t copy_stride() const { return Subsampled() ? stride : 1; }
+  int64_t tile_stride() const { return Subsampled() ? 1 : stride; }
+  // Copied elements behind `outputs` outputs.
+  int64_t Span(int64_t outputs) const { return (outputs - 1) * tile_stride() + (window - 1) * dilation + 1; }
+};
+
+struct ConvolutionShape {
+  int64_t batch = 1, channels = 1, features = 1;
+  ConvolutionDimension rows, columns;
+  hlo::ElementType input_type = hlo::ElementType::kF32, weight_type = hlo::ElementType::kF32;
+  hlo::ElementType compute_type = hlo::ElementType::kF32;
+  int64_t spatial_rank = 2;  // 1: `rows` is a single row
+
+  int64_t Depth() const { return rows.window * columns.window * channels; }
+  // A matrix product of the input's pixels with the weights.
+  bool IsProduct() const;
+};
+
+// What `convolution` computes, when it is b01f_01io->b01f (or b0f_0io->b0f) with one group and a type that kernels have.
+std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convolution);
+
+struct ConvolutionPlan {
+  ConvolutionShape shape;
+  int64_t lanes = 16;
+  int64_t tile_rows = 1, tile_columns = 14, vectors = 2;  // output pixels and vectors of features of a register tile
+  int64_t rows_per_block = 1;                             // output rows of a work-group's block
+  int64_t panels = 1, panels_per_block = 1;
+  int64_t groups = 1;  // work-groups; each walks blocks at this distance
+
+  int64_t width() const { return vectors * lanes; }
+  int64_t row_blocks() const;
+  int64_t panel_blocks() const;
+  int64_t blocks() const { return shape.batch * row_blocks() * panel_blocks(); }
+  int64_t BufferRows() const { return shape.rows.Span(rows_per_block); }
+  int64_t BufferColumns() const { return shape.columns.Span(shape.columns.out); }
+  int64_t BufferElements() const;  // of one work-group
+  int64_t WeightBytes() const;
+  int64_t BufferBytes() const;  // of all work-groups
+  int64_t ScratchBytes() const { return WeightBytes() + BufferBytes(); }
+};
+
+ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec& device);
+
+}  // namespace hlorun::opencl

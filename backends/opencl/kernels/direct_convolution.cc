@@ -1,0 +1,228 @@
+#include "backends/opencl/kernels/direct_convolution.h"
+
+#include <algorithm>
+
+#include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/register_tile.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using ir::Expr;
+using ir::kIndex;
+using ir::LoopRole;
+using ir::Op;
+using ir::Stmt;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+Expr Index(int64_t value) { return ir::Int(value, kIndex); }
+ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(name, 0, end - 1, kIndex); }
+Stmt Loop(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1) {
+  return ir::For(LoopRole::kSerial, var, begin, end, body, step);
+}
+
+class DirectConvolution {
+ public:
+  DirectConvolution(const ConvolutionTask& task, const ConvolutionPlan& plan)
+      : task_(task), plan_(plan), shape_(plan.shape), pitch_(plan.BufferColumns() * plan.shape.channels) {
+    const int64_t input = shape_.batch * shape_.rows.in * shape_.columns.in * shape_.channels;
+    const int64_t element = hlo::BytesOf(shape_.compute_type);
+    input_ = parameters_.Add("input", shape_.input_type, input, task.input);
+    weights_ = parameters_.Add("weights", shape_.compute_type, plan.WeightBytes() / element, ScratchSlice(0, plan.WeightBytes(), false));
+    buffer_ = parameters_.Add("buffer", shape_.compute_type, plan.BufferBytes() / element,
+                              ScratchSlice(plan.WeightBytes(), plan.BufferBytes(), true));
+    epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
+    staging_ = MakeStaging("staging", shape_.compute_type, TilePixels() * plan.width());
+  }
+
+  KernelDraft Emit() {
+    const ir::Var group = IndexVar("group", plan_.groups), block = IndexVar("block", plan_.blocks());
+    const ir::Var image = IndexVar("image", shape_.batch), panel_block = IndexVar("panel_block", plan_.panel_blocks());
+    const ir::Var first_row = IndexVar("first_row", shape_.rows.out);
+    image_ = ir::Ref(image);
+    buffer_at_ = ir::Ref(group) * plan_.BufferElements();
+    const auto div = [](const Expr& x, int64_t by) { return ir::Binary(Op::kFloorDiv, x, Index(by)); };
+    const auto mod = [](const Expr& x, int64_t by) { return ir::Binary(Op::kFloorMod, x, Index(by)); };
+    const Expr row_block = mod(div(ir::Ref(block), plan_.panel_blocks()), plan_.row_blocks());
+    const Stmt body = ir::Block({ir::Let(panel_block, mod(ir::Ref(block), plan_.panel_blocks())),
+                                 ir::Let(first_row, row_block * plan_.rows_per_block),
+                                 ir::Let(image, div(ir::Ref(block), plan_.panel_blocks() * plan_.row_blocks())),
+                                 CopyRows(ir::Ref(first_row)), Tiles(ir::Ref(first_row), ir::Ref(panel_block))});
+    const Stmt blocks = Loop(block, ir::Ref(group), Index(plan_.blocks()), body, plan_.groups);
+    const Stmt nest = ir::For(LoopRole::kParallel, group, Index(0), Index(plan_.groups), blocks);
+    return MakeDraft("convolution", parameters_, ir::Block({ir::DeclareArray(staging_), nest}));
+  }
+
+ private:
+  int64_t TilePixels() const { return plan_.tile_rows * plan_.tile_columns; }
+
+  // What a row of the buffer holds of `d`: elements copied first .. end, `step` places apart, from input element `from` on.
+  struct Run {
+    int64_t first, end, step, from;
+  };
+  Run RunOf(const ConvolutionDimension& d, int64_t span) const {
+    if (d.Subsampled()) {
+      // Place j holds element j * stride - low.
+      const int64_t first = std::max<int64_t>(0, CeilDiv(d.low, d.stride));
+      const int64_t end = std::clamp<int64_t>(CeilDiv(d.in + d.low, d.stride), first, span);
+      return {first, end, 1, first * d.stride - d.low};
+    }
+    const int64_t skipped = d.low < 0 ? CeilDiv(-d.low, d.base_dilation) : 0;
+    const int64_t first = d.low + skipped * d.base_dilation;
+    const int64_t last = d.low + (d.in - 1) * d.base_dilation;
+    const int64_t end = std::min(span, last + 1);
+    return {std::min(first, span), std::max(end, std::min(first, span)), d.base_dilation, skipped};
+  }
+
+  Stmt Zero(const Expr& at, int64_t count) const {
+    if (count <= 0) return nullptr;
+    const ir::Var i = IndexVar("zero", count);
+    return ir::For(LoopRole::kVector, i, Index(0), Index(count),
+                   ir::Store(buffer_, at + ir::Ref(i), ir::Zero({shape_.compute_type, 1})), 1, static_cast<int>(plan_.lanes));
+  }
+  Stmt Copy(const Expr& to, const Expr& from, int64_t count) const {
+    const ir::Var i = IndexVar("copy", count);
+    const Expr value = ir::Cast(ir::Load(input_, from + ir::Ref(i)), shape_.compute_type);
+    return ir::For(LoopRole::kVector, i, Index(0), Index(count), ir::Store(buffer_, to + ir::Ref(i), value), 1,
+                   static_cast<int>(plan_.lanes));
+  }
+
+  // Input rows of the block, with what surrounds them.
+  Stmt CopyRows(const Expr& first_row) const {
+    const ConvolutionDimension& d = shape_.rows;
+    const int64_t count = plan_.BufferRows();
+    const ir::Var r = IndexVar("buffer_row", count), h = ir::MakeIndex("place", -d.low, d.in * d.base_dilation, kIndex);
+    const Expr place = first_row * d.stride + ir::Ref(r) * d.copy_stride() - d.low;
+    const Expr at = buffer_at_ + ir::Ref(r) * pitch_;
+    Expr inside = ir::And(ir::Compare(Op::kGe, ir::Ref(h), Index(0)), ir::Ref(h) < Index((d.in - 1) * d.base_dilation + 1));
+    Expr row = ir::Ref(h);
+    if (d.base_dilation > 1) {
+      inside = ir::And(inside, ir::Compare(Op::kEq, ir::Binary(Op::kMod, ir::Ref(h), Index(d.base_dilation)), Index(0)));
+      row = ir::Binary(Op::kDiv, ir::Ref(h), Index(d.base_dilation));
+    }
+    const Stmt copy = CopyRow(at, ((image_ * d.in) + row) * (shape_.columns.in * shape_.channels));
+    return Loop(r, Index(0), Index(count), ir::Block({ir::Let(h, place), ir::If(inside, copy, Zero(at, pitch_))}));
+  }
+
+  Stmt CopyRow(const Expr& at, const Expr& from) const {
+    const ConvolutionDimension& d = shape_.columns;
+    const int64_t c = shape_.channels, span = plan_.BufferColumns();
+    const Run run = RunOf(d, span);
+    const int64_t elements = CeilDiv(run.end - run.first, run.step);
+    if (elements <= 0) return Zero(at, pitch_);
+    if (run.step == 1 && !d.Subsampled()) {
+      return ir::Block({Zero(at, run.first * c), Copy(at + run.first * c, from + run.from * c, elements * c),
+                        Zero(at + run.end * c, (span - run.end) * c)});
+    }
+    const ir::Var e = IndexVar("element", elements);
+    const Stmt pixel = Copy(at + (ir::Ref(e) * run.step + run.first) * c, from + (ir::Ref(e) * d.copy_stride() + run.from) * c, c);
+    const bool holes = run.first > 0 || run.step > 1 || run.end < span;
+    return ir::Block({holes ? Zero(at, pitch_) : nullptr, Loop(e, Index(0), Index(elements), pixel)});
+  }
+
+  // The weights of a panel stay in the second cache over all tiles of the block.
+  Stmt Tiles(const Expr& first_row, const Expr& panel_block) {
+    const ir::Var panel = IndexVar("panel", plan_.panels);
+    const Expr first_panel = panel_block * plan_.panels_per_block;
+    const bool even = plan_.panels % plan_.panels_per_block == 0;
+    const Expr end_panel = even ? first_panel + plan_.panels_per_block : ir::Min(first_panel + plan_.panels_per_block, Index(plan_.panels));
+    const int64_t tail = shape_.features % plan_.width(), whole = shape_.features / plan_.width();
+    const auto tiles = [&](int64_t features) { return PixelTiles(first_row, ir::Ref(panel), features); };
+    Stmt body;
+    if (tail == 0) body = tiles(plan_.width());
+    else if (whole == 0) body = tiles(tail);
+    else body = ir::If(ir::Ref(panel) < Index(whole), tiles(plan_.width()), tiles(tail));
+    return Loop(panel, first_panel, end_panel, body);
+  }
+
+  // Tiles that end the image start early enough to end with it; pixels done before are not stored again.
+  Stmt PixelTiles(const Expr& first_row, const Expr& panel, int64_t features) {
+    const int64_t rows = shape_.rows.out, columns = shape_.columns.out, height = plan_.tile_rows, width = plan_.tile_columns;
+    const ir::Var row = IndexVar("tile_row", rows), column = IndexVar("tile_column", columns);
+    const ir::Var y = IndexVar("y", rows), x = IndexVar("x", columns);
+    const bool even_rows = rows % height == 0, even_columns = columns % width == 0;
+    const Expr end_row = ir::Min(first_row + plan_.rows_per_block, Index(rows));
+    const Expr at_row = even_rows ? ir::Ref(row) : ir::Min(ir::Ref(row), Index(rows - height));
+    const Expr at_column = even_columns ? ir::Ref(column) : ir::Min(ir::Ref(column), Index(columns - width));
+    const Expr done_rows = even_rows ? Index(0) : ir::Ref(row) - ir::Ref(y);
+    const Expr done_columns = even_columns ? Index(0) : ir::Ref(column) - ir::Ref(x);
+    // Where rows are short a tile has several whole ones, else pixels of one.
+    const Expr done = done_rows * width + done_columns;
+    const Stmt body = ir::Block({ir::Let(y, at_row), ir::Let(x, at_column), Tile(first_row, ir::Ref(y), ir::Ref(x), panel, features, done)});
+    return Loop(row, first_row, end_row, Loop(column, Index(0), Index(columns), body, width), height);
+  }
+
+  Stmt Tile(const Expr& first_row, const Expr& y, const Expr& x, const Expr& panel, int64_t features, const Expr& done) {
+    const int64_t vectors = CeilDiv(features, plan_.lanes);
+    const RegisterTile tile("acc", TilePixels(), vectors, {shape_.compute_type, static_cast<int>(plan_.lanes)});
+    const Expr column = panel * plan_.width();
+    const auto index = [&](const Expr& pixel, const Expr& feature) {
+      RunIndex at;
+      at.index.push_back(image_);
+      if (shape_.spatial_rank == 2) at.index.push_back(plan_.tile_rows == 1 ? y : y + ir::Binary(Op::kFloorDiv, pixel, Index(plan_.tile_columns)));
+      at.index.push_back(plan_.tile_rows == 1 ? x + pixel : x + ir::Binary(Op::kFloorMod, pixel, Index(plan_.tile_columns)));
+      at.index.push_back(column + feature);
+      at.lane_dimension = at.index.size() - 1;
+      return at;
+    };
+    return ir::Block({tile.Declare(), Steps(tile, first_row, y, x, panel),
+                      TileStore(*epilogue_).Emit(tile, staging_, done, Index(TilePixels()), features, index)});
+  }
+
+  // All taps of the window.
+  Stmt Steps(const RegisterTile& tile, const Expr& first_row, const Expr& y, const Expr& x, const Expr& panel) const {
+    const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
+    const int64_t c = shape_.channels, width = plan_.width();
+    const int64_t tile_row = rows.tile_stride() * pitch_, tile_column = columns.tile_stride() * c;
+    const ir::Var kh = IndexVar("kh", rows.window), kw = IndexVar("kw", columns.window);
+    const bool merged = columns.dilation == 1;
+    const int64_t depth = merged ? columns.window * c : c;
+    const ir::Var k = IndexVar("k", depth);
+    const ir::Var pixel = ir::MakeVar("pixel_at", kIndex), weight = ir::MakeVar("weight_at", kIndex);
+    const ir::Var tap = ir::MakeVar("tap_at", kIndex), taps = ir::MakeVar("tap_weights", kIndex);
+    Expr buffer = buffer_at_ + (y - first_row) * tile_row + x * tile_column + ir::Ref(kh) * (rows.dilation * pitch_);
+    Expr packed = (panel * (rows.window * columns.window) + ir::Ref(kh) * columns.window) * (c * width);
+    if (!merged) {
+      buffer = buffer + ir::Ref(kw) * (columns.dilation * c);
+      packed = packed + ir::Ref(kw) * (c * width);
+    }
+    const Stmt step = tile.Step(
+        [&](int64_t p) {
+          const int64_t offset = p / plan_.tile_columns * tile_row + p % plan_.tile_columns * tile_column;
+          return ir::Load(buffer_, ir::Ref(pixel) + offset);
+        },
+        [&](int64_t v) { return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes))); });
+    Stmt body = ir::Block({ir::Let(tap, buffer), ir::Let(taps, packed),
+                           Loop(k, Index(0), Index(depth), ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k)),
+                                                                      ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width), step}))});
+    if (!merged) body = Loop(kw, Index(0), Index(columns.window), body);
+    const auto [first, end] = WindowRows(y);
+    return Loop(kh, first, end, body);
+  }
+
+  // Rows of the window that meet the input, for a tile of one row; rows of zeros are skipped.
+  std::pair<Expr, Expr> WindowRows(const Expr& y) const {
+    const ConvolutionDimension& d = shape_.rows;
+    const bool may_leave = d.low > 0 || (d.out - 1) * d.stride - d.low + (d.window - 1) * d.dilation >= d.in;
+    if (plan_.tile_rows > 1 || d.base_dilation > 1 || d.dilation > 1 || !may_leave) return {Index(0), Index(d.window)};
+    const Expr top = y * d.stride - d.low;
+    return {ir::Max(Index(0), Index(0) - top), ir::Min(Index(d.window), Index(d.in) - top)};
+  }
+
+  const ConvolutionTask& task_;
+  const ConvolutionPlan& plan_;
+  const ConvolutionShape& shape_;
+  const int64_t pitch_;  // of a buffer row, elements
+  KernelParameters parameters_;
+  ir::BufferRef input_, weights_, buffer_, staging_;
+  std::optional<Epilogue> epilogue_;
+  Expr image_, buffer_at_;
+};
+
+}  // namespace
+
+KernelDraft DirectConvolutionKernel(const ConvolutionTask& task, const ConvolutionPlan& plan) {
+  return DirectConvolution(task, plan).Emit();
+}
+
+}  // namespace hlorun::opencl

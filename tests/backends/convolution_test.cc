@@ -1,0 +1,200 @@
+// Convolutions on the device against sums in double on the host.
+#include "backends/opencl/kernels/convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "hlo/module.h"
+#include "hlo/text/parser.h"
+#include "tests/backends/launch_runner.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+using hlo::Literal;
+
+LaunchRunner& Runner() {
+  static LaunchRunner runner;
+  return runner;
+}
+
+// "f32[1,5,5,3] x f32[3,3,3,4] -> f32[1,5,5,4] {size=3x3 pad=1_1x1_1}", run as it is or with bias and relu behind it.
+struct Case {
+  std::string input, weights, output, window;
+  std::string labels = "b01f_01io->b01f";
+};
+
+std::string Text(const Case& c, bool fused) {
+  const std::string conv = fmt::format("{} convolution(x, w), window={{{}}}, dim_labels={}", c.output, c.window, c.labels);
+  const size_t comma = c.output.rfind(',');
+  const std::string features = c.output.substr(comma + 1), type = c.output.substr(0, c.output.find('['));
+  const std::string bias = fmt::format("{}[{}", type, features);
+  const std::string last = std::to_string(std::count(c.output.begin(), c.output.end(), ','));
+  if (!fused) {
+    return fmt::format("HloModule m\nENTRY main {{\n  x = {} parameter(0)\n  w = {} parameter(1)\n  ROOT y = {}\n}}\n", c.input, c.weights, conv);
+  }
+  return fmt::format(R"(HloModule m
+fused {{
+  x = {0} parameter(0)
+  w = {1} parameter(1)
+  bias = {2} parameter(2)
+  y = {3}
+  wide = {4} broadcast(bias), dimensions={{{5}}}
+  sum = {4} add(y, wide)
+  zero = {6}[] constant(0)
+  zeros = {4} broadcast(zero), dimensions={{}}
+  ROOT relu = {4} maximum(sum, zeros)
+}}
+ENTRY main {{
+  x = {0} parameter(0)
+  w = {1} parameter(1)
+  bias = {2} parameter(2)
+  ROOT out = {4} fusion(x, w, bias), kind=kOutput, calls=fused
+}}
+)", c.input, c.weights, bias, conv, c.output, last, type);
+}
+
+Literal RandomLiteral(const hlo::Shape& shape, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> reals(-1, 1);
+  Literal literal(shape);
+  for (int64_t i = 0; i < shape.ElementCount(); ++i) literal.SetDouble(i, reals(random));
+  return literal;
+}
+
+const hlo::Instruction& FindConvolution(const hlo::Instruction& root) {
+  if (root.Is(hlo::Opcode::kConvolution)) return root;
+  for (const auto& instruction : root.called()->instructions()) {
+    if (instruction->Is(hlo::Opcode::kConvolution)) return *instruction;
+  }
+  throw std::runtime_error("no convolution");
+}
+
+// b01f_01io->b01f (or one spatial dimension), summed plainly.
+std::vector<double> HostConvolution(const hlo::Instruction& convolution, const Literal& x, const Literal& w) {
+  hlo::Window window = convolution.As<hlo::attr::Convolution>().window;
+  hlo::Dims in = x.shape().dimensions(), out = convolution.shape().dimensions();
+  if (window.size() == 1) {
+    window.insert(window.begin(), hlo::WindowDimension{});
+    in.insert(in.begin() + 1, 1);
+    out.insert(out.begin() + 1, 1);
+  }
+  std::vector<double> xs, ws, ys;
+  for (int64_t i = 0; i < x.ElementCount(); ++i) xs.push_back(x.GetDouble(i));
+  for (int64_t i = 0; i < w.ElementCount(); ++i) ws.push_back(w.GetDouble(i));
+  // The input position of an output and a tap, or -1.
+  const auto place = [](const hlo::WindowDimension& d, int64_t size, int64_t o, int64_t k) -> int64_t {
+    const int64_t at = o * d.stride - d.padding_low + k * d.window_dilation;
+    return at < 0 || at % d.base_dilation != 0 || at / d.base_dilation >= size ? -1 : at / d.base_dilation;
+  };
+  for (int64_t n = 0; n < out[0]; ++n) {
+    for (int64_t oh = 0; oh < out[1]; ++oh) {
+      for (int64_t ow = 0; ow < out[2]; ++ow) {
+        for (int64_t o = 0; o < out[3]; ++o) {
+          double sum = 0;
+          for (int64_t kh = 0; kh < window[0].size; ++kh) {
+            for (int64_t kw = 0; kw < window[1].size; ++kw) {
+              const int64_t h = place(window[0], in[1], oh, kh), v = place(window[1], in[2], ow, kw);
+              if (h < 0 || v < 0) continue;
+              for (int64_t i = 0; i < in[3]; ++i) {
+                sum += xs[static_cast<size_t>(((n * in[1] + h) * in[2] + v) * in[3] + i)] *
+                       ws[static_cast<size_t>(((kh * window[1].size + kw) * in[3] + i) * out[3] + o)];
+              }
+            }
+          }
+          ys.push_back(sum);
+        }
+      }
+    }
+  }
+  return ys;
+}
+
+void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec) {
+  SCOPED_TRACE(c.input + " x " + c.weights + " {" + c.window + "}" + (fused ? " fused" : ""));
+  const auto module = hlo::ParseModule(Text(c, fused));
+  const hlo::Instruction& root = *module->entry()->root();
+  const CompileOptions options;
+  const auto launches = EmitConvolution(root, {-1}, {spec, options});
+  ASSERT_TRUE(launches.has_value());
+  std::vector<Literal> operands;
+  std::vector<void*> addresses;
+  for (const hlo::Instruction* operand : root.operands()) {
+    operands.push_back(RandomLiteral(operand->shape(), static_cast<unsigned>(operands.size() + 1)));
+  }
+  for (const Literal& operand : operands) addresses.push_back(const_cast<std::byte*>(operand.data()));
+  Literal got(root.shape());
+  constexpr int64_t kGuard = 1024;
+  const int64_t scratch_bytes = ConvolutionScratchBytes(root, spec);
+  std::vector<unsigned char> scratch(static_cast<size_t>(scratch_bytes + kGuard), 0xab);
+  Runner().Run(*launches, addresses, {got.mutable_data()}, scratch.data());
+  EXPECT_TRUE(std::all_of(scratch.begin() + scratch_bytes, scratch.end(), [](unsigned char b) { return b == 0xab; }));
+
+  const std::vector<double> sums = HostConvolution(FindConvolution(root), operands[0], operands[1]);
+  const int64_t features = root.shape().dimensions().back();
+  double largest = 0, error = 0;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    double expected = sums[i];
+    if (fused) expected = std::max(0.0, expected + operands[2].GetDouble(static_cast<int64_t>(i) % features));
+    largest = std::max(largest, std::abs(expected));
+    const double difference = std::abs(expected - got.GetDouble(static_cast<int64_t>(i)));
+    error = std::isnan(difference) ? INFINITY : std::max(error, difference);
+  }
+  EXPECT_LE(error, (root.shape().element_type() == ElementType::kBF16 ? 1e-2 : 1e-5) * largest);
+}
+
+const std::vector<Case>& Cases() {
+  static const std::vector<Case> kCases = {
+      {"f32[2,9,11,5]", "f32[3,3,5,20]", "f32[2,9,11,20]", "size=3x3 pad=1_1x1_1"},
+      {"f32[1,16,16,3]", "f32[7,7,3,40]", "f32[1,8,8,40]", "size=7x7 stride=2x2 pad=3_3x3_3"},
+      {"f32[3,7,7,33]", "f32[3,3,33,64]", "f32[3,7,7,64]", "size=3x3 pad=1_1x1_1"},
+      {"f32[2,8,8,16]", "f32[3,3,16,35]", "f32[2,4,4,35]", "size=3x3 stride=2x2 pad=0_1x0_1"},
+      {"f32[2,6,7,16]", "f32[1,1,16,35]", "f32[2,6,7,35]", "size=1x1"},
+      {"f32[2,9,7,6]", "f32[1,1,6,17]", "f32[2,5,4,17]", "size=1x1 stride=2x2"},
+      {"f32[1,5,30,4]", "f32[2,3,4,33]", "f32[1,4,28,33]", "size=2x3"},
+      {"f32[1,12,12,4]", "f32[3,3,4,8]", "f32[1,12,12,8]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2"},
+      {"f32[2,4,5,6]", "f32[3,3,6,16]", "f32[2,8,10,16]", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2"},
+      {"f32[2,4,4,6]", "f32[1,1,6,16]", "f32[2,8,8,16]", "size=1x1 pad=0_1x0_1 lhs_dilate=2x2"},
+      {"f32[1,10,10,3]", "f32[3,3,3,5]", "f32[1,6,7,5]", "size=3x3 pad=-1_-1x0_-1"},
+      {"f32[1,32,32,3]", "f32[16,16,3,48]", "f32[1,2,2,48]", "size=16x16 stride=16x16"},
+      {"f32[1,37,2,3]", "f32[3,2,3,5]", "f32[1,37,1,5]", "size=3x2 pad=1_1x0_0"},
+      {"f32[2,30,8]", "f32[3,8,20]", "f32[2,30,20]", "size=3 pad=1_1", "b0f_0io->b0f"},
+      {"bf16[1,9,9,8]", "bf16[3,3,8,20]", "bf16[1,9,9,20]", "size=3x3 pad=1_1x1_1"},
+      {"f64[1,6,6,4]", "f64[3,3,4,9]", "f64[1,6,6,9]", "size=3x3 pad=1_1x1_1"},
+  };
+  return kCases;
+}
+
+TEST(Convolution, EveryForm) {
+  for (const Case& c : Cases()) ExpectConvolution(c, false, Runner().spec());
+}
+
+TEST(Convolution, BiasAndReluInTheEpilogue) {
+  for (const Case& c : Cases()) ExpectConvolution(c, true, Runner().spec());
+}
+
+TEST(Convolution, NarrowVectorsAndSmallCaches) {
+  DeviceSpec narrow = Runner().spec();
+  narrow.vector_bytes = 16;
+  narrow.l2_bytes = 4 << 10;
+  narrow.compute_units = 5;
+  for (size_t i = 0; i < 4; ++i) ExpectConvolution(Cases()[i], true, narrow);
+}
+
+TEST(Convolution, FormsWithoutAKernelAreLeftToTheGenericEmitter) {
+  const CompileOptions options;
+  const auto module = hlo::ParseModule(R"(HloModule m
+ENTRY main {
+  x = f32[2,3,8,8] parameter(0)
+  w = f32[4,3,3,3] parameter(1)
+  ROOT y = f32[2,4,6,6] convolution(x, w), window={size=3x3}, dim_labels=bf01_oi01->bf01
+})");
+  EXPECT_FALSE(EmitConvolution(*module->entry()->root(), {-1}, {Runner().spec(), options}).has_value());
+  EXPECT_EQ(ConvolutionScratchBytes(*module->entry()->root(), Runner().spec()), 0);
+}
+
+}  // namespace
+}  // namespace hlorun::opencl
