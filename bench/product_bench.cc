@@ -1,16 +1,19 @@
 // GFLOP/s of the product kernels, beside the multiply-add peak of the same run.
 //
-//   product_bench [m,k,n[,batch[,forms]]] ...      forms: "t" for transposed, "n" for plain, of lhs and rhs ("nt")
+//   product_bench [m,k,n[,batch[,forms]]] [conv:images,size,channels,features,window,stride,low,high] ...
+//
+// forms: "t" for transposed, "n" for plain, of lhs and rhs ("nt").
 #include <fmt/core.h>
 
 #include <chrono>
-#include <cstring>
+#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
-#include "hlo/builder.h"
 #include "hlo/module.h"
+#include "hlo/text/parser.h"
 #include "tests/backends/launch_runner.h"
 
 namespace hlorun::opencl {
@@ -51,57 +54,75 @@ double PeakGflops(LaunchRunner& runner) {
   return 2.0 * static_cast<double>(groups * lanes * kChains * kRounds) / seconds * 1e-9;
 }
 
-struct Product {
-  int64_t m = 1, k = 1, n = 1, batch = 0;
-  std::string forms = "nn";
+// What is measured: a module whose root is a dot or a convolution, and the multiply-adds that it stands for.
+struct Work {
+  std::string label;
+  std::unique_ptr<hlo::Module> module;
+  double multiply_adds = 0;
 };
 
-Product Parse(const std::string& text) {
-  Product p;
+// "m,k,n[,batch[,forms]]"
+Work ParseProduct(const std::string& text) {
+  int64_t m = 1, k = 1, n = 1, batch = 0;
   char forms[3] = "nn";
-  std::sscanf(text.c_str(), "%ld,%ld,%ld,%ld,%2s", &p.m, &p.k, &p.n, &p.batch, forms);
-  p.forms = forms;
-  return p;
+  std::sscanf(text.c_str(), "%ld,%ld,%ld,%ld,%2s", &m, &k, &n, &batch, forms);
+  const std::string b = batch > 0 ? fmt::format("{},", batch) : "";
+  const int64_t first = batch > 0 ? 1 : 0;
+  const bool lhs_t = forms[0] == 't', rhs_t = forms[1] == 't';
+  const std::string lhs = lhs_t ? fmt::format("f32[{}{},{}]", b, k, m) : fmt::format("f32[{}{},{}]", b, m, k);
+  const std::string rhs = rhs_t ? fmt::format("f32[{}{},{}]", b, n, k) : fmt::format("f32[{}{},{}]", b, k, n);
+  const std::string batches = batch > 0 ? "lhs_batch_dims={0}, rhs_batch_dims={0}, " : "";
+  Work work;
+  work.label = fmt::format("{} x {} x {} batch {} {}", m, k, n, batch, forms);
+  work.module = hlo::ParseModule(fmt::format(
+      "HloModule m\nENTRY main {{\n  x = {} parameter(0)\n  y = {} parameter(1)\n  ROOT out = f32[{}{},{}] dot(x, y), {}"
+      "lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}\n}}\n",
+      lhs, rhs, b, m, n, batches, first + (lhs_t ? 0 : 1), first + (rhs_t ? 1 : 0)));
+  work.multiply_adds = static_cast<double>(m * k * n * std::max<int64_t>(batch, 1));
+  return work;
 }
 
-void Report(LaunchRunner& runner, const Product& p, double peak) {
-  hlo::Module module("m");
-  hlo::Computation* entry = module.AddComputation("main");
-  const auto shape = [&](int64_t rows, int64_t columns, bool transposed) {
-    hlo::Dims dims = p.batch > 0 ? hlo::Dims{p.batch} : hlo::Dims{};
-    dims.insert(dims.end(), {transposed ? columns : rows, transposed ? rows : columns});
-    return hlo::Shape(hlo::ElementType::kF32, dims);
-  };
-  const bool lhs_t = p.forms[0] == 't', rhs_t = p.forms[1] == 't';
-  hlo::Instruction* lhs = entry->AddParameter(0, shape(p.m, p.k, lhs_t), "lhs");
-  hlo::Instruction* rhs = entry->AddParameter(1, shape(p.k, p.n, rhs_t), "rhs");
-  const int64_t b = p.batch > 0 ? 1 : 0;
-  hlo::attr::Dot attributes;
-  if (b == 1) attributes.lhs_batch = attributes.rhs_batch = {0};
-  attributes.lhs_contracting = {lhs_t ? b : b + 1};
-  attributes.rhs_contracting = {rhs_t ? b + 1 : b};
-  hlo::Instruction* dot = hlo::Builder(entry).Dot(lhs, rhs, attributes, hlo::ElementType::kF32);
-  entry->set_root(dot);
+// "conv:images,size,channels,features,window,stride,low,high"
+Work ParseConvolution(const std::string& text) {
+  int64_t n = 1, size = 1, c = 1, o = 1, window = 1, stride = 1, low = 0, high = 0;
+  std::sscanf(text.c_str(), "conv:%ld,%ld,%ld,%ld,%ld,%ld,%ld,%ld", &n, &size, &c, &o, &window, &stride, &low, &high);
+  const int64_t out = (size + low + high - window) / stride + 1;
+  Work work;
+  work.label = fmt::format("conv {}x{}x{}x{} {}x{}/{} -> {}", n, size, size, c, window, window, stride, o);
+  work.module = hlo::ParseModule(fmt::format(
+      "HloModule m\nENTRY main {{\n  x = f32[{0},{1},{1},{2}] parameter(0)\n  w = f32[{3},{3},{2},{4}] parameter(1)\n"
+      "  ROOT out = f32[{0},{5},{5},{4}] convolution(x, w), window={{size={3}x{3} stride={6}x{6} pad={7}_{8}x{7}_{8}}}, "
+      "dim_labels=b01f_01io->b01f\n}}\n",
+      n, size, c, window, o, out, stride, low, high));
+  work.multiply_adds = static_cast<double>(n * out * out * o * c * window * window);
+  return work;
+}
+
+void Report(LaunchRunner& runner, const Work& work, double peak) {
+  const hlo::Instruction& root = *work.module->entry()->root();
   const CompileOptions options;
-  const auto launches = EmitDot(*dot, {-1}, {runner.spec(), options});
-  if (!launches) return void(fmt::print("{:>6} x {:>6} x {:>6}: no kernel\n", p.m, p.k, p.n));
+  const EmitContext context{runner.spec(), options};
+  const bool is_dot = root.Is(hlo::Opcode::kDot);
+  const auto launches = is_dot ? EmitDot(root, {-1}, context) : EmitConvolution(root, {-1}, context);
+  if (!launches) return void(fmt::print("{}: no kernel\n", work.label));
   const auto block = [](int64_t bytes) { return std::vector<float>(static_cast<size_t>(bytes / 4 + 16), 0.5f); };
-  std::vector<float> x = block(lhs->shape().ByteSize()), y = block(rhs->shape().ByteSize()), out = block(dot->shape().ByteSize());
-  std::vector<float> scratch = block(DotScratchBytes(*dot, runner.spec()));
+  std::vector<float> x = block(root.operand(0)->shape().ByteSize()), y = block(root.operand(1)->shape().ByteSize());
+  std::vector<float> out = block(root.shape().ByteSize());
+  std::vector<float> scratch = block(is_dot ? DotScratchBytes(root, runner.spec()) : ConvolutionScratchBytes(root, runner.spec()));
   const auto run = [&](const std::vector<EmittedLaunch>& what) {
     runner.Run(what, {x.data(), y.data()}, {out.data()}, scratch.data());
   };
-  const double built = runner.build_seconds();
   const auto start = std::chrono::steady_clock::now();
   run(*launches);
   const double first = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  (void)built;
-  std::string parts;
-  for (const EmittedLaunch& launch : *launches) parts += fmt::format(" {:.3f}", Best([&] { run({launch}); }) * 1e3);
   const double seconds = Best([&] { run(*launches); });
-  const double gflops = 2.0 * static_cast<double>(p.m * p.k * p.n * std::max<int64_t>(p.batch, 1)) / seconds * 1e-9;
-  fmt::print("{:>6} x {:>6} x {:>6} batch {:>4} {}  {:>9.3f} ms {:>7.1f} GFLOP/s {:>5.2f} of peak   first {:.2f} s, launches ms{}\n", p.m, p.k,
-             p.n, p.batch, p.forms, seconds * 1e3, gflops, gflops / peak, first, parts);
+  std::string parts;
+  if (launches->size() > 1) {
+    for (const EmittedLaunch& launch : *launches) parts += fmt::format(" {:.3f}", Best([&] { run({launch}); }) * 1e3);
+  }
+  const double gflops = 2.0 * work.multiply_adds / seconds * 1e-9;
+  fmt::print("{:<40} {:>9.3f} ms {:>7.1f} GFLOP/s {:>5.2f} of peak   first {:.2f} s{}{}\n", work.label, seconds * 1e3, gflops,
+             gflops / peak, first, parts.empty() ? "" : ", launches ms", parts);
   std::fflush(stdout);
 }
 
@@ -113,9 +134,13 @@ int Main(int argc, char** argv) {
   if (cases.empty()) {
     cases = {"256,256,256", "512,512,512", "1024,1024,1024", "1000,999,1001", "1024,1024,1024,0,nt", "1024,1024,1024,0,tn",
              "197,768,768", "50000,64,64", "64,50000,64,0,tn", "196,64,196,96,nt", "196,196,64,96", "1,4096,4096",
-             "1,4096,4096,0,nt", "8,2048,2048", "16,768,3072", "4096,4096,1"};
+             "1,4096,4096,0,nt", "8,2048,2048", "16,768,3072", "4096,4096,1",
+             "conv:8,56,64,64,3,1,1,1", "conv:8,28,128,128,3,1,1,1", "conv:8,14,256,256,3,1,1,1", "conv:8,7,512,512,3,1,1,1",
+             "conv:8,56,128,128,3,2,0,1", "conv:8,14,512,512,3,2,0,1", "conv:8,224,3,64,7,2,3,3"};
   }
-  for (const std::string& text : cases) Report(runner, Parse(text), peak);
+  for (const std::string& text : cases) {
+    Report(runner, text.starts_with("conv:") ? ParseConvolution(text) : ParseProduct(text), peak);
+  }
   return 0;
 }
 
