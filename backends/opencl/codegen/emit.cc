@@ -19,7 +19,8 @@ using passes::Hero;
 using passes::KernelKind;
 
 Launches EmitReduction(const EmitRequest& request) {
-  return HasRows(request.instruction, *request.hero.instruction) ? EmitRows(request) : EmitLoop(request);
+  if (HasRows(request.instruction, *request.hero.instruction)) return EmitRows(request);
+  return HasColumns(request.instruction, *request.hero.instruction) ? EmitColumns(request) : EmitLoop(request);
 }
 
 // The fast kernels where they know the form, serial loops with vectors along the result where they do not.
@@ -102,7 +103,8 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, device_);
   if (hero.kind == KernelKind::kConvolution) return ConvolutionScratchBytes(instruction, device_);
   if (hero.kind == KernelKind::kReduction || hero.kind == KernelKind::kRow) {
-    return RowsScratchBytes(instruction, *hero.instruction, device_);
+    if (HasRows(instruction, *hero.instruction)) return RowsScratchBytes(instruction, *hero.instruction);
+    return HasColumns(instruction, *hero.instruction) ? ColumnsScratchBytes(instruction, *hero.instruction) : 0;
   }
   return 0;
 }

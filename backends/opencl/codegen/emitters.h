@@ -26,7 +26,13 @@ Launches EmitLoop(const EmitRequest& request);
 Launches EmitRows(const EmitRequest& request);
 // Whether EmitRows takes it: rows contiguous and long enough.
 bool HasRows(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
-int64_t RowsScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& reduce, const DeviceSpec& device);
+int64_t RowsScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
+
+// Reductions whose last dimension stays: columns side by side in vectors, rows shared by several groups where there are
+// few columns.
+Launches EmitColumns(const EmitRequest& request);
+bool HasColumns(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
+int64_t ColumnsScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
 
 // dynamic-update-slice at the root: only the updated region is written; the rest is copied first where not in place.
 Launches EmitInPlaceUpdate(const EmitRequest& request);

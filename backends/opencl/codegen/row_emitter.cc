@@ -7,6 +7,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/reducers.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
 
@@ -22,35 +23,6 @@ constexpr int64_t kShortestRow = 8;          // shorter rows leave the vectors t
 constexpr int64_t kSplitRow = 1 << 15;       // elements from which a row may be shared by several groups
 constexpr int64_t kPartElements = 1 << 13;   // ... of at least so many each
 constexpr int64_t kMostParts = 64;           // independent of the device, so that results are
-
-// The neutral element of a reducer that is one opcode.
-std::optional<Value> NeutralOf(Opcode opcode, hlo::ElementType type) {
-  const ir::Type t = ValueType(type);
-  const auto real = [&](double x) { return Value{ir::Constant(x, t), hlo::IsComplex(type) ? ir::Zero(t) : nullptr}; };
-  const bool floating = hlo::IsFloating(type), is_pred = type == hlo::ElementType::kPred, is_signed = hlo::IsSigned(type);
-  const int bits = hlo::BitsOf(type);
-  const int64_t highest = bits - (is_signed ? 1 : 0) >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
-  switch (opcode) {
-    case Opcode::kAdd: case Opcode::kOr: case Opcode::kXor: return real(0);
-    case Opcode::kMultiply: return real(1);
-    case Opcode::kAnd: return is_pred ? real(1) : Value{ir::Int(-1, t), nullptr};
-    case Opcode::kMaximum:
-      if (floating) return real(-INFINITY);
-      return is_pred || !is_signed ? real(0) : Value{ir::Int(-highest - 1, t), nullptr};
-    case Opcode::kMinimum:
-      if (floating) return real(INFINITY);
-      if (is_pred) return real(1);
-      return type == hlo::ElementType::kU64 ? Value{ir::Int(-1, t), nullptr} : Value{ir::Int(highest, t), nullptr};
-    default: return std::nullopt;
-  }
-}
-
-// One operand, one opcode, and a neutral element that lanes can start from.
-bool HasLanes(const Instruction& reduce) {
-  if (reduce.operand_count() != 2) return false;
-  const std::optional<Opcode> opcode = hlo::ReducerOpcode(*reduce.called());
-  return opcode.has_value() && NeutralOf(opcode.value(), reduce.shape().element_type()).has_value();
-}
 
 // Reduced dimensions of an operand, and those that stay, in its order.
 struct RowShape {
@@ -80,32 +52,6 @@ RowShape RowShapeOf(const Instruction& reduce) {
   return shape;
 }
 
-const hlo::Computation* FusedComputation(const Instruction& instruction) {
-  return instruction.Is(Opcode::kFusion) ? instruction.called() : nullptr;
-}
-
-// The reduces of the instruction by dependence: those of a level need only levels before.
-std::vector<std::vector<const Instruction*>> ReduceLevels(const Instruction& instruction) {
-  const hlo::Computation* computation = FusedComputation(instruction);
-  if (computation == nullptr) return {{&instruction}};
-  std::map<const Instruction*, size_t> depth;
-  std::vector<std::vector<const Instruction*>> levels;
-  for (const Instruction* op : computation->PostOrder()) {
-    size_t d = 0;
-    for (const Instruction* operand : op->operands()) d = std::max(d, depth[operand] + (operand->Is(Opcode::kReduce) ? 1 : 0));
-    depth[op] = d;
-    if (!op->Is(Opcode::kReduce)) continue;
-    if (levels.size() <= d) levels.resize(d + 1);
-    levels[d].push_back(op);
-  }
-  std::erase_if(levels, [](const auto& level) { return level.empty(); });
-  return levels;
-}
-
-bool SameRows(const Instruction& a, const Instruction& b) {
-  return a.operand(0)->shape().SameDimensions(b.operand(0)->shape()) && a.dimensions() == b.dimensions();
-}
-
 // Groups that share a row; 1: each row is one group's.
 int64_t PartsOfRow(const Instruction& instruction, const Instruction& reduce) {
   const RowShape shape = RowShapeOf(reduce);
@@ -114,7 +60,7 @@ int64_t PartsOfRow(const Instruction& instruction, const Instruction& reduce) {
   const auto levels = ReduceLevels(instruction);
   if (levels.size() > 1) return 1;
   for (const Instruction* other : levels[0]) {
-    if (!HasLanes(*other) || !SameRows(*other, reduce)) return 1;
+    if (!HasLanes(*other) || !ReduceAlike(*other, reduce)) return 1;
   }
   for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
     if (leaf.ElementCount() != shape.rows()) return 1;
@@ -217,21 +163,13 @@ class RowKernel {
     std::vector<ir::BufferRef> buffers;
   };
 
-  static int64_t PartialBytes(const Instruction& reduce, int64_t count) {
-    const hlo::ElementType type = reduce.shape().element_type();
-    const int64_t bytes = count * hlo::BytesOf(ComputeStorage(type)) * (hlo::IsComplex(type) ? 2 : 1);
-    return (bytes + 63) / 64 * 64;
-  }
-  // Partial results keep the computation type.
-  static hlo::ElementType ComputeStorage(hlo::ElementType type) { return ValueType(type).element; }
-
   std::vector<ir::BufferRef> ScratchFor(const std::vector<const Instruction*>& level, int64_t parts, bool written) {
     std::vector<ir::BufferRef> buffers;
     int64_t offset = 0;
     for (const Instruction* reduce : level) {
       const hlo::ElementType type = reduce->shape().element_type();
       const int64_t count = shape_.rows() * parts * (hlo::IsComplex(type) ? 2 : 1);
-      buffers.push_back(e_.Scratch("part" + std::to_string(buffers.size()), ComputeStorage(type), count, offset, written));
+      buffers.push_back(e_.Scratch("part" + std::to_string(buffers.size()), PartialType(type), count, offset, written));
       offset += PartialBytes(*reduce, shape_.rows() * parts);
     }
     return buffers;
@@ -300,7 +238,7 @@ class RowKernel {
 
   ir::BufferRef Accumulator(hlo::ElementType type) {
     const auto space = e_.IsGpu() ? ir::Buffer::Space::kLocal : ir::Buffer::Space::kPrivate;
-    ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("lanes"), ComputeStorage(type), lanes_ * unroll_, space, true);
+    ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("lanes"), PartialType(type), lanes_ * unroll_, space, true);
     if (e_.IsGpu()) local_arrays_.push_back(ir::DeclareArray(buffer));
     else e_.body().Add(ir::DeclareArray(buffer));
     return buffer;
@@ -444,7 +382,7 @@ bool HasRows(const Instruction& instruction, const Instruction& reduce) {
   return false;
 }
 
-int64_t RowsScratchBytes(const Instruction& instruction, const Instruction& reduce, const DeviceSpec&) {
+int64_t RowsScratchBytes(const Instruction& instruction, const Instruction& reduce) {
   if (!HasRows(instruction, reduce)) return 0;
   const int64_t parts = PartsOfRow(instruction, reduce);
   return parts == 1 ? 0 : RowKernel::ScratchBytes(instruction, reduce, parts);
