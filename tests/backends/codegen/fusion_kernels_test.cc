@@ -102,6 +102,13 @@ TEST(FusionKernels, Reductions) {
            q = f32[12,200] multiply(x, x) t = f32[12] reduce(q, z), dimensions={1}, to_apply=add k = f32[] constant(0.005) kb = f32[12] broadcast(k), dimensions={}
            m = f32[12] multiply(s, kb) ROOT o = (f32[12], f32[12], f32[12]) tuple(m, t, s) }
          ENTRY e { x = f32[12,200] parameter(0) ROOT r = (f32[12], f32[12], f32[12]) fusion(x), kind=kInput, calls=f })")},
+      {"columns_split", with_sum("ENTRY e { x = f32[3001,40] parameter(0) z = f32[] parameter(1) ROOT r = f32[40] reduce(x, z), dimensions={0}, to_apply=add }")},
+      {"columns_of_images", with_sum(R"(f { x = f32[4,30,31,33] parameter(0) z = f32[] constant(1) q = f32[4,30,31,33] multiply(x, x) s = f32[33] reduce(x, z), dimensions={0,1,2}, to_apply=add
+           t = f32[33] reduce(q, z), dimensions={0,1,2}, to_apply=add ROOT o = (f32[33], f32[33]) tuple(s, t) }
+         ENTRY e { x = f32[4,30,31,33] parameter(0) ROOT r = (f32[33], f32[33]) fusion(x), kind=kInput, calls=f })")},
+      {"columns_wide", with_sum("ENTRY e { x = f32[70,3,1100] parameter(0) z = f32[] parameter(1) ROOT r = f32[3,1100] reduce(x, z), dimensions={0}, to_apply=add }")},
+      {"columns_c64", R"(m { a = c64[] parameter(0) b = c64[] parameter(1) ROOT c = c64[] multiply(a, b) }
+         ENTRY e { x = c64[9,37] parameter(0) z = c64[] constant((1, 2)) ROOT r = c64[37] reduce(x, z), dimensions={0}, to_apply=m })"},
       {"column_fusion", with_sum(R"(f { x = f32[50,40] parameter(0) z = f32[] constant(0) y = f32[50,40] multiply(x, x) s = f32[40] reduce(y, z), dimensions={0}, to_apply=add ROOT n = f32[40] sqrt(s) }
          ENTRY e { x = f32[50,40] parameter(0) ROOT r = f32[40] fusion(x), kind=kInput, calls=f })")},
   };
