@@ -5,6 +5,7 @@
 
 #include "hlo/error.h"
 #include "hlo/verifier.h"
+#include "passes/control/control_edges.h"
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
 #include "passes/expand/batch_norm.h"
@@ -96,7 +97,9 @@ Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& d
   (void)options;
   (void)device;
   Pipeline p("optimize");
-  // Modules that XLA has optimised come back to plain HLO: no fusions, async pairs, markers or layouts.
+  // Modules that XLA has optimised come back to plain HLO: no control edges, async pairs, fusions, markers or
+  // layouts.
+  p.Add<DropControlEdges>();
   p.Add<UnwrapAsync>();
   p.Add<InlineFusions>();
   p.Add<InlineCalls>();

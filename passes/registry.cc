@@ -1,4 +1,5 @@
 // The list of passes by name, for --passes and --list-passes.
+#include "passes/control/control_edges.h"
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
 #include "passes/expand/batch_norm.h"
@@ -38,6 +39,7 @@ PassEntry Entry(std::string summary) {
 
 const std::vector<PassEntry>& AllPasses() {
   static const std::vector<PassEntry> kPasses = {
+      Entry<DropControlEdges>("control edges stay between instructions with effects only"),
       Entry<UnwrapAsync>("start and done pairs become the plain op"),
       Entry<InlineFusions>("fusion instructions become what they fuse"),
       Entry<InlineCalls>("calls become the body of what they call"),
