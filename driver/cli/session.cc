@@ -238,7 +238,7 @@ class Session {
   }
 
   const hlo::Module& ReferenceModule() {
-    if (module_ == nullptr) module_ = hlo::ReadModulesFromBytes(executable_->module_text(), flags_.file).front();
+    if (module_ == nullptr) module_ = std::move(hlo::ReadModulesFromBytes(executable_->module_text(), flags_.file).front());
     return *module_;
   }
 
