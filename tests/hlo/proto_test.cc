@@ -55,13 +55,22 @@ TEST_P(JaxlibProtoTest, WhatWeWriteReadsBackTheSame) {
   EXPECT_EQ(ModuleToProto(*again), bytes);
 }
 
+// A cut is an error, unless it loses only the empty messages at the file's end.
 TEST_P(JaxlibProtoTest, NoCutIsFatal) {
   const std::string bytes = ReadFile(std::string(GetParam()) + ".pb");
-  for (size_t size = 0; size < bytes.size(); size += 7) {
+  const std::string whole = PrintModule(*ModuleFromProto(bytes, "whole.pb"));
+  int errors = 0;
+  int cuts = 0;
+  for (size_t size = 0; size < bytes.size(); size += 7, ++cuts) {
     const std::string cut = bytes.substr(0, size);
     LooksLikeHloProto(cut);
-    EXPECT_THROW(ModuleFromProto(cut, "cut.pb"), Error) << size;
+    try {
+      EXPECT_EQ(PrintModule(*ModuleFromProto(cut, "cut.pb")), whole) << size;
+    } catch (const Error&) {
+      ++errors;
+    }
   }
+  EXPECT_GE(errors, cuts - 2);
 }
 
 TEST_P(JaxlibProtoTest, NoDamageIsFatal) {
