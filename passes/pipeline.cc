@@ -12,6 +12,7 @@
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
+#include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
 #include "passes/expand/rng.h"
@@ -110,6 +111,7 @@ Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& d
 
   // Everything that no kernel does directly, in terms of simpler ops.
   p.Add<ExpandCustomCalls>();
+  p.Add<ExpandLapack>();
   p.Add<ExpandTopK>();
   p.Add<ExpandBatchNorm>();
   p.Add<ExpandCholesky>();

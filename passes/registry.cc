@@ -6,6 +6,7 @@
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
+#include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
 #include "passes/expand/rng.h"
@@ -51,6 +52,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<SimplifyControlFlow>("known predicates, loops of no or one trip, dead and unchanging carries"),
       Entry<DeadCode>("unused instructions and computations go"),
       Entry<ExpandCustomCalls>("custom-calls that name an elementwise function become that function"),
+      Entry<ExpandLapack>("JAX's LAPACK custom-calls become cholesky and triangular-solve"),
       Entry<ExpandTopK>("topk becomes sort and slice"),
       Entry<ExpandBatchNorm>("batch-norm-training, -inference and -grad become arithmetic"),
       Entry<ExpandCholesky>("cholesky becomes a loop over columns"),

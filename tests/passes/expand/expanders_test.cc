@@ -4,6 +4,7 @@
 #include "hlo/evaluator/evaluator.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/custom_calls.h"
+#include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
 #include "passes/expand/rng.h"
@@ -92,6 +93,47 @@ TEST(ExpandTriangularSolve, EverySide) {
       }
     }
   }
+}
+
+TEST(ExpandLapack, CholeskyKeepsTheOtherTriangle) {
+  ExpandLapack pass;
+  for (const char* uplo : {"76", "85"}) {
+    const auto module = RunPass(fmt::format(R"(
+        a = f32[2,2]{{0,1}} constant({{{{4, 2}}, {{2, 10}}}})
+        ROOT r = (f32[2,2]{{0,1}}, s32[]) custom-call(a), custom_call_target="lapack_spotrf_ffi",
+          operand_layout_constraints={{f32[2,2]{{0,1}}}}, api_version=API_VERSION_TYPED_FFI,
+          backend_config={{uplo = {} : ui8}})", uplo), pass);
+    const hlo::Literal result = hlo::Evaluate(*module, {});
+    const auto factor = result.elements()[0].values<float>();
+    const bool lower = std::string_view(uplo) == "76";
+    EXPECT_EQ(factor[0], 2);
+    EXPECT_EQ(factor[lower ? 2 : 1], 1);
+    EXPECT_EQ(factor[lower ? 1 : 2], 2) << "as in the operand";
+    EXPECT_EQ(factor[3], 3);
+    EXPECT_EQ(result.elements()[1].GetInt(0), 0);
+  }
+}
+
+TEST(ExpandLapack, CholeskyReportsFailure) {
+  ExpandLapack pass;
+  const auto module = RunPass(R"(
+        a = f32[2,2] constant({{1, 2}, {2, 1}})
+        ROOT r = (f32[2,2], s32[]) custom-call(a), custom_call_target="lapack_spotrf_ffi",
+          api_version=API_VERSION_TYPED_FFI, backend_config={uplo = 76 : ui8})", pass);
+  EXPECT_NE(hlo::Evaluate(*module, {}).elements()[1].GetInt(0), 0);
+}
+
+TEST(ExpandLapack, TriangularSolve) {
+  ExpandLapack pass;
+  const auto module = RunPass(R"(
+        a = f32[2,2] constant({{2, 9}, {4, 5}})
+        b = f32[2,1] constant({{6}, {27}})
+        ROOT r = f32[2,1] custom-call(a, b), custom_call_target="lapack_strsm_ffi",
+          api_version=API_VERSION_TYPED_FFI,
+          backend_config={diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8})", pass);
+  const hlo::Literal x = hlo::Evaluate(*module, {});
+  EXPECT_EQ(x.values<float>()[0], 3);
+  EXPECT_EQ(x.values<float>()[1], 3);
 }
 
 TEST(ExpandMap, OfElementwiseComputation) {
