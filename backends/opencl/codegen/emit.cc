@@ -47,6 +47,7 @@ const std::map<KernelKind, Emitter>& Emitters() {
       {KernelKind::kScatter, EmitScatter},
       {KernelKind::kSelectAndScatter, EmitSelectAndScatter},
       {KernelKind::kSort, EmitSort},
+      {KernelKind::kRng, EmitRngBitGenerator},
   };
   return kEmitters;
 }
@@ -92,7 +93,8 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
     case KernelKind::kHost:
     case KernelKind::kSort:
     case KernelKind::kScatter:
-    case KernelKind::kSelectAndScatter: return true;
+    case KernelKind::kSelectAndScatter:
+    case KernelKind::kRng: return true;
     default: return CanInline(instruction);
   }
 }

@@ -41,5 +41,6 @@ Launches EmitScatter(const EmitRequest& request);
 Launches EmitSelectAndScatter(const EmitRequest& request);
 Launches EmitSort(const EmitRequest& request);
 int64_t SortScratchBytes(const hlo::Instruction& sort);
+Launches EmitRngBitGenerator(const EmitRequest& request);
 
 }  // namespace hlorun::opencl

@@ -165,5 +165,18 @@ TEST(FusionKernels, ScatterAndSort) {
   RunCases(named);
 }
 
+TEST(FusionKernels, RandomBits) {
+  RunCases({
+      {"philox", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u32[37]) rng-bit-generator(s), algorithm=rng_philox }"},
+      {"philox_three_words", "ENTRY e { s = u64[3] parameter(0) ROOT r = (u64[3], u32[5,9]) rng-bit-generator(s), algorithm=rng_philox }"},
+      {"philox_wide", "ENTRY e { s = u64[3] parameter(0) ROOT r = (u64[3], u64[33]) rng-bit-generator(s), algorithm=rng_default }"},
+      {"philox_narrow", "ENTRY e { s = u32[4] parameter(0) ROOT r = (u32[4], u8[34]) rng-bit-generator(s), algorithm=rng_default }"},
+      {"threefry", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u32[6,35]) rng-bit-generator(s), algorithm=rng_three_fry }"},
+      {"threefry_odd", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u32[5,37]) rng-bit-generator(s), algorithm=rng_three_fry }"},
+      {"threefry_wide", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u64[5,37]) rng-bit-generator(s), algorithm=rng_three_fry }"},
+      {"threefry_u16", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u16[3,4,7]) rng-bit-generator(s), algorithm=rng_three_fry }"},
+  });
+}
+
 }  // namespace
 }  // namespace hlorun::opencl
