@@ -27,26 +27,20 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--integers", f.integers, "made-up integers are below N")->group(kData);
   app.add_flag("--fill_elided", f.fill_elided, "fill constants printed as {...}")->group(kData);
   app.add_option("--expect", f.expect, "compare with arrays in DIR; exit 1 if they differ")->group(kChecks);
-  app.add_option_function<std::string>(
-         "--reference",
-         [&f](const std::string& value) {
-           if (value != "each" && value != "true") throw CLI::ValidationError("--reference", "takes nothing or =each");
-           f.reference = true;
-           f.reference_each = value == "each";
-         },
-         "compare with the evaluator; =each: instruction by instruction")
-      ->expected(0, 1)->default_str("true")->group(kChecks);
+  // A flag with an optional value: CLI11 takes it only after '=', so that a file name may follow.
+  app.add_flag("--reference{all}", f.reference, "compare with the evaluator; =each: by instruction")
+      ->group(kChecks)->check(CLI::IsMember({"all", "each"}));
   app.add_option("--rel_error_bound", f.rel_error_bound, "largest and L2 error, relative")->group(kChecks);
   app.add_option("--abs_error_bound", f.abs_error_bound, "largest error, absolute")->group(kChecks);
   app.add_flag("--debug_nans", f.debug_nans, "name the first step that makes a NaN")->group(kChecks);
-  app.add_option("--iterations", f.iterations, "timed runs")->group(kRuns)->check(CLI::PositiveNumber);
-  app.add_option("--warmup", f.warmup, "runs before them")->group(kRuns)->check(CLI::NonNegativeNumber);
+  app.add_option("--iterations", f.iterations, "timed runs")->group(kRuns)->check(CLI::PositiveNumber)->option_text("N");
+  app.add_option("--warmup", f.warmup, "runs before them")->group(kRuns)->check(CLI::NonNegativeNumber)->option_text("N");
   app.add_flag("--vary_inputs", f.vary_inputs, "other made-up inputs in each run")->group(kRuns);
   app.add_flag("--compile_only", f.compile_only, "do not run")->group(kRuns);
   app.add_option("--device", f.device, "P:D or part of a name")->group(kDevice);
   app.add_option("--device_class", f.device_class, "cpu or gpu: force the kind of kernels")->group(kDevice);
   app.add_option("--device_spec", f.device_spec, "JSON FILE that replaces what it reports")->group(kDevice);
-  app.add_option("--devices,--devices_per_rank", f.devices_per_rank, "partitions in this process")->group(kDevice)->check(CLI::PositiveNumber);
+  app.add_option("--devices,--devices_per_rank", f.devices_per_rank, "partitions in this process")->group(kDevice)->check(CLI::PositiveNumber)->option_text(" N");
   app.add_option("--heartbeat", f.heartbeat, "seconds until a silent rank is dead; 0: never")->group(kDevice);
   app.add_flag("--list_devices", f.list_devices, "list OpenCL devices (under mpirun: ranks)")->group(kDevice);
   app.add_option("--save_plan", f.save_plan, "keep the compiled plan in FILE")->group(kCompile);
@@ -59,7 +53,7 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--trace", f.trace, "Chrome trace FILE")->group(kOutput);
   app.add_option("--dump_to", f.dump_to, "every stage as files in DIR")->group(kOutput);
   app.add_option("--dump_pass_re", f.dump_pass_re, "and after passes that match")->group(kOutput);
-  app.add_flag("--version", f.version, "")->group(kOutput);
+  app.add_flag("--version", f.version)->group(kOutput);
 }
 
 // "--Save-Plan=x" -> "--save_plan=x": only the name, never the value.
@@ -92,7 +86,8 @@ std::set<int64_t> Flags::NormalSlots() const {
 std::optional<Flags> ParseFlags(int argc, char** argv) {
   Flags flags;
   CLI::App app{"hlorun: runs XLA's HLO on OpenCL devices, alone or under mpirun", "hlorun"};
-  app.get_formatter()->column_width(28);
+  app.set_help_flag("--help", "this page")->group(kOutput);
+  app.get_formatter()->column_width(30);
   app.get_formatter()->label("TEXT", "");
   app.option_defaults()->always_capture_default(false);
   Declare(app, flags);

@@ -21,7 +21,7 @@ struct Flags {
 
   // Checks.
   std::string expect;
-  bool reference = false, reference_each = false;
+  std::string reference;  // "", "all" (the results) or "each" (instruction by instruction)
   std::optional<double> rel_error_bound, abs_error_bound;
   bool debug_nans = false;
 

@@ -223,10 +223,10 @@ class Session {
         if (!Equal(results[d], expected[d], tolerance, "expected")) exit_code = kExitMismatch;
       }
     }
-    if (flags_.reference) {
+    if (!flags_.reference.empty()) {
       if (partitioned_) Invalid("--reference compares a module for one device; use --expect for {} devices", job_->device_count());
       const hlo::Module& module = ReferenceModule();
-      if (flags_.reference_each) {
+      if (flags_.reference == "each") {
         const std::string line = FirstDivergence(module, inputs_.front(), *client_, CompileOptionsOf(flags_, progress_), tolerance);
         if (!line.empty()) std::fprintf(stderr, "hlorun: %s\n", line.c_str());
         if (!line.empty()) exit_code = kExitMismatch;
