@@ -119,7 +119,7 @@ void ExpectProduct(const Case& c, const DeviceSpec& spec) {
 
 TEST(Dot, SmallSizesOfEveryRemainder) {
   for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{
-           {1, 1, 1}, {1, 70, 33}, {33, 17, 1}, {2, 3, 5}, {7, 19, 31}, {13, 64, 32}, {14, 33, 70}, {15, 1, 49}, {29, 40, 16}, {70, 70, 70}}) {
+           {1, 1, 1}, {1, 70, 33}, {33, 17, 1}, {2, 3, 5}, {7, 19, 31}, {13, 64, 32}, {14, 33, 70}, {15, 1, 49}, {29, 40, 16}, {70, 70, 70}, {1, 100, 600}, {20, 1024, 40}}) {
     for (int form = 0; form < 4; ++form) ExpectProduct({0, m, k, n, (form & 1) != 0, (form & 2) != 0}, Runner().spec());
   }
 }

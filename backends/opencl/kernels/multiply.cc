@@ -15,8 +15,11 @@ using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
 
-// Rows of rhs in place that the loads run ahead by: they lie too far apart for the hardware to see a stream.
-constexpr int64_t kRowsAhead = 24;
+// Rows of operands in place lie too far apart for the hardware to see a stream: loads run ahead by this much of a tile's
+// columns, within these numbers of rows.
+constexpr int64_t kBytesAhead = 8192;
+constexpr int64_t kFewestRowsAhead = 16, kMostRowsAhead = 64;
+constexpr int64_t kLhsRowsAhead = 24;
 // With fewer steps a tile ends before the hardware's prefetcher starts.
 constexpr int64_t kShortDepth = 256;
 constexpr int64_t kCacheLine = 64;
@@ -253,12 +256,14 @@ class Multiplication {
                                   : batch_ * (shape_.k * shape_.n) + panel * plan_.columns();
     std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k), ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k)};
     if (!panels && !careful) {
+      const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);
+      const int64_t rows_ahead = std::clamp(kBytesAhead / run_bytes, kFewestRowsAhead, kMostRowsAhead);
       for (int64_t v = 0; v < registers.vectors(); ++v) {
-        body.push_back(ir::Prefetch(rhs_, ir::Ref(rhs_base) + kRowsAhead * rhs_k + v * plan_.lanes));
+        body.push_back(ir::Prefetch(rhs_, ir::Ref(rhs_base) + rows_ahead * rhs_k + v * plan_.lanes));
       }
     }
     if (lhs_k != 1 && plan_.lhs == LhsForm::kInPlace) {
-      body.push_back(ir::Prefetch(lhs_, ir::Ref(lhs_base) + kRowsAhead * lhs_k));
+      body.push_back(ir::Prefetch(lhs_, ir::Ref(lhs_base) + kLhsRowsAhead * lhs_k));
     }
     const Expr row_end = batch_ * (shape_.k * shape_.n) + (ir::Ref(k) + 1) * rhs_k;
     body.push_back(registers.Step(

@@ -17,6 +17,7 @@ constexpr int64_t kInPlaceColumns = 64;
 constexpr int64_t kInPlaceTransposedRows = 128;
 // Depth of a block when both operands lie with k outermost: their blocks then stay in the second-level cache.
 constexpr int64_t kTransposedBlock = 256;
+constexpr int64_t kPageBytes = 4096;
 // A part of k that is worth a work-group of its own.
 constexpr int64_t kPartDepth = 512;
 
@@ -44,12 +45,15 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
   plan.vectors = shape.n <= plan.lanes ? 1 : 2;
   // Few rows leave registers for more columns, and a row of rhs is then read in longer runs.
   if (shape.m * 4 <= registers - 4) {
-    plan.vectors = std::clamp<int64_t>((registers - 8) / shape.m, 1, 8);
+    plan.vectors = std::clamp<int64_t>((registers - 8) / shape.m, 1, 16);
     plan.vectors = std::min(plan.vectors, CeilDiv(shape.n, plan.lanes));
   }
   // One register holds the broadcast element, `vectors` the columns.
   int64_t limit = (registers - 2 - plan.vectors) / plan.vectors;
-  limit = std::min<int64_t>(limit, 14);
+  limit = std::clamp<int64_t>(limit, 1, 14);
+  // Rows of lhs a multiple of a page apart fall into one set of the first cache, which has this many ways.
+  const int64_t row_bytes = shape.k * hlo::BytesOf(shape.compute_type);
+  if (!shape.lhs_transposed && row_bytes % kPageBytes == 0) limit = std::min(limit, std::max<int64_t>(device.l1_bytes / kPageBytes, 4));
   plan.rows = EvenTileRows(shape.m, limit);
 }
 
@@ -99,9 +103,10 @@ void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
   const bool k_outermost = shape.lhs_transposed && plan.lhs == LhsForm::kInPlace;
   const int64_t element = hlo::BytesOf(shape.compute_type);
   const int64_t largest = device.l2_bytes * 3 / 4 / ((plan.rows + plan.columns()) * element);
-  if (k_outermost && plan.part_k() > 2 * kTransposedBlock && plan.tiles * plan.panels > 1) {
+  if (plan.tiles == 1) return;  // nothing is read twice
+  if (k_outermost && plan.part_k() > 2 * kTransposedBlock) {
     plan.k_block = kTransposedBlock;
-  } else if (plan.part_k() > largest && plan.tiles * plan.panels > 1) {
+  } else if (plan.part_k() > largest) {
     plan.k_block = std::max<int64_t>(largest / 2, kTransposedBlock);
   }
 }
