@@ -49,11 +49,23 @@ bool IsStatement(const Instruction& instruction) {
          std::find(kMarkers.begin(), kMarkers.end(), instruction.As<hlo::attr::CustomCall>().target) != kMarkers.end();
 }
 
+bool DropBufferOrder(const hlo::Computation& computation) {
+  bool changed = false;
+  for (const auto& instruction : computation.instructions()) {
+    const bool has_edges = !instruction->control_predecessors().empty() || !instruction->control_successors().empty();
+    if (!has_edges || instruction->HasSideEffect()) continue;
+    instruction->DropControlEdges();
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
 bool RemoveMarkers::Run(hlo::Module& module, PassContext&) {
   bool changed = false;
   for (hlo::Computation* computation : module.PostOrder()) {
+    changed |= DropBufferOrder(*computation);
     for (Instruction* instruction : computation->PostOrder()) {
       if (IsStatement(*instruction)) {
         computation->Remove(instruction);

@@ -152,6 +152,21 @@ TEST(RemoveMarkers, PassesValuesOn) {
   EXPECT_EQ(module->entry()->instruction_count(), 2);
 }
 
+TEST(RemoveMarkers, DropsTheOrderOfBuffersButNotOfEffects) {
+  constexpr const char* kText = R"(
+    x = f32[4] parameter(0)
+    c = f32[4] copy(x)
+    d = f32[4] copy(c), control-predecessors={c}
+    p = f32[4] custom-call(d), custom_call_target="print", custom_call_has_side_effect=true, control-predecessors={d}
+    q = f32[4] custom-call(d), custom_call_target="print", custom_call_has_side_effect=true, control-predecessors={p}
+    ROOT r = f32[4] exponential(d))";
+  RemoveMarkers pass;
+  const auto module = RunPass(kText, pass);
+  for (const auto& instruction : module->entry()->instructions()) {
+    EXPECT_EQ(instruction->control_predecessors().size(), instruction->name() == "q" ? 1u : 0u) << instruction->name();
+  }
+}
+
 TEST(DeadCode, KeepsEffects) {
   constexpr const char* kText = R"(
     x = f32[4] parameter(0)
