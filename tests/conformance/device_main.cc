@@ -16,7 +16,9 @@ struct Flags {
 };
 
 int Run(const Flags& flags) {
-  const std::shared_ptr<Client> client = Client::Create({.device = flags.device});
+  ClientOptions options;
+  options.device = flags.device;
+  const std::shared_ptr<Client> client = Client::Create(options);
   std::vector<Case> chosen;
   size_t index = 0;
   for (Case& c : AllCases()) {
