@@ -12,6 +12,7 @@
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
+#include "passes/expand/fft.h"
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
@@ -116,6 +117,7 @@ Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& d
   p.Add<ExpandBatchNorm>();
   p.Add<ExpandCholesky>();
   p.Add<ExpandTriangularSolve>();
+  p.Add<ExpandFft>();
   p.Add<ExpandRng>();
   p.Add<ExpandMap>();
   p.Fixpoint("simplify-expanded", Simplifications);

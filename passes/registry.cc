@@ -6,6 +6,7 @@
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
+#include "passes/expand/fft.h"
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
@@ -57,6 +58,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandBatchNorm>("batch-norm-training, -inference and -grad become arithmetic"),
       Entry<ExpandCholesky>("cholesky becomes a loop over columns"),
       Entry<ExpandTriangularSolve>("triangular-solve becomes a loop over rows"),
+      Entry<ExpandFft>("fft becomes matrix products of its factors"),
       Entry<ExpandRng>("rng becomes rng-bit-generator and arithmetic"),
       Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),
       Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),

@@ -4,6 +4,7 @@
 #include "hlo/evaluator/evaluator.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/custom_calls.h"
+#include "passes/expand/fft.h"
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
@@ -134,6 +135,32 @@ TEST(ExpandLapack, TriangularSolve) {
   const hlo::Literal x = hlo::Evaluate(*module, {});
   EXPECT_EQ(x.values<float>()[0], 3);
   EXPECT_EQ(x.values<float>()[1], 3);
+}
+
+TEST(ExpandFft, EveryKindOverOneDimension) {
+  ExpandFft pass;
+  for (int n : {1, 2, 3, 4, 12, 31, 37, 64, 111, 128}) {
+    for (const char* type : {"FFT", "IFFT"}) {
+      RunAndCompare(fmt::format(R"(x = c64[3,{0}] parameter(0)
+          ROOT r = c64[3,{0}] fft(x), fft_type={1}, fft_length={{{0}}})", n, type), pass, {false, 1e-5});
+    }
+    RunAndCompare(fmt::format(R"(x = f32[3,{0}] parameter(0)
+        ROOT r = c64[3,{1}] fft(x), fft_type=RFFT, fft_length={{{0}}})", n, n / 2 + 1), pass, {false, 1e-5});
+    RunAndCompare(fmt::format(R"(x = c64[3,{1}] parameter(0)
+        ROOT r = f32[3,{0}] fft(x), fft_type=IRFFT, fft_length={{{0}}})", n, n / 2 + 1), pass, {false, 1e-5});
+  }
+}
+
+TEST(ExpandFft, SeveralDimensions) {
+  ExpandFft pass;
+  RunAndCompare(R"(x = c64[2,4,6,5] parameter(0)
+      ROOT r = c64[2,4,6,5] fft(x), fft_type=FFT, fft_length={4,6,5})", pass, {false, 1e-5});
+  RunAndCompare(R"(x = f32[4,6,5] parameter(0)
+      ROOT r = c64[4,6,3] fft(x), fft_type=RFFT, fft_length={4,6,5})", pass, {false, 1e-5});
+  RunAndCompare(R"(x = c64[4,6,5] parameter(0)
+      ROOT r = f32[4,6,8] fft(x), fft_type=IRFFT, fft_length={6,8})", pass, {false, 1e-5});
+  EXPECT_EQ(Count(*RunPass(R"(x = c64[2,4] parameter(0)
+      ROOT r = c64[2,4] fft(x), fft_type=FFT, fft_length={2,4})", pass), Opcode::kFft), 0);
 }
 
 TEST(ExpandMap, OfElementwiseComputation) {

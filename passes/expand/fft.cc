@@ -1,0 +1,230 @@
+#include "passes/expand/fft.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "hlo/builder.h"
+#include "hlo/error.h"
+
+namespace hlorun::passes {
+
+using hlo::Dims;
+using hlo::FftType;
+using hlo::Instruction;
+using hlo::Literal;
+using hlo::Opcode;
+using hlo::Shape;
+
+namespace {
+
+constexpr int64_t kLargestMatrix = 1024;  // points of one product; its matrix is 4 MiB
+constexpr int64_t kGoodMatrix = 32;       // points that make a product worth while
+
+// A complex array as two real ones.
+struct Complex {
+  Instruction* real;
+  Instruction* imaginary;  // null: zero
+};
+
+int64_t LargestPrimeFactor(int64_t n) {
+  int64_t largest = 1;
+  for (int64_t p = 2; p * p <= n; ++p) {
+    while (n % p == 0) {
+      largest = p;
+      n /= p;
+    }
+  }
+  return std::max(largest, n);
+}
+
+// The factor to split off first: the largest up to kGoodMatrix, else the smallest there is.
+int64_t FactorOf(int64_t n) {
+  if (n <= kGoodMatrix) return n;
+  for (int64_t a = kGoodMatrix; a > 1; --a) {
+    if (n % a == 0) return a;
+  }
+  for (int64_t a = kGoodMatrix + 1; a < n; ++a) {
+    if (n % a == 0) return a;
+  }
+  return n;
+}
+
+class Transform {
+ public:
+  Transform(Instruction* fft, hlo::Builder& build)
+      : build_(build), type_(hlo::RealOf(fft->operand(0)->shape().element_type())) {}
+
+  // Along the last of two dimensions [batch, n]; without the inverse's factor 1/n.
+  Complex Run(const Complex& x, bool inverse) {
+    const int64_t batch = x.real->shape().dimension(0), n = x.real->shape().dimension(1);
+    const int64_t a = FactorOf(n), b = n / a;
+    const double sign = inverse ? 2 * std::numbers::pi : -2 * std::numbers::pi;
+    if (b == 1) return Product(x, n, 1, sign);
+    // x[j1 b + j2] -> y[j2, k1], times the factors, -> z[k1, k2] = X[k1 + a k2].
+    Complex y = Product(Each(x, [&](Instruction* v) { return build_.Reshape(v, {batch, a, b}); }), a, 1, sign);
+    y = Multiply(y, batch, b, a, sign / static_cast<double>(n));
+    y = Each(y, [&](Instruction* v) { return build_.Reshape(build_.Transpose(v, {0, 2, 1}), {batch * a, b}); });
+    const Complex z = Run(y, inverse);
+    return Each(z, [&](Instruction* v) {
+      return build_.Reshape(build_.Transpose(build_.Reshape(v, {batch, a, b}), {0, 2, 1}), {batch, n});
+    });
+  }
+
+  template <typename F>
+  Complex Each(const Complex& x, F f) {
+    return {f(x.real), x.imaginary == nullptr ? nullptr : f(x.imaginary)};
+  }
+
+ private:
+  // f(angle * i * j) for i < rows, j < columns; i j is taken modulo the period, so that large products stay exact.
+  Instruction* Table(int64_t rows, int64_t columns, int64_t period, double full_turn, double (*f)(double)) {
+    Literal table(Shape(type_, {rows, columns}));
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        const double fraction = static_cast<double>(i * j % period) / static_cast<double>(period);
+        table.SetDouble(i * columns + j, f(full_turn * fraction));
+      }
+    }
+    return build_.Constant(std::move(table));
+  }
+
+  Instruction* Dot(Instruction* x, Instruction* matrix, int64_t dimension) {
+    hlo::attr::Dot dot;
+    dot.lhs_contracting = {dimension};
+    dot.rhs_contracting = {0};
+    dot.precision = {hlo::Precision::kHighest, hlo::Precision::kHighest};
+    return build_.Dot(x, matrix, dot, type_);
+  }
+
+  // The transform of `n` points along `dimension`, which comes last in the result.
+  Complex Product(const Complex& x, int64_t n, int64_t dimension, double full_turn) {
+    Instruction* cosines = Table(n, n, n, full_turn, [](double v) { return std::cos(v); });
+    Instruction* sines = Table(n, n, n, full_turn, [](double v) { return std::sin(v); });
+    const Complex of_real = {Dot(x.real, cosines, dimension), Dot(x.real, sines, dimension)};
+    if (x.imaginary == nullptr) return of_real;
+    return {build_.Binary(Opcode::kSubtract, of_real.real, Dot(x.imaginary, sines, dimension)),
+            build_.Binary(Opcode::kAdd, of_real.imaginary, Dot(x.imaginary, cosines, dimension))};
+  }
+
+  // y[batch, j2, k1] times e^(i angle j2 k1).
+  Complex Multiply(const Complex& y, int64_t batch, int64_t b, int64_t a, double angle) {
+    const int64_t n = a * b;
+    const double full_turn = angle * static_cast<double>(n);
+    const auto spread = [&](Instruction* table) { return build_.Broadcast(table, {batch, b, a}, {1, 2}); };
+    Instruction* cosines = spread(Table(b, a, n, full_turn, [](double v) { return std::cos(v); }));
+    Instruction* sines = spread(Table(b, a, n, full_turn, [](double v) { return std::sin(v); }));
+    const auto times = [&](Instruction* u, Instruction* v) { return build_.Binary(Opcode::kMultiply, u, v); };
+    return {build_.Binary(Opcode::kSubtract, times(y.real, cosines), times(y.imaginary, sines)),
+            build_.Binary(Opcode::kAdd, times(y.real, sines), times(y.imaginary, cosines))};
+  }
+
+  hlo::Builder& build_;
+  hlo::ElementType type_;
+};
+
+class Expansion {
+ public:
+  explicit Expansion(Instruction* fft)
+      : fft_(fft), attributes_(fft->As<hlo::attr::Fft>()), build_(fft->parent(), fft), transform_(fft, build_) {
+    build_.before = fft;
+  }
+
+  Instruction* Run() {
+    Instruction* x = fft_->operand(0);
+    const bool inverse = attributes_.type == FftType::kIfft || attributes_.type == FftType::kIrfft;
+    const auto count = static_cast<int64_t>(attributes_.length.size());
+    Complex value{x, nullptr};
+    if (hlo::IsComplex(x->shape().element_type())) {
+      value = {build_.Unary(Opcode::kReal, x), build_.Unary(Opcode::kImag, x)};
+    }
+    const int64_t last = x->shape().rank() - 1;
+    // The real side of a real transform is its last dimension: first on the way there, last on the way back.
+    if (attributes_.type == FftType::kIrfft) {
+      for (int64_t i = 1; i < count; ++i) value = Along(value, last - i, true);
+      value = Along(MirroredHalf(value, attributes_.length.back()), last, true);
+    } else {
+      value = Along(value, last, inverse);
+      if (attributes_.type == FftType::kRfft) value = FirstHalf(value, attributes_.length.back() / 2 + 1);
+      for (int64_t i = 1; i < count; ++i) value = Along(value, last - i, inverse);
+    }
+    if (inverse) value = Scaled(value, 1.0 / static_cast<double>(hlo::CheckedProduct(attributes_.length)));
+    if (attributes_.type == FftType::kIrfft) return value.real;
+    return build_.Binary(Opcode::kComplex, value.real, value.imaginary);
+  }
+
+ private:
+  Complex Along(const Complex& x, int64_t dimension, bool inverse) {
+    const int64_t last = x.real->shape().rank() - 1;
+    std::vector<int64_t> exchange(static_cast<size_t>(last) + 1);
+    for (size_t i = 0; i < exchange.size(); ++i) exchange[i] = static_cast<int64_t>(i);
+    std::swap(exchange[static_cast<size_t>(dimension)], exchange.back());
+    const auto exchanged = [&](Instruction* v) { return dimension == last ? v : build_.Transpose(v, exchange); };
+    const Complex moved = transform_.Each(x, exchanged);
+    const Dims dimensions = moved.real->shape().dimensions();
+    const int64_t n = dimensions.back(), batch = moved.real->shape().ElementCount() / n;
+    Complex y = transform_.Each(moved, [&](Instruction* v) { return build_.Reshape(v, {batch, n}); });
+    y = transform_.Run(y, inverse);
+    return transform_.Each(y, [&](Instruction* v) { return exchanged(build_.Reshape(v, dimensions)); });
+  }
+
+  // [start, limit) of the last dimension.
+  Instruction* Part(Instruction* x, int64_t start, int64_t limit) {
+    Dims starts(static_cast<size_t>(x->shape().rank()), 0), limits = x->shape().dimensions();
+    starts.back() = start;
+    limits.back() = limit;
+    return build_.Slice(x, starts, limits, Dims(starts.size(), 1));
+  }
+
+  Complex FirstHalf(const Complex& x, int64_t size) {
+    return transform_.Each(x, [&](Instruction* v) { return Part(v, 0, size); });
+  }
+
+  // The spectrum of a real array of n points from its first half: X[n - k] is the conjugate of X[k].
+  Complex MirroredHalf(const Complex& half, int64_t n) {
+    const int64_t last = half.real->shape().rank() - 1;
+    const Complex kept = FirstHalf(half, n / 2 + 1);
+    if (n <= 2) return kept;
+    Complex rest = transform_.Each(half, [&](Instruction* v) {
+      return build_.Reverse(Part(v, 1, (n + 1) / 2), {last});
+    });
+    rest.imaginary = build_.Unary(Opcode::kNegate, rest.imaginary);
+    return {build_.Concatenate({kept.real, rest.real}, last),
+            build_.Concatenate({kept.imaginary, rest.imaginary}, last)};
+  }
+
+  Complex Scaled(const Complex& x, double factor) {
+    return transform_.Each(x, [&](Instruction* v) {
+      return build_.Binary(Opcode::kMultiply, v, build_.Splat(v->shape(), factor));
+    });
+  }
+
+  Instruction* fft_;
+  const hlo::attr::Fft attributes_;
+  hlo::Builder build_;
+  Transform transform_;
+};
+
+bool MayExpand(const Instruction& instruction) {
+  if (!instruction.Is(Opcode::kFft) || instruction.shape().ElementCount() == 0) return false;
+  const auto& length = instruction.As<hlo::attr::Fft>().length;
+  return !length.empty() && std::all_of(length.begin(), length.end(), [](int64_t n) {
+    return LargestPrimeFactor(n) <= kLargestMatrix;
+  });
+}
+
+}  // namespace
+
+bool ExpandFft::Run(hlo::Module& module, PassContext&) {
+  bool changed = false;
+  for (hlo::Computation* computation : module.PostOrder()) {
+    for (Instruction* instruction : computation->PostOrder()) {
+      if (!MayExpand(*instruction)) continue;
+      computation->Replace(instruction, Expansion(instruction).Run());
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace hlorun::passes

@@ -1,0 +1,17 @@
+// fft becomes real matrix products: a transform of n = a b points is b transforms of a points, factors, and a transforms
+// of b points (Cooley and Tukey), down to the prime factors, grouped so that the products are not tiny.
+//
+// All four kinds, over one to three dimensions. Left alone where a prime factor is so large that its matrix is, too.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace hlorun::passes {
+
+class ExpandFft : public Pass {
+ public:
+  std::string_view name() const override { return "expand-fft"; }
+  bool Run(hlo::Module& module, PassContext& context) override;
+};
+
+}  // namespace hlorun::passes
