@@ -5,6 +5,7 @@
 
 #include "passes/fusion/cluster.h"
 #include "passes/fusion/recompute.h"
+#include "passes/fusion/row_clusters.h"
 
 namespace hlorun::passes {
 namespace {
@@ -12,8 +13,9 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-bool Fuse(hlo::Computation& computation) {
+bool Fuse(hlo::Computation& computation, const DeviceSpec& device) {
   std::vector<Cluster> clusters = FindClusters(computation);
+  MergeRows(clusters, device);
   MergeSiblingReductions(clusters);
   bool changed = false;
   // The list of clusters runs from users to operands; operands first, so that a fusion reads fusions.
@@ -55,7 +57,7 @@ bool Fusion::Run(hlo::Module& module, PassContext& context) {
   for (hlo::Computation* computation : module.ControlComputations()) {
     changed |= RemoveDead(*computation);
     // With --debug_nans each instruction is a kernel whose results are checked.
-    if (!context.options.debug_nans) changed |= Fuse(*computation);
+    if (!context.options.debug_nans) changed |= Fuse(*computation, context.device);
     changed |= ReshapesToBitcasts(*computation);
     changed |= RemoveDead(*computation);
   }

@@ -76,6 +76,7 @@ class Sinker {
       if (instruction->Is(Opcode::kDot) || instruction->Is(Opcode::kConvolution)) sources_.insert(instruction);
       changed |= instruction->Is(Opcode::kReduce) ? SinkReduce(instruction) : SinkElementwise(instruction);
     }
+    if (changed) JoinReshapes();
     return changed;
   }
 
@@ -150,6 +151,17 @@ class Sinker {
   static Instruction* Direct(Instruction* x, const Dims& dims, hlo::Builder& builder) {
     while (x->Is(Opcode::kReshape) && x->shape().dimensions() != dims) x = x->operand(0);
     return x->shape().dimensions() == dims ? x : builder.Reshape(x, dims);
+  }
+
+  // What moved leaves reshapes of reshapes behind.
+  void JoinReshapes() {
+    for (Instruction* instruction : computation_.PostOrder()) {
+      if (!instruction->Is(Opcode::kReshape) || !instruction->operand(0)->Is(Opcode::kReshape)) continue;
+      hlo::Builder builder(&computation_, instruction);
+      builder.before = instruction;
+      Instruction* direct = Direct(instruction->operand(0)->operand(0), instruction->shape().dimensions(), builder);
+      if (direct->shape().SameAs(instruction->shape())) computation_.Replace(instruction, direct);
+    }
   }
 
   void ReplaceByReshapeOf(Instruction* result, Instruction* old) {
