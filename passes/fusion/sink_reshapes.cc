@@ -93,7 +93,7 @@ class Sinker {
     const auto& operands = instruction->operands();
     if (std::any_of(operands.begin(), operands.end(), [&](const Instruction* o) { return sources_.contains(o); })) {
       sources_.insert(instruction);
-      return false;
+      return LiftReshapes(instruction);
     }
     const auto reshape = std::find_if(operands.begin(), operands.end(), [&](Instruction* o) { return SourceOf(o); });
     if (reshape == operands.end()) return false;
@@ -110,6 +110,22 @@ class Sinker {
     sources_.insert(result);
     ReplaceByReshapeOf(result, instruction);
     return true;
+  }
+
+  // Operands that are reshapes of something computed for them alone are computed in the dimensions they are read in.
+  bool LiftReshapes(Instruction* instruction) {
+    bool changed = false;
+    const Dims dims = instruction->shape().dimensions();
+    for (int64_t i = 0; i < instruction->operand_count(); ++i) {
+      Instruction* reshape = instruction->operand(i);
+      if (!reshape->Is(Opcode::kReshape) || reshape->shape().dimensions() != dims) continue;
+      Instruction* computed = reshape->operand(0);
+      if (!computed->Is(Opcode::kBroadcast) && !IsPassedThrough(computed)) continue;
+      if (!CanReshape(computed, dims)) continue;
+      instruction->ReplaceOperand(i, Reshaped(computed, dims, instruction));
+      changed = true;
+    }
+    return changed;
   }
 
   bool SinkReduce(Instruction* reduce) {
@@ -129,8 +145,21 @@ class Sinker {
     return true;
   }
 
+  // Computed for this one reader: its operands are reshaped instead.
+  static bool IsPassedThrough(const Instruction* operand) {
+    const auto& inputs = operand->operands();
+    return operand->Has(hlo::kElementwise) && operand->users().size() == 1 && !operand->IsRoot() &&
+           std::all_of(inputs.begin(), inputs.end(), [&](const Instruction* input) {
+             return input->shape().SameDimensions(operand->shape());
+           });
+  }
+
   static bool CanReshape(const Instruction* operand, const Dims& dims) {
     if (!operand->shape().IsStatic()) return false;
+    if (IsPassedThrough(operand)) {
+      const auto& inputs = operand->operands();
+      return std::all_of(inputs.begin(), inputs.end(), [&](const Instruction* i) { return CanReshape(i, dims); });
+    }
     if (!operand->Is(Opcode::kBroadcast)) return true;
     return MapWholeGroups(operand->dimensions(), operand->shape().dimensions(), dims).has_value() &&
            std::is_sorted(operand->dimensions().begin(), operand->dimensions().end());
@@ -143,6 +172,14 @@ class Sinker {
       const std::vector<int64_t> kept =
           *MapWholeGroups(operand->dimensions(), operand->shape().dimensions(), dims);
       return builder.Broadcast(Direct(operand->operand(0), Select(dims, kept), builder), dims, kept);
+    }
+    if (IsPassedThrough(operand)) {
+      std::vector<Instruction*> inputs;
+      for (Instruction* input : operand->operands()) inputs.push_back(Reshaped(input, dims, before));
+      const hlo::Shape shape(operand->shape().element_type(), dims);
+      Instruction* result = computation_.Add(operand->CloneWithOperands(shape, std::move(inputs)), before);
+      result->sharding.reset();
+      return result;
     }
     return Direct(operand, dims, builder);
   }
