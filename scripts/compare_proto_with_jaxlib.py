@@ -9,6 +9,7 @@ For each module, through `hlo-opt --passes=`:
            the order of instructions aside, which the ids give);
   accept   jaxlib takes that proto and prints the same text as from its own;
   fixed    written again, it has the same bytes.
+"read" fails where a module has async-start over a wrapped computation: jaxlib's text renames those computations.
 Prints a line for each failure; exit code 1 if there were any.
 """
 
