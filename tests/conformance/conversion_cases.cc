@@ -48,7 +48,7 @@ std::vector<double> ConvertibleValues(ElementType from) {
 void AddConversionCases(std::vector<Case>& cases) {
   for (const ElementType from : kTypes) {
     for (const ElementType to : kTypes) {
-      if (from == to) continue;
+      if (from == to || (hlo::IsComplex(from) && !hlo::IsComplex(to))) continue;
       const std::string from_name(hlo::ElementTypeName(from));
       const std::string to_name(hlo::ElementTypeName(to));
       const std::vector<double> values = ConvertibleValues(from);

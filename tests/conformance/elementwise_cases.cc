@@ -14,6 +14,7 @@ using Types = std::vector<ElementType>;
 
 const Types kIntegers = {ElementType::kS8,  ElementType::kS16, ElementType::kS32, ElementType::kS64, ElementType::kU8,
                          ElementType::kU16, ElementType::kU32, ElementType::kU64, ElementType::kS4,  ElementType::kU4};
+const Types kSigned = {ElementType::kS8, ElementType::kS16, ElementType::kS32, ElementType::kS64, ElementType::kS4};
 const Types kFloats = {ElementType::kF32, ElementType::kF64, ElementType::kBF16, ElementType::kF16};
 const Types kSmallFloats = {ElementType::kF8E5M2,     ElementType::kF8E4M3FN,   ElementType::kF8E4M3B11FNUZ,
                             ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ, ElementType::kF8E4M3,
@@ -201,9 +202,9 @@ void AddElementwiseCases(std::vector<Case>& cases) {
   const Types numbers = kIntegers + kFloats;
   const Types real_complex = kFloats + kComplex;
   const Op unary[] = {
-      {"abs", numbers + kSmallFloats},
+      {"abs", kSigned + kFloats + kSmallFloats},
       {"negate", numbers + kComplex + kSmallFloats},
-      {"sign", numbers + kSmallFloats},
+      {"sign", kSigned + kFloats + kSmallFloats},
       {"not", kIntegers + kPredicate},
       {"count-leading-zeros", kIntegers},
       {"popcnt", kIntegers},

@@ -7,6 +7,7 @@
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/text/parser.h"
+#include "hlo/verifier.h"
 
 namespace hlorun::conformance {
 namespace {
@@ -14,6 +15,12 @@ namespace {
 TEST(ConformanceCasesTest, NamesAreUnique) {
   std::set<std::string> names;
   for (const Case& c : AllCases()) EXPECT_TRUE(names.insert(c.name).second) << c.name;
+}
+
+TEST(ConformanceCasesTest, AllAreValidHlo) {
+  for (const Case& c : AllCases()) {
+    EXPECT_NO_THROW(hlo::VerifyModule(*hlo::ParseModule(c.text, {.file_name = c.name}))) << c.name;
+  }
 }
 
 TEST(ConformanceCasesTest, PackedCasesGiveWhatTheyGiveAlone) {
