@@ -16,6 +16,7 @@
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
+#include "passes/expand/reduce_major_first.h"
 #include "passes/expand/rng.h"
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/top_k.h"
@@ -126,7 +127,10 @@ Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& d
   p.Add<CanonicalizeConvolutions>();
   p.Add<CanonicalizeDots>();
   p.Fixpoint("simplify-canonical", Simplifications);
+  p.Add<ReduceMajorFirst>();
   p.Add<SplitReductions>();
+  p.Add<CommonSubexpressions>();
+  p.Add<DeadCode>();
   p.Add<AssignRowMajorLayouts>();
 
   // One kernel from many instructions; then where and when each value lives.

@@ -10,6 +10,7 @@
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
+#include "passes/expand/reduce_major_first.h"
 #include "passes/expand/rng.h"
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/top_k.h"
@@ -63,6 +64,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),
       Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
+      Entry<ReduceMajorFirst>("a short minor dimension is reduced after the others"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
       Entry<SinkReshapes>("elementwise ops after a product get its dimensions"),

@@ -1,9 +1,9 @@
 #include "passes/expand/split_reductions.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "hlo/builder.h"
+#include "passes/expand/reducer_identity.h"
 
 namespace hlorun::passes {
 
@@ -70,28 +70,6 @@ bool IsCandidate(const Instruction& instruction) {
          hlo::ReducerOpcode(*instruction.called()).has_value();
 }
 
-// The value that the first stage starts from, which must change nothing.
-hlo::Literal IdentityOf(Opcode opcode, hlo::ElementType type) {
-  const bool floating = hlo::IsFloating(type);
-  const double infinity = std::numeric_limits<double>::infinity();
-  switch (opcode) {
-    case Opcode::kMultiply: return hlo::Literal::Scalar(type, 1.0);
-    case Opcode::kAnd: return hlo::Literal::Scalar(type, int64_t{type == hlo::ElementType::kPred ? 1 : -1});
-    case Opcode::kMaximum: {
-      if (floating) return hlo::Literal::Scalar(type, -infinity);
-      const bool least_is_zero = !hlo::IsSigned(type);
-      return hlo::Literal::Scalar(type, least_is_zero ? int64_t{0} : -(int64_t{1} << (hlo::BitsOf(type) - 1)));
-    }
-    case Opcode::kMinimum: {
-      if (floating) return hlo::Literal::Scalar(type, infinity);
-      if (type == hlo::ElementType::kPred) return hlo::Literal::Scalar(type, int64_t{1});
-      if (!hlo::IsSigned(type)) return hlo::Literal::Scalar(type, int64_t{-1});
-      return hlo::Literal::Scalar(type, static_cast<int64_t>((uint64_t{1} << (hlo::BitsOf(type) - 1)) - 1));
-    }
-    default: return hlo::Literal::Scalar(type, 0.0);
-  }
-}
-
 bool Split(Instruction* reduce) {
   const Run run = LargestReducedRun(*reduce);
   const int64_t parts = PartCount(run.size, Pieces(*reduce));
@@ -119,7 +97,7 @@ bool Split(Instruction* reduce) {
     }
   }
   const Opcode opcode = *hlo::ReducerOpcode(*reduce->called());
-  Instruction* identity = build.Constant(IdentityOf(opcode, x->shape().element_type()));
+  Instruction* identity = build.Constant(ReducerIdentity(opcode, x->shape().element_type()));
   Instruction* partial = build.Reduce({build.Reshape(x, cut)}, {identity}, first_stage, reduce->called());
   Instruction* whole = build.Reduce({partial}, {reduce->operand(1)}, {parts_after_first}, reduce->called());
   reduce->parent()->Replace(reduce, whole);

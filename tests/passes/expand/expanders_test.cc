@@ -8,7 +8,9 @@
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
+#include "passes/expand/reduce_major_first.h"
 #include "passes/expand/rng.h"
+#include "passes/expand/split_reductions.h"
 #include "passes/expand/top_k.h"
 #include "tests/passes/equivalence.h"
 
@@ -161,6 +163,46 @@ TEST(ExpandFft, SeveralDimensions) {
       ROOT r = f32[4,6,8] fft(x), fft_type=IRFFT, fft_length={6,8})", pass, {false, 1e-5});
   EXPECT_EQ(Count(*RunPass(R"(x = c64[2,4] parameter(0)
       ROOT r = c64[2,4] fft(x), fft_type=FFT, fft_length={2,4})", pass), Opcode::kFft), 0);
+}
+
+// The statistics of a group norm, and the same of other opcodes and orders.
+TEST(ReduceMajorFirst, GroupNormStatistics) {
+  ReduceMajorFirst pass;
+  for (const char* op : {"add", "maximum", "minimum"}) {
+    const std::string text = fmt::format(R"(HloModule m
+      f {{ a = f32[] parameter(0)
+           b = f32[] parameter(1)
+           ROOT r = f32[] {}(a, b) }}
+      ENTRY e {{ c = f32[4,20,20,16] parameter(0)
+                 m = f32[4,8] parameter(1)
+                 s = f32[8,2] parameter(2)
+                 x = f32[4,20,20,8,2] reshape(c)
+                 u = f32[4,20,20,8,2] broadcast(m), dimensions={{0,3}}
+                 v = f32[4,20,20,8,2] broadcast(s), dimensions={{3,4}}
+                 d = f32[4,20,20,8,2] subtract(x, u)
+                 e = f32[4,20,20,8,2] multiply(d, v)
+                 z = f32[] constant(0.5)
+                 ROOT r = f32[4,8] reduce(e, z), dimensions={{1,2,4}}, to_apply=f }})", op);
+    RunAndCompare(text, pass, kRounding);
+    const auto module = RunPass(text, pass);
+    EXPECT_EQ(Count(*module, Opcode::kReduce), 2);
+  }
+}
+
+TEST(SplitReductions, KeepsSums) {
+  SplitReductions pass;
+  constexpr const char* kText = R"(HloModule m
+      f { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT r = f32[] add(a, b) }
+      ENTRY e { x = f32[4,64,30,16] parameter(0)
+                z = f32[] constant(0.5)
+                p = f32[16] reduce(x, z), dimensions={0,1,2}, to_apply=f
+                q = f32[4] reduce(x, z), dimensions={1,2,3}, to_apply=f
+                s = f32[30] reduce(x, z), dimensions={0,1,3}, to_apply=f
+                ROOT t = (f32[16], f32[4], f32[30]) tuple(p, q, s) })";
+  RunAndCompare(kText, pass, kRounding);
+  EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kReduce), 6);
 }
 
 TEST(ExpandMap, OfElementwiseComputation) {
