@@ -66,13 +66,15 @@ RecomputeCost::RecomputeCost(const hlo::Computation& computation) {
     chain.operations = computes ? 1 : 0;
     chain.expensive = instruction->Has(hlo::kExpensive) ? 1 : 0;
     for (const Instruction* operand : instruction->operands()) {
+      // What is small beside the result is stored, or costs nothing.
+      if (operand->shape().IsArray() && operand->shape().ElementCount() * 4 <= instruction->shape().ElementCount()) {
+        continue;
+      }
       const Chain& below = chains_.at(operand);
       chain.operations = std::min(kMany, chain.operations + below.operations);
       chain.expensive = std::min(kMany, chain.expensive + below.expensive);
       for (const Instruction* read : below.reads) {
-        const bool is_small = !read->shape().IsArray() ||
-                              read->shape().ElementCount() * 4 <= instruction->shape().ElementCount();
-        if (is_small || chain.reads.size() >= kManyReads) continue;
+        if (!read->shape().IsArray() || chain.reads.size() >= kManyReads) continue;
         if (std::find(chain.reads.begin(), chain.reads.end(), read) == chain.reads.end()) chain.reads.push_back(read);
       }
     }

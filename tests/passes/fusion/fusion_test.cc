@@ -1,0 +1,323 @@
+// Fusion: text in, the kernels that come out, and the evaluator's word that they compute the same.
+#include "passes/fusion/fusion.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/text/parser.h"
+#include "hlo/text/printer.h"
+#include "hlo/verifier.h"
+#include "passes/fusion/hero.h"
+#include "passes/fusion/sink_reshapes.h"
+#include "passes/kernel_model.h"
+
+namespace hlorun::passes {
+namespace {
+
+using hlo::Instruction;
+using hlo::Literal;
+using hlo::Opcode;
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
+constexpr const char* kHeader = R"(HloModule m
+add { add.a = f32[] parameter(0)  add.b = f32[] parameter(1)  ROOT add.r = f32[] add(add.a, add.b) }
+max { max.a = f32[] parameter(0)  max.b = f32[] parameter(1)  ROOT max.r = f32[] maximum(max.a, max.b) }
+ENTRY e {
+)";
+
+struct Fused {
+  std::unique_ptr<hlo::Module> module;
+  std::vector<KernelKind> kernels;  // of the entry, in topological order
+
+  const Instruction* Kernel(size_t i) const {
+    for (const Instruction* instruction : module->entry()->PostOrder()) {
+      if (HeroOf(*instruction).kind != KernelKind::kNone && i-- == 0) return instruction;
+    }
+    return nullptr;
+  }
+};
+
+std::vector<Literal> RandomArguments(const hlo::Module& module) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> real(-1, 1);
+  std::vector<Literal> arguments;
+  for (const Instruction* parameter : module.entry()->parameters()) {
+    Literal literal(parameter->shape());
+    for (int64_t i = 0; i < literal.ElementCount(); ++i) literal.SetComplex(i, real(random));
+    arguments.push_back(std::move(literal));
+  }
+  return arguments;
+}
+
+// Fuses the entry and checks that it still verifies and evaluates to the same bits.
+Fused Fuse(const std::string& body) {
+  Fused fused;
+  fused.module = hlo::ParseModule(kHeader + body + "\n}");
+  const std::vector<Literal> arguments = RandomArguments(*fused.module);
+  const Literal expected = hlo::Evaluate(*fused.module, arguments);
+  const DeviceSpec device;
+  const CompileOptions options;
+  const GenericKernelModel kernels;
+  PassContext context{device, options, kernels, {}};
+  SinkReshapes().Run(*fused.module, context);
+  Fusion().Run(*fused.module, context);
+  hlo::VerifyModule(*fused.module);
+  EXPECT_TRUE(hlo::Evaluate(*fused.module, arguments) == expected) << hlo::PrintModule(*fused.module);
+  for (const Instruction* instruction : fused.module->entry()->PostOrder()) {
+    const KernelKind kind = HeroOf(*instruction).kind;
+    if (kind != KernelKind::kNone) fused.kernels.push_back(kind);
+  }
+  return fused;
+}
+
+TEST(Fusion, ElementwiseChainIsOneLoop) {
+  const Fused fused = Fuse(R"(
+  x = f32[8,16] parameter(0)
+  b = f32[16] parameter(1)
+  c = f32[] constant(2)
+  cs = f32[8,16] broadcast(c), dimensions={}
+  bs = f32[8,16] broadcast(b), dimensions={1}
+  y = f32[8,16] add(x, bs)
+  z = f32[8,16] multiply(y, cs)
+  ROOT t = f32[8,16] tanh(z))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop));
+  // The scalar is a constant of the kernel, not an operand.
+  EXPECT_EQ(fused.Kernel(0)->operand_count(), 2);
+}
+
+TEST(Fusion, IndexOpsAreLoops) {
+  const Fused fused = Fuse(R"(
+  x = f32[4,8] parameter(0)
+  i = s32[] parameter(1)
+  zero = f32[] constant(0)
+  t = f32[8,4] transpose(x), dimensions={1,0}
+  s = f32[4,4] slice(t), slice={[0:4], [0:4]}
+  p = f32[6,4] pad(s, zero), padding=1_1x0_0
+  d = f32[2,4] dynamic-slice(x, i, i), dynamic_slice_sizes={2,4}
+  r = f32[2,4] reverse(d), dimensions={0}
+  c = f32[8,4] concatenate(p, r), dimensions={0}
+  n = f32[8,4] iota(), iota_dimension=0
+  ROOT y = f32[8,4] add(c, n))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop));
+}
+
+TEST(Fusion, CheapProducersAreComputedTwice) {
+  const Fused fused = Fuse(R"(
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] negate(x)
+  zero = f32[] constant(0)
+  r = f32[64] reduce(y, zero), dimensions={0}, to_apply=add
+  t = f32[64,64] transpose(y), dimensions={1,0}
+  ROOT o = (f32[64], f32[64,64]) tuple(r, t))");
+  EXPECT_THAT(fused.kernels, UnorderedElementsAre(KernelKind::kReduction, KernelKind::kLoop));
+}
+
+TEST(Fusion, ExpensiveProducersAreNotComputedForEachBroadcastElement) {
+  const Fused fused = Fuse(R"(
+  x = f32[64] parameter(0)
+  y = f32[256,64] parameter(1)
+  e = f32[64] exponential(x)
+  b = f32[256,64] broadcast(e), dimensions={1}
+  ROOT o = f32[256,64] multiply(y, b))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop, KernelKind::kLoop));
+  EXPECT_TRUE(fused.Kernel(0)->Is(Opcode::kExp));
+}
+
+TEST(Fusion, LongChainsAreStoredForTheirReaders) {
+  // Six transcendental steps, read by two kernels: computing them twice costs more than a store.
+  const Fused fused = Fuse(R"(
+  x = f32[64,64] parameter(0)
+  a = f32[64,64] tanh(x)
+  b = f32[64,64] exponential(a)
+  c = f32[64,64] tanh(b)
+  d = f32[64,64] exponential(c)
+  zero = f32[] constant(0)
+  r = f32[64] reduce(d, zero), dimensions={0}, to_apply=add
+  t = f32[64,64] transpose(d), dimensions={1,0}
+  ROOT o = (f32[64], f32[64,64]) tuple(r, t))");
+  EXPECT_EQ(fused.kernels.size(), 3u);
+}
+
+TEST(Fusion, ReductionTakesProducersAndItsOwnEpilogue) {
+  const Fused fused = Fuse(R"(
+  x = f32[32,64] parameter(0)
+  y = f32[32,64] multiply(x, x)
+  zero = f32[] constant(0)
+  r = f32[64] reduce(y, zero), dimensions={0}, to_apply=add
+  n = f32[] constant(0.03125)
+  ns = f32[64] broadcast(n), dimensions={}
+  m = f32[64] multiply(r, ns)
+  ROOT s = f32[64] sqrt(m))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction));
+  EXPECT_EQ(fused.Kernel(0)->As<hlo::attr::Fusion>().kind, hlo::FusionKind::kInput);
+}
+
+TEST(Fusion, SiblingReductionsReadOnce) {
+  const Fused fused = Fuse(R"(
+  x = f32[32,64] parameter(0)
+  y = f32[32,64] multiply(x, x)
+  zero = f32[] constant(0)
+  r = f32[64] reduce(x, zero), dimensions={0}, to_apply=add
+  s = f32[64] reduce(y, zero), dimensions={0}, to_apply=add
+  ROOT o = (f32[64], f32[64]) tuple(r, s))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction));
+  EXPECT_TRUE(fused.Kernel(0)->shape().IsTuple());
+}
+
+TEST(Fusion, DependentReductionsOfColumnsStayApart) {
+  // The second needs the first; they are no rows, so nothing keeps them in one kernel.
+  const Fused fused = Fuse(R"(
+  x = f32[32,64] parameter(0)
+  zero = f32[] constant(0)
+  r = f32[64] reduce(x, zero), dimensions={0}, to_apply=add
+  b = f32[32,64] broadcast(r), dimensions={1}
+  d = f32[32,64] subtract(x, b)
+  q = f32[32,64] multiply(d, d)
+  ROOT s = f32[64] reduce(q, zero), dimensions={0}, to_apply=add)");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kReduction));
+}
+
+TEST(Fusion, SoftmaxIsOneRowKernel) {
+  const Fused fused = Fuse(R"(
+  x = f32[32,64] parameter(0)
+  zero = f32[] constant(0)
+  inf = f32[] constant(-inf)
+  m = f32[32] reduce(x, inf), dimensions={1}, to_apply=max
+  mb = f32[32,64] broadcast(m), dimensions={0}
+  d = f32[32,64] subtract(x, mb)
+  e = f32[32,64] exponential(d)
+  s = f32[32] reduce(e, zero), dimensions={1}, to_apply=add
+  sb = f32[32,64] broadcast(s), dimensions={0}
+  ROOT o = f32[32,64] divide(e, sb))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kRow));
+  EXPECT_EQ(fused.Kernel(0)->operand_count(), 1);
+}
+
+TEST(Fusion, RowKernelAlsoReturnsWhatOthersRead) {
+  const Fused fused = Fuse(R"(
+  x = f32[32,64] parameter(0)
+  zero = f32[] constant(0)
+  m = f32[32] reduce(x, zero), dimensions={1}, to_apply=add
+  mb = f32[32,64] broadcast(m), dimensions={0}
+  d = f32[32,64] subtract(x, mb)
+  ROOT o = (f32[32,64], f32[32]) tuple(d, m))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kRow));
+  EXPECT_TRUE(fused.Kernel(0)->shape().IsTuple());
+}
+
+TEST(Fusion, RowsAreNotJoinedAroundAProduct) {
+  // m -> dot -> d: m must be in memory before the dot, and d after it.
+  const Fused fused = Fuse(R"(
+  x = f32[32,64] parameter(0)
+  w = f32[32,32] parameter(1)
+  zero = f32[] constant(0)
+  m = f32[32] reduce(x, zero), dimensions={1}, to_apply=add
+  q = f32[32] dot(w, m), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  qb = f32[32,64] broadcast(q), dimensions={0}
+  mb = f32[32,64] broadcast(m), dimensions={0}
+  d = f32[32,64] subtract(x, mb)
+  ROOT o = f32[32,64] add(d, qb))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kDot, KernelKind::kLoop));
+}
+
+TEST(Fusion, ProductTakesItsEpilogueThroughAReshape) {
+  const Fused fused = Fuse(R"(
+  x = f32[24,16] parameter(0)
+  w = f32[16,32] parameter(1)
+  b = f32[32] parameter(2)
+  res = f32[4,6,32] parameter(3)
+  d = f32[24,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  r = f32[4,6,32] reshape(d)
+  bs = f32[4,6,32] broadcast(b), dimensions={2}
+  y = f32[4,6,32] add(r, bs)
+  z = f32[4,6,32] add(y, res)
+  ROOT t = f32[4,6,32] tanh(z))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot));
+  const Instruction* kernel = fused.Kernel(0);
+  EXPECT_EQ(kernel->As<hlo::attr::Fusion>().kind, hlo::FusionKind::kOutput);
+  EXPECT_EQ(kernel->shape().ToString(false), "f32[24,32]");
+  for (const auto& member : kernel->called()->instructions()) EXPECT_FALSE(member->Is(Opcode::kReshape));
+}
+
+TEST(Fusion, BroadcastThatCutsAProductsRowsKeepsTheReshape) {
+  const Fused fused = Fuse(R"(
+  x = f32[24,16] parameter(0)
+  w = f32[16,32] parameter(1)
+  b = f32[6] parameter(2)
+  d = f32[24,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  r = f32[4,6,32] reshape(d)
+  bs = f32[4,6,32] broadcast(b), dimensions={1}
+  ROOT y = f32[4,6,32] add(r, bs))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot, KernelKind::kLoop));
+}
+
+TEST(Fusion, ProductReadTwiceIsStored) {
+  const Fused fused = Fuse(R"(
+  x = f32[24,16] parameter(0)
+  w = f32[16,16] parameter(1)
+  d = f32[24,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[24,16] tanh(d)
+  u = f32[16,24] transpose(d), dimensions={1,0}
+  ROOT o = (f32[24,16], f32[16,24]) tuple(t, u))");
+  EXPECT_THAT(fused.kernels, UnorderedElementsAre(KernelKind::kDot, KernelKind::kLoop, KernelKind::kLoop));
+}
+
+TEST(Fusion, UpdateThatReadsItsOwnArrayReadsItBefore) {
+  const Fused fused = Fuse(R"(
+  x = f32[64] parameter(0)
+  i = s32[] parameter(1)
+  a = f32[64] negate(x)
+  s = f32[4] dynamic-slice(a, i), dynamic_slice_sizes={4}
+  t = f32[4] tanh(s)
+  ROOT d = f32[64] dynamic-update-slice(a, t, i))");
+  const Instruction* update = fused.Kernel(fused.kernels.size() - 1);
+  EXPECT_EQ(fused.kernels.back(), KernelKind::kInPlace);
+  // The array comes in once, as the target.
+  const Instruction* target = HeroOf(*update).instruction->operand(0);
+  ASSERT_TRUE(target->Is(Opcode::kParameter));
+  EXPECT_EQ(target->users().size(), 1u);
+}
+
+TEST(Fusion, ReshapesOfMemoryAreBitcasts) {
+  const Fused fused = Fuse(R"(
+  x = f32[4,8] parameter(0)
+  r = f32[32] reshape(x)
+  n = f32[32] negate(r)
+  ROOT o = f32[8,4] reshape(n))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop));
+  EXPECT_TRUE(fused.Kernel(0)->Is(Opcode::kNegate));
+  EXPECT_TRUE(fused.module->entry()->root()->Is(Opcode::kBitcast));
+}
+
+TEST(Fusion, KernelsStaySmall) {
+  std::string body = "x = f32[64] parameter(0)\n";
+  std::string last = "x";
+  for (int i = 0; i < 200; ++i) {
+    body += fmt::format("v{} = f32[64] add({}, x)\n", i, last);
+    last = fmt::format("v{}", i);
+  }
+  const Fused fused = Fuse(body + fmt::format("ROOT o = f32[64] negate({})", last));
+  EXPECT_GE(fused.kernels.size(), 3u);
+  EXPECT_LE(fused.kernels.size(), 5u);
+}
+
+TEST(Fusion, DebugNansKeepsInstructionsApart) {
+  const auto module = hlo::ParseModule(std::string(kHeader) + R"(
+  x = f32[8] parameter(0)
+  a = f32[8] negate(x)
+  ROOT b = f32[8] log(a)
+})");
+  const DeviceSpec device;
+  CompileOptions options;
+  options.debug_nans = true;
+  const GenericKernelModel kernels;
+  PassContext context{device, options, kernels, {}};
+  EXPECT_FALSE(Fusion().Run(*module, context));
+}
+
+}  // namespace
+}  // namespace hlorun::passes
