@@ -184,6 +184,12 @@ TEST(Convolution, NarrowVectorsAndSmallCaches) {
   for (size_t i = 0; i < 4; ++i) ExpectConvolution(Cases()[i], true, narrow);
 }
 
+TEST(Convolution, GpuClass) {
+  DeviceSpec gpu = Runner().spec();
+  gpu.device_class = DeviceClass::kGpu;
+  for (size_t i = 0; i < Cases().size(); ++i) ExpectConvolution(Cases()[i], i % 2 == 0, gpu);
+}
+
 TEST(Convolution, FormsWithoutAKernelAreLeftToTheGenericEmitter) {
   const CompileOptions options;
   const auto module = hlo::ParseModule(R"(HloModule m

@@ -157,19 +157,19 @@ struct Fused {
   Literal result;
 };
 
-Fused RunFusion(const std::string& text, const AliasPattern& aliases = {-1}) {
+Fused RunFusion(const std::string& text, const AliasPattern& aliases = {-1}, const DeviceSpec& spec = Runner().spec()) {
   Fused run;
   run.module = hlo::ParseModule(text);
   run.fusion = run.module->entry()->root();
   const CompileOptions options;
-  const auto launches = EmitDot(*run.fusion, aliases, {Runner().spec(), options});
+  const auto launches = EmitDot(*run.fusion, aliases, {spec, options});
   if (!launches) throw std::runtime_error("no kernel");
   std::vector<void*> operands;
   for (const hlo::Instruction* operand : run.fusion->operands()) {
     run.operands.push_back(RandomLiteral(operand->shape(), static_cast<unsigned>(run.operands.size() + 1)));
   }
   for (const Literal& operand : run.operands) operands.push_back(const_cast<std::byte*>(operand.data()));
-  Guarded out(run.fusion->shape().ByteSize()), scratch(DotScratchBytes(*run.fusion, Runner().spec()));
+  Guarded out(run.fusion->shape().ByteSize()), scratch(DotScratchBytes(*run.fusion, spec));
   if (aliases[0] >= 0) {
     const Literal& shared = run.operands[static_cast<size_t>(aliases[0])];
     std::memcpy(out.data(), shared.data(), static_cast<size_t>(shared.ByteSize()));
@@ -215,9 +215,9 @@ ENTRY main {{
 )", m, k, n);
 }
 
-void ExpectBiasRelu(int64_t m, int64_t k, int64_t n, const AliasPattern& aliases) {
+void ExpectBiasRelu(int64_t m, int64_t k, int64_t n, const AliasPattern& aliases, const DeviceSpec& spec = Runner().spec()) {
   SCOPED_TRACE(::testing::Message() << m << " x " << k << " x " << n << " alias " << aliases[0]);
-  const Fused run = RunFusion(BiasReluText(m, k, n), aliases);
+  const Fused run = RunFusion(BiasReluText(m, k, n), aliases, spec);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       const double sum = HostDot(run, i, j, k, n) + run.operands[2].GetDouble(j) + run.operands[3].GetDouble(i * n + j);
@@ -270,6 +270,24 @@ ENTRY main {
     }
   }
 }
+
+DeviceSpec GpuClass() {
+  DeviceSpec gpu = Runner().spec();
+  gpu.device_class = DeviceClass::kGpu;
+  gpu.max_work_group_size = 128;
+  gpu.local_memory_bytes = 16 << 10;
+  return gpu;
+}
+
+TEST(Dot, GpuClass) {
+  for (int form = 0; form < 4; ++form) ExpectProduct({0, 70, 37, 90, (form & 1) != 0, (form & 2) != 0}, GpuClass());
+  ExpectProduct({3, 21, 18, 37}, GpuClass());
+  ExpectProduct({0, 33, 40, 1}, GpuClass());
+  ExpectProduct({0, 64, 64, 64, false, false, ElementType::kF64, ElementType::kF64}, GpuClass());
+  ExpectProduct({0, 30, 45, 50, false, true, ElementType::kBF16, ElementType::kBF16}, GpuClass());
+}
+
+TEST(Dot, GpuClassEpilogue) { ExpectBiasRelu(45, 30, 75, {3}, GpuClass()); }
 
 TEST(Dot, NarrowVectors) {
   DeviceSpec narrow = Runner().spec();

@@ -6,6 +6,7 @@
 #include "backends/opencl/kernels/multiply.h"
 #include "backends/opencl/kernels/packing.h"
 #include "backends/opencl/kernels/product_plan.h"
+#include "backends/opencl/kernels/tiled_tasks.h"
 #include "passes/fusion/hero.h"
 
 namespace hlorun::opencl {
@@ -17,8 +18,7 @@ struct Prepared {
   ConvolutionShape shape;
 };
 
-std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  if (device.device_class != DeviceClass::kCpu) return std::nullopt;
+std::optional<Prepared> Prepare(const hlo::Instruction& instruction) {
   Prepared prepared;
   prepared.hero = passes::HeroOf(instruction).instruction;
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kConvolution)) return std::nullopt;
@@ -55,10 +55,13 @@ std::vector<KernelDraft> DirectKernels(const Prepared& prepared, const hlo::Inst
 
 std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction& instruction, const AliasPattern& aliases,
                                                           const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction, context.device);
+  const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared) return std::nullopt;
   std::vector<KernelDraft> kernels;
-  if (prepared->shape.IsProduct()) {
+  if (context.device.device_class == DeviceClass::kGpu) {
+    const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
+    kernels = {TiledProductKernel(TiledConvolution(task, prepared->shape), context.device)};
+  } else if (prepared->shape.IsProduct()) {
     const ProductTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
     kernels = ProductKernels(task, PointwisePlan(prepared->shape, context.device));
   } else {
@@ -70,8 +73,8 @@ std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction
 }
 
 int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  const std::optional<Prepared> prepared = Prepare(instruction, device);
-  if (!prepared) return 0;
+  const std::optional<Prepared> prepared = Prepare(instruction);
+  if (!prepared || device.device_class != DeviceClass::kCpu) return 0;
   if (prepared->shape.IsProduct()) return PointwisePlan(prepared->shape, device).ScratchBytes();
   return PlanConvolution(prepared->shape, device).ScratchBytes();
 }

@@ -3,6 +3,7 @@
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/multiply.h"
 #include "backends/opencl/kernels/product_plan.h"
+#include "backends/opencl/kernels/tiled_tasks.h"
 #include "passes/fusion/hero.h"
 
 namespace hlorun::opencl {
@@ -15,7 +16,6 @@ struct Prepared {
 };
 
 std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  if (device.device_class != DeviceClass::kCpu) return std::nullopt;
   Prepared prepared;
   prepared.hero = passes::HeroOf(instruction).instruction;
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kDot)) return std::nullopt;
@@ -37,6 +37,9 @@ std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instru
   if (!prepared) return std::nullopt;
   const ProductPlan& plan = prepared->plan;
   const ProductTask task{instruction, *prepared->hero, aliases, prepared->lhs, prepared->rhs};
+  if (context.device.device_class == DeviceClass::kGpu) {
+    return std::vector{MakeLaunch(TiledProductKernel(TiledDot(task, plan.shape), context.device), context)};
+  }
   std::vector<EmittedLaunch> launches;
   for (const KernelDraft& kernel : ProductKernels(task, plan)) launches.push_back(MakeLaunch(kernel, context));
   return launches;
@@ -44,7 +47,7 @@ std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instru
 
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device) {
   const std::optional<Prepared> prepared = Prepare(instruction, device);
-  return prepared ? prepared->plan.ScratchBytes() : 0;
+  return prepared && device.device_class == DeviceClass::kCpu ? prepared->plan.ScratchBytes() : 0;
 }
 
 }  // namespace hlorun::opencl
