@@ -102,6 +102,7 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
 int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction);
+  if (hero.kind == KernelKind::kSelectAndScatter) return SelectAndScatterScratchBytes(instruction, *hero.instruction);
   if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, device_);
   if (hero.kind == KernelKind::kConvolution) return ConvolutionScratchBytes(instruction, device_);
   if (hero.kind == KernelKind::kReduction || hero.kind == KernelKind::kRow) {

@@ -39,6 +39,7 @@ Launches EmitInPlaceUpdate(const EmitRequest& request);
 
 Launches EmitScatter(const EmitRequest& request);
 Launches EmitSelectAndScatter(const EmitRequest& request);
+int64_t SelectAndScatterScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& op);
 Launches EmitSort(const EmitRequest& request);
 int64_t SortScratchBytes(const hlo::Instruction& sort);
 Launches EmitRngBitGenerator(const EmitRequest& request);
