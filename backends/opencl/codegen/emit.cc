@@ -34,10 +34,14 @@ Launches EmitWindows(const EmitRequest& request) {
   return EmitLoop(request);
 }
 
+Launches EmitElements(const EmitRequest& request) {
+  return HasConcatenateRoot(request.instruction) ? EmitConcatenate(request) : EmitLoop(request);
+}
+
 using Emitter = Launches (*)(const EmitRequest&);
 const std::map<KernelKind, Emitter>& Emitters() {
   static const std::map<KernelKind, Emitter> kEmitters = {
-      {KernelKind::kLoop, EmitLoop},
+      {KernelKind::kLoop, EmitElements},
       {KernelKind::kReduction, EmitReduction},
       {KernelKind::kRow, EmitReduction},
       {KernelKind::kDot, EmitProduct},

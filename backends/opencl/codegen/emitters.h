@@ -21,6 +21,10 @@ using Launches = std::vector<EmittedLaunch>;
 // FusedValues can inline (products, convolutions and windows as serial loops).
 Launches EmitLoop(const EmitRequest& request);
 
+// A concatenation at the root: one loop an operand, without asking each element where it comes from.
+Launches EmitConcatenate(const EmitRequest& request);
+bool HasConcatenateRoot(const hlo::Instruction& instruction);
+
 // Reductions along rows that lie contiguously: vector accumulators, then lanes; several reductions that depend on each
 // other, and results of the rows' own shape (softmax, norms).
 Launches EmitRows(const EmitRequest& request);

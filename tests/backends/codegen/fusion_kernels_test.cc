@@ -39,6 +39,12 @@ TEST(FusionKernels, LoopsAndIndexOps) {
       {"pad", "ENTRY e { x = f32[5,21] parameter(0) c = f32[] constant(2.5) ROOT r = f32[10,45] pad(x, c), padding=2_3x1_3_1 }"},
       {"pad_negative", "ENTRY e { x = f32[5,21] parameter(0) c = f32[] constant(2.5) ROOT r = f32[4,20] pad(x, c), padding=-1_0x2_-3 }"},
       {"concatenate", "ENTRY e { x = f32[5,21] parameter(0) y = f32[5,3] parameter(1) z = f32[5,40] parameter(2) ROOT r = f32[5,64] concatenate(x, y, z), dimensions={1} }"},
+      {"concatenate_runs", R"(f { x = f32[6,9,9,3] parameter(0) a = f32[6,4,4,3] slice(x), slice={[0:6],[0:7:2],[0:7:2],[0:3]} b = f32[6,4,4,3] slice(x), slice={[0:6],[1:8:2],[2:9:2],[0:3]}
+           c = f32[6,4,4,3] negate(a) ROOT r = f32[6,4,4,9] concatenate(a, b, c), dimensions={3} }
+         ENTRY e { x = f32[6,9,9,3] parameter(0) ROOT r = f32[6,4,4,9] fusion(x), kind=kLoop, calls=f })"},
+      {"concatenate_middle", "ENTRY e { x = f32[20,3,17] parameter(0) y = f32[20,2,17] parameter(1) ROOT r = f32[20,5,17] concatenate(x, y), dimensions={1} }"},
+      {"concatenate_transposed", R"(f { x = f32[3,20,17] parameter(0) y = f32[20,17,2] parameter(1) a = f32[20,17,3] transpose(x), dimensions={1,2,0} ROOT r = f32[20,17,5] concatenate(a, y), dimensions={2} }
+         ENTRY e { x = f32[3,20,17] parameter(0) y = f32[20,17,2] parameter(1) ROOT r = f32[20,17,5] fusion(x, y), kind=kLoop, calls=f })"},
       {"iota", "ENTRY e { ROOT r = bf16[3,50] iota(), iota_dimension=1 }"},
       {"dynamic_slice", "ENTRY e { x = f32[9,50] parameter(0) i = s32[] parameter(1) j = s64[] parameter(2) ROOT r = f32[4,33] dynamic-slice(x, i, j), dynamic_slice_sizes={4,33} }"},
       {"dynamic_update_slice", "ENTRY e { x = f32[9,50] parameter(0) u = f32[4,33] parameter(1) i = s32[] parameter(2) j = u8[] parameter(3) ROOT r = f32[9,50] dynamic-update-slice(x, u, i, j) }"},

@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/emitters.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+
+constexpr int64_t kFewestPlaces = 16;  // before the concatenated dimension, to keep all cores busy
+
+const Instruction& Root(const Instruction& instruction) {
+  return instruction.Is(Opcode::kFusion) ? *instruction.called()->root() : instruction;
+}
+
+// Elements of operand `k` at the outer place `outer`, written where they belong.
+ir::Stmt OperandLoop(Emission& e, const Instruction& root, int64_t k, int64_t begin, const Indices& outer) {
+  const auto& output = e.outputs()[0];
+  const hlo::Shape& shape = root.operand(k)->shape();
+  const auto d = static_cast<size_t>(root.dimensions()[0]);
+  const Dims inner(shape.dimensions().begin() + static_cast<ptrdiff_t>(d), shape.dimensions().end());
+  const auto build = [&](const Dims& loops) {
+    std::vector<ir::Var> variables;
+    Indices at;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      variables.push_back(e.IndexVar(e.body().FreshName("j"), loops[i]));
+      at.push_back(e.math().Of(variables.back()));
+    }
+    const Indices rest = e.math().Delinearize(e.math().Linearize(at, loops), inner);
+    Indices from = outer;
+    from.insert(from.end(), rest.begin(), rest.end());
+    Indices to = from;
+    to[d] = e.math().Add(to[d], begin);
+    e.values().Open();
+    StoreElement(e.values(), output.buffer, output.shape, to, e.values().Get(e.frame(), *root.operand(k), from));
+    ir::Stmt body = e.values().Close();
+    const int64_t divisions = DivisionsIn(body);
+    for (size_t i = loops.size(); i-- > 0;) {
+      const bool minor = i + 1 == loops.size();
+      body = ir::For(minor ? ir::LoopRole::kVector : ir::LoopRole::kSerial, variables[i], e.IndexInt(0), e.IndexInt(loops[i]), body, 1,
+                     minor ? e.Lanes() : 1);
+    }
+    return std::pair{body, divisions};
+  };
+  const auto [flat, divisions] = build({hlo::CheckedProduct(inner)});
+  return divisions == 0 || inner.size() == 1 ? flat : build(inner).first;
+}
+
+}  // namespace
+
+bool HasConcatenateRoot(const Instruction& instruction) {
+  const Instruction& root = Root(instruction);
+  if (!root.Is(Opcode::kConcatenate)) return false;
+  const Dims& dims = root.shape().dimensions();
+  int64_t places = 1;
+  for (int64_t d = 0; d < root.dimensions()[0]; ++d) places *= dims[static_cast<size_t>(d)];
+  return places >= kFewestPlaces;
+}
+
+Launches EmitConcatenate(const EmitRequest& request) {
+  const Instruction& root = Root(request.instruction);
+  Emission e(request.instruction, request.aliases, request.context);
+  const int64_t dimension = root.dimensions()[0];
+  std::vector<ir::Var> variables;
+  Indices outer;
+  for (int64_t d = 0; d < dimension; ++d) {
+    variables.push_back(e.IndexVar("i" + std::to_string(d), root.shape().dimension(d)));
+    outer.push_back(e.math().Of(variables.back()));
+  }
+  e.values().Open();
+  int64_t begin = 0;
+  for (int64_t k = 0; k < root.operand_count(); ++k) {
+    const int64_t size = root.operand(k)->shape().dimension(dimension);
+    if (size > 0) e.body().Add(OperandLoop(e, root, k, begin, outer));
+    begin += size;
+  }
+  ir::Stmt body = e.values().Close();
+  const int64_t work = std::max<int64_t>(1, WorkOf(body) / e.Lanes());
+  for (size_t d = variables.size(); d-- > 0;) {
+    body = ir::For(ir::LoopRole::kParallel, variables[d], e.IndexInt(0), e.IndexInt(root.shape().dimension(static_cast<int64_t>(d))), body);
+  }
+  Launches launches;
+  launches.push_back(e.Finish(body, std::max<int64_t>(1, kWorkOfGroup / 8 / work)));
+  return launches;
+}
+
+}  // namespace hlorun::opencl
