@@ -85,11 +85,6 @@ Expr ClzRule(const Expr& x, const Context& c) {
   const Expr top = Or(Binary(Op::kShl, u, Int(extra, u->type)), Int((1 << extra) - 1, u->type));
   return BitCast(F("clz", top), x->type.element);
 }
-Expr PopcountRule(const Expr& x, const Context& c) {
-  const int bits = hlo::BitsOf(c.type);
-  if (bits == hlo::BitsOf(x->type.element)) return F("popcount", x);
-  return F("popcount", And(x, Int((1 << bits) - 1, x->type)));
-}
 Expr ReducePrecisionRule(const Expr& x, const Context& c) {
   const auto& to = c.instruction->As<hlo::attr::ReducePrecision>();
   const bool is_double = x->type.element == ElementType::kF64;
@@ -141,7 +136,7 @@ const std::map<Opcode, UnaryRule>& UnaryRules() {
       {Opcode::kLogistic, LogisticRule},
       {Opcode::kNegate, NegateRule},
       {Opcode::kNot, NotRule},
-      {Opcode::kPopulationCount, PopcountRule},
+      {Opcode::kPopulationCount, BUILTIN("popcount")},  // of the byte that a narrower type lies in, as XLA:CPU
       {Opcode::kReal, [](const Expr& x, const Context&) { return x; }},
       {Opcode::kImag, [](const Expr& x, const Context&) { return Zero(x->type); }},
       {Opcode::kReducePrecision, ReducePrecisionRule},
