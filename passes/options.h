@@ -18,9 +18,10 @@ struct CompileOptions {
   // Verify the module after each pass.
   bool verify_each_pass = false;
   bool report_pass_times = false;
-  // Every kernel's outputs are checked for NaN and the run fails naming the first (--debug_nans); disables fusion across ops.
+  // Every kernel's outputs are checked for NaN and the run fails naming the first (--debug_nans); disables fusion
+  // across ops.
   bool debug_nans = false;
-  int64_t fold_step_limit = 1 << 22;       // constant folding: elementary steps an instruction
+  int64_t fold_step_limit = 1 << 22;            // constant folding: elementary steps an instruction
   int64_t fold_byte_limit = int64_t{16} << 20;  // constant folding: bytes of a result
   // Devices that run the module: replica_count x num_partitions of the module, or 1 when it runs replicated.
   int64_t device_count = 1;
@@ -29,7 +30,7 @@ struct CompileOptions {
   // Progress, for a terminal: each stage of the pipeline by name; kernels built so far and in all.
   std::function<void(const std::string& stage)> observe_stage;
   std::function<void(int64_t done, int64_t total)> observe_kernels;
-  std::string cache_dir;        // empty: $HLORUN_CACHE_DIR, else $XDG_CACHE_HOME/hlorun, else ~/.cache/hlorun
+  std::string cache_dir;  // empty: $HLORUN_CACHE_DIR, else $XDG_CACHE_HOME/hlorun, else ~/.cache/hlorun
 };
 
 }  // namespace hlorun

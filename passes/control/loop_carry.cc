@@ -21,9 +21,9 @@ bool IsTakenApart(const Instruction& loop) {
     return std::all_of(tuple->users().begin(), tuple->users().end(),
                        [](const Instruction* user) { return user->Is(Opcode::kGetTupleElement); });
   };
-  return loop.shape().IsTuple() && loop.operand(0)->Is(Opcode::kTuple) && loop.while_body()->root()->Is(Opcode::kTuple) &&
-         !loop.while_body()->parameter(0)->IsRoot() && elements_only(loop.while_body()->parameter(0)) &&
-         elements_only(loop.while_condition()->parameter(0));
+  return loop.shape().IsTuple() && loop.operand(0)->Is(Opcode::kTuple) &&
+         loop.while_body()->root()->Is(Opcode::kTuple) && !loop.while_body()->parameter(0)->IsRoot() &&
+         elements_only(loop.while_body()->parameter(0)) && elements_only(loop.while_condition()->parameter(0));
 }
 
 std::vector<Instruction*> ElementsOf(Instruction* tuple, int64_t index) {
@@ -89,7 +89,8 @@ std::vector<bool> NeededElements(const Instruction& loop) {
   for (size_t before = 0, after = 1; before != after;) {
     before = static_cast<size_t>(std::count(needed.begin(), needed.end(), true));
     for (size_t i = 0; i < needed.size(); ++i) {
-      if (needed[i]) MarkNeeded(*loop.while_body(), {loop.while_body()->root()->operand(static_cast<int64_t>(i))}, needed);
+      if (needed[i])
+        MarkNeeded(*loop.while_body(), {loop.while_body()->root()->operand(static_cast<int64_t>(i))}, needed);
     }
     after = static_cast<size_t>(std::count(needed.begin(), needed.end(), true));
   }

@@ -103,10 +103,14 @@ Instruction* Gradient(Instruction* grad) {
 
 Instruction* Expanded(Instruction* instruction) {
   switch (instruction->opcode()) {
-    case Opcode::kBatchNormTraining: return Training(instruction);
-    case Opcode::kBatchNormInference: return Inference(instruction);
-    case Opcode::kBatchNormGrad: return Gradient(instruction);
-    default: return nullptr;
+    case Opcode::kBatchNormTraining:
+      return Training(instruction);
+    case Opcode::kBatchNormInference:
+      return Inference(instruction);
+    case Opcode::kBatchNormGrad:
+      return Gradient(instruction);
+    default:
+      return nullptr;
   }
 }
 

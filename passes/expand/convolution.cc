@@ -90,8 +90,7 @@ bool CanonicalizeConvolutions::Run(hlo::Module& module, PassContext&) {
     for (Instruction* instruction : computation->PostOrder()) {
       if (!instruction->Is(Opcode::kConvolution) || !instruction->operand(0)->shape().IsStatic()) continue;
       const ConvolutionParts parts(instruction);
-      if (IsCanonicalConvolution(*instruction) && !IsPointwise(parts) && !IsPatches(parts) &&
-          !IsSumOverWindow(parts)) {
+      if (IsCanonicalConvolution(*instruction) && !IsPointwise(parts) && !IsPatches(parts) && !IsSumOverWindow(parts)) {
         continue;
       }
       Canonicalize(instruction);

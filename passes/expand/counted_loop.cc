@@ -19,8 +19,8 @@ std::vector<Instruction*> CountedLoop(hlo::Builder& build, hlo::Module* module, 
   Instruction* state = condition->AddParameter(0, init->shape(), "state");
   hlo::Builder in_condition(condition);
   Instruction* bound = in_condition.ScalarConstant(ElementType::kS32, trips);
-  condition->set_root(in_condition.Compare(in_condition.GetTupleElement(state, 0), bound,
-                                           hlo::ComparisonDirection::kLt));
+  condition->set_root(
+      in_condition.Compare(in_condition.GetTupleElement(state, 0), bound, hlo::ComparisonDirection::kLt));
 
   Computation* body = module->AddComputation("loop_body");
   state = body->AddParameter(0, init->shape(), "state");

@@ -18,9 +18,9 @@ struct Named {
   Opcode opcode;
 };
 constexpr Named kNamed[] = {
-    {"mhlo.acos", Opcode::kAcos}, {"mhlo.acosh", Opcode::kAcosh}, {"mhlo.asin", Opcode::kAsin},
+    {"mhlo.acos", Opcode::kAcos},   {"mhlo.acosh", Opcode::kAcosh}, {"mhlo.asin", Opcode::kAsin},
     {"mhlo.asinh", Opcode::kAsinh}, {"mhlo.atanh", Opcode::kAtanh}, {"mhlo.cosh", Opcode::kCosh},
-    {"mhlo.erf", Opcode::kErf}, {"mhlo.sinh", Opcode::kSinh}, {"mhlo.tan", Opcode::kTan},
+    {"mhlo.erf", Opcode::kErf},     {"mhlo.sinh", Opcode::kSinh},   {"mhlo.tan", Opcode::kTan},
 };
 
 }  // namespace

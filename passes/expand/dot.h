@@ -4,8 +4,8 @@
 //   after:  each side transposed to [8,12,197,64], reshaped to [96,197,64]; dot; reshaped to [8,12,197,197]
 //
 // Dimensions of one role are merged into one by a reshape where they lie together, else a transpose puts them together;
-// unit dimensions never cause one. A transpose that feeds a dot, or a result that is only transposed so that the columns
-// come first, is absorbed where the form allows it.
+// unit dimensions never cause one. A transpose that feeds a dot, or a result that is only transposed so that the
+// columns come first, is absorbed where the form allows it.
 #pragma once
 
 #include "passes/pass.h"

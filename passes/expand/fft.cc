@@ -185,18 +185,16 @@ class Expansion {
     const int64_t last = half.real->shape().rank() - 1;
     const Complex kept = FirstHalf(half, n / 2 + 1);
     if (n <= 2) return kept;
-    Complex rest = transform_.Each(half, [&](Instruction* v) {
-      return build_.Reverse(Part(v, 1, (n + 1) / 2), {last});
-    });
+    Complex rest =
+        transform_.Each(half, [&](Instruction* v) { return build_.Reverse(Part(v, 1, (n + 1) / 2), {last}); });
     rest.imaginary = build_.Unary(Opcode::kNegate, rest.imaginary);
     return {build_.Concatenate({kept.real, rest.real}, last),
             build_.Concatenate({kept.imaginary, rest.imaginary}, last)};
   }
 
   Complex Scaled(const Complex& x, double factor) {
-    return transform_.Each(x, [&](Instruction* v) {
-      return build_.Binary(Opcode::kMultiply, v, build_.Splat(v->shape(), factor));
-    });
+    return transform_.Each(
+        x, [&](Instruction* v) { return build_.Binary(Opcode::kMultiply, v, build_.Splat(v->shape(), factor)); });
   }
 
   Instruction* fft_;
@@ -208,9 +206,8 @@ class Expansion {
 bool MayExpand(const Instruction& instruction) {
   if (!instruction.Is(Opcode::kFft) || instruction.shape().ElementCount() == 0) return false;
   const auto& length = instruction.As<hlo::attr::Fft>().length;
-  return !length.empty() && std::all_of(length.begin(), length.end(), [](int64_t n) {
-    return LargestPrimeFactor(n) <= kLargestMatrix;
-  });
+  return !length.empty() &&
+         std::all_of(length.begin(), length.end(), [](int64_t n) { return LargestPrimeFactor(n) <= kLargestMatrix; });
 }
 
 }  // namespace

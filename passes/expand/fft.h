@@ -1,5 +1,5 @@
-// fft becomes real matrix products: a transform of n = a b points is b transforms of a points, factors, and a transforms
-// of b points (Cooley and Tukey), down to the prime factors, grouped so that the products are not tiny.
+// fft becomes real matrix products: a transform of n = a b points is b transforms of a points, factors, and a
+// transforms of b points (Cooley and Tukey), down to the prime factors, grouped so that the products are not tiny.
 //
 // All four kinds, over one to three dimensions. Left alone where a prime factor is so large that its matrix is, too.
 #pragma once

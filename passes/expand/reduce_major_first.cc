@@ -15,9 +15,9 @@ using hlo::Shape;
 
 namespace {
 
-constexpr int64_t kShortMinor = 16;         // fewer elements than a vector has lanes
+constexpr int64_t kShortMinor = 16;  // fewer elements than a vector has lanes
 constexpr int64_t kSmallestOperand = 1 << 14;
-constexpr int64_t kDeepestProducers = 8;    // of elementwise ops that are rebuilt
+constexpr int64_t kDeepestProducers = 8;  // of elementwise ops that are rebuilt
 
 bool Contains(const std::vector<int64_t>& values, int64_t value) {
   return std::find(values.begin(), values.end(), value) != values.end();

@@ -40,8 +40,8 @@ class Expansion {
     const ElementType type = wide_ ? ElementType::kU64 : ElementType::kU32;
     const Shape state_shape(ElementType::kU64, {2});
     const int64_t words = rng_->shape().ElementCount() * (wide_ ? 2 : 1);
-    Instruction* state = build_.Make(Opcode::kRngGetAndUpdateState, {}, hlo::attr::RngState{(words + 3) / 4}, {},
-                                     state_shape);
+    Instruction* state =
+        build_.Make(Opcode::kRngGetAndUpdateState, {}, hlo::attr::RngState{(words + 3) / 4}, {}, state_shape);
     const Shape result = Shape::Tuple({state_shape, Shape(type, rng_->shape().dimensions())});
     Instruction* generator = build_.Make(Opcode::kRngBitGenerator, {state},
                                          hlo::attr::RngBitGenerator{hlo::RngAlgorithm::kPhilox}, {}, result);

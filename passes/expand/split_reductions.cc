@@ -65,9 +65,8 @@ int64_t PartCount(int64_t size, int64_t pieces) {
 bool IsCandidate(const Instruction& instruction) {
   return instruction.Is(Opcode::kReduce) && instruction.operand_count() == 2 && instruction.shape().IsArray() &&
          instruction.operand(0)->shape().IsStatic() &&
-         instruction.operand(0)->shape().ElementCount() >= kSmallestOperand &&
-         instruction.shape().ElementCount() > 0 && Pieces(instruction) < kEnoughPieces &&
-         hlo::ReducerOpcode(*instruction.called()).has_value();
+         instruction.operand(0)->shape().ElementCount() >= kSmallestOperand && instruction.shape().ElementCount() > 0 &&
+         Pieces(instruction) < kEnoughPieces && hlo::ReducerOpcode(*instruction.called()).has_value();
 }
 
 bool Split(Instruction* reduce) {

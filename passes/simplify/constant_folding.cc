@@ -14,9 +14,7 @@ using hlo::Opcode;
 
 namespace {
 
-bool IsKnown(const Instruction* operand) {
-  return operand->IsConstant() && !operand->As<hlo::attr::Constant>().elided;
-}
+bool IsKnown(const Instruction* operand) { return operand->IsConstant() && !operand->As<hlo::attr::Constant>().elided; }
 
 bool MayFold(const Instruction& instruction, const CompileOptions& options) {
   switch (instruction.opcode()) {
@@ -35,7 +33,8 @@ bool MayFold(const Instruction& instruction, const CompileOptions& options) {
     default:
       break;
   }
-  if (instruction.operand_count() == 0 || !instruction.shape().IsArray() || !instruction.shape().IsStatic()) return false;
+  if (instruction.operand_count() == 0 || !instruction.shape().IsArray() || !instruction.shape().IsStatic())
+    return false;
   if (!std::all_of(instruction.operands().begin(), instruction.operands().end(), IsKnown)) return false;
   if (instruction.HasSideEffect() || !instruction.control_predecessors().empty()) return false;
   // A vector of a few elements is as good as its parts.
@@ -72,8 +71,9 @@ bool ConstantFolding::Run(hlo::Module& module, PassContext& context) {
       std::optional<Literal> value = ValueOf(*instruction, context.options);
       if (!value) continue;
       value->set_shape(instruction->shape());
-      auto constant = std::make_unique<Instruction>(Opcode::kConstant, instruction->shape(), std::vector<Instruction*>{},
-                                                    hlo::attr::Constant{std::move(*value), false});
+      auto constant =
+          std::make_unique<Instruction>(Opcode::kConstant, instruction->shape(), std::vector<Instruction*>{},
+                                        hlo::attr::Constant{std::move(*value), false});
       computation->ReplaceWithNew(instruction, std::move(constant));
       changed = true;
     }

@@ -39,7 +39,8 @@ bool MergeInstructions(Computation* computation) {
     if (!MayMerge(*instruction)) continue;
     const size_t hash = HashOf(*instruction);
     const auto [first, last] = seen.equal_range(hash);
-    const auto twin = std::find_if(first, last, [&](const auto& entry) { return entry.second->IsIdenticalTo(*instruction); });
+    const auto twin =
+        std::find_if(first, last, [&](const auto& entry) { return entry.second->IsIdenticalTo(*instruction); });
     if (twin == last) {
       seen.emplace(hash, instruction);
       continue;
@@ -87,8 +88,8 @@ bool MergeComputations(hlo::Module& module) {
       }
     }
     if (is_executed.contains(computation) || computation->instruction_count() > kLargestReducer) continue;
-    const auto twin =
-        std::find_if(kept.begin(), kept.end(), [&](Computation* other) { return SameComputation(*other, *computation); });
+    const auto twin = std::find_if(kept.begin(), kept.end(),
+                                   [&](Computation* other) { return SameComputation(*other, *computation); });
     if (twin == kept.end()) {
       kept.push_back(computation);
     } else {

@@ -35,8 +35,8 @@ bool IsMarker(const Instruction& instruction) {
     case Opcode::kCustomCall: {
       const std::string& target = instruction.As<hlo::attr::CustomCall>().target;
       // On a program that was partitioned by hand the two shapes differ; then there is work to do, and no marker.
-      return std::find(kMarkers.begin(), kMarkers.end(), target) != kMarkers.end() && instruction.operand_count() == 1 &&
-             instruction.shape().SameAs(instruction.operand(0)->shape());
+      return std::find(kMarkers.begin(), kMarkers.end(), target) != kMarkers.end() &&
+             instruction.operand_count() == 1 && instruction.shape().SameAs(instruction.operand(0)->shape());
     }
     default:
       return false;

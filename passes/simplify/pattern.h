@@ -71,8 +71,8 @@ Pattern Zero();          // +0 of floating types, 0 of integers, false
 Pattern NegativeZero();  // -0, floating types only
 Pattern One();           // 1, and true
 Pattern Value(double value);
-Pattern Lowest();        // -inf, or the least integer; false
-Pattern Highest();       // +inf, or the largest integer; true
+Pattern Lowest();   // -inf, or the least integer; false
+Pattern Highest();  // +inf, or the largest integer; true
 // An elementwise op of one operand or of two.
 Pattern Unary(Pattern operand);
 Pattern Binary(Pattern lhs, Pattern rhs);

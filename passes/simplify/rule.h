@@ -16,8 +16,8 @@
 namespace hlorun::passes {
 
 enum class Exactness : uint8_t {
-  kExact,           // bit for bit, up to denormals (arithmetic flushes them) and NaN payloads
-  kReassociating,   // within rounding: sums in another order, one rounding more or less
+  kExact,          // bit for bit, up to denormals (arithmetic flushes them) and NaN payloads
+  kReassociating,  // within rounding: sums in another order, one rounding more or less
 };
 
 // A match in hand: bound instructions, and a builder that puts new ones before the root.
@@ -31,9 +31,7 @@ struct Match {
   const hlo::Dims& dimensions() const { return root->shape().dimensions(); }
   hlo::Literal Splat(Slot slot) const { return *SplatOf(*(*this)[slot]); }
   // The scalar `value` in the root's shape.
-  hlo::Instruction* Fill(const hlo::Literal& value) {
-    return build.Broadcast(build.Constant(value), dimensions(), {});
-  }
+  hlo::Instruction* Fill(const hlo::Literal& value) { return build.Broadcast(build.Constant(value), dimensions(), {}); }
   hlo::Instruction* Fill(double value) { return Fill(hlo::Literal::Scalar(shape().element_type(), value)); }
 };
 
@@ -41,10 +39,10 @@ struct Rule {
   std::string_view name;
   Exactness exactness;
   Pattern pattern;
-  std::function<bool(const Match&)> when;                   // empty: always
-  std::function<hlo::Instruction*(Match&)> replacement;     // of the root's shape
-  std::string_view positive;                                // HLO text where it fires
-  std::string_view negative;                                // HLO text where it must not
+  std::function<bool(const Match&)> when;                // empty: always
+  std::function<hlo::Instruction*(Match&)> replacement;  // of the root's shape
+  std::string_view positive;                             // HLO text where it fires
+  std::string_view negative;                             // HLO text where it must not
 };
 
 // All rules, in the order in which they are tried.

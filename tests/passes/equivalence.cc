@@ -21,8 +21,9 @@ namespace {
 double RandomReal(std::mt19937_64& random, Inputs inputs) {
   std::uniform_real_distribution<double> mild(-2, 2);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  constexpr double kSpecial[] = {0.0, -0.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(), 1.0, -1.0,
-                                 0.5, 2.0, 1e30, -1e-30, 65504.0};
+  constexpr double kSpecial[] = {0.0,    -0.0,   kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(),
+                                 1.0,    -1.0,   0.5,       2.0,        1e30,
+                                 -1e-30, 65504.0};
   if (inputs == Inputs::kHarsh && random() % 2 == 0) return kSpecial[random() % std::size(kSpecial)];
   return mild(random);
 }

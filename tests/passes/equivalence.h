@@ -23,8 +23,8 @@ std::unique_ptr<hlo::Module> Parse(std::string_view text);
 std::vector<hlo::Literal> RandomArguments(const hlo::Module& module, Inputs inputs, uint64_t seed);
 
 struct Tolerance {
-  bool exact = true;       // bit for bit, NaN payloads and denormals aside
-  double relative = 0;     // to the largest magnitude of the array; scaled up for 16-bit types
+  bool exact = true;    // bit for bit, NaN payloads and denormals aside
+  double relative = 0;  // to the largest magnitude of the array; scaled up for 16-bit types
 };
 inline constexpr Tolerance kBitwise{true, 0};
 inline constexpr Tolerance kRounding{false, 1e-5};

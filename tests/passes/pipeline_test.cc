@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(All, SmallModel,
                                          "sum_axis_1x4096x1024_bf16.hlo"),
                          [](const auto& info) {
                            std::string name = info.param;
-                           std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
                            return name;
                          });
 

@@ -72,27 +72,35 @@ class Mutator {
     static const std::regex type("\\b(pred|[su](8|16|32|64)|bf16|f16|f32|f64|c64)\\b(?=\\[)");
     static const std::regex number("[\\[{,:=_ -]([0-9]+)(?=[\\]},:_ \\n)])");
     static const std::regex constant("constant\\(([^({)]*)\\)");
-    static const std::regex opcode("\\b(add|subtract|multiply|divide|maximum|minimum|and|or|xor|power|remainder|negate|"
-                                   "abs|not|floor|sign|sqrt|exponential)\\(");
+    static const std::regex opcode(
+        "\\b(add|subtract|multiply|divide|maximum|minimum|and|or|xor|power|remainder|negate|"
+        "abs|not|floor|sign|sqrt|exponential)\\(");
     static const std::regex direction("direction=([A-Z]+)");
     static const std::regex operand("[(,] *([a-z])(?=[,)])");
     static const Choices types = {"f32", "bf16", "f16", "f64", "s32", "u32", "s8", "u8", "s64", "u64", "pred", "c64"};
     static const Choices numbers = {"0", "1", "2", "3", "4", "5", "6", "7"};
-    static const Choices constants = {"0", "-0", "1", "-1", "2", "0.5", "inf", "-inf", "nan", "3", "true", "false",
-                                      "127", "255", "-128", "100000", "4", "1024"};
-    static const Choices opcodes = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "and", "or", "xor",
-                                    "power", "negate", "abs", "not", "floor", "exponential"};
+    static const Choices constants = {"0", "-0",   "1",     "-1",  "2",   "0.5",  "inf",    "-inf", "nan",
+                                      "3", "true", "false", "127", "255", "-128", "100000", "4",    "1024"};
+    static const Choices opcodes = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "and",        "or",
+                                    "xor", "power",    "negate",   "abs",    "not",     "floor",   "exponential"};
     static const Choices directions = {"EQ", "NE", "LT", "LE", "GT", "GE"};
     static const Choices operands = {"x", "y", "z", "a", "b", "c", "n", "t"};
     switch (random_() % 8) {
       case 0:
-      case 1: return ReplaceAll(text, Find(text, type), types);
-      case 2: return ReplaceAll(text, Find(text, number, 1), numbers);
-      case 3: return ReplaceOne(text, Find(text, number, 1), numbers);
-      case 4: return ReplaceOne(text, Find(text, constant, 1), constants);
-      case 5: return ReplaceOne(text, Find(text, opcode, 1), opcodes);
-      case 6: return ReplaceOne(text, Find(text, direction, 1), directions);
-      default: return ReplaceOne(text, Find(text, operand, 1), operands);
+      case 1:
+        return ReplaceAll(text, Find(text, type), types);
+      case 2:
+        return ReplaceAll(text, Find(text, number, 1), numbers);
+      case 3:
+        return ReplaceOne(text, Find(text, number, 1), numbers);
+      case 4:
+        return ReplaceOne(text, Find(text, constant, 1), constants);
+      case 5:
+        return ReplaceOne(text, Find(text, opcode, 1), opcodes);
+      case 6:
+        return ReplaceOne(text, Find(text, direction, 1), directions);
+      default:
+        return ReplaceOne(text, Find(text, operand, 1), operands);
     }
   }
 
@@ -131,7 +139,9 @@ bool FiresSoundly(const std::string& text, const Rule& rule, uint64_t seed) {
     return false;  // a program that the evaluator refuses says nothing
   }
   const std::string difference = Difference(expected, hlo::Evaluate(*after, arguments), exact ? kBitwise : kRounding);
-  EXPECT_EQ(difference, "") << "rule " << rule.name << " on\n" << text << "\nwhich became\n" << hlo::PrintModule(*after);
+  EXPECT_EQ(difference, "") << "rule " << rule.name << " on\n"
+                            << text << "\nwhich became\n"
+                            << hlo::PrintModule(*after);
   return true;
 }
 
@@ -174,8 +184,8 @@ TEST(Rules, NamesAreUnique) {
 // The test must be able to fail: the best-known wrong rule is caught.
 TEST(Rules, AWrongRuleIsFound) {
   using namespace pattern;  // NOLINT
-  const Rule wrong = {"add_zero", Exactness::kExact, Op(hlo::Opcode::kAdd, X, Zero()), {},
-                      [](Match& m) { return m[X]; }, "", ""};
+  const Rule wrong = {
+      "add_zero", Exactness::kExact, Op(hlo::Opcode::kAdd, X, Zero()), {}, [](Match& m) { return m[X]; }, "", ""};
   const auto before = Parse(R"(x = f32[] constant(-0)
                                z = f32[] constant(0)
                                ROOT r = f32[] add(x, z))");

@@ -43,7 +43,8 @@ bool HasExactReciprocal(const Match& m) {
 }
 
 bool SameScalarBroadcasts(const Match& m) {
-  return m[A]->dimensions() == m[B]->dimensions() && m[A]->operand(0)->shape().SameDimensions(m[B]->operand(0)->shape());
+  return m[A]->dimensions() == m[B]->dimensions() &&
+         m[A]->operand(0)->shape().SameDimensions(m[B]->operand(0)->shape());
 }
 
 // op(operands) over the smaller shape of `like`, broadcast afterwards as `like` was.
@@ -65,7 +66,11 @@ std::vector<Rule> Identities() {
           c = f32[] constant(0)
           b = f32[4] broadcast(c), dimensions={}
           ROOT r = f32[4] add(x, b))"},
-      {"add_negative_zero", Exactness::kExact, Op(Opcode::kAdd, X, NegativeZero()), {}, [](Match& m) { return m[X]; },
+      {"add_negative_zero",
+       Exactness::kExact,
+       Op(Opcode::kAdd, X, NegativeZero()),
+       {},
+       [](Match& m) { return m[X]; },
        R"(x = f32[4] parameter(0)
           c = f32[] constant(-0)
           b = f32[4] broadcast(c), dimensions={}
@@ -171,8 +176,7 @@ std::vector<Rule> Identities() {
           c = f32[] constant(0.5)
           b = f32[4] broadcast(c), dimensions={}
           ROOT r = f32[4] power(x, b))"},
-      {"add_constants_integer", Exactness::kExact,
-       Op(Opcode::kAdd, Op(Opcode::kAdd, X, Splat().As(C)), Splat().As(D)),
+      {"add_constants_integer", Exactness::kExact, Op(Opcode::kAdd, Op(Opcode::kAdd, X, Splat().As(C)), Splat().As(D)),
        [](const Match& m) { return IsInteger(m) && !SplatOf(*m[X]); },
        [](Match& m) { return m.build.Binary(Opcode::kAdd, m[X], m.build.Binary(Opcode::kAdd, m[C], m[D])); },
        R"(x = s32[4] parameter(0)
@@ -194,7 +198,10 @@ std::vector<Rule> Identities() {
 
 std::vector<Rule> Signs() {
   return {
-      {"negate_negate", Exactness::kExact, Op(Opcode::kNegate, Op(Opcode::kNegate, X)), {},
+      {"negate_negate",
+       Exactness::kExact,
+       Op(Opcode::kNegate, Op(Opcode::kNegate, X)),
+       {},
        [](Match& m) { return m[X]; },
        R"(x = f32[4] parameter(0)
           n = f32[4] negate(x)
@@ -230,14 +237,21 @@ std::vector<Rule> Signs() {
        R"(x = f32[4] parameter(0)
           n = f32[4] floor(x)
           ROOT r = f32[4] abs(n))"},
-      {"abs_abs", Exactness::kExact, Op(Opcode::kAbs, Op(Opcode::kAbs, X).As(A)), {}, [](Match& m) { return m[A]; },
+      {"abs_abs",
+       Exactness::kExact,
+       Op(Opcode::kAbs, Op(Opcode::kAbs, X).As(A)),
+       {},
+       [](Match& m) { return m[A]; },
        R"(x = f32[4] parameter(0)
           n = f32[4] abs(x)
           ROOT r = f32[4] abs(n))",
        R"(x = f32[4] parameter(0)
           n = f32[4] negate(x)
           ROOT r = f32[4] abs(n))"},
-      {"real_of_complex", Exactness::kExact, Op(Opcode::kReal, Op(Opcode::kComplex, X, Y)), {},
+      {"real_of_complex",
+       Exactness::kExact,
+       Op(Opcode::kReal, Op(Opcode::kComplex, X, Y)),
+       {},
        [](Match& m) { return m[X]; },
        R"(x = f32[4] parameter(0)
           y = f32[4] parameter(1)
@@ -245,7 +259,10 @@ std::vector<Rule> Signs() {
           ROOT r = f32[4] real(z))",
        R"(z = c64[4] parameter(0)
           ROOT r = f32[4] real(z))"},
-      {"imag_of_complex", Exactness::kExact, Op(Opcode::kImag, Op(Opcode::kComplex, X, Y)), {},
+      {"imag_of_complex",
+       Exactness::kExact,
+       Op(Opcode::kImag, Op(Opcode::kComplex, X, Y)),
+       {},
        [](Match& m) { return m[Y]; },
        R"(x = f32[4] parameter(0)
           y = f32[4] parameter(1)
@@ -258,7 +275,9 @@ std::vector<Rule> Signs() {
 
 std::vector<Rule> OfBroadcasts() {
   return {
-      {"unary_of_broadcast", Exactness::kExact, Unary(Op(Opcode::kBroadcast).As(A)),
+      {"unary_of_broadcast",
+       Exactness::kExact,
+       Unary(Op(Opcode::kBroadcast).As(A)),
        {},
        [](Match& m) { return BroadcastAfter(m, {m[A]->operand(0)}, *m[A]); },
        R"(x = f32[3] parameter(0)
@@ -268,7 +287,9 @@ std::vector<Rule> OfBroadcasts() {
           ROOT r = f32[2,3] exponential(x))"},
       {"binary_of_broadcasts", Exactness::kExact, Binary(Op(Opcode::kBroadcast).As(A), Op(Opcode::kBroadcast).As(B)),
        SameScalarBroadcasts,
-       [](Match& m) { return BroadcastAfter(m, {m[A]->operand(0), m[B]->operand(0)}, *m[A]); },
+       [](Match& m) {
+         return BroadcastAfter(m, {m[A]->operand(0), m[B]->operand(0)}, *m[A]);
+       },
        R"(x = f32[3] parameter(0)
           y = f32[3] parameter(1)
           a = f32[2,3] broadcast(x), dimensions={1}
@@ -282,7 +303,8 @@ std::vector<Rule> OfBroadcasts() {
       {"binary_of_broadcast_and_splat", Exactness::kExact, Binary(Op(Opcode::kBroadcast).As(A), Splat().As(C)),
        [](const Match& m) { return m[A]->operand(0)->shape().rank() > 0; },
        [](Match& m) {
-         Instruction* splat = m.build.Broadcast(m.build.Constant(m.Splat(C)), m[A]->operand(0)->shape().dimensions(), {});
+         Instruction* splat =
+             m.build.Broadcast(m.build.Constant(m.Splat(C)), m[A]->operand(0)->shape().dimensions(), {});
          return BroadcastAfter(m, {m[A]->operand(0), splat}, *m[A]);
        },
        R"(x = f32[3] parameter(0)
@@ -297,7 +319,8 @@ std::vector<Rule> OfBroadcasts() {
       {"binary_of_splat_and_broadcast", Exactness::kExact, Binary(Splat().As(C), Op(Opcode::kBroadcast).As(A)),
        [](const Match& m) { return m[A]->operand(0)->shape().rank() > 0; },
        [](Match& m) {
-         Instruction* splat = m.build.Broadcast(m.build.Constant(m.Splat(C)), m[A]->operand(0)->shape().dimensions(), {});
+         Instruction* splat =
+             m.build.Broadcast(m.build.Constant(m.Splat(C)), m[A]->operand(0)->shape().dimensions(), {});
          return BroadcastAfter(m, {splat, m[A]->operand(0)}, *m[A]);
        },
        R"(x = f32[3] parameter(0)

@@ -1,5 +1,6 @@
-// Broadcast, iota and splat constants. Canonical: a reshape that only adds unit dimensions does not feed a broadcast, the
-// dimensions of a broadcast come in increasing order, and a constant of equal elements is the broadcast of a scalar.
+// Broadcast, iota and splat constants. Canonical: a reshape that only adds unit dimensions does not feed a broadcast,
+// the dimensions of a broadcast come in increasing order, and a constant of equal elements is the broadcast of a
+// scalar.
 #include <algorithm>
 #include <numeric>
 
@@ -44,8 +45,9 @@ Instruction* SortDimensions(Match& m) {
   const std::vector<int64_t>& dimensions = m.root->dimensions();
   std::vector<int64_t> permutation(dimensions.size());
   std::iota(permutation.begin(), permutation.end(), 0);
-  std::sort(permutation.begin(), permutation.end(),
-            [&](int64_t a, int64_t b) { return dimensions[static_cast<size_t>(a)] < dimensions[static_cast<size_t>(b)]; });
+  std::sort(permutation.begin(), permutation.end(), [&](int64_t a, int64_t b) {
+    return dimensions[static_cast<size_t>(a)] < dimensions[static_cast<size_t>(b)];
+  });
   std::vector<int64_t> sorted = dimensions;
   std::sort(sorted.begin(), sorted.end());
   return m.build.Broadcast(m.build.Transpose(m[X], permutation), m.dimensions(), sorted);
@@ -56,9 +58,10 @@ Instruction* SortDimensions(Match& m) {
 std::vector<Rule> BroadcastRules() {
   return {
       {"constant_to_splat", Exactness::kExact, Constant().As(C),
-       [](const Match& m) { return m.shape().IsArray() && m.shape().ElementCount() > 1 && SplatOf(*m.root).has_value(); },
-       [](Match& m) { return m.Fill(m.Splat(C)); },
-       R"(ROOT r = f32[3] constant({2, 2, 2}))",
+       [](const Match& m) {
+         return m.shape().IsArray() && m.shape().ElementCount() > 1 && SplatOf(*m.root).has_value();
+       },
+       [](Match& m) { return m.Fill(m.Splat(C)); }, R"(ROOT r = f32[3] constant({2, 2, 2}))",
        R"(ROOT r = f32[3] constant({2, 2, 3}))"},
       {"broadcast_to_same", Exactness::kExact, Op(Opcode::kBroadcast, X),
        [](const Match& m) { return IsSorted(m) && m[X]->shape().SameAs(m.shape()); }, [](Match& m) { return m[X]; },
@@ -73,7 +76,10 @@ std::vector<Rule> BroadcastRules() {
           ROOT r = f32[2,1,3] broadcast(x), dimensions={0,2})",
        R"(x = f32[2,3] parameter(0)
           ROOT r = f32[2,2,3] broadcast(x), dimensions={0,2})"},
-      {"broadcast_of_broadcast", Exactness::kExact, Op(Opcode::kBroadcast, Op(Opcode::kBroadcast, X).As(A)), {},
+      {"broadcast_of_broadcast",
+       Exactness::kExact,
+       Op(Opcode::kBroadcast, Op(Opcode::kBroadcast, X).As(A)),
+       {},
        ComposeBroadcasts,
        R"(x = f32[3] parameter(0)
           b = f32[2,3] broadcast(x), dimensions={1}
@@ -97,8 +103,7 @@ std::vector<Rule> BroadcastRules() {
           ROOT r = f32[2,4,3] broadcast(x), dimensions={0,2})"},
       {"iota_of_one", Exactness::kExact, Op(Opcode::kIota),
        [](const Match& m) { return m.shape().dimension(m.root->dimensions().at(0)) == 1; },
-       [](Match& m) { return m.Fill(0.0); },
-       R"(ROOT r = s32[4,1] iota(), iota_dimension=1)",
+       [](Match& m) { return m.Fill(0.0); }, R"(ROOT r = s32[4,1] iota(), iota_dimension=1)",
        R"(ROOT r = s32[4,1] iota(), iota_dimension=0)"},
       {"iota_of_rank_above_one", Exactness::kExact, Op(Opcode::kIota),
        [](const Match& m) { return m.shape().rank() > 1; },
@@ -107,8 +112,7 @@ std::vector<Rule> BroadcastRules() {
          const hlo::Shape line(m.shape().element_type(), {m.shape().dimension(dimension)});
          return m.build.Broadcast(m.build.Iota(line, 0), m.dimensions(), {dimension});
        },
-       R"(ROOT r = s32[4,3] iota(), iota_dimension=1)",
-       R"(ROOT r = s32[4] iota(), iota_dimension=0)"},
+       R"(ROOT r = s32[4,3] iota(), iota_dimension=1)", R"(ROOT r = s32[4] iota(), iota_dimension=0)"},
   };
 }
 

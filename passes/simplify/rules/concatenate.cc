@@ -14,8 +14,8 @@ namespace {
 bool HasEmptyOperand(const Match& m) {
   const auto& operands = m.root->operands();
   return m.shape().ElementCount() > 0 && std::any_of(operands.begin(), operands.end(), [](const Instruction* operand) {
-    return operand->shape().ElementCount() == 0;
-  });
+           return operand->shape().ElementCount() == 0;
+         });
 }
 
 bool IsNested(const Instruction& operand, const Instruction& root) {
@@ -69,16 +69,20 @@ bool AllSameSplat(const Match& m) {
   const std::optional<hlo::Literal> first = SplatOf(*m.root->operand(0));
   const auto& operands = m.root->operands();
   return first && std::all_of(operands.begin(), operands.end(), [&](const Instruction* operand) {
-    const std::optional<hlo::Literal> value = SplatOf(*operand);
-    return value && *value == *first;
-  });
+           const std::optional<hlo::Literal> value = SplatOf(*operand);
+           return value && *value == *first;
+         });
 }
 
 }  // namespace
 
 std::vector<Rule> ConcatenateRules() {
   return {
-      {"concatenate_of_one", Exactness::kExact, Op(Opcode::kConcatenate, X), {}, [](Match& m) { return m[X]; },
+      {"concatenate_of_one",
+       Exactness::kExact,
+       Op(Opcode::kConcatenate, X),
+       {},
+       [](Match& m) { return m[X]; },
        R"(x = f32[4] parameter(0)
           ROOT r = f32[4] concatenate(x), dimensions={0})",
        R"(x = f32[4] parameter(0)

@@ -79,7 +79,9 @@ std::vector<Rule> ConvertRules() {
        R"(x = f32[4] parameter(0)
           ROOT r = s32[4] bitcast-convert(x))"},
       {"bitcast_convert_twice", Exactness::kExact, Op(Opcode::kBitcastConvert, Op(Opcode::kBitcastConvert, X).As(A)),
-       [](const Match& m) { return hlo::BitsOf(m[X]->shape().element_type()) == hlo::BitsOf(m.shape().element_type()); },
+       [](const Match& m) {
+         return hlo::BitsOf(m[X]->shape().element_type()) == hlo::BitsOf(m.shape().element_type());
+       },
        [](Match& m) { return m.build.Make(Opcode::kBitcastConvert, {m[X]}, {}, {}, m.shape()); },
        R"(x = f32[4] parameter(0)
           y = s32[4] bitcast-convert(x)

@@ -17,12 +17,18 @@ bool IsIntegral(const Instruction& x) {
 
 ComparisonDirection Inverse(ComparisonDirection direction) {
   switch (direction) {
-    case ComparisonDirection::kEq: return ComparisonDirection::kNe;
-    case ComparisonDirection::kNe: return ComparisonDirection::kEq;
-    case ComparisonDirection::kLt: return ComparisonDirection::kGe;
-    case ComparisonDirection::kLe: return ComparisonDirection::kGt;
-    case ComparisonDirection::kGt: return ComparisonDirection::kLe;
-    case ComparisonDirection::kGe: return ComparisonDirection::kLt;
+    case ComparisonDirection::kEq:
+      return ComparisonDirection::kNe;
+    case ComparisonDirection::kNe:
+      return ComparisonDirection::kEq;
+    case ComparisonDirection::kLt:
+      return ComparisonDirection::kGe;
+    case ComparisonDirection::kLe:
+      return ComparisonDirection::kGt;
+    case ComparisonDirection::kGt:
+      return ComparisonDirection::kLe;
+    case ComparisonDirection::kGe:
+      return ComparisonDirection::kLt;
   }
   return direction;
 }
@@ -46,19 +52,23 @@ Rule Idempotent(std::string_view name, Opcode opcode, std::string_view positive,
 std::vector<Rule> Idempotences() {
   return {
       Idempotent("and_self", Opcode::kAnd, R"(x = pred[4] parameter(0)
-          ROOT r = pred[4] and(x, x))", R"(x = pred[4] parameter(0)
+          ROOT r = pred[4] and(x, x))",
+                 R"(x = pred[4] parameter(0)
           y = pred[4] parameter(1)
           ROOT r = pred[4] and(x, y))"),
       Idempotent("or_self", Opcode::kOr, R"(x = pred[4] parameter(0)
-          ROOT r = pred[4] or(x, x))", R"(x = pred[4] parameter(0)
+          ROOT r = pred[4] or(x, x))",
+                 R"(x = pred[4] parameter(0)
           y = pred[4] parameter(1)
           ROOT r = pred[4] or(x, y))"),
       Idempotent("maximum_self", Opcode::kMaximum, R"(x = f32[4] parameter(0)
-          ROOT r = f32[4] maximum(x, x))", R"(x = f32[4] parameter(0)
+          ROOT r = f32[4] maximum(x, x))",
+                 R"(x = f32[4] parameter(0)
           y = f32[4] parameter(1)
           ROOT r = f32[4] maximum(x, y))"),
       Idempotent("minimum_self", Opcode::kMinimum, R"(x = f32[4] parameter(0)
-          ROOT r = f32[4] minimum(x, x))", R"(x = f32[4] parameter(0)
+          ROOT r = f32[4] minimum(x, x))",
+                 R"(x = f32[4] parameter(0)
           y = f32[4] parameter(1)
           ROOT r = f32[4] minimum(x, y))"),
   };
@@ -66,7 +76,11 @@ std::vector<Rule> Idempotences() {
 
 std::vector<Rule> Extremes() {
   return {
-      {"maximum_lowest", Exactness::kExact, Op(Opcode::kMaximum, X, Lowest()), {}, [](Match& m) { return m[X]; },
+      {"maximum_lowest",
+       Exactness::kExact,
+       Op(Opcode::kMaximum, X, Lowest()),
+       {},
+       [](Match& m) { return m[X]; },
        R"(x = f32[4] parameter(0)
           c = f32[] constant(-inf)
           b = f32[4] broadcast(c), dimensions={}
@@ -75,7 +89,11 @@ std::vector<Rule> Extremes() {
           c = f32[] constant(inf)
           b = f32[4] broadcast(c), dimensions={}
           ROOT r = f32[4] maximum(x, b))"},
-      {"minimum_highest", Exactness::kExact, Op(Opcode::kMinimum, X, Highest()), {}, [](Match& m) { return m[X]; },
+      {"minimum_highest",
+       Exactness::kExact,
+       Op(Opcode::kMinimum, X, Highest()),
+       {},
+       [](Match& m) { return m[X]; },
        R"(x = s32[4] parameter(0)
           c = s32[] constant(2147483647)
           b = s32[4] broadcast(c), dimensions={}
@@ -93,7 +111,11 @@ std::vector<Rule> Extremes() {
           c = s32[] constant(1)
           b = s32[4] broadcast(c), dimensions={}
           ROOT r = s32[4] and(x, b))"},
-      {"and_zero", Exactness::kExact, Op(Opcode::kAnd, X, Zero().As(C)), {}, [](Match& m) { return m[C]; },
+      {"and_zero",
+       Exactness::kExact,
+       Op(Opcode::kAnd, X, Zero().As(C)),
+       {},
+       [](Match& m) { return m[C]; },
        R"(x = pred[4] parameter(0)
           c = pred[] constant(false)
           b = pred[4] broadcast(c), dimensions={}
@@ -102,7 +124,11 @@ std::vector<Rule> Extremes() {
           c = pred[] constant(true)
           b = pred[4] broadcast(c), dimensions={}
           ROOT r = pred[4] and(x, b))"},
-      {"or_zero", Exactness::kExact, Op(Opcode::kOr, X, Zero()), {}, [](Match& m) { return m[X]; },
+      {"or_zero",
+       Exactness::kExact,
+       Op(Opcode::kOr, X, Zero()),
+       {},
+       [](Match& m) { return m[X]; },
        R"(x = s32[4] parameter(0)
           c = s32[] constant(0)
           b = s32[4] broadcast(c), dimensions={}
@@ -120,13 +146,21 @@ std::vector<Rule> Extremes() {
           c = s32[] constant(1)
           b = s32[4] broadcast(c), dimensions={}
           ROOT r = s32[4] or(x, b))"},
-      {"xor_self", Exactness::kExact, Op(Opcode::kXor, X, X), {}, [](Match& m) { return m.Fill(0.0); },
+      {"xor_self",
+       Exactness::kExact,
+       Op(Opcode::kXor, X, X),
+       {},
+       [](Match& m) { return m.Fill(0.0); },
        R"(x = s32[4] parameter(0)
           ROOT r = s32[4] xor(x, x))",
        R"(x = s32[4] parameter(0)
           y = s32[4] parameter(1)
           ROOT r = s32[4] xor(x, y))"},
-      {"not_not", Exactness::kExact, Op(Opcode::kNot, Op(Opcode::kNot, X)), {}, [](Match& m) { return m[X]; },
+      {"not_not",
+       Exactness::kExact,
+       Op(Opcode::kNot, Op(Opcode::kNot, X)),
+       {},
+       [](Match& m) { return m[X]; },
        R"(x = s32[4] parameter(0)
           n = s32[4] not(x)
           ROOT r = s32[4] not(n))",
@@ -138,7 +172,11 @@ std::vector<Rule> Extremes() {
 
 std::vector<Rule> Selections() {
   return {
-      {"select_same", Exactness::kExact, Op(Opcode::kSelect, Any(), X, X), {}, [](Match& m) { return m[X]; },
+      {"select_same",
+       Exactness::kExact,
+       Op(Opcode::kSelect, Any(), X, X),
+       {},
+       [](Match& m) { return m[X]; },
        R"(p = pred[4] parameter(0)
           x = f32[4] parameter(1)
           ROOT r = f32[4] select(p, x, x))",
@@ -146,7 +184,11 @@ std::vector<Rule> Selections() {
           x = f32[4] parameter(1)
           y = f32[4] parameter(2)
           ROOT r = f32[4] select(p, x, y))"},
-      {"select_true", Exactness::kExact, Op(Opcode::kSelect, One(), X, Y), {}, [](Match& m) { return m[X]; },
+      {"select_true",
+       Exactness::kExact,
+       Op(Opcode::kSelect, One(), X, Y),
+       {},
+       [](Match& m) { return m[X]; },
        R"(c = pred[] constant(true)
           p = pred[4] broadcast(c), dimensions={}
           x = f32[4] parameter(0)
@@ -157,7 +199,11 @@ std::vector<Rule> Selections() {
           x = f32[4] parameter(0)
           y = f32[4] parameter(1)
           ROOT r = f32[4] select(p, x, y))"},
-      {"select_false", Exactness::kExact, Op(Opcode::kSelect, Zero(), X, Y), {}, [](Match& m) { return m[Y]; },
+      {"select_false",
+       Exactness::kExact,
+       Op(Opcode::kSelect, Zero(), X, Y),
+       {},
+       [](Match& m) { return m[Y]; },
        R"(c = pred[] constant(false)
           p = pred[4] broadcast(c), dimensions={}
           x = f32[4] parameter(0)
@@ -168,7 +214,10 @@ std::vector<Rule> Selections() {
           x = f32[4] parameter(0)
           y = f32[4] parameter(1)
           ROOT r = f32[4] select(p, x, y))"},
-      {"select_not", Exactness::kExact, Op(Opcode::kSelect, Op(Opcode::kNot, Z), X, Y), {},
+      {"select_not",
+       Exactness::kExact,
+       Op(Opcode::kSelect, Op(Opcode::kNot, Z), X, Y),
+       {},
        [](Match& m) { return m.build.Select(m[Z], m[Y], m[X]); },
        R"(p = pred[4] parameter(0)
           n = pred[4] not(p)
@@ -193,8 +242,7 @@ std::vector<Rule> Selections() {
           y = f32[4] parameter(1)
           c = pred[4] compare(x, y), direction=LT
           ROOT r = pred[4] not(c))"},
-      {"compare_self", Exactness::kExact, Op(Opcode::kCompare, X, X),
-       [](const Match& m) { return IsIntegral(*m[X]); },
+      {"compare_self", Exactness::kExact, Op(Opcode::kCompare, X, X), [](const Match& m) { return IsIntegral(*m[X]); },
        [](Match& m) { return m.Fill(HoldsForEqual(m.root->As<hlo::attr::Compare>().direction) ? 1.0 : 0.0); },
        R"(x = s32[4] parameter(0)
           ROOT r = pred[4] compare(x, x), direction=LE)",

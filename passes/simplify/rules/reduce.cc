@@ -70,7 +70,8 @@ bool DropsReducedUnits(const Match& m) {
   std::erase(wide, 1);
   if (wide != m[X]->shape().dimensions()) return false;
   std::vector<int64_t> kept = Kept(m[A]->shape().rank(), m.root->dimensions());
-  const bool keeps_units = std::any_of(kept.begin(), kept.end(), [&](int64_t d) { return after[static_cast<size_t>(d)] == 1; });
+  const bool keeps_units =
+      std::any_of(kept.begin(), kept.end(), [&](int64_t d) { return after[static_cast<size_t>(d)] == 1; });
   std::erase(after, 1);
   return after == wide && !keeps_units && wide.size() < static_cast<size_t>(m[A]->shape().rank());
 }
@@ -108,12 +109,17 @@ bool IsIdentity(const Instruction& init, Opcode opcode) {
   Bindings bindings{};
   auto* value = const_cast<Instruction*>(&init);
   switch (opcode) {
-    case Opcode::kAdd: return Zero().Matches(value, bindings) || NegativeZero().Matches(value, bindings);
-    case Opcode::kMultiply: return One().Matches(value, bindings);
+    case Opcode::kAdd:
+      return Zero().Matches(value, bindings) || NegativeZero().Matches(value, bindings);
+    case Opcode::kMultiply:
+      return One().Matches(value, bindings);
     case Opcode::kMaximum:
-    case Opcode::kOr: return opcode == Opcode::kMaximum ? Lowest().Matches(value, bindings) : Zero().Matches(value, bindings);
-    case Opcode::kMinimum: return Highest().Matches(value, bindings);
-    default: return false;
+    case Opcode::kOr:
+      return opcode == Opcode::kMaximum ? Lowest().Matches(value, bindings) : Zero().Matches(value, bindings);
+    case Opcode::kMinimum:
+      return Highest().Matches(value, bindings);
+    default:
+      return false;
   }
 }
 
@@ -154,9 +160,8 @@ std::vector<Rule> ReduceRules() {
        "HloModule m\n" ADDS R"(ENTRY e { x = f32[1,2] parameter(0)
           z = f32[] constant(0)
           ROOT r = f32[1] reduce(x, z), dimensions={1}, to_apply=add_f32 })"},
-      {"reduce_of_transpose", Exactness::kReassociating,
-       Op(Opcode::kReduce, Op(Opcode::kTranspose, X).As(A), Y), KeepsOrder, ReduceUntransposed,
-       "HloModule m\n" ADDS R"(ENTRY e { x = f32[2,3,4] parameter(0)
+      {"reduce_of_transpose", Exactness::kReassociating, Op(Opcode::kReduce, Op(Opcode::kTranspose, X).As(A), Y),
+       KeepsOrder, ReduceUntransposed, "HloModule m\n" ADDS R"(ENTRY e { x = f32[2,3,4] parameter(0)
           t = f32[4,2,3] transpose(x), dimensions={2,0,1}
           z = f32[] constant(0)
           ROOT r = f32[2,3] reduce(t, z), dimensions={0}, to_apply=add_f32 })",
@@ -165,8 +170,7 @@ std::vector<Rule> ReduceRules() {
           z = f32[] constant(0)
           ROOT r = f32[3,2] reduce(t, z), dimensions={0}, to_apply=add_f32 })"},
       {"reduce_of_added_units", Exactness::kExact, Op(Opcode::kReduce, Op(Opcode::kReshape, X).As(A), Y),
-       DropsReducedUnits, ReduceUnreshaped,
-       "HloModule m\n" ADDS R"(ENTRY e { x = f32[2,3] parameter(0)
+       DropsReducedUnits, ReduceUnreshaped, "HloModule m\n" ADDS R"(ENTRY e { x = f32[2,3] parameter(0)
           t = f32[2,1,3] reshape(x)
           z = f32[] constant(0)
           ROOT r = f32[2] reduce(t, z), dimensions={1,2}, to_apply=add_f32 })",
@@ -175,8 +179,7 @@ std::vector<Rule> ReduceRules() {
           z = f32[] constant(0)
           ROOT r = f32[3] reduce(t, z), dimensions={1,2}, to_apply=add_f32 })"},
       {"reduce_of_copies", Exactness::kExact, Op(Opcode::kReduce, Op(Opcode::kBroadcast, X).As(A), Y), ReducesCopies,
-       FoldCopies,
-       "HloModule m\n" LARGEST R"(ENTRY e { x = f32[2] parameter(0)
+       FoldCopies, "HloModule m\n" LARGEST R"(ENTRY e { x = f32[2] parameter(0)
           b = f32[2,3] broadcast(x), dimensions={0}
           z = f32[] constant(0)
           ROOT r = f32[2] reduce(b, z), dimensions={1}, to_apply=max_f32 })",
@@ -184,9 +187,8 @@ std::vector<Rule> ReduceRules() {
           b = f32[2,3] broadcast(x), dimensions={0}
           z = f32[] constant(0)
           ROOT r = f32[2] reduce(b, z), dimensions={1}, to_apply=add_f32 })"},
-      {"reduce_of_reduce", Exactness::kReassociating,
-       Op(Opcode::kReduce, Op(Opcode::kReduce, X, Z).As(A), Y), SameReducers, MergeReductions,
-       "HloModule m\n" ADDS R"(ENTRY e { x = f32[2,3,4] parameter(0)
+      {"reduce_of_reduce", Exactness::kReassociating, Op(Opcode::kReduce, Op(Opcode::kReduce, X, Z).As(A), Y),
+       SameReducers, MergeReductions, "HloModule m\n" ADDS R"(ENTRY e { x = f32[2,3,4] parameter(0)
           z = f32[] constant(0)
           a = f32[2,4] reduce(x, z), dimensions={1}, to_apply=add_f32
           ROOT r = f32[2] reduce(a, z), dimensions={1}, to_apply=add_f32 })",

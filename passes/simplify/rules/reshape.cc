@@ -77,7 +77,8 @@ struct BroadcastPlan {
   std::vector<int64_t> dimensions;  // of the broadcast in the earlier shape
 };
 
-// A broadcast to shape `after` as a broadcast to shape `before`, where each common group is covered whole or not at all.
+// A broadcast to shape `after` as a broadcast to shape `before`, where each common group is covered whole or not at
+// all.
 std::optional<BroadcastPlan> BroadcastBefore(const Instruction& broadcast, const Dims& before) {
   BroadcastPlan plan;
   const std::vector<int64_t>& covered = broadcast.dimensions();
@@ -111,7 +112,8 @@ Instruction* ReshapeSource(const Instruction& op) {
 
 bool MayComeBefore(const Instruction& operand, const Dims& before) {
   if (operand.Is(Opcode::kReshape)) return operand.operand(0)->shape().dimensions() == before;
-  return SplatOf(operand).has_value() || (operand.Is(Opcode::kBroadcast) && BroadcastBefore(operand, before).has_value());
+  return SplatOf(operand).has_value() ||
+         (operand.Is(Opcode::kBroadcast) && BroadcastBefore(operand, before).has_value());
 }
 
 bool AllMayComeBefore(const Match& m) {
@@ -169,7 +171,10 @@ std::vector<Rule> ReshapeRules() {
           ROOT r = f32[2,3] reshape(x))",
        R"(x = f32[2,3] parameter(0)
           ROOT r = f32[3,2] reshape(x))"},
-      {"reshape_of_reshape", Exactness::kExact, Op(Opcode::kReshape, Op(Opcode::kReshape, X)), {},
+      {"reshape_of_reshape",
+       Exactness::kExact,
+       Op(Opcode::kReshape, Op(Opcode::kReshape, X)),
+       {},
        [](Match& m) { return m.build.Reshape(m[X], m.dimensions()); },
        R"(x = f32[2,3] parameter(0)
           y = f32[6] reshape(x)

@@ -88,7 +88,8 @@ std::optional<Dims> ConstantStarts(const Instruction& op, int64_t first) {
   Dims starts;
   for (int64_t i = first; i < op.operand_count(); ++i) {
     const Instruction* start = op.operand(i);
-    if (!start->IsConstant() || !start->shape().IsScalar() || start->As<hlo::attr::Constant>().elided) return std::nullopt;
+    if (!start->IsConstant() || !start->shape().IsScalar() || start->As<hlo::attr::Constant>().elided)
+      return std::nullopt;
     const int64_t value = start->literal().GetInt(0);
     // An unsigned start above the largest s64 clamps to the end, as any large one does.
     const bool wrapped = value < 0 && hlo::IsUnsigned(start->shape().element_type());
@@ -118,14 +119,21 @@ std::vector<Rule> SliceRules() {
           ROOT r = f32[4] slice(x), slice={[0:4]})",
        R"(x = f32[4] parameter(0)
           ROOT r = f32[3] slice(x), slice={[0:3]})"},
-      {"slice_of_slice", Exactness::kExact, Op(Opcode::kSlice, Op(Opcode::kSlice, X).As(A)), {}, ComposeSlices,
+      {"slice_of_slice",
+       Exactness::kExact,
+       Op(Opcode::kSlice, Op(Opcode::kSlice, X).As(A)),
+       {},
+       ComposeSlices,
        R"(x = f32[20] parameter(0)
           y = f32[6] slice(x), slice={[3:20:3]}
           ROOT r = f32[2] slice(y), slice={[1:5:2]})",
        R"(x = f32[20] parameter(0)
           y = f32[20] negate(x)
           ROOT r = f32[2] slice(y), slice={[1:3]})"},
-      {"slice_of_broadcast", Exactness::kExact, Op(Opcode::kSlice, Op(Opcode::kBroadcast, X).As(A)), {},
+      {"slice_of_broadcast",
+       Exactness::kExact,
+       Op(Opcode::kSlice, Op(Opcode::kBroadcast, X).As(A)),
+       {},
        BroadcastOfSlice,
        R"(x = f32[6] parameter(0)
           y = f32[4,6] broadcast(x), dimensions={1}

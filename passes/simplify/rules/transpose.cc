@@ -64,7 +64,10 @@ std::vector<Rule> TransposeRules() {
           ROOT r = f32[2,3] transpose(x), dimensions={0,1})",
        R"(x = f32[3,3] parameter(0)
           ROOT r = f32[3,3] transpose(x), dimensions={1,0})"},
-      {"transpose_of_transpose", Exactness::kExact, Op(Opcode::kTranspose, Op(Opcode::kTranspose, X).As(A)), {},
+      {"transpose_of_transpose",
+       Exactness::kExact,
+       Op(Opcode::kTranspose, Op(Opcode::kTranspose, X).As(A)),
+       {},
        ComposeTransposes,
        R"(x = f32[2,3,4] parameter(0)
           y = f32[3,4,2] transpose(x), dimensions={1,2,0}
@@ -78,7 +81,10 @@ std::vector<Rule> TransposeRules() {
           ROOT r = f32[1,2,3] transpose(x), dimensions={1,0,2})",
        R"(x = f32[2,1,3] parameter(0)
           ROOT r = f32[3,1,2] transpose(x), dimensions={2,1,0})"},
-      {"transpose_of_broadcast", Exactness::kExact, Op(Opcode::kTranspose, Op(Opcode::kBroadcast, X).As(A)), {},
+      {"transpose_of_broadcast",
+       Exactness::kExact,
+       Op(Opcode::kTranspose, Op(Opcode::kBroadcast, X).As(A)),
+       {},
        BroadcastTransposed,
        R"(x = f32[2,3] parameter(0)
           y = f32[2,4,3] broadcast(x), dimensions={0,2}
@@ -86,8 +92,7 @@ std::vector<Rule> TransposeRules() {
        R"(x = f32[2,3] parameter(0)
           y = f32[2,3] negate(x)
           ROOT r = f32[3,2] transpose(y), dimensions={1,0})"},
-      {"reverse_of_units", Exactness::kExact, Op(Opcode::kReverse, X), ReversesUnitsOnly,
-       [](Match& m) { return m[X]; },
+      {"reverse_of_units", Exactness::kExact, Op(Opcode::kReverse, X), ReversesUnitsOnly, [](Match& m) { return m[X]; },
        R"(x = f32[1,3] parameter(0)
           ROOT r = f32[1,3] reverse(x), dimensions={0})",
        R"(x = f32[1,3] parameter(0)
@@ -100,8 +105,8 @@ std::vector<Rule> TransposeRules() {
        R"(x = f32[2,3] parameter(0)
           y = f32[2,3] reverse(x), dimensions={1}
           ROOT r = f32[2,3] reverse(y), dimensions={0})"},
-      {"reverse_of_broadcast", Exactness::kExact, Op(Opcode::kReverse, Op(Opcode::kBroadcast, X).As(A)),
-       ReversesCopies, [](Match& m) { return m[A]; },
+      {"reverse_of_broadcast", Exactness::kExact, Op(Opcode::kReverse, Op(Opcode::kBroadcast, X).As(A)), ReversesCopies,
+       [](Match& m) { return m[A]; },
        R"(x = f32[3] parameter(0)
           y = f32[2,3] broadcast(x), dimensions={1}
           ROOT r = f32[2,3] reverse(y), dimensions={0})",

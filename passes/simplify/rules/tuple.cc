@@ -26,7 +26,10 @@ Instruction* Reassembled(const Instruction& root) {
 
 std::vector<Rule> TupleRules() {
   return {
-      {"element_of_tuple", Exactness::kExact, Op(Opcode::kGetTupleElement, Op(Opcode::kTuple).As(A)), {},
+      {"element_of_tuple",
+       Exactness::kExact,
+       Op(Opcode::kGetTupleElement, Op(Opcode::kTuple).As(A)),
+       {},
        [](Match& m) { return m[A]->operand(m.root->tuple_index()); },
        R"(x = f32[2] parameter(0)
           y = s32[] parameter(1)
@@ -35,8 +38,7 @@ std::vector<Rule> TupleRules() {
        R"(t = (f32[2], s32[]) parameter(0)
           ROOT r = f32[2] get-tuple-element(t), index=0)"},
       {"tuple_of_elements", Exactness::kExact, Op(Opcode::kTuple),
-       [](const Match& m) { return Reassembled(*m.root) != nullptr; },
-       [](Match& m) { return Reassembled(*m.root); },
+       [](const Match& m) { return Reassembled(*m.root) != nullptr; }, [](Match& m) { return Reassembled(*m.root); },
        R"(t = (f32[2], s32[]) parameter(0)
           a = f32[2] get-tuple-element(t), index=0
           b = s32[] get-tuple-element(t), index=1
@@ -45,12 +47,19 @@ std::vector<Rule> TupleRules() {
           a = f32[2] get-tuple-element(t), index=0
           b = f32[2] get-tuple-element(t), index=1
           ROOT r = (f32[2], f32[2]) tuple(b, a))"},
-      {"copy", Exactness::kExact, Op(Opcode::kCopy, X), {}, [](Match& m) { return m[X]; },
+      {"copy",
+       Exactness::kExact,
+       Op(Opcode::kCopy, X),
+       {},
+       [](Match& m) { return m[X]; },
        R"(x = f32[2,3] parameter(0)
           ROOT r = f32[2,3] copy(x))",
        R"(x = f32[2,3] parameter(0)
           ROOT r = f32[2,3] negate(x))"},
-      {"size_of_static_dimension", Exactness::kExact, Op(Opcode::kGetDimensionSize, X), {},
+      {"size_of_static_dimension",
+       Exactness::kExact,
+       Op(Opcode::kGetDimensionSize, X),
+       {},
        [](Match& m) {
          const int64_t size = m[X]->shape().dimension(m.root->dimensions().at(0));
          return m.build.ScalarConstant(hlo::ElementType::kS32, size);

@@ -65,9 +65,8 @@ class ConvolutionTest : public testing::TestWithParam<Case> {};
 
 TEST_P(ConvolutionTest, KeepsItsValueInTheKernelsForm) {
   const Case& c = GetParam();
-  const std::string text = fmt::format(
-      "x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel, c.output,
-      c.attributes);
+  const std::string text = fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}",
+                                       c.input, c.kernel, c.output, c.attributes);
   CanonicalizeConvolutions pass;
   RunAndCompare(text, pass, kRounding);
   const auto module = RunPass(text, pass);

@@ -17,50 +17,63 @@ struct Case {
 constexpr Case kCases[] = {
     {"Plain", R"(x = f32[4,5] parameter(0)
                  y = f32[5,6] parameter(1)
-                 ROOT r = f32[4,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})", 0},
+                 ROOT r = f32[4,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})",
+     0},
     {"Gradient", R"(x = f32[2,4,5] parameter(0)
                     y = f32[2,4,6] parameter(1)
-                    ROOT r = f32[5,6] dot(x, y), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1})", 0},
+                    ROOT r = f32[5,6] dot(x, y), lhs_contracting_dims={0,1}, rhs_contracting_dims={0,1})",
+     0},
     {"GradientInOtherOrder", R"(x = f32[2,4,5] parameter(0)
                     y = f32[2,4,6] parameter(1)
-                    ROOT r = f32[5,6] dot(x, y), lhs_contracting_dims={1,0}, rhs_contracting_dims={1,0})", 0},
+                    ROOT r = f32[5,6] dot(x, y), lhs_contracting_dims={1,0}, rhs_contracting_dims={1,0})",
+     0},
     {"Heads", R"(x = f32[2,7,3,4] parameter(0)
                  y = f32[2,5,3,4] parameter(1)
                  ROOT r = f32[2,3,7,5] dot(x, y), lhs_batch_dims={0,2}, lhs_contracting_dims={3},
-                   rhs_batch_dims={0,2}, rhs_contracting_dims={3})", 2},
+                   rhs_batch_dims={0,2}, rhs_contracting_dims={3})",
+     2},
     {"HeadsOfOneImage", R"(x = f32[1,7,1,4] parameter(0)
                  y = f32[1,5,1,4] parameter(1)
                  ROOT r = f32[1,1,7,5] dot(x, y), lhs_batch_dims={0,2}, lhs_contracting_dims={3},
-                   rhs_batch_dims={0,2}, rhs_contracting_dims={3})", 0},
+                   rhs_batch_dims={0,2}, rhs_contracting_dims={3})",
+     0},
     {"ValuesThenTransposed", R"(v = f32[2,5,3,4] parameter(0)
                  a = f32[2,3,7,5] parameter(1)
                  d = f32[2,3,4,7] dot(v, a), lhs_batch_dims={0,2}, lhs_contracting_dims={1},
                    rhs_batch_dims={0,1}, rhs_contracting_dims={3}
-                 ROOT r = f32[2,7,3,4] transpose(d), dimensions={0,3,1,2})", 3},
+                 ROOT r = f32[2,7,3,4] transpose(d), dimensions={0,3,1,2})",
+     3},
     {"OfTransposes", R"(x = f32[5,4] parameter(0)
                  y = f32[6,5] parameter(1)
                  a = f32[4,5] transpose(x), dimensions={1,0}
                  b = f32[5,6] transpose(y), dimensions={1,0}
-                 ROOT r = f32[4,6] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0})", 2},
+                 ROOT r = f32[4,6] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0})",
+     2},
     {"Vectors", R"(x = f32[5] parameter(0)
                  y = f32[5] parameter(1)
-                 ROOT r = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0})", 0},
+                 ROOT r = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0})",
+     0},
     {"MatrixByVector", R"(x = f32[3,5] parameter(0)
                  y = f32[5] parameter(1)
-                 ROOT r = f32[3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})", 0},
+                 ROOT r = f32[3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})",
+     0},
     {"OuterProduct", R"(x = f32[3] parameter(0)
                  y = f32[5] parameter(1)
-                 ROOT r = f32[3,5] dot(x, y), lhs_contracting_dims={}, rhs_contracting_dims={})", 0},
+                 ROOT r = f32[3,5] dot(x, y), lhs_contracting_dims={}, rhs_contracting_dims={})",
+     0},
     {"BatchLast", R"(x = f32[4,5,3] parameter(0)
                  y = f32[5,6,3] parameter(1)
                  ROOT r = f32[3,4,6] dot(x, y), lhs_batch_dims={2}, lhs_contracting_dims={1}, rhs_batch_dims={2},
-                   rhs_contracting_dims={0})", 2},
+                   rhs_contracting_dims={0})",
+     2},
     {"FreeAround", R"(x = f32[4,5,3] parameter(0)
                  y = f32[5,6] parameter(1)
-                 ROOT r = f32[4,3,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})", 1},
+                 ROOT r = f32[4,3,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})",
+     1},
     {"MixedTypes", R"(x = bf16[4,5] parameter(0)
                  y = bf16[6,5] parameter(1)
-                 ROOT r = f32[4,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1})", 0},
+                 ROOT r = f32[4,6] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1})",
+     0},
 };
 
 class DotTest : public testing::TestWithParam<Case> {};

@@ -62,7 +62,8 @@ TEST(ExpandCholesky, OfPositiveDefiniteMatrices) {
         u = f32[2,4,4] multiply(f, b)
         a = f32[2,4,4] add(d, u)
         t = {0}[2,4,4] convert(a)
-        ROOT r = {0}[2,4,4] cholesky(t){1})", type, options);
+        ROOT r = {0}[2,4,4] cholesky(t){1})",
+                                           type, options);
       ExpandCholesky pass;
       RunAndCompare(text, pass, {false, 1e-4});
       EXPECT_EQ(Count(*RunPass(text, pass), Opcode::kWhile), 1);
@@ -105,7 +106,9 @@ TEST(ExpandLapack, CholeskyKeepsTheOtherTriangle) {
         a = f32[2,2]{{0,1}} constant({{{{4, 2}}, {{2, 10}}}})
         ROOT r = (f32[2,2]{{0,1}}, s32[]) custom-call(a), custom_call_target="lapack_spotrf_ffi",
           operand_layout_constraints={{f32[2,2]{{0,1}}}}, api_version=API_VERSION_TYPED_FFI,
-          backend_config={{uplo = {} : ui8}})", uplo), pass);
+          backend_config={{uplo = {} : ui8}})",
+                                            uplo),
+                                pass);
     const hlo::Literal result = hlo::Evaluate(*module, {});
     const auto factor = result.elements()[0].values<float>();
     const bool lower = std::string_view(uplo) == "76";
@@ -122,7 +125,8 @@ TEST(ExpandLapack, CholeskyReportsFailure) {
   const auto module = RunPass(R"(
         a = f32[2,2] constant({{1, 2}, {2, 1}})
         ROOT r = (f32[2,2], s32[]) custom-call(a), custom_call_target="lapack_spotrf_ffi",
-          api_version=API_VERSION_TYPED_FFI, backend_config={uplo = 76 : ui8})", pass);
+          api_version=API_VERSION_TYPED_FFI, backend_config={uplo = 76 : ui8})",
+                              pass);
   EXPECT_NE(hlo::Evaluate(*module, {}).elements()[1].GetInt(0), 0);
 }
 
@@ -133,7 +137,8 @@ TEST(ExpandLapack, TriangularSolve) {
         b = f32[2,1] constant({{6}, {27}})
         ROOT r = f32[2,1] custom-call(a, b), custom_call_target="lapack_strsm_ffi",
           api_version=API_VERSION_TYPED_FFI,
-          backend_config={diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8})", pass);
+          backend_config={diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8})",
+                              pass);
   const hlo::Literal x = hlo::Evaluate(*module, {});
   EXPECT_EQ(x.values<float>()[0], 3);
   EXPECT_EQ(x.values<float>()[1], 3);
@@ -144,25 +149,37 @@ TEST(ExpandFft, EveryKindOverOneDimension) {
   for (int n : {1, 2, 3, 4, 12, 31, 37, 64, 111, 128}) {
     for (const char* type : {"FFT", "IFFT"}) {
       RunAndCompare(fmt::format(R"(x = c64[3,{0}] parameter(0)
-          ROOT r = c64[3,{0}] fft(x), fft_type={1}, fft_length={{{0}}})", n, type), pass, {false, 1e-5});
+          ROOT r = c64[3,{0}] fft(x), fft_type={1}, fft_length={{{0}}})",
+                                n, type),
+                    pass, {false, 1e-5});
     }
     RunAndCompare(fmt::format(R"(x = f32[3,{0}] parameter(0)
-        ROOT r = c64[3,{1}] fft(x), fft_type=RFFT, fft_length={{{0}}})", n, n / 2 + 1), pass, {false, 1e-5});
+        ROOT r = c64[3,{1}] fft(x), fft_type=RFFT, fft_length={{{0}}})",
+                              n, n / 2 + 1),
+                  pass, {false, 1e-5});
     RunAndCompare(fmt::format(R"(x = c64[3,{1}] parameter(0)
-        ROOT r = f32[3,{0}] fft(x), fft_type=IRFFT, fft_length={{{0}}})", n, n / 2 + 1), pass, {false, 1e-5});
+        ROOT r = f32[3,{0}] fft(x), fft_type=IRFFT, fft_length={{{0}}})",
+                              n, n / 2 + 1),
+                  pass, {false, 1e-5});
   }
 }
 
 TEST(ExpandFft, SeveralDimensions) {
   ExpandFft pass;
   RunAndCompare(R"(x = c64[2,4,6,5] parameter(0)
-      ROOT r = c64[2,4,6,5] fft(x), fft_type=FFT, fft_length={4,6,5})", pass, {false, 1e-5});
+      ROOT r = c64[2,4,6,5] fft(x), fft_type=FFT, fft_length={4,6,5})",
+                pass, {false, 1e-5});
   RunAndCompare(R"(x = f32[4,6,5] parameter(0)
-      ROOT r = c64[4,6,3] fft(x), fft_type=RFFT, fft_length={4,6,5})", pass, {false, 1e-5});
+      ROOT r = c64[4,6,3] fft(x), fft_type=RFFT, fft_length={4,6,5})",
+                pass, {false, 1e-5});
   RunAndCompare(R"(x = c64[4,6,5] parameter(0)
-      ROOT r = f32[4,6,8] fft(x), fft_type=IRFFT, fft_length={6,8})", pass, {false, 1e-5});
+      ROOT r = f32[4,6,8] fft(x), fft_type=IRFFT, fft_length={6,8})",
+                pass, {false, 1e-5});
   EXPECT_EQ(Count(*RunPass(R"(x = c64[2,4] parameter(0)
-      ROOT r = c64[2,4] fft(x), fft_type=FFT, fft_length={2,4})", pass), Opcode::kFft), 0);
+      ROOT r = c64[2,4] fft(x), fft_type=FFT, fft_length={2,4})",
+                           pass),
+                  Opcode::kFft),
+            0);
 }
 
 // The statistics of a group norm, and the same of other opcodes and orders.
@@ -182,7 +199,8 @@ TEST(ReduceMajorFirst, GroupNormStatistics) {
                  d = f32[4,20,20,8,2] subtract(x, u)
                  e = f32[4,20,20,8,2] multiply(d, v)
                  z = f32[] constant(0.5)
-                 ROOT r = f32[4,8] reduce(e, z), dimensions={{1,2,4}}, to_apply=f }})", op);
+                 ROOT r = f32[4,8] reduce(e, z), dimensions={{1,2,4}}, to_apply=f }})",
+                                         op);
     RunAndCompare(text, pass, kRounding);
     const auto module = RunPass(text, pass);
     EXPECT_EQ(Count(*module, Opcode::kReduce), 2);
@@ -238,7 +256,8 @@ TEST(ExpandTopK, OpcodeAndCustomCall) {
 TEST(ExpandCustomCalls, NamedFunctions) {
   ExpandCustomCalls pass;
   const auto module = RunPass(R"(x = f32[4] parameter(0)
-      ROOT r = f32[4] custom-call(x), custom_call_target="mhlo.erf")", pass);
+      ROOT r = f32[4] custom-call(x), custom_call_target="mhlo.erf")",
+                              pass);
   EXPECT_TRUE(module->entry()->root()->Is(Opcode::kErf));
 }
 
@@ -247,7 +266,8 @@ TEST(ExpandRng, StaysInItsRangeAndSpreads) {
   const auto module = RunPass(R"(
       a = f32[] constant(2)
       b = f32[] constant(3)
-      ROOT r = f32[1000] rng(a, b), distribution=rng_uniform)", pass);
+      ROOT r = f32[1000] rng(a, b), distribution=rng_uniform)",
+                              pass);
   EXPECT_EQ(Count(*module, Opcode::kRng), 0);
   const hlo::Literal numbers = hlo::Evaluate(*module, {});
   double sum = 0;
@@ -264,7 +284,8 @@ TEST(ExpandRng, NormalHasItsMoments) {
   const auto module = RunPass(R"(
       a = f32[] constant(1)
       b = f32[] constant(2)
-      ROOT r = f32[4000] rng(a, b), distribution=rng_normal)", pass);
+      ROOT r = f32[4000] rng(a, b), distribution=rng_normal)",
+                              pass);
   const hlo::Literal numbers = hlo::Evaluate(*module, {});
   double sum = 0, squares = 0;
   for (const float x : numbers.values<float>()) {
