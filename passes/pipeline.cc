@@ -96,9 +96,7 @@ bool Pipeline::RunOnce(hlo::Module& module, PassContext& context) {
   return any;
 }
 
-Pipeline OptimizationPipeline(const CompileOptions& options, const DeviceSpec& device) {
-  (void)options;
-  (void)device;
+Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   Pipeline p("optimize");
   // Modules that XLA has optimised come back to plain HLO: no control edges, async pairs, fusions, markers or
   // layouts.
