@@ -46,7 +46,7 @@ Literal EvaluateBitcastConvert(OpCall& call) {
   Literal result(call.shape);
   const int from_bits = BitsOf(operand.element_type());
   const int to_bits = BitsOf(call.shape.element_type());
-  if (from_bits == to_bits || (from_bits >= 8 && to_bits >= 8)) {
+  if (from_bits >= 8 && to_bits >= 8) {
     HLORUN_CHECK(operand.ByteSize() == result.ByteSize());
     std::memcpy(result.mutable_data(), operand.data(), static_cast<size_t>(operand.ByteSize()));
     return result;

@@ -100,6 +100,12 @@ TEST(EvaluatorElementwiseTest, BitcastConvertBetweenWidths) {
               ElementsAre(-1, 1));
 }
 
+TEST(EvaluatorElementwiseTest, BitcastConvertOfNarrowIntegersKeepsTheirBitsOnly) {
+  EXPECT_THAT(Numbers(EvaluateEntry("x = s4[2] parameter(0)\n ROOT r = u4[2] bitcast-convert(x)",
+                                    {Values(ElementType::kS4, {2}, {-1, 7})})),
+              ElementsAre(15, 7));
+}
+
 TEST(EvaluatorElementwiseTest, StepLimitStops) {
   EvaluatorOptions options;
   options.step_limit = 1000;
