@@ -8,19 +8,13 @@
 
 namespace hlorun {
 
-enum class DotLibrary : uint8_t { kAuto, kOwn, kClblast };
-
 struct CompileOptions {
-  DotLibrary dot_library = DotLibrary::kAuto;
   // Dumps: the folder, and a regular expression over pass names ("" : only the stages before and after).
   std::string dump_to;
   std::string dump_pass_re;
   // Verify the module after each pass.
   bool verify_each_pass = false;
   bool report_pass_times = false;
-  // Every kernel's outputs are checked for NaN and the run fails naming the first (--debug_nans); disables fusion
-  // across ops.
-  bool debug_nans = false;
   int64_t fold_step_limit = 1 << 22;            // constant folding: elementary steps an instruction
   int64_t fold_byte_limit = int64_t{16} << 20;  // constant folding: bytes of a result
   // Devices that run the module: replica_count x num_partitions of the module, or 1 when it runs replicated.

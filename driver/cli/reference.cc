@@ -1,5 +1,7 @@
 #include "driver/cli/reference.h"
 
+#include <cmath>
+#include <complex>
 #include <unordered_map>
 
 #include "driver/api/module_impl.h"
@@ -27,6 +29,56 @@ bool IsWorthComparing(const hlo::Instruction& instruction) {
   return instruction.shape().IsArray() && !instruction.Is(hlo::Opcode::kParameter) && !instruction.IsConstant();
 }
 
+int64_t FirstNanElement(const hlo::Literal& literal) {
+  if (!hlo::IsFloating(literal.element_type()) && !hlo::IsComplex(literal.element_type())) return -1;
+  for (int64_t i = 0; i < literal.ElementCount(); ++i) {
+    const std::complex<double> value = literal.GetComplex(i);
+    if (std::isnan(value.real()) || std::isnan(value.imag())) return i;
+  }
+  return -1;
+}
+
+// A copy of a module whose results are all arrays of the entry computation, in execution order.
+struct Exposed {
+  explicit Exposed(const hlo::Module& original) : module(original.Clone()) {
+    module->input_output_alias.clear();
+    module->entry_layout.reset();
+    hlo::Computation* entry = module->entry();
+    std::vector<hlo::Instruction*> elements;
+    std::vector<hlo::Shape> shapes;
+    for (hlo::Instruction* instruction : entry->PostOrder()) {
+      if (!IsWorthComparing(*instruction)) continue;
+      elements.push_back(instruction);
+      shapes.push_back(instruction->shape());
+    }
+    watched.assign(elements.begin(), elements.end());
+    entry->set_root(entry->Add(hlo::Opcode::kTuple, hlo::Shape::Tuple(shapes), std::move(elements)));
+  }
+
+  std::vector<hlo::Literal> Run(const std::vector<hlo::Literal>& leaves, Client& client, const CompileOptions& options) const {
+    const Module wrapped(std::make_shared<const Module::Impl>(Module::Impl{module}));
+    const std::shared_ptr<Executable> executable = client.Compile(wrapped, options);
+    std::vector<Array> arguments;
+    for (const hlo::Literal& leaf : leaves) arguments.push_back(client.FromHost(leaf.shape(), leaf.data()));
+    std::vector<hlo::Literal> values;
+    for (const Array& result : executable->Run(arguments)) {
+      hlo::Literal& value = values.emplace_back(result.shape().WithoutLayout());
+      result.ToHost(value.mutable_data());
+    }
+    return values;
+  }
+
+  std::string Describe(size_t i) const {
+    const std::string source = module->SourceOf(*watched[i]);
+    const std::string& op_name = watched[i]->metadata.op_name;
+    return fmt::format("{}{}{}", watched[i]->ToString(), op_name.empty() ? "" : " op_name=" + op_name,
+                       source.empty() ? "" : " from " + source);
+  }
+
+  std::shared_ptr<hlo::Module> module;
+  std::vector<const hlo::Instruction*> watched;
+};
+
 }  // namespace
 
 std::vector<hlo::Literal> PackArguments(const hlo::Module& module, const std::vector<hlo::Literal>& leaves) {
@@ -50,39 +102,28 @@ std::vector<hlo::Literal> ReferenceResults(const hlo::Module& module, const std:
 
 std::string FirstDivergence(const hlo::Module& module, const std::vector<hlo::Literal>& leaves, Client& client,
                             const CompileOptions& options, const Tolerance& tolerance) {
-  std::shared_ptr<hlo::Module> exposed = module.Clone();
-  exposed->input_output_alias.clear();
-  exposed->entry_layout.reset();
-  hlo::Computation* entry = exposed->entry();
-  std::vector<hlo::Instruction*> watched;
-  for (hlo::Instruction* instruction : entry->PostOrder()) {
-    if (IsWorthComparing(*instruction)) watched.push_back(instruction);
-  }
-  std::vector<hlo::Shape> shapes;
-  for (const hlo::Instruction* instruction : watched) shapes.push_back(instruction->shape());
-  entry->set_root(entry->Add(hlo::Opcode::kTuple, hlo::Shape::Tuple(shapes), watched));
-
+  const Exposed exposed(module);
   std::unordered_map<const hlo::Instruction*, hlo::Literal> expected;
   hlo::EvaluatorOptions evaluator_options;
   evaluator_options.observer = [&](const hlo::Instruction& instruction, const hlo::Literal& value) {
     if (IsWorthComparing(instruction)) expected[&instruction] = value;
   };
-  hlo::Evaluate(*exposed, PackArguments(module, leaves), evaluator_options);
+  hlo::Evaluate(*exposed.module, PackArguments(module, leaves), evaluator_options);
+  const std::vector<hlo::Literal> actual = exposed.Run(leaves, client, options);
+  for (size_t i = 0; i < exposed.watched.size(); ++i) {
+    const Comparison comparison = Compare(actual[i], expected.at(exposed.watched[i]), tolerance);
+    if (!comparison.equal) return fmt::format("first divergence at {}: {}", exposed.Describe(i), comparison.message);
+  }
+  return "";
+}
 
-  const Module wrapped(std::make_shared<const Module::Impl>(Module::Impl{exposed}));
-  const std::shared_ptr<Executable> executable = client.Compile(wrapped, options);
-  std::vector<Array> arguments;
-  for (const hlo::Literal& leaf : leaves) arguments.push_back(client.FromHost(leaf.shape(), leaf.data()));
-  const std::vector<Array> results = executable->Run(arguments);
-  for (size_t i = 0; i < watched.size(); ++i) {
-    hlo::Literal actual(results[i].shape().WithoutLayout());
-    results[i].ToHost(actual.mutable_data());
-    const Comparison comparison = Compare(actual, expected.at(watched[i]), tolerance);
-    if (comparison.equal) continue;
-    const std::string source = exposed->SourceOf(*watched[i]);
-    return fmt::format("first divergence at {}{}{}: {}", watched[i]->ToString(),
-                       watched[i]->metadata.op_name.empty() ? "" : " op_name=" + watched[i]->metadata.op_name,
-                       source.empty() ? "" : " from " + source, comparison.message);
+std::string FirstNan(const hlo::Module& module, const std::vector<hlo::Literal>& leaves, Client& client,
+                     const CompileOptions& options) {
+  const Exposed exposed(module);
+  const std::vector<hlo::Literal> actual = exposed.Run(leaves, client, options);
+  for (size_t i = 0; i < exposed.watched.size(); ++i) {
+    const int64_t element = FirstNanElement(actual[i]);
+    if (element >= 0) return fmt::format("first NaN in element {} (row-major) of {}", element, exposed.Describe(i));
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// --reference: the evaluator as oracle.
+// --reference and --debug_nans: looking into a run, with the evaluator as oracle.
 #pragma once
 
 #include <string>
@@ -21,5 +21,9 @@ std::vector<hlo::Literal> ReferenceResults(const hlo::Module& module, const std:
 // evaluator, in execution order. Returns one line naming the first that diverges with its source, or "".
 std::string FirstDivergence(const hlo::Module& module, const std::vector<hlo::Literal>& leaves, Client& client,
                             const CompileOptions& options, const Tolerance& tolerance);
+
+// --debug_nans: the same run, looking for the first array that holds a NaN. Returns one line naming it, or "".
+std::string FirstNan(const hlo::Module& module, const std::vector<hlo::Literal>& leaves, Client& client,
+                     const CompileOptions& options);
 
 }  // namespace hlorun::cli

@@ -25,16 +25,14 @@ using Literals = std::vector<hlo::Literal>;
 
 CompileOptions CompileOptionsOf(const Flags& flags, Progress& progress) {
   CompileOptions options;
-  if (flags.dot_library == "own") {
-    options.dot_library = DotLibrary::kOwn;
-  } else if (flags.dot_library == "clblast") {
-    options.dot_library = DotLibrary::kClblast;
-  } else if (flags.dot_library != "auto") {
+  if (flags.dot_library == "clblast") {
+    Fail(ErrorCode::kUnimplemented, "--dot_library=clblast: this version multiplies with its own kernels only; use auto or own");
+  }
+  if (flags.dot_library != "auto" && flags.dot_library != "own") {
     Invalid("--dot_library={}: expected auto, own or clblast", flags.dot_library);
   }
   options.dump_to = flags.dump_to;
   options.dump_pass_re = flags.dump_pass_re;
-  options.debug_nans = flags.debug_nans;
   options.cache_dir = flags.cache_dir;
   options.use_disk_cache = !flags.no_cache;
   options.observe_stage = [&progress](const std::string& stage) { progress.Show("compiling: " + stage); };
@@ -233,6 +231,11 @@ class Session {
       } else if (!Equal(results.front(), ReferenceResults(module, inputs_.front()), tolerance, "evaluator")) {
         exit_code = kExitMismatch;
       }
+    }
+    if (flags_.debug_nans && !partitioned_) {
+      const std::string line = FirstNan(ReferenceModule(), inputs_.front(), *client_, CompileOptionsOf(flags_, progress_));
+      if (!line.empty()) std::fprintf(stderr, "hlorun: %s\n", line.c_str());
+      if (!line.empty()) exit_code = kExitMismatch;
     }
     return exit_code;
   }

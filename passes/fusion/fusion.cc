@@ -56,8 +56,7 @@ bool Fusion::Run(hlo::Module& module, PassContext& context) {
   bool changed = false;
   for (hlo::Computation* computation : module.ControlComputations()) {
     changed |= RemoveDead(*computation);
-    // With --debug_nans each instruction is a kernel whose results are checked.
-    if (!context.options.debug_nans) changed |= Fuse(*computation, context.device);
+    changed |= Fuse(*computation, context.device);
     changed |= ReshapesToBitcasts(*computation);
     changed |= RemoveDead(*computation);
   }

@@ -93,6 +93,21 @@ TEST_F(CliTest, ReferenceComparesWithTheEvaluator) {
   EXPECT_EQ(Hlorun("--reference=each " + module_).exit_code, 0);
 }
 
+TEST_F(CliTest, DebugNansNamesTheFirstInstruction) {
+  const std::string module = folder_.Write("nan.hlo", R"(HloModule nan
+ENTRY main {
+  x = f32[4]{0} parameter(0)
+  y = f32[4]{0} log(x)
+  ROOT z = f32[4]{0} add(y, x)
+}
+)");
+  folder_.Write("in/0.npy", Npy({1, 2, -3, 4}));
+  const CommandResult result = Hlorun("--debug_nans --inputs=" + (folder_ / "in") + " " + module);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("first NaN in element 2 (row-major) of %y = f32[4] log(%x)"));
+  EXPECT_EQ(Hlorun("--debug_nans " + module).exit_code, 0);
+}
+
 TEST_F(CliTest, DashAndUnderscoreAreTheSameInAFlagsName) {
   EXPECT_EQ(Hlorun("--compile-only --device-class=cpu " + module_).exit_code, 0);
 }
