@@ -84,7 +84,12 @@ TypeNames NamesOf(hlo::ElementType type) {
   }
 }
 
-// value_n interleave_low(a, b) = a0 b0 a1 b1 ..., and _high of the upper halves.
+// Helpers of all kernels of a program share their names.
+std::string InterleaveName(hlo::ElementType type, int64_t lanes, bool high) {
+  return fmt::format("interleave_{}_{}{}", high ? "high" : "low", NamesOf(type).value, lanes);
+}
+
+// low(a, b) = a0 b0 a1 b1 ..., and high of the upper halves.
 ir::Helper InterleaveHelper(hlo::ElementType type, int64_t lanes, bool high) {
   const TypeNames names = NamesOf(type);
   std::string mask;
@@ -93,7 +98,7 @@ ir::Helper InterleaveHelper(hlo::ElementType type, int64_t lanes, bool high) {
     mask += fmt::format("{}{}", i == 0 ? "" : ", ", lane);
   }
   ir::Helper helper;
-  helper.name = high ? "interleave_high" : "interleave_low";
+  helper.name = InterleaveName(type, lanes, high);
   helper.source = fmt::format("static {0}{1} {2}({0}{1} a, {0}{1} b) {{ return shuffle2(a, b, ({3}{1})({4})); }}\n",
                               names.value, lanes, helper.name, names.mask, mask);
   return helper;
@@ -107,7 +112,7 @@ std::vector<Expr> TransposeSquare(const std::vector<Expr>& rows, ir::Type type, 
     std::vector<Expr> next;
     for (size_t i = 0; i < lanes; ++i) {
       const ir::Var row = ir::MakeVar(fmt::format("round_{}_{}", round, i), type);
-      const Expr shuffled = ir::Call(type, i % 2 == 0 ? "interleave_low" : "interleave_high",
+      const Expr shuffled = ir::Call(type, InterleaveName(type.element, type.lanes, i % 2 != 0),
                                      {current[i / 2], current[i / 2 + lanes / 2]});
       statements.push_back(ir::Let(row, shuffled));
       next.push_back(ir::Ref(row));
