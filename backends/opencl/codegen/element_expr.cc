@@ -214,6 +214,10 @@ Expr Shift(const Expr& x, const Expr& y, const Context& c, Op op, bool arithmeti
   const Expr inside = c.body.Name(Compare(Op::kLt, count, Int(bits, count->type)));
   const Expr safe = c.body.Name(Select(inside, count, Int(arithmetic ? bits - 1 : 0, count->type)));
   Expr value = Cast(x, arithmetic ? SignedOf(x->type.element) : unsigned_type);
+  if (arithmetic && bits < carrier && hlo::IsUnsigned(x->type.element)) {  // its sign is its own highest bit
+    const Expr extra = Int(carrier - bits, value->type);
+    value = c.body.Name(Binary(Op::kShr, c.body.Name(Binary(Op::kShl, value, extra)), extra));
+  }
   if (!arithmetic && op == Op::kShr && bits < carrier) value = And(value, Int((1 << bits) - 1, value->type));
   const Expr shifted = Cast(Binary(op, value, Cast(safe, value->type.element)), x->type.element);
   return arithmetic ? shifted : Select(inside, shifted, Zero(x->type));
@@ -222,26 +226,28 @@ Expr ShiftLeftRule(const Expr& x, const Expr& y, const Context& c) { return Shif
 Expr ShiftRightLogicalRule(const Expr& x, const Expr& y, const Context& c) { return Shift(x, y, c, Op::kShr, false); }
 Expr ShiftRightArithmeticRule(const Expr& x, const Expr& y, const Context& c) { return Shift(x, y, c, Op::kShr, true); }
 
-// Integer powers by squaring, as a fixed number of steps so that lanes stay together; negative exponents give the
-// reciprocal's integer part: 1 for 1, +-1 for -1, else 0.
+// Integer powers by squaring, as a fixed number of steps so that lanes stay together. As on XLA:CPU, exponents are signed
+// whatever the type and only their lowest six bits count; negative ones give the reciprocal's integer part: 1 for 1, +-1
+// for -1, else 0.
 Expr PowerRule(const Expr& x, const Expr& y, const Context& c) {
   if (!IsInt(x)) return F("pow", x, y);
+  constexpr int kExponentBits = 6;
   const ElementType unsigned_type = UnsignedOf(x->type.element);
   const Expr one = Int(1, {unsigned_type});
   const Var result = c.body.Mutable(one, "power"), square = c.body.Mutable(Cast(x, unsigned_type), "square"),
             rest = c.body.Mutable(Cast(y, unsigned_type), "rest");
   const Var step = MakeVar(c.body.FreshName("s"), kIndex32);
   const Expr odd = Compare(Op::kNe, And(Ref(rest), one), Zero(one->type));
-  c.body.Add(For(LoopRole::kSerial, step, Int(0), Int(hlo::BitsOf(c.type)),
+  c.body.Add(For(LoopRole::kSerial, step, Int(0), Int(kExponentBits),
                  Block({Assign(result, Select(odd, Ref(result) * Ref(square), Ref(result))), Assign(square, Ref(square) * Ref(square)),
                         Assign(rest, Binary(Op::kShr, Ref(rest), one))})));
   const Expr power = Cast(Ref(result), x->type.element);
-  if (!hlo::IsSigned(x->type.element)) return power;
+  const Expr exponent = Cast(y, SignedOf(x->type.element));
   const Expr even = Compare(Op::kEq, And(y, Like(y, 1)), Zero(y->type));
-  const Expr minus_one = Select(even, Like(x, 1), Like(x, -1));
-  const Expr reciprocal =
-      Select(Compare(Op::kEq, x, Like(x, 1)), x, Select(Compare(Op::kEq, x, Like(x, -1)), minus_one, Zero(x->type)));
-  return Select(Compare(Op::kLt, y, Zero(y->type)), reciprocal, power);
+  const Expr minus_one = Int(-1, x->type);
+  const Expr reciprocal = Select(Compare(Op::kEq, x, Like(x, 1)), x,
+                                 Select(Compare(Op::kEq, x, minus_one), Select(even, Like(x, 1), minus_one), Zero(x->type)));
+  return Select(Compare(Op::kLt, exponent, Zero(exponent->type)), c.body.Name(reciprocal), power);
 }
 
 const std::map<Opcode, BinaryRule>& BinaryRules() {

@@ -170,7 +170,7 @@ Values BitcastConvertRule(const OpAt& at) {
   const int from_bits = hlo::BitsOf(from), to_bits = hlo::BitsOf(to);
   if (from_bits == to_bits) {
     const Value x = at.Operand(0, at.index);
-    if (from_bits < 8) return One({at.body().Name(RoundTo(Cast(x.re, ComputeType(to)), to)), nullptr});
+    if (from_bits < 8 && hlo::IsInteger(from) && hlo::IsInteger(to)) return One({at.body().Name(RoundTo(Cast(x.re, ComputeType(to)), to)), nullptr});
     return One({at.body().Name(FromBits(at.body().Name(ToBits(x.re, from)), to)), nullptr});
   }
   const auto unsigned_type = [](int bits) {

@@ -108,6 +108,7 @@ std::string NarrowEncoder(ElementType type, const std::string& name, const std::
   if (a > 0x7f800000u) return {nan};
   if ({is_unsigned} && (u >> 31)) return {nan};
   uint s = (u >> 31) ? {sign}u : 0u;
+  if (a == 0u) return (u >> 31) ? {negative_zero} : {zero};
   if (a >= {limit}u) return (uchar)({over}u | s);
   uint low = 0, high = {top};
   while (low < high) {{
@@ -116,14 +117,14 @@ std::string NarrowEncoder(ElementType type, const std::string& name, const std::
   }}
   if (low < {top}u) {{
     float below = as_float(a) - as_float({table}[low]), above = as_float({table}[low + 1]) - as_float(a);
-    if (above < below || (above == below && (low & 1u))) low += 1;
+    if (above < below || (above == below && ({is_unsigned} || (low & 1u)))) low += 1;
   }}
   if (low == 0u) return (u >> 31) ? {negative_zero} : 0;
   return (uchar)(low | s);
 }}
 )", fmt::arg("name", name), fmt::arg("nan", nan), fmt::arg("is_unsigned", format.is_unsigned ? 1 : 0),
                      fmt::arg("sign", sign_bit), fmt::arg("limit", limit), fmt::arg("over", over), fmt::arg("top", top),
-                     fmt::arg("table", table), fmt::arg("negative_zero", negative_zero));
+                     fmt::arg("table", table), fmt::arg("negative_zero", negative_zero), fmt::arg("zero", hlo::FloatToNarrow(type, 0.0f)));
 }
 
 // The scalar function, lane by lane.
