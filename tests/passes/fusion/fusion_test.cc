@@ -305,19 +305,5 @@ TEST(Fusion, KernelsStaySmall) {
   EXPECT_LE(fused.kernels.size(), 5u);
 }
 
-TEST(Fusion, DebugNansKeepsInstructionsApart) {
-  const auto module = hlo::ParseModule(std::string(kHeader) + R"(
-  x = f32[8] parameter(0)
-  a = f32[8] negate(x)
-  ROOT b = f32[8] log(a)
-})");
-  const DeviceSpec device;
-  CompileOptions options;
-  options.debug_nans = true;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
-  EXPECT_FALSE(Fusion().Run(*module, context));
-}
-
 }  // namespace
 }  // namespace hlorun::passes
