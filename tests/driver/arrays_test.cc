@@ -179,7 +179,8 @@ TEST(SeededTest, TheSameSeedGivesTheSameArrayAndAnotherSlotAnother) {
   SeedOptions data;
   data.normal = {3};
   double sum = 0, squares = 0;
-  for (const float v : SeededLiteral(shape, 3, data).values<float>()) {
+  const Literal normal = SeededLiteral(shape, 3, data);
+  for (const float v : normal.values<float>()) {
     sum += v;
     squares += static_cast<double>(v) * v;
   }
