@@ -38,7 +38,7 @@ MODULES = {
 
 def intel_environment(folder):
     """OCL_ICD_VENDORS and LD_LIBRARY_PATH for Intel's CPU runtime from PyPI, or None where it is not installed."""
-    found = glob.glob(os.path.join(sys.prefix, "lib", "**", "libintelocl.so*"), recursive=True)
+    found = glob.glob(os.path.join(sys.prefix, "lib", "**", "libintelocl.so"), recursive=True)
     if not found:
         return None
     os.makedirs(os.path.join(folder, "vendors"), exist_ok=True)
