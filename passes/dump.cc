@@ -13,26 +13,27 @@
 
 namespace hlorun::passes {
 
-std::string DumpPath(const CompileOptions& options, const hlo::Module& module, int64_t module_number,
-                     std::string_view stage) {
+void DumpText(const CompileOptions& options, std::string_view module_name, int64_t module_number, std::string_view file,
+              std::string_view text) {
+  if (options.dump_to.empty()) return;
   std::error_code code;
   std::filesystem::create_directories(options.dump_to, code);
   if (code) Invalid("cannot make the dump folder {}: {}", options.dump_to, code.message());
-  std::string name = module.name();
+  std::string name(module_name);
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-' && c != '_') c = '_';
   }
-  return fmt::format("{}/module_{:04}.{}.{}.txt", options.dump_to, module_number, name, stage);
+  const std::string path = fmt::format("{}/module_{:04}.{}.{}", options.dump_to, module_number, name, file);
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) Fail(ErrorCode::kResourceExhausted, "cannot write the dump {}", path);
 }
 
 void DumpModule(const CompileOptions& options, const hlo::Module& module, int64_t module_number,
                 std::string_view stage) {
   if (options.dump_to.empty()) return;
-  const std::string path = DumpPath(options, module, module_number, stage);
-  std::ofstream file(path, std::ios::binary);
-  file << hlo::PrintModule(module);
-  file.close();
-  if (!file) Fail(ErrorCode::kResourceExhausted, "cannot write the dump {}", path);
+  DumpText(options, module.name(), module_number, fmt::format("{}.txt", stage), hlo::PrintModule(module));
 }
 
 Pipeline::Observer DumpingObserver(const CompileOptions& options, int64_t module_number) {

@@ -14,11 +14,12 @@
 
 namespace hlorun::passes {
 
-// The path of a dump; makes the folder. Characters that file names cannot hold become '_'.
-std::string DumpPath(const CompileOptions& options, const hlo::Module& module, int64_t module_number,
-                     std::string_view stage);
+// Writes DIR/module_0000.NAME.FILE; makes the folder. Characters that file names cannot hold become '_'. Does nothing
+// when options.dump_to is empty. Throws Error when the file cannot be written.
+void DumpText(const CompileOptions& options, std::string_view module_name, int64_t module_number, std::string_view file,
+              std::string_view text);
 
-// Does nothing when options.dump_to is empty. Throws Error when the file cannot be written.
+// The module as DIR/module_0000.NAME.STAGE.txt.
 void DumpModule(const CompileOptions& options, const hlo::Module& module, int64_t module_number,
                 std::string_view stage);
 

@@ -1,14 +1,34 @@
 #include "backends/opencl/compiler.h"
 
+#include <atomic>
+
 #include "backends/opencl/codegen/emit.h"
-#include "backends/opencl/dump.h"
 #include "backends/opencl/plan_builder.h"
 #include "hlo/text/printer.h"
 #include "hlo/verifier.h"
+#include "passes/dump.h"
 #include "passes/memory/buffer_assignment.h"
 #include "passes/pipeline.h"
 
 namespace hlorun::opencl {
+namespace {
+
+// The number of this process's next dumped module.
+int64_t NextModuleNumber() {
+  static std::atomic<int64_t> next{0};
+  return next++;
+}
+
+void DumpPlan(const CompileOptions& options, const Plan& plan, int64_t number) {
+  if (options.dump_to.empty()) return;
+  passes::DumpText(options, plan.module_name, number, "plan.txt", plan.ToString());
+  for (const Kernel& kernel : plan.kernels) {
+    passes::DumpText(options, plan.module_name, number, kernel.name + ".kir", kernel.kernel_ir);
+    passes::DumpText(options, plan.module_name, number, kernel.name + ".cl", kernel.source);
+  }
+}
+
+}  // namespace
 
 CompilerResult CompileModule(const hlo::Module& module, const DeviceSpec& device, const CompileOptions& options,
                              const StageObserver& observe) {
@@ -17,29 +37,32 @@ CompilerResult CompileModule(const hlo::Module& module, const DeviceSpec& device
   };
   stage("verify");
   hlo::VerifyModule(module);
-  Dump dump(options.dump_to, options.dump_pass_re, module.name());
-  dump.Module(module, "before_optimizations");
+  const int64_t number = options.dump_to.empty() ? 0 : NextModuleNumber();
+  const passes::Pipeline::Observer dump_pass = passes::DumpingObserver(options, number);
+  passes::DumpModule(options, module, number, "before_optimizations");
 
   CompilerResult result;
   const std::unique_ptr<hlo::Module> optimized = module.Clone();
   const OpenClKernelModel kernels(device, options);
   passes::PassContext context{device, options, kernels, {}};
   passes::Pipeline pipeline = passes::OptimizationPipeline(options, device);
-  pipeline.set_observer([&](const hlo::Module& now, std::string_view pass, bool, double) {
+  pipeline.set_observer([&](const hlo::Module& now, std::string_view pass, bool changed, double seconds) {
     ++result.passes_run;
     stage(std::string(pass));
-    dump.AfterPass(now, std::string(pass));
+    if (dump_pass) dump_pass(now, pass, changed, seconds);
   });
   pipeline.Run(*optimized, context);
-  dump.Module(*optimized, "after_optimizations");
+  passes::DumpModule(options, *optimized, number, "after_optimizations");
 
   stage("buffer-assignment");
   const passes::BufferAssignment buffers = passes::AssignBuffers(*optimized, context);
-  dump.Buffers(buffers);
+  if (!options.dump_to.empty()) {
+    passes::DumpText(options, module.name(), number, "buffer-assignment.txt", buffers.ToString());
+  }
   stage("kernels");
   result.plan = BuildPlan(*optimized, buffers, context);
   result.plan.module_text = hlo::PrintModule(module);
-  dump.PlanAndKernels(result.plan);
+  DumpPlan(options, result.plan, number);
   result.remarks = std::move(context.remarks);
   return result;
 }
