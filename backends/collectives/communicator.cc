@@ -15,6 +15,7 @@ constexpr int64_t kDirectBytes = 8 << 10;
 using Requests = std::vector<std::unique_ptr<Request>>;
 
 void Complete(Transport& transport, Requests& requests) {
+  const WaitScope scope(transport);
   WaitUntil([&] {
     std::erase_if(requests, [](const std::unique_ptr<Request>& request) { return request->Test(); });
     if (requests.empty()) return true;

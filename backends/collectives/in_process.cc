@@ -1,5 +1,6 @@
 #include "backends/collectives/in_process.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "hlo/error.h"
@@ -35,6 +36,8 @@ class HubEndpoint : public Transport {
     return hub_->Receive(data, from, rank_, tag);
   }
   void Progress() override { hub_->CheckHealth(); }
+  void WaitBegins() override { hub_->Idle(1); }
+  void WaitEnds() override { hub_->Idle(-1); }
   void Abort(const std::string& message) override { hub_->Fail(message); }
 
  private:
@@ -67,9 +70,23 @@ void InProcessHub::Reset() {
   demands_.clear();
 }
 
-void InProcessHub::CheckHealth() const {
+void InProcessHub::CheckHealth() {
+  // Only messages end waits: when all wait and none comes, none ever will. The time is for threads that are woken late.
+  constexpr auto kStandstill = std::chrono::seconds(5);
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (failure_.empty() && idle_ >= size_ && std::chrono::steady_clock::now() - moved_ > kStandstill) {
+    failure_ = fmt::format(
+        "all {} devices wait for each other: they do not run the same collectives (does a branch or a loop around one differ "
+        "between devices?)",
+        size_);
+  }
   if (!failure_.empty()) throw Error(ErrorCode::kAborted, failure_);
+}
+
+void InProcessHub::Idle(int change) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  idle_ += change;
+  moved_ = std::chrono::steady_clock::now();
 }
 
 std::unique_ptr<Request> InProcessHub::Send(std::span<const std::byte> data, int from, int to, int64_t tag) {

@@ -1,7 +1,7 @@
 // Transport between devices of one process: messages meet in memory and are copied once.
 #pragma once
 
-#include <condition_variable>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -23,8 +23,10 @@ class InProcessHub : public std::enable_shared_from_this<InProcessHub> {
   void Fail(const std::string& message);
   // Undoes Fail and drops messages of the failed run. Nobody may be waiting.
   void Reset();
-  // Throws when the hub failed.
-  void CheckHealth() const;
+  // Throws when the hub failed, or when every device has been idle for seconds: then no message can come any more.
+  void CheckHealth();
+  // `change` devices more (or less) have nothing to do: they wait, or do not run.
+  void Idle(int change);
 
   std::unique_ptr<Request> Send(std::span<const std::byte> data, int from, int to, int64_t tag);
   std::unique_ptr<Request> Receive(std::span<std::byte> data, int from, int to, int64_t tag);
@@ -47,6 +49,8 @@ class InProcessHub : public std::enable_shared_from_this<InProcessHub> {
   std::map<Key, std::deque<Offer>> offers_;
   std::map<Key, std::deque<Demand>> demands_;
   std::string failure_;
+  int idle_ = 0;
+  std::chrono::steady_clock::time_point moved_;
 };
 
 }  // namespace hlorun::collectives

@@ -45,29 +45,57 @@ void RunTogether(int64_t n, InProcessHub& hub, const std::function<void(int64_t)
   }
 }
 
+// The first lines in which two texts differ.
+std::pair<std::string_view, std::string_view> FirstDifference(std::string_view a, std::string_view b) {
+  while (true) {
+    const std::string_view line_a = a.substr(0, a.find('\n')), line_b = b.substr(0, b.find('\n'));
+    if (line_a != line_b || (a.size() == line_a.size() && b.size() == line_b.size())) return {line_a, line_b};
+    a.remove_prefix(std::min(a.size(), line_a.size() + 1));
+    b.remove_prefix(std::min(b.size(), line_b.size() + 1));
+  }
+}
+
+// While it lives, a device of the hub is at work.
+class Working {
+ public:
+  explicit Working(InProcessHub& hub) : hub_(hub) { hub_.Idle(-1); }
+  ~Working() { hub_.Idle(1); }
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+
+ private:
+  InProcessHub& hub_;
+};
+
 class InProcessJob : public Job {
  public:
-  explicit InProcessJob(int64_t devices) : Job(devices), hub_(std::make_shared<InProcessHub>(static_cast<int>(devices))) {}
+  explicit InProcessJob(int64_t devices) : Job(devices), hub_(std::make_shared<InProcessHub>(static_cast<int>(devices))) {
+    hub_->Idle(static_cast<int>(devices));
+  }
   int rank() const override { return 0; }
   int rank_count() const override { return 1; }
   std::string host() const override { return HostName(); }
   std::string BroadcastFromFirst(const std::function<std::string()>& make) override { return make(); }
   void CheckSame(const std::string&, const std::string&) override {}
   int Finish(int exit_code) override { return exit_code; }
-  void Abort(const std::string& message) override {
-    std::fprintf(stderr, "hlorun: %s\n", message.c_str());
+  void Abort(const Error& error) override {
+    std::fprintf(stderr, "hlorun: %s\n", error.what());
+    if (cleanup_ != nullptr) cleanup_();
     std::_Exit(2);
   }
+  void AtAbort(void (*cleanup)()) override { cleanup_ = cleanup; }
 
  protected:
   void RunOnDevices(const std::function<void(int64_t, const std::shared_ptr<Communicator>&)>& body) override {
     RunTogether(local_devices(), *hub_, [&](int64_t d) {
+      const Working working(*hub_);
       body(d, std::make_shared<Communicator>(hub_->Endpoint(static_cast<int>(d)), d));
     });
   }
 
  private:
   std::shared_ptr<InProcessHub> hub_;
+  void (*cleanup_)() = nullptr;
 };
 
 // Several devices a rank: messages within the process go through its hub, others through MPI with the pair of local
@@ -91,6 +119,8 @@ class RankTransport : public Transport {
     hub_->CheckHealth();
     world_->CheckPeers();
   }
+  void WaitBegins() override { world_->WaitBegins(); }
+  void WaitEnds() override { world_->WaitEnds(); }
   void Abort(const std::string& message) override { hub_->Fail(message); }
 
  private:
@@ -105,6 +135,30 @@ class RankTransport : public Transport {
   MpiWorld* world_;
   std::shared_ptr<InProcessHub> hub_;
   int local_devices_, local_;
+};
+
+// While it lives, the calling thread only waits.
+class Waiting {
+ public:
+  explicit Waiting(MpiWorld& world) : world_(world) { world_.WaitBegins(); }
+  ~Waiting() { world_.WaitEnds(); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  MpiWorld& world_;
+};
+
+// While it lives, a thread computes that did not before.
+class Computing {
+ public:
+  explicit Computing(MpiWorld& world) : world_(world) { world_.WaitEnds(); }
+  ~Computing() { world_.WaitBegins(); }
+  Computing(const Computing&) = delete;
+  Computing& operator=(const Computing&) = delete;
+
+ private:
+  MpiWorld& world_;
 };
 
 class MpiJob : public Job {
@@ -126,11 +180,15 @@ class MpiJob : public Job {
     return bytes;
   }
 
-  void CheckSame(const std::string& digest, const std::string& what) override {
-    const std::string first = BroadcastFromFirst([&] { return digest; });
-    const auto different = static_cast<int>(first != digest ? rank() : rank_count());
+  void CheckSame(const std::string& text, const std::string& what) override {
+    const std::string first = BroadcastFromFirst([&] { return text; });
+    const auto different = static_cast<int>(first != text ? rank() : rank_count());
     const int worst = Smallest(different);
-    if (worst < rank_count()) Invalid("rank {} has {} that differs from rank 0's: all ranks need the same", worst, what);
+    if (worst == rank()) {
+      const auto [here, there] = FirstDifference(text, first);
+      Invalid("{} differs from rank 0's: here \"{}\", there \"{}\"; all ranks need the same", what, here, there);
+    }
+    if (worst < rank_count()) Fail(ErrorCode::kAborted, "{} of rank {} differs from rank 0's", what, worst);
   }
 
   int Finish(int exit_code) override {
@@ -139,16 +197,14 @@ class MpiJob : public Job {
     return worst;
   }
 
-  void Abort(const std::string& message) override {
-    // Ranks that only echo another's failure stay silent for a moment, so that the cause is what the user sees.
-    std::fprintf(stderr, "hlorun: rank %d on %s: %s\n", rank(), HostName().c_str(), message.c_str());
-    std::fflush(stderr);
-    world_.Abort();
-  }
+  void Abort(const Error& error) override { world_.EndJob(error.what(), error.code() != ErrorCode::kAborted); }
+  void AtAbort(void (*cleanup)()) override { world_.set_cleanup(cleanup); }
 
  protected:
   void RunOnDevices(const std::function<void(int64_t, const std::shared_ptr<Communicator>&)>& body) override {
+    const Waiting for_all_devices(world_);
     RunTogether(local_devices(), *hub_, [&](int64_t d) {
+      const Computing computing(world_);
       auto transport = std::make_shared<RankTransport>(&world_, hub_, local_devices(), d);
       body(d, std::make_shared<Communicator>(std::move(transport), first_device() + d));
     });
@@ -158,6 +214,7 @@ class MpiJob : public Job {
   static constexpr int kControlTag = 32767;
 
   void Complete(std::unique_ptr<Request> request) {
+    const Waiting waiting(world_);
     WaitUntil([&] {
       if (request->Test()) return true;
       world_.CheckPeers();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/collectives/communicator.h"
+#include "hlo/error.h"
 
 namespace hlorun::collectives {
 
@@ -33,12 +34,16 @@ class Job {
 
   // Collective. Rank 0 makes the bytes; its Error ends the job. All ranks get them.
   virtual std::string BroadcastFromFirst(const std::function<std::string()>& make) = 0;
-  // Collective. Throws Error on every rank, naming `what` and a rank that differs from rank 0, unless all digests agree.
-  virtual void CheckSame(const std::string& digest, const std::string& what) = 0;
+  // Collective. Unless all ranks' texts agree, throws on the first rank that differs an Error that names `what` and the
+  // lines that differ, on the others kAborted.
+  virtual void CheckSame(const std::string& text, const std::string& what) = 0;
   // Collective: the job's exit code, the largest of the ranks'. Nothing else may be called afterwards.
   virtual int Finish(int exit_code) = 0;
-  // Ends the whole job: prints the message once with the rank and host, all ranks exit with 2.
-  [[noreturn]] virtual void Abort(const std::string& message) = 0;
+  // Ends the whole job with exit code 2. Of the errors with which ranks come here at about the same time one is printed,
+  // with its rank and host: the first that is a cause (kAborted is the echo of another rank's failure).
+  [[noreturn]] virtual void Abort(const Error& error) = 0;
+  // Called before the process is left without unwinding. Async-signal-safe.
+  virtual void AtAbort(void (*cleanup)()) = 0;
 
   // Runs `body(local device, its communicator)` for each local device, each in its own thread when there are several;
   // results in device order. The first Error ends the others' waits and is rethrown.

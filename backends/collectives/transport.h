@@ -30,8 +30,22 @@ class Transport {
   // Called by every wait loop: progresses messages, updates this rank's heartbeat, and throws Error kAborted when a
   // peer failed or stopped for longer than the heartbeat limit.
   virtual void Progress() = 0;
+  // Between them the calling thread does nothing but wait for messages.
+  virtual void WaitBegins() {}
+  virtual void WaitEnds() {}
   // Ends the whole job with a message (all ranks exit != 0). In process: fails the other endpoints' waits.
   virtual void Abort(const std::string& message) = 0;
+};
+
+class WaitScope {
+ public:
+  explicit WaitScope(Transport& transport) : transport_(transport) { transport_.WaitBegins(); }
+  ~WaitScope() { transport_.WaitEnds(); }
+  WaitScope(const WaitScope&) = delete;
+  WaitScope& operator=(const WaitScope&) = delete;
+
+ private:
+  Transport& transport_;
 };
 
 }  // namespace hlorun::collectives

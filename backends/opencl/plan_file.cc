@@ -14,7 +14,7 @@
 
 #include "backends/opencl/plan_archive.h"
 #include "backends/opencl/plan_builder.h"
-#include "backends/opencl/runtime/cache_directory.h"
+#include "hlo/atomic_file.h"
 
 namespace hlorun::opencl {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "driver/arrays/atomic_file.h"
 #include "driver/arrays/npy.h"
 #include "driver/arrays/npz.h"
 #include "hlo/error.h"
@@ -94,19 +93,23 @@ std::vector<hlo::Literal> LoadArrays(const std::string& path, const std::vector<
   return {Convert(ReadNpy(path), slots[0], what, path)};
 }
 
-void SaveArrays(const std::string& path, const std::vector<hlo::Literal>& arrays) {
-  AtomicFiles files;
+void StageArrays(AtomicFiles& files, const std::string& path, const std::vector<hlo::Literal>& arrays) {
   if (path.ends_with(".npz")) {
     std::vector<std::pair<std::string, hlo::Literal>> named;
     for (size_t i = 0; i < arrays.size(); ++i) named.emplace_back(std::to_string(i), arrays[i]);
     WriteNpz(files.Reserve(path), named);
-  } else {
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      const std::string header = NpyHeader(arrays[i].shape());
-      files.Write(fmt::format("{}/{}.npy", path, i),
-                  {header, {reinterpret_cast<const char*>(arrays[i].data()), static_cast<size_t>(arrays[i].ByteSize())}});
-    }
+    return;
   }
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const std::string header = NpyHeader(arrays[i].shape());
+    files.Write(fmt::format("{}/{}.npy", path, i),
+                {header, {reinterpret_cast<const char*>(arrays[i].data()), static_cast<size_t>(arrays[i].ByteSize())}});
+  }
+}
+
+void SaveArrays(const std::string& path, const std::vector<hlo::Literal>& arrays) {
+  AtomicFiles files;
+  StageArrays(files, path, arrays);
   files.Commit();
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "hlo/atomic_file.h"
 #include "hlo/literal.h"
 
 namespace hlorun {
@@ -22,7 +23,8 @@ struct ArraySlot {
 // is for messages. Throws Error naming the array and everything about it that does not fit.
 std::vector<hlo::Literal> LoadArrays(const std::string& path, const std::vector<ArraySlot>& slots, const std::string& what);
 
-// Writes DIR/0.npy ... or, when the path ends in .npz, one file with the same names. All files appear together.
+// Writes DIR/0.npy ... or, when the path ends in .npz, one file with the same names; files.Commit() lets them appear.
+void StageArrays(AtomicFiles& files, const std::string& path, const std::vector<hlo::Literal>& arrays);
 void SaveArrays(const std::string& path, const std::vector<hlo::Literal>& arrays);
 
 // "params['dense']['kernel'][0]" -> "params.dense.kernel.0"

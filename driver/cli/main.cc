@@ -1,12 +1,19 @@
 // hlorun: the command line.
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <thread>
 
 #include "backends/collectives/job.h"
+#include "backends/collectives/mpi/launcher.h"
 #include "backends/topology/placement.h"
-#include "driver/arrays/atomic_file.h"
+#include "driver/cli/agreement.h"
 #include "driver/cli/flags.h"
+#include "driver/cli/rank_faults.h"
 #include "driver/cli/session.h"
+#include "hlo/atomic_file.h"
 #include "hlo/error.h"
+#include "hlo/fault.h"
 #include "hlorun/hlorun.h"
 
 namespace hlorun::cli {
@@ -25,24 +32,58 @@ int ListDevices(const collectives::Job& job) {
   return kExitEqual;
 }
 
+// What keeps a process from joining its job (a plugin or a platform that is missing) is its host's: the host's first process
+// says it, and its exit ends the others.
+int FailAlone(const std::string& message, const collectives::Launcher& launcher) {
+  if (launcher.local_rank > 0) {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  } else {
+    std::fprintf(stderr, "hlorun: %s\n", message.c_str());
+  }
+  return kExitTrouble;
+}
+
+int FailTogether(const Error& error, const std::shared_ptr<collectives::Job>& job, const collectives::Launcher& launcher) {
+  if (job != nullptr && job->rank_count() > 1) job->Abort(error);
+  return FailAlone(error.what(), launcher);
+}
+
+// Ends in one message and one exit code, whatever happens.
 int Main(int argc, char** argv) {
+  const collectives::Launcher launcher = collectives::DetectLauncher();
   std::shared_ptr<collectives::Job> job;
   try {
-    const std::optional<Flags> flags = ParseFlags(argc, argv);
-    if (!flags.has_value()) return kExitEqual;
+    std::optional<Flags> flags;
+    std::optional<Error> bad_flags;
+    try {
+      const char* faults = std::getenv("HLORUN_FAULT");
+      ArmFaults(faults != nullptr ? faults : "", launcher.rank);
+      flags = ParseFlags(argc, argv);
+      if (!flags.has_value()) return kExitEqual;
+    } catch (const Error& e) {
+      // The other ranks' flags may be good: they wait for this one in the job.
+      if (launcher.size == 1) throw;
+      bad_flags = e;
+      flags.emplace();
+    }
     InstallInterruptCleanup();
+    StartFaults();
     // Before the OpenCL loader: the runtimes count cores when they are loaded.
     topology::PlaceProcess();
     job = collectives::Job::Start(flags->devices_per_rank, flags->heartbeat);
+    job->AtAbort(RemoveTemporaries);
+    if (bad_flags.has_value()) throw *bad_flags;
+    CheckSameFlags(*flags, *job);
     const int exit_code = flags->list_devices ? ListDevices(*job) : RunSession(*flags, job);
+    FinishFaults();
     return job->Finish(exit_code);
   } catch (const Error& e) {
-    if (job != nullptr && job->rank_count() > 1) job->Abort(e.what());
-    std::fprintf(stderr, "hlorun: %s\n", e.what());
-    return kExitTrouble;
+    return FailTogether(e, job, launcher);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "hlorun: out of host memory\n");
-    return kExitTrouble;
+    return FailTogether(Error(ErrorCode::kResourceExhausted, "out of host memory"), job, launcher);
+  } catch (const std::exception& e) {
+    return FailTogether(Error(ErrorCode::kInternal, fmt::format("internal error: {}; please report this with the module", e.what())),
+                        job, launcher);
   }
 }
 

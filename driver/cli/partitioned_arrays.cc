@@ -107,14 +107,14 @@ std::vector<std::vector<hlo::Literal>> LoadExpected(const std::string& path, con
   return expected;
 }
 
-void SavePartitioned(const std::string& path, const std::vector<std::vector<hlo::Literal>>& results,
-                     const collectives::Job& job, bool partitioned) {
+void StagePartitioned(AtomicFiles& files, const std::string& path, const std::vector<std::vector<hlo::Literal>>& results,
+                      const collectives::Job& job, bool partitioned) {
   if (!partitioned) {
-    SaveArrays(path, results.front());
+    StageArrays(files, path, results.front());
     return;
   }
   for (size_t d = 0; d < results.size(); ++d) {
-    SaveArrays(RankFolder(path, job.first_device() + static_cast<int64_t>(d)), results[d]);
+    StageArrays(files, RankFolder(path, job.first_device() + static_cast<int64_t>(d)), results[d]);
   }
 }
 

@@ -19,9 +19,9 @@ std::vector<std::vector<hlo::Literal>> LoadPartitioned(const std::string& path, 
 std::vector<std::vector<hlo::Literal>> LoadExpected(const std::string& path, const std::vector<ArraySlot>& slots,
                                                     const collectives::Job& job, bool partitioned);
 
-// One device: DIR or FILE.npz from rank 0. Several: DIR/rank_R/ for each.
-void SavePartitioned(const std::string& path, const std::vector<std::vector<hlo::Literal>>& results,
-                     const collectives::Job& job, bool partitioned);
+// One device: DIR or FILE.npz from rank 0. Several: DIR/rank_R/ for each. files.Commit() lets them appear.
+void StagePartitioned(AtomicFiles& files, const std::string& path, const std::vector<std::vector<hlo::Literal>>& results,
+                      const collectives::Job& job, bool partitioned);
 
 // The part of a global array that `device` holds under a tiled sharding. Throws Error when it does not divide to `shape`.
 hlo::Literal CutShard(const hlo::Literal& global, const hlo::Shape& shape, const std::string& sharding, int64_t device);

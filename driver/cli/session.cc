@@ -1,17 +1,21 @@
 #include "driver/cli/session.h"
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "backends/opencl/plan_builder.h"
 #include "driver/api/module_impl.h"
 #include "driver/arrays/array_set.h"
-#include "driver/arrays/atomic_file.h"
+#include "hlo/atomic_file.h"
 #include "driver/arrays/compare.h"
 #include "driver/arrays/seeded.h"
+#include "driver/cli/agreement.h"
 #include "driver/cli/partitioned_arrays.h"
 #include "driver/cli/progress.h"
+#include "driver/cli/rank_faults.h"
 #include "driver/cli/reference.h"
 #include "driver/cli/report.h"
 #include "hlo/error.h"
@@ -96,11 +100,11 @@ class Session {
 
   void Compile() {
     const CompileOptions options = CompileOptionsOf(flags_, progress_);
-    const std::string bytes = job_->BroadcastFromFirst(
-        [&] { return hlo::ReadFileOrStdin(flags_.file); });
+    const std::string bytes = ReadSameFile(flags_.file, *job_);
     if (opencl::LooksLikePlan(bytes)) {
       executable_ = client_->Load(flags_.file, options, flags_.recompile);
       module_ = nullptr;
+      CheckSameModule(executable_->module_text(), *job_);  // each rank maps the file of its own host
     } else {
       hlo::ReadOptions read;
       read.fill_elided = flags_.fill_elided;
@@ -132,6 +136,8 @@ class Session {
       while (static_cast<int64_t>(inputs_.size()) < LocalDevices()) inputs_.push_back(inputs_.front());
     }
     if (!flags_.save_inputs.empty() && job_->rank() == 0) SaveArrays(flags_.save_inputs, inputs_.front());
+    // Read before the run: what cannot be compared with need not be waited for.
+    if (!flags_.expect.empty()) expected_ = LoadExpected(flags_.expect, ResultSlots(*executable_), *job_, partitioned_);
     UploadInputs();
   }
 
@@ -154,6 +160,7 @@ class Session {
   }
 
   double RunOnce(const RunFlags& run_flags) {
+    RunFaults();
     const auto start = Clock::now();
     results_ = executable_->RunSharded(arguments_, run_flags);
     for (const auto& device_results : results_) {
@@ -197,7 +204,12 @@ class Session {
   }
 
   void WriteOutputs(const std::vector<Literals>& results) {
-    if (!flags_.outputs.empty()) SavePartitioned(flags_.outputs, results, *job_, partitioned_);
+    if (flags_.outputs.empty()) return;
+    AtomicFiles files(Fault::kWriteOutput);
+    StagePartitioned(files, flags_.outputs, results, *job_, partitioned_);
+    FaultPause(Fault::kWriteSlow);
+    if (partitioned_) job_->CheckSame("written", "the state of the outputs");  // no rank's appear without the others'
+    files.Commit();
   }
 
   void PrintReport(const Literals& results) {
@@ -209,16 +221,17 @@ class Session {
     } else {
       std::fputs(HumanReport(*executable_, timing_, client_->device(), results).c_str(), stdout);
     }
-    std::fflush(stdout);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      Fail(ErrorCode::kResourceExhausted, "cannot write to the standard output: {}", std::strerror(errno));
+    }
   }
 
   int Check(const std::vector<Literals>& results) {
     const Tolerance tolerance{flags_.rel_error_bound, flags_.abs_error_bound};
     int exit_code = kExitEqual;
     if (!flags_.expect.empty()) {
-      const auto expected = LoadExpected(flags_.expect, ResultSlots(*executable_), *job_, partitioned_);
       for (size_t d = 0; d < results.size(); ++d) {
-        if (!Equal(results[d], expected[d], tolerance, "expected")) exit_code = kExitMismatch;
+        if (!Equal(results[d], expected_[d], tolerance, "expected")) exit_code = kExitMismatch;
       }
     }
     if (!flags_.reference.empty()) {
@@ -264,7 +277,7 @@ class Session {
   std::shared_ptr<const hlo::Module> module_;
   bool partitioned_ = false;
   SeedOptions seed_;
-  std::vector<Literals> inputs_;  // of each local device
+  std::vector<Literals> inputs_, expected_;  // of each local device
   std::vector<std::vector<Array>> arguments_, results_;
   Timing timing_;
   std::vector<StepTime> steps_;

@@ -53,10 +53,10 @@ int main(int argc, char** argv) {
     job->CheckSame("same", "the module");
     const int64_t n = job->device_count();
     Expect(SumOverDevices(*job) == n * (n - 1) / 2, "all-reduce");
-    if (mode == "differ") job->CheckSame(std::to_string(job->rank()), "the module");
+    if (mode == "differ") job->CheckSame("name m\nbytes " + std::to_string(job->rank()), "the module");
     if (job->rank() == 0) std::printf("%d devices agree\n", static_cast<int>(n));
     return job->Finish(0);
   } catch (const Error& e) {
-    job->Abort(e.what());
+    job->Abort(e);
   }
 }

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "driver/arrays/array_set.h"
-#include "driver/arrays/atomic_file.h"
+#include "hlo/atomic_file.h"
 #include "driver/arrays/compare.h"
 #include "driver/arrays/npy.h"
 #include "driver/arrays/npz.h"

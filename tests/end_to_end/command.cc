@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -30,12 +31,24 @@ std::string ReadAll(const std::string& path) {
 
 CommandResult RunCommand(const std::string& command) {
   const TemporaryFolder folder;
+  const auto start = std::chrono::steady_clock::now();
   const int status = std::system(("(" + command + ") >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null").c_str());
   CommandResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.out = ReadAll(folder / "out");
   result.err = ReadAll(folder / "err");
   return result;
+}
+
+bool ProcessLives(const std::string& text) {
+  std::error_code gone;
+  for (std::filesystem::directory_iterator it("/proc", gone), end; it != end; it.increment(gone)) {
+    const std::string name = it->path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (ReadAll(it->path() / "cmdline").find(text) != std::string::npos) return true;
+  }
+  return false;
 }
 
 }  // namespace hlorun::testing_support

@@ -9,9 +9,13 @@ namespace hlorun::testing_support {
 struct CommandResult {
   int exit_code = -1;   // 128 + signal when a signal ended it
   std::string out, err;
+  double seconds = 0;
 };
 // `command` goes to /bin/sh.
 CommandResult RunCommand(const std::string& command);
+
+// Whether a process lives whose command line holds `text`.
+bool ProcessLives(const std::string& text);
 
 // A folder that goes away with the object.
 class TemporaryFolder {

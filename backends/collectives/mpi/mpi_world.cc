@@ -3,18 +3,37 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
+#include "backends/collectives/mpi/launcher.h"
+#include "backends/collectives/mpi/watchdog.h"
 #include "hlo/error.h"
 
 namespace hlorun::collectives {
 namespace {
 
-constexpr int kMessages = 0;    // channels of the plugin
-constexpr int kHeartbeats = 1;
-constexpr int kBeatMs = 250;
+constexpr int kMessages = 0;  // channels of the plugin
+constexpr int kWatch = 1;
+constexpr int kBeatTag = 0, kReportTag = 1;  // of the second channel
+
+constexpr int64_t kPollMs = 50;
+constexpr int64_t kBeatMs = 250;
+// One failure shows on several ranks within moments: so long the reports are collected before the first cause is printed.
+constexpr int64_t kCollectMs = 400;
+// A rank that has reported waits so long to be ended, and then ends the job itself.
+constexpr double kGraceSeconds = 1.5;
+// This process was stopped itself, if it did not look for so long: what it missed is nobody's silence.
+constexpr int64_t kOwnPauseMs = 1000;
+// The slowest network that a large message may cross without looking like a standstill.
+constexpr double kSlowestBytesPerSecond = 10e6;
+
+// Ranks that would all say the same do so one after another, so that the first ends the others before they speak.
+double TurnOf(int rank) { return 0.2 * rank; }
 
 int64_t NowMs() {
   using namespace std::chrono;
@@ -38,23 +57,73 @@ std::vector<std::string> PluginPaths(const std::string& mpi) {
 
 }  // namespace
 
+// What goes over the second channel: plain bytes of a fixed size.
+struct MpiWorld::Beat {
+  char host[64] = "";
+  uint64_t progress = 0;
+  uint64_t outstanding_bytes = 0;
+  int32_t waiting = 0;
+};
+
+struct MpiWorld::Report {
+  int32_t rank = 0;
+  int32_t is_cause = 0;
+  char text[2040] = "";
+};
+
+// What is known of a rank, and the traffic with it: receives that are always posted, and what was last sent. It outlives
+// MPI_Finalize, in which late beats may still arrive.
+struct MpiWorld::Peer {
+  std::atomic<int64_t> heard_ms{0}, moved_ms{0};
+  std::atomic<uint64_t> progress{0}, outstanding_bytes{0};
+  std::atomic<bool> waiting{false};
+  std::array<char, sizeof(Beat::host)> host{};
+
+  Beat in, out;
+  Report report_in, report_out;
+  void *receive = nullptr, *send = nullptr, *report_receive = nullptr, *report_send = nullptr;
+};
+
 class MpiWorld::MpiRequest : public Request {
  public:
-  MpiRequest(MpiWorld* world, void* request) : world_(world), request_(request) {}
+  MpiRequest(MpiWorld* world, void* request, size_t bytes) : world_(world), request_(request), bytes_(bytes) {
+    world_->outstanding_bytes_ += bytes_;
+  }
+  ~MpiRequest() override { world_->outstanding_bytes_ -= bytes_; }
   bool Test() override {
     if (request_ == nullptr) return true;
     const std::lock_guard<std::mutex> lock(world_->mutex_);
     int done = 0;
     world_->Check(world_->plugin_->test(&request_, &done), "a message");
+    if (done != 0) ++world_->progress_;
     return done != 0;
   }
 
  private:
   MpiWorld* world_;
   void* request_;
+  size_t bytes_;
 };
 
 MpiWorld::MpiWorld(const std::string& mpi, double heartbeat) : heartbeat_(heartbeat) {
+  Load(mpi);
+  {
+    // A rank that was stopped before it came here is heard of by nobody.
+    const Watchdog watchdog(heartbeat_ > 0 ? heartbeat_ * 4 + TurnOf(DetectLauncher().rank) : 0,
+                            "MPI does not start: a rank was stopped, or its host does not answer");
+    Check(plugin_->init(&rank_, &size_), "starting MPI");
+  }
+  peers_ = std::make_unique<Peer[]>(static_cast<size_t>(size_));
+  for (int peer = 0; peer < size_; ++peer) {
+    peers_[static_cast<size_t>(peer)].heard_ms = NowMs();
+    peers_[static_cast<size_t>(peer)].moved_ms = NowMs();
+  }
+  gethostname(peers_[static_cast<size_t>(rank_)].host.data(), sizeof(Beat::host) - 1);
+  last_exchange_ms_ = NowMs();
+  if (size_ > 1) beater_ = std::thread([this] { BeatUntilStopped(); });
+}
+
+void MpiWorld::Load(const std::string& mpi) {
   std::string tried;
   for (const std::string& path : PluginPaths(mpi)) {
     // Open MPI's own plugins resolve symbols of libmpi globally.
@@ -71,10 +140,6 @@ MpiWorld::MpiWorld(const std::string& mpi, double heartbeat) : heartbeat_(heartb
   if (plugin_ == nullptr || plugin_->version != HLORUN_MPI_PLUGIN_VERSION) {
     Fail(ErrorCode::kFailedPrecondition, "the MPI plugin for {} is of another version of hlorun: rebuild both", mpi);
   }
-  Check(plugin_->init(&rank_, &size_), "starting MPI");
-  last_heard_ms_ = std::vector<std::atomic<int64_t>>(static_cast<size_t>(size_));
-  for (auto& heard : last_heard_ms_) heard = NowMs();
-  if (size_ > 1 && heartbeat_ > 0) beater_ = std::thread([this] { BeatUntilStopped(); });
 }
 
 MpiWorld::~MpiWorld() {
@@ -93,73 +158,196 @@ std::unique_ptr<Request> MpiWorld::Send(std::span<const std::byte> data, int to,
   const std::lock_guard<std::mutex> lock(mutex_);
   void* request = nullptr;
   Check(plugin_->send(kMessages, data.data(), data.size(), to, tag, &request), "a send");
-  return std::make_unique<MpiRequest>(this, request);
+  return std::make_unique<MpiRequest>(this, request, data.size());
 }
 
 std::unique_ptr<Request> MpiWorld::Receive(std::span<std::byte> data, int from, int tag) {
   const std::lock_guard<std::mutex> lock(mutex_);
   void* request = nullptr;
   Check(plugin_->receive(kMessages, data.data(), data.size(), from, tag, &request), "a receive");
-  return std::make_unique<MpiRequest>(this, request);
+  return std::make_unique<MpiRequest>(this, request, data.size());
 }
 
-// One peer's heartbeat traffic: a receive that is always posted, and the last beat sent.
-struct MpiWorld::Pulse {
-  int peer = 0;
-  char in = 0, out = 0;
-  void* receive = nullptr;
-  void* send = nullptr;
-};
-
 void MpiWorld::BeatUntilStopped() {
-  std::vector<Pulse> pulses(static_cast<size_t>(size_ - 1));
-  for (int peer = 0, i = 0; peer < size_; ++peer) {
-    if (peer != rank_) pulses[static_cast<size_t>(i++)].peer = peer;
-  }
+  int64_t next_beat_ms = 0;
   while (!stop_) {
+    const int64_t now = NowMs();
+    if (now - last_exchange_ms_ > kOwnPauseMs) {
+      for (int peer = 0; peer < size_; ++peer) peers_[static_cast<size_t>(peer)].heard_ms = now;
+    }
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      for (Pulse& pulse : pulses) {
-        int done = 0;
-        if (pulse.send != nullptr) plugin_->test(&pulse.send, &done);
-        if (pulse.send == nullptr) plugin_->send(kHeartbeats, &pulse.out, 1, pulse.peer, 0, &pulse.send);
-        // Drain: several beats may have arrived.
-        do {
-          done = 0;
-          if (pulse.receive == nullptr) plugin_->receive(kHeartbeats, &pulse.in, 1, pulse.peer, 0, &pulse.receive);
-          plugin_->test(&pulse.receive, &done);
-          if (done != 0) last_heard_ms_[static_cast<size_t>(pulse.peer)] = NowMs();
-        } while (done != 0);
-      }
+      ExchangeBeats(now >= next_beat_ms);
+      ReceiveReports();
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(kBeatMs));
+    if (now >= next_beat_ms) next_beat_ms = now + kBeatMs;
+    last_exchange_ms_ = now;
+    if (first_report_ms_ > 0 && now - first_report_ms_ > kCollectMs) PrintAndLeave();
+    std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
   }
   // Requests that are still open are abandoned on purpose: the job ends, and a silent peer would never complete them.
 }
 
+void MpiWorld::ExchangeBeats(bool send) {
+  const int64_t now = NowMs();
+  Peer& own = peers_[static_cast<size_t>(rank_)];
+  const auto moved = [now](Peer& peer, uint64_t progress, bool waiting, uint64_t outstanding) {
+    if (progress != peer.progress || !waiting) peer.moved_ms = now;
+    peer.progress = progress;
+    peer.waiting = waiting;
+    peer.outstanding_bytes = outstanding;
+  };
+  moved(own, progress_, busy_ <= 0, outstanding_bytes_);
+  for (int p = 0; p < size_; ++p) {
+    if (p == rank_) continue;
+    Peer& peer = peers_[static_cast<size_t>(p)];
+    int done = 0;
+    if (peer.send != nullptr) plugin_->test(&peer.send, &done);
+    if (send && peer.send == nullptr) {
+      std::memcpy(peer.out.host, own.host.data(), sizeof(Beat::host));
+      peer.out.progress = own.progress;
+      peer.out.outstanding_bytes = own.outstanding_bytes;
+      peer.out.waiting = own.waiting ? 1 : 0;
+      plugin_->send(kWatch, &peer.out, sizeof(Beat), p, kBeatTag, &peer.send);
+    }
+    // Several beats may have arrived.
+    do {
+      done = 0;
+      if (peer.receive == nullptr) plugin_->receive(kWatch, &peer.in, sizeof(Beat), p, kBeatTag, &peer.receive);
+      plugin_->test(&peer.receive, &done);
+      if (done == 0) break;
+      peer.heard_ms = now;
+      moved(peer, peer.in.progress, peer.in.waiting != 0, peer.in.outstanding_bytes);
+      const std::lock_guard<std::mutex> lock(report_mutex_);
+      std::memcpy(peer.host.data(), peer.in.host, sizeof(Beat::host));
+      peer.host.back() = '\0';
+    } while (true);
+  }
+}
+
+void MpiWorld::ReceiveReports() {
+  for (int p = 0; p < size_; ++p) {
+    if (p == rank_) continue;
+    Peer& peer = peers_[static_cast<size_t>(p)];
+    int done = 0;
+    if (peer.report_receive == nullptr) {
+      plugin_->receive(kWatch, &peer.report_in, sizeof(Report), p, kReportTag, &peer.report_receive);
+    }
+    plugin_->test(&peer.report_receive, &done);
+    if (done != 0) Collect(peer.report_in);
+    if (peer.report_send != nullptr) plugin_->test(&peer.report_send, &done);
+  }
+}
+
+double MpiWorld::SilenceOf(int peer) const {
+  return static_cast<double>(last_exchange_ms_ - peers_[static_cast<size_t>(peer)].heard_ms) / 1000;
+}
+
+// Seconds for which every rank has waited without any message arriving anywhere, less what large messages may take.
+double MpiWorld::Standstill() const {
+  double least = heartbeat_ + 1;
+  uint64_t outstanding = 0;
+  for (int p = 0; p < size_; ++p) {
+    const Peer& peer = peers_[static_cast<size_t>(p)];
+    if (!peer.waiting) return 0;
+    least = std::min(least, static_cast<double>(last_exchange_ms_ - peer.moved_ms) / 1000);
+    outstanding = std::max(outstanding, peer.outstanding_bytes.load());
+  }
+  return least - static_cast<double>(outstanding) / kSlowestBytesPerSecond;
+}
+
 void MpiWorld::CheckPeers() {
   if (heartbeat_ <= 0 || !beater_.joinable()) return;
-  const int64_t now = NowMs();
   for (int peer = 0; peer < size_; ++peer) {
-    const auto silent = static_cast<double>(now - last_heard_ms_[static_cast<size_t>(peer)]) / 1000;
-    if (peer != rank_ && silent > heartbeat_) {
-      Fail(ErrorCode::kAborted, "rank {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)",
-           peer, silent);
-    }
+    if (peer == rank_ || SilenceOf(peer) <= heartbeat_) continue;
+    Fail(ErrorCode::kAborted, "rank {} on {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)",
+         peer, HostOf(peer), SilenceOf(peer));
   }
+  if (Standstill() > heartbeat_) {
+    Fail(ErrorCode::kAborted,
+         "all {} ranks wait for each other: they do not run the same collectives (does a branch or a loop around one differ "
+         "between ranks?)",
+         size_);
+  }
+}
+
+int MpiWorld::LowestAlive() const {
+  for (int peer = 0; peer < rank_; ++peer) {
+    if (heartbeat_ <= 0 || SilenceOf(peer) <= heartbeat_) return peer;
+  }
+  return rank_;
+}
+
+std::string MpiWorld::HostOf(int rank) const {
+  const std::lock_guard<std::mutex> lock(report_mutex_);
+  const char* host = peers_[static_cast<size_t>(rank)].host.data();
+  return *host != '\0' ? host : "an unknown host";
 }
 
 void MpiWorld::Finalize() {
   stop_ = true;
   if (beater_.joinable()) beater_.join();
+  constexpr double kSlack = 3;
+  const Watchdog watchdog(heartbeat_ > 0 ? heartbeat_ + kSlack + TurnOf(rank_) : 0,
+                          "MPI does not end: another rank was killed or stopped", cleanup_);
   const std::lock_guard<std::mutex> lock(mutex_);
   plugin_->finalize();
 }
 
-void MpiWorld::Abort() {
-  {
+void MpiWorld::Collect(const Report& report) {
+  const std::lock_guard<std::mutex> lock(report_mutex_);
+  reports_.push_back(report);
+  if (first_report_ms_ == 0) first_report_ms_ = NowMs();
+}
+
+void MpiWorld::EndJob(const std::string& message, bool is_cause) {
+  Report report;
+  report.rank = rank_;
+  report.is_cause = is_cause ? 1 : 0;
+  message.copy(report.text, sizeof(report.text) - 1);
+  const int coordinator = LowestAlive();
+  if (!beater_.joinable() || stop_) {
+    Collect(report);
+    PrintAndLeave();
+  }
+  if (coordinator == rank_) {
+    Collect(report);
+  } else {
+    Peer& peer = peers_[static_cast<size_t>(coordinator)];
     const std::lock_guard<std::mutex> lock(mutex_);
-    plugin_->abort(2);
+    peer.report_out = report;
+    plugin_->send(kWatch, &peer.report_out, sizeof(Report), coordinator, kReportTag, &peer.report_send);
+  }
+  // The coordinator ends the job; if it cannot, this rank does.
+  std::this_thread::sleep_for(std::chrono::duration<double>(kGraceSeconds + TurnOf(rank_ - coordinator)));
+  Collect(report);
+  PrintAndLeave();
+}
+
+void MpiWorld::PrintAndLeave() {
+  if (leaving_.exchange(true)) {
+    while (true) std::this_thread::sleep_for(std::chrono::seconds(1));  // another thread is at it
+  }
+  const Report* first = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(report_mutex_);
+    for (const Report& report : reports_) {
+      const bool better = first == nullptr || (report.is_cause > first->is_cause);
+      const bool same_of_lower_rank = first != nullptr && report.is_cause == first->is_cause && report.rank < first->rank &&
+                                      std::strcmp(report.text, first->text) == 0;
+      if (better || same_of_lower_rank) first = &report;
+    }
+  }
+  std::fprintf(stderr, "hlorun: rank %d on %s: %s\n", first->rank, HostOf(first->rank).c_str(), first->text);
+  std::fflush(stderr);
+  if (void (*cleanup)() = cleanup_) cleanup();
+  // A thread that is stuck inside MPI must not keep this one from leaving.
+  for (int i = 0; i < 100; ++i) {
+    if (mutex_.try_lock()) {
+      plugin_->abort(2);
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   _exit(2);
 }

@@ -1,4 +1,4 @@
-// The ranks of an MPI job: point-to-point messages through a plugin, and the watch over silent ranks.
+// The ranks of an MPI job: point-to-point messages through a plugin, the watch over the other ranks, and how a job ends.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,18 @@
 
 namespace hlorun::collectives {
 
-// A thread of its own sends heartbeats to all other ranks twice a second, also while this rank computes or compiles, so
-// that only a killed or stopped rank falls silent. Thread-safe: MPI is entered by one thread at a time.
+// A thread of its own exchanges beats with all other ranks four times a second, also while this rank computes or compiles,
+// so that only a killed or stopped rank falls silent. A beat carries the rank's progress: when every rank waits and none
+// has moved for as long as the heartbeat, they wait for each other for ever.
+//
+// A rank that fails reports its cause to the lowest rank that is alive. That rank collects for a moment, since one failure
+// often shows on several ranks, prints the first cause alone, and ends the job.
+//
+// Thread-safe: MPI is entered by one thread at a time.
 class MpiWorld {
  public:
   // Loads the plugin for `mpi` ("openmpi", "mpich") and initialises it. Throws Error kFailedPrecondition.
+  // `heartbeat`: seconds of silence or standstill; 0: none is too long.
   MpiWorld(const std::string& mpi, double heartbeat);
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
@@ -27,25 +34,57 @@ class MpiWorld {
   int size() const { return size_; }
   std::unique_ptr<Request> Send(std::span<const std::byte> data, int to, int tag);
   std::unique_ptr<Request> Receive(std::span<std::byte> data, int from, int tag);
-  // Throws kAborted naming the rank that has been silent for longer than the heartbeat.
+  // Whoever waits for a message calls it again and again. Throws kAborted naming a rank that has been silent for longer
+  // than the heartbeat, or all of them when they wait for each other.
   void CheckPeers();
-  // Stops the heartbeats and finalizes; all ranks call it.
+  // Between them the calling thread does nothing but wait: for messages, or for threads that do.
+  void WaitBegins() { --busy_; }
+  void WaitEnds() {
+    ++progress_;
+    ++busy_;
+  }
+  // Stops the beats and finalizes; all ranks call it.
   void Finalize();
-  [[noreturn]] void Abort();
+  // Ends the job with one message and exit code 2; `is_cause`: this rank's own failure, not the echo of another's.
+  [[noreturn]] void EndJob(const std::string& message, bool is_cause);
+  // What any thread does before it leaves the process without unwinding. Async-signal-safe, may be null.
+  void set_cleanup(void (*cleanup)()) { cleanup_ = cleanup; }
 
  private:
   class MpiRequest;
-  struct Pulse;
+  struct Beat;
+  struct Report;
+  struct Peer;
+
+  void Load(const std::string& mpi);
   void Check(int code, const char* what) const;
   void BeatUntilStopped();
+  void ExchangeBeats(bool send);
+  void ReceiveReports();
+  void Collect(const Report& report);
+  double SilenceOf(int peer) const;
+  double Standstill() const;
+  int LowestAlive() const;
+  std::string HostOf(int rank) const;
+  [[noreturn]] void PrintAndLeave();
 
   void* library_ = nullptr;
   const HlorunMpiPlugin* plugin_ = nullptr;
   int rank_ = 0, size_ = 1;
-  double heartbeat_;
-  mutable std::mutex mutex_;
-  std::vector<std::atomic<int64_t>> last_heard_ms_;  // by rank, steady clock
-  std::atomic<bool> stop_{false};
+  const double heartbeat_;
+  mutable std::mutex mutex_;  // of everything inside MPI
+
+  std::unique_ptr<Peer[]> peers_;                 // by rank, this one included
+  std::atomic<int64_t> last_exchange_ms_{0};
+  std::atomic<int> busy_{1};                      // threads of this rank that do not wait for messages
+  std::atomic<uint64_t> progress_{0};             // waits that ended, messages that arrived
+  std::atomic<uint64_t> outstanding_bytes_{0};    // of messages under way
+
+  mutable std::mutex report_mutex_;  // of reports_ and of the peers' hosts
+  std::vector<Report> reports_;
+  std::atomic<int64_t> first_report_ms_{0};
+  std::atomic<void (*)()> cleanup_{nullptr};
+  std::atomic<bool> leaving_{false}, stop_{false};
   std::thread beater_;
 };
 

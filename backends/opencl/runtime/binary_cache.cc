@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/opencl/runtime/cache_directory.h"
+#include "hlo/atomic_file.h"
 #include "hlo/error.h"
 
 namespace hlorun::opencl {
@@ -41,6 +42,7 @@ bool BinaryCache::Load(std::string_view key, std::string& binary) const {
   const std::string path = PathOf(key);
   std::string file;
   if (!ReadWholeFile(path, file)) return false;
+  if (FaultHits(Fault::kCacheRead) && !file.empty()) file.back() = static_cast<char>(file.back() ^ 1);
   Header header;
   if (file.size() >= sizeof(header)) std::memcpy(&header, file.data(), sizeof(header));
   std::string contents = file.size() >= sizeof(header) ? file.substr(sizeof(header)) : "";
@@ -59,7 +61,7 @@ void BinaryCache::Store(std::string_view key, std::string_view binary) const {
   std::string file(reinterpret_cast<const char*>(&header), sizeof(header));
   file += binary;
   try {
-    WriteFileAtomically(PathOf(key), file);
+    WriteFileAtomically(PathOf(key), {file}, Fault::kCacheWrite);
   } catch (const Error&) {
     return;
   }

@@ -3,10 +3,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <atomic>
-#include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -23,26 +20,6 @@ std::string DefaultCacheDirectory() {
   if (std::string dir = variable("XDG_CACHE_HOME"); !dir.empty()) return dir + "/hlorun";
   if (std::string dir = variable("HOME"); !dir.empty()) return dir + "/.cache/hlorun";
   return "/tmp/hlorun-" + std::to_string(getuid());
-}
-
-void WriteFileAtomically(const std::string& path, std::string_view contents) { WriteFileAtomically(path, {&contents, 1}); }
-
-void WriteFileAtomically(const std::string& path, std::span<const std::string_view> parts) {
-  static std::atomic<int> serial{0};
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  const std::string temporary = fmt::format("{}.tmp.{}.{}", path, getpid(), serial++);
-  errno = 0;
-  {
-    std::ofstream file(temporary, std::ios::binary);
-    for (std::string_view part : parts) file.write(part.data(), static_cast<std::streamsize>(part.size()));
-    file.close();
-    if (file.good() && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  }
-  const int reason = errno;
-  std::filesystem::remove(temporary, ignored);
-  Fail(reason == ENOSPC || reason == EDQUOT ? ErrorCode::kResourceExhausted : ErrorCode::kFailedPrecondition,
-       "cannot write {}: {}", path, std::strerror(reason));
 }
 
 bool ReadWholeFile(const std::string& path, std::string& contents) {

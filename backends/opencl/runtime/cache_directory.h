@@ -1,8 +1,6 @@
-// Where hlorun keeps files between runs, and how it writes them: a temporary name, then rename, so that concurrent
-// processes see whole files only.
+// Where hlorun keeps files between runs (hlo/atomic_file.h writes them, so that concurrent processes see whole files only).
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,9 +9,6 @@ namespace hlorun::opencl {
 // $HLORUN_CACHE_DIR, else $XDG_CACHE_HOME/hlorun, else ~/.cache/hlorun, else a folder of this user's in /tmp.
 std::string DefaultCacheDirectory();
 
-// Throws Error: kResourceExhausted when the disk is full, else kFailedPrecondition.
-void WriteFileAtomically(const std::string& path, std::string_view contents);
-void WriteFileAtomically(const std::string& path, std::span<const std::string_view> parts);  // one after the other
 // False when there is no such file.
 bool ReadWholeFile(const std::string& path, std::string& contents);
 

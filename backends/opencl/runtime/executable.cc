@@ -79,9 +79,9 @@ class PlanExecutable : public Executable {
         lane.RunInline([&] { Enqueue(lane, *run, options, *event); })) {
       return results;
     }
-    lane.Post([this, &lane, run, options, event, foreign = std::move(foreign)] {
+    lane.Post([this, &lane, run = std::move(run), options, event, foreign = std::move(foreign)]() mutable {
       for (const EventRef& e : foreign) WaitFor(*e);
-      Drive(lane, *run, options, *event);
+      Drive(lane, std::move(run), options, *event);
     });
     return results;
   }
@@ -265,16 +265,18 @@ class PlanExecutable : public Executable {
     }
   }
 
-  // In the lane's thread: steps and host decisions in turn, to the end.
-  void Drive(Lane& lane, RunMemories& run, const RunOptions& options, RunEvent& event) {
+  // In the lane's thread: steps and host decisions in turn, to the end. The run's hold on its memory ends before the run
+  // is announced as done, so that whoever waited for it finds that memory free for the next one.
+  void Drive(Lane& lane, std::shared_ptr<RunMemories> run, const RunOptions& options, RunEvent& event) {
     std::exception_ptr error;
     try {
       const Borrowed context = Borrow(lane);
-      Play(lane, *context, run, options, true);
+      Play(lane, *context, *run, options, true);
     } catch (...) {
       clFinish(lane.queue()());
       error = std::current_exception();
     }
+    run.reset();
     event.Finish(error);
   }
 

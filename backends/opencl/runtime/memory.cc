@@ -11,6 +11,7 @@
 
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/device_context.h"
+#include "hlo/fault.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -106,7 +107,7 @@ struct MemoryPool::State {
   Storage Create(int64_t size, int64_t bytes, const std::string& what) {
     std::lock_guard lock(mutex);
     if (used_bytes + idle_bytes + size > device_bytes) Drop();
-    if (used_bytes + size > device_bytes) {
+    if (used_bytes + size > device_bytes || FaultHits(Fault::kAlloc)) {
       Fail(ErrorCode::kResourceExhausted, "out of memory: {} needs {} bytes, {} has {} of which {} are in use", what, bytes,
            device_name, device_bytes, used_bytes);
     }

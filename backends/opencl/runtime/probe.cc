@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/opencl/runtime/cache_directory.h"
+#include "hlo/atomic_file.h"
 
 extern char** environ;
 

@@ -12,6 +12,7 @@
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/pocl_cache.h"
 #include "backends/opencl/runtime/warm_up.h"
+#include "hlo/atomic_file.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -122,6 +123,7 @@ class Builder {
  private:
   void BuildOne(size_t p) {
     const std::vector<int32_t>& kernels = set_.kernels[p];
+    FaultPause(Fault::kCompileSlow);
     const std::string source = SourceOf(kernels);
     const std::string key = context_.device().Fingerprint() + "\n" + VariantsOf(kernels) + "\n" + source;
     std::string& binary = set_.binaries[p];
@@ -147,6 +149,7 @@ class Builder {
       source += fmt::format("#define {0} {1}\n{2}\n#undef {0}\n", kernel.name, SymbolOf(kernel),
                             context_.quirks().binaries_need_launch ? WithEntryGuard(kernel) : kernel.source);
     }
+    if (FaultHits(Fault::kKernelBuild)) source += "#error HLORUN_FAULT=kernel_build\n";
     return source;
   }
 

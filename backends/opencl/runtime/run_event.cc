@@ -84,8 +84,14 @@ void RunEvent::Finish(std::exception_ptr error) {
   std::vector<EventRef> dependencies;
   std::vector<std::function<void()>> callbacks;
   {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (finishing_) {
+      done_changed_.wait(lock, [&] { return done_; });
+      return;
+    }
+    finishing_ = true;
     dependencies.swap(dependencies_);
+    retained.swap(retained_);
   }
   try {
     // They are done: the lane's order or the driver has seen to it.
@@ -93,12 +99,12 @@ void RunEvent::Finish(std::exception_ptr error) {
   } catch (const Error&) {
     if (error == nullptr) error = std::current_exception();
   }
+  // Before anyone learns that the run is done: the memory is then free for the next one.
+  retained.clear();
   {
     std::lock_guard lock(mutex_);
-    if (done_) return;
     done_ = true;
     error_ = error;
-    retained.swap(retained_);
     callbacks.swap(callbacks_);
     marker_ = cl::Event();
     done_changed_.notify_all();

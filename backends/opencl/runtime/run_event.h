@@ -39,6 +39,7 @@ class RunEvent : public Event, public std::enable_shared_from_this<RunEvent> {
   Lane* lane_;
   std::mutex mutex_;
   std::condition_variable done_changed_;
+  bool finishing_ = false;  // one thread finishes, others wait for it
   bool done_ = false;
   std::exception_ptr error_;
   cl::Event marker_;

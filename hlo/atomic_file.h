@@ -2,17 +2,21 @@
 #pragma once
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "hlo/fault.h"
+
 namespace hlorun {
 
 // A set of files that are renamed together by Commit(); without it the destructor removes the temporaries, and so do
-// the handlers of SIGINT and SIGTERM (InstallInterruptCleanup). Not thread-safe.
+// the handlers of SIGINT and SIGTERM (InstallInterruptCleanup). An object is one thread's; threads may write the same path.
 class AtomicFiles {
  public:
-  AtomicFiles() = default;
+  // `fault`: the point at which tests fill the disk.
+  explicit AtomicFiles(std::optional<Fault> fault = std::nullopt) : fault_(fault) {}
   ~AtomicFiles();
   AtomicFiles(const AtomicFiles&) = delete;
   AtomicFiles& operator=(const AtomicFiles&) = delete;
@@ -29,11 +33,19 @@ class AtomicFiles {
     std::string temporary, path;
   };
   std::vector<Pending> pending_;
+  std::optional<Fault> fault_;
 };
 
-void WriteFileAtomically(const std::string& path, std::string_view contents);
+// One file, of parts one after another.
+void WriteFileAtomically(const std::string& path, std::vector<std::string_view> parts, std::optional<Fault> fault = std::nullopt);
+inline void WriteFileAtomically(const std::string& path, std::string_view contents) {
+  WriteFileAtomically(path, std::vector<std::string_view>{contents});
+}
 
-// SIGINT and SIGTERM remove the temporaries of this process and end it with 128 + the signal's number.
+// SIGINT and SIGTERM remove the temporaries of this process and end it with 128 + the signal's number; while files are
+// being renamed the signal waits, so that a set appears whole or not at all.
 void InstallInterruptCleanup();
+// What the handlers do, for whoever is about to leave by _exit.
+void RemoveTemporaries();
 
 }  // namespace hlorun

@@ -1,4 +1,4 @@
-#include "driver/arrays/atomic_file.h"
+#include "hlo/atomic_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,39 +15,58 @@
 namespace hlorun {
 namespace {
 
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler reads them");
+
 // Temporaries that a signal handler must be able to unlink: fixed storage, because a handler may not allocate.
 constexpr int kSlots = 1024;
-constexpr int kPathBytes = 1024;
+constexpr size_t kPathBytes = 4096;
+enum SlotState : int { kFree, kFilling, kUsed };
 char g_paths[kSlots][kPathBytes];
-std::atomic<bool> g_used[kSlots];
+std::atomic<int> g_states[kSlots];
+
+// Files are being renamed: a signal waits until all have their names or none has.
+std::atomic<int> g_commits{0};
+std::atomic<int> g_late_signal{0};
 
 void Remember(const std::string& path) {
   if (path.size() >= kPathBytes) return;
   for (int i = 0; i < kSlots; ++i) {
-    bool expected = false;
-    if (g_paths[i][0] == '\0' && g_used[i].compare_exchange_strong(expected, true)) {
-      std::memcpy(g_paths[i], path.c_str(), path.size() + 1);
-      return;
-    }
+    int expected = kFree;
+    if (!g_states[i].compare_exchange_strong(expected, kFilling)) continue;
+    std::memcpy(g_paths[i], path.c_str(), path.size() + 1);
+    g_states[i] = kUsed;
+    return;
   }
 }
 
 void Forget(const std::string& path) {
   for (int i = 0; i < kSlots; ++i) {
-    if (g_used[i] && path == g_paths[i]) {
-      g_paths[i][0] = '\0';
-      g_used[i] = false;
+    if (g_states[i] == kUsed && path == g_paths[i]) {
+      g_states[i] = kFree;
       return;
     }
   }
 }
 
 void OnInterrupt(int signal) {
-  for (int i = 0; i < kSlots; ++i) {
-    if (g_used[i] && g_paths[i][0] != '\0') unlink(g_paths[i]);
+  if (g_commits > 0) {
+    g_late_signal = signal;
+    return;
   }
+  RemoveTemporaries();
   _exit(128 + signal);
 }
+
+// While one lives, SIGINT and SIGTERM wait.
+struct CommitScope {
+  CommitScope() { ++g_commits; }
+  ~CommitScope() {
+    if (--g_commits == 0 && g_late_signal != 0) OnInterrupt(g_late_signal);
+  }
+};
+
+// Of one process: two threads may write the same path.
+std::atomic<int> g_serial{0};
 
 [[noreturn]] void FailWriting(const std::string& path, int error) {
   const ErrorCode code = error == ENOSPC || error == EDQUOT ? ErrorCode::kResourceExhausted : ErrorCode::kInvalidArgument;
@@ -55,6 +74,12 @@ void OnInterrupt(int signal) {
 }
 
 }  // namespace
+
+void RemoveTemporaries() {
+  for (int i = 0; i < kSlots; ++i) {
+    if (g_states[i] == kUsed) unlink(g_paths[i]);
+  }
+}
 
 void InstallInterruptCleanup() {
   struct sigaction action {};
@@ -79,7 +104,7 @@ std::string AtomicFiles::Reserve(const std::string& path) {
     if (error) Invalid("cannot make the directory {}: {}", target.parent_path().string(), error.message());
   }
   const std::filesystem::path temporary =
-      target.parent_path() / fmt::format(".{}.{}.{}.tmp", target.filename().string(), getpid(), pending_.size());
+      target.parent_path() / fmt::format(".{}.{}.{}.tmp", target.filename().string(), getpid(), g_serial++);
   Remember(temporary.string());
   pending_.push_back({temporary.string(), path});
   return temporary.string();
@@ -89,6 +114,11 @@ void AtomicFiles::Write(const std::string& path, std::vector<std::string_view> p
   const std::string temporary = Reserve(path);
   const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) FailWriting(path, errno);
+  if (fault_ && FaultHits(*fault_)) {
+    const bool started = !parts.empty() && write(file, parts.front().data(), parts.front().size() / 2) >= 0;
+    close(file);
+    FailWriting(path, started ? ENOSPC : EIO);
+  }
   for (std::string_view part : parts) {
     while (!part.empty()) {
       const ssize_t written = write(file, part.data(), part.size());
@@ -105,16 +135,17 @@ void AtomicFiles::Write(const std::string& path, std::vector<std::string_view> p
 }
 
 void AtomicFiles::Commit() {
+  const CommitScope scope;
   for (const Pending& pending : pending_) {
     if (std::rename(pending.temporary.c_str(), pending.path.c_str()) != 0) FailWriting(pending.path, errno);
-    Forget(pending.temporary);
   }
+  for (const Pending& pending : pending_) Forget(pending.temporary);
   pending_.clear();
 }
 
-void WriteFileAtomically(const std::string& path, std::string_view contents) {
-  AtomicFiles files;
-  files.Write(path, {contents});
+void WriteFileAtomically(const std::string& path, std::vector<std::string_view> parts, std::optional<Fault> fault) {
+  AtomicFiles files(fault);
+  files.Write(path, std::move(parts));
   files.Commit();
 }
 

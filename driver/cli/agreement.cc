@@ -1,0 +1,49 @@
+#include "driver/cli/agreement.h"
+
+#include "backends/opencl/runtime/cache_directory.h"
+#include "hlo/error.h"
+#include "hlo/reader.h"
+
+namespace hlorun::cli {
+namespace {
+
+std::string DigestOf(const std::string& bytes) { return fmt::format("{} bytes, hash {}", bytes.size(), opencl::HashText(bytes)); }
+
+}  // namespace
+
+void CheckSameFlags(const Flags& f, collectives::Job& job) {
+  // One line a flag, as the user would write it. A profile costs one run more, on every rank.
+  std::string text;
+  const auto add = [&](const char* name, const auto& value) { text += fmt::format("--{}={}\n", name, value); };
+  add("devices_per_rank", f.devices_per_rank);
+  add("heartbeat", f.heartbeat);
+  add("iterations", f.iterations);
+  add("warmup", f.warmup);
+  add("compile_only", f.compile_only);
+  add("seed", f.seed);
+  add("normal", f.normal);
+  add("integers", f.integers);
+  add("vary_inputs", f.vary_inputs);
+  add("fill_elided", f.fill_elided);
+  add("inputs", f.inputs.empty() ? "(none)" : "(given)");
+  add("recompile", f.recompile);
+  add("dot_library", f.dot_library);
+  add("profile or --trace", f.profile || !f.trace.empty());
+  add("outputs", f.outputs.empty() ? "(none)" : "(given)");
+  add("list_devices", f.list_devices);
+  job.CheckSame(text, "the command line");
+}
+
+std::string ReadSameFile(const std::string& path, collectives::Job& job) {
+  std::string bytes = job.BroadcastFromFirst([&] { return hlo::ReadFileOrStdin(path); });
+  if (job.rank_count() == 1) return bytes;
+  const std::string first_path = job.BroadcastFromFirst([&] { return path; });
+  job.CheckSame(DigestOf(path == first_path ? bytes : hlo::ReadFileOrStdin(path)), "the module");
+  return bytes;
+}
+
+void CheckSameModule(const std::string& text, collectives::Job& job) {
+  if (job.rank_count() > 1) job.CheckSame(DigestOf(text), "the module");
+}
+
+}  // namespace hlorun::cli

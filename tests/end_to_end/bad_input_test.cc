@@ -1,0 +1,170 @@
+// Bad input, as a user meets it: for each kind one clear message, exit code 2, at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "hlo/proto/hlo.pb.h"
+#include "hlo/proto/proto.h"
+#include "hlo/text/parser.h"
+#include "tests/end_to_end/command.h"
+
+namespace hlorun {
+namespace {
+
+using testing_support::CommandResult;
+using testing_support::ReadAll;
+using testing_support::RunCommand;
+using testing_support::TemporaryFolder;
+using ::testing::HasSubstr;
+
+constexpr double kAtOnceSeconds = 10;
+
+constexpr const char* kModule = R"(HloModule weighted
+ENTRY main {
+  x = f32[4]{0} parameter(0), metadata={op_name="model/x"}
+  w = s32[4]{0} parameter(1), metadata={op_name="params['w']"}
+  f = f32[4]{0} convert(w)
+  ROOT y = f32[4]{0} multiply(x, f)
+}
+)";
+
+std::string NpyOf(const std::string& type, const std::string& shape, const std::string& data) {
+  const std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(header.size());
+  text += '\0';
+  return text + header + data;
+}
+
+class BadInputTest : public ::testing::Test {
+ protected:
+  // Fails with exit code 2, nothing on stdout, and a message that holds each of `texts`.
+  void ExpectTrouble(const std::string& arguments, const std::vector<std::string>& texts, const std::string& environment = "") {
+    const CommandResult result = RunCommand(environment + " " HLORUN_BINARY " " + arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments << "\n" << result.err;
+    EXPECT_LT(result.seconds, kAtOnceSeconds) << arguments;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err.rfind("hlorun: ", 0), 0u) << result.err;
+    for (const std::string& text : texts) EXPECT_THAT(result.err, HasSubstr(text)) << arguments;
+  }
+  void ExpectBadModule(const std::string& body, const std::vector<std::string>& texts) {
+    ExpectTrouble("--compile_only " + folder_.Write("bad.hlo", "HloModule bad\nENTRY main {\n" + body + "}\n"), texts);
+  }
+  std::string Run(const std::string& inputs) const { return "--inputs=" + inputs + " " + module_; }
+
+  const TemporaryFolder folder_;
+  const std::string module_ = folder_.Write("weighted.hlo", kModule);
+};
+
+TEST_F(BadInputTest, TextIsNamedWithItsLine) {
+  ExpectBadModule("  x = f32[4] parameter(0)\n  ROOT y = f32[4] frobnicate(x)\n", {"bad.hlo:4:", "frobnicate"});
+  ExpectBadModule("  x = f32[4] parameter(0)\n  ROOT y = f32[4] add(x, z)\n", {"bad.hlo:4:", "z"});
+  ExpectBadModule("  a = f32[4] add(b, b)\n  ROOT b = f32[4] add(a, a)\n", {"bad.hlo:3:", "b"});  // a cycle
+  ExpectBadModule("  ROOT x = f32[4] parameter(1)\n", {"bad.hlo:", "parameter(0) is missing"});
+  ExpectBadModule("  x = f32[4] parameter(0)\n  ROOT y = f32[4] add(x, ", {"bad.hlo:", "error"});
+}
+
+TEST_F(BadInputTest, ShapesThatDoNotFitAreNamed) {
+  ExpectBadModule("  x = f32[4] parameter(0)\n\n  ROOT y = f32[5] negate(x)\n",
+                  {"%y = f32[5] negate(%x)", "its shape is f32[5], but its operands and attributes give f32[4]"});
+  ExpectBadModule("  a = f32[8,64] parameter(0)\n  b = f32[65,32] parameter(1)\n"
+                  "  ROOT d = f32[8,32] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+                  {"64", "65"});
+  ExpectBadModule("  x = f32[4] parameter(0)\n  y = s32[4] parameter(1)\n  ROOT z = f32[4] add(x, y)\n", {"%z"});
+}
+
+TEST_F(BadInputTest, ProtosThatAreCutOrDamagedAreErrors) {
+  const std::string proto = hlo::ModuleToProto(*hlo::ParseModule(kModule));
+  ASSERT_EQ(RunCommand(HLORUN_BINARY " --compile_only " + folder_.Write("whole.pb", proto)).exit_code, 0);
+  for (const size_t part : {3, 2}) ExpectTrouble("--compile_only " + folder_.Write("cut.pb", proto.substr(0, proto.size() / part)), {"cut.pb"});
+  ExpectTrouble("--compile_only " + folder_.Write("noise.pb", std::string(500, '\x9c')), {"noise.pb"});
+}
+
+TEST_F(BadInputTest, ACycleInAProtoIsAnError) {
+  hlo::proto::HloModuleProto proto;
+  ASSERT_TRUE(proto.ParseFromString(hlo::ModuleToProto(*hlo::ParseModule(kModule))));
+  auto& instructions = *proto.mutable_computations(0)->mutable_instructions();
+  ASSERT_EQ(instructions.size(), 4);
+  instructions[2].set_operand_ids(0, instructions[2].id());
+  ExpectTrouble("--compile_only " + folder_.Write("cycle.pb", proto.SerializeAsString()), {"cycle.pb"});
+}
+
+TEST_F(BadInputTest, ArraysAreNamedByIndexNameOpNameShapeAndType) {
+  const std::string floats(16, '\0'), w = NpyOf("<i4", "(4,)", floats);
+  folder_.Write("count/0.npy", NpyOf("<f4", "(4,)", floats));
+  ExpectTrouble(Run(folder_ / "count"), {"input 1 (%w, params['w']) s32[4] is missing", "count/1.npy"});
+  folder_.Write("shape/0.npy", NpyOf("<f4", "(2, 2)", floats));
+  folder_.Write("shape/1.npy", w);
+  ExpectTrouble(Run(folder_ / "shape"), {"input 0 (%x, model/x) f32[4]", "the array is float32[2,2], the module wants f32[4]"});
+  folder_.Write("type/0.npy", NpyOf("<f8", "(4,)", floats + floats));
+  folder_.Write("type/1.npy", w);
+  ExpectTrouble(Run(folder_ / "type"), {"input 0 (%x, model/x) f32[4]", "float64[4]"});
+  folder_.Write("many/0.npy", NpyOf("<f4", "(4,)", floats));
+  folder_.Write("many/1.npy", w);
+  folder_.Write("many/2.npy", w);
+  ExpectTrouble(Run(folder_ / "many"), {"holds more arrays", "many/2.npy"});
+  folder_.Write("cut/0.npy", NpyOf("<f4", "(4,)", floats.substr(0, 7)));
+  folder_.Write("cut/1.npy", w);
+  ExpectTrouble(Run(folder_ / "cut"), {"cut/0.npy"});
+}
+
+TEST_F(BadInputTest, FilesThatVanishedAreNamed) {
+  folder_.Write("gone/1.npy", NpyOf("<i4", "(4,)", std::string(16, '\0')));
+  ASSERT_EQ(symlink((folder_ / "nowhere.npy").c_str(), (folder_ / "gone/0.npy").c_str()), 0);
+  ExpectTrouble(Run(folder_ / "gone"), {"input 0 (%x, model/x) f32[4] is missing", "gone/0.npy"});
+  ExpectTrouble(folder_ / "vanished.hlo", {"cannot open", "vanished.hlo", "No such file"});
+  ExpectTrouble(folder_.path(), {"cannot read", folder_.path(), "Is a directory"});
+  ExpectTrouble("--expect=" + (folder_ / "nothing") + " " + module_, {"expected output", "nothing"});
+}
+
+TEST_F(BadInputTest, AFullDiskLeavesNoOutputs) {
+  const std::string module = folder_.Write("large.hlo", R"(HloModule large
+ENTRY main {
+  x = f32[65536] parameter(0)
+  y = f32[16] slice(x), slice={[0:16]}
+  ROOT t = (f32[16], f32[65536]) tuple(y, x)
+}
+)");
+  const std::string disk = folder_.Write("disk/", "") + ".";
+  if (mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "only root can mount a small disk";
+  ExpectTrouble("--outputs=" + disk + "/out " + module, {"cannot write", "/out/1.npy", "No space left on device"});
+  EXPECT_EQ(RunCommand("find " + disk + " -type f").out, "");
+  ExpectTrouble("--outputs=" + disk + "/out.npz " + module, {"cannot write", "out.npz"});
+  EXPECT_EQ(RunCommand("find " + disk + " -type f").out, "");
+  umount(disk.c_str());
+}
+
+TEST_F(BadInputTest, AResultThatCannotBePrintedIsAnError) {
+  const CommandResult result = RunCommand(HLORUN_BINARY " --json " + module_ + " >/dev/full");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("cannot write to the standard output: No space left on device"));
+}
+
+TEST_F(BadInputTest, WithoutAPlatformThePackageIsNamed) {
+  ExpectTrouble(module_, {"no OpenCL device found", "pocl-opencl-icd"}, "OCL_ICD_VENDORS=/nonexistent");
+}
+
+TEST_F(BadInputTest, AnArrayThatTheDeviceCannotHoldIsNamedWithItsBytes) {
+  const std::string module = folder_.Write("large.hlo", R"(HloModule large
+ENTRY main {
+  x = f32[] parameter(0)
+  ROOT y = f32[1000000] broadcast(x), dimensions={}
+}
+)");
+  const std::string spec = folder_.Write("small.json", R"({"global_memory_bytes": 2000000, "max_allocation_bytes": 2000000})");
+  ExpectTrouble("--device_spec=" + spec + " " + module, {"needs 4000000 bytes", "f32[1000000]", "large"});
+}
+
+TEST_F(BadInputTest, PlansOfOthersSayWhose) {
+  const std::string plan = folder_ / "weighted.plan";
+  ASSERT_EQ(RunCommand(HLORUN_BINARY " --compile_only --save_plan=" + plan + " " + module_).exit_code, 0);
+  ExpectTrouble(plan, {"weighted.plan was made for another device or driver", "--recompile"}, "POCL_DEVICES=basic");
+  EXPECT_EQ(RunCommand("POCL_DEVICES=basic " HLORUN_BINARY " --recompile " + plan).exit_code, 0);
+  std::string other = ReadAll(plan);
+  other[8] = static_cast<char>(other[8] + 1);  // the format's version, behind the magic
+  ExpectTrouble(folder_.Write("other.plan", other), {"other.plan is a plan of format", "this hlorun reads format"});
+}
+
+}  // namespace
+}  // namespace hlorun

@@ -1,0 +1,259 @@
+// Faults under mpirun: one clear message that names the first cause, its rank and host, exit code != 0, in time, and no
+// process left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "tests/end_to_end/command.h"
+
+namespace hlorun {
+namespace {
+
+using testing_support::CommandResult;
+using testing_support::ProcessLives;
+using testing_support::ReadAll;
+using testing_support::RunCommand;
+using testing_support::TemporaryFolder;
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+// From the fault to the job's end, as the user was promised.
+constexpr double kEndSeconds = 10;
+
+std::string Launcher(const std::string& mpi) {
+  if (mpi == "mpich") return "mpiexec.mpich";
+  return "mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none";
+}
+
+bool HasLauncher(const std::string& mpi) { return RunCommand("command -v mpi" + std::string(mpi == "mpich" ? "exec.mpich" : "run.openmpi")).exit_code == 0; }
+
+std::string AllReduce(int ranks, const std::string& groups) {
+  return "HloModule all, num_partitions=" + std::to_string(ranks) + R"(
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+ENTRY main {
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] all-reduce(x), channel_id=1, use_global_device_ids=true, to_apply=add, replica_groups=)" +
+         groups + "\n}\n";
+}
+
+std::string Everyone(int ranks) { return "[1," + std::to_string(ranks) + "]<=[" + std::to_string(ranks) + "]"; }
+
+std::string Npy(int floats) {
+  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(floats) + ",), }\n";
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(header.size());
+  text += '\0';
+  return text + header + std::string(static_cast<size_t>(floats) * 4, '\0');
+}
+
+class MpiFaultsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasLauncher("openmpi")) GTEST_SKIP() << "no Open MPI";
+  }
+
+  CommandResult Mpirun(int ranks, const std::string& arguments, const std::string& environment = "", const std::string& mpi = "openmpi") {
+    return RunCommand(environment + " timeout -k 5 60 " + Launcher(mpi) + " -n " + std::to_string(ranks) + " " HLORUN_BINARY " " + arguments);
+  }
+
+  // `regex` is in the only message of hlorun's own.
+  void ExpectOneMessage(const CommandResult& result, const std::string& regex, double seconds = kEndSeconds) {
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.err, ContainsRegex(regex));
+    EXPECT_LT(result.seconds, seconds) << result.err;
+    size_t messages = 0;
+    for (size_t at = result.err.find("hlorun: "); at != std::string::npos; at = result.err.find("hlorun: ", at + 1)) ++messages;
+    EXPECT_EQ(messages, 1u) << result.err;
+    ExpectNobodyLives();
+  }
+
+  // Killed processes take a moment to go.
+  void ExpectNobodyLives() {
+    for (int i = 0; i < 30 && ProcessLives(folder_.path()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_FALSE(ProcessLives(folder_.path()));
+  }
+
+  std::string Module(int ranks) { return folder_.Write("all.hlo", AllReduce(ranks, Everyone(ranks))); }
+  std::string Outputs() const { return RunCommand("find " + (folder_ / "out") + " -type f 2>/dev/null").out; }
+
+  const TemporaryFolder folder_;
+};
+
+// --- bad input ---
+
+TEST_F(MpiFaultsTest, AWrongNumberOfRanks) {
+  ExpectOneMessage(Mpirun(3, Module(2)), "hlorun: rank 0 on .*: all is for 2 devices .*the job has 3: run it with mpirun -n 2");
+}
+
+TEST_F(MpiFaultsTest, AGroupLargerThanTheJob) {
+  const std::string module = folder_.Write("group.hlo", AllReduce(2, "{{0,1,2,3}}"));
+  ExpectOneMessage(Mpirun(2, module), "hlorun: rank 0 on .*replica_groups names 2, but the module has 2 devices");
+}
+
+constexpr const char* kPermute = R"(HloModule ring, num_partitions=3
+ENTRY main {
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] collective-permute(x), channel_id=1, source_target_pairs=)";
+
+TEST_F(MpiFaultsTest, APermuteToARankThatIsMissing) {
+  const std::string module = folder_.Write("ring.hlo", std::string(kPermute) + "{{0,1},{1,3}}\n}\n");
+  ExpectOneMessage(Mpirun(3, module), "hlorun: rank 0 on .*source_target_pairs names 3, but the module has 3 partitions");
+}
+
+TEST_F(MpiFaultsTest, ARankThatNoPairOfAPermuteNamesGetsZeros) {
+  const std::string module = folder_.Write("ring.hlo", std::string(kPermute) + "{{0,1}}\n}\n");
+  const CommandResult result = Mpirun(3, "--outputs=" + (folder_ / "out") + " " + module);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(ReadAll(folder_ / "out/rank_2/0.npy").substr(ReadAll(folder_ / "out/rank_2/0.npy").size() - 16), std::string(16, '\0'));
+}
+
+TEST_F(MpiFaultsTest, DifferentModules) {
+  const std::string a = folder_.Write("a.hlo", AllReduce(2, Everyone(2))), b = folder_.Write("b.hlo", AllReduce(2, "{{0},{1}}"));
+  const CommandResult result =
+      RunCommand(Launcher("openmpi") + " -n 1 " HLORUN_BINARY " " + a + " : -n 1 " HLORUN_BINARY " " + b);
+  ExpectOneMessage(result, "hlorun: rank 1 on .*: the module differs from rank 0's: here \".* bytes, hash .*\", there");
+}
+
+TEST_F(MpiFaultsTest, DifferentFlags) {
+  const std::string module = Module(2), prefix = Launcher("openmpi") + " -n 1 " HLORUN_BINARY " --iterations=3 " + module + " : -n 1 " HLORUN_BINARY " ";
+  ExpectOneMessage(RunCommand(prefix + "--iterations=4 " + module),
+                   "hlorun: rank 1 on .*: the command line differs from rank 0's: here \"--iterations=4\", there \"--iterations=3\"");
+  ExpectOneMessage(RunCommand(prefix + "--frobnicate " + module), "hlorun: rank 1 on .*frobnicate");
+}
+
+TEST_F(MpiFaultsTest, BadFlagsOnEveryRankAreSaidOnce) { ExpectOneMessage(Mpirun(4, "--frobnicate x.hlo"), "hlorun: .*frobnicate"); }
+
+TEST_F(MpiFaultsTest, BadInputOnOneRankOnly) {
+  const std::string module = Module(2);
+  folder_.Write("in/rank_0/0.npy", Npy(4));
+  folder_.Write("in/rank_1/0.npy", Npy(3));
+  ExpectOneMessage(Mpirun(2, "--inputs=" + (folder_ / "in") + " --outputs=" + (folder_ / "out") + " " + module),
+                   "hlorun: rank 1 on .*: input 0 .%x. f32.4. from .*rank_1/0.npy: the array is float32.3., the module wants f32.4.");
+  EXPECT_EQ(Outputs(), "");
+}
+
+TEST_F(MpiFaultsTest, AFullDiskOnOneRankLeavesNoRanksOutputs) {
+  ExpectOneMessage(Mpirun(3, "--outputs=" + (folder_ / "out") + " " + Module(3), "HLORUN_FAULT=write_output@1"),
+                   "hlorun: rank 1 on .*: cannot write .*/out/rank_1/0.npy: No space left on device");
+  EXPECT_EQ(Outputs(), "");
+}
+
+TEST_F(MpiFaultsTest, BranchesThatDifferBetweenRanksDoNotHang) {
+  const std::string module = folder_.Write("branch.hlo", R"(HloModule branch, num_partitions=2
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+talks { x = f32[4] parameter(0)
+  ROOT y = f32[4] all-reduce(x), channel_id=1, use_global_device_ids=true, to_apply=add, replica_groups={{0,1}} }
+silent { x = f32[4] parameter(0)
+  ROOT y = f32[4] negate(x) }
+ENTRY main {
+  x = f32[4] parameter(0)
+  p = u32[] partition-id()
+  i = s32[] convert(p)
+  r = f32[4] conditional(i, x, x), branch_computations={silent, talks}
+  ROOT z = f32[4] all-reduce(r), channel_id=2, use_global_device_ids=true, to_apply=add, replica_groups={{0,1}}
+}
+)");
+  const CommandResult result = Mpirun(2, "--heartbeat=2 " + module);
+  ExpectOneMessage(result, "hlorun: rank 0 on .*: all 2 ranks wait for each other: they do not run the same collectives");
+  const CommandResult in_process = RunCommand("timeout 60 " HLORUN_BINARY " --devices=2 " + module);
+  ExpectOneMessage(in_process, "hlorun: .*all 2 devices wait for each other: they do not run the same collectives");
+}
+
+// --- another MPI's launcher ---
+
+TEST_F(MpiFaultsTest, ALauncherWhosePluginIsMissing) {
+  std::error_code error;
+  std::filesystem::copy_file(HLORUN_BINARY, folder_ / "hlorun", error);
+  ASSERT_FALSE(error);
+  for (const std::string mpi : {"openmpi", "mpich"}) {
+    if (!HasLauncher(mpi)) continue;
+    const CommandResult result = RunCommand(Launcher(mpi) + " -n 2 " + (folder_ / "hlorun") + " " + Module(2));
+    ExpectOneMessage(result, "hlorun: the launcher is " + mpi + "'s, but hlorun was built without it");
+  }
+}
+
+TEST_F(MpiFaultsTest, ALauncherThatThisMpiDoesNotKnow) {
+  // As a foreign launcher leaves it: PMI's variables, but no MPI of ours behind them.
+  const CommandResult result = RunCommand("PMI_SIZE=4 PMI_RANK=0 " HLORUN_BINARY " " + Module(4));
+  ExpectOneMessage(result, "hlorun: the launcher started 4 processes .PMI_SIZE., but mpich sees one");
+}
+
+TEST_F(MpiFaultsTest, Mpich) {
+  if (!HasLauncher("mpich")) GTEST_SKIP() << "no MPICH";
+  ExpectOneMessage(Mpirun(3, Module(2), "", "mpich"), "hlorun: rank 0 on .*: all is for 2 devices");
+  ExpectOneMessage(Mpirun(2, "--heartbeat=2 " + Module(2), "HLORUN_FAULT=rank_stop@1", "mpich"), "rank 1 on .* has been silent");
+  const CommandResult killed = Mpirun(2, Module(2), "HLORUN_FAULT=rank_kill@1", "mpich");
+  EXPECT_NE(killed.exit_code, 0);
+  EXPECT_THAT(killed.err + killed.out, AnyOf(HasSubstr("KILLED BY SIGNAL: 9"), HasSubstr("EXIT CODE: 9")));
+  ExpectNobodyLives();
+}
+
+// --- ranks that fail, at each size of job ---
+
+class RankFaultsTest : public MpiFaultsTest, public ::testing::WithParamInterface<int> {
+ protected:
+  int ranks() const { return GetParam(); }
+  std::string last() const { return std::to_string(ranks() - 1); }
+  // Many ranks on few cores take long to start; that is not the fault's time.
+  double limit() const { return kEndSeconds + 1.5 * ranks(); }
+  CommandResult WithFault(const std::string& fault, const std::string& flags = "--heartbeat=2 --iterations=2") {
+    return Mpirun(ranks(), "--outputs=" + (folder_ / "out") + " " + flags + " " + Module(ranks()),
+                  "HLORUN_FAULT=" + fault);
+  }
+};
+
+TEST_P(RankFaultsTest, Failing) {
+  ExpectOneMessage(WithFault("rank_fail@" + last() + ":2"), "hlorun: rank " + last() + " on .*: HLORUN_FAULT=rank_fail", limit());
+  EXPECT_EQ(Outputs(), "");
+}
+
+TEST_P(RankFaultsTest, Stopped) {
+  ExpectOneMessage(WithFault("rank_stop@" + last() + ":2"), "hlorun: rank 0 on .*: rank " + last() + " on .* has been silent for ", limit());
+  EXPECT_EQ(Outputs(), "");
+}
+
+TEST_P(RankFaultsTest, FirstRankStopped) {
+  ExpectOneMessage(WithFault("rank_stop@0:2"), "hlorun: rank 1 on .*: rank 0 on .* has been silent for ", limit());
+}
+
+TEST_P(RankFaultsTest, Killed) {
+  // Open MPI names the rank and its host itself.
+  const CommandResult result = WithFault("rank_kill@" + last() + ":2");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_LT(result.seconds, limit());
+  EXPECT_THAT(result.err, ContainsRegex("process rank " + last() + " with PID .* on node .* exited on signal 9"));
+  EXPECT_EQ(Outputs(), "");
+  ExpectNobodyLives();
+}
+
+TEST_P(RankFaultsTest, LeavingWithoutAWord) {
+  const CommandResult result = WithFault("rank_exit@" + last() + ":2");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_LT(result.seconds, limit());
+  EXPECT_THAT(result.err, HasSubstr("Exit code:    3"));
+  ExpectNobodyLives();
+}
+
+TEST_P(RankFaultsTest, SlowIsNotDead) {
+  if (ranks() > 4) GTEST_SKIP() << "nothing new with more ranks";
+  const CommandResult result = WithFault("rank_slow@" + last() + ":3,compile_slow@0:3", "--heartbeat=1.5 --no_cache");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, RankFaultsTest, ::testing::Values(2, 3, 4, 8));
+
+TEST_F(MpiFaultsTest, StoppedBeforeTheJobAndAfterItsWork) {
+  ExpectOneMessage(Mpirun(2, "--heartbeat=1.5 " + Module(2), "HLORUN_FAULT=start_stop@1"), "hlorun: .*: MPI does not start");
+  ExpectOneMessage(Mpirun(2, "--heartbeat=1.5 " + Module(2), "HLORUN_FAULT=finish_stop@1"), "rank 1 on .* has been silent");
+  EXPECT_EQ(Mpirun(2, "--heartbeat=3 " + Module(2), "HLORUN_FAULT=start_slow@1:4").exit_code, 0);
+}
+
+}  // namespace
+}  // namespace hlorun
