@@ -24,11 +24,12 @@ class KernelModel {
   virtual bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const = 0;
 };
 
-// The model of a backend with no kernels of its own: everything is supported, elementwise results may share.
+// The model of a backend with no kernels of its own: everything is supported but what has an expander instead, elementwise
+// results may share.
 // hlo-opt uses it when no backend is linked in, and tests of passes do.
 class GenericKernelModel : public KernelModel {
  public:
-  bool Supports(const hlo::Instruction&) const override { return true; }
+  bool Supports(const hlo::Instruction& instruction) const override { return !instruction.Is(hlo::Opcode::kTopK); }
   int64_t ScratchBytes(const hlo::Instruction&) const override { return 0; }
   bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const override;
 };

@@ -1,9 +1,11 @@
 #include "passes/expand/top_k.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "hlo/builder.h"
 #include "hlo/module.h"
+#include "passes/kernel_model.h"
 
 namespace hlorun::passes {
 
@@ -59,6 +61,24 @@ hlo::Computation* Comparator(hlo::Module* module, hlo::ElementType type, bool la
   return computation;
 }
 
+bool SameLeaves(const hlo::Shape& a, const hlo::Shape& b) {
+  const auto x = hlo::FlattenShape(a), y = hlo::FlattenShape(b);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const hlo::Shape& s, const hlo::Shape& t) {
+    return s.element_type() == t.element_type() && s.SameDimensions(t);
+  });
+}
+
+// A custom-call as the instruction that it stands for, where their shapes agree.
+Instruction* Spelled(Instruction* call, const Request& request) {
+  if (call->Is(Opcode::kTopK)) return call;
+  hlo::Builder build(call->parent(), call);
+  build.before = call;
+  Instruction* top = build.Make(Opcode::kTopK, {call->operand(0)}, hlo::attr::TopK{request.k, request.largest});
+  if (!SameLeaves(top->shape(), call->shape())) return call;
+  call->parent()->Replace(call, top);
+  return top;
+}
+
 void Expand(Instruction* top, const Request& request) {
   Instruction* x = top->operand(0);
   hlo::Builder build(top->parent(), top);
@@ -79,13 +99,16 @@ void Expand(Instruction* top, const Request& request) {
 
 }  // namespace
 
-bool ExpandTopK::Run(hlo::Module& module, PassContext&) {
+bool ExpandTopK::Run(hlo::Module& module, PassContext& context) {
   bool changed = false;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* instruction : computation->PostOrder()) {
       const std::optional<Request> request = RequestOf(*instruction);
       if (!request) continue;
-      Expand(instruction, *request);
+      Instruction* top = Spelled(instruction, *request);
+      changed |= top != instruction;
+      if (top->Is(Opcode::kTopK) && context.kernels.Supports(*top)) continue;
+      Expand(top, *request);
       changed = true;
     }
   }

@@ -1,4 +1,5 @@
-// topk, and the custom-calls TopK and mhlo.topk, become a stable sort with positions, and slices of its first k.
+// topk, and the custom-calls TopK and mhlo.topk, become topk where the backend has a kernel for it, else a
+// stable sort with positions, and slices of its first k.
 #pragma once
 
 #include "passes/pass.h"

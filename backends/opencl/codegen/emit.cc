@@ -38,6 +38,11 @@ Launches EmitElements(const EmitRequest& request) {
   return HasConcatenateRoot(request.instruction) ? EmitConcatenate(request) : EmitLoop(request);
 }
 
+Launches EmitCustom(const EmitRequest& request) {
+  if (HasTopKKernel(request.instruction, request.context.device)) return EmitTopK(request);
+  Fail(ErrorCode::kUnimplemented, "{}: no kernel for {}", request.instruction.name(), hlo::OpcodeName(request.instruction.opcode()));
+}
+
 using Emitter = Launches (*)(const EmitRequest&);
 const std::map<KernelKind, Emitter>& Emitters() {
   static const std::map<KernelKind, Emitter> kEmitters = {
@@ -47,11 +52,12 @@ const std::map<KernelKind, Emitter>& Emitters() {
       {KernelKind::kDot, EmitProduct},
       {KernelKind::kConvolution, EmitWindows},
       {KernelKind::kInPlace, EmitInPlaceUpdate},
-      {KernelKind::kReduceWindow, EmitLoop},
+      {KernelKind::kReduceWindow, EmitReduceWindow},
       {KernelKind::kScatter, EmitScatter},
       {KernelKind::kSelectAndScatter, EmitSelectAndScatter},
       {KernelKind::kSort, EmitSort},
       {KernelKind::kRng, EmitRngBitGenerator},
+      {KernelKind::kCustom, EmitCustom},
   };
   return kEmitters;
 }
@@ -99,13 +105,14 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
     case KernelKind::kScatter:
     case KernelKind::kSelectAndScatter:
     case KernelKind::kRng: return true;
+    case KernelKind::kCustom: return HasTopKKernel(instruction, device_);
     default: return CanInline(instruction);
   }
 }
 
 int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   const Hero hero = passes::HeroOf(instruction);
-  if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction);
+  if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction, device_);
   if (hero.kind == KernelKind::kSelectAndScatter) return SelectAndScatterScratchBytes(instruction, *hero.instruction);
   if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, device_);
   if (hero.kind == KernelKind::kConvolution) return ConvolutionScratchBytes(instruction, device_);

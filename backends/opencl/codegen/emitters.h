@@ -38,6 +38,10 @@ Launches EmitColumns(const EmitRequest& request);
 bool HasColumns(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
 int64_t ColumnsScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
 
+// Windows that reach to the beginning or end of a dimension (cumulative sums and their like) as running values; others
+// element by element.
+Launches EmitReduceWindow(const EmitRequest& request);
+
 // dynamic-update-slice at the root: only the updated region is written; the rest is copied first where not in place.
 Launches EmitInPlaceUpdate(const EmitRequest& request);
 
@@ -45,7 +49,12 @@ Launches EmitScatter(const EmitRequest& request);
 Launches EmitSelectAndScatter(const EmitRequest& request);
 int64_t SelectAndScatterScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& op);
 Launches EmitSort(const EmitRequest& request);
-int64_t SortScratchBytes(const hlo::Instruction& sort);
+int64_t SortScratchBytes(const hlo::Instruction& sort, const DeviceSpec& device);
+
+// topk by selection; whether it is worth it (short lists, 32-bit keys) or a sort should do it.
+Launches EmitTopK(const EmitRequest& request);
+bool HasTopKKernel(const hlo::Instruction& instruction, const DeviceSpec& device);
+
 Launches EmitRngBitGenerator(const EmitRequest& request);
 
 }  // namespace hlorun::opencl

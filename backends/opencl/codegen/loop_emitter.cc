@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/load_strides.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -13,6 +16,8 @@ constexpr int64_t kShortVector = 8;     // shorter minor dimensions leave the ve
 constexpr int64_t kTasksPerUnit = 8;    // as many as the schedule makes groups
 constexpr int64_t kTileQuantum = 64;    // elements: whole cache lines of floats
 constexpr int64_t kGpuItemsPerLane = 4;
+constexpr int64_t kLineBytes = 64;
+constexpr int64_t kStripsOfBlock = 16;  // vectors along the result's rows that one block of a transpose writes
 
 // The elements that one kernel computes: outputs of equal element count.
 using OutputGroup = std::vector<size_t>;
@@ -50,6 +55,7 @@ class LoopKernel {
 
   EmittedLaunch Finish() {
     const size_t v = VectorDimension();
+    if (const auto crossed = CrossedDimension(v)) return FinishBlocked(v, *crossed);
     ir::Stmt body = VectorLoop(v);
     int64_t work = WorkOf(body);
     for (size_t d = dims_.size(); d-- > 0;) {
@@ -66,6 +72,53 @@ class LoopKernel {
     if (dims_[minor] >= kShortVector) return minor;
     const auto longest = static_cast<size_t>(std::max_element(dims_.begin(), dims_.end()) - dims_.begin());
     return dims_[longest] >= kShortVector ? longest : minor;
+  }
+
+  // Where a load strides along the vectors: the dimension along which it is contiguous.
+  struct Crossed {
+    size_t dimension;
+    int64_t element_bytes;
+  };
+  std::optional<Crossed> CrossedDimension(size_t v) const {
+    if (e_.IsGpu() || e_.InPlace() || e_.Lanes() < 2 || dims_[v] < e_.Lanes()) return std::nullopt;
+    const LoadStrides strides(inner_);
+    for (const ir::Expr& load : strides.loads()) {
+      const auto along = strides.Of(load, loop_vars_[v]);
+      const int64_t bytes = hlo::BytesOf(load->buffer->storage);
+      if (!along || std::abs(*along) * bytes < kLineBytes) continue;
+      for (size_t d = 0; d < dims_.size(); ++d) {
+        if (d != v && dims_[d] > 1 && strides.Of(load, loop_vars_[d]) == 1) return Crossed{d, bytes};
+      }
+    }
+    return std::nullopt;
+  }
+
+  // A block takes whole cache lines of what is read across: line by line of it, vector by vector of the result. The last
+  // vector reaches back over elements of the one before.
+  EmittedLaunch FinishBlocked(size_t v, const Crossed& crossed) {
+    const int lanes = e_.Lanes();
+    const int64_t length = dims_[v], across = dims_[crossed.dimension];
+    const int64_t strips = (length + lanes - 1) / lanes, blocks = (strips + kStripsOfBlock - 1) / kStripsOfBlock;
+    const int64_t side = std::max<int64_t>(1, kLineBytes / crossed.element_bytes), sides = (across + side - 1) / side;
+    const ir::Var strip = e_.IndexVar("strip", strips), block = e_.IndexVar("block", blocks), line = e_.IndexVar("line", sides);
+    const ir::Var begin = e_.IndexVar("begin", length - lanes + 1);
+    ir::Stmt body = ir::For(ir::LoopRole::kVector, loop_vars_[v], ir::Ref(begin), ir::Ref(begin) + lanes, inner_, 1, lanes);
+    const auto part = [&](const ir::Expr& at, int64_t size, int64_t whole) {
+      return std::pair(at * size, whole % size == 0 ? at * size + size : ir::Min(at * size + size, e_.IndexInt(whole)));
+    };
+    const auto [first_line, last_line] = part(ir::Ref(line), side, across);
+    body = ir::For(ir::LoopRole::kSerial, loop_vars_[crossed.dimension], first_line, last_line, body);
+    body = ir::Block({ir::Let(begin, ir::Min(ir::Ref(strip) * lanes, e_.IndexInt(length - lanes))), body});
+    const auto [first_strip, last_strip] = part(ir::Ref(block), kStripsOfBlock, strips);
+    body = ir::For(ir::LoopRole::kSerial, strip, first_strip, last_strip, body);
+    const int64_t work = std::max<int64_t>(1, WorkOf(inner_) * std::min(strips, kStripsOfBlock) * side);
+    body = ir::For(ir::LoopRole::kParallel, block, e_.IndexInt(0), e_.IndexInt(blocks), body);
+    body = ir::For(ir::LoopRole::kParallel, line, e_.IndexInt(0), e_.IndexInt(sides), body);
+    for (size_t d = dims_.size(); d-- > 0;) {
+      if (d == v || d == crossed.dimension) continue;
+      body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), e_.IndexInt(dims_[d]), body);
+    }
+    return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / work));
   }
 
   // The vector dimension, cut into tiles where the other dimensions do not keep all cores busy.

@@ -142,6 +142,10 @@ class Printer {
       return fmt::format("*({} const {}*)({} + {})", SpaceName(buffer.space), helpers_.Unaligned(element, lanes), buffer.name,
                          Text(index->args[0]));
     }
+    if (index->kind == ExprKind::kRamp) {
+      const std::string gather = helpers_.StridedGather(buffer.space, element, lanes, CTypeName(index->type.WithLanes(1)));
+      return fmt::format("{}({} + {}, {})", gather, buffer.name, Text(index->args[0]), Text(index->args[1]));
+    }
     return fmt::format("{}({}, {})", helpers_.Gather(buffer.space, element, lanes, CTypeName(index->type.WithLanes(1))), buffer.name, Text(index));
   }
 

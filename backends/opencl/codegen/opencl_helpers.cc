@@ -246,6 +246,14 @@ std::string HelperSet::Gather(Buffer::Space space, const std::string& element, i
   return name;
 }
 
+std::string HelperSet::StridedGather(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
+  const std::string name = fmt::format("hl_strided_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
+  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4} stride) {{ return ({0}{1})(", element, lanes, name, SpaceName(space), index);
+  for (int i = 0; i < lanes; ++i) text += fmt::format("{}p[{} * stride]", i == 0 ? "" : ", ", i);
+  Add(name, text + "); }\n");
+  return name;
+}
+
 std::string HelperSet::MaskedGather(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
   const std::string name = fmt::format("hl_masked_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
   std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4}{1} i, int{1} m) {{ return ({0}{1})(", element, lanes, name, SpaceName(space), index);

@@ -26,6 +26,7 @@ class HelperSet {
   std::string ToStorage(hlo::ElementType storage, int lanes);    // computation type -> carrier
   std::string Round(hlo::ElementType storage, int lanes);        // f32 -> f32 as if stored and loaded
   std::string Gather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
+  std::string StridedGather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string MaskedGather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string MaskedLoad(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string Scatter(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);

@@ -2,6 +2,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/radix_sort.h"
 #include "hlo/error.h"
 
 namespace hlorun::opencl {
@@ -127,7 +128,8 @@ class SortKernel {
 
 }  // namespace
 
-int64_t SortScratchBytes(const Instruction& sort) {
+int64_t SortScratchBytes(const Instruction& sort, const DeviceSpec& device) {
+  if (const auto bytes = RadixSortScratchBytes(sort, device)) return *bytes;
   int64_t bytes = 0;
   for (const Instruction* operand : sort.operands()) bytes += AlignedBytes(operand->shape());
   return bytes;
@@ -137,6 +139,7 @@ Launches EmitSort(const EmitRequest& request) {
   if (request.instruction.Is(hlo::Opcode::kFusion) && request.instruction.called()->root() != request.hero.instruction) {
     Fail(ErrorCode::kUnimplemented, "{}: a sort with consumers in its fusion has no kernel", request.instruction.name());
   }
+  if (auto launches = EmitRadixSort(request)) return std::move(*launches);
   Launches launches;
   launches.push_back(SortKernel(request).Emit());
   return launches;

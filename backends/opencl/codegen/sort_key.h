@@ -1,0 +1,47 @@
+// Comparators that order by one key: which operand, what is computed of it, which way.
+//
+// JAX's comparators map NaN and zeros to one representative each and compare in total order; then the key is a function
+// of one operand's element, and equal keys mean equal elements to the sort. Others (several keys, partial orders of
+// floats) are not of this form.
+#pragma once
+
+#include <optional>
+
+#include "backends/opencl/codegen/fused_values.h"
+#include "hlo/computation.h"
+
+namespace hlorun::opencl {
+
+class SortKey {
+ public:
+  static std::optional<SortKey> Of(const hlo::Computation& comparator);
+
+  // The operand of the sort that the key is computed of.
+  int64_t operand() const { return operand_; }
+  // 8, 16, 32 or 64.
+  int bits() const { return bits_; }
+  // The key of an element, as an unsigned number of max(bits(), 32) bits: what sorts first is least.
+  ir::Expr Bits(FusedValues& values, const Value& element) const;
+
+ private:
+  SortKey(const hlo::Instruction* parameter, const hlo::Instruction* key, bool descending);
+
+  const hlo::Instruction* parameter_;  // of the comparator: the element
+  const hlo::Instruction* key_;        // what is computed of it
+  int64_t operand_;
+  int bits_;
+  bool descending_;
+};
+
+// The bits of `value`, of real type `type`, as an unsigned number of at least 32 bits whose order is the type's
+// (floats: total order). Such numbers need OrderedBits(type) bits.
+ir::Expr ToOrderedBits(const ir::Expr& value, hlo::ElementType type, Body& body);
+int OrderedBits(hlo::ElementType type);
+
+// Elements of at most 32 bits as a u32, and back.
+bool FitsPayload(hlo::ElementType type);
+int PayloadBits(hlo::ElementType type);
+ir::Expr ToPayload(const ir::Expr& value, hlo::ElementType type);
+ir::Expr FromPayload(const ir::Expr& payload, hlo::ElementType type);
+
+}  // namespace hlorun::opencl

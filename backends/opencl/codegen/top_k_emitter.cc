@@ -1,0 +1,188 @@
+#include <algorithm>
+
+#include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/sort_key.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+using hlo::Instruction;
+using ir::Expr;
+using ir::Op;
+using ir::Var;
+
+// Insertion moves k / 2 elements on average; longer lists are better sorted.
+constexpr int64_t kLongestList = 128;
+// Elements whose keys are made, and whose largest is looked at, before any of them is looked at alone.
+constexpr int64_t kBlock = 128;
+constexpr ir::Type kU32{ElementType::kU32, 1};
+constexpr ir::Type kU64{ElementType::kU64, 1};
+
+// Row by row: a list of the best k, and a look at only those blocks that hold something better than its last.
+//
+// An entry is the key above and the complement of the position below, so that the greater entry comes first and equal
+// elements keep their order.
+class TopKKernel {
+ public:
+  explicit TopKKernel(const EmitRequest& request)
+      : e_(request.instruction, request.aliases, request.context),
+        top_(*request.hero.instruction),
+        x_(*top_.operand(0)),
+        k_(top_.As<hlo::attr::TopK>().k),
+        largest_(top_.As<hlo::attr::TopK>().largest),
+        dims_(x_.shape().dimensions()),
+        length_(dims_.back()) {}
+
+  EmittedLaunch Emit() {
+    const hlo::Dims outer(dims_.begin(), dims_.end() - 1);
+    const int64_t rows = hlo::CheckedProduct(outer);
+    const Var row = e_.IndexVar("row", rows);
+    row_ = e_.math().Delinearize(e_.math().Of(row), outer);
+    e_.values().Open();
+    list_ = PrivateArray("list", ElementType::kU64, k_);
+    keys_ = PrivateArray("keys", ElementType::kU32, kBlock);
+    lanes_ = PrivateArray("lanes", ElementType::kU32, e_.Lanes());
+    Over(k_, [&](const Index& i) { e_.body().Add(ir::Store(list_, e_.math().ToExpr(i), ir::Int(0, kU64))); });
+    least_ = e_.body().Mutable(ir::Int(0, kU64), "least");
+
+    const int64_t blocks = length_ / kBlock, rest = length_ % kBlock;
+    if (blocks > 0) {
+      e_.values().SerialLoop(blocks, [&](const Index& b) { Block(e_.math().Mul(b, kBlock), kBlock); });
+    }
+    if (rest > 0) Block(blocks * kBlock, rest);
+
+    for (const auto& output : e_.outputs()) {
+      const bool is_position = output.leaf == 1;
+      Over(k_, [&](const Index& i) {
+        Indices at = row_;
+        at.push_back(i);
+        StoreElement(e_.values(), output.buffer, output.shape, at, is_position ? PositionOf(i) : ElementOf(i));
+      });
+    }
+    const ir::Stmt body = e_.values().Close();
+    return e_.Finish(ir::For(ir::LoopRole::kParallel, row, e_.IndexInt(0), e_.IndexInt(rows), body),
+                     std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(1, WorkOf(body))));
+  }
+
+ private:
+  ir::BufferRef PrivateArray(const std::string& name, ElementType type, int64_t size) {
+    const ir::BufferRef buffer =
+        ir::MakeBuffer(e_.body().FreshName(name), type, size, ir::Buffer::Space::kPrivate, true);
+    e_.body().Add(ir::DeclareArray(buffer));
+    return buffer;
+  }
+  void Over(int64_t count, const std::function<void(const Index&)>& body) {
+    const Var i = e_.IndexVar(e_.body().FreshName("i"), count);
+    e_.values().Open();
+    body(e_.math().Of(i));
+    e_.body().Add(
+        ir::For(ir::LoopRole::kVector, i, e_.IndexInt(0), e_.IndexInt(count), e_.values().Close(), 1, e_.Lanes()));
+  }
+
+  // Greater is better.
+  Expr KeyAt(const Index& j) {
+    Indices at = row_;
+    at.push_back(j);
+    const ElementType type = x_.shape().element_type();
+    const Expr key = ToOrderedBits(e_.values().Get(e_.frame(), x_, at).re, type, e_.body());
+    if (largest_) return key;
+    const int bits = OrderedBits(type);
+    return ir::Binary(Op::kXor, key, ir::Int(bits >= 32 ? -1 : (int64_t{1} << bits) - 1, kU32));
+  }
+
+  void Block(const Index& begin, int64_t count) {
+    const int lanes = e_.Lanes();
+    Over(count,
+         [&](const Index& i) { e_.body().Add(ir::Store(keys_, e_.math().ToExpr(i), KeyAt(e_.math().Add(begin, i)))); });
+    const auto lane_loop = [&](int64_t first, int64_t width, bool fresh) {
+      Over(width, [&](const Index& l) {
+        const Expr lane = e_.math().ToExpr(l), key = ir::Load(keys_, e_.math().ToExpr(e_.math().Add(l, first)));
+        e_.body().Add(ir::Store(lanes_, lane, fresh ? key : ir::Max(key, ir::Load(lanes_, lane))));
+      });
+    };
+    const int64_t whole = count / lanes * lanes;
+    for (int64_t first = 0; first < whole; first += lanes) lane_loop(first, lanes, first == 0);
+    if (whole < count) lane_loop(whole, count - whole, whole == 0);
+    const auto width = static_cast<int>(std::min<int64_t>(lanes, count));
+    Expr best = ir::Load(lanes_, e_.IndexInt(0));
+    if (width == lanes)
+      best = ir::ReduceLanes(Op::kMax, ir::Load(lanes_, ir::Ramp(e_.IndexInt(0), lanes)));
+    else
+      for (int l = 1; l < width; ++l) best = ir::Max(best, ir::Load(lanes_, e_.IndexInt(l)));
+    const Expr threshold = ir::Binary(Op::kShr, ir::Ref(least_), ir::Int(32, kU64));
+    // While the list is not full its last entry is 0, and a key of 0 must get in too.
+    const Expr interesting = ir::Or(ir::Compare(Op::kGt, ir::Cast(best, ElementType::kU64), threshold),
+                                    ir::Compare(Op::kEq, ir::Ref(least_), ir::Int(0, kU64)));
+    e_.values().Open();
+    const Var i = e_.IndexVar(e_.body().FreshName("i"), count);
+    e_.values().Open();
+    const Expr position =
+        ir::Unary(Op::kNot, ir::Cast(e_.math().ToExpr(e_.math().Add(begin, e_.math().Of(i))), ElementType::kU32));
+    const Expr high = ir::Binary(Op::kShl, ir::Cast(ir::Load(keys_, ir::Ref(i)), ElementType::kU64), ir::Int(32, kU64));
+    const Expr entry = e_.body().Name(ir::Binary(Op::kOr, high, ir::Cast(position, ElementType::kU64)), "entry");
+    e_.values().Open();
+    Insert(entry);
+    const ir::Stmt insert = e_.values().Close();
+    e_.body().Add(ir::If(ir::Compare(Op::kGt, entry, ir::Ref(least_)), insert));
+    e_.body().Add(ir::For(ir::LoopRole::kSerial, i, e_.IndexInt(0), e_.IndexInt(count), e_.values().Close()));
+    const ir::Stmt look = e_.values().Close();
+    e_.body().Add(ir::If(interesting, look));
+  }
+
+  void Insert(const Expr& entry) {
+    const Var at = e_.body().Mutable(e_.IndexInt(k_ - 1), "at");
+    const Expr above = ir::Load(list_, ir::Max(ir::Ref(at) - 1, e_.IndexInt(0)));
+    const Expr goes_on = ir::And(ir::Compare(Op::kGt, ir::Ref(at), e_.IndexInt(0)), ir::Compare(Op::kGt, entry, above));
+    e_.values().Open();
+    e_.body().Add(ir::Store(list_, ir::Ref(at), ir::Load(list_, ir::Ref(at) - 1)));
+    e_.body().Add(ir::Assign(at, ir::Ref(at) - 1));
+    const ir::Stmt step = e_.values().Close();
+    e_.body().Add(ir::While(goes_on, step));
+    e_.body().Add(ir::Store(list_, ir::Ref(at), entry));
+    e_.body().Add(ir::Assign(least_, ir::Load(list_, e_.IndexInt(k_ - 1))));
+  }
+
+  Expr Position(const Index& i) {
+    const Expr low = ir::Cast(ir::Load(list_, e_.math().ToExpr(i)), ElementType::kU32);
+    return ir::Unary(Op::kNot, low);
+  }
+  Value PositionOf(const Index& i) { return {ir::Cast(Position(i), ElementType::kS32), nullptr}; }
+  Value ElementOf(const Index& i) {
+    const Var from = ir::MakeIndex(e_.body().FreshName("from"), 0, length_ - 1, e_.math().type());
+    e_.body().Add(ir::Let(from, ir::Cast(Position(i), e_.math().type().element)));
+    Indices at = row_;
+    at.push_back(e_.math().Of(from));
+    return e_.values().Get(e_.frame(), x_, at);
+  }
+
+  Emission e_;
+  const Instruction &top_, &x_;
+  int64_t k_;
+  bool largest_;
+  hlo::Dims dims_;
+  int64_t length_;
+  Indices row_;
+  ir::BufferRef list_, keys_, lanes_;
+  Var least_;
+};
+
+}  // namespace
+
+bool HasTopKKernel(const Instruction& instruction, const DeviceSpec& device) {
+  if (!instruction.Is(hlo::Opcode::kTopK) || device.device_class != DeviceClass::kCpu) return false;
+  const hlo::Shape& x = instruction.operand(0)->shape();
+  const int64_t k = instruction.As<hlo::attr::TopK>().k;
+  const ElementType positions = hlo::FlattenShape(instruction.shape())[1].element_type();
+  return k >= 1 && k <= std::min(kLongestList, x.dimensions().back()) && !hlo::IsComplex(x.element_type()) &&
+         OrderedBits(x.element_type()) <= 32 && positions == ElementType::kS32;
+}
+
+Launches EmitTopK(const EmitRequest& request) {
+  Launches launches;
+  launches.push_back(TopKKernel(request).Emit());
+  return launches;
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Writes bench/modules/*.hlo, the memory-bound programs of bench/memory_bound.py, from JAX.
+
+    python3 bench/make_modules.py [--to bench/modules]
+
+Each program is a function and the shapes of its arguments; a name says what it does. Needs jax and jaxlib.
+"""
+import argparse
+import os
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+F32, BF16, S32 = jnp.float32, jnp.bfloat16, jnp.int32
+SQUARE = ((4096, 4096), F32)
+
+
+def depthwise(x, w):
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=x.shape[1])
+
+
+def layer_norm(x, scale, shift):
+    mean = x.mean(-1, keepdims=True)
+    variance = jnp.square(x - mean).mean(-1, keepdims=True)
+    return (x - mean) * lax.rsqrt(variance + 1e-5) * scale + shift
+
+
+def rms_norm(x, scale):
+    return x * lax.rsqrt(jnp.square(x).mean(-1, keepdims=True) + 1e-5) * scale
+
+
+def update_loop(x, rows):
+    def step(i, carried):
+        return lax.dynamic_update_slice(carried, lax.dynamic_slice(rows, (i, 0), (1, rows.shape[1])) * 2, (i * 4, 0))
+    return lax.fori_loop(0, rows.shape[0], step, x)
+
+
+PROGRAMS = {
+    "sort_flat_bf16": (lambda x: jnp.sort(x.reshape(-1)), ((1024, 4096), BF16)),
+    "sort_rows_f32": (lambda x: jnp.sort(x, axis=-1), ((1024, 4096), F32)),
+    "sort_columns_f32": (lambda x: jnp.sort(x, axis=0), ((1024, 1024), F32)),
+    "sort_long_f32": (jnp.sort, ((1 << 20,), F32)),
+    "argsort": (lambda x: jnp.argsort(x, axis=-1), ((1024, 512), F32)),
+    "top_k_8": (lambda x: lax.top_k(x, 8), SQUARE),
+    "top_k_64": (lambda x: lax.top_k(x, 64), SQUARE),
+    "cumsum_rows": (lambda x: jnp.cumsum(x, axis=1), SQUARE),
+    "cumsum_columns": (lambda x: jnp.cumsum(x, axis=0), SQUARE),
+    "cumsum_window": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 4096), (1, 1), ((0, 0), (4095, 0))), ((1024, 4096), F32)),
+    "softmax": (lambda x: jax.nn.softmax(x, axis=-1), SQUARE),
+    "layer_norm": (layer_norm, SQUARE, ((4096,), F32), ((4096,), F32)),
+    "rms_norm": (rms_norm, SQUARE, ((4096,), F32)),
+    "transpose": (jnp.transpose, SQUARE),
+    "nhwc_to_nchw": (lambda x: jnp.transpose(x, (0, 3, 1, 2)), ((8, 56, 56, 256), F32)),
+    "nchw_to_nhwc": (lambda x: jnp.transpose(x, (0, 2, 3, 1)), ((8, 256, 56, 56), F32)),
+    "depthwise_bf16": (depthwise, ((1, 256, 56, 56), BF16), ((256, 1, 3, 3), BF16)),
+    "embedding_gather": (lambda table, ids: table[ids], ((32000, 2304), F32), ((1024,), S32)),
+    "embedding_scatter_add": (lambda table, ids, rows: table.at[ids].add(rows), ((32000, 2304), F32), ((1024,), S32),
+                              ((1024, 2304), F32)),
+    "update_loop": (update_loop, ((4096, 1024), F32), ((1000, 1024), F32)),
+    "sum_columns": (lambda x: x.sum(0), SQUARE),
+    "sum_rows": (lambda x: x.sum(1), SQUARE),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--to", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "modules"))
+    flags = parser.parse_args()
+    os.makedirs(flags.to, exist_ok=True)
+    for name, (function, *arguments) in PROGRAMS.items():
+        shapes = [jax.ShapeDtypeStruct(dimensions, kind) for dimensions, kind in arguments]
+        text = jax.jit(function).lower(*shapes).compiler_ir("hlo").as_hlo_text()
+        with open(os.path.join(flags.to, name + ".hlo"), "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+// Sorts by radix, selections and running values, against the evaluator.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "backends/opencl/codegen/sort_key.h"
+#include "hlo/text/parser.h"
+#include "tests/backends/codegen/kernel_runner.h"
+
+namespace hlorun::opencl {
+namespace {
+
+// JAX's order: zeros are one value, NaNs are one value, then the total order.
+std::string JaxOrder(const std::string& name, const std::string& type, const std::string& direction,
+                     const std::string& more = "") {
+  return fmt::format(R"({0} {{ a = {1}[] parameter(0) b = {1}[] parameter(1) {3}
+    an = pred[] compare(a, a), direction=NE  bn = pred[] compare(b, b), direction=NE
+    nan = {1}[] constant(nan)  zero = {1}[] constant(0)
+    az = pred[] compare(a, zero), direction=EQ  bz = pred[] compare(b, zero), direction=EQ
+    a0 = {1}[] select(az, zero, a)  b0 = {1}[] select(bz, zero, b)
+    a1 = {1}[] select(an, nan, a0)  b1 = {1}[] select(bn, nan, b0)
+    ROOT r = pred[] compare(a1, b1), direction={2}, type=TOTALORDER }}
+  )",
+                     name, type, direction, more);
+}
+std::string IntegerOrder(const std::string& type, const std::string& direction) {
+  return fmt::format(
+      "lt {{ a = {0}[] parameter(0) b = {0}[] parameter(1) ROOT c = pred[] compare(a, b), direction={1} }}\n", type,
+      direction);
+}
+
+void RunOnCpu(const std::vector<std::pair<std::string, std::string>>& cases) {
+  KernelRunner runner(CpuSpec());
+  for (const auto& [name, text] : cases) runner.Add(name, text);
+  runner.RunAll();
+}
+
+// Rows of a length, all of them with ties, since floats are made of small integers.
+std::string SortText(const std::string& type, const std::string& shape, int dimension, const std::string& direction) {
+  return JaxOrder("lt", type, direction) + fmt::format(
+                                               "ENTRY e {{ n = s32[{1}] parameter(0) x = {0}[{1}] convert(n) ROOT r = "
+                                               "{0}[{1}] sort(x), dimensions={{{2}}}, is_stable=true, to_apply=lt }}",
+                                               type, shape, dimension);
+}
+
+TEST(SortKernels, OneOperand) {
+  RunOnCpu(
+      {{"f32_short", SortText("f32", "9,17", 1, "LT")},
+       {"f32", SortText("f32", "5,300", 1, "LT")},
+       {"f32_descending", SortText("f32", "5,300", 1, "GT")},
+       {"f32_columns", SortText("f32", "130,7", 0, "LT")},
+       {"f32_middle", SortText("f32", "3,50,5", 1, "LT")},
+       {"bf16", SortText("bf16", "4,1000", 1, "LT")},
+       {"bf16_short", SortText("bf16", "40,5", 1, "GT")},
+       {"f16", SortText("f16", "4,100", 1, "LT")},
+       {"f64", SortText("f64", "4,100", 1, "LT")},
+       {"f64_short", SortText("f64", "4,10", 1, "GT")},
+       {"f32_long", SortText("f32", "70001", 0, "LT")},
+       {"bf16_long", SortText("bf16", "2,140003", 1, "GT")},
+       {"f64_long", SortText("f64", "40000", 0, "LT")},
+       {"s8", IntegerOrder("s8", "LT") +
+                  "ENTRY e { x = s8[3,90] parameter(0) ROOT r = s8[3,90] sort(x), dimensions={1}, to_apply=lt }"},
+       {"u16", IntegerOrder("u16", "GT") +
+                   "ENTRY e { x = u16[3,90] parameter(0) ROOT r = u16[3,90] sort(x), dimensions={1}, to_apply=lt }"},
+       {"s64", IntegerOrder("s64", "GT") +
+                   "ENTRY e { x = s64[3,90] parameter(0) ROOT r = s64[3,90] sort(x), dimensions={1}, to_apply=lt }"},
+       {"s32", IntegerOrder("s32", "LT") +
+                   "ENTRY e { x = s32[3,900] parameter(0) ROOT r = s32[3,900] sort(x), dimensions={1}, to_apply=lt }"},
+       {"pred",
+        IntegerOrder("pred", "LT") +
+            "ENTRY e { x = pred[3,90] parameter(0) ROOT r = pred[3,90] sort(x), dimensions={1}, to_apply=lt }"}});
+}
+
+TEST(SortKernels, SeveralOperands) {
+  const auto text = [](const std::string& order, const std::string& shape, int dimension) {
+    return order +
+           fmt::format(
+               R"(ENTRY e {{ n = s32[{0}] parameter(0) x = f32[{0}] convert(n) i = s32[{0}] iota(), iota_dimension={1}
+      ROOT r = (f32[{0}], s32[{0}]) sort(x, i), dimensions={{{1}}}, is_stable=true, to_apply=lt }})",
+               shape, dimension);
+  };
+  const std::string order = JaxOrder("lt", "f32", "LT", "c = s32[] parameter(2) d = s32[] parameter(3)");
+  RunOnCpu(
+      {{"argsort", text(order, "4,512", 1)},
+       {"argsort_short", text(order, "40,8", 1)},
+       {"argsort_columns", text(order, "100,6", 0)},
+       {"argsort_long", text(order, "66000", 0)},
+       {"by_the_second",
+        R"(lt { a = c64[] parameter(0) b = c64[] parameter(1) c = u32[] parameter(2) d = u32[] parameter(3) e = f64[] parameter(4) f = f64[] parameter(5)
+                ROOT r = pred[] compare(d, c), direction=LT }
+               ENTRY e { x = c64[3,70] parameter(0) y = u32[3,70] parameter(1) z = f64[3,70] parameter(2)
+                 ROOT r = (c64[3,70], u32[3,70], f64[3,70]) sort(x, y, z), dimensions={1}, is_stable=true, to_apply=lt })"}});
+}
+
+TEST(SortKernels, RecognisedComparators) {
+  const auto is_key = [](const std::string& comparator) {
+    const auto module = hlo::ParseModule("HloModule m\n" + comparator + "ENTRY e { ROOT x = f32[] parameter(0) }");
+    for (const auto& computation : module->computations()) {
+      if (computation->name() != "e") return SortKey::Of(*computation).has_value();
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_key(JaxOrder("lt", "f32", "LT")));
+  EXPECT_TRUE(is_key(IntegerOrder("s32", "GT")));
+  // NaN has no place in a partial order.
+  EXPECT_FALSE(
+      is_key("lt { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }\n"));
+  // Not strict.
+  EXPECT_FALSE(is_key(IntegerOrder("s32", "LE")));
+  // Two functions, two operands.
+  EXPECT_FALSE(
+      is_key("lt { a = s32[] parameter(0) b = s32[] parameter(1) n = s32[] negate(b) ROOT c = pred[] compare(a, n), "
+             "direction=LT }\n"));
+  EXPECT_FALSE(
+      is_key("lt { a = s32[] parameter(0) b = s32[] parameter(1) c = s32[] parameter(2) d = s32[] parameter(3) ROOT r "
+             "= pred[] compare(a, d), direction=LT }\n"));
+}
+
+TEST(TopKKernels, Selections) {
+  const auto text = [](const std::string& type, const std::string& outer, int length, int k, const char* largest) {
+    return fmt::format(
+        "ENTRY e {{ n = s32[{1}{2}] parameter(0) x = {0}[{1}{2}] convert(n) ROOT t = ({0}[{1}{3}], s32[{1}{3}]) "
+        "topk(x), k={3}, largest={4} }}",
+        type, outer, length, k, largest);
+  };
+  RunOnCpu({{"f32", text("f32", "5,", 1000, 8, "true")},
+            {"f32_smallest", text("f32", "5,", 1000, 60, "false")},
+            {"f32_all", text("f32", "3,", 20, 20, "true")},
+            {"f32_vector", text("f32", "", 515, 3, "true")},
+            {"bf16", text("bf16", "2,3,", 260, 5, "true")},
+            {"bf16_smallest", text("bf16", "2,3,", 260, 5, "false")},
+            {"s8", text("s8", "4,", 130, 4, "false")},
+            {"u32", text("u32", "4,", 127, 1, "true")}});
+}
+
+TEST(CumulativeKernels, BothWaysAlongAnyDimension) {
+  const std::string computations =
+      "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
+      "max { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] maximum(a, b) }\n"
+      "mul { a = c64[] parameter(0) b = c64[] parameter(1) ROOT r = c64[] multiply(a, b) }\n";
+  const auto text = [&](const std::string& type, const std::string& shape, const std::string& window,
+                        const std::string& apply) {
+    const std::string initial = type == "c64" ? "(1, 0)" : "2";
+    return computations + fmt::format(
+                              "ENTRY e {{ x = {0}[{1}] parameter(0) z = {0}[] constant({4}) ROOT r = {0}[{1}] "
+                              "reduce-window(x, z), window={{{2}}}, to_apply={3} }}",
+                              type, shape, window, apply, initial);
+  };
+  RunOnCpu({{"rows", text("f32", "7,50", "size=1x50 pad=0_0x49_0", "add")},
+            {"rows_reverse", text("f32", "7,50", "size=1x50 pad=0_0x0_49", "add")},
+            {"vector", text("f32", "90", "size=90 pad=89_0", "add")},
+            {"columns", text("f32", "40,70", "size=40x1 pad=39_0x0_0", "add")},
+            {"columns_reverse", text("f32", "40,3", "size=40x1 pad=0_39x0_0", "add")},
+            {"middle", text("f32", "3,20,4,9", "size=1x20x1x1 pad=0_0x19_0x0_0x0_0", "add")},
+            {"longer_window", text("s32", "5,20", "size=1x33 pad=0_0x32_0", "max")},
+            {"complex", text("c64", "5,6", "size=1x6 pad=0_0x5_0", "mul")},
+            {"complex_columns", text("c64", "5,6", "size=5x1 pad=4_0x0_0", "mul")},
+            {"not_whole", text("f32", "7,50", "size=1x20 pad=0_0x19_0", "add")}});
+}
+
+}  // namespace
+}  // namespace hlorun::opencl
