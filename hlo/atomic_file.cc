@@ -69,7 +69,8 @@ struct CommitScope {
 std::atomic<int> g_serial{0};
 
 [[noreturn]] void FailWriting(const std::string& path, int error) {
-  const ErrorCode code = error == ENOSPC || error == EDQUOT ? ErrorCode::kResourceExhausted : ErrorCode::kInvalidArgument;
+  const ErrorCode code =
+      error == ENOSPC || error == EDQUOT ? ErrorCode::kResourceExhausted : ErrorCode::kInvalidArgument;
   Fail(code, "cannot write {}: {}", path, std::strerror(error));
 }
 

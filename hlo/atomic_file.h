@@ -12,7 +12,8 @@
 namespace hlorun {
 
 // A set of files that are renamed together by Commit(); without it the destructor removes the temporaries, and so do
-// the handlers of SIGINT and SIGTERM (InstallInterruptCleanup). An object is one thread's; threads may write the same path.
+// the handlers of SIGINT and SIGTERM (InstallInterruptCleanup). An object is one thread's; threads may write the same
+// path.
 class AtomicFiles {
  public:
   // `fault`: the point at which tests fill the disk.
@@ -37,7 +38,8 @@ class AtomicFiles {
 };
 
 // One file, of parts one after another.
-void WriteFileAtomically(const std::string& path, std::vector<std::string_view> parts, std::optional<Fault> fault = std::nullopt);
+void WriteFileAtomically(const std::string& path, std::vector<std::string_view> parts,
+                         std::optional<Fault> fault = std::nullopt);
 inline void WriteFileAtomically(const std::string& path, std::string_view contents) {
   WriteFileAtomically(path, std::vector<std::string_view>{contents});
 }

@@ -11,6 +11,7 @@
 #include "hlo/proto/proto.h"
 #include "hlo/stablehlo_conversion.h"
 #include "hlo/text/parser.h"
+#include "hlo/verifier.h"
 
 namespace hlorun::hlo {
 
@@ -63,6 +64,13 @@ bool LooksLikeOnnx(std::string_view bytes) {
 
 std::string StrippedName(const std::string& file_name) { return file_name == "-" ? "stdin" : file_name; }
 
+std::vector<std::unique_ptr<Module>> VerifiedText(const std::string& text, const std::string& name, const ReadOptions& options) {
+  ModuleSource source{name, {}};
+  auto modules = ParseModules(text, {name, options.fill_elided, &source});
+  for (const auto& module : modules) VerifyModule(*module, source);
+  return modules;
+}
+
 }  // namespace
 
 FileKind SniffFileKind(std::string_view bytes) {
@@ -112,14 +120,14 @@ std::vector<std::unique_ptr<Module>> ReadModulesFromBytes(const std::string& byt
   std::vector<std::unique_ptr<Module>> modules;
   switch (SniffFileKind(bytes)) {
     case FileKind::kHloText:
-      return ParseModules(bytes, {name, options.fill_elided});
+      return VerifiedText(bytes, name, options);
     case FileKind::kHloProto:
       modules.push_back(ModuleFromProto(bytes, name));
+      VerifyModule(*modules.back(), {name, {}});
       return modules;
     case FileKind::kStableHloText:
     case FileKind::kStableHloBytecode:
-      return ParseModules(ConvertStableHlo(bytes, name, options.stablehlo_converter),
-                          {name + " (converted to HLO)", options.fill_elided});
+      return VerifiedText(ConvertStableHlo(bytes, name, options.stablehlo_converter), name + " (converted to HLO)", options);
     case FileKind::kTorchExport:
       Invalid(
           "{}: this is a zip archive, as torch.export writes .pt2 files, not HLO: convert it with: python3 "

@@ -33,6 +33,7 @@ struct ReadOptions {
   std::string stablehlo_converter;
 };
 
+// Modules are verified as they are read, so that errors name the file and, in text, the line.
 // `path` "-" is stdin. Throws Error: kNotFound for a missing file; for formats that need an exporter, the message is
 // the exact command to run.
 std::string ReadFileOrStdin(const std::string& path);

@@ -169,7 +169,7 @@ void CheckSchedule(const Computation& computation) {
   }
 }
 
-void CheckComputation(const Computation& computation) {
+void CheckComputation(const Computation& computation, const ModuleSource& file) {
   const Instruction* root = computation.root();
   if (root == nullptr) Invalid("computation {}: it has no root", computation.name());
   if (root->parent() != &computation) Invalid("computation {}: its root lies in another one", computation.name());
@@ -181,14 +181,16 @@ void CheckComputation(const Computation& computation) {
       CheckInstruction(*instruction, computation);
     } catch (const Error& error) {
       const std::string source = computation.module()->SourceOf(*instruction);
-      throw Error(error.code(), fmt::format("computation {}: {}: {}{}", computation.name(), instruction->ToString(),
-                                            error.message(), source.empty() ? "" : fmt::format(" (from {})", source)));
+      throw Error(error.code(),
+                  fmt::format("computation {}: {}: {}{}", computation.name(), instruction->ToString(), error.message(),
+                              source.empty() ? "" : fmt::format(" (from {})", source)),
+                  file.PlaceOf(instruction.get()));
     }
   }
   try {
     computation.PostOrder();
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("computation {}: {}", computation.name(), error.message()));
+    throw Error(error.code(), fmt::format("computation {}: {}", computation.name(), error.message()), file.PlaceOf(root));
   }
 }
 
@@ -277,13 +279,13 @@ void CheckAliases(const Module& module) {
 
 }  // namespace
 
-void VerifyModule(const Module& module) {
+void VerifyModule(const Module& module, const ModuleSource& source) {
   try {
     if (module.entry() == nullptr) Invalid("it has no entry computation");
     if (module.replica_count < 1 || module.num_partitions < 1) {
       Invalid("replica_count={} and num_partitions={} must be positive", module.replica_count, module.num_partitions);
     }
-    for (const auto& computation : module.computations()) CheckComputation(*computation);
+    for (const auto& computation : module.computations()) CheckComputation(*computation, source);
     module.PostOrder();  // throws on recursion
     CheckEmbedded(module);
     if (module.is_scheduled) {
@@ -292,7 +294,9 @@ void VerifyModule(const Module& module) {
     CheckEntryLayout(module);
     CheckAliases(module);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("module {}: {}", module.name(), error.message()), error.location());
+    SourceLocation place = error.location();
+    place.file = source.file;
+    throw Error(error.code(), fmt::format("module {}: {}", module.name(), error.message()), std::move(place));
   }
 }
 

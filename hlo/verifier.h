@@ -4,9 +4,11 @@
 #pragma once
 
 #include "hlo/module.h"
+#include "hlo/module_source.h"
 
 namespace hlorun::hlo {
 
-void VerifyModule(const Module& module);
+// Errors carry the place in the source, as far as it is known.
+void VerifyModule(const Module& module, const ModuleSource& source = {});
 
 }  // namespace hlorun::hlo

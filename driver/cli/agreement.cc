@@ -7,7 +7,9 @@
 namespace hlorun::cli {
 namespace {
 
-std::string DigestOf(const std::string& bytes) { return fmt::format("{} bytes, hash {}", bytes.size(), opencl::HashText(bytes)); }
+std::string DigestOf(const std::string& bytes) {
+  return fmt::format("{} bytes, hash {}", bytes.size(), opencl::HashText(bytes));
+}
 
 }  // namespace
 

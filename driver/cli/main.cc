@@ -27,13 +27,15 @@ int ListDevices(const collectives::Job& job) {
                         spec.vector_bytes, spec.global_memory_bytes >> 30, spec.isa, spec.has_f64 ? "" : ", no f64",
                         spec.has_f16 ? ", f16" : "");
   }
-  if (job.rank_count() > 1) text = fmt::format("rank {} of {} on {}, cores {}:\n{}", job.rank(), job.rank_count(), job.host(), topology::AllowedCores(), text);
+  if (job.rank_count() > 1)
+    text = fmt::format("rank {} of {} on {}, cores {}:\n{}", job.rank(), job.rank_count(), job.host(),
+                       topology::AllowedCores(), text);
   std::fputs(text.c_str(), stdout);
   return kExitEqual;
 }
 
-// What keeps a process from joining its job (a plugin or a platform that is missing) is its host's: the host's first process
-// says it, and its exit ends the others.
+// What keeps a process from joining its job (a plugin or a platform that is missing) is its host's: the host's first
+// process says it, and its exit ends the others.
 int FailAlone(const std::string& message, const collectives::Launcher& launcher) {
   if (launcher.local_rank > 0) {
     std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -43,7 +45,8 @@ int FailAlone(const std::string& message, const collectives::Launcher& launcher)
   return kExitTrouble;
 }
 
-int FailTogether(const Error& error, const std::shared_ptr<collectives::Job>& job, const collectives::Launcher& launcher) {
+int FailTogether(const Error& error, const std::shared_ptr<collectives::Job>& job,
+                 const collectives::Launcher& launcher) {
   if (job != nullptr && job->rank_count() > 1) job->Abort(error);
   return FailAlone(error.what(), launcher);
 }
@@ -82,8 +85,9 @@ int Main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return FailTogether(Error(ErrorCode::kResourceExhausted, "out of host memory"), job, launcher);
   } catch (const std::exception& e) {
-    return FailTogether(Error(ErrorCode::kInternal, fmt::format("internal error: {}; please report this with the module", e.what())),
-                        job, launcher);
+    return FailTogether(
+        Error(ErrorCode::kInternal, fmt::format("internal error: {}; please report this with the module", e.what())),
+        job, launcher);
   }
 }
 

@@ -1,7 +1,7 @@
 #include "driver/cli/rank_faults.h"
 
-#include <csignal>
 #include <unistd.h>
+#include <csignal>
 
 #include "hlo/error.h"
 #include "hlo/fault.h"

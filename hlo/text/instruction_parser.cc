@@ -121,6 +121,7 @@ Instruction* InstructionParser::ParseRightHandSide(std::string_view name, size_t
   instruction->set_name(std::string(name));
   ReadCommonAttributes(parsed, attributes, instruction.get());
   Instruction* added = computation_->Add(std::move(instruction));
+  if (scope_.source != nullptr) scope_.source->lines[added] = scope_.lines.LineOf(lexer_.text(), name_offset);
   if (!name.empty()) instructions_.emplace(name, std::pair(added, name_offset));
   return added;
 }

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "hlo/module.h"
+#include "hlo/module_source.h"
 #include "hlo/text/attribute_reader.h"
 #include "hlo/text/lexer.h"
+#include "hlo/text/line_counter.h"
 
 namespace hlorun::hlo {
 
@@ -18,6 +20,8 @@ struct ModuleScope {
   Module* module;
   std::unordered_map<std::string_view, Computation*> computations;  // complete ones: text defines before it uses
   ElidedValues* elided;                                             // null: an elided constant is an error
+  ModuleSource* source;                                             // null: nobody asks for lines
+  LineCounter lines;
 };
 
 class InstructionParser {

@@ -85,6 +85,7 @@ class ModuleParser {
 std::unique_ptr<Module> ModuleParser::Parse() {
   module_ = std::make_unique<Module>("module");
   scope_.module = module_.get();
+  scope_.source = options_.source;
   scope_.elided = options_.fill_elided ? &elided_ : nullptr;
   const bool has_header = lexer_.AcceptWord("HloModule");
   if (has_header) {

@@ -13,11 +13,14 @@
 
 namespace hlorun::hlo {
 
+struct ModuleSource;
+
 struct ParseOptions {
   std::string file_name = "<text>";  // for messages
   // Fill "{...}" constants as XLA does, with one running 32-bit pattern 0, 1, 2 ... across the constants of the module;
   // otherwise such a constant is an error that names the exporter's flag that keeps large constants.
   bool fill_elided = false;
+  ModuleSource* source = nullptr;  // filled when set: the line of each instruction
 };
 
 // Throws Error with file, line, column, the line and a caret, and what was expected.

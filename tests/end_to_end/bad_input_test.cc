@@ -12,11 +12,11 @@
 namespace hlorun {
 namespace {
 
+using ::testing::HasSubstr;
 using testing_support::CommandResult;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
-using ::testing::HasSubstr;
 
 constexpr double kAtOnceSeconds = 10;
 
@@ -40,7 +40,8 @@ std::string NpyOf(const std::string& type, const std::string& shape, const std::
 class BadInputTest : public ::testing::Test {
  protected:
   // Fails with exit code 2, nothing on stdout, and a message that holds each of `texts`.
-  void ExpectTrouble(const std::string& arguments, const std::vector<std::string>& texts, const std::string& environment = "") {
+  void ExpectTrouble(const std::string& arguments, const std::vector<std::string>& texts,
+                     const std::string& environment = "") {
     const CommandResult result = RunCommand(environment + " " HLORUN_BINARY " " + arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments << "\n" << result.err;
     EXPECT_LT(result.seconds, kAtOnceSeconds) << arguments;
@@ -65,19 +66,23 @@ TEST_F(BadInputTest, TextIsNamedWithItsLine) {
   ExpectBadModule("  x = f32[4] parameter(0)\n  ROOT y = f32[4] add(x, ", {"bad.hlo:", "error"});
 }
 
-TEST_F(BadInputTest, ShapesThatDoNotFitAreNamed) {
-  ExpectBadModule("  x = f32[4] parameter(0)\n\n  ROOT y = f32[5] negate(x)\n",
-                  {"%y = f32[5] negate(%x)", "its shape is f32[5], but its operands and attributes give f32[4]"});
-  ExpectBadModule("  a = f32[8,64] parameter(0)\n  b = f32[65,32] parameter(1)\n"
-                  "  ROOT d = f32[8,32] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
-                  {"64", "65"});
-  ExpectBadModule("  x = f32[4] parameter(0)\n  y = s32[4] parameter(1)\n  ROOT z = f32[4] add(x, y)\n", {"%z"});
+TEST_F(BadInputTest, ShapesThatDoNotFitAreNamedWithTheirLine) {
+  ExpectBadModule(
+      "  x = f32[4] parameter(0)\n\n  ROOT y = f32[5] negate(x)\n",
+      {"bad.hlo:5:", "%y = f32[5] negate(%x)", "its shape is f32[5], but its operands and attributes give f32[4]"});
+  ExpectBadModule(
+      "  a = f32[8,64] parameter(0)\n  b = f32[65,32] parameter(1)\n"
+      "  ROOT d = f32[8,32] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+      {"bad.hlo:5:", "64", "65"});
+  ExpectBadModule("  x = f32[4] parameter(0)\n  y = s32[4] parameter(1)\n  ROOT z = f32[4] add(x, y)\n",
+                  {"bad.hlo:5:", "%z"});
 }
 
 TEST_F(BadInputTest, ProtosThatAreCutOrDamagedAreErrors) {
   const std::string proto = hlo::ModuleToProto(*hlo::ParseModule(kModule));
   ASSERT_EQ(RunCommand(HLORUN_BINARY " --compile_only " + folder_.Write("whole.pb", proto)).exit_code, 0);
-  for (const size_t part : {3, 2}) ExpectTrouble("--compile_only " + folder_.Write("cut.pb", proto.substr(0, proto.size() / part)), {"cut.pb"});
+  for (const size_t part : {3, 2})
+    ExpectTrouble("--compile_only " + folder_.Write("cut.pb", proto.substr(0, proto.size() / part)), {"cut.pb"});
   ExpectTrouble("--compile_only " + folder_.Write("noise.pb", std::string(500, '\x9c')), {"noise.pb"});
 }
 
@@ -96,7 +101,8 @@ TEST_F(BadInputTest, ArraysAreNamedByIndexNameOpNameShapeAndType) {
   ExpectTrouble(Run(folder_ / "count"), {"input 1 (%w, params['w']) s32[4] is missing", "count/1.npy"});
   folder_.Write("shape/0.npy", NpyOf("<f4", "(2, 2)", floats));
   folder_.Write("shape/1.npy", w);
-  ExpectTrouble(Run(folder_ / "shape"), {"input 0 (%x, model/x) f32[4]", "the array is float32[2,2], the module wants f32[4]"});
+  ExpectTrouble(Run(folder_ / "shape"),
+                {"input 0 (%x, model/x) f32[4]", "the array is float32[2,2], the module wants f32[4]"});
   folder_.Write("type/0.npy", NpyOf("<f8", "(4,)", floats + floats));
   folder_.Write("type/1.npy", w);
   ExpectTrouble(Run(folder_ / "type"), {"input 0 (%x, model/x) f32[4]", "float64[4]"});
@@ -152,7 +158,8 @@ ENTRY main {
   ROOT y = f32[1000000] broadcast(x), dimensions={}
 }
 )");
-  const std::string spec = folder_.Write("small.json", R"({"global_memory_bytes": 2000000, "max_allocation_bytes": 2000000})");
+  const std::string spec =
+      folder_.Write("small.json", R"({"global_memory_bytes": 2000000, "max_allocation_bytes": 2000000})");
   ExpectTrouble("--device_spec=" + spec + " " + module, {"needs 4000000 bytes", "f32[1000000]", "large"});
 }
 

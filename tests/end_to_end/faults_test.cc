@@ -11,11 +11,11 @@
 namespace hlorun {
 namespace {
 
+using ::testing::HasSubstr;
 using testing_support::CommandResult;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
-using ::testing::HasSubstr;
 
 constexpr const char* kModule = R"(HloModule pair
 ENTRY main {
@@ -29,8 +29,8 @@ ENTRY main {
 class FaultsTest : public ::testing::Test {
  protected:
   CommandResult Hlorun(const std::string& fault, const std::string& arguments) {
-    return RunCommand("HLORUN_FAULT=" + fault + " " HLORUN_BINARY " --json --cache_dir=" + cache_ + " --outputs=" + out_ + " " +
-                      arguments + " " + module_);
+    return RunCommand("HLORUN_FAULT=" + fault + " " HLORUN_BINARY " --json --cache_dir=" + cache_ +
+                      " --outputs=" + out_ + " " + arguments + " " + module_);
   }
   void ExpectTrouble(const std::string& fault, const std::vector<std::string>& texts) {
     const CommandResult result = Hlorun(fault, "");
@@ -85,7 +85,8 @@ TEST_F(FaultsTest, AnAllocationThatFailsNamesTheArrayAndTheBytes) {
 }
 
 TEST_F(FaultsTest, AFullDiskLeavesNoOutputs) {
-  for (const char* fault : {"write_output", "write_output:2"}) ExpectTrouble(fault, {"cannot write", "/out/", "No space left on device"});
+  for (const char* fault : {"write_output", "write_output:2"})
+    ExpectTrouble(fault, {"cannot write", "/out/", "No space left on device"});
 }
 
 TEST_F(FaultsTest, AKernelThatDoesNotBuildLeavesItsSourceAndLog) {
@@ -96,7 +97,9 @@ TEST_F(FaultsTest, AKernelThatDoesNotBuildLeavesItsSourceAndLog) {
     const size_t at = result.err.find(kind);
     ASSERT_NE(at, std::string::npos) << result.err;
     const size_t begin = at + std::string(kind).size();
-    EXPECT_THAT(ReadAll(result.err.substr(begin, result.err.find_first_of(",\n", begin) - begin)), HasSubstr("kernel_build")) << result.err;
+    EXPECT_THAT(ReadAll(result.err.substr(begin, result.err.find_first_of(",\n", begin) - begin)),
+                HasSubstr("kernel_build"))
+        << result.err;
   }
 }
 
@@ -106,7 +109,8 @@ TEST_F(FaultsTest, TheKernelCacheIsRebuiltWhereItIsDamaged) {
   ExpectRuns("", false);
   ExpectRuns("cache_read", true);  // damaged, removed, made anew
   ExpectRuns("", false);
-  const CommandResult damage = RunCommand("for f in " + cache_ + "/binaries/*.bin; do printf x | dd of=$f bs=1 seek=100 conv=notrunc; done");
+  const CommandResult damage =
+      RunCommand("for f in " + cache_ + "/binaries/*.bin; do printf x | dd of=$f bs=1 seek=100 conv=notrunc; done");
   ASSERT_EQ(damage.exit_code, 0) << damage.err;
   ExpectRuns("", true);
   ExpectRuns("", false);
@@ -120,8 +124,8 @@ TEST_P(SignalTest, LeavesNothingBehind) {
   const std::string log = folder_ / "log";
   // The signal comes when the process has been in its slow stage for a while.
   const CommandResult result =
-      RunCommand("HLORUN_FAULT=" + std::string(stage) + ":30 " HLORUN_BINARY " --no_cache --cache_dir=" + cache_ + " --outputs=" + out_ +
-                 " " + module_ + " & pid=$!; sleep 1.5; kill -" + signal + " $pid; wait $pid");
+      RunCommand("HLORUN_FAULT=" + std::string(stage) + ":30 " HLORUN_BINARY " --no_cache --cache_dir=" + cache_ +
+                 " --outputs=" + out_ + " " + module_ + " & pid=$!; sleep 1.5; kill -" + signal + " $pid; wait $pid");
   EXPECT_EQ(result.exit_code, std::string(signal) == "INT" ? 130 : 143) << result.err;
   EXPECT_LT(result.seconds, 10);
   EXPECT_EQ(result.out, "");
@@ -129,7 +133,8 @@ TEST_P(SignalTest, LeavesNothingBehind) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, SignalTest,
-                         ::testing::Combine(::testing::Values("compile_slow", "rank_slow", "write_slow"), ::testing::Values("INT", "TERM")),
+                         ::testing::Combine(::testing::Values("compile_slow", "rank_slow", "write_slow"),
+                                            ::testing::Values("INT", "TERM")),
                          [](const auto& p) { return std::string(std::get<0>(p.param)) + "_" + std::get<1>(p.param); });
 
 }  // namespace

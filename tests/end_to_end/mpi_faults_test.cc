@@ -11,14 +11,14 @@
 namespace hlorun {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 using testing_support::CommandResult;
 using testing_support::ProcessLives;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
-using ::testing::AnyOf;
-using ::testing::ContainsRegex;
-using ::testing::HasSubstr;
 
 // From the fault to the job's end, as the user was promised.
 constexpr double kEndSeconds = 10;
@@ -28,7 +28,9 @@ std::string Launcher(const std::string& mpi) {
   return "mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none";
 }
 
-bool HasLauncher(const std::string& mpi) { return RunCommand("command -v mpi" + std::string(mpi == "mpich" ? "exec.mpich" : "run.openmpi")).exit_code == 0; }
+bool HasLauncher(const std::string& mpi) {
+  return RunCommand("command -v mpi" + std::string(mpi == "mpich" ? "exec.mpich" : "run.openmpi")).exit_code == 0;
+}
 
 std::string AllReduce(int ranks, const std::string& groups) {
   return "HloModule all, num_partitions=" + std::to_string(ranks) + R"(
@@ -57,8 +59,10 @@ class MpiFaultsTest : public ::testing::Test {
     if (!HasLauncher("openmpi")) GTEST_SKIP() << "no Open MPI";
   }
 
-  CommandResult Mpirun(int ranks, const std::string& arguments, const std::string& environment = "", const std::string& mpi = "openmpi") {
-    return RunCommand(environment + " timeout -k 5 60 " + Launcher(mpi) + " -n " + std::to_string(ranks) + " " HLORUN_BINARY " " + arguments);
+  CommandResult Mpirun(int ranks, const std::string& arguments, const std::string& environment = "",
+                       const std::string& mpi = "openmpi") {
+    return RunCommand(environment + " timeout -k 5 60 " + Launcher(mpi) + " -n " + std::to_string(ranks) +
+                      " " HLORUN_BINARY " " + arguments);
   }
 
   // `regex` is in the only message of hlorun's own.
@@ -67,14 +71,16 @@ class MpiFaultsTest : public ::testing::Test {
     EXPECT_THAT(result.err, ContainsRegex(regex));
     EXPECT_LT(result.seconds, seconds) << result.err;
     size_t messages = 0;
-    for (size_t at = result.err.find("hlorun: "); at != std::string::npos; at = result.err.find("hlorun: ", at + 1)) ++messages;
+    for (size_t at = result.err.find("hlorun: "); at != std::string::npos; at = result.err.find("hlorun: ", at + 1))
+      ++messages;
     EXPECT_EQ(messages, 1u) << result.err;
     ExpectNobodyLives();
   }
 
   // Killed processes take a moment to go.
   void ExpectNobodyLives() {
-    for (int i = 0; i < 30 && ProcessLives(folder_.path()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    for (int i = 0; i < 30 && ProcessLives(folder_.path()); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_FALSE(ProcessLives(folder_.path()));
   }
 
@@ -87,12 +93,14 @@ class MpiFaultsTest : public ::testing::Test {
 // --- bad input ---
 
 TEST_F(MpiFaultsTest, AWrongNumberOfRanks) {
-  ExpectOneMessage(Mpirun(3, Module(2)), "hlorun: rank 0 on .*: all is for 2 devices .*the job has 3: run it with mpirun -n 2");
+  ExpectOneMessage(Mpirun(3, Module(2)),
+                   "hlorun: rank 0 on .*: all is for 2 devices .*the job has 3: run it with mpirun -n 2");
 }
 
 TEST_F(MpiFaultsTest, AGroupLargerThanTheJob) {
   const std::string module = folder_.Write("group.hlo", AllReduce(2, "{{0,1,2,3}}"));
-  ExpectOneMessage(Mpirun(2, module), "hlorun: rank 0 on .*replica_groups names 2, but the module has 2 devices");
+  ExpectOneMessage(Mpirun(2, module),
+                   "hlorun: rank 0 on .*group.hlo:7: error: .*replica_groups names 2, but the module has 2 devices");
 }
 
 constexpr const char* kPermute = R"(HloModule ring, num_partitions=3
@@ -102,38 +110,47 @@ ENTRY main {
 
 TEST_F(MpiFaultsTest, APermuteToARankThatIsMissing) {
   const std::string module = folder_.Write("ring.hlo", std::string(kPermute) + "{{0,1},{1,3}}\n}\n");
-  ExpectOneMessage(Mpirun(3, module), "hlorun: rank 0 on .*source_target_pairs names 3, but the module has 3 partitions");
+  ExpectOneMessage(
+      Mpirun(3, module),
+      "hlorun: rank 0 on .*ring.hlo:4: error: .*source_target_pairs names 3, but the module has 3 partitions");
 }
 
 TEST_F(MpiFaultsTest, ARankThatNoPairOfAPermuteNamesGetsZeros) {
   const std::string module = folder_.Write("ring.hlo", std::string(kPermute) + "{{0,1}}\n}\n");
   const CommandResult result = Mpirun(3, "--outputs=" + (folder_ / "out") + " " + module);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(ReadAll(folder_ / "out/rank_2/0.npy").substr(ReadAll(folder_ / "out/rank_2/0.npy").size() - 16), std::string(16, '\0'));
+  EXPECT_EQ(ReadAll(folder_ / "out/rank_2/0.npy").substr(ReadAll(folder_ / "out/rank_2/0.npy").size() - 16),
+            std::string(16, '\0'));
 }
 
 TEST_F(MpiFaultsTest, DifferentModules) {
-  const std::string a = folder_.Write("a.hlo", AllReduce(2, Everyone(2))), b = folder_.Write("b.hlo", AllReduce(2, "{{0},{1}}"));
+  const std::string a = folder_.Write("a.hlo", AllReduce(2, Everyone(2))),
+                    b = folder_.Write("b.hlo", AllReduce(2, "{{0},{1}}"));
   const CommandResult result =
       RunCommand(Launcher("openmpi") + " -n 1 " HLORUN_BINARY " " + a + " : -n 1 " HLORUN_BINARY " " + b);
   ExpectOneMessage(result, "hlorun: rank 1 on .*: the module differs from rank 0's: here \".* bytes, hash .*\", there");
 }
 
 TEST_F(MpiFaultsTest, DifferentFlags) {
-  const std::string module = Module(2), prefix = Launcher("openmpi") + " -n 1 " HLORUN_BINARY " --iterations=3 " + module + " : -n 1 " HLORUN_BINARY " ";
+  const std::string module = Module(2), prefix = Launcher("openmpi") + " -n 1 " HLORUN_BINARY " --iterations=3 " +
+                                                 module + " : -n 1 " HLORUN_BINARY " ";
   ExpectOneMessage(RunCommand(prefix + "--iterations=4 " + module),
-                   "hlorun: rank 1 on .*: the command line differs from rank 0's: here \"--iterations=4\", there \"--iterations=3\"");
+                   "hlorun: rank 1 on .*: the command line differs from rank 0's: here \"--iterations=4\", there "
+                   "\"--iterations=3\"");
   ExpectOneMessage(RunCommand(prefix + "--frobnicate " + module), "hlorun: rank 1 on .*frobnicate");
 }
 
-TEST_F(MpiFaultsTest, BadFlagsOnEveryRankAreSaidOnce) { ExpectOneMessage(Mpirun(4, "--frobnicate x.hlo"), "hlorun: .*frobnicate"); }
+TEST_F(MpiFaultsTest, BadFlagsOnEveryRankAreSaidOnce) {
+  ExpectOneMessage(Mpirun(4, "--frobnicate x.hlo"), "hlorun: .*frobnicate");
+}
 
 TEST_F(MpiFaultsTest, BadInputOnOneRankOnly) {
   const std::string module = Module(2);
   folder_.Write("in/rank_0/0.npy", Npy(4));
   folder_.Write("in/rank_1/0.npy", Npy(3));
   ExpectOneMessage(Mpirun(2, "--inputs=" + (folder_ / "in") + " --outputs=" + (folder_ / "out") + " " + module),
-                   "hlorun: rank 1 on .*: input 0 .%x. f32.4. from .*rank_1/0.npy: the array is float32.3., the module wants f32.4.");
+                   "hlorun: rank 1 on .*: input 0 .%x. f32.4. from .*rank_1/0.npy: the array is float32.3., the module "
+                   "wants f32.4.");
   EXPECT_EQ(Outputs(), "");
 }
 
@@ -161,7 +178,8 @@ ENTRY main {
 }
 )");
   const CommandResult result = Mpirun(2, "--heartbeat=2 " + module);
-  ExpectOneMessage(result, "hlorun: rank 0 on .*: all 2 ranks wait for each other: they do not run the same collectives");
+  ExpectOneMessage(result,
+                   "hlorun: rank 0 on .*: all 2 ranks wait for each other: they do not run the same collectives");
   const CommandResult in_process = RunCommand("timeout 60 " HLORUN_BINARY " --devices=2 " + module);
   ExpectOneMessage(in_process, "hlorun: .*all 2 devices wait for each other: they do not run the same collectives");
 }
@@ -188,7 +206,8 @@ TEST_F(MpiFaultsTest, ALauncherThatThisMpiDoesNotKnow) {
 TEST_F(MpiFaultsTest, Mpich) {
   if (!HasLauncher("mpich")) GTEST_SKIP() << "no MPICH";
   ExpectOneMessage(Mpirun(3, Module(2), "", "mpich"), "hlorun: rank 0 on .*: all is for 2 devices");
-  ExpectOneMessage(Mpirun(2, "--heartbeat=2 " + Module(2), "HLORUN_FAULT=rank_stop@1", "mpich"), "rank 1 on .* has been silent");
+  ExpectOneMessage(Mpirun(2, "--heartbeat=2 " + Module(2), "HLORUN_FAULT=rank_stop@1", "mpich"),
+                   "rank 1 on .* has been silent");
   const CommandResult killed = Mpirun(2, Module(2), "HLORUN_FAULT=rank_kill@1", "mpich");
   EXPECT_NE(killed.exit_code, 0);
   EXPECT_THAT(killed.err + killed.out, AnyOf(HasSubstr("KILLED BY SIGNAL: 9"), HasSubstr("EXIT CODE: 9")));
@@ -210,12 +229,14 @@ class RankFaultsTest : public MpiFaultsTest, public ::testing::WithParamInterfac
 };
 
 TEST_P(RankFaultsTest, Failing) {
-  ExpectOneMessage(WithFault("rank_fail@" + last() + ":2"), "hlorun: rank " + last() + " on .*: HLORUN_FAULT=rank_fail", limit());
+  ExpectOneMessage(WithFault("rank_fail@" + last() + ":2"), "hlorun: rank " + last() + " on .*: HLORUN_FAULT=rank_fail",
+                   limit());
   EXPECT_EQ(Outputs(), "");
 }
 
 TEST_P(RankFaultsTest, Stopped) {
-  ExpectOneMessage(WithFault("rank_stop@" + last() + ":2"), "hlorun: rank 0 on .*: rank " + last() + " on .* has been silent for ", limit());
+  ExpectOneMessage(WithFault("rank_stop@" + last() + ":2"),
+                   "hlorun: rank 0 on .*: rank " + last() + " on .* has been silent for ", limit());
   EXPECT_EQ(Outputs(), "");
 }
 
@@ -250,8 +271,10 @@ TEST_P(RankFaultsTest, SlowIsNotDead) {
 INSTANTIATE_TEST_SUITE_P(Ranks, RankFaultsTest, ::testing::Values(2, 3, 4, 8));
 
 TEST_F(MpiFaultsTest, StoppedBeforeTheJobAndAfterItsWork) {
-  ExpectOneMessage(Mpirun(2, "--heartbeat=1.5 " + Module(2), "HLORUN_FAULT=start_stop@1"), "hlorun: .*: MPI does not start");
-  ExpectOneMessage(Mpirun(2, "--heartbeat=1.5 " + Module(2), "HLORUN_FAULT=finish_stop@1"), "rank 1 on .* has been silent");
+  ExpectOneMessage(Mpirun(2, "--heartbeat=1.5 " + Module(2), "HLORUN_FAULT=start_stop@1"),
+                   "hlorun: .*: MPI does not start");
+  ExpectOneMessage(Mpirun(2, "--heartbeat=1.5 " + Module(2), "HLORUN_FAULT=finish_stop@1"),
+                   "rank 1 on .* has been silent");
   EXPECT_EQ(Mpirun(2, "--heartbeat=3 " + Module(2), "HLORUN_FAULT=start_slow@1:4").exit_code, 0);
 }
 

@@ -23,7 +23,8 @@ constexpr int kBeatTag = 0, kReportTag = 1;  // of the second channel
 
 constexpr int64_t kPollMs = 50;
 constexpr int64_t kBeatMs = 250;
-// One failure shows on several ranks within moments: so long the reports are collected before the first cause is printed.
+// One failure shows on several ranks within moments: so long the reports are collected before the first cause is
+// printed.
 constexpr int64_t kCollectMs = 400;
 // A rank that has reported waits so long to be ended, and then ends the job itself.
 constexpr double kGraceSeconds = 1.5;
@@ -71,8 +72,8 @@ struct MpiWorld::Report {
   char text[2040] = "";
 };
 
-// What is known of a rank, and the traffic with it: receives that are always posted, and what was last sent. It outlives
-// MPI_Finalize, in which late beats may still arrive.
+// What is known of a rank, and the traffic with it: receives that are always posted, and what was last sent. It
+// outlives MPI_Finalize, in which late beats may still arrive.
 struct MpiWorld::Peer {
   std::atomic<int64_t> heard_ms{0}, moved_ms{0};
   std::atomic<uint64_t> progress{0}, outstanding_bytes{0};
@@ -133,7 +134,8 @@ void MpiWorld::Load(const std::string& mpi) {
   }
   if (library_ == nullptr) {
     Fail(ErrorCode::kFailedPrecondition,
-         "the launcher is {}'s, but hlorun was built without it: install its development package and rebuild{}", mpi, tried);
+         "the launcher is {}'s, but hlorun was built without it: install its development package and rebuild{}", mpi,
+         tried);
   }
   const auto entry = reinterpret_cast<const HlorunMpiPlugin* (*)()>(dlsym(library_, HLORUN_MPI_PLUGIN_SYMBOL));
   plugin_ = entry == nullptr ? nullptr : entry();
@@ -260,12 +262,14 @@ void MpiWorld::CheckPeers() {
   if (heartbeat_ <= 0 || !beater_.joinable()) return;
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_ || SilenceOf(peer) <= heartbeat_) continue;
-    Fail(ErrorCode::kAborted, "rank {} on {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)",
-         peer, HostOf(peer), SilenceOf(peer));
+    Fail(ErrorCode::kAborted,
+         "rank {} on {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)", peer,
+         HostOf(peer), SilenceOf(peer));
   }
   if (Standstill() > heartbeat_) {
     Fail(ErrorCode::kAborted,
-         "all {} ranks wait for each other: they do not run the same collectives (does a branch or a loop around one differ "
+         "all {} ranks wait for each other: they do not run the same collectives (does a branch or a loop around one "
+         "differ "
          "between ranks?)",
          size_);
   }
@@ -333,8 +337,8 @@ void MpiWorld::PrintAndLeave() {
     const std::lock_guard<std::mutex> lock(report_mutex_);
     for (const Report& report : reports_) {
       const bool better = first == nullptr || (report.is_cause > first->is_cause);
-      const bool same_of_lower_rank = first != nullptr && report.is_cause == first->is_cause && report.rank < first->rank &&
-                                      std::strcmp(report.text, first->text) == 0;
+      const bool same_of_lower_rank = first != nullptr && report.is_cause == first->is_cause &&
+                                      report.rank < first->rank && std::strcmp(report.text, first->text) == 0;
       if (better || same_of_lower_rank) first = &report;
     }
   }

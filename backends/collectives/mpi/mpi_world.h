@@ -1,4 +1,5 @@
-// The ranks of an MPI job: point-to-point messages through a plugin, the watch over the other ranks, and how a job ends.
+// The ranks of an MPI job: point-to-point messages through a plugin, the watch over the other ranks, and how a job
+// ends.
 #pragma once
 
 #include <atomic>
@@ -13,12 +14,12 @@
 
 namespace hlorun::collectives {
 
-// A thread of its own exchanges beats with all other ranks four times a second, also while this rank computes or compiles,
-// so that only a killed or stopped rank falls silent. A beat carries the rank's progress: when every rank waits and none
-// has moved for as long as the heartbeat, they wait for each other for ever.
+// A thread of its own exchanges beats with all other ranks four times a second, also while this rank computes or
+// compiles, so that only a killed or stopped rank falls silent. A beat carries the rank's progress: when every rank
+// waits and none has moved for as long as the heartbeat, they wait for each other for ever.
 //
-// A rank that fails reports its cause to the lowest rank that is alive. That rank collects for a moment, since one failure
-// often shows on several ranks, prints the first cause alone, and ends the job.
+// A rank that fails reports its cause to the lowest rank that is alive. That rank collects for a moment, since one
+// failure often shows on several ranks, prints the first cause alone, and ends the job.
 //
 // Thread-safe: MPI is entered by one thread at a time.
 class MpiWorld {
@@ -74,11 +75,11 @@ class MpiWorld {
   const double heartbeat_;
   mutable std::mutex mutex_;  // of everything inside MPI
 
-  std::unique_ptr<Peer[]> peers_;                 // by rank, this one included
+  std::unique_ptr<Peer[]> peers_;  // by rank, this one included
   std::atomic<int64_t> last_exchange_ms_{0};
-  std::atomic<int> busy_{1};                      // threads of this rank that do not wait for messages
-  std::atomic<uint64_t> progress_{0};             // waits that ended, messages that arrived
-  std::atomic<uint64_t> outstanding_bytes_{0};    // of messages under way
+  std::atomic<int> busy_{1};                    // threads of this rank that do not wait for messages
+  std::atomic<uint64_t> progress_{0};           // waits that ended, messages that arrived
+  std::atomic<uint64_t> outstanding_bytes_{0};  // of messages under way
 
   mutable std::mutex report_mutex_;  // of reports_ and of the peers' hosts
   std::vector<Report> reports_;

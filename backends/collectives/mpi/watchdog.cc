@@ -14,7 +14,8 @@ Watchdog::Watchdog(double seconds, std::string message, void (*cleanup)()) {
     if (changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return done_; })) return;
     char host[256] = "";
     gethostname(host, sizeof(host) - 1);
-    std::fprintf(stderr, "hlorun: %s after %.0f s: %s (--heartbeat=0 waits for ever)\n", host, seconds, message.c_str());
+    std::fprintf(stderr, "hlorun: %s after %.0f s: %s (--heartbeat=0 waits for ever)\n", host, seconds,
+                 message.c_str());
     std::fflush(stderr);
     if (cleanup != nullptr) cleanup();
     _exit(2);

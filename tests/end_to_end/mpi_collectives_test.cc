@@ -1,0 +1,84 @@
+// Every collective on 2, 3, 4 and 8 devices, over MPI and in process: the evaluator's values, and the same bits
+// everywhere.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "driver/arrays/array_set.h"
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/text/parser.h"
+#include "tests/end_to_end/command.h"
+
+namespace hlorun {
+namespace {
+
+using testing_support::CommandResult;
+using testing_support::ReadAll;
+using testing_support::RunCommand;
+using testing_support::TemporaryFolder;
+
+class MpiCollectivesTest : public ::testing::TestWithParam<int64_t> {
+ protected:
+  int64_t n() const { return GetParam(); }
+
+  std::string Module() const {
+    std::string ring, pairs;
+    for (int64_t d = 0; d < n(); ++d) ring += fmt::format("{}{{{},{}}}", d > 0 ? "," : "", d, (d + 1) % n());
+    for (int64_t d = 0; d < n(); d += 2)
+      pairs += fmt::format("{}{{{}{}}}", d > 0 ? "," : "", d, d + 1 < n() ? fmt::format(",{}", d + 1) : "");
+    return fmt::format(R"(HloModule every_collective, num_partitions={0}
+add {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }}
+largest {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b) }}
+ENTRY main {{
+  x = f32[{1},3] parameter(0)
+  sum = f32[{1},3] all-reduce(x), channel_id=1, use_global_device_ids=true, to_apply=add, replica_groups=[1,{0}]<=[{0}]
+  pairs = f32[{1},3] all-reduce(x), channel_id=2, use_global_device_ids=true, to_apply=largest, replica_groups={{{2}}}
+  gathered = f32[{1},{3}] all-gather(x), channel_id=3, use_global_device_ids=true, dimensions={{1}}, replica_groups=[1,{0}]<=[{0}]
+  scattered = f32[2,3] reduce-scatter(x), channel_id=4, use_global_device_ids=true, to_apply=add, dimensions={{0}}, replica_groups=[1,{0}]<=[{0}]
+  exchanged = f32[{1},3] all-to-all(x), channel_id=5, dimensions={{0}}, replica_groups=[1,{0}]<=[{0}]
+  moved = f32[{1},3] collective-permute(x), channel_id=6, source_target_pairs={{{4}}}
+  root = f32[{1},3] collective-broadcast(x), channel_id=7, replica_groups=[1,{0}]<=[{0}]
+  id = u32[] partition-id()
+  ROOT all = (f32[{1},3], f32[{1},3], f32[{1},{3}], f32[2,3], f32[{1},3], f32[{1},3], f32[{1},3], u32[]) tuple(sum, pairs, gathered, scattered, exchanged, moved, root, id)
+}}
+)",
+                       n(), 2 * n(), pairs, 3 * n(), ring);
+  }
+};
+
+TEST_P(MpiCollectivesTest, HasTheEvaluatorsValuesAndTheSameBitsInEveryJob) {
+  const TemporaryFolder folder;
+  const std::string text = Module(), path = folder.Write("module.hlo", text);
+  std::vector<std::vector<hlo::Literal>> arguments;
+  for (int64_t d = 0; d < n(); ++d) {
+    hlo::Literal x(hlo::ParseShape(fmt::format("f32[{},3]", 2 * n())));
+    for (int64_t i = 0; i < x.ElementCount(); ++i) x.SetDouble(i, 1.0 / static_cast<double>(3 * i + 7 * d + 1));
+    SaveArrays(folder / fmt::format("in/rank_{}", d), {x});
+    arguments.push_back({std::move(x)});
+  }
+  const std::vector<hlo::Literal> expected = hlo::EvaluateSpmd(*hlo::ParseModule(text), arguments);
+  for (int64_t d = 0; d < n(); ++d)
+    SaveArrays(folder / fmt::format("expected/rank_{}", d), expected[static_cast<size_t>(d)].elements());
+
+  const std::string mpirun = "timeout 60 mpirun --allow-run-as-root --oversubscribe --bind-to none -n ";
+  std::vector<std::pair<std::string, std::string>> jobs = {
+      {"in_process", fmt::format(HLORUN_BINARY " --devices={}", n())},
+      {"mpi", fmt::format("{}{} " HLORUN_BINARY, mpirun, n())}};
+  if (n() % 2 == 0)
+    jobs.emplace_back("mixed", fmt::format("{}{} " HLORUN_BINARY " --devices_per_rank=2", mpirun, n() / 2));
+  for (const auto& [name, command] : jobs) {
+    const CommandResult result =
+        RunCommand(command + " --inputs=" + (folder / "in") + " --expect=" + (folder / "expected") +
+                   " --outputs=" + (folder / name) + " " + path);
+    ASSERT_EQ(result.exit_code, 0) << name << "\n" << result.err;
+    EXPECT_EQ(RunCommand("diff -r " + (folder / name) + " " + (folder / "in_process")).exit_code, 0) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, MpiCollectivesTest, ::testing::Values(2, 3, 4, 8));
+
+}  // namespace
+}  // namespace hlorun
