@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Times modules on hlorun and XLA:CPU in alternation, checks that both give the same outputs, prints a table of ratios.
 
+hlorun's inputs change from iteration to iteration, and it is the last result that is compared with XLA's. XLA runs on the
+inputs of hlorun's last iteration throughout.
+
     python3 bench/models.py [--hlorun build/bin/hlorun] [--rounds 3] [--iterations 3] [--json FILE] [--plot FILE.png]
                             [--device D] MODULE[:NORMAL[:INTEGERS]] ...
 
@@ -44,11 +47,12 @@ def measure(spec, flags, folder):
     normal, _, integers = rest.partition(":")
     name = os.path.join(os.path.basename(os.path.dirname(module)), os.path.basename(module).removesuffix(".hlo"))
     inputs, expected = os.path.join(folder, "inputs"), os.path.join(folder, "expected")
-    seeded = [flags.hlorun, "--json", "--save_inputs=" + inputs, "--fill_elided", module]
+    seeded = [flags.hlorun, "--json", "--fill_elided", module]
     seeded += [f"--normal={normal}"] if normal else []
     seeded += [f"--integers={integers}"] if integers else []
     seeded += [f"--device={flags.device}"] if flags.device else []
-    _, trouble = last_json(seeded)
+    # With --vary_inputs iteration i (from 1) has seed i.
+    _, trouble = last_json(seeded + ["--save_inputs=" + inputs, f"--seed={flags.iterations}"])
     if trouble:
         return {"module": name, "error": trouble[0]}
     ours, theirs = [], []
@@ -58,10 +62,8 @@ def measure(spec, flags, folder):
         if trouble:
             return {"module": name, "error": "XLA:CPU: " + trouble[0]}
         theirs.append(peer)
-        command = [flags.hlorun, "--json", "--inputs=" + inputs, "--expect=" + expected, "--fill_elided",
-                   f"--iterations={flags.iterations}", module]
+        command = seeded + ["--vary_inputs", "--expect=" + expected, f"--iterations={flags.iterations}"]
         command += [f"--rel_error_bound={flags.rel_error_bound}"] if flags.rel_error_bound else []
-        command += [f"--device={flags.device}"] if flags.device else []
         mine, trouble = last_json(command)
         if trouble:
             return {"module": name, "error": trouble[0]}

@@ -9,6 +9,8 @@
 #include <map>
 #include <sstream>
 
+#include "hlo/communication_cost.h"
+#include "hlo/cost_analysis.h"
 #include "hlo/error.h"
 #include "hlo/proto/proto.h"
 #include "hlo/reader.h"
@@ -32,6 +34,8 @@ struct Flags {
   bool split_input_file = false;
   bool fill_elided = false;
   bool stats = false;
+  bool cost = false;
+  bool explain = false;
   std::string device_spec;
   hlorun::CompileOptions options;
 };
@@ -123,6 +127,19 @@ void PrintStats(const std::map<std::string, PassTime>& times) {
   for (const auto& [name, count] : hlorun::passes::RuleFirings()) fmt::print(stderr, "{:<40} {:>6}\n", name, count);
 }
 
+// One line of JSON: what one device computes and sends in one run.
+std::string CostOf(const hlorun::hlo::Module& module) {
+  const hlorun::hlo::Cost cost = hlorun::hlo::CostOf(*module.entry());
+  double sent = 0;
+  std::string kinds;
+  for (const auto& [name, bytes] : hlorun::hlo::RingBytesByKind(module)) {
+    sent += bytes;
+    kinds += fmt::format("{}\"{}\": {:.0f}", kinds.empty() ? "" : ", ", name, bytes);
+  }
+  return fmt::format("{{\"module\": \"{}\", \"flops\": {:.0f}, \"transcendentals\": {:.0f}, \"collective_bytes\": {:.0f}, \"collectives\": {{{}}}}}\n",
+                     module.name(), cost.flops, cost.transcendentals, sent, kinds);
+}
+
 hlorun::DeviceSpec ReadDeviceSpec(const std::string& path) {
   if (path.empty()) return {};
   return hlorun::DeviceSpec::FromJson(hlorun::hlo::ReadFileOrStdin(path), {});
@@ -131,6 +148,7 @@ hlorun::DeviceSpec ReadDeviceSpec(const std::string& path) {
 std::vector<std::unique_ptr<hlorun::hlo::Module>> ReadInput(const Flags& flags) {
   hlorun::hlo::ReadOptions options;
   options.fill_elided = flags.fill_elided;
+  options.verify = flags.all_passes || !flags.passes.empty();  // without a pass this only translates
   if (!flags.split_input_file) return hlorun::hlo::ReadModules(flags.file, options);
   std::vector<std::unique_ptr<hlorun::hlo::Module>> modules;
   for (const std::string& part : SplitInput(hlorun::hlo::ReadFileOrStdin(flags.file))) {
@@ -162,6 +180,15 @@ std::string OptimizeAll(const Flags& flags) {
     hlorun::passes::DumpModule(flags.options, *module, number, "before_optimizations");
     pipeline.Run(*module, context);
     hlorun::passes::DumpModule(flags.options, *module, number, "after_optimizations");
+    if (flags.explain) {
+      for (const hlorun::passes::Remark& remark : context.remarks) {
+        fmt::print(stderr, "{}\n", hlorun::passes::OneLine(remark));
+      }
+    }
+    if (flags.cost) {
+      output += CostOf(*module);
+      continue;
+    }
     if (flags.split_input_file && number > 0) output += "// -----\n";
     output += flags.emit_proto ? hlorun::hlo::ModuleToProto(*module) : hlorun::hlo::PrintModule(*module);
     ++number;
@@ -197,6 +224,9 @@ int Main(int argc, char** argv) {
   app.add_option("--device_spec", flags.device_spec, "JSON of the device to compile for");
   app.add_flag("--fill_elided", flags.fill_elided, "fill constants {...} as XLA does");
   app.add_flag("--stats", flags.stats, "passes with their times, and rule firings, on stderr");
+  app.add_flag("--cost", flags.cost, "print flops and collective bytes of a device, by the cost analysis, not the module");
+  app.add_flag("--explain", flags.explain, "what passes decided, with reasons, on stderr");
+  app.add_option("--num_partitions", flags.options.num_partitions, "partitions to cut an annotated module into");
   app.add_flag("--verify", flags.options.verify_each_pass, "verify the module after each pass");
   app.add_option("-o", flags.output, "output file; - is the standard output");
   try {

@@ -51,6 +51,8 @@ class Builder {
   Instruction* Make(Opcode opcode, std::vector<Instruction*> operands, Attributes attributes = attr::None{},
                     std::vector<Computation*> called = {}, const Shape& declared = {});
 
+  Computation* computation() const { return computation_; }
+
   Instruction* before = nullptr;
 
  private:

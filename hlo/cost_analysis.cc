@@ -187,6 +187,7 @@ constexpr Row kRows[] = {
     {Opcode::kFusion, CalledWork},
     {Opcode::kMap, MapWork},
     {Opcode::kRaggedDot, RaggedDotWork},
+    {Opcode::kScaledDot, DotWork},
     {Opcode::kReduce, ReduceWork},
     {Opcode::kReduceScatter, AllReduceWork},
     {Opcode::kReduceWindow, ReduceWindowWork},

@@ -34,6 +34,7 @@ void ForEachField(Spec& spec, Visit&& visit) {
   visit("unified_memory", spec.unified_memory);
   visit("raw_pointers", spec.raw_pointers);
   visit("has_inline_assembly", spec.has_inline_assembly);
+  visit("bf16_dot", spec.bf16_dot);
   visit("f32_gflops", spec.f32_gflops);
   visit("bandwidth_gbps", spec.bandwidth_gbps);
   visit("launch_us", spec.launch_us);
@@ -87,6 +88,8 @@ DeviceSpec DeviceSpec::FromJson(const std::string& text, const DeviceSpec& base)
   for (const auto& [field, unused] : json.items()) {
     if (!known.contains(field)) Invalid("device spec: unknown field \"{}\"", field);
   }
+  // A host pointer means nothing to a device with memory of its own.
+  if (!spec.unified_memory) spec.raw_pointers = false;
   return spec;
 }
 

@@ -33,8 +33,9 @@ struct DeviceSpec {
   bool has_f16 = false;               // arithmetic in half; storage always works
   bool has_int64_atomics = true;
   bool unified_memory = true;         // host and device share memory
-  bool raw_pointers = true;           // kernels take plain host pointers
+  bool raw_pointers = true;           // kernels take plain host pointers; never without unified memory
   bool has_inline_assembly = false;   // x86 instructions by inline assembly (PoCL)
+  std::string bf16_dot;               // how kernels multiply pairs of bf16 ("assembly", "intrinsic"); empty: not
 
   // Measured by bench/roofline; 0: not measured, a default is used.
   double f32_gflops = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "hlo/computation.h"
 #include "hlo/error.h"
@@ -30,13 +31,20 @@ int64_t Instruction::OperandIndex(const Instruction* operand) const {
 bool Instruction::IsDead() const { return users_.empty() && control_successors_.empty() && !IsRoot(); }
 
 void Instruction::AddUser(Instruction* user) {
-  if (std::find(users_.begin(), users_.end(), user) == users_.end()) users_.push_back(user);
+  // It is known already where another operand slot of its names this; whichever list is shorter tells.
+  const auto& operands = user->operands_;
+  const bool known = users_.size() < operands.size()
+                         ? std::find(users_.begin(), users_.end(), user) != users_.end()
+                         : std::count(operands.begin(), operands.end(), this) > 1 &&
+                               std::find(users_.begin(), users_.end(), user) != users_.end();
+  if (!known) users_.push_back(user);
 }
 
 void Instruction::RemoveUser(Instruction* user) {
   if (user->OperandIndex(this) >= 0) return;  // still used through another operand slot
-  const auto it = std::find(users_.begin(), users_.end(), user);
-  if (it != users_.end()) users_.erase(it);
+  // From the back: passes that remove users before operands come upon the last one first.
+  const auto it = std::find(users_.rbegin(), users_.rend(), user);
+  if (it != users_.rend()) users_.erase(std::next(it).base());
 }
 
 void Instruction::ReplaceOperand(int64_t i, Instruction* with) {
@@ -104,11 +112,23 @@ Module* Instruction::module() const { return parent_ == nullptr ? nullptr : pare
 bool Instruction::IsRoot() const { return parent_ != nullptr && parent_->root() == this; }
 
 bool Instruction::HasSideEffect() const {
-  if (Has(kSideEffect) || Has(kCollective)) return true;
-  if (opcode_ == Opcode::kCustomCall && As<attr::CustomCall>().has_side_effect) return true;
-  for (const Computation* callee : called_) {
+  const auto has_own = [](const Instruction& instruction) {
+    return instruction.Has(kSideEffect) || instruction.Has(kCollective) ||
+           (instruction.Is(Opcode::kCustomCall) && instruction.As<attr::CustomCall>().has_side_effect);
+  };
+  if (has_own(*this)) return true;
+  if (called_.empty()) return false;
+  // Each computation once: calls of calls may name one exponentially often.
+  std::unordered_set<const Computation*> seen(called_.begin(), called_.end());
+  std::vector<const Computation*> work(seen.begin(), seen.end());
+  while (!work.empty()) {
+    const Computation* callee = work.back();
+    work.pop_back();
     for (const auto& inner : callee->instructions()) {
-      if (inner->HasSideEffect()) return true;
+      if (has_own(*inner)) return true;
+      for (const Computation* next : inner->called_) {
+        if (seen.insert(next).second) work.push_back(next);
+      }
     }
   }
   return false;

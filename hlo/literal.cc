@@ -7,6 +7,7 @@
 #include <new>
 
 #include "hlo/error.h"
+#include "hlo/number_types.h"
 
 namespace hlorun::hlo {
 namespace {

@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "hlo/number_types.h"
+#include "hlo/element_type.h"
+#include "hlo/error.h"
 #include "hlo/shape.h"
 
 namespace hlorun::hlo {

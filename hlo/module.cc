@@ -12,7 +12,11 @@ Module::~Module() = default;
 
 Computation* Module::AddComputation(const std::string& name) {
   std::string unique = name;
-  for (int64_t i = 1; computation_names_.contains(unique); ++i) unique = fmt::format("{}.{}", name, i);
+  if (computation_names_.contains(unique)) {
+    // Apart from the suffixes of instructions: no instruction's stem ends so.
+    int64_t& next = next_suffix_[name + "()"];
+    while (computation_names_.contains(unique)) unique = fmt::format("{}.{}", name, ++next);
+  }
   computation_names_.insert(unique);
   computations_.push_back(std::make_unique<Computation>(unique));
   Computation* added = computations_.back().get();

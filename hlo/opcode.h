@@ -130,6 +130,7 @@ enum OpcodeTrait : uint32_t {
   OP(kRoundNearestAfz, "round-nearest-afz", 1, kElementwise, None)                                  \
   OP(kRoundNearestEven, "round-nearest-even", 1, kElementwise, None)                                \
   OP(kRsqrt, "rsqrt", 1, kElementwise, None)                                                        \
+  OP(kScaledDot, "scaled-dot", 4, kExpensive, Dot)                                                  \
   OP(kScan, "scan", -1, kCalls | kExpensive, Scan)                                                  \
   OP(kScatter, "scatter", -1, kCalls | kExpensive, Scatter)                                         \
   OP(kSelect, "select", 3, kElementwise, None)                                                      \

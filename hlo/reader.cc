@@ -67,7 +67,9 @@ std::string StrippedName(const std::string& file_name) { return file_name == "-"
 std::vector<std::unique_ptr<Module>> VerifiedText(const std::string& text, const std::string& name, const ReadOptions& options) {
   ModuleSource source{name, {}};
   auto modules = ParseModules(text, {name, options.fill_elided, &source});
-  for (const auto& module : modules) VerifyModule(*module, source);
+  for (const auto& module : modules) {
+    if (options.verify) VerifyModule(*module, source);
+  }
   return modules;
 }
 
@@ -123,7 +125,7 @@ std::vector<std::unique_ptr<Module>> ReadModulesFromBytes(const std::string& byt
       return VerifiedText(bytes, name, options);
     case FileKind::kHloProto:
       modules.push_back(ModuleFromProto(bytes, name));
-      VerifyModule(*modules.back(), {name, {}});
+      if (options.verify) VerifyModule(*modules.back(), {name, {}});
       return modules;
     case FileKind::kStableHloText:
     case FileKind::kStableHloBytecode:

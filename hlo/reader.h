@@ -27,13 +27,13 @@ inline constexpr std::string_view kPlanMagic = "hlorplan";
 
 struct ReadOptions {
   bool fill_elided = false;
+  bool verify = true;  // so that errors name the file and, in text, the line
   // Path of scripts/stablehlo_to_hlo.py; empty: looked up around the running binary (scripts/, ../scripts/,
   // ../share/hlorun/scripts/ and so on). It runs under $HLORUN_PYTHON, or else the python3 on PATH, which must have
   // jaxlib.
   std::string stablehlo_converter;
 };
 
-// Modules are verified as they are read, so that errors name the file and, in text, the line.
 // `path` "-" is stdin. Throws Error: kNotFound for a missing file; for formats that need an exporter, the message is
 // the exact command to run.
 std::string ReadFileOrStdin(const std::string& path);

@@ -165,6 +165,16 @@ int64_t LeafCount(const Shape& shape) {
   return count;
 }
 
+int64_t LeafNumber(const Shape& shape, std::span<const int64_t> index) {
+  int64_t leaf = 0;
+  const Shape* inner = &shape;
+  for (const int64_t i : index) {
+    for (int64_t before = 0; before < i; ++before) leaf += LeafCount(inner->tuple_shape(before));
+    inner = &inner->tuple_shape(i);
+  }
+  return leaf;
+}
+
 const Shape& SubshapeAt(const Shape& shape, std::span<const int64_t> index) {
   const Shape* at = &shape;
   for (int64_t i : index) {

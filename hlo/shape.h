@@ -97,6 +97,8 @@ using ShapeIndex = std::vector<int64_t>;
 void ForEachLeaf(const Shape& shape, const std::function<void(const ShapeIndex&, const Shape&)>& visit);
 std::vector<Shape> FlattenShape(const Shape& shape);
 int64_t LeafCount(const Shape& shape);
+// The number, among the leaves of `shape`, of the first leaf at `index`.
+int64_t LeafNumber(const Shape& shape, std::span<const int64_t> index);
 const Shape& SubshapeAt(const Shape& shape, std::span<const int64_t> index);
 
 struct ProgramShape {

@@ -122,6 +122,7 @@ constexpr Row kRows[] = {
     {Opcode::kRoundNearestAfz, rule::Unary},
     {Opcode::kRoundNearestEven, rule::Unary},
     {Opcode::kRsqrt, rule::Unary},
+    {Opcode::kScaledDot, rule::ScaledDot},
     {Opcode::kScan, rule::Scan},
     {Opcode::kScatter, rule::Scatter},
     {Opcode::kSelect, rule::Select},
@@ -196,6 +197,14 @@ int64_t WindowedSize(int64_t size, const WindowDimension& window) {
     Invalid("a window of size {} over {} elements fits more than 2^63 - 1 times", window.size, size);
   }
   return static_cast<int64_t>(count);
+}
+
+ElementType DequantizedType(ElementType operand, ElementType scale) {
+  const int bits = BitsOf(operand), scale_bits = BitsOf(scale);
+  if (bits < 16 && scale_bits < 16) return ElementType::kBF16;
+  if (operand == scale) return operand;
+  if (bits == scale_bits) return ElementType::kF32;
+  return bits > scale_bits ? operand : scale;
 }
 
 }  // namespace hlorun::hlo

@@ -118,6 +118,27 @@ void CheckAsyncPair(const Instruction& instruction) {
   }
 }
 
+void CheckCallAliases(const Instruction& instruction, const attr::CustomCall& call) {
+  std::set<ShapeIndex> outputs;
+  for (const auto& [output, input] : call.output_operand_aliasing) {
+    const auto& [operand, index] = input;
+    if (operand < 0 || operand >= instruction.operand_count()) {
+      Invalid("output_to_operand_aliasing names operand {} of {}", operand, instruction.operand_count());
+    }
+    const Shape& from = instruction.operand(operand)->shape();
+    if (!ContainsIndex(instruction.shape(), output) || !ContainsIndex(from, index)) {
+      Invalid("output_to_operand_aliasing names output {} and element {} of operand {}, which there are not",
+              IndexText(output), IndexText(index), operand);
+    }
+    const Shape& result = SubshapeAt(instruction.shape(), output);
+    if (!result.IsArray() || !result.SameAs(SubshapeAt(from, index))) {
+      Invalid("output_to_operand_aliasing puts output {} ({}) into {}", IndexText(output), result.ToString(false),
+              SubshapeAt(from, index).ToString(false));
+    }
+    if (!outputs.insert(output).second) Invalid("output_to_operand_aliasing names output {} twice", IndexText(output));
+  }
+}
+
 void CheckOwnRules(const Instruction& instruction) {
   if (instruction.Is(Opcode::kConstant)) {
     const Shape& value = instruction.literal().shape();
@@ -139,6 +160,7 @@ void CheckOwnRules(const Instruction& instruction) {
       Invalid("it has {} operands, but operand_layout_constraints for {}", instruction.operand_count(),
               call.operand_layouts.size());
     }
+    CheckCallAliases(instruction, call);
   }
 }
 
@@ -210,6 +232,20 @@ void CheckEmbedded(const Module& module) {
         }
       }
     }
+  }
+}
+
+// Computations that call each other deeper than this would need more stack than a thread has. Throws on recursion, too.
+void CheckNesting(const Module& module) {
+  constexpr int kDeepest = 1000;
+  std::unordered_map<const Computation*, int> depths;
+  for (const Computation* computation : module.PostOrder()) {
+    int depth = 0;
+    for (const auto& instruction : computation->instructions()) {
+      for (const Computation* callee : instruction->called_computations()) depth = std::max(depth, depths[callee] + 1);
+    }
+    depths[computation] = depth;
+    if (depth > kDeepest) Invalid("computation {}: calls are nested more than {} deep", computation->name(), kDeepest);
   }
 }
 
@@ -285,8 +321,12 @@ void VerifyModule(const Module& module, const ModuleSource& source) {
     if (module.replica_count < 1 || module.num_partitions < 1) {
       Invalid("replica_count={} and num_partitions={} must be positive", module.replica_count, module.num_partitions);
     }
+    if (module.replica_count > INT32_MAX / module.num_partitions) {
+      Invalid("replica_count={} x num_partitions={} are more devices than there can be", module.replica_count,
+              module.num_partitions);
+    }
     for (const auto& computation : module.computations()) CheckComputation(*computation, source);
-    module.PostOrder();  // throws on recursion
+    CheckNesting(module);
     CheckEmbedded(module);
     if (module.is_scheduled) {
       for (const auto& computation : module.computations()) CheckSchedule(*computation);

@@ -49,6 +49,16 @@ bool FusionMayShare(const Instruction& fusion, int64_t operand, int64_t result_l
 
 }  // namespace
 
+bool AliasesOperand(const Instruction& instruction, int64_t operand, int64_t result_leaf) {
+  if (!instruction.Is(Opcode::kCustomCall) || !instruction.operand(operand)->shape().IsArray()) return false;
+  const auto& operands = instruction.operands();
+  if (std::count(operands.begin(), operands.end(), instruction.operand(operand)) > 1) return false;
+  const auto& aliases = instruction.As<hlo::attr::CustomCall>().output_operand_aliasing;
+  return std::any_of(aliases.begin(), aliases.end(), [&](const auto& alias) {
+    return alias.second.first == operand && hlo::LeafNumber(instruction.shape(), alias.first) == result_leaf;
+  });
+}
+
 bool GenericKernelModel::MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t result_leaf) const {
   const auto leaves = hlo::FlattenShape(instruction.shape());
   const hlo::Shape& result = leaves[static_cast<size_t>(result_leaf)];
@@ -56,6 +66,8 @@ bool GenericKernelModel::MayShareBuffer(const Instruction& instruction, int64_t 
   switch (instruction.opcode()) {
     case Opcode::kFusion:
       return FusionMayShare(instruction, operand, result_leaf);
+    case Opcode::kCustomCall:
+      return AliasesOperand(instruction, operand, result_leaf);
     case Opcode::kDynamicUpdateSlice:
       return operand == 0;
     case Opcode::kScatter:

@@ -3,22 +3,40 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace hlorun {
 
+namespace hlo {
+class CustomCallRegistry;
+}
+
+// Who multiplies matrices: whoever measured faster (our kernels, unless a GPU's cost table says otherwise), our kernels, or
+// CLBlast wherever it has the type.
+enum class DotLibrary : uint8_t { kAuto, kOwn, kClblast };
+
+// What becomes of a conditional: both branches and a select; kernels that read the predicate; the host reads it and takes
+// one branch; or the cheapest of them.
+enum class BranchStrategy : uint8_t { kAuto, kSelect, kPredicate, kHost };
+
 struct CompileOptions {
+  DotLibrary dot_library = DotLibrary::kAuto;
+  BranchStrategy branches = BranchStrategy::kAuto;
   // Dumps: the folder, and a regular expression over pass names ("" : only the stages before and after).
   std::string dump_to;
   std::string dump_pass_re;
   // Verify the module after each pass.
   bool verify_each_pass = false;
-  bool report_pass_times = false;
   int64_t fold_step_limit = 1 << 22;            // constant folding: elementary steps an instruction
   int64_t fold_byte_limit = int64_t{16} << 20;  // constant folding: bytes of a result
   // Devices that run the module: replica_count x num_partitions of the module, or 1 when it runs replicated.
   int64_t device_count = 1;
+  // Partitions to cut an annotated module into; 0: as many as it says itself.
+  int64_t num_partitions = 0;
+  // Custom-calls of the user's own; null for none.
+  std::shared_ptr<const hlo::CustomCallRegistry> custom_calls;
   int64_t compile_threads = 0;  // 0: as many as cores
   bool use_disk_cache = true;
   // Progress, for a terminal: each stage of the pipeline by name; kernels built so far and in all.

@@ -9,18 +9,11 @@
 #include "hlo/device_spec.h"
 #include "hlo/module.h"
 #include "passes/options.h"
+#include "passes/remark.h"
 
 namespace hlorun::passes {
 
 class KernelModel;
-
-// Something a user may want to know of what a pass decided (--explain).
-struct Remark {
-  std::string pass;
-  std::string instruction;
-  std::string source;  // the user's source line, where metadata tells
-  std::string message;
-};
 
 // Passed through a pipeline; owned by the caller, one thread at a time.
 struct PassContext {

@@ -5,9 +5,12 @@
 
 #include "hlo/error.h"
 #include "hlo/verifier.h"
+#include "passes/control/conditional_to_select.h"
 #include "passes/control/control_edges.h"
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
+#include "passes/dynamic/extents.h"
+#include "passes/dynamic/lower.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
@@ -16,13 +19,19 @@
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
+#include "passes/expand/ragged_dot.h"
 #include "passes/expand/reduce_major_first.h"
 #include "passes/expand/rng.h"
+#include "passes/expand/rng_state.h"
+#include "passes/expand/scan.h"
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/top_k.h"
+#include "passes/expand/wide_reductions.h"
 #include "passes/fusion/fusion.h"
+#include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
 #include "passes/layout/row_major.h"
+#include "passes/layout/sort_along_minor.h"
 #include "passes/memory/copy_insertion.h"
 #include "passes/memory/flatten_control.h"
 #include "passes/memory/schedule.h"
@@ -30,9 +39,11 @@
 #include "passes/simplify/cse.h"
 #include "passes/simplify/dce.h"
 #include "passes/simplify/inline.h"
+#include "passes/simplify/lone_collectives.h"
 #include "passes/simplify/markers.h"
 #include "passes/simplify/rewrite.h"
 #include "passes/simplify/unwrap_async.h"
+#include "passes/spmd/spmd.h"
 
 namespace hlorun::passes {
 
@@ -104,9 +115,17 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<UnwrapAsync>();
   p.Add<InlineFusions>();
   p.Add<InlineCalls>();
+  p.Add<FlattenControl>();
+
+  // One module for all devices becomes one device's.
+  p.Add<PropagateShardings>();
+  p.Add<PartitionModule>();
+
   p.Add<RemoveMarkers>();
+  p.Add<RemoveLoneCollectives>();
   p.Add<FlattenControl>();
   p.Add<AssignRowMajorLayouts>();
+  p.Add<LowerDynamicDimensions>();  // from here on no shape is bounded: sizes are s32[] instructions
   p.Fixpoint("simplify", Simplifications);
 
   // Everything that no kernel does directly, in terms of simpler ops.
@@ -118,13 +137,22 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<ExpandTriangularSolve>();
   p.Add<ExpandFft>();
   p.Add<ExpandRng>();
+  p.Add<ThreadRngState>();
+  p.Add<ExpandScan>();
+  p.Add<ExpandRaggedDot>();
+  p.Add<ExpandScaledDot>();
   p.Add<ExpandMap>();
   p.Fixpoint("simplify-expanded", Simplifications);
 
+  p.Add<ConditionalToSelect>();  // cheap, pure branches become masks
+  p.Add<InlineCalls>();
+
   // The forms that kernels take.
+  p.Add<SortAlongMinor>();
   p.Add<CanonicalizeConvolutions>();
   p.Add<CanonicalizeDots>();
   p.Fixpoint("simplify-canonical", Simplifications);
+  p.Add<WidenReductions>();
   p.Add<ReduceMajorFirst>();
   p.Add<SplitReductions>();
   p.Add<CommonSubexpressions>();
@@ -135,7 +163,9 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<KnownTripCounts>();
   p.Add<SinkReshapes>();
   p.Add<Fusion>();
+  p.Add<FormRegions>();  // small kernels, loops and branches as one work-item's sequential code
   p.Add<FlattenControl>();
+  p.Add<BoundWork>();  // loops end at actual sizes
   p.Add<Schedule>();
   p.Add<CopyInsertion>();
   return p;

@@ -1,7 +1,10 @@
 // The list of passes by name, for --passes and --list-passes.
+#include "passes/control/conditional_to_select.h"
 #include "passes/control/control_edges.h"
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
+#include "passes/dynamic/extents.h"
+#include "passes/dynamic/lower.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
@@ -10,11 +13,16 @@
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
+#include "passes/expand/ragged_dot.h"
 #include "passes/expand/reduce_major_first.h"
 #include "passes/expand/rng.h"
+#include "passes/expand/rng_state.h"
+#include "passes/expand/scan.h"
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/top_k.h"
+#include "passes/expand/wide_reductions.h"
 #include "passes/fusion/fusion.h"
+#include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
 #include "passes/layout/row_major.h"
 #include "passes/memory/copy_insertion.h"
@@ -25,9 +33,12 @@
 #include "passes/simplify/cse.h"
 #include "passes/simplify/dce.h"
 #include "passes/simplify/inline.h"
+#include "passes/simplify/lone_collectives.h"
 #include "passes/simplify/markers.h"
 #include "passes/simplify/rewrite.h"
 #include "passes/simplify/unwrap_async.h"
+#include "passes/spmd/combine_collectives.h"
+#include "passes/spmd/spmd.h"
 
 namespace hlorun::passes {
 
@@ -46,8 +57,12 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<UnwrapAsync>("start and done pairs become the plain op"),
       Entry<InlineFusions>("fusion instructions become what they fuse"),
       Entry<InlineCalls>("calls become the body of what they call"),
+      Entry<PropagateShardings>("every value gets a sharding, from those that the user wrote"),
+      Entry<PartitionModule>("an annotated module becomes one device's program, with collectives"),
+      Entry<CombineCollectives>("small collectives that do not wait for each other become one"),
       Entry<RemoveMarkers>("barriers, domains and sharding markers go"),
       Entry<AssignRowMajorLayouts>("every shape is row-major, bitcasts become reshapes and transposes"),
+      Entry<LowerDynamicDimensions>("bounds become sizes of arrays, actual sizes s32[] instructions; padding is masked"),
       Entry<RewriteByRules>("the table of rewrite rules, to a fixpoint"),
       Entry<CommonSubexpressions>("equal instructions and equal reducers are merged"),
       Entry<ConstantFolding>("instructions of constants become constants, within limits"),
@@ -56,12 +71,19 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandCustomCalls>("custom-calls that name an elementwise function become that function"),
       Entry<ExpandLapack>("JAX's LAPACK custom-calls become cholesky and triangular-solve"),
       Entry<ExpandTopK>("topk becomes sort and slice"),
+      Entry<ExpandScan>("scan becomes a loop over slices"),
+      Entry<ExpandRaggedDot>("ragged-dot becomes dots of masked operands, or a loop of them"),
+      Entry<ExpandScaledDot>("scaled-dot becomes a dot of scaled operands"),
+      Entry<ThreadRngState>("the random state becomes a value that loops and branches carry"),
+      Entry<WidenReductions>("reductions of narrow floats are held in f32"),
+      Entry<RemoveLoneCollectives>("collectives on one device give back what went in"),
       Entry<ExpandBatchNorm>("batch-norm-training, -inference and -grad become arithmetic"),
       Entry<ExpandCholesky>("cholesky becomes a loop over columns"),
       Entry<ExpandTriangularSolve>("triangular-solve becomes a loop over rows"),
       Entry<ExpandFft>("fft becomes matrix products of its factors"),
       Entry<ExpandRng>("rng becomes rng-bit-generator and arithmetic"),
       Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),
+      Entry<ConditionalToSelect>("conditionals of cheap, pure branches become both branches and a select"),
       Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
       Entry<ReduceMajorFirst>("a short minor dimension is reduced after the others"),
@@ -69,6 +91,8 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
       Entry<SinkReshapes>("elementwise ops after a product get its dimensions"),
       Entry<Fusion>("instructions that one kernel computes become one fusion"),
+      Entry<FormRegions>("small kernels, loops and branches become one kernel of sequential code"),
+      Entry<BoundWork>("fusions get the sizes up to which their results are needed"),
       Entry<FlattenControl>("each computation that control flow executes gets one caller"),
       Entry<Schedule>("the order of execution"),
       Entry<CopyInsertion>("copies where values would overwrite each other"),

@@ -3,7 +3,11 @@
 platform, with both classes of schedules. Prints a table and exits 1 when anything differs.
 
     python3 scripts/check_models.py [--shared ../shared] [--hlorun build/bin/hlorun] [--only REGEX] [--keep DIR]
-                                    [--platforms pocl,intel] [--classes cpu,gpu] [--iterations N]
+                                    [--platforms pocl,intel] [--classes cpu,gpu] [--iterations N] [--zeroed]
+                                    [--flag=--device_spec=FILE ...]
+
+That the check can fail is checked too: --zeroed runs each module once more, on the first platform and class, with one
+input array all zeros (a data parameter where there is one), and wants --expect to tell the difference.
 
 Inputs and expected outputs are made once by SHARED/xla_reference.py and kept in --keep (default: a temporary folder).
 Needs jax, jaxlib, numpy, ml_dtypes; Intel's runtime is found in the Python environment.
@@ -36,6 +40,9 @@ MODULES = {
 }
 
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
 def intel_environment(folder):
     """OCL_ICD_VENDORS and LD_LIBRARY_PATH for Intel's CPU runtime from PyPI, or None where it is not installed."""
     found = glob.glob(os.path.join(sys.prefix, "lib", "**", "libintelocl.so"), recursive=True)
@@ -65,16 +72,49 @@ def largest(folder):
     return max(float(np.abs(v).max()) for v in values if v.dtype.kind == "f" and v.size)
 
 
+def zeroed_inputs(folder, into, normal):
+    """FOLDER's inputs with one array all zeros: the first data parameter, else the largest array that is not zero already.
+    Returns its number."""
+    import numpy as np
+    paths = sorted(glob.glob(os.path.join(folder, "inputs", "*.npy")))
+    number = {p: int(os.path.basename(p).removesuffix(".npy")) for p in paths}
+    chosen = int(normal.split(",")[0]) if normal else None
+    if chosen is None:
+        bytes_of = lambda p: (bool(np.load(p).astype(bool).any()), os.path.getsize(p), -number[p])
+        chosen = number[max(paths, key=bytes_of)]
+    os.makedirs(into)
+    for path in paths:
+        copy = os.path.join(into, os.path.basename(path))
+        if number[path] == chosen:
+            np.save(copy, np.zeros_like(np.load(path)))
+        else:
+            os.symlink(os.path.abspath(path), copy)
+    return chosen
+
+
+def tells_zeroed(command, folder, normal, environment, label):
+    """Whether --expect fails with one input zeroed; prints a line."""
+    with tempfile.TemporaryDirectory(prefix="hlorun_zeroed_") as temporary:
+        inputs = os.path.join(temporary, "inputs")
+        chosen = zeroed_inputs(folder, inputs, normal)
+        command = [f"--inputs={inputs}" if c.startswith("--inputs=") else c for c in command]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    verdict = {0: "NOT NOTICED", 1: "noticed"}.get(done.returncode, "TROUBLE")
+    print(f"{label} input {chosen} zeroed: {verdict}", flush=True)
+    return done.returncode == 1
+
+
 def main():
-    here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", default=os.environ.get("HLORUN_SHARED", os.path.join(here, "..", "..", "shared")))
-    parser.add_argument("--hlorun", default=os.path.join(here, "..", "build", "bin", "hlorun"))
+    parser.add_argument("--shared", default=os.environ.get("HLORUN_SHARED", os.path.join(HERE, "..", "..", "shared")))
+    parser.add_argument("--hlorun", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
     parser.add_argument("--only", default="")
     parser.add_argument("--keep")
     parser.add_argument("--platforms", default="pocl,intel")
     parser.add_argument("--classes", default="cpu")
     parser.add_argument("--iterations", default="1")
+    parser.add_argument("--zeroed", action="store_true")
+    parser.add_argument("--flag", action="append", default=[], help="another flag of hlorun")
     flags = parser.parse_args()
     keep = flags.keep or tempfile.mkdtemp(prefix="hlorun_models_")
     environments = {"pocl": {}, "intel": intel_environment(keep)}
@@ -93,15 +133,16 @@ def main():
                 continue
             extra = [b if not b.endswith("x") else f"--abs_error_bound={float(b.split('=')[1][:-1]) * largest(folder + '/expected')}"
                      for b in bounds]
+            try_zeroed = flags.zeroed and (data or not (normal or integers))
             for platform in flags.platforms.split(","):
                 if environments[platform] is None:
                     print(f"{name:52} {variant:8} {platform}: not installed")
                     continue
                 for device_class in flags.classes.split(","):
                     command = [flags.hlorun, "--json", f"--device_class={device_class}", f"--iterations={flags.iterations}",
-                               f"--inputs={folder}/inputs", f"--expect={folder}/expected", *extra, module]
-                    done = subprocess.run(command, capture_output=True, text=True, check=False,
-                                          env={**os.environ, **environments[platform]})
+                               f"--inputs={folder}/inputs", f"--expect={folder}/expected", *extra, *flags.flag, module]
+                    environment = {**os.environ, **environments[platform]}
+                    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
                     report = json.loads(done.stdout) if done.stdout.startswith("{") else {}
                     verdict = {0: "equal", 1: "DIFFERENT"}.get(done.returncode, "TROUBLE")
                     failures += done.returncode != 0 or report.get("host_thunks", 0) != 0
@@ -110,6 +151,10 @@ def main():
                           f"host thunks {report.get('host_thunks', '?')}", flush=True)
                     if done.returncode != 0:
                         print("    " + "\n    ".join(done.stderr.strip().splitlines()[:4]), flush=True)
+                    if try_zeroed:
+                        try_zeroed = False
+                        failures += not tells_zeroed(command, folder, normal, environment,
+                                                     f"{name:52} {variant:8} {platform:6} {device_class:4}")
     return 1 if failures else 0
 
 

@@ -77,6 +77,10 @@ class InProcessJob : public Job {
   std::string host() const override { return HostName(); }
   std::string BroadcastFromFirst(const std::function<std::string()>& make) override { return make(); }
   void CheckSame(const std::string&, const std::string&) override {}
+  void DriveDevices(int64_t devices) override {
+    set_local_devices(devices);
+    hub_ = std::make_shared<InProcessHub>(static_cast<int>(devices));
+  }
   int Finish(int exit_code) override { return exit_code; }
   void Abort(const Error& error) override {
     std::fprintf(stderr, "hlorun: %s\n", error.what());
@@ -125,11 +129,12 @@ class RankTransport : public Transport {
 
  private:
   // MPI guarantees tags up to 32767; collectives of one pair run in the same order on both sides, so a few bits of the
-  // sequence number are enough to catch a mismatch.
+  // sequence number are enough to catch a mismatch. Negative tags, of transfers on channels, have the first quarter.
   int TagOf(int from_local, int to_local, int64_t tag) const {
     const int pairs = local_devices_ * local_devices_;
-    const int sequences = std::max(1, 32767 / pairs);
-    return (from_local * local_devices_ + to_local) * sequences + static_cast<int>(tag % sequences);
+    const int sequences = std::max(4, 32767 / pairs), channels = sequences / 4;
+    const int64_t slot = tag >= 0 ? channels + tag % (sequences - channels) : -(tag + 1) % channels;
+    return (from_local * local_devices_ + to_local) * sequences + static_cast<int>(slot);
   }
 
   MpiWorld* world_;
@@ -170,6 +175,10 @@ class MpiJob : public Job {
   int rank_count() const override { return world_.size(); }
   std::string host() const override { return HostName(); }
   MpiWorld& world() { return world_; }
+  void DriveDevices(int64_t devices) override {
+    set_local_devices(devices);
+    hub_ = std::make_shared<InProcessHub>(static_cast<int>(devices));
+  }
 
   std::string BroadcastFromFirst(const std::function<std::string()>& make) override {
     std::string bytes = rank() == 0 ? make() : "";

@@ -29,6 +29,8 @@ class Job {
   virtual int rank_count() const = 0;
   virtual std::string host() const = 0;
   int64_t local_devices() const { return local_devices_; }
+  // Before anything runs: how many devices this rank drives from now on. All ranks say the same.
+  virtual void DriveDevices(int64_t local_devices) = 0;
   int64_t device_count() const { return local_devices_ * rank_count(); }
   int64_t first_device() const { return local_devices_ * rank(); }
 
@@ -59,6 +61,7 @@ class Job {
  protected:
   explicit Job(int64_t local_devices) : local_devices_(local_devices) {}
   virtual void RunOnDevices(const std::function<void(int64_t, const std::shared_ptr<Communicator>&)>& body) = 0;
+  void set_local_devices(int64_t local_devices) { local_devices_ = local_devices; }
 
  private:
   int64_t local_devices_;

@@ -63,7 +63,7 @@ CompilerResult CompileModule(const hlo::Module& module, const DeviceSpec& device
   result.plan = BuildPlan(*optimized, buffers, context);
   result.plan.module_text = hlo::PrintModule(module);
   DumpPlan(options, result.plan, number);
-  result.remarks = std::move(context.remarks);
+  result.plan.remarks = std::move(context.remarks);
   return result;
 }
 

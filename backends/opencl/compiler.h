@@ -13,7 +13,6 @@ namespace hlorun::opencl {
 struct CompilerResult {
   Plan plan;
   int64_t passes_run = 0;
-  std::vector<passes::Remark> remarks;
 };
 
 // Called before each stage with its name ("simplify", "fusion", "kernels" ...), for progress on a terminal.

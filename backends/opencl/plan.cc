@@ -116,6 +116,19 @@ class Printer {
     EndLine(thunk);
   }
 
+  void PrintWork(const LibraryThunk& work, const Thunk& thunk, size_t) {
+    fmt::format_to(Out(), "clblast {} {}x {}x{}x{} {}{} {} by {} to {}", hlo::ElementTypeName(work.type), work.batch, work.m,
+                   work.k, work.n, work.lhs_transposed ? 't' : 'n', work.rhs_transposed ? 't' : 'n', ToText(work.lhs),
+                   ToText(work.rhs), ToText(work.out));
+    EndLine(thunk);
+  }
+
+  void PrintWork(const TransferThunk& work, const Thunk& thunk, size_t) {
+    fmt::format_to(Out(), "{} channel {} {}", work.to_program ? "receive" : "send", work.channel, ToText(work.arrays));
+    for (const auto& [source, target] : work.pairs) fmt::format_to(Out(), " {}->{}", source, target);
+    EndLine(thunk);
+  }
+
   void PrintNested(const char* what, const Sequence& sequence, size_t depth) {
     text_.append(2 * depth + 1, ' ');
     fmt::format_to(Out(), "{}\n", what);

@@ -14,8 +14,10 @@
 #include "hlo/device_spec.h"
 #include "hlo/literal.h"
 #include "hlo/shape.h"
+#include "passes/dynamic/signature.h"
 #include "passes/memory/buffer_assignment.h"
 #include "passes/options.h"
+#include "passes/remark.h"
 
 namespace hlorun::opencl {
 
@@ -72,15 +74,36 @@ struct ConditionalThunk {
   bool is_predicate = true;  // branches[0] is taken when true
   std::vector<std::shared_ptr<Sequence>> branches;
 };
+// out[b] = lhs[b] * rhs[b], multiplied by CLBlast. Arrays of one type, row-major.
+struct LibraryThunk {
+  hlo::ElementType type = hlo::ElementType::kF32;
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool lhs_transposed = false;  // lhs is stored [batch][k][m]
+  bool rhs_transposed = false;  // rhs is stored [batch][n][k]
+  Slice lhs, rhs, out;
+};
+// The target of steps that the evaluator computes; `config` is then a module (codegen/host_evaluation.h).
+inline constexpr const char* kEvaluateTarget = "hlorun.evaluate";
 struct HostCallThunk {
   std::string target;
-  std::string opaque;
+  std::string config;  // backend_config as written
   std::vector<Slice> operands, results;
   std::vector<hlo::Shape> operand_shapes, result_shapes;
 };
+// infeed, outfeed, send and recv: what leaves or enters the program between kernels.
+struct TransferThunk {
+  bool to_program = false;  // infeed, recv
+  int64_t channel = 0;      // hlo::HostChannels::kFeed, or the channel_id
+  // Between devices: global device numbers, source and target; empty: the host is the other end.
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  std::vector<Slice> arrays;
+  std::vector<hlo::Shape> shapes;
+};
 
 struct Thunk {
-  std::variant<LaunchThunk, CopyThunk, WriteThunk, CollectiveThunk, WhileThunk, ConditionalThunk, HostCallThunk> work;
+  std::variant<LaunchThunk, CopyThunk, WriteThunk, CollectiveThunk, WhileThunk, ConditionalThunk, HostCallThunk, LibraryThunk,
+               TransferThunk>
+      work;
   std::string label;   // the HLO instruction's name, for profiles and messages
   std::string op_name; // its metadata, likewise
   double flops = 0, bytes = 0;  // for profiles
@@ -97,6 +120,7 @@ struct Kernel {
   std::string source;
   std::vector<Grid> grids;  // with which it is launched: variants are warmed up for these
   int64_t parameter_count = 0;
+  bool foreign = false;     // the user's own source: a program of its own, launched on nothing but real arguments
   std::string kernel_ir;    // printed kernel IR, for --dump_to; not saved
 };
 
@@ -117,13 +141,15 @@ struct Plan {
   std::vector<hlo::Literal> constants;          // by allocation index of kind kConstant, in order of appearance
   std::vector<Kernel> kernels;
   Sequence entry;
-  std::vector<ArrayInfo> parameters;  // flattened leaves
-  std::vector<ArrayInfo> results;     // flattened leaves
+  std::vector<ArrayInfo> parameters;  // flattened leaves; sizes of dynamic dimensions last
+  std::vector<ArrayInfo> results;     // flattened leaves; sizes of dynamic dimensions last
+  passes::SizeSignature sizes;        // which those are: the shapes of the others are bounded there
   std::vector<Slice> result_slices;
   passes::MemoryStatistics memory;
   int64_t replica_count = 1, num_partitions = 1;
   int64_t host_thunks = 0;
   std::string module_text;  // the module as read, for --recompile and --reference
+  std::vector<passes::Remark> remarks;  // what was decided of control flow, and why
 
   std::string ToString() const;  // for dumps and diffs
 };

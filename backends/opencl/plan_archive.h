@@ -179,7 +179,16 @@ void Describe(A& archive, ConditionalThunk& t) {
 }
 template <typename A>
 void Describe(A& archive, HostCallThunk& t) {
-  archive(t.target, t.opaque, t.operands, t.results, t.operand_shapes, t.result_shapes);
+  archive(t.target, t.config, t.operands, t.results, t.operand_shapes, t.result_shapes);
+}
+template <typename A>
+void Describe(A& archive, TransferThunk& t) {
+  archive(t.to_program, t.channel, t.pairs, t.arrays, t.shapes);
+}
+
+template <typename A>
+void Describe(A& archive, LibraryThunk& t) {
+  archive(t.type, t.batch, t.m, t.n, t.k, t.lhs_transposed, t.rhs_transposed, t.lhs, t.rhs, t.out);
 }
 
 // Makes the alternative number `kind` of a variant; false when there is none.
@@ -211,7 +220,7 @@ void Describe(A& archive, Sequence& sequence) {
 
 template <typename A>
 void Describe(A& archive, Kernel& kernel) {
-  archive(kernel.name, kernel.source, kernel.grids, kernel.parameter_count);
+  archive(kernel.name, kernel.source, kernel.grids, kernel.parameter_count, kernel.foreign);
 }
 template <typename A>
 void Describe(A& archive, ArrayInfo& array) {
@@ -233,11 +242,24 @@ void Describe(A& archive, DeviceSpec& spec) {
   if constexpr (A::kReads) spec = DeviceSpec::FromJson(json, DeviceSpec{});
 }
 
+template <typename A>
+void Describe(A& archive, passes::Remark& r) {
+  archive(r.subject, r.instruction, r.source, r.choice, r.reason, r.cost, r.advice, r.host_waits, r.warns);
+}
+template <typename A>
+void Describe(A& archive, passes::DimensionOfLeaf& d) {
+  archive(d.leaf, d.dimension);
+}
+template <typename A>
+void Describe(A& archive, passes::SizeSignature& sizes) {
+  archive(sizes.parameters, sizes.results, sizes.equal);
+}
+
 // Everything but the constants and the module's text, which have sections of their own.
 template <typename A>
 void Describe(A& archive, Plan& plan) {
-  archive(plan.module_name, plan.device, plan.allocations, plan.kernels, plan.entry, plan.parameters, plan.results,
-          plan.result_slices, plan.memory, plan.replica_count, plan.num_partitions, plan.host_thunks);
+  archive(plan.module_name, plan.device, plan.allocations, plan.kernels, plan.entry, plan.parameters, plan.results, plan.sizes,
+          plan.result_slices, plan.memory, plan.replica_count, plan.num_partitions, plan.host_thunks, plan.remarks);
 }
 
 }  // namespace hlorun::opencl

@@ -4,7 +4,12 @@
 #include <unordered_map>
 
 #include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/codegen/host_evaluation.h"
 #include "backends/opencl/collective_thunk.h"
+#include "backends/opencl/kernels/library_product.h"
+#include "backends/opencl/plan_remarks.h"
+#include "backends/opencl/foreign_kernel.h"
+#include "backends/opencl/transfer_thunk.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
 #include "passes/fusion/hero.h"
@@ -35,6 +40,21 @@ class KernelTable {
     return it->second;
   }
 
+  // The user's function gets the kernel's name by a macro; its text stays as it is.
+  int32_t IndexOfForeign(const ForeignKernel& foreign, const std::string& function) {
+    const auto [it, added] = by_source_.try_emplace(foreign.source, static_cast<int32_t>(kernels_.size()));
+    if (added) {
+      Kernel& kernel = kernels_.emplace_back();
+      kernel.name = fmt::format("k{}", it->second);
+      kernel.source = fmt::format("#define {0} {1}\n{2}\n#undef {0}\n", function, kernel.name, foreign.source);
+      kernel.parameter_count = static_cast<int64_t>(foreign.arguments.size());
+      kernel.foreign = true;
+    }
+    std::vector<Grid>& grids = kernels_[static_cast<size_t>(it->second)].grids;
+    if (std::find(grids.begin(), grids.end(), foreign.grid) == grids.end()) grids.push_back(foreign.grid);
+    return it->second;
+  }
+
  private:
   static std::string WithName(std::string source, const std::string& name) {
     const std::string_view placeholder = kKernelName;
@@ -51,7 +71,7 @@ class KernelTable {
 class PlanBuilder {
  public:
   PlanBuilder(const hlo::Module& module, const passes::BufferAssignment& buffers, passes::PassContext& context)
-      : module_(module), buffers_(buffers), emit_{context.device, context.options}, kernels_(plan_.kernels) {
+      : module_(module), buffers_(buffers), context_(context), emit_{context.device, context.options}, kernels_(plan_.kernels) {
     plan_.device = context.device;
   }
 
@@ -63,6 +83,7 @@ class PlanBuilder {
     DescribeMemory();
     DescribeParameters();
     DescribeResults();
+    DescribeSizes();
     Append(*module_.entry(), plan_.entry);
     return std::move(plan_);
   }
@@ -80,6 +101,7 @@ class PlanBuilder {
 
   void DescribeParameters() {
     for (const Instruction* parameter : module_.entry()->parameters()) {
+      size_t leaf = 0;
       hlo::ForEachLeaf(parameter->shape(), [&](const hlo::ShapeIndex& index, const hlo::Shape& shape) {
         ArrayInfo info;
         info.name = parameter->name();
@@ -88,10 +110,18 @@ class PlanBuilder {
         info.parameter = parameter->parameter_number();
         info.index = index;
         info.donated = IsDonated(info.parameter, index);
-        if (parameter->sharding.has_value()) info.sharding = parameter->sharding->ToString();
+        info.sharding = LeafSharding(*parameter, leaf++);
         plan_.parameters.push_back(std::move(info));
       });
     }
+  }
+
+  // As text; empty for none.
+  static std::string LeafSharding(const hlo::Instruction& instruction, size_t leaf) {
+    if (!instruction.sharding.has_value()) return "";
+    const hlo::Sharding& sharding = *instruction.sharding;
+    if (sharding.kind != hlo::Sharding::Kind::kTuple) return sharding.ToString();
+    return leaf < sharding.elements.size() ? sharding.elements[leaf].ToString() : "";
   }
 
   bool IsDonated(int64_t parameter, const hlo::ShapeIndex& index) const {
@@ -108,13 +138,22 @@ class PlanBuilder {
       if (index.empty()) info.name = "0";
       info.shape = shape;
       info.index = index;
-      if (root->sharding.has_value()) info.sharding = root->sharding->ToString();
+      info.sharding = LeafSharding(*root, static_cast<size_t>(plan_.results.size()));
       plan_.results.push_back(std::move(info));
     });
     for (Slice slice : buffers_.results()) {
       if (slice.allocation < 0) slice.allocation = arena_;  // a token: nowhere, of no bytes
       plan_.result_slices.push_back(slice);
     }
+  }
+
+  void DescribeSizes() {
+    plan_.sizes = passes::SignatureOf(module_);
+    const auto mark = [](std::vector<ArrayInfo>& arrays, const std::vector<passes::DimensionOfLeaf>& sized) {
+      for (const passes::DimensionOfLeaf& d : sized) arrays[static_cast<size_t>(d.leaf)].shape.set_dynamic_dimension(d.dimension, true);
+    };
+    mark(plan_.parameters, plan_.sizes.parameters);
+    mark(plan_.results, plan_.sizes.results);
   }
 
   std::shared_ptr<Sequence> SequenceOf(const hlo::Computation& computation) {
@@ -150,10 +189,19 @@ class PlanBuilder {
       case KernelKind::kCollective:
         return Add(sequence, instruction, MakeCollective(instruction));
       case KernelKind::kHost:
-        return Add(sequence, instruction, MakeHostCall(instruction));
+        return AddHostStep(sequence, instruction);
       default:
-        return AppendKernels(instruction, sequence);
+        break;
     }
+    if (NeedsHostEvaluation(instruction, emit_.device)) return AddEvaluation(sequence, instruction);
+    if (const auto product = LibraryProductOf(instruction, emit_.device, emit_.options)) {
+      Add(sequence, instruction, MakeLibraryCall(instruction, *product));
+      return AddCost(instruction, sequence.thunks.back());
+    }
+    if (emit_.options.dot_library == DotLibrary::kClblast && passes::HeroOf(instruction).kind == KernelKind::kDot) {
+      context_.remarks.push_back(ExplainOwnProduct(instruction));
+    }
+    AppendKernels(instruction, sequence);
   }
 
   Slice OperandSlice(const Instruction& instruction, int64_t number) const {
@@ -181,6 +229,7 @@ class PlanBuilder {
     thunk.body = SequenceOf(*loop.while_body());
     thunk.predicate = buffers_.SliceOf(loop.while_condition()->root());
     thunk.trip_count = hlo::KnownTripCount(loop).value_or(-1);
+    context_.remarks.push_back(ExplainLoop(loop, thunk.trip_count));
     return thunk;
   }
 
@@ -191,6 +240,7 @@ class PlanBuilder {
     for (const hlo::Computation* branch : conditional.called_computations()) {
       thunk.branches.push_back(SequenceOf(*branch));
     }
+    context_.remarks.push_back(ExplainHostBranch(conditional, context_));
     return thunk;
   }
 
@@ -208,31 +258,60 @@ class PlanBuilder {
     return thunk;
   }
 
-  HostCallThunk MakeHostCall(const Instruction& instruction) {
-    if (!instruction.Is(Opcode::kCustomCall)) {
-      Fail(ErrorCode::kUnimplemented, "%{}: {} needs a host that feeds the program, which hlorun has not",
-           instruction.name(), hlo::OpcodeName(instruction.opcode()));
-    }
-    ++plan_.host_thunks;
-    HostCallThunk thunk;
-    const auto& call = instruction.As<hlo::attr::CustomCall>();
-    thunk.target = call.target;
-    thunk.opaque = call.opaque;
-    for (const Instruction* operand : instruction.operands()) {
-      AppendLeaves(operand, thunk.operands, thunk.operand_shapes);
-    }
-    AppendLeaves(&instruction, thunk.results, thunk.result_shapes);
-    return thunk;
+  void AddHostStep(Sequence& sequence, const Instruction& instruction) {
+    if (instruction.Is(Opcode::kCustomCall)) return AddCustomCall(sequence, instruction);
+    std::optional<TransferThunk> transfer = MakeTransferThunk(instruction, buffers_);
+    if (!transfer) return;
+    AddHostThunk(sequence, instruction, std::move(*transfer));
   }
 
-  void AppendLeaves(const Instruction* instruction, std::vector<Slice>& slices, std::vector<hlo::Shape>& shapes) const {
-    int64_t leaf = 0;
-    hlo::ForEachLeaf(instruction->shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
-      const Slice slice = buffers_.SliceOf(instruction, leaf++);
-      if (slice.allocation < 0) return;
-      slices.push_back(slice);
-      shapes.push_back(shape);
-    });
+  void AddCustomCall(Sequence& sequence, const Instruction& instruction) {
+    CallArrays arrays = ArraysOf(instruction, buffers_);
+    for (const auto& [from, to] : arrays.copies) AddCopy(sequence, instruction, from, to);
+    const auto& call = instruction.As<hlo::attr::CustomCall>();
+    const hlo::CustomCallDefinition* own = DefinitionOf(instruction, arrays, emit_.options.custom_calls.get());
+    if (own != nullptr && own->kernel) {
+      const ForeignKernel kernel = MakeForeignKernel(*own, arrays);
+      LaunchThunk thunk;
+      thunk.kernel = kernels_.IndexOfForeign(kernel, own->kernel->kernel);
+      thunk.grid = kernel.grid;
+      thunk.arguments = kernel.arguments;
+      thunk.written = kernel.written;
+      return Add(sequence, instruction, std::move(thunk));
+    }
+    const std::string& config = instruction.backend_config.empty() ? call.opaque : instruction.backend_config;
+    AddHostThunk(sequence, instruction, MakeHostCall(call.target, config, std::move(arrays)));
+  }
+
+  void AddEvaluation(Sequence& sequence, const Instruction& instruction) {
+    HostCallThunk thunk = MakeHostCall(kEvaluateTarget, EvaluatedModule(instruction), ArraysOf(instruction, buffers_));
+    AddHostThunk(sequence, instruction, std::move(thunk));
+    context_.remarks.back().reason = "computed by the evaluator: the device has no f64";
+    context_.remarks.back().warns = true;
+  }
+
+  static HostCallThunk MakeHostCall(std::string target, std::string config, CallArrays arrays) {
+    return {std::move(target), std::move(config), std::move(arrays.operands), std::move(arrays.results),
+            std::move(arrays.operand_shapes), std::move(arrays.result_shapes)};
+  }
+
+  template <typename Work>
+  void AddHostThunk(Sequence& sequence, const Instruction& instruction, Work work) {
+    ++plan_.host_thunks;
+    context_.remarks.push_back(ExplainHostCall(instruction));
+    Add(sequence, instruction, std::move(work));
+  }
+
+  LibraryThunk MakeLibraryCall(const Instruction& dot, const LibraryProduct& product) const {
+    const passes::DotForm& form = product.form;
+    return {product.type, form.batch, form.m, form.n, form.k, form.lhs_transposed, form.rhs_transposed,
+            OperandSlice(dot, 0), OperandSlice(dot, 1), ResultSlice(dot, 0)};
+  }
+
+  static void AddCost(const Instruction& instruction, Thunk& thunk) {
+    const hlo::Cost cost = hlo::CostOf(instruction);
+    thunk.flops = cost.flops + cost.transcendentals;
+    thunk.bytes = cost.bytes_read + cost.bytes_written;
   }
 
   AliasPattern AliasesOf(const Instruction& instruction) const {
@@ -250,7 +329,6 @@ class PlanBuilder {
 
   void AppendKernels(const Instruction& instruction, Sequence& sequence) {
     const std::vector<EmittedLaunch> launches = EmitInstruction(instruction, AliasesOf(instruction), emit_);
-    const hlo::Cost cost = hlo::CostOf(instruction);
     for (const EmittedLaunch& launch : launches) {
       LaunchThunk thunk;
       thunk.kernel = kernels_.IndexOf(launch);
@@ -261,9 +339,7 @@ class PlanBuilder {
       }
       Add(sequence, instruction, std::move(thunk));
       // Of several launches the last does the work; those before it pack and prepare.
-      if (&launch != &launches.back()) continue;
-      sequence.thunks.back().flops = cost.flops + cost.transcendentals;
-      sequence.thunks.back().bytes = cost.bytes_read + cost.bytes_written;
+      if (&launch == &launches.back()) AddCost(instruction, sequence.thunks.back());
     }
   }
 
@@ -292,6 +368,7 @@ class PlanBuilder {
 
   const hlo::Module& module_;
   const passes::BufferAssignment& buffers_;
+  passes::PassContext& context_;
   const EmitContext emit_;
   Plan plan_;
   KernelTable kernels_;

@@ -8,9 +8,12 @@
 #include "backends/opencl/runtime/executable.h"
 #include "driver/api/array_impl.h"
 #include "driver/api/module_impl.h"
+#include "driver/api/sized_arrays.h"
+#include "driver/arrays/bounds.h"
 #include "hlo/error.h"
 #include "hlo/text/parser.h"
 #include "hlorun/hlorun.h"
+#include "passes/spmd/spmd.h"
 
 namespace hlorun {
 namespace {
@@ -31,15 +34,21 @@ DeviceDescription Describe(const opencl::Device& device) {
 }
 
 const char* KindName(const opencl::Thunk& thunk) {
-  static constexpr const char* kNames[] = {"kernel", "copy", "write", "collective", "while", "conditional", "host"};
+  static constexpr const char* kNames[] = {"kernel", "copy",        "write", "collective", "while",
+                                           "conditional", "host", "library", "transfer"};
   return kNames[thunk.work.index()];
 }
 
 class ExecutableImpl : public Executable {
  public:
   ExecutableImpl(std::unique_ptr<opencl::Executable> executable, std::shared_ptr<opencl::DeviceContext> context,
-                 std::shared_ptr<collectives::Job> job, CompileReport report)
-      : executable_(std::move(executable)), context_(std::move(context)), job_(std::move(job)), report_(report) {
+                 std::shared_ptr<collectives::Job> job, std::shared_ptr<const CustomCallRegistry> custom_calls,
+                 const CompileReport& report)
+      : executable_(std::move(executable)),
+        context_(std::move(context)),
+        job_(std::move(job)),
+        custom_calls_(std::move(custom_calls)),
+        report_(report) {
     const opencl::CompileStatistics& statistics = executable_->statistics();
     report_.kernels = statistics.kernels;
     report_.kernels_compiled = statistics.kernels_compiled;
@@ -66,8 +75,8 @@ class ExecutableImpl : public Executable {
     });
   }
 
-  std::vector<Shape> parameter_shapes() const override { return Shapes(plan().parameters); }
-  std::vector<Shape> result_shapes() const override { return Shapes(plan().results); }
+  std::vector<Shape> parameter_shapes() const override { return Shapes(plan().parameters, plan().sizes.parameters.size()); }
+  std::vector<Shape> result_shapes() const override { return Shapes(plan().results, plan().sizes.results.size()); }
   std::vector<std::string> parameter_names() const override {
     return Strings([](const opencl::ArrayInfo& p) { return p.name; });
   }
@@ -77,6 +86,11 @@ class ExecutableImpl : public Executable {
   std::vector<std::string> parameter_shardings() const override {
     return Strings([](const opencl::ArrayInfo& p) { return p.sharding; });
   }
+  std::vector<std::string> result_shardings() const override {
+    std::vector<std::string> values;
+    for (const opencl::ArrayInfo& result : plan().results) values.push_back(result.sharding);
+    return values;
+  }
 
   MemoryUse memory() const override {
     const passes::MemoryStatistics& m = plan().memory;
@@ -84,6 +98,7 @@ class ExecutableImpl : public Executable {
   }
   CompileReport report() const override { return report_; }
   int64_t device_count() const override { return plan().replica_count * plan().num_partitions; }
+  const std::vector<Remark>& remarks() const override { return plan().remarks; }
   double flops() const override { return FlopsOf(plan().entry); }
   void Save(const std::string& path) override { opencl::SavePlan(executable_->Save(), path); }
   std::string module_text() const override { return plan().module_text; }
@@ -92,15 +107,17 @@ class ExecutableImpl : public Executable {
  private:
   const opencl::Plan& plan() const { return executable_->plan(); }
 
-  static std::vector<Shape> Shapes(const std::vector<opencl::ArrayInfo>& arrays) {
+  // Of all but the sizes, which come last and are the driver's own.
+  static std::vector<Shape> Shapes(const std::vector<opencl::ArrayInfo>& arrays, size_t sizes) {
     std::vector<Shape> shapes;
-    for (const opencl::ArrayInfo& array : arrays) shapes.push_back(array.shape);
+    for (size_t i = 0; i + sizes < arrays.size(); ++i) shapes.push_back(arrays[i].shape);
     return shapes;
   }
+  size_t argument_count() const { return plan().parameters.size() - plan().sizes.parameters.size(); }
   template <typename Field>
   std::vector<std::string> Strings(Field field) const {
     std::vector<std::string> values;
-    for (const opencl::ArrayInfo& parameter : plan().parameters) values.push_back(field(parameter));
+    for (size_t i = 0; i < argument_count(); ++i) values.push_back(field(plan().parameters[i]));
     return values;
   }
 
@@ -122,7 +139,11 @@ class ExecutableImpl : public Executable {
     for (size_t i = 0; i < arguments.size(); ++i) {
       run_arguments.push_back({arguments[i].impl()->array, i < flags.donate.size() && flags.donate[i]});
     }
+    const SizedArrays sized(plan(), context_);
+    sized.Bind(run_arguments);
     opencl::RunOptions options;
+    options.custom_calls = custom_calls_;
+    options.channels = flags.channels;
     if (communicator != nullptr) {
       const int64_t device = job_->first_device() + local_device;
       options.replica = device / plan().num_partitions;
@@ -132,7 +153,7 @@ class ExecutableImpl : public Executable {
     std::vector<opencl::ThunkTime> times;
     if (flags.profile != nullptr) options.profile = &times;
     std::vector<Array> results;
-    for (opencl::DeviceArray& array : executable_->Run(run_arguments, options)) {
+    for (opencl::DeviceArray& array : sized.Compact(executable_->Run(run_arguments, options))) {
       results.push_back(MakeArray(std::move(array), context_));
     }
     // Collectives of two runs must not interleave, and a profile is complete only at the end.
@@ -150,15 +171,17 @@ class ExecutableImpl : public Executable {
 
   void CheckArguments(const std::vector<Array>& arguments, const RunFlags& flags) const {
     const auto& parameters = plan().parameters;
-    if (arguments.size() != parameters.size()) {
-      Invalid("the module has {} parameter arrays, {} are given", parameters.size(), arguments.size());
+    if (arguments.size() != argument_count()) {
+      Invalid("the module has {} parameter arrays, {} are given", argument_count(), arguments.size());
     }
     if (flags.donate.size() > arguments.size()) {
       Invalid("donation is given for {} arguments, there are {}", flags.donate.size(), arguments.size());
     }
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (arguments[i].impl() == nullptr) Invalid("argument {} (%{}) is an empty array", i, parameters[i].name);
-      if (!arguments[i].shape().SameAs(parameters[i].shape)) {
+      CheckBounds(arguments[i].shape(), parameters[i].shape,
+                  fmt::format("argument {} (%{}{})", i, parameters[i].name, parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name));
+      if (!FitsBounds(arguments[i].shape(), parameters[i].shape)) {
         Invalid("argument {} (%{}{}) is {}, the module wants {}", i, parameters[i].name,
                 parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name, arguments[i].shape().ToString(false),
                 parameters[i].shape.ToString(false));
@@ -169,6 +192,7 @@ class ExecutableImpl : public Executable {
   std::unique_ptr<opencl::Executable> executable_;
   std::shared_ptr<opencl::DeviceContext> context_;
   std::shared_ptr<collectives::Job> job_;
+  std::shared_ptr<const CustomCallRegistry> custom_calls_;
   CompileReport report_;
 };
 
@@ -199,9 +223,10 @@ class ClientImpl : public Client {
     CompileReport report;
     opencl::CompilerResult compiled = opencl::CompileModule(source, description_.spec, OptionsFor(source, options), options.observe_stage);
     report.passes_run = compiled.passes_run;
+
     auto executable = opencl::BuildExecutable(std::move(compiled.plan), context_, BuildOptionsOf(options));
     report.compile_s = SecondsSince(start);
-    return std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, report);
+    return std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, options.custom_calls, report);
   }
 
   std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile) override {
@@ -218,7 +243,7 @@ class ClientImpl : public Client {
     auto executable = opencl::BuildExecutable(std::move(saved), context_, BuildOptionsOf(options));
     CompileReport report;
     report.compile_s = SecondsSince(start);
-    return std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, report);
+    return std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, options.custom_calls, report);
   }
 
   Array FromHost(const Shape& shape, const void* data) override {
@@ -240,6 +265,11 @@ class ClientImpl : public Client {
   // A module for several devices runs on all of the job's; any other runs replicated on each.
   CompileOptions OptionsFor(const hlo::Module& module, CompileOptions options) const {
     options.device_count = module.replica_count * module.num_partitions;
+    if (passes::spmd::NeedsPartitioning(module, options)) {
+      // One device computes the whole program, whatever it is annotated for.
+      options.num_partitions = job_->device_count() == 1 ? 1 : passes::spmd::PartitionsFor(module, options);
+      options.device_count = module.replica_count * options.num_partitions;
+    }
     CheckDevices(module.name(), options.device_count);
     return options;
   }

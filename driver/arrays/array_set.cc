@@ -63,13 +63,6 @@ std::vector<hlo::Literal> LoadNpz(const std::string& path, const std::vector<Arr
 
 }  // namespace
 
-std::string ArraySlot::Describe() const {
-  std::string names;
-  if (!name.empty()) names = "%" + name;
-  if (!op_name.empty()) names += (names.empty() ? "" : ", ") + op_name;
-  return fmt::format("{}{} {}", index, names.empty() ? "" : " (" + names + ")", shape.ToString(false));
-}
-
 std::string DottedPath(const std::string& op_name) {
   std::string path;
   for (char c : op_name) {

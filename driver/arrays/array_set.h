@@ -4,19 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "driver/arrays/array_slot.h"
 #include "hlo/atomic_file.h"
 #include "hlo/literal.h"
 
 namespace hlorun {
-
-// One array that a module wants or makes.
-struct ArraySlot {
-  int64_t index = 0;    // in flattened order
-  std::string name;     // HLO name
-  std::string op_name;  // metadata, may be empty: "params['dense']['kernel']"
-  hlo::Shape shape;
-  std::string Describe() const;  // "parameter 3 (%Arg_3.1, params['w']) f32[4,5]"
-};
 
 // Reads an array for each slot from a directory of 0.npy, 1.npy ..., one .npy (a single slot), or an .npz by name (HLO
 // name, op_name, or op_name as a dotted path: params.dense.kernel), else by position. `what` ("input", "expected output")

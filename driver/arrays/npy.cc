@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "driver/arrays/bounds.h"
 #include "hlo/error.h"
 #include "hlo/reader.h"
 
@@ -197,7 +198,9 @@ NpyArray ReadNpy(const std::string& path) { return ParseNpy(hlo::ReadFileOrStdin
 
 hlo::Literal ToLiteral(const NpyArray& array, const hlo::Shape& shape) {
   const auto describe = [&] { return fmt::format("{}[{}]", array.TypeName(), fmt::join(array.dimensions, ",")); };
-  if (array.dimensions != shape.dimensions()) {
+  const hlo::Shape actual(shape.element_type(), array.dimensions);
+  CheckBounds(actual, shape, "the array");
+  if (!FitsBounds(actual, shape)) {
     Invalid("the array is {}, the module wants {}", describe(), shape.ToString(false));
   }
   std::string bytes = array.bytes;
@@ -210,7 +213,7 @@ hlo::Literal ToLiteral(const NpyArray& array, const hlo::Shape& shape) {
   if (!SameStorage(array, shape.element_type()) && !NarrowIntegers(array, shape.element_type(), bytes)) {
     Invalid("the array is {}, the module wants {}", describe(), shape.ToString(false));
   }
-  hlo::Literal literal(shape.WithoutLayout());
+  hlo::Literal literal(actual);
   HLORUN_CHECK(static_cast<int64_t>(bytes.size()) == literal.ByteSize());
   if (!bytes.empty()) std::memcpy(literal.mutable_data(), bytes.data(), bytes.size());
   return literal;

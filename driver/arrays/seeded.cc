@@ -1,4 +1,5 @@
 #include "driver/arrays/seeded.h"
+#include "hlo/number_types.h"
 
 #include <cmath>
 #include <numbers>

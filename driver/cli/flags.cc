@@ -25,11 +25,12 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--seed", f.seed, "of inputs that are made up")->group(kData);
   app.add_option("--normal", f.normal, "made-up inputs I,J.. are data: deviation 1")->group(kData);
   app.add_option("--integers", f.integers, "made-up integers are below N")->group(kData);
+  app.add_option("--size", f.sizes, "PARAM:DIM=N: a made-up input's size where it is dynamic")->group(kData)->delimiter(',');
   app.add_flag("--fill_elided", f.fill_elided, "fill constants printed as {...}")->group(kData);
   app.add_option("--expect", f.expect, "compare with arrays in DIR; exit 1 if they differ")->group(kChecks);
   // A flag with an optional value: CLI11 takes it only after '=', so that a file name may follow.
   app.add_flag("--reference{all}", f.reference, "compare with the evaluator; =each: by instruction")
-      ->group(kChecks)->check(CLI::IsMember({"all", "each"}));
+      ->group(kChecks)->check(CLI::IsMember({"all", "each"}))->option_text(" ");
   app.add_option("--rel_error_bound", f.rel_error_bound, "largest and L2 error, relative")->group(kChecks);
   app.add_option("--abs_error_bound", f.abs_error_bound, "largest error, absolute")->group(kChecks);
   app.add_flag("--debug_nans", f.debug_nans, "name the first step that makes a NaN")->group(kChecks);
@@ -41,19 +42,32 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--device_class", f.device_class, "cpu or gpu: force the kind of kernels")->group(kDevice);
   app.add_option("--device_spec", f.device_spec, "JSON FILE that replaces what it reports")->group(kDevice);
   app.add_option("--devices,--devices_per_rank", f.devices_per_rank, "partitions in this process")->group(kDevice)->check(CLI::PositiveNumber)->option_text(" N");
+  app.add_option("--num_partitions", f.num_partitions, "devices that an annotated module is cut for")->group(kDevice)->check(CLI::PositiveNumber)->option_text("N");
   app.add_option("--heartbeat", f.heartbeat, "seconds until a silent rank is dead; 0: never")->group(kDevice);
   app.add_flag("--list_devices", f.list_devices, "list OpenCL devices (under mpirun: ranks)")->group(kDevice);
   app.add_option("--save_plan", f.save_plan, "keep the compiled plan in FILE")->group(kCompile);
   app.add_flag("--recompile", f.recompile, "rebuild a plan of another device")->group(kCompile);
   app.add_option("--dot_library", f.dot_library, "auto, own or clblast")->group(kCompile);
+  app.add_option("--branches", f.branches, "conditionals: select, predicate, host or auto")
+      ->group(kCompile)->check(CLI::IsMember({"auto", "select", "predicate", "host"}))->option_text(" ");
+  app.add_flag("--strict", f.strict, "refuse a program for which the host must wait")->group(kCompile);
+  app.add_option("--custom_calls", f.custom_calls, "JSON FILE: one's own custom-calls")->group(kCompile);
   app.add_option("--cache_dir", f.cache_dir, "of compiled kernels")->group(kCompile);
   app.add_flag("--no_cache", f.no_cache, "compile everything anew")->group(kCompile);
   app.add_flag("--json", f.json, "one line of JSON on stdout")->group(kOutput);
+  app.add_flag("--explain{text}", f.explain, "what became of branches, loops, sizes; =json")
+      ->group(kOutput)->check(CLI::IsMember({"text", "json"}))->option_text(" ");
   app.add_flag("--profile", f.profile, "time of each kernel")->group(kOutput);
   app.add_option("--trace", f.trace, "Chrome trace FILE")->group(kOutput);
   app.add_option("--dump_to", f.dump_to, "every stage as files in DIR")->group(kOutput);
   app.add_option("--dump_pass_re", f.dump_pass_re, "and after passes that match")->group(kOutput);
   app.add_flag("--version", f.version)->group(kOutput);
+}
+
+// CLI11 leaves two blank lines between groups; a screen has no room for them.
+std::string WithoutBlankRuns(std::string text) {
+  for (size_t at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n", at)) text.erase(at, 1);
+  return text;
 }
 
 // "--Save-Plan=x" -> "--save_plan=x": only the name, never the value.
@@ -87,7 +101,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv) {
   Flags flags;
   CLI::App app{"hlorun: runs XLA's HLO on OpenCL devices, alone or under mpirun", "hlorun"};
   app.set_help_flag("--help", "this page")->group(kOutput);
-  app.get_formatter()->column_width(30);
+  app.get_formatter()->column_width(34);
   app.get_formatter()->label("TEXT", "");
   app.option_defaults()->always_capture_default(false);
   Declare(app, flags);
@@ -96,7 +110,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv) {
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    std::fputs(WithoutBlankRuns(app.help()).c_str(), stdout);
     return std::nullopt;
   } catch (const CLI::ParseError& e) {
     Invalid("{} (hlorun --help lists the flags)", e.what());

@@ -18,6 +18,7 @@ struct Flags {
   std::string normal;    // slots that are data: "0,1,2"
   int64_t integers = 4;
   bool fill_elided = false;
+  std::vector<std::string> sizes;  // of made-up inputs: PARAM:DIM=N
 
   // Checks.
   std::string expect;
@@ -33,11 +34,16 @@ struct Flags {
   // Device.
   std::string device, device_class, device_spec;
   int64_t devices_per_rank = 1;
+  int64_t num_partitions = 0;  // 0: as the module says
   bool list_devices = false;
   double heartbeat = 5;
 
   // Compilation.
   std::string save_plan, dot_library = "auto", cache_dir;
+  std::string branches = "auto";
+  std::string explain;  // "", "text" or "json"
+  bool strict = false;
+  std::string custom_calls;  // JSON file
   bool recompile = false, no_cache = false;
 
   // Output.

@@ -1,30 +1,17 @@
 #include "driver/cli/partitioned_arrays.h"
 
-#include <cstring>
 #include <filesystem>
 
+#include "backends/collectives/wait.h"
 #include "driver/arrays/npy.h"
 #include "hlo/error.h"
+#include "hlo/shards.h"
 #include "hlo/text/parser.h"
 
 namespace hlorun::cli {
 namespace {
 
 std::string RankFolder(const std::string& path, int64_t device) { return fmt::format("{}/rank_{}", path, device); }
-
-// Position of `device` in the tile grid of a tiled sharding; the trailing replicated dimensions are dropped.
-hlo::Dims TilePosition(const hlo::Sharding& sharding, int64_t device) {
-  const std::vector<int64_t> order = sharding.DeviceOrder();
-  const auto at = std::find(order.begin(), order.end(), device);
-  if (at == order.end()) Invalid("the sharding {} does not name device {}", sharding.ToString(), device);
-  int64_t linear = at - order.begin();
-  hlo::Dims position(sharding.tile_dimensions.size());
-  for (size_t d = position.size(); d-- > 0;) {
-    position[d] = linear % sharding.tile_dimensions[d];
-    linear /= sharding.tile_dimensions[d];
-  }
-  return position;
-}
 
 // Reads slot `slot` whole: of the local shape, or of the global one that its sharding cuts.
 hlo::Literal LoadShared(const std::string& path, const ArraySlot& slot, const std::string& sharding, int64_t device) {
@@ -36,7 +23,16 @@ hlo::Literal LoadShared(const std::string& path, const ArraySlot& slot, const st
   try {
     const hlo::Literal whole = ToLiteral(array, shape);
     if (array.dimensions == slot.shape.dimensions()) return whole;
-    return CutShard(whole, slot.shape, sharding, device);
+    if (sharding.empty()) {
+      Invalid("the array is {}, the module wants {} and the parameter has no sharding that says how to cut it",
+              whole.shape().ToString(false), slot.shape.ToString(false));
+    }
+    hlo::Literal part = hlo::CutShard(whole, hlo::ParseSharding(sharding), device);
+    if (!part.shape().SameDimensions(slot.shape)) {
+      Invalid("the array is {}, cut by {} its parts are {}, but the module wants {}", whole.shape().ToString(false), sharding,
+              part.shape().ToString(false), slot.shape.ToString(false));
+    }
+    return part;
   } catch (const Error& e) {
     throw Error(e.code(), fmt::format("input {} from {}: {}", slot.Describe(), file, e.message()));
   }
@@ -44,37 +40,56 @@ hlo::Literal LoadShared(const std::string& path, const ArraySlot& slot, const st
 
 }  // namespace
 
-hlo::Literal CutShard(const hlo::Literal& global, const hlo::Shape& shape, const std::string& sharding, int64_t device) {
-  if (sharding.empty()) {
-    Invalid("the array is {}, the module wants {} and the parameter has no sharding that says how to cut it",
-            global.shape().ToString(false), shape.ToString(false));
-  }
-  const hlo::Sharding parsed = hlo::ParseSharding(sharding);
-  if (parsed.kind != hlo::Sharding::Kind::kTiled || parsed.tile_dimensions.size() < static_cast<size_t>(shape.rank())) {
-    Invalid("the array is {}, the module wants {} and the sharding {} does not cut it", global.shape().ToString(false),
-            shape.ToString(false), sharding);
-  }
-  const hlo::Dims position = TilePosition(parsed, device);
-  hlo::Dims start(static_cast<size_t>(shape.rank()));
-  for (size_t d = 0; d < start.size(); ++d) {
-    start[d] = position[d] * shape.dimensions()[d];
-    if (shape.dimensions()[d] * parsed.tile_dimensions[d] != global.shape().dimensions()[d]) {
-      Invalid("the array is {}, cut by {} its parts are not {}", global.shape().ToString(false), sharding, shape.ToString(false));
+std::vector<std::vector<hlo::Literal>> CutForDevices(const std::vector<hlo::Literal>& whole,
+                                                     const std::vector<std::string>& shardings, const collectives::Job& job) {
+  std::vector<std::vector<hlo::Literal>> parts(static_cast<size_t>(job.local_devices()));
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const hlo::Sharding sharding = shardings[i].empty() ? hlo::Sharding{} : hlo::ParseSharding(shardings[i]);
+    for (size_t d = 0; d < parts.size(); ++d) {
+      parts[d].push_back(hlo::CutShard(whole[i], sharding, job.first_device() + static_cast<int64_t>(d)));
     }
   }
-  hlo::Literal part(shape.WithoutLayout());
-  const auto width = static_cast<size_t>(hlo::BytesOf(shape.element_type()));
-  const hlo::Dims strides = global.shape().Strides();
-  hlo::Dims index(start.size(), 0);
-  std::byte* to = part.mutable_data();
-  if (part.ElementCount() == 0) return part;
-  do {
-    int64_t from = 0;
-    for (size_t d = 0; d < index.size(); ++d) from += (start[d] + index[d]) * strides[d];
-    std::memcpy(to, global.data() + static_cast<size_t>(from) * width, width);
-    to += width;
-  } while (hlo::NextIndex(index, shape.dimensions()));
-  return part;
+  return parts;
+}
+
+std::vector<hlo::Literal> JoinOnFirst(const std::vector<std::vector<hlo::Literal>>& parts,
+                                      const std::vector<std::string>& shardings, const std::vector<hlo::Shape>& shapes,
+                                      collectives::Job& job) {
+  std::vector<std::vector<hlo::Literal>> all;  // by array, by device
+  if (job.rank() == 0) {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      all.emplace_back(static_cast<size_t>(job.device_count()), hlo::Literal(parts.front()[i].shape()));
+    }
+  }
+  constexpr int64_t kFirstTag = 1 << 10;
+  job.OnEachLocalDevice<int>([&](int64_t d, const std::shared_ptr<collectives::Communicator>& communicator) {
+    collectives::Transport& transport = communicator->transport();
+    const auto complete = [&](std::unique_ptr<collectives::Request> request) {
+      collectives::WaitUntil([&] {
+        transport.Progress();
+        return request->Test();
+      });
+    };
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const hlo::Literal& mine = parts[static_cast<size_t>(d)][i];
+      const int64_t tag = kFirstTag + static_cast<int64_t>(i);
+      if (communicator->device() != 0) {
+        complete(transport.Send({mine.data(), static_cast<size_t>(mine.ByteSize())}, 0, tag));
+        continue;
+      }
+      all[i][0] = mine;
+      for (size_t peer = 1; peer < all[i].size(); ++peer) {
+        hlo::Literal& theirs = all[i][peer];
+        complete(transport.Receive({theirs.mutable_data(), static_cast<size_t>(theirs.ByteSize())}, static_cast<int>(peer), tag));
+      }
+    }
+    return 0;
+  });
+  std::vector<hlo::Literal> whole;
+  for (size_t i = 0; i < all.size(); ++i) {
+    whole.push_back(hlo::JoinShards(all[i], shardings[i].empty() ? hlo::Sharding{} : hlo::ParseSharding(shardings[i]), shapes[i]));
+  }
+  return whole;
 }
 
 std::vector<std::vector<hlo::Literal>> LoadPartitioned(const std::string& path, const std::vector<ArraySlot>& slots,

@@ -23,7 +23,13 @@ std::vector<std::vector<hlo::Literal>> LoadExpected(const std::string& path, con
 void StagePartitioned(AtomicFiles& files, const std::string& path, const std::vector<std::vector<hlo::Literal>>& results,
                       const collectives::Job& job, bool partitioned);
 
-// The part of a global array that `device` holds under a tiled sharding. Throws Error when it does not divide to `shape`.
-hlo::Literal CutShard(const hlo::Literal& global, const hlo::Shape& shape, const std::string& sharding, int64_t device);
+// The parts of whole arrays for each local device. `shardings` are text, one an array; empty leaves an array whole.
+std::vector<std::vector<hlo::Literal>> CutForDevices(const std::vector<hlo::Literal>& whole,
+                                                     const std::vector<std::string>& shardings, const collectives::Job& job);
+
+// Collective. Rank 0 gets the whole arrays of these shapes from every device's parts; other ranks nothing.
+std::vector<hlo::Literal> JoinOnFirst(const std::vector<std::vector<hlo::Literal>>& parts,
+                                      const std::vector<std::string>& shardings, const std::vector<hlo::Shape>& shapes,
+                                      collectives::Job& job);
 
 }  // namespace hlorun::cli

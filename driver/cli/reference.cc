@@ -96,8 +96,11 @@ std::vector<hlo::Literal> FlattenLiteral(const hlo::Literal& literal) {
   return leaves;
 }
 
-std::vector<hlo::Literal> ReferenceResults(const hlo::Module& module, const std::vector<hlo::Literal>& leaves) {
-  return FlattenLiteral(hlo::Evaluate(module, PackArguments(module, leaves)));
+std::vector<hlo::Literal> ReferenceResults(const hlo::Module& module, const std::vector<hlo::Literal>& leaves,
+                                           const CompileOptions& options) {
+  hlo::EvaluatorOptions evaluator_options;
+  evaluator_options.custom_calls = options.custom_calls.get();
+  return FlattenLiteral(hlo::Evaluate(module, PackArguments(module, leaves), evaluator_options));
 }
 
 std::string FirstDivergence(const hlo::Module& module, const std::vector<hlo::Literal>& leaves, Client& client,
@@ -105,6 +108,7 @@ std::string FirstDivergence(const hlo::Module& module, const std::vector<hlo::Li
   const Exposed exposed(module);
   std::unordered_map<const hlo::Instruction*, hlo::Literal> expected;
   hlo::EvaluatorOptions evaluator_options;
+  evaluator_options.custom_calls = options.custom_calls.get();
   evaluator_options.observer = [&](const hlo::Instruction& instruction, const hlo::Literal& value) {
     if (IsWorthComparing(instruction)) expected[&instruction] = value;
   };

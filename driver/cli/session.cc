@@ -9,10 +9,11 @@
 #include "backends/opencl/plan_builder.h"
 #include "driver/api/module_impl.h"
 #include "driver/arrays/array_set.h"
-#include "hlo/atomic_file.h"
+#include "driver/arrays/bounds.h"
 #include "driver/arrays/compare.h"
 #include "driver/arrays/seeded.h"
 #include "driver/cli/agreement.h"
+#include "driver/cli/explain.h"
 #include "driver/cli/partitioned_arrays.h"
 #include "driver/cli/progress.h"
 #include "driver/cli/rank_faults.h"
@@ -20,6 +21,7 @@
 #include "driver/cli/report.h"
 #include "hlo/error.h"
 #include "hlo/reader.h"
+#include "passes/spmd/spmd.h"
 
 namespace hlorun::cli {
 namespace {
@@ -27,17 +29,23 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Literals = std::vector<hlo::Literal>;
 
+constexpr size_t kShownWarnings = 3;
+
+DotLibrary DotLibraryOf(const std::string& name) {
+  if (name == "auto") return DotLibrary::kAuto;
+  if (name == "own") return DotLibrary::kOwn;
+  if (name == "clblast") return DotLibrary::kClblast;
+  Invalid("--dot_library={}: expected auto, own or clblast", name);
+}
+
 CompileOptions CompileOptionsOf(const Flags& flags, Progress& progress) {
   CompileOptions options;
-  if (flags.dot_library == "clblast") {
-    Fail(ErrorCode::kUnimplemented, "--dot_library=clblast: this version multiplies with its own kernels only; use auto or own");
-  }
-  if (flags.dot_library != "auto" && flags.dot_library != "own") {
-    Invalid("--dot_library={}: expected auto, own or clblast", flags.dot_library);
-  }
+  options.dot_library = DotLibraryOf(flags.dot_library);
   options.dump_to = flags.dump_to;
   options.dump_pass_re = flags.dump_pass_re;
+  options.branches = BranchStrategyOf(flags.branches);
   options.cache_dir = flags.cache_dir;
+  if (!flags.custom_calls.empty()) options.custom_calls = LoadCustomCalls(flags.custom_calls);
   options.use_disk_cache = !flags.no_cache;
   options.observe_stage = [&progress](const std::string& stage) { progress.Show("compiling: " + stage); };
   options.observe_kernels = [&progress](int64_t done, int64_t total) {
@@ -70,6 +78,8 @@ class Session {
   int Run() {
     Open();
     Compile();
+    if (job_->rank() == 0 && !flags_.explain.empty()) PrintExplanation();
+    if (flags_.strict && !CheckStrict()) return kExitTrouble;
     if (job_->rank() == 0 && !flags_.save_plan.empty()) executable_->Save(flags_.save_plan);
     if (flags_.compile_only) {
       PrintReport({});
@@ -81,7 +91,13 @@ class Session {
     LoadInputs();
     Execute();
     progress_.Clear();
-    const std::vector<Literals> results = FetchResults();
+    std::vector<Literals> results = FetchResults();
+    if (is_cut_) {
+      // The parts become whole arrays on rank 0, which speaks for all.
+      Literals whole = JoinOnFirst(results, executable_->result_shardings(), hlo::FlattenShape(source_result_), *job_);
+      if (job_->rank() != 0) return kExitEqual;
+      results = {std::move(whole)};
+    }
     // Replicated runs compute the same everywhere: rank 0 speaks for all.
     if (job_->rank() == 0 || partitioned_) WriteOutputs(results);
     PrintReport(results.front());
@@ -99,7 +115,7 @@ class Session {
   }
 
   void Compile() {
-    const CompileOptions options = CompileOptionsOf(flags_, progress_);
+    CompileOptions options = CompileOptionsOf(flags_, progress_);
     const std::string bytes = ReadSameFile(flags_.file, *job_);
     if (opencl::LooksLikePlan(bytes)) {
       executable_ = client_->Load(flags_.file, options, flags_.recompile);
@@ -115,9 +131,12 @@ class Session {
                      modules.size(), modules.front()->name().c_str());
       }
       module_ = std::move(modules.front());
+      SpreadPartitions(options);
       executable_ = client_->Compile(Module(std::make_shared<const Module::Impl>(Module::Impl{module_})), options);
     }
+    PrintWarnings();
     partitioned_ = executable_->device_count() > 1;
+    if (partitioned_) FindWholeShapes();
     if (!partitioned_ && job_->device_count() > 1 && job_->rank() == 0) {
       std::fprintf(stderr, "hlorun: warning: the module is for one device: each of the %d ranks runs all of it\n",
                    static_cast<int>(job_->rank_count()));
@@ -125,10 +144,79 @@ class Session {
     progress_.Clear();
   }
 
+  // What could not be done as the module, or a flag, asks; the first few, for they are often alike.
+  void PrintWarnings() {
+    if (job_->rank() != 0) return;
+    progress_.Clear();
+    std::vector<std::string> warnings;
+    for (const Remark& remark : executable_->remarks()) {
+      if (remark.warns) warnings.push_back(OneLine(remark));
+    }
+    for (size_t i = 0; i < std::min(warnings.size(), kShownWarnings); ++i) {
+      std::fprintf(stderr, "hlorun: warning: %s\n", warnings[i].c_str());
+    }
+    if (warnings.size() > kShownWarnings) {
+      std::fprintf(stderr, "hlorun: warning: and %zu more like these (--explain)\n", warnings.size() - kShownWarnings);
+    }
+  }
+
+  // k x N partitions on N ranks: k a rank.
+  void SpreadPartitions(CompileOptions& options) {
+    options.num_partitions = flags_.num_partitions;
+    if (!passes::spmd::NeedsPartitioning(*module_, options) || flags_.devices_per_rank != 1) return;
+    const int64_t partitions = passes::spmd::PartitionsFor(*module_, options) * module_->replica_count;
+    const int64_t ranks = job_->rank_count();
+    if (ranks == 1 && flags_.num_partitions == 0) return;
+    if (partitions % ranks != 0) {
+      Invalid("{} is for {} partitions, which {} ranks cannot share evenly: run it with mpirun -n {}, or with a number of "
+              "ranks that divides it",
+              module_->name(), partitions, ranks, partitions);
+    }
+    job_->DriveDevices(partitions / ranks);
+  }
+
+  // A module that was cut takes and gives whole arrays; one that was written for single devices takes their own.
+  void FindWholeShapes() {
+    const hlo::Module& source = ReferenceModule();
+    for (const hlo::Instruction* parameter : source.entry()->parameters()) {
+      for (hlo::Shape& leaf : hlo::FlattenShape(parameter->shape())) source_parameters_.push_back(std::move(leaf));
+    }
+    source_result_ = source.entry()->root()->shape();
+    CompileOptions options;
+    options.num_partitions = executable_->device_count();
+    is_cut_ = passes::spmd::NeedsPartitioning(source, options);
+  }
+
+  std::vector<ArraySlot> WholeSlots() const {
+    std::vector<ArraySlot> slots = SlotsOf(*executable_);
+    for (size_t i = 0; is_cut_ && i < slots.size(); ++i) slots[i].shape = source_parameters_[i];
+    return slots;
+  }
+
+  void PrintExplanation() const {
+    const std::vector<Remark>& remarks = executable_->remarks();
+    std::fputs(flags_.explain == "json" ? ExplainJson(remarks).c_str() : ExplainText(remarks).c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+  // Whether the program runs without the host waiting for the device to decide anything.
+  bool CheckStrict() const {
+    const std::string waits = HostWaits(executable_->remarks());
+    if (!waits.empty() && job_->rank() == 0) std::fputs(waits.c_str(), stderr);
+    return waits.empty();
+  }
+
   int64_t LocalDevices() const { return partitioned_ ? job_->local_devices() : 1; }
 
   void LoadInputs() {
     const std::vector<ArraySlot> slots = SlotsOf(*executable_);
+    if (is_cut_) {
+      whole_inputs_ = flags_.inputs.empty() ? SeededInputs(seed_) : LoadArrays(flags_.inputs, WholeSlots(), "input");
+      if (!flags_.save_inputs.empty() && job_->rank() == 0) SaveArrays(flags_.save_inputs, whole_inputs_);
+      inputs_ = CutForDevices(whole_inputs_, executable_->parameter_shardings(), *job_);
+      LoadExpectations();
+      return UploadInputs();
+    }
     if (!flags_.inputs.empty()) {
       inputs_ = LoadPartitioned(flags_.inputs, slots, executable_->parameter_shardings(), *job_, partitioned_);
     } else {
@@ -137,13 +225,19 @@ class Session {
     }
     if (!flags_.save_inputs.empty() && job_->rank() == 0) SaveArrays(flags_.save_inputs, inputs_.front());
     // Read before the run: what cannot be compared with need not be waited for.
-    if (!flags_.expect.empty()) expected_ = LoadExpected(flags_.expect, ResultSlots(*executable_), *job_, partitioned_);
+    LoadExpectations();
     UploadInputs();
+  }
+
+  // Rank 0 compares what was joined.
+  void LoadExpectations() {
+    if (flags_.expect.empty() || (is_cut_ && job_->rank() != 0)) return;
+    expected_ = LoadExpected(flags_.expect, WholeResultSlots(), *job_, partitioned_ && !is_cut_);
   }
 
   Literals SeededInputs(const SeedOptions& seed) const {
     Literals inputs;
-    for (const Shape& shape : executable_->parameter_shapes()) {
+    for (const Shape& shape : ActualShapes(WholeSlots(), flags_.sizes)) {
       inputs.push_back(SeededLiteral(shape, static_cast<int64_t>(inputs.size()), seed));
     }
     return inputs;
@@ -177,7 +271,11 @@ class Session {
       if (flags_.vary_inputs && flags_.inputs.empty()) {
         SeedOptions seed = seed_;
         seed.seed += static_cast<uint64_t>(i) + 1;
-        for (Literals& device_inputs : inputs_) device_inputs = SeededInputs(seed);
+        if (is_cut_) {
+          inputs_ = CutForDevices(SeededInputs(seed), executable_->parameter_shardings(), *job_);
+        } else {
+          for (Literals& device_inputs : inputs_) device_inputs = SeededInputs(seed);
+        }
         UploadInputs();
       }
       results_.clear();  // so that their memory is reused
@@ -206,9 +304,10 @@ class Session {
   void WriteOutputs(const std::vector<Literals>& results) {
     if (flags_.outputs.empty()) return;
     AtomicFiles files(Fault::kWriteOutput);
-    StagePartitioned(files, flags_.outputs, results, *job_, partitioned_);
+    const bool by_rank = partitioned_ && !is_cut_;
+    StagePartitioned(files, flags_.outputs, results, *job_, by_rank);
     FaultPause(Fault::kWriteSlow);
-    if (partitioned_) job_->CheckSame("written", "the state of the outputs");  // no rank's appear without the others'
+    if (by_rank) job_->CheckSame("written", "the state of the outputs");  // no rank's appear without the others'
     files.Commit();
   }
 
@@ -235,13 +334,16 @@ class Session {
       }
     }
     if (!flags_.reference.empty()) {
-      if (partitioned_) Invalid("--reference compares a module for one device; use --expect for {} devices", job_->device_count());
+      if (partitioned_ && !is_cut_) Invalid("--reference compares a module for one device; use --expect for {} devices", job_->device_count());
       const hlo::Module& module = ReferenceModule();
+      if (flags_.reference == "each" && partitioned_) Invalid("--reference=each runs on one device; use --reference");
       if (flags_.reference == "each") {
         const std::string line = FirstDivergence(module, inputs_.front(), *client_, CompileOptionsOf(flags_, progress_), tolerance);
         if (!line.empty()) std::fprintf(stderr, "hlorun: %s\n", line.c_str());
         if (!line.empty()) exit_code = kExitMismatch;
-      } else if (!Equal(results.front(), ReferenceResults(module, inputs_.front()), tolerance, "evaluator")) {
+      } else if (!Equal(results.front(),
+                        ReferenceResults(module, is_cut_ ? whole_inputs_ : inputs_.front(), CompileOptionsOf(flags_, progress_)),
+                        tolerance, "evaluator")) {
         exit_code = kExitMismatch;
       }
     }
@@ -251,6 +353,13 @@ class Session {
       if (!line.empty()) exit_code = kExitMismatch;
     }
     return exit_code;
+  }
+
+  std::vector<ArraySlot> WholeResultSlots() const {
+    std::vector<ArraySlot> slots = ResultSlots(*executable_);
+    const std::vector<hlo::Shape> whole = hlo::FlattenShape(source_result_);
+    for (size_t i = 0; is_cut_ && i < slots.size(); ++i) slots[i].shape = whole[i];
+    return slots;
   }
 
   const hlo::Module& ReferenceModule() {
@@ -275,7 +384,11 @@ class Session {
   std::shared_ptr<Client> client_;
   std::shared_ptr<Executable> executable_;
   std::shared_ptr<const hlo::Module> module_;
-  bool partitioned_ = false;
+  bool partitioned_ = false;  // one program for several devices
+  bool is_cut_ = false;       // from a module of whole arrays
+  std::vector<hlo::Shape> source_parameters_;  // leaves, whole
+  hlo::Shape source_result_;
+  Literals whole_inputs_;
   SeedOptions seed_;
   std::vector<Literals> inputs_, expected_;  // of each local device
   std::vector<std::vector<Array>> arguments_, results_;

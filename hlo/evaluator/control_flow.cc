@@ -81,11 +81,6 @@ Literal EvaluateCopyStart(OpCall& call) {
 
 Literal EvaluateCopyDone(OpCall& call) { return std::move(call.operands[0].mutable_elements()[0]); }
 
-Literal EvaluateFeed(OpCall& call) {
-  Fail(ErrorCode::kUnimplemented, "{}: {} exchanges data with a host that is not there; pass values as parameters",
-       call.instruction.name(), OpcodeName(call.instruction.opcode()));
-}
-
 Literal EvaluateParameter(OpCall& call) {
   Fail(ErrorCode::kInvalidArgument, "parameter {} has no value outside a computation", call.instruction.name());
 }

@@ -1,8 +1,12 @@
 #include "hlo/evaluator/custom_calls.h"
 
+#include <algorithm>
 #include <mutex>
 
+#include "hlo/custom_calls/named_ops.h"
+#include "hlo/custom_calls/registry.h"
 #include "hlo/error.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlo/evaluator/op_functions.h"
 #include "hlo/evaluator/strided_copy.h"
 #include "hlo/evaluator/top_k.h"
@@ -61,6 +65,43 @@ Literal SliceToDynamic(OpCall& call) {
   return result;
 }
 
+int64_t ArrayCount(const Shape& shape, int64_t leaves) {
+  const auto all = FlattenShape(shape);
+  return std::count_if(all.begin(), all.begin() + leaves, [](const Shape& leaf) { return leaf.IsArray(); });
+}
+
+// A call of a function on host memory: one of the user's own, or LAPACK's.
+Literal ComputedByHost(OpCall& call, const HostFunction& function) {
+  const auto& attributes = call.As<attr::CustomCall>();
+  std::vector<Literal> operands, results;
+  std::vector<int64_t> first;  // array of each operand
+  for (const Literal& operand : call.operands) {
+    first.push_back(static_cast<int64_t>(operands.size()));
+    AppendArrayLeaves(operand, operands);
+  }
+  for (const Shape& leaf : ArrayLeaves(call.instruction.shape())) results.emplace_back(leaf.WithoutLayout());
+  std::vector<HostArray> in, out;
+  for (Literal& operand : operands) in.push_back({operand.shape(), const_cast<std::byte*>(operand.data())});
+  for (const auto& [output, input] : attributes.output_operand_aliasing) {
+    const Shape& operand_shape = call.instruction.operand(input.first)->shape();
+    const auto operand = static_cast<size_t>(first[static_cast<size_t>(input.first)] +
+                                             ArrayCount(operand_shape, LeafNumber(operand_shape, input.second)));
+    const auto result = static_cast<size_t>(
+        ArrayCount(call.instruction.shape(), LeafNumber(call.instruction.shape(), output)));
+    results[result] = operands[operand];
+    in[operand].data = results[result].mutable_data();
+  }
+  for (Literal& result : results) out.push_back({result.shape(), result.mutable_data()});
+  const std::string& config =
+      call.instruction.backend_config.empty() ? attributes.opaque : call.instruction.backend_config;
+  try {
+    function({attributes.target, config, in, out});
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", call.instruction.name(), error.message()));
+  }
+  return AssembleLeaves(call.instruction.shape(), results);
+}
+
 class Registry {
  public:
   static Registry& Get() {
@@ -108,10 +149,18 @@ void RegisterCustomCallEvaluator(const std::string& target, OpFunction function)
 Literal EvaluateCustomCall(OpCall& call) {
   const std::string& target = call.As<attr::CustomCall>().target;
   const OpFunction function = Registry::Get().Find(target);
-  if (function == nullptr) {
-    Fail(ErrorCode::kUnimplemented, "{}: custom-call target \"{}\" is not known", call.instruction.name(), target);
+  if (function != nullptr) return function(call);
+  if (const auto opcode = OpcodeNamedBy(target); opcode && call.operands.size() == 1) {
+    return call.evaluation.Apply(Instruction(*opcode, call.instruction.shape(), {}), call.operands);
   }
-  return function(call);
+  const CustomCallRegistry* own = call.evaluation.options().custom_calls;
+  const HostFunction host = FindHostFunction(own, target);
+  if (host) return ComputedByHost(call, host);
+  if (own != nullptr && own->Find(target) != nullptr) {
+    Fail(ErrorCode::kUnimplemented, "{}: custom-call target \"{}\" is an OpenCL kernel, which the evaluator cannot run; "
+         "register a library with it", call.instruction.name(), target);
+  }
+  FailUnknownTarget(own, target);
 }
 
 }  // namespace hlorun::hlo

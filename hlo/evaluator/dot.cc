@@ -5,6 +5,7 @@
 #include "hlo/evaluator/op_functions.h"
 #include "hlo/evaluator/product.h"
 #include "hlo/evaluator/strided_copy.h"
+#include "hlo/shape_inference.h"
 
 namespace hlorun::hlo {
 namespace {
@@ -100,6 +101,35 @@ Literal EvaluateDot(OpCall& call) {
   const auto& dot = call.As<attr::Dot>();
   call.evaluation.Charge(call.shape.ElementCount() * SizeOf(call.operand(0), dot.lhs_contracting));
   return Dot(call.operand(0), call.operand(1), dot, call.shape);
+}
+
+namespace {
+
+// The operand times its scale, each scale standing for a block of elements, in the type that holds both.
+Literal Dequantized(const Literal& operand, const Literal& scale) {
+  if (scale.shape().rank() == 0) return operand;
+  const ElementType type = DequantizedType(operand.element_type(), scale.element_type());
+  const Literal values = ConvertedTo(operand, type);
+  const Literal scales = ConvertedTo(scale, type);
+  Literal result(Shape(type, operand.shape().dimensions()));
+  const Dims& dimensions = operand.shape().dimensions();
+  const Dims strides = scale.shape().Strides();
+  Dims index(dimensions.size(), 0);
+  for (int64_t i = 0; i < result.ElementCount(); ++i) {
+    int64_t at = 0;
+    for (size_t d = 0; d < index.size(); ++d) at += index[d] * scale.shape().dimensions()[d] / dimensions[d] * strides[d];
+    result.SetDouble(i, values.GetDouble(i) * scales.GetDouble(at));
+    NextIndex(index, dimensions);
+  }
+  return result;
+}
+
+}  // namespace
+
+Literal EvaluateScaledDot(OpCall& call) {
+  const auto& dot = call.As<attr::Dot>();
+  call.evaluation.Charge(call.shape.ElementCount() * SizeOf(call.operand(0), dot.lhs_contracting));
+  return Dot(Dequantized(call.operand(0), call.operand(2)), Dequantized(call.operand(1), call.operand(3)), dot, call.shape);
 }
 
 namespace {

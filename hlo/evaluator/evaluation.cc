@@ -1,6 +1,7 @@
 #include "hlo/evaluator/evaluation.h"
 
 #include "hlo/error.h"
+#include "hlo/evaluator/spmd.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -30,6 +31,15 @@ struct Evaluation::Program {
 
 Evaluation::Evaluation(const EvaluatorOptions& options, SpmdRun* spmd, int64_t device)
     : options_(options), spmd_(spmd), device_(device) {}
+
+void Evaluation::Post(const Mailbox::Key& key, Literal value) {
+  if (spmd_ != nullptr) return spmd_->Post(key, std::move(value));
+  mailbox_.Put(key, std::move(value));
+}
+
+Literal Evaluation::Receive(const Mailbox::Key& key, const Instruction& receiver) {
+  return spmd_ != nullptr ? spmd_->Receive(key, receiver) : mailbox_.Take(key, receiver);
+}
 
 Evaluation::~Evaluation() = default;
 

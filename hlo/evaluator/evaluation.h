@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/mailbox.h"
 
 namespace hlorun::hlo {
 
@@ -55,6 +56,9 @@ class Evaluation {
   int64_t device() const { return device_; }
   void set_observed(const Computation* computation) { observed_ = computation; }
   RngState& rng_state() { return rng_state_; }
+  // Transfers between devices, or from this one to itself.
+  void Post(const Mailbox::Key& key, Literal value);
+  Literal Receive(const Mailbox::Key& key, const Instruction& receiver);
 
  private:
   struct Step;
@@ -67,6 +71,7 @@ class Evaluation {
   int64_t steps_ = 0;
   int depth_ = 0;
   const Computation* observed_ = nullptr;
+  Mailbox mailbox_;  // of a single device
   RngState rng_state_{0x7012395, 0};  // where XLA:CPU starts
   std::unordered_map<const Computation*, std::unique_ptr<Program>> programs_;
 };

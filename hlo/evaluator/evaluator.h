@@ -13,12 +13,19 @@
 
 namespace hlorun::hlo {
 
+class CustomCallRegistry;
+class HostChannels;
+
 struct EvaluatorOptions {
   // Called after each instruction of the entry computation, in order; for --reference=each.
   std::function<void(const Instruction&, const Literal&)> observer;
   // Gives up with kResourceExhausted after this many elementary steps; 0: no limit. For constant folding.
   int64_t step_limit = 0;
   bool flush_denormals = true;
+  // Custom-calls of the user's own; null for none. Outlives the evaluation.
+  const CustomCallRegistry* custom_calls = nullptr;
+  // Where infeed, outfeed and the host's send and recv exchange values; null: they are errors.
+  HostChannels* channels = nullptr;
 };
 
 // One device. `arguments` are one literal a parameter (tuples as tuple literals). The result is the root's literal.

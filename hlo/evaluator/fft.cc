@@ -5,6 +5,7 @@
 #include "hlo/error.h"
 #include "hlo/evaluator/lanes/lane_op.h"
 #include "hlo/evaluator/op_functions.h"
+#include "hlo/number_types.h"
 
 namespace hlorun::hlo {
 namespace {

@@ -32,6 +32,7 @@ Literal EvaluateSetDimensionSize(OpCall& call);
 // dot.cc
 Literal EvaluateDot(OpCall& call);
 Literal EvaluateRaggedDot(OpCall& call);
+Literal EvaluateScaledDot(OpCall& call);
 
 // convolution.cc
 Literal EvaluateConvolution(OpCall& call);
@@ -83,7 +84,12 @@ Literal EvaluateAsyncStart(OpCall& call);
 Literal EvaluateAsyncDone(OpCall& call);
 Literal EvaluateCopyStart(OpCall& call);
 Literal EvaluateCopyDone(OpCall& call);
-Literal EvaluateFeed(OpCall& call);  // infeed, outfeed, host transfers: an error, there is no host on the other side
+Literal EvaluateInfeed(OpCall& call);
+Literal EvaluateOutfeed(OpCall& call);
+Literal EvaluateRecv(OpCall& call);
+Literal EvaluateRecvDone(OpCall& call);
+Literal EvaluateSend(OpCall& call);
+Literal EvaluateSendDone(OpCall& call);
 Literal EvaluateParameter(OpCall& call);
 
 // collectives.cc

@@ -5,6 +5,7 @@
 
 #include "hlo/error.h"
 #include "hlo/evaluator/lanes/lane_op.h"
+#include "hlo/number_types.h"
 
 #pragma GCC optimize("O3")
 

@@ -4,6 +4,7 @@
 #include "hlo/evaluator/op_functions.h"
 #include "hlo/evaluator/reducer.h"
 #include "hlo/evaluator/strided_copy.h"
+#include "hlo/number_types.h"
 
 namespace hlorun::hlo {
 namespace {

@@ -9,6 +9,7 @@
 #include "hlo/evaluator/scalar_function.h"
 #include "hlo/evaluator/strided_copy.h"
 #include "hlo/evaluator/top_k.h"
+#include "hlo/number_types.h"
 
 namespace hlorun::hlo {
 namespace {

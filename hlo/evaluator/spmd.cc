@@ -43,6 +43,30 @@ std::shared_ptr<const SpmdRun::Contributions> SpmdRun::Meet(const Instruction& i
   return contributions;
 }
 
+void SpmdRun::Post(const Mailbox::Key& key, Literal value) {
+  mailbox_.Put(key, std::move(value));
+  if (awaited_.erase(key) == 0) return;
+  ++running_;  // the receiver wakes up
+  changed_.notify_all();
+}
+
+Literal SpmdRun::Receive(const Mailbox::Key& key, const Instruction& receiver) {
+  if (!mailbox_.Has(key)) {
+    awaited_.insert(key);
+    if (--running_ == 0) {
+      const auto [channel, source, target] = key;
+      Stop(std::make_exception_ptr(Error(
+          ErrorCode::kInvalidArgument, fmt::format("{}: device {} waits for ever for what device {} never sends on channel {}",
+                                                   receiver.name(), target, source, channel))));
+    }
+    std::unique_lock lock(mutex_, std::adopt_lock);
+    changed_.wait(lock, [&] { return mailbox_.Has(key) || error_ != nullptr; });
+    lock.release();
+    if (error_ != nullptr) std::rethrow_exception(error_);
+  }
+  return mailbox_.Take(key, receiver);
+}
+
 std::vector<Literal> SpmdRun::Run(const Computation& entry, const std::vector<std::vector<Literal>>& arguments,
                                   const EvaluatorOptions& options) {
   std::vector<Literal> results(static_cast<size_t>(device_count()));
@@ -57,7 +81,12 @@ std::vector<Literal> SpmdRun::Run(const Computation& entry, const std::vector<st
         Evaluation evaluation(options, this, device);
         if (device == 0) evaluation.set_observed(&entry);
         results[static_cast<size_t>(device)] = evaluation.Run(entry, arguments[static_cast<size_t>(device)]);
-        if (--running_ == 0 && !meetings_.empty()) {
+        const bool is_last = --running_ == 0;
+        if (is_last && !awaited_.empty()) {
+          const auto [channel, source, target] = *awaited_.begin();
+          Invalid("device {} waits for ever for what device {} never sends on channel {}", target, source, channel);
+        }
+        if (is_last && !meetings_.empty()) {
           Fail(ErrorCode::kInvalidArgument, "{}: some devices of its group never come to this collective",
                std::get<0>(meetings_.begin()->first)->name());
         }

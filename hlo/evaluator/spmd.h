@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -32,6 +33,10 @@ class SpmdRun {
   std::shared_ptr<const Contributions> Meet(const Instruction& instruction, int64_t device,
                                             const std::vector<int64_t>& group, std::vector<Literal> mine);
 
+  // What devices sent to each other. Receive waits until the value is there; throws when it can no longer come.
+  void Post(const Mailbox::Key& key, Literal value);
+  Literal Receive(const Mailbox::Key& key, const Instruction& receiver);
+
  private:
   struct Meeting {
     std::shared_ptr<Contributions> contributions;
@@ -44,6 +49,8 @@ class SpmdRun {
   int64_t partition_count_;
   std::mutex mutex_;  // held by the thread that runs
   std::condition_variable changed_;
+  Mailbox mailbox_;
+  std::set<Mailbox::Key> awaited_;  // what waiting devices wait for
   int64_t running_ = 0;  // devices that neither wait nor have ended
   std::exception_ptr error_;
   std::map<std::tuple<const Instruction*, int64_t, int64_t>, Meeting> meetings_;  // by instruction, group, visit

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "hlo/error.h"
+#include "hlo/number_types.h"
 #include "hlo/proto/annotation_proto.h"
 #include "hlo/proto/attribute_proto.h"
 #include "hlo/proto/proto.h"

@@ -94,8 +94,9 @@ void CheckRoles(const Query& q, std::string_view what, int64_t first, int64_t se
 
 }  // namespace
 
-Shape Dot(const Query& q) {
-  q.RequireOperands(2);
+namespace {
+
+Shape DotShape(const Query& q) {
   const auto& dot = q.As<attr::Dot>();
   CheckDotNumbers(q, dot);
   CheckPairs(q, "contracting", dot.lhs_contracting, dot.rhs_contracting);
@@ -106,6 +107,32 @@ Shape Dot(const Query& q) {
   for (int64_t d : FreeDimensions(lhs.rank(), dot.lhs_batch, dot.lhs_contracting)) AppendDimension(lhs, d, &result);
   for (int64_t d : FreeDimensions(rhs.rank(), dot.rhs_batch, dot.rhs_contracting)) AppendDimension(rhs, d, &result);
   return result;
+}
+
+}  // namespace
+
+Shape Dot(const Query& q) {
+  q.RequireOperands(2);
+  return DotShape(q);
+}
+
+// (lhs, rhs, lhs_scale, rhs_scale): a scale has its operand's rank, each dimension divides the operand's; a scalar is none.
+Shape ScaledDot(const Query& q) {
+  q.RequireOperands(4);
+  for (int64_t i = 0; i < 2; ++i) {
+    const Shape& operand = q.Array(i);
+    const Shape& scale = q.Array(i + 2);
+    if (scale.rank() == 0) continue;
+    if (scale.rank() != operand.rank()) {
+      q.Reject("the scale {} of operand {} must be a scalar or have the operand's rank", scale.ToString(false), operand.ToString(false));
+    }
+    for (int64_t d = 0; d < scale.rank(); ++d) {
+      if (scale.dimension(d) < 1 || operand.dimension(d) % scale.dimension(d) != 0) {
+        q.Reject("dimension {} of the scale {} must divide that of {}", d, scale.ToString(false), operand.ToString(false));
+      }
+    }
+  }
+  return DotShape(q);
 }
 
 // The lhs's ragged dimension is cut into groups by the sizes in operand 2. It is free (mode 1: each group of rows meets

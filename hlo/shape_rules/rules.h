@@ -106,6 +106,7 @@ Shape SetDimensionSize(const Query& q);
 // --- contraction.cc ---
 Shape Dot(const Query& q);
 Shape RaggedDot(const Query& q);
+Shape ScaledDot(const Query& q);
 Shape Convolution(const Query& q);
 
 // --- reduction.cc ---

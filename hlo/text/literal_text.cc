@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "hlo/number_types.h"
 #include "hlo/text/printer.h"
 
 namespace hlorun::hlo {

@@ -39,9 +39,24 @@ class Norm {
     return build_.Reduce({x}, {build_.ScalarConstant(type_, 0.0)}, others, add_);
   }
   Instruction* Mean(Instruction* x) {
-    const double count = static_cast<double>(shape_.ElementCount()) / static_cast<double>(shape_.dimension(feature_));
     Instruction* sum = Sum(x);
-    return Divide(sum, build_.Splat(sum->shape(), count));
+    return Divide(sum, build_.Broadcast(CountOfFeature(x), sum->shape().dimensions(), {}));
+  }
+  // Elements that a feature has, as a number of the wide type.
+  Instruction* CountOfFeature(Instruction* x) {
+    double fixed = 1;
+    Instruction* dynamic = nullptr;
+    for (int64_t d = 0; d < shape_.rank(); ++d) {
+      if (d == feature_) continue;
+      if (!shape_.is_dynamic_dimension(d)) {
+        fixed *= static_cast<double>(shape_.dimension(d));
+        continue;
+      }
+      Instruction* size = build_.Convert(build_.Make(Opcode::kGetDimensionSize, {x}, hlo::attr::Dimensions{{d}}), type_);
+      dynamic = dynamic == nullptr ? size : Multiply(dynamic, size);
+    }
+    Instruction* count = build_.ScalarConstant(type_, fixed);
+    return dynamic == nullptr ? count : Multiply(dynamic, count);
   }
   Instruction* InverseDeviation(Instruction* variance) {
     return build_.Unary(Opcode::kRsqrt, Add(variance, build_.Splat(variance->shape(), static_cast<double>(epsilon_))));

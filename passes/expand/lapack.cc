@@ -1,8 +1,7 @@
 #include "passes/expand/lapack.h"
 
-#include <charconv>
-
 #include "hlo/builder.h"
+#include "hlo/custom_calls/host_call.h"
 #include "hlo/error.h"
 #include "hlo/module.h"
 
@@ -29,12 +28,11 @@ std::string RoutineOf(const Instruction& call) {
 char Option(const Instruction& call, std::string_view name) {
   const std::string& config =
       call.backend_config.empty() ? call.As<hlo::attr::CustomCall>().opaque : call.backend_config;
-  const std::string key = std::string(name) + " = ";
-  const size_t at = config.find(key);
-  int value = 0;
-  if (at != std::string::npos) std::from_chars(config.data() + at + key.size(), config.data() + config.size(), value);
-  if (value == 0) Invalid("{}: its backend_config has no option {}", call.ToString(), name);
-  return static_cast<char>(value);
+  try {
+    return static_cast<char>(hlo::ConfigInteger(config, name));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", call.ToString(), error.message()));
+  }
 }
 
 // True at [..., i, j] where j <= i.
@@ -42,6 +40,13 @@ Instruction* LowerTriangle(hlo::Builder& build, const Dims& dimensions) {
   const Shape index(ElementType::kS32, dimensions);
   const auto rank = static_cast<int64_t>(dimensions.size());
   return build.Compare(build.Iota(index, rank - 2), build.Iota(index, rank - 1), ComparisonDirection::kGe);
+}
+
+// True at [..., i, i].
+Instruction* Diagonal(hlo::Builder& build, const Dims& dimensions) {
+  const Shape index(ElementType::kS32, dimensions);
+  const auto rank = static_cast<int64_t>(dimensions.size());
+  return build.Compare(build.Iota(index, rank - 2), build.Iota(index, rank - 1), ComparisonDirection::kEq);
 }
 
 Instruction* Transposed(hlo::Builder& build, Instruction* x) {
@@ -66,6 +71,12 @@ Instruction* Potrf(Instruction* call) {
 
   Instruction* real = hlo::IsComplex(a->shape().element_type()) ? build.Unary(Opcode::kReal, factor) : factor;
   Instruction* is_nan = build.Compare(real, real, ComparisonDirection::kNe);
+  // The square root of a negative pivot is imaginary, where LAPACK's is no number.
+  if (hlo::IsComplex(a->shape().element_type())) {
+    Instruction* imaginary = build.Unary(Opcode::kAbs, build.Unary(Opcode::kImag, factor));
+    Instruction* is_imaginary = build.Compare(imaginary, real, ComparisonDirection::kGt);
+    is_nan = build.Binary(Opcode::kOr, is_nan, build.Binary(Opcode::kAnd, is_imaginary, Diagonal(build, dimensions)));
+  }
   hlo::Computation* any = hlo::MakeScalarComputation(call->module(), Opcode::kOr, ElementType::kPred);
   const auto rank = static_cast<int64_t>(dimensions.size());
   Instruction* no = build.ScalarConstant(ElementType::kPred, int64_t{0});

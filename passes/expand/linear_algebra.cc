@@ -1,5 +1,7 @@
 #include "passes/expand/linear_algebra.h"
 
+#include <limits>
+
 #include "hlo/builder.h"
 #include "hlo/module.h"
 #include "passes/expand/counted_loop.h"
@@ -27,7 +29,9 @@ Instruction* Swapped(hlo::Builder& build, Instruction* x) { return build.Transpo
 
 Instruction* Conjugate(hlo::Builder& build, Instruction* x) {
   if (!hlo::IsComplex(x->shape().element_type())) return x;
-  Instruction* imaginary = build.Unary(Opcode::kNegate, build.Unary(Opcode::kImag, x));
+  // From zero, not negated: the conjugate of a real number has no -0.
+  Instruction* imaginary = build.Unary(Opcode::kImag, x);
+  imaginary = build.Binary(Opcode::kSubtract, build.Splat(imaginary->shape(), 0.0), imaginary);
   return build.Binary(Opcode::kComplex, build.Unary(Opcode::kReal, x), imaginary);
 }
 
@@ -80,6 +84,19 @@ std::vector<Instruction*> NextColumn(hlo::Builder& build, Instruction* j, Instru
   return {a, WithLine(build, l, build.Select(below, scaled, rest), j, 2)};
 }
 
+// All NaN where a diagonal element of the factor is not positive.
+Instruction* NanUnlessPositive(hlo::Builder& build, hlo::Module* module, Instruction* l) {
+  const Shape index(ElementType::kS32, l->shape().dimensions());
+  Instruction* real = hlo::IsComplex(l->shape().element_type()) ? build.Unary(Opcode::kReal, l) : l;
+  Instruction* positive = build.Compare(real, build.Splat(real->shape(), 0.0), ComparisonDirection::kGt);
+  Instruction* off = build.Compare(build.Iota(index, 1), build.Iota(index, 2), ComparisonDirection::kNe);
+  Instruction* fine = build.Binary(Opcode::kOr, off, positive);
+  hlo::Computation* both = hlo::MakeScalarComputation(module, Opcode::kAnd, ElementType::kPred);
+  fine = build.Reduce({fine}, {build.ScalarConstant(ElementType::kPred, int64_t{1})}, {1, 2}, both);
+  Instruction* nan = build.Splat(l->shape(), std::numeric_limits<double>::quiet_NaN());
+  return build.Select(build.Broadcast(fine, l->shape().dimensions(), {0}), l, nan);
+}
+
 void ExpandOne(Instruction* cholesky) {
   hlo::Builder build(cholesky->parent(), cholesky);
   build.before = cholesky;
@@ -91,6 +108,7 @@ void ExpandOne(Instruction* cholesky) {
     return NextColumn(in, j, carried[0], carried[1]);
   };
   Instruction* l = CountedLoop(build, cholesky->module(), size, {a, build.Splat(a->shape(), 0.0)}, step)[1];
+  l = NanUnlessPositive(build, cholesky->module(), l);
   if (!lower) l = Conjugate(build, Swapped(build, l));
   cholesky->parent()->Replace(cholesky, build.Reshape(l, cholesky->shape().dimensions()));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/builder.h"
+#include "passes/dynamic/extents.h"
 #include "passes/expand/reducer_identity.h"
 
 namespace hlorun::passes {
@@ -62,11 +63,18 @@ int64_t PartCount(int64_t size, int64_t pieces) {
   return best;
 }
 
+// Reductions of dynamic size are cut by their kernels, into parts of what is there.
+bool IsBounded(const Instruction& reduce) {
+  return std::any_of(reduce.dimensions().begin(), reduce.dimensions().end(),
+                     [&](int64_t d) { return NeutralFrom(reduce, d) != nullptr; });
+}
+
 bool IsCandidate(const Instruction& instruction) {
   return instruction.Is(Opcode::kReduce) && instruction.operand_count() == 2 && instruction.shape().IsArray() &&
          instruction.operand(0)->shape().IsStatic() &&
          instruction.operand(0)->shape().ElementCount() >= kSmallestOperand && instruction.shape().ElementCount() > 0 &&
-         Pieces(instruction) < kEnoughPieces && hlo::ReducerOpcode(*instruction.called()).has_value();
+         Pieces(instruction) < kEnoughPieces && hlo::ReducerOpcode(*instruction.called()).has_value() &&
+         !IsBounded(instruction);
 }
 
 bool Split(Instruction* reduce) {

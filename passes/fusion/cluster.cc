@@ -28,7 +28,8 @@ bool HasHeroWithEpilogue(const Instruction& instruction) {
 
 class ClusterFinder {
  public:
-  explicit ClusterFinder(hlo::Computation& computation) : computation_(computation), cost_(computation) {}
+  ClusterFinder(hlo::Computation& computation, const KernelModel& kernels)
+      : computation_(computation), kernels_(kernels), cost_(computation) {}
 
   std::vector<Cluster> Run() {
     std::vector<Instruction*> order = computation_.PostOrder();
@@ -81,6 +82,8 @@ class ClusterFinder {
       case Opcode::kReduce:
         if (slot * 2 >= user.operand_count()) return std::nullopt;  // initial values
         return Demand{elements * std::max(1.0, demand.evaluations / of_user), false};
+      case Opcode::kSort:  // once for its key, once where it ends
+        return Demand{2 * elements, false};
       case Opcode::kDynamicUpdateSlice:
         if (slot == 0) return std::nullopt;
         return Demand{elements, false};
@@ -96,7 +99,7 @@ class ClusterFinder {
   }
 
   bool TryInline(Instruction* instruction, const Demands& demands) {
-    const bool is_hero = HasHeroWithEpilogue(*instruction);
+    const bool is_hero = HasHeroWithEpilogue(*instruction) && !kernels_.RunsAlone(*instruction);
     if (!is_hero && !IsLoopOp(*instruction)) return false;
     double evaluations = 0;
     for (const auto& [cluster, demand] : demands) {
@@ -164,7 +167,7 @@ class ClusterFinder {
   // Starts a cluster, where instructions of this kind take producers in.
   void Materialise(Instruction* instruction) {
     const KernelKind kind = HeroOf(*instruction).kind;
-    const bool takes_producers = kind == KernelKind::kReduction || kind == KernelKind::kInPlace ||
+    const bool takes_producers = kind == KernelKind::kReduction || kind == KernelKind::kInPlace || kind == KernelKind::kSort ||
                                  (kind == KernelKind::kLoop && IsLoopOp(*instruction));
     if (instruction->Is(Opcode::kFusion) || !takes_producers || IsReinterpretation(*instruction)) return;
     const auto elements = static_cast<double>(hlo::FlattenShape(instruction->shape())[0].ElementCount());
@@ -188,6 +191,7 @@ class ClusterFinder {
   }
 
   hlo::Computation& computation_;
+  const KernelModel& kernels_;
   const RecomputeCost cost_;
   std::vector<Cluster> clusters_;
   std::unordered_map<const Instruction*, Demands> demands_;  // of instructions that are in clusters
@@ -205,6 +209,8 @@ bool Cluster::NeedsOutline() const {
          std::any_of(operands.begin(), operands.end(), [](const Instruction* o) { return IsScalarConstant(*o); });
 }
 
-std::vector<Cluster> FindClusters(hlo::Computation& computation) { return ClusterFinder(computation).Run(); }
+std::vector<Cluster> FindClusters(hlo::Computation& computation, const KernelModel& kernels) {
+  return ClusterFinder(computation, kernels).Run();
+}
 
 }  // namespace hlorun::passes

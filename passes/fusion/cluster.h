@@ -11,6 +11,8 @@
 
 #include "hlo/computation.h"
 
+#include "passes/kernel_model.h"
+
 namespace hlorun::passes {
 
 struct Cluster {
@@ -32,7 +34,7 @@ inline constexpr size_t kMaxClusterMembers = 64;
 inline constexpr size_t kMaxClusterReads = 20;
 
 // Of all instructions of `computation` that run as kernels, those that can take part in fusions.
-std::vector<Cluster> FindClusters(hlo::Computation& computation);
+std::vector<Cluster> FindClusters(hlo::Computation& computation, const KernelModel& kernels);
 
 // Joins clusters that reduce the same dimensions of arrays of the same dimensions, share a large operand, and do not
 // depend on each other: batch normalisation's sum(x) and sum(x * x) read x once.

@@ -13,9 +13,9 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-bool Fuse(hlo::Computation& computation, const DeviceSpec& device) {
-  std::vector<Cluster> clusters = FindClusters(computation);
-  MergeRows(clusters, device);
+bool Fuse(hlo::Computation& computation, const PassContext& context) {
+  std::vector<Cluster> clusters = FindClusters(computation, context.kernels);
+  MergeRows(clusters, context.device);
   MergeSiblingReductions(clusters);
   bool changed = false;
   // The list of clusters runs from users to operands; operands first, so that a fusion reads fusions.
@@ -56,7 +56,7 @@ bool Fusion::Run(hlo::Module& module, PassContext& context) {
   bool changed = false;
   for (hlo::Computation* computation : module.ControlComputations()) {
     changed |= RemoveDead(*computation);
-    changed |= Fuse(*computation, context.device);
+    changed |= Fuse(*computation, context);
     changed |= ReshapesToBitcasts(*computation);
     changed |= RemoveDead(*computation);
   }

@@ -110,6 +110,7 @@ Hero HeroOfFusion(const hlo::Computation& computation) {
 }  // namespace
 
 Hero HeroOf(const Instruction& instruction) {
+  if (instruction.backend_config == kRegionConfig) return {KernelKind::kRegion, &instruction};
   if (instruction.Is(Opcode::kFusion)) return HeroOfFusion(*instruction.called());
   const KernelKind kind = KindOf(instruction);
   return {kind, kind == KernelKind::kNone ? nullptr : &instruction};

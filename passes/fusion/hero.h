@@ -22,6 +22,7 @@ enum class KernelKind : uint8_t {
   kSelectAndScatter,
   kRng,          // rng-bit-generator
   kCustom,       // hlorun.* internal custom-calls, and everything with an emitter of its own (topk, fft, cholesky ...)
+  kRegion,       // kernels, loops and branches that one work-item runs in turn (regions.h)
   kCollective,
   kHost,         // runs on the host: user custom-calls, infeed, outfeed, send, recv
 };
@@ -32,6 +33,9 @@ struct Hero {
   // computation when the instruction is a fusion, else the instruction itself. Null for kNone.
   const hlo::Instruction* instruction = nullptr;
 };
+
+// The backend_config of a fusion that is a region.
+inline constexpr const char* kRegionConfig = R"({"region":"sequential"})";
 
 Hero HeroOf(const hlo::Instruction& instruction);
 

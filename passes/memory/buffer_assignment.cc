@@ -29,7 +29,7 @@ class BufferAssigner {
       Fail(ErrorCode::kInternal, "buffer assignment: leaf {} of %{} needs a copy; run copy-insertion first",
            failed[0].leaf, failed[0].source->name());
     }
-    ShareInPlace();
+    ShareInPlace(dataflow_, live_, context_.kernels, sets_);
     MakeAllocations();
     PackArena();
     NameSlices();
@@ -38,31 +38,6 @@ class BufferAssigner {
   }
 
  private:
-  // Results that may take the place of an operand do. In-place updates first: for them a copy is saved.
-  void ShareInPlace() {
-    const auto share = [&](const Instruction* instruction) {
-      const auto& results = dataflow_.ValuesOf(instruction);
-      for (size_t leaf = 0; leaf < results.size(); ++leaf) {
-        for (int64_t i = 0; i < instruction->operand_count(); ++i) {
-          const auto& operand = dataflow_.ValuesOf(instruction->operand(i));
-          if (operand.size() != 1 || operand[0] == kNoValue || results[leaf] == kNoValue) continue;
-          if (dataflow_.value(operand[0]).bytes != dataflow_.value(results[leaf]).bytes) continue;
-          if (!context_.kernels.MayShareBuffer(*instruction, i, static_cast<int64_t>(leaf))) continue;
-          if (sets_.TryJoin(operand[0], results[leaf])) break;
-        }
-      }
-    };
-    const auto updates = [](const Instruction* instruction) {
-      const Instruction* hero = instruction->Is(Opcode::kFusion) ? instruction->called()->root() : instruction;
-      return hero->Is(Opcode::kDynamicUpdateSlice) || hero->Is(Opcode::kScatter) || hero->Is(Opcode::kCopy);
-    };
-    for (const bool first : {true, false}) {
-      for (const Instruction* instruction : live_.order()) {
-        if (!MovesNoData(*instruction) && updates(instruction) == first) share(instruction);
-      }
-    }
-  }
-
   int32_t AddAllocation(Allocation allocation) {
     result_.allocations_.push_back(allocation);
     return static_cast<int32_t>(result_.allocations_.size()) - 1;
@@ -115,18 +90,6 @@ class BufferAssigner {
     }
   }
 
-  static std::vector<Range> LivesOf(const Colocation::Set& set) {
-    std::vector<Range> lives;
-    for (const Colocation::Life& life : set.lives) {
-      if (!lives.empty() && life.range.begin <= lives.back().end + 1) {
-        lives.back().end = std::max(lives.back().end, life.range.end);
-      } else {
-        lives.push_back(life.range);
-      }
-    }
-    return lives;
-  }
-
   void PackArena() {
     // Results lie idle until they are written: temporaries may use them.
     std::vector<Bin> bins;
@@ -136,11 +99,11 @@ class BufferAssigner {
       if (sets_.Find(value) != value) continue;
       const Colocation::Set& set = sets_.SetOf(value);
       if (set.home.kind == Home::Kind::kResult) {
-        bins.push_back({set.bytes, LivesOf(set)});
+        bins.push_back({set.bytes, set.Lives()});
         bin_allocations.push_back(homes_.at({set.home.kind, set.home.index}));
       } else if (set.home.kind == Home::Kind::kAnywhere) {
         roots.push_back(value);
-        blocks_.push_back({set.bytes, LivesOf(set)});
+        blocks_.push_back({set.bytes, set.Lives()});
       }
     }
     std::vector<const Instruction*> scratch;
@@ -207,7 +170,7 @@ class BufferAssigner {
     for (const Block& block : blocks_) add(block);
     for (ValueId value = 0; value < static_cast<ValueId>(dataflow_.values().size()); ++value) {
       const Colocation::Set& set = sets_.SetOf(value);
-      if (sets_.Find(value) == value && set.home.kind == Home::Kind::kResult) add({set.bytes, LivesOf(set)});
+      if (sets_.Find(value) == value && set.home.kind == Home::Kind::kResult) add({set.bytes, set.Lives()});
     }
     int64_t live = 0, largest = 0;
     for (const auto& [time, change] : changes) largest = std::max(largest, live += change);

@@ -60,6 +60,18 @@ void Colocation::FindAliases(const hlo::Module& module) {
   }
 }
 
+std::vector<Range> Colocation::Set::Lives() const {
+  std::vector<Range> joined;
+  for (const Life& life : lives) {
+    if (!joined.empty() && life.range.begin <= joined.back().end + 1) {
+      joined.back().end = std::max(joined.back().end, life.range.end);
+    } else {
+      joined.push_back(life.range);
+    }
+  }
+  return joined;
+}
+
 ValueId Colocation::Find(ValueId value) const {
   ValueId root = value;
   while (parent_[static_cast<size_t>(root)] != root) root = parent_[static_cast<size_t>(root)];
@@ -201,6 +213,30 @@ std::vector<Flow> JoinFlows(const hlo::Module& module, const Dataflow& dataflow,
   std::for_each(flows.begin(), from_read_only, join);
   std::for_each(from_read_only, flows.end(), join);
   return failed;
+}
+
+void ShareInPlace(const Dataflow& dataflow, const LiveRanges& live, const KernelModel& kernels, Colocation& sets) {
+  const auto share = [&](const Instruction* instruction) {
+    const auto& results = dataflow.ValuesOf(instruction);
+    for (size_t leaf = 0; leaf < results.size(); ++leaf) {
+      for (int64_t i = 0; i < instruction->operand_count(); ++i) {
+        const auto& operand = dataflow.ValuesOf(instruction->operand(i));
+        if (operand.size() != 1 || operand[0] == kNoValue || results[leaf] == kNoValue) continue;
+        if (dataflow.value(operand[0]).bytes != dataflow.value(results[leaf]).bytes) continue;
+        if (!kernels.MayShareBuffer(*instruction, i, static_cast<int64_t>(leaf))) continue;
+        if (sets.TryJoin(operand[0], results[leaf])) break;
+      }
+    }
+  };
+  const auto updates = [](const Instruction* instruction) {
+    const Instruction* hero = instruction->Is(Opcode::kFusion) ? instruction->called()->root() : instruction;
+    return hero->Is(Opcode::kDynamicUpdateSlice) || hero->Is(Opcode::kScatter) || hero->Is(Opcode::kCopy);
+  };
+  for (const bool first : {true, false}) {
+    for (const Instruction* instruction : live.order()) {
+      if (!MovesNoData(*instruction) && updates(instruction) == first) share(instruction);
+    }
+  }
 }
 
 }  // namespace hlorun::passes

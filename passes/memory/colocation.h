@@ -35,6 +35,7 @@ class Colocation {
     Home home;
     bool is_written = false;  // holds a value that an instruction writes
     int64_t bytes = 0;
+    std::vector<Range> Lives() const;  // those of its values, joined where they touch
   };
   const Set& SetOf(ValueId value) const { return sets_[static_cast<size_t>(Find(value))]; }
   ValueId Find(ValueId value) const;
@@ -73,5 +74,8 @@ struct Flow {
 // Joins what control flow, aliasing and results ask for, in an order that settles loops before their initial values,
 // and returns the flows that need a copy. Control computations have one caller each.
 std::vector<Flow> JoinFlows(const hlo::Module& module, const Dataflow& dataflow, Colocation& sets);
+
+// Results that may take the place of an operand do. In-place updates first: for them a copy is saved.
+void ShareInPlace(const Dataflow& dataflow, const LiveRanges& live, const KernelModel& kernels, Colocation& sets);
 
 }  // namespace hlorun::passes

@@ -97,7 +97,7 @@ Dataflow::Leaves Dataflow::TransferWhile(const Instruction* loop) {
   const Leaves initial = ValuesOf(loop->operand(0));
   const Instruction* carried = loop->while_body()->parameter(0);
   // Optimistic: a leaf is invariant until an iteration is seen to change it.
-  std::vector<bool> invariant(initial.size(), true);
+  std::vector<bool>& invariant = invariant_.try_emplace(loop, initial.size(), true).first->second;
   for (bool settled = false; !settled;) {
     std::vector<Leaves> arguments(1, initial);
     for (size_t i = 0; i < initial.size(); ++i) {

@@ -53,6 +53,9 @@ class Dataflow {
   Leaves DefineAll(const hlo::Instruction* instruction, Value::Kind kind);
   ValueId Define(const hlo::Instruction* instruction, int64_t leaf, Value::Kind kind);
 
+  // By loop: leaves that no visit so far has seen an iteration change. Kept from visit to visit of a nested loop, which
+  // would otherwise start over each time that an outer one does.
+  std::unordered_map<const hlo::Instruction*, std::vector<bool>> invariant_;
   std::vector<Value> values_;
   std::map<std::pair<const hlo::Instruction*, int64_t>, ValueId> defined_;
   std::unordered_map<const hlo::Instruction*, Leaves> leaves_;

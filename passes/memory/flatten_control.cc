@@ -2,10 +2,16 @@
 
 #include <unordered_set>
 
+#include "hlo/error.h"
+
 namespace hlorun::passes {
+
+// Loops of loops can name one computation exponentially often.
+constexpr int64_t kMostInstructions = 2'000'000;
 
 bool FlattenControl::Run(hlo::Module& module, PassContext&) {
   bool changed = false;
+  int64_t added = 0;
   std::unordered_set<const hlo::Computation*> called;
   // Callers before callees, so that the callees of a clone are seen with their new caller, too.
   std::vector<hlo::Computation*> work = {module.entry()};
@@ -18,6 +24,11 @@ bool FlattenControl::Run(hlo::Module& module, PassContext&) {
         const auto index = static_cast<int64_t>(i);
         hlo::Computation* callee = instruction->called(index);
         if (!called.insert(callee).second) {
+          added += callee->instruction_count();
+          if (added > kMostInstructions) {
+            Fail(ErrorCode::kResourceExhausted, "giving each caller of computation {} a copy makes the module larger than {} "
+                 "instructions", callee->name(), kMostInstructions);
+          }
           hlo::Computation* clone = module.AddComputation(callee->name());
           hlo::InstructionMap map;
           clone->set_root(callee->CloneInto(clone, map));

@@ -1,5 +1,7 @@
 #include "passes/simplify/inline.h"
 
+#include "hlo/error.h"
+
 namespace hlorun::passes {
 
 using hlo::Computation;
@@ -19,13 +21,22 @@ void UnshareCallees(const std::vector<Instruction*>& instructions) {
   }
 }
 
+// Calls of calls can name one computation exponentially often; a module of this size takes seconds and gigabytes.
+constexpr int64_t kMostInstructions = 2'000'000;
+
 bool InlineAll(hlo::Module& module, Opcode opcode) {
   bool changed = false;
+  int64_t added = 0;
   // Callees first: what is copied into a caller has nothing left to inline.
   for (Computation* computation : module.PostOrder()) {
     bool here = false;
     for (Instruction* instruction : computation->PostOrder()) {
       if (!instruction->Is(opcode)) continue;
+      added += instruction->called()->instruction_count();
+      if (added > kMostInstructions) {
+        Fail(ErrorCode::kResourceExhausted, "inlining computation {} makes the module larger than {} instructions",
+             instruction->called()->name(), kMostInstructions);
+      }
       InlineInstruction(instruction, instruction->called(), instruction->operands());
       here = true;
     }

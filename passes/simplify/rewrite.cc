@@ -65,7 +65,6 @@ class Rewriter {
     for (Instruction* instruction : computation_->PostOrder()) Enqueue(instruction);
     // Rules shrink programs; one that does not, together with another, would loop. Far above any real count.
     int64_t budget = 1000 + 200 * computation_->instruction_count();
-    bool changed = false;
     while (!queue_.empty()) {
       Instruction* next = queue_.front();
       queue_.pop_front();
@@ -73,11 +72,11 @@ class Rewriter {
       while (next != nullptr && budget > 0) {
         next = Step(next);
         if (next == nullptr) break;
-        changed = true;
+        changed_ = true;
         if (--budget == 0) Fail(ErrorCode::kInternal, "rewrite rules do not end at {}", next->ToString());
       }
     }
-    return changed;
+    return changed_;
   }
 
  private:
@@ -118,6 +117,7 @@ class Rewriter {
   void Forget(Instruction* instruction) {
     const std::vector<Instruction*> operands = instruction->operands();
     computation_->Remove(instruction);
+    changed_ = true;
     known_.erase(instruction);
     std::unordered_set<Instruction*> seen;
     for (Instruction* operand : operands) {
@@ -131,6 +131,7 @@ class Rewriter {
   std::deque<Instruction*> queue_;
   std::unordered_set<Instruction*> queued_;
   std::unordered_set<Instruction*> known_;
+  bool changed_ = false;
 };
 
 bool IsStatic(const Instruction& instruction) {

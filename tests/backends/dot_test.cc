@@ -6,6 +6,8 @@
 #include <cmath>
 #include <random>
 
+#include "backends/opencl/runtime/host_cpu.h"
+#include "backends/opencl/runtime/quirks.h"
 #include "hlo/builder.h"
 #include "hlo/module.h"
 #include "hlo/text/parser.h"
@@ -147,6 +149,23 @@ TEST(Dot, OtherTypes) {
     ExpectProduct({0, 30, 45, 50, false, false, operand, result}, Runner().spec());
     ExpectProduct({2, 5, 21, 19, true, true, operand, result}, Runner().spec());
   }
+}
+
+TEST(Dot, PairsOfBf16) {
+  DeviceSpec spec = Runner().spec();
+  const Quirks quirks = QuirksOf(spec.platform, CL_DEVICE_TYPE_CPU);
+  const bool has_instruction = ThisCpu().isa.find("avx512bf16") != std::string::npos;
+  if (!has_instruction || quirks.bf16_dot == nullptr) GTEST_SKIP() << "no way to multiply pairs of bf16 here: not measured";
+  spec.bf16_dot = quirks.bf16_dot;
+  for (const ElementType result : {ElementType::kBF16, ElementType::kF32}) {
+    for (const bool rhs_transposed : {false, true}) {
+      ExpectProduct({0, 30, 46, 50, false, rhs_transposed, ElementType::kBF16, result}, spec);
+      ExpectProduct({3, 41, 66, 96, false, rhs_transposed, ElementType::kBF16, result}, spec);
+    }
+  }
+  ExpectProduct({0, 40, 5000, 40, false, true, ElementType::kBF16, ElementType::kF32}, spec);   // parts of a long sum
+  ExpectProduct({0, 30, 45, 50, false, false, ElementType::kBF16, ElementType::kBF16}, spec);   // odd depth
+  ExpectProduct({0, 30, 46, 50, true, false, ElementType::kBF16, ElementType::kBF16}, spec);    // no pairs in lhs
 }
 
 // A fusion in text: its only fusion instruction is run, with random operands.

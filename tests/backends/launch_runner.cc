@@ -14,6 +14,7 @@ LaunchRunner::LaunchRunner() {
   device_ = devices.at(0);
   context_ = cl::Context(device_);
   queue_ = cl::CommandQueue(context_, device_);
+  spec_.platform = platforms.at(0).getInfo<CL_PLATFORM_NAME>();
   spec_.compute_units = device_.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
   spec_.has_f64 = device_.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
 }

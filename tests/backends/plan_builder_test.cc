@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/opencl/compiler.h"
+#include "hlo/custom_calls/registry.h"
 #include "hlo/text/parser.h"
 
 namespace hlorun::opencl {
@@ -62,40 +63,49 @@ ENTRY e {
 
 TEST(PlanBuilder, CountedLoopUpdatesInPlace) {
   const Plan plan = PlanOf(R"(HloModule m
+less { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }
 cond {
-  p = (s32[], f32[64], f32[]) parameter(0)
+  p = (s32[], f32[4096], f32[]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
   n = s32[] constant(10)
   ROOT lt = pred[] compare(i, n), direction=LT
 }
 body {
-  p = (s32[], f32[64], f32[]) parameter(0)
+  p = (s32[], f32[4096], f32[]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
-  x = f32[64] get-tuple-element(p), index=1
+  x = f32[4096] get-tuple-element(p), index=1
   s = f32[] get-tuple-element(p), index=2
   one = s32[] constant(1)
   j = s32[] add(i, one)
   two = f32[] constant(2)
   t = f32[] multiply(s, two)
-  u = f32[1] reshape(t)
-  y = f32[64] dynamic-update-slice(x, u, i)
-  ROOT r = (s32[], f32[64], f32[]) tuple(j, y, t)
+  keys = s32[8192] iota(), iota_dimension=0
+  sorted = s32[8192] sort(keys), dimensions={0}, to_apply=less
+  k = s32[1] slice(sorted), slice={[0:1]}
+  l = s32[] reshape(k)
+  m = s32[] multiply(l, i)
+  f = f32[] convert(m)
+  v = f32[] add(t, f)
+  u = f32[1] reshape(v)
+  y = f32[4096] dynamic-update-slice(x, u, i)
+  ROOT r = (s32[], f32[4096], f32[]) tuple(j, y, t)
 }
 ENTRY e {
-  x = f32[64] parameter(0)
+  x = f32[4096] parameter(0)
   s = f32[] parameter(1)
   zero = s32[] constant(0)
-  t = (s32[], f32[64], f32[]) tuple(zero, x, s)
-  w = (s32[], f32[64], f32[]) while(t), condition=cond, body=body
-  ROOT r = f32[64] get-tuple-element(w), index=1
+  t = (s32[], f32[4096], f32[]) tuple(zero, x, s)
+  w = (s32[], f32[4096], f32[]) while(t), condition=cond, body=body
+  ROOT r = f32[4096] get-tuple-element(w), index=1
 })");
   const auto loops = ThunksOf<WhileThunk>(plan.entry);
   ASSERT_EQ(loops.size(), 1u);
   EXPECT_EQ(loops[0]->trip_count, 10);
   EXPECT_EQ(loops[0]->predicate.bytes, 1);
-  EXPECT_TRUE(ThunksOf<CopyThunk>(*loops[0]->body).empty()) << plan.ToString();
+  for (const CopyThunk* copy : ThunksOf<CopyThunk>(*loops[0]->body)) {
+    EXPECT_LE(copy->to.bytes, 4) << plan.ToString();  // scalars that a kernel still reads when their next values are there
+  }
   EXPECT_EQ(ThunksOf<CopyThunk>(plan.entry).size(), 3u);  // what enters the loop
-  // One kernel writes one element of x: nothing else touches the 256 bytes.
   EXPECT_THAT(plan.ToString(), HasSubstr("while"));
 }
 
@@ -149,11 +159,15 @@ ENTRY e {
 }
 
 TEST(PlanBuilder, HostCallsAreCounted) {
-  const Plan plan = PlanOf(R"(HloModule m
+  const auto registry = std::make_shared<hlo::CustomCallRegistry>();
+  registry->Add({"user_function", hlo::Signature({"f32[n]"}, {"f32[n]", "s32[]"}), [](const hlo::HostCall&) {}, std::nullopt});
+  CompileOptions options;
+  options.custom_calls = registry;
+  const Plan plan = CompileModule(*hlo::ParseModule(R"(HloModule m
 ENTRY e {
   x = f32[8] parameter(0)
   ROOT r = (f32[8], s32[]) custom-call(x), custom_call_target="user_function", custom_call_has_side_effect=true
-})");
+})"), DeviceSpec(), options).plan;
   EXPECT_EQ(plan.host_thunks, 1);
   const auto calls = ThunksOf<HostCallThunk>(plan.entry);
   ASSERT_EQ(calls.size(), 1u);
@@ -169,6 +183,76 @@ ENTRY e {
 })");
   EXPECT_TRUE(plan.entry.thunks.empty());
   EXPECT_EQ(plan.result_slices[0].allocation, 0);
+}
+
+TEST(PlanBuilder, AStepInF64IsEvaluatedOnTheHostWhereTheDeviceHasNone) {
+  const auto module = hlo::ParseModule(R"(HloModule m
+ENTRY e {
+  x = f64[8] parameter(0)
+  y = f32[8] parameter(1)
+  s = f64[8] sine(x)
+  a = f64[8] add(s, x)
+  b = f32[8] add(y, y)
+  ROOT t = (f64[8], f32[8]) tuple(a, b)
+})");
+  DeviceSpec poor;
+  poor.has_f64 = false;
+  const CompilerResult result = CompileModule(*module, poor, CompileOptions());
+  EXPECT_EQ(result.plan.host_thunks, 1);
+  ASSERT_EQ(result.plan.remarks.size(), 1u);
+  EXPECT_THAT(result.plan.remarks[0].reason, HasSubstr("no f64"));
+  const auto calls = ThunksOf<HostCallThunk>(result.plan.entry);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0]->target, kEvaluateTarget);
+  EXPECT_THAT(calls[0]->config, HasSubstr("sine("));
+  ASSERT_EQ(result.plan.kernels.size(), 1u);  // of the f32 addition
+  EXPECT_THAT(result.plan.kernels[0].source, Not(HasSubstr("double")));
+  EXPECT_EQ(CompileModule(*module, DeviceSpec(), CompileOptions()).plan.host_thunks, 0);
+}
+
+constexpr const char* kDotAndTanh = R"(HloModule m
+ENTRY e {
+  x = TYPE[3,64,32] parameter(0)
+  y = TYPE[3,64,16] parameter(1)
+  d = TYPE[3,32,16] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  ROOT t = TYPE[3,32,16] tanh(d)
+})";
+
+Plan ProductPlanOf(const std::string& type, DotLibrary library, const DeviceSpec& device = {}) {
+  std::string text = kDotAndTanh;
+  for (size_t at = text.find("TYPE"); at != std::string::npos; at = text.find("TYPE")) text.replace(at, 4, type);
+  CompileOptions options;
+  options.dot_library = library;
+  return CompileModule(*hlo::ParseModule(text), device, options).plan;
+}
+
+TEST(PlanBuilder, ClblastMultipliesWhereItIsForcedAndHasTheType) {
+  const Plan plan = ProductPlanOf("f32", DotLibrary::kClblast);
+  const auto products = ThunksOf<LibraryThunk>(plan.entry);
+  ASSERT_EQ(products.size(), 1u);
+  EXPECT_EQ(products[0]->batch, 3);
+  EXPECT_EQ(products[0]->m, 32);
+  EXPECT_EQ(products[0]->n, 16);
+  EXPECT_EQ(products[0]->k, 64);
+  EXPECT_TRUE(products[0]->lhs_transposed);
+  EXPECT_FALSE(products[0]->rhs_transposed);
+  EXPECT_EQ(ThunksOf<LaunchThunk>(plan.entry).size(), 1u);  // tanh, which is not fused into it
+  EXPECT_EQ(plan.host_thunks, 0);
+  EXPECT_TRUE(ThunksOf<LibraryThunk>(ProductPlanOf("bf16", DotLibrary::kClblast).entry).empty());
+  EXPECT_TRUE(ThunksOf<LibraryThunk>(ProductPlanOf("f16", DotLibrary::kClblast).entry).empty());
+  EXPECT_TRUE(ThunksOf<LibraryThunk>(ProductPlanOf("f32", DotLibrary::kOwn).entry).empty());
+}
+
+TEST(PlanBuilder, AutoTakesClblastOnlyOnAGpuWhereItMeasuredFaster) {
+  DeviceSpec device;
+  device.cost_table = {{"own_product_gflops", 100}, {"clblast_product_gflops", 200}};
+  EXPECT_TRUE(ThunksOf<LibraryThunk>(ProductPlanOf("f32", DotLibrary::kAuto, device).entry).empty());  // CPU class
+  device.device_class = DeviceClass::kGpu;
+  EXPECT_EQ(ThunksOf<LibraryThunk>(ProductPlanOf("f32", DotLibrary::kAuto, device).entry).size(), 1u);
+  device.cost_table["clblast_product_gflops"] = 50;
+  EXPECT_TRUE(ThunksOf<LibraryThunk>(ProductPlanOf("f32", DotLibrary::kAuto, device).entry).empty());
+  device.cost_table.clear();
+  EXPECT_TRUE(ThunksOf<LibraryThunk>(ProductPlanOf("f32", DotLibrary::kAuto, device).entry).empty());
 }
 
 }  // namespace

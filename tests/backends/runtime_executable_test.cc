@@ -236,12 +236,14 @@ TEST(HostCalls, ComputeOnHostMemory) {
   const int32_t x = m.Parameter(2), y = m.Result(2);
   m.Add(m.Make(HostCallThunk{"negate", "", {m.Floats(x, 2)}, {m.Floats(y, 2)}, {F32(2)}, {F32(2)}}, "custom-call.1"));
   const auto executable = Build(m.Take());
-  HostCallTable table;
-  table["negate"] = [](const HostCallThunk&, std::span<const std::byte* const> in, std::span<std::byte* const> out) {
-    for (int i = 0; i < 2; ++i) reinterpret_cast<float*>(out[0])[i] = -reinterpret_cast<const float*>(in[0])[i];
+  const auto registry = std::make_shared<hlo::CustomCallRegistry>();
+  const auto negate = [](const hlo::HostCall& call) {
+    const auto* in = reinterpret_cast<const float*>(call.operands[0].data);
+    for (int i = 0; i < 2; ++i) reinterpret_cast<float*>(call.results[0].data)[i] = -in[i];
   };
+  registry->Add({"negate", hlo::Signature({"f32[n]"}, {"f32[n]"}), negate, {}});
   RunOptions options;
-  options.host_calls = std::make_shared<HostCallTable>(table);
+  options.custom_calls = registry;
   EXPECT_THAT(Download(executable->Run({{Upload({1, 2})}}, options).at(0)), ElementsAre(-1, -2));
 }
 

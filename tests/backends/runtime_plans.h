@@ -11,6 +11,7 @@
 #include "backends/opencl/runtime/executable.h"
 #include "gtest/gtest.h"
 #include "hlo/error.h"
+#include "hlo/reader.h"
 
 namespace hlorun::opencl {
 
@@ -126,13 +127,14 @@ class ScratchFolder {
 };
 
 // One device with its context for all tests of a process. $HLORUN_TEST_DEVICE selects it; with $HLORUN_TEST_BUFFERS set,
-// arrays are cl_mem objects even where plain pointers work.
+// arrays are cl_mem objects even where plain pointers work; $HLORUN_TEST_SPEC names a DeviceSpec that takes more away.
 inline const std::shared_ptr<DeviceContext>& TestContext() {
   static const std::shared_ptr<DeviceContext> context = [] {
     const char* selector = std::getenv("HLORUN_TEST_DEVICE");
     const auto device = FindDevice(selector != nullptr ? selector : "");
     DeviceSpec spec = device->spec();
     if (std::getenv("HLORUN_TEST_BUFFERS") != nullptr) spec.raw_pointers = false;
+    if (const char* path = std::getenv("HLORUN_TEST_SPEC")) spec = DeviceSpec::FromJson(hlo::ReadFileOrStdin(path), spec);
     return OpenDevice(device, spec);
   }();
   return context;

@@ -233,6 +233,7 @@ TEST_F(SavedPlans, EveryKindOfThunkSurvives) {
   m.Add(m.Make(loop, "loop"));
   m.Add(m.Make(ConditionalThunk{s, false, {m.Seq({}), m.Seq({m.Make(WriteThunk{WriteThunk::Value::kPartitionId, "", d}, "w")})}}, "if"));
   m.Add(m.Make(HostCallThunk{"target", "opaque", {s}, {d}, {F32(4)}, {F32(4)}}, "call"));
+  m.Add(m.Make(LibraryThunk{hlo::ElementType::kC64, 2, 3, 4, 5, true, false, s, d, s}, "product"));
   SavedPlan saved{m.Take(), {"binary"}, {{0}}, "fingerprint"};
   saved.plan.entry.thunks[0].op_name = "jit(f)/add";
   saved.plan.entry.thunks[0].flops = 12;
@@ -240,7 +241,7 @@ TEST_F(SavedPlans, EveryKindOfThunkSurvives) {
   SavePlan(saved, path);
   const SavedPlan read = LoadPlan(path);
   const auto& thunks = read.plan.entry.thunks;
-  ASSERT_EQ(thunks.size(), 4u);
+  ASSERT_EQ(thunks.size(), 5u);
   const auto& rs = std::get<CollectiveThunk>(thunks[0].work);
   EXPECT_EQ(rs.kind, CollectiveKind::kReduceScatter);
   EXPECT_EQ(rs.groups, collective.groups);
@@ -255,7 +256,11 @@ TEST_F(SavedPlans, EveryKindOfThunkSurvives) {
   EXPECT_EQ(std::get<LaunchThunk>(while_thunk.condition->thunks.at(0).work).grid, Grid({{4, 1, 1}, {1, 1, 1}}));
   EXPECT_EQ(std::get<CopyThunk>(while_thunk.body->thunks.at(0).work).to, d);
   EXPECT_EQ(std::get<ConditionalThunk>(thunks[2].work).branches.size(), 2u);
-  EXPECT_EQ(std::get<HostCallThunk>(thunks[3].work).opaque, "opaque");
+  EXPECT_EQ(std::get<HostCallThunk>(thunks[3].work).config, "opaque");
+  const auto& product = std::get<LibraryThunk>(thunks[4].work);
+  EXPECT_EQ(product.k, 5);
+  EXPECT_TRUE(product.lhs_transposed);
+  EXPECT_EQ(product.rhs, d);
   EXPECT_EQ(read.plan.allocations.at(1).aliased_argument, 0);
   EXPECT_EQ(read.plan.device.ToJson(), saved.plan.device.ToJson());
 }

@@ -21,6 +21,8 @@ struct Case {
   double ulps = 0;
   // Differences below this times the largest magnitude of the result do not count: for sums with cancellation.
   double relative = 0;
+  // Adds in an order that is free, and so is the sign of a sum that is zero.
+  bool sums = false;
   // Where XLA:CPU is known to be wrong: how. The evaluator then does what the op says.
   std::string oracle_fault = {};
 };

@@ -1,8 +1,10 @@
-// conformance_on_device [--device D] [--only SUBSTRING] [--batch N] [--every N]: all cases, or a sample of them, on a
-// device against the evaluator. Prints each difference and refusal, then counts; exit status 1 when there are any.
+// conformance_on_device [--device D] [--device_class C] [--device_spec FILE] [--dot_library L] [--only SUBSTRING] [--batch N]
+// [--every N]: all cases, or a sample of them, on a device against the evaluator. Prints each difference and refusal, then counts; exit status 1 when there are any.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <random>
 
+#include "hlo/reader.h"
 #include "tests/conformance/device_sweep.h"
 
 namespace hlorun::conformance {
@@ -10,24 +12,41 @@ namespace {
 
 struct Flags {
   std::string device;
+  std::string device_class, device_spec;
+  std::string dot_library = "auto";
   std::string only;
   size_t batch = 200;
   size_t every = 1;
+  size_t sample = 0;
+  uint64_t seed = 1;
 };
 
-int Run(const Flags& flags) {
-  ClientOptions options;
-  options.device = flags.device;
-  const std::shared_ptr<Client> client = Client::Create(options);
+std::vector<Case> Chosen(const Flags& flags) {
   std::vector<Case> chosen;
   size_t index = 0;
   for (Case& c : AllCases()) {
     if (c.name.find(flags.only) != std::string::npos && index++ % flags.every == 0) chosen.push_back(std::move(c));
   }
+  if (flags.sample == 0 || flags.sample >= chosen.size()) return chosen;
+  std::mt19937_64 engine(flags.seed);
+  for (size_t i = 0; i < flags.sample; ++i) std::swap(chosen[i], chosen[i + engine() % (chosen.size() - i)]);
+  chosen.resize(flags.sample);
+  return chosen;
+}
+
+int Run(const Flags& flags) {
+  ClientOptions options;
+  options.device = flags.device;
+  options.device_class = flags.device_class;
+  if (!flags.device_spec.empty()) options.device_spec = hlo::ReadFileOrStdin(flags.device_spec);
+  CompileOptions compile;
+  if (flags.dot_library == "clblast") compile.dot_library = DotLibrary::kClblast;
+  const std::shared_ptr<Client> client = Client::Create(options);
+  const std::vector<Case> chosen = Chosen(flags);
   size_t counts[3] = {};
   for (size_t begin = 0; begin < chosen.size(); begin += flags.batch) {
     const std::span<const Case> batch = std::span(chosen).subspan(begin, std::min(flags.batch, chosen.size() - begin));
-    for (const Outcome& outcome : Sweep(*client, batch)) {
+    for (const Outcome& outcome : Sweep(*client, batch, compile)) {
       ++counts[static_cast<size_t>(outcome.kind)];
       if (outcome.kind == Outcome::Kind::kAgrees) continue;
       std::cout << outcome.name << (outcome.kind == Outcome::Kind::kDiffers ? ": " : ": refused: ") << outcome.message
@@ -46,8 +65,13 @@ int main(int argc, char** argv) {
   CLI::App app("Conformance cases on a device, against the evaluator");
   hlorun::conformance::Flags flags;
   app.add_option("--device", flags.device, "as hlorun's --device");
+  app.add_option("--device_class", flags.device_class, "as hlorun's --device_class");
+  app.add_option("--device_spec", flags.device_spec, "as hlorun's --device_spec");
+  app.add_option("--dot_library", flags.dot_library, "as hlorun's --dot_library")->check(CLI::IsMember({"auto", "own", "clblast"}));
   app.add_option("--only", flags.only, "cases whose name contains this");
   app.add_option("--batch", flags.batch, "cases compiled as one module")->check(CLI::PositiveNumber);
+  app.add_option("--sample", flags.sample, "take so many of them, drawn by --seed; 0: all");
+  app.add_option("--seed", flags.seed, "of the sample");
   app.add_option("--every", flags.every, "take one case in N")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -13,9 +13,9 @@ struct Expected {
   std::vector<hlo::Literal> results;
 };
 
-std::vector<hlo::Literal> RunOnDevice(Client& client, std::span<const Case> cases) {
+std::vector<hlo::Literal> RunOnDevice(Client& client, std::span<const Case> cases, const CompileOptions& options) {
   const Module module = Module::FromText(hlo::PrintModule(*Packed(cases)), "conformance");
-  const auto executable = client.Compile(module, {});
+  const auto executable = client.Compile(module, options);
   const std::vector<hlo::Literal> inputs = PackedInputs(cases);
   std::vector<Array> arguments;
   for (const hlo::Literal& input : inputs) arguments.push_back(client.FromHost(input.shape(), input.data()));
@@ -28,19 +28,19 @@ std::vector<hlo::Literal> RunOnDevice(Client& client, std::span<const Case> case
   return results;
 }
 
-void SweepPart(Client& client, std::span<const Expected> part, std::vector<Outcome>& outcomes) {
+void SweepPart(Client& client, std::span<const Expected> part, const CompileOptions& options, std::vector<Outcome>& outcomes) {
   if (part.empty()) return;
   std::vector<Case> cases;
   for (const Expected& expected : part) cases.push_back(expected.c);
   std::vector<hlo::Literal> results;
   try {
-    results = RunOnDevice(client, cases);
+    results = RunOnDevice(client, cases, options);
   } catch (const Error& error) {
     if (part.size() == 1) {
       outcomes.push_back({part[0].c.name, Outcome::Kind::kRefused, error.what()});
     } else {
-      SweepPart(client, part.first(part.size() / 2), outcomes);
-      SweepPart(client, part.subspan(part.size() / 2), outcomes);
+      SweepPart(client, part.first(part.size() / 2), options, outcomes);
+      SweepPart(client, part.subspan(part.size() / 2), options, outcomes);
     }
     return;
   }
@@ -59,7 +59,7 @@ void SweepPart(Client& client, std::span<const Expected> part, std::vector<Outco
 
 }  // namespace
 
-std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases) {
+std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const CompileOptions& options) {
   std::vector<Expected> expected;
   for (const Case& c : cases) {
     try {
@@ -70,7 +70,7 @@ std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases) {
     }
   }
   std::vector<Outcome> outcomes;
-  SweepPart(client, expected, outcomes);
+  SweepPart(client, expected, options, outcomes);
   return outcomes;
 }
 

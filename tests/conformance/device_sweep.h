@@ -18,6 +18,6 @@ struct Outcome {
 
 // Compiles all cases as one module; where that fails, halves of them, so that one refused case does not hide the rest.
 // Cases that the evaluator itself refuses are left out.
-std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases);
+std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const CompileOptions& options);
 
 }  // namespace hlorun::conformance

@@ -6,8 +6,8 @@
 namespace hlorun::conformance {
 
 std::vector<Template> IndexingTemplates() {
-  const std::string types = "pred s8 s32 s64 u32 f16 bf16 f32 f64 c64";
-  const std::string few = "s32 bf16 f32";
+  const std::string types = "pred s4 s8 s16 s32 s64 u8 u32 u64 f8e5m2 f16 bf16 f32 f64 c64";
+  const std::string few = "s8 s32 u64 f16 bf16 f32 f64";
   const std::string scatter_rows = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=";
   const std::string replace = "f { a = $T[] parameter(0)\n ROOT b = $T[] parameter(1) }\n";
   return {

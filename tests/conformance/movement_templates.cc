@@ -6,8 +6,8 @@
 namespace hlorun::conformance {
 
 std::vector<Template> MovementTemplates() {
-  const std::string all = "pred s4 s8 s16 s32 s64 u4 u8 u16 u32 u64 f8e5m2 f8e4m3fn f16 bf16 f32 f64 c64 c128";
-  const std::string few = "s8 s32 f16 bf16 f32 f64 c64";
+  const std::string all = "pred s2 s4 s8 s16 s32 s64 u2 u4 u8 u16 u32 u64 f4e2m1fn f8e8m0fnu f8e5m2 f8e4m3fn f8e4m3 f8e3m4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f16 bf16 f32 f64 c64 c128";
+  const std::string few = "pred s2 s4 s8 s16 s32 s64 u4 u8 u16 u32 u64 f8e5m2 f8e4m3fn f16 bf16 f32 f64 c64 c128";
   return {
       {"broadcast-scalar", all, "ENTRY e { x = $T[] parameter(0)\n ROOT r = $T[3,4] broadcast(x), dimensions={} }"},
       {"broadcast-inner", few, "ENTRY e { x = $T[4] parameter(0)\n ROOT r = $T[3,4] broadcast(x), dimensions={1} }"},
@@ -28,7 +28,7 @@ std::vector<Template> MovementTemplates() {
       {"pad-all-gone", few, "ENTRY e { x = $T[3] parameter(0)\n v = $T[] parameter(1)\n ROOT r = $T[2] pad(x, v), padding=-4_3 }"},
       {"concatenate", all, "ENTRY e { x = $T[2,3] parameter(0)\n y = $T[2,1] parameter(1)\n z = $T[2,0] parameter(2)\n ROOT r = $T[2,4] concatenate(x, y, z), dimensions={1} }"},
       {"iota", "s8 s16 s32 s64 u8 u16 u32 u64 f16 bf16 f32 f64 c64", "ENTRY e { x = $T[] parameter(0)\n i = $T[3,300] iota(), iota_dimension=1\n ROOT t = ($T[3,300], $T[]) tuple(i, x) }"},
-      {"iota-outer", few, "ENTRY e { x = $T[] parameter(0)\n i = $T[5,3] iota(), iota_dimension=0\n ROOT t = ($T[5,3], $T[]) tuple(i, x) }"},
+      {"iota-outer", "s8 s32 f16 bf16 f32 f64 c64", "ENTRY e { x = $T[] parameter(0)\n i = $T[5,3] iota(), iota_dimension=0\n ROOT t = ($T[5,3], $T[]) tuple(i, x) }"},
       {"dynamic-slice-inside", few, "ENTRY e { x = $T[5,6] parameter(0)\n i = s32[] parameter(1)\n j = s32[] parameter(2)\n ROOT r = $T[2,3] dynamic-slice(x, i, j), dynamic_slice_sizes={2,3} }", 0, 0, {{1, {2}}, {2, {1}}}},
       {"dynamic-slice-clamped", few, "ENTRY e { x = $T[5,6] parameter(0)\n i = s32[] parameter(1)\n j = s32[] parameter(2)\n ROOT r = $T[2,3] dynamic-slice(x, i, j), dynamic_slice_sizes={2,3} }", 0, 0, {{1, {-5}}, {2, {100}}}},
       {"dynamic-slice-index", "s8 s16 s64 u8 u16 u32 u64", "ENTRY e { x = f32[9] parameter(0)\n i = $T[] parameter(1)\n ROOT r = f32[3] dynamic-slice(x, i), dynamic_slice_sizes={3} }", 0, 0, {{1, {4}}}},

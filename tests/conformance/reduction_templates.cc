@@ -10,7 +10,7 @@ namespace hlorun::conformance {
 std::vector<Template> ReductionTemplates() {
   const std::string numbers = "s8 s16 s32 s64 u8 u32 u64 f16 bf16 f32 f64";
   const std::string ints = "s8 s32 s64 u8 u32 u64 pred";
-  const std::string few = "s32 bf16 f16 f32 f64";
+  const std::string few = "s8 s32 s64 bf16 f16 f32 f64";
   const double nan = std::nan("");
   const std::vector<double> floats = {3, -1, 2, nan, -0.0, 0, 5, 2, -7, INFINITY, -INFINITY, 2, nan, 1};
   return {

@@ -68,6 +68,7 @@ void Add(std::vector<Case>& cases, const Template& t, const std::string& type) {
   c.text = Expanded(t.text, type);
   c.ulps = t.ulps;
   c.relative = t.relative;
+  c.sums = c.text.find(" dot(") != std::string::npos || c.text.find(" convolution(") != std::string::npos;
   c.oracle_fault = t.oracle_fault;
   const auto module = hlo::ParseModule(c.text, {.file_name = c.name});
   for (const hlo::Instruction* parameter : module->entry()->parameters()) {
@@ -86,7 +87,7 @@ void Add(std::vector<Case>& cases, const Template& t, const std::string& type) {
 
 void AddTemplateCases(std::vector<Case>& cases) {
   for (const auto& family : {MovementTemplates(), ReductionTemplates(), ProductTemplates(), IndexingTemplates(),
-                             NumericTemplates(), ControlTemplates()}) {
+                             NumericTemplates(), ControlTemplates(), StructureTemplates(), GridTemplates()}) {
     for (const Template& t : family) {
       std::istringstream types(t.types);
       std::string type;

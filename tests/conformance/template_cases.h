@@ -26,5 +26,7 @@ std::vector<Template> ProductTemplates();
 std::vector<Template> IndexingTemplates();
 std::vector<Template> NumericTemplates();
 std::vector<Template> ControlTemplates();
+std::vector<Template> StructureTemplates();
+std::vector<Template> GridTemplates();
 
 }  // namespace hlorun::conformance

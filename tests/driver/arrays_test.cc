@@ -14,6 +14,7 @@
 #include "driver/arrays/npz.h"
 #include "driver/arrays/seeded.h"
 #include "hlo/error.h"
+#include "tests/end_to_end/command.h"
 
 namespace hlorun {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 using hlo::ElementType;
 using hlo::Literal;
 using hlo::Shape;
+using testing_support::TemporaryFolder;
 using ::testing::HasSubstr;
 
 std::string Npy(const std::string& descr, const std::string& shape, const std::string& data, bool fortran = false) {
@@ -44,20 +46,6 @@ std::string MessageOf(const std::function<void()>& body) {
   }
   return "no error";
 }
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/hlorun_arrays_XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 TEST(NpyTest, FortranOrderAndBigEndianBecomeRowMajorAndNative) {
   const Shape shape(ElementType::kS32, {2, 3});
@@ -99,7 +87,7 @@ TEST(NpyTest, GarbageIsAnErrorWhereverItIsCut) {
 }
 
 TEST(ArraySetTest, WritesAndReadsDirectoriesAndArchives) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Shape shape(ElementType::kBF16, {2, 2});
   std::vector<Literal> arrays = {SeededLiteral(shape, 0, {}), SeededLiteral(Shape(ElementType::kPred, {3}), 1, {}),
                                  SeededLiteral(Shape::Scalar(ElementType::kF64), 2, {})};
@@ -112,7 +100,7 @@ TEST(ArraySetTest, WritesAndReadsDirectoriesAndArchives) {
 }
 
 TEST(ArraySetTest, ArchivesMatchByDottedPath) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Literal w = SeededLiteral(Shape(ElementType::kF32, {4}), 0, {}), b = SeededLiteral(Shape(ElementType::kF32, {4}), 1, {});
   WriteNpz(folder / "p.npz", {{"params.b", b}, {"params.w", w}});
   const auto loaded = LoadArrays(folder / "p.npz", {{0, "Arg_0", "params['w']", w.shape()}, {1, "Arg_1", "params['b']", b.shape()}}, "input");
@@ -120,7 +108,7 @@ TEST(ArraySetTest, ArchivesMatchByDottedPath) {
 }
 
 TEST(ArraySetTest, MissingAndSurplusArraysAreNamed) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const ArraySlot slot{0, "Arg_0.1", "x", Shape(ElementType::kF32, {2})};
   EXPECT_THAT(MessageOf([&] { LoadArrays(folder.path(), {slot}, "input"); }), HasSubstr("input 0 (%Arg_0.1, x) f32[2] is missing"));
   SaveArrays(folder.path(), {Literal(slot.shape), Literal(slot.shape)});
@@ -129,7 +117,7 @@ TEST(ArraySetTest, MissingAndSurplusArraysAreNamed) {
 }
 
 TEST(AtomicFilesTest, NothingAppearsWithoutCommit) {
-  const Folder folder;
+  const TemporaryFolder folder;
   {
     AtomicFiles files;
     files.Write(folder / "a", {"one"});

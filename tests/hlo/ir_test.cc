@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hlo/module.h"
+#include "hlo/number_types.h"
 
 namespace hlorun::hlo {
 namespace {

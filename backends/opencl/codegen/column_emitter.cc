@@ -58,7 +58,7 @@ class ColumnKernel {
   // All rows at once.
   EmittedLaunch Whole() {
     OpenTile();
-    const Accumulators sums = SumRows(e_.IndexInt(0), e_.IndexInt(shape_.rows()));
+    const Accumulators sums = SumRows(e_.IndexInt(0), LiveRows());
     OverTile([&](const Index& l) { Finish(l, [&](size_t i) { return LoadAt(sums, i, l); }, 1); });
     return CloseTile(nullptr, 1);
   }
@@ -68,9 +68,10 @@ class ColumnKernel {
     const ir::Var part = e_.IndexVar("part", parts);
     const std::vector<ir::BufferRef> scratch = Scratch(parts, true);
     OpenTile();
-    const int64_t size = (shape_.rows() + parts - 1) / parts;
+    const Expr live = LiveRows();
+    const Expr size = ir::Binary(ir::Op::kFloorDiv, live + (parts - 1), e_.IndexInt(parts));
     const Expr begin = e_.body().Name(ir::Ref(part) * size, "begin");
-    const Accumulators sums = SumRows(begin, e_.body().Name(ir::Min(begin + size, e_.IndexInt(shape_.rows())), "end"));
+    const Accumulators sums = SumRows(begin, e_.body().Name(ir::Min(begin + size, live), "end"));
     OverTile([&](const Index& l) {
       const Index at = e_.math().Add(e_.math().Mul(e_.math().Of(part), shape_.results()), Result(l));
       for (size_t i = 0; i < reduces_.size(); ++i) StoreAt(scratch[i], at, LoadAt(sums, i, l));
@@ -116,6 +117,7 @@ class ColumnKernel {
     tiles_ = (shape_.columns() + tile_ - 1) / tile_;
     tile_var_ = e_.IndexVar("tile", tiles_);
     first_ = ir::MakeIndex("first", 0, shape_.columns() - tile_, e_.math().type());
+    if (shape_.columns() % tile_ == 0) first_->factor = tile_;
     e_.values().Open();
     // The last tile reaches back over columns of the one before.
     e_.body().Add(ir::Let(first_, ir::Min(ir::Ref(tile_var_) * tile_, e_.IndexInt(shape_.columns() - tile_))));
@@ -124,12 +126,40 @@ class ColumnKernel {
   EmittedLaunch CloseTile(const ir::Var& part, int64_t parts) {
     ir::Stmt body = e_.values().Close();
     const int64_t work = std::max<int64_t>(1, WorkOf(body) / e_.Lanes());
-    body = ir::For(ir::LoopRole::kParallel, tile_var_, e_.IndexInt(0), e_.IndexInt(tiles_), body);
+    Expr tiles = e_.IndexInt(tiles_);
+    if (const auto columns = KeptExtent(shape_.kept.size() - 1)) {
+      tiles = ir::Binary(ir::Op::kFloorDiv, e_.ValueOf(*columns, shape_.columns()) + (tile_ - 1), e_.IndexInt(tile_));
+    }
+    body = ir::For(ir::LoopRole::kParallel, tile_var_, e_.IndexInt(0), tiles, body);
     for (size_t i = outer_.size(); i-- > 0;) {
-      body = ir::For(ir::LoopRole::kParallel, outer_[i], e_.IndexInt(0), e_.IndexInt(outer_[i]->max + 1), body);
+      const int64_t size = outer_[i]->max + 1;
+      const auto extent = KeptExtent(i);
+      body = ir::For(ir::LoopRole::kParallel, outer_[i], e_.IndexInt(0), extent ? e_.ValueOf(*extent, size) : e_.IndexInt(size), body);
     }
     if (part) body = ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts), body);
     return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / 8 / work));
+  }
+
+  // How far kept dimension `i` is needed.
+  std::optional<passes::OperandExtent> KeptExtent(size_t i) const {
+    return e_.SharedExtent([&](const Emission::Output& output) {
+      return output.shape.dimensions() == shape_.Of(shape_.kept) ? static_cast<int64_t>(i) : Emission::kUnknown;
+    });
+  }
+
+  // Rows from which on all reductions meet neutral elements only, or all rows.
+  Expr LiveRows() {
+    const auto d = static_cast<int64_t>(shape_.reduced.front());
+    const Instruction* size = nullptr;
+    for (const Instruction* reduce : reduces_) {
+      const Instruction* own = passes::NeutralFrom(*reduce, d);
+      if (own == nullptr || (size != nullptr && own != size)) return e_.IndexInt(shape_.rows());
+      size = own;
+    }
+    const int64_t slowest = shape_.dimensions[shape_.reduced.front()];
+    const Expr value = ir::Cast(e_.values().Get(e_.frame(), *size, {}).re, e_.math().type().element);
+    const Expr live = ir::Max(ir::Min(value, e_.IndexInt(slowest)), e_.IndexInt(0));
+    return e_.body().Name(live * (shape_.rows() / slowest), "live");
   }
 
   Indices Kept(const Index& l) {

@@ -117,6 +117,7 @@ class CumulativeKernel {
     const int64_t tile = std::min({inner_, share, kWidestTile}), tiles = (inner_ + tile - 1) / tile;
     const Var outer = e_.IndexVar("outer", outer_), tile_var = e_.IndexVar("tile", tiles),
               first = e_.IndexVar("first", inner_ - tile + 1);
+    if (inner_ % tile == 0) first->factor = tile;
     e_.values().Open();
     e_.body().Add(ir::Let(first, ir::Min(ir::Ref(tile_var) * tile, e_.IndexInt(inner_ - tile))));
     const bool complex = hlo::IsComplex(type_);

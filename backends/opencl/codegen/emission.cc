@@ -86,6 +86,7 @@ bool FitsIndex32(const Instruction& instruction) {
 
 Emission::Emission(const Instruction& instruction, const AliasPattern& aliases, const EmitContext& context)
     : instruction_(instruction), context_(context), math_(FitsIndex32(instruction) ? ir::kIndex32 : ir::kIndex), values_(math_, body_) {
+  extents_ = passes::ExtentsOf(instruction);
   BindOperands(aliases);
   const Instruction* root = &instruction;
   if (instruction.Is(Opcode::kFusion)) {
@@ -103,6 +104,7 @@ Emission::Emission(const Instruction& instruction, const AliasPattern& aliases, 
       buffer->restrict_ = false;
       in_place_ = true;
     }
+    buffer->streams = shared < 0 && !IsGpu() && shape.ByteSize() > context.device.l3_bytes;
     parameters_.emplace_back(buffer, ArgumentRef{.kind = ArgumentRef::Kind::kResult, .number = leaf, .written = true});
     outputs_.push_back({inner_, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf), shape, buffer, leaf});
     ++leaf;
@@ -147,7 +149,38 @@ ir::BufferRef Emission::Scratch(const std::string& name, hlo::ElementType type, 
   return buffer;
 }
 
-EmittedLaunch Emission::Finish(const ir::Stmt& body, int64_t grain) {
+std::optional<passes::OperandExtent> Emission::SharedExtent(const std::function<int64_t(const Output&)>& dimension_of) const {
+  std::optional<passes::OperandExtent> shared;
+  bool first = true;
+  for (const Output& output : outputs_) {
+    const int64_t dimension = dimension_of(output);
+    if (dimension == kNotAsked) continue;
+    const auto extent = dimension == kUnknown ? std::nullopt : extents_.Of(output.leaf, dimension);
+    if (!extent || (!first && extent != shared)) return std::nullopt;
+    shared = extent;
+    first = false;
+  }
+  return shared;
+}
+
+ir::Expr Emission::ValueOf(const passes::OperandExtent& extent, int64_t bound) {
+  for (const auto& [key, value] : extent_values_) {
+    if (key.first == extent && key.second == bound) return value;
+  }
+  const Instruction* operand = instruction_.operand(extent.operand);
+  const ir::BufferRef buffer = OperandBuffer(extent.operand);
+  const ir::Expr size = buffer ? ir::Cast(ir::Load(buffer, ir::Int(0)), math_.type().element) : IndexInt(operand->literal().GetInt(0));
+  const ir::Var value = ir::MakeIndex(fmt::format("extent{}", extent_values_.size()), 0, bound, math_.type());
+  preamble_.push_back(ir::Let(value, ExtentExpr(size, extent, bound)));
+  extent_values_.push_back({{extent, bound}, ir::Ref(value)});
+  return ir::Ref(value);
+}
+
+EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain) {
+  std::vector<ir::Stmt> statements = preamble_;
+  if (loops->kind == ir::StmtKind::kBlock) statements.insert(statements.end(), loops->body.begin(), loops->body.end());
+  else statements.push_back(loops);
+  const ir::Stmt body = preamble_.empty() ? loops : ir::Block(std::move(statements));
   std::set<const ir::Buffer*> used;
   CollectBuffers(body, used);
   ir::Function function{.name = kKernelName, .parameters = {}, .body = body, .helpers = {}, .grain = grain};

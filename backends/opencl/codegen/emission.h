@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/codegen/extent_expr.h"
 #include "backends/opencl/codegen/fused_values.h"
 #include "backends/opencl/codegen/schedule.h"
 
@@ -57,6 +58,13 @@ class Emission {
   ir::Var IndexVar(const std::string& name, int64_t extent) { return ir::MakeIndex(name, 0, extent - 1, math_.type()); }
   ir::Expr IndexInt(int64_t value) const { return ir::Int(value, math_.type()); }
 
+  // How far a dimension of the results is needed, where all of them say the same: `dimension_of` an output, kNotAsked where
+  // it does not matter, kUnknown where it is not one dimension.
+  static constexpr int64_t kNotAsked = -1, kUnknown = -2;
+  std::optional<passes::OperandExtent> SharedExtent(const std::function<int64_t(const Output&)>& dimension_of) const;
+  // Its value, at most `bound`; a variable of the whole kernel.
+  ir::Expr ValueOf(const passes::OperandExtent& extent, int64_t bound);
+
   // Schedules, prints and keeps the parameters that are used. `grain`: iterations of the parallel nest that a group
   // takes at least.
   EmittedLaunch Finish(const ir::Stmt& body, int64_t grain);
@@ -72,6 +80,9 @@ class Emission {
   const Frame* inner_ = nullptr;
   std::vector<ir::BufferRef> operand_buffers_;  // null for inlined scalar constants
   std::vector<Output> outputs_;
+  passes::KernelExtents extents_;
+  std::vector<ir::Stmt> preamble_;
+  std::vector<std::pair<std::pair<passes::OperandExtent, int64_t>, ir::Expr>> extent_values_;
   std::vector<std::pair<ir::BufferRef, ArgumentRef>> parameters_;
   int lanes_ = 1;
   bool in_place_ = false;

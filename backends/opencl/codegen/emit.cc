@@ -5,10 +5,14 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/host_evaluation.h"
+#include "backends/opencl/codegen/region_emitter.h"
 #include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
+#include "backends/opencl/kernels/library_product.h"
 #include "hlo/error.h"
 #include "passes/fusion/hero.h"
+#include "passes/memory/region_layout.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -43,6 +47,10 @@ Launches EmitCustom(const EmitRequest& request) {
   Fail(ErrorCode::kUnimplemented, "{}: no kernel for {}", request.instruction.name(), hlo::OpcodeName(request.instruction.opcode()));
 }
 
+Launches EmitSequentially(const EmitRequest& request) {
+  return EmitRegion(request, OpenClKernelModel(request.context.device, request.context.options));
+}
+
 using Emitter = Launches (*)(const EmitRequest&);
 const std::map<KernelKind, Emitter>& Emitters() {
   static const std::map<KernelKind, Emitter> kEmitters = {
@@ -53,6 +61,7 @@ const std::map<KernelKind, Emitter>& Emitters() {
       {KernelKind::kConvolution, EmitWindows},
       {KernelKind::kInPlace, EmitInPlaceUpdate},
       {KernelKind::kReduceWindow, EmitReduceWindow},
+      {KernelKind::kRegion, EmitSequentially},
       {KernelKind::kScatter, EmitScatter},
       {KernelKind::kSelectAndScatter, EmitSelectAndScatter},
       {KernelKind::kSort, EmitSort},
@@ -101,6 +110,7 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
     case KernelKind::kNone:
     case KernelKind::kCollective:
     case KernelKind::kHost:
+    case KernelKind::kRegion:
     case KernelKind::kSort:
     case KernelKind::kScatter:
     case KernelKind::kSelectAndScatter:
@@ -110,8 +120,14 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
   }
 }
 
+bool OpenClKernelModel::RunsAlone(const Instruction& instruction) const {
+  return NeedsHostEvaluation(instruction, device_) || LibraryProductOf(instruction, device_, options_).has_value();
+}
+
 int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
+  if (RunsAlone(instruction)) return 0;
   const Hero hero = passes::HeroOf(instruction);
+  if (hero.kind == KernelKind::kRegion) return RegionScratchBytes(instruction, {device_, options_}, *this);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction, device_);
   if (hero.kind == KernelKind::kSelectAndScatter) return SelectAndScatterScratchBytes(instruction, *hero.instruction);
   if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, device_);
@@ -125,6 +141,7 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
 
 bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t result_leaf) const {
   const Hero hero = passes::HeroOf(instruction);
+  if (hero.kind == KernelKind::kRegion) return passes::RegionAliases(instruction)[static_cast<size_t>(result_leaf)] == operand;
   const hlo::Shape& from = instruction.operand(operand)->shape();
   const hlo::Shape to = hlo::FlattenShape(instruction.shape())[static_cast<size_t>(result_leaf)];
   if (!from.IsArray() || from.ElementCount() != to.ElementCount() || from.ByteSize() != to.ByteSize()) return false;
@@ -135,6 +152,7 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
   }
   const bool is_fusion = instruction.Is(Opcode::kFusion);
   switch (hero.kind) {
+    case KernelKind::kHost: return passes::AliasesOperand(instruction, operand, result_leaf);
     case KernelKind::kLoop:
       if (!is_fusion) return IsElementwise(instruction) || instruction.Is(Opcode::kReshape) || instruction.Is(Opcode::kCopy);
       return KeepsPlace(*instruction.called()->parameter(operand), /*reduces_are_fine=*/false);
@@ -151,6 +169,10 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
       return !is_fusion && operand < instruction.operand_count() / 2 && operand == result_leaf;
     default: return false;
   }
+}
+
+bool OpenClKernelModel::BoundsContraction(const Instruction& instruction) const {
+  return device_.device_class == DeviceClass::kCpu && HasProductKernel(instruction, device_);
 }
 
 }  // namespace hlorun::opencl

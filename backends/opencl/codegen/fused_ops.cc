@@ -160,12 +160,37 @@ Values GetDimensionSizeRule(const OpAt& at) {
   return One({Int(at.OperandShape(0).dimension(at.op.dimensions()[0])), nullptr});
 }
 
+// c128 is two c64: the words of its real part, and those of its imaginary part.
+Value ComplexBitcast(const OpAt& at, hlo::ElementType from, hlo::ElementType to) {
+  if (from == to) return at.Operand(0, at.index);
+  if (!hlo::IsComplex(from) || !hlo::IsComplex(to)) {
+    Fail(ErrorCode::kUnimplemented, "{}: bitcast-convert between real and complex numbers is not defined", at.op.name());
+  }
+  const auto wide = hlo::ElementType::kU64;
+  Indices inner = at.index;
+  const auto join = [&](const Value& words) {
+    const Expr low = Cast(BitCast(words.re, hlo::ElementType::kU32), wide), high = Cast(BitCast(words.im, hlo::ElementType::kU32), wide);
+    return at.body().Name(BitCast(Or(low, Binary(Op::kShl, high, Int(32, high->type))), hlo::ElementType::kF64));
+  };
+  if (to == hlo::ElementType::kC128) {
+    inner.push_back(Index(0));
+    const Value re = at.Operand(0, inner);
+    inner.back() = Index(1);
+    return {join(re), join(at.Operand(0, inner))};
+  }
+  const Expr second = Compare(Op::kNe, at.math().ToExpr(inner.back()), Int(0, at.math().type()));
+  inner.pop_back();
+  const Value x = at.Operand(0, inner);
+  const Expr bits = at.body().Name(BitCast(Select(at.body().Name(second), x.im, x.re), wide));
+  const auto word = [&](const Expr& b) { return at.body().Name(BitCast(Cast(b, hlo::ElementType::kU32), hlo::ElementType::kF32)); };
+  return {word(bits), word(Binary(Op::kShr, bits, Int(32, bits->type)))};
+}
+
 // The same bits: of one element, of a piece of a wider one, or of several narrower ones together.
 Values BitcastConvertRule(const OpAt& at) {
   const hlo::ElementType from = at.OperandShape(0).element_type(), to = at.op.shape().element_type();
   if (hlo::IsComplex(from) || hlo::IsComplex(to)) {
-    if (from == to) return One(at.Operand(0, at.index));
-    Fail(ErrorCode::kUnimplemented, "{}: bitcast-convert of complex numbers has no kernel", at.op.name());
+    return One(ComplexBitcast(at, from, to));
   }
   const int from_bits = hlo::BitsOf(from), to_bits = hlo::BitsOf(to);
   if (from_bits == to_bits) {

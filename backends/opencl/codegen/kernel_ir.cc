@@ -337,6 +337,7 @@ Stmt Prefetch(const BufferRef& buffer, const Expr& index) {
   return MakeStmt({.kind = StmtKind::kPrefetch, .index = index, .buffer = buffer});
 }
 Stmt CallStatement(const Expr& call) { return MakeStmt({.kind = StmtKind::kCall, .value = call}); }
+Stmt Outline(const Stmt& body) { return MakeStmt({.kind = StmtKind::kOutline, .body = {body}}); }
 Stmt Comment(const std::string& text) { return MakeStmt({.kind = StmtKind::kComment, .text = text}); }
 
 // --- rewriting -------------------------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ struct Buffer {
   bool written = false;
   bool restrict_ = true;  // proven not to overlap another parameter
   int64_t alignment = 0;  // bytes, of the first element, where more than the element's own is known
+  bool streams = false;   // begins at a vector's alignment and is larger than the caches: vector stores go past them
 };
 using BufferRef = std::shared_ptr<Buffer>;
 
@@ -61,6 +62,7 @@ struct Variable {
   Type type;
   // Range of an index variable, inclusive, when known (min <= max); drives simplification and 32-bit indices.
   int64_t min = 0, max = -1;
+  int64_t factor = 1;  // divides every value: what alignment is proven by
 };
 using Var = std::shared_ptr<Variable>;
 
@@ -100,11 +102,12 @@ struct ExprNode {
 };
 
 enum class LoopRole : uint8_t { kParallel, kSerial, kVector, kUnroll };
-enum class StmtKind : uint8_t { kBlock, kLet, kAssign, kStore, kFor, kIf, kWhile, kBarrier, kDeclareArray, kPrefetch, kCall, kComment };
+enum class StmtKind : uint8_t { kBlock, kLet, kAssign, kStore, kFor, kIf, kWhile, kBarrier, kDeclareArray, kPrefetch, kCall, kComment,
+  kOutline };
 
 struct StmtNode {
   StmtKind kind;
-  std::vector<Stmt> body = {};  // kBlock; kFor/kWhile/kIf: body[0]; kIf: body[1] is the else part when present
+  std::vector<Stmt> body = {};  // kBlock; kFor/kWhile/kIf/kOutline: body[0]; kIf: body[1] is the else part when present
   Var var = {};                 // kLet (declares; kAssign may change it later), kAssign, kFor
   Expr value = {};              // kLet, kAssign, kStore, kCall; kIf/kWhile: condition
   Expr index = {};              // kStore, kPrefetch
@@ -197,6 +200,9 @@ Stmt DeclareArray(const BufferRef& buffer);
 Stmt Prefetch(const BufferRef& buffer, const Expr& index);
 Stmt CallStatement(const Expr& call);
 Stmt Comment(const std::string& text);
+// `body` as a function of its own, never inlined: compilers keep what does not change in a loop, a polynomial's constants for
+// one, in registers through all loops around it, and the sums of a product need them all.
+Stmt Outline(const Stmt& body);
 
 // --- rewriting ---
 // `x` with its arguments replaced; folds again.

@@ -51,6 +51,10 @@ void Print(const Stmt& s, int depth, std::string& out) {
       line(fmt::format("{} {}[{}] {}", hlo::ElementTypeName(s->buffer->storage), s->buffer->name, s->buffer->size,
                        s->buffer->space == Buffer::Space::kLocal ? "local" : "private"));
       break;
+    case StmtKind::kOutline:
+      line("outlined:");
+      Print(s->body[0], depth + 1, out);
+      break;
     case StmtKind::kPrefetch: line(fmt::format("prefetch {}[{}]", s->buffer->name, ToString(s->index))); break;
     case StmtKind::kCall: line(ToString(s->value)); break;
     case StmtKind::kComment: line("# " + s->text); break;

@@ -22,10 +22,24 @@ constexpr int64_t kStripsOfBlock = 16;  // vectors along the result's rows that 
 // The elements that one kernel computes: outputs of equal element count.
 using OutputGroup = std::vector<size_t>;
 
+// A loop over one dimension, or several merged; with an extent it ends at extent * scale.
+struct LoopDim {
+  int64_t size = 1;
+  std::optional<passes::OperandExtent> extent = {};
+  int64_t scale = 1;
+};
+using LoopDims = std::vector<LoopDim>;
+
+Dims SizesOf(const LoopDims& loops) {
+  Dims sizes;
+  for (const LoopDim& loop : loops) sizes.push_back(loop.size);
+  return sizes;
+}
+
 class LoopKernel {
  public:
-  LoopKernel(const EmitRequest& request, const OutputGroup& group, const Dims& dims)
-      : e_(request.instruction, request.aliases, request.context), group_(group), dims_(dims) {}
+  LoopKernel(const EmitRequest& request, const OutputGroup& group, const LoopDims& loops)
+      : e_(request.instruction, request.aliases, request.context), group_(group), loops_(loops), dims_(SizesOf(loops)) {}
 
   // The loops' body at the place that `at` names, one index a loop dimension.
   void Build() {
@@ -60,7 +74,7 @@ class LoopKernel {
     int64_t work = WorkOf(body);
     for (size_t d = dims_.size(); d-- > 0;) {
       if (d == v) continue;
-      body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), e_.IndexInt(dims_[d]), body);
+      body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), EndOf(d), body);
     }
     if (tile_var_) body = ir::For(ir::LoopRole::kParallel, tile_var_, e_.IndexInt(0), e_.IndexInt(tiles_), body);
     return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(work, 1)));
@@ -80,7 +94,8 @@ class LoopKernel {
     int64_t element_bytes;
   };
   std::optional<Crossed> CrossedDimension(size_t v) const {
-    if (e_.IsGpu() || e_.InPlace() || e_.Lanes() < 2 || dims_[v] < e_.Lanes()) return std::nullopt;
+    const bool is_sized = std::any_of(loops_.begin(), loops_.end(), [](const LoopDim& loop) { return loop.extent.has_value(); });
+    if (is_sized || e_.IsGpu() || e_.InPlace() || e_.Lanes() < 2 || dims_[v] < e_.Lanes()) return std::nullopt;
     const LoadStrides strides(inner_);
     for (const ir::Expr& load : strides.loads()) {
       const auto along = strides.Of(load, loop_vars_[v]);
@@ -102,6 +117,7 @@ class LoopKernel {
     const int64_t side = std::max<int64_t>(1, kLineBytes / crossed.element_bytes), sides = (across + side - 1) / side;
     const ir::Var strip = e_.IndexVar("strip", strips), block = e_.IndexVar("block", blocks), line = e_.IndexVar("line", sides);
     const ir::Var begin = e_.IndexVar("begin", length - lanes + 1);
+    if (length % lanes == 0) begin->factor = lanes;
     ir::Stmt body = ir::For(ir::LoopRole::kVector, loop_vars_[v], ir::Ref(begin), ir::Ref(begin) + lanes, inner_, 1, lanes);
     const auto part = [&](const ir::Expr& at, int64_t size, int64_t whole) {
       return std::pair(at * size, whole % size == 0 ? at * size + size : ir::Min(at * size + size, e_.IndexInt(whole)));
@@ -121,6 +137,23 @@ class LoopKernel {
     return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / work));
   }
 
+  ir::Expr EndOf(size_t d) {
+    const LoopDim& loop = loops_[d];
+    return loop.extent ? e_.ValueOf(*loop.extent, loop.size / loop.scale) * loop.scale : e_.IndexInt(loop.size);
+  }
+
+  // Tiles of equal parts of what is there.
+  ir::Stmt SizedTiles(size_t v) {
+    tile_var_ = e_.IndexVar("tile", tiles_);
+    const ir::Type type = e_.math().type();
+    const ir::Var length = ir::MakeVar("tile_length", type), begin = ir::MakeVar("begin", type);
+    const ir::Expr end = EndOf(v);
+    const auto over = [&](const ir::Expr& x, int64_t by) { return ir::Binary(ir::Op::kFloorDiv, x, e_.IndexInt(by)); };
+    return ir::Block({ir::Let(length, over(over(end + (tiles_ - 1), tiles_) + (kTileQuantum - 1), kTileQuantum) * kTileQuantum),
+                      ir::Let(begin, ir::Min(ir::Ref(tile_var_) * ir::Ref(length), end)),
+                      ir::For(ir::LoopRole::kVector, loop_vars_[v], ir::Ref(begin), ir::Min(ir::Ref(begin) + ir::Ref(length), end), inner_, 1, e_.Lanes())});
+  }
+
   // The vector dimension, cut into tiles where the other dimensions do not keep all cores busy.
   ir::Stmt VectorLoop(size_t v) {
     const int64_t extent = dims_[v];
@@ -135,12 +168,14 @@ class LoopKernel {
       const int64_t tiles = std::min(wanted, worth);
       tile = ((extent + tiles - 1) / tiles + kTileQuantum - 1) / kTileQuantum * kTileQuantum;
     }
-    if (tile >= extent) return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), e_.IndexInt(extent), inner_, 1, e_.Lanes());
+    if (tile >= extent) return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), EndOf(v), inner_, 1, e_.Lanes());
 
     tiles_ = (extent + tile - 1) / tile;
+    if (loops_[v].extent) return SizedTiles(v);
     tile_var_ = e_.IndexVar("tile", tiles_);
     const ir::Expr first = ir::Ref(tile_var_) * tile;
     const ir::Var begin = ir::MakeVar("begin", e_.math().type());
+    if (extent % tile == 0 || e_.InPlace()) begin->factor = tile;
     if (extent % tile == 0) {
       return ir::Block({ir::Let(begin, first), ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), ir::Ref(begin) + tile, inner_, 1, e_.Lanes())});
     }
@@ -155,6 +190,7 @@ class LoopKernel {
 
   Emission e_;
   OutputGroup group_;
+  LoopDims loops_;
   Dims dims_;
   std::vector<ir::Var> loop_vars_;
   ir::Stmt inner_;
@@ -162,30 +198,59 @@ class LoopKernel {
   int64_t tiles_ = 1;
 };
 
-Dims WithoutOnes(const Dims& dims) {
-  Dims kept;
-  for (const int64_t d : dims) {
-    if (d != 1) kept.push_back(d);
+// The loops over an array, with the extents that all outputs of the group have.
+LoopDims LoopsOver(const EmitRequest& request, const OutputGroup& group, const std::vector<hlo::Shape>& leaves) {
+  const passes::KernelExtents extents = passes::ExtentsOf(request.instruction);
+  const Dims& dims = leaves[group.front()].dimensions();
+  const bool alike = std::all_of(group.begin(), group.end(), [&](size_t leaf) { return leaves[leaf].dimensions() == dims; });
+  LoopDims loops;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) continue;
+    LoopDim loop{dims[d]};
+    const auto extent_of = [&](size_t leaf) { return extents.Of(static_cast<int64_t>(leaf), static_cast<int64_t>(d)); };
+    const auto first = extent_of(group.front());
+    if (alike && std::all_of(group.begin(), group.end(), [&](size_t leaf) { return extent_of(leaf) == first; })) loop.extent = first;
+    loops.push_back(loop);
   }
-  if (kept.empty()) kept.push_back(1);
-  return kept;
+  if (loops.empty()) loops.push_back({});
+  return loops;
+}
+
+// Two neighbouring loops as one: the inner one must be whole.
+std::optional<LoopDim> Merged(const LoopDim& outer, const LoopDim& inner) {
+  if (inner.extent) return std::nullopt;
+  return LoopDim{outer.size * inner.size, outer.extent, outer.scale * inner.size};
+}
+
+std::optional<LoopDim> Flat(const LoopDims& loops) {
+  LoopDim all = loops[0];
+  for (size_t d = 1; d < loops.size(); ++d) {
+    const std::optional<LoopDim> merged = Merged(all, loops[d]);
+    if (!merged) return std::nullopt;
+    all = *merged;
+  }
+  return all;
 }
 
 // Loop dimensions merged where that costs no division: found by trying.
-std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputGroup& group, const Dims& dims) {
-  const auto build = [&](const Dims& d) {
+std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputGroup& group, const LoopDims& dims) {
+  const auto build = [&](const LoopDims& d) {
     auto kernel = std::make_unique<LoopKernel>(request, group, d);
     kernel->Build();
     return kernel;
   };
-  auto flat = build({hlo::CheckedProduct(dims)});
   const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
-  if (dims.size() == 1 || is_gpu || flat->divisions() == 0) return flat;
+  if (const std::optional<LoopDim> all = Flat(dims)) {
+    auto flat = build({*all});
+    if (dims.size() == 1 || is_gpu || flat->divisions() == 0) return flat;
+  }
   auto best = build(dims);
-  Dims merged = dims;
+  LoopDims merged = dims;
   for (size_t d = dims.size() - 1; d-- > 0;) {
-    Dims trial = merged;
-    trial[d] *= trial[d + 1];
+    LoopDims trial = merged;
+    const std::optional<LoopDim> both = Merged(trial[d], trial[d + 1]);
+    if (!both) continue;
+    trial[d] = *both;
     trial.erase(trial.begin() + static_cast<ptrdiff_t>(d) + 1);
     auto kernel = build(trial);
     if (kernel->divisions() > best->divisions()) continue;
@@ -207,7 +272,7 @@ Launches EmitLoop(const EmitRequest& request) {
   const std::vector<hlo::Shape> leaves = hlo::FlattenShape(request.instruction.shape());
   Launches launches;
   for (const auto& [count, group] : groups) {
-    launches.push_back(BestKernel(request, group, WithoutOnes(leaves[group.front()].dimensions()))->Finish());
+    launches.push_back(BestKernel(request, group, LoopsOver(request, group, leaves))->Finish());
   }
   return launches;
 }

@@ -4,7 +4,10 @@
 
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "backends/opencl/codegen/opencl_helpers.h"
 #include "hlo/error.h"
@@ -16,7 +19,42 @@ using namespace ir;  // NOLINT: this file is about nothing else
 
 constexpr const char* kLaneNames = "0123456789abcdef";
 
+// Quirks::refuses_prefetch defines HLORUN_NO_PREFETCH.
+constexpr const char* kPrefetch = R"(#ifdef HLORUN_NO_PREFETCH
+#define hl_prefetch(p)
+#else
+#define hl_prefetch(p) __builtin_prefetch((const void*)(size_t)(p))
+#endif
+)";
+
 int MaskBytes(ElementType type) { return type == ElementType::kPred ? 4 : hlo::BytesOf(type); }
+
+// What a statement uses and does not declare itself, in the order of first use.
+struct FreeNames {
+  std::vector<BufferRef> buffers;
+  std::vector<Var> variables;
+  std::set<const void*> known;
+
+  void Use(const Expr& x) {
+    if (x->kind == ExprKind::kVar && known.insert(x->var.get()).second) variables.push_back(x->var);
+    if (x->buffer && known.insert(x->buffer.get()).second) buffers.push_back(x->buffer);
+    for (const Expr& a : x->args) Use(a);
+  }
+  void Use(const Stmt& s) {
+    for (const Expr* e : {&s->value, &s->index, &s->begin, &s->end}) {
+      if (*e) Use(*e);
+    }
+    if (s->kind == StmtKind::kLet || s->kind == StmtKind::kFor) known.insert(s->var.get());
+    if (s->kind == StmtKind::kAssign) Use(Ref(s->var));
+    if (s->buffer && known.insert(s->buffer.get()).second && s->kind != StmtKind::kDeclareArray) buffers.push_back(s->buffer);
+    for (const Stmt& b : s->body) Use(b);
+  }
+};
+FreeNames FreeNamesOf(const Stmt& s) {
+  FreeNames names;
+  names.Use(s);
+  return names;
+}
 
 class Printer {
  public:
@@ -28,11 +66,13 @@ class Printer {
     Print(kernel.function.body);
     for (const BufferRef& p : kernel.function.parameters) uses_double_ |= p->storage == ElementType::kF64;
     std::string text = helpers_.Text();
+    if (uses_double_ && !device_.has_f64) {
+      Fail(ErrorCode::kUnimplemented, "kernel {} computes in f64, which {} has not", kernel.function.name, device_.name);
+    }
     if (uses_double_) text = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" + text;
     text += fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))", kernel.grid.local[0], kernel.grid.local[1],
                         kernel.grid.local[2]);
-    // Without it PoCL splits 512-bit vectors in two (experiments/memory, rule 1).
-    if (device_.device_class == DeviceClass::kCpu && device_.vector_bytes >= 64) text += " __attribute__((min_vector_width(512)))";
+    text += WidthAttribute();
     text += fmt::format("\nvoid {}(", kernel.function.name);
     std::string parameters;
     for (const BufferRef& p : kernel.function.parameters) {
@@ -82,11 +122,42 @@ class Printer {
         break;
       case StmtKind::kPrefetch:
         // OpenCL C's own prefetch() does nothing in PoCL and in Intel's runtime.
-        Line(fmt::format("__builtin_prefetch((const void*)(size_t)({} + {}));", s->buffer->name, Text(s->index)));
+        helpers_.Add("hl_prefetch", kPrefetch);
+        Line(fmt::format("hl_prefetch({} + {});", s->buffer->name, Text(s->index)));
         break;
       case StmtKind::kCall: Line(Text(s->value) + ";"); break;
       case StmtKind::kComment: Line("// " + s->text); break;
+      case StmtKind::kOutline: PrintOutlined(s->body[0]); break;
     }
+  }
+
+  // Without it PoCL splits 512-bit vectors in two (experiments/memory, rule 1).
+  const char* WidthAttribute() const {
+    return device_.device_class == DeviceClass::kCpu && device_.vector_bytes >= 64 ? " __attribute__((min_vector_width(512)))" : "";
+  }
+
+  // Variables and arrays from outside become parameters. The text is the name, so that equal parts are one function.
+  void PrintOutlined(const Stmt& body) {
+    const FreeNames free = FreeNamesOf(body);
+    std::string parameters, arguments;
+    const auto add = [&](const std::string& declaration, const std::string& name) {
+      parameters += (parameters.empty() ? "" : ", ") + declaration + name;
+      arguments += (arguments.empty() ? "" : ", ") + name;
+    };
+    for (const BufferRef& b : free.buffers) {
+      const bool is_const = b->space == Buffer::Space::kGlobal && !b->written;
+      add(fmt::format("{}{} {}*{} ", SpaceName(b->space), is_const ? " const" : "", CarrierName(b->storage), b->restrict_ ? " restrict" : ""),
+          b->name);
+    }
+    for (const Var& v : free.variables) add(TypeName(v->type) + " ", v->name);
+    const std::string outer = std::exchange(body_, "");
+    const int depth = std::exchange(depth_, 1);
+    Print(body);
+    const std::string text = std::exchange(body_, outer);
+    depth_ = depth;
+    const std::string name = fmt::format("hl_part_{:016x}", std::hash<std::string>()(parameters + text));
+    helpers_.Add(name, fmt::format("static __attribute__((noinline)){} void {}({}) {{\n{}}}\n", WidthAttribute(), name, parameters, text));
+    Line(fmt::format("{}({});", name, arguments));
   }
 
   void PrintStore(const Stmt& s) {
@@ -221,7 +292,7 @@ class Printer {
     if (x->function == "get_group_id" || x->function == "get_local_id") return fmt::format("(int){}({})", x->function, Text(x->args[0]));
     std::string args;
     for (const Expr& a : x->args) args += (args.empty() ? "" : ", ") + Text(a);
-    return fmt::format("{}({})", helpers_.Named(x->function, x->type.lanes), args);
+    return fmt::format("{}({})", helpers_.Math(x->function, x->type), args);
   }
 
   std::string Text(const Expr& x) {

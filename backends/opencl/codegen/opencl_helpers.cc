@@ -4,7 +4,9 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 
+#include "backends/opencl/codegen/math_functions.h"
 #include "hlo/error.h"
 #include "hlo/number_types.h"
 
@@ -18,21 +20,40 @@ constexpr const char* kLaneNames = "0123456789abcdef";
 
 std::string WithLanes(const std::string& element, int lanes) { return lanes == 1 ? element : element + std::to_string(lanes); }
 
-// Text with @F, @U, @I, @H, @B (float, uint, int, ushort, uchar of n lanes), @n (lanes or nothing) and
-// @?(c, a, b) for a select of 32-bit lanes.
+// Text with @F, @U, @I, @H, @B, @D (float, uint, int, ushort, uchar, double of n lanes), @n (lanes or nothing), @1 (lanes),
+// @?(c, a, b) for a select of 32-bit lanes, @any(c), and @store(v, array), @load(v, array) between lanes and an array.
 std::string Expand(std::string text, int lanes) {
   const std::string n = lanes == 1 ? "" : std::to_string(lanes);
+  const bool scalar = lanes == 1;
   const std::pair<const char*, std::string> replacements[] = {
-      {"@F", "float" + n}, {"@U", "uint" + n},   {"@I", "int" + n},   {"@H", "ushort" + n},
-      {"@B", "uchar" + n}, {"@n", n}, {"@?", lanes == 1 ? "HL_PICK" : "HL_PICKV"}};
+      {"@F", "float" + n},
+      {"@U", "uint" + n},
+      {"@I", "int" + n},
+      {"@H", "ushort" + n},
+      {"@B", "uchar" + n},
+      {"@D", "double" + n},
+      {"@n", n},
+      {"@1", std::to_string(lanes)},
+      {"@?", scalar ? "HL_PICK" : "HL_PICKV"},
+      {"@any", scalar ? "" : "any"},
+      {"@store", scalar ? "HL_PUT" : "HL_PUTV" + n},
+      {"@load", scalar ? "HL_GET" : "HL_GETV" + n}};
   for (const auto& [from, to] : replacements) {
-    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, 2, to);
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+      text.replace(at, std::strlen(from), to);
+    }
   }
   return text;
 }
 
 constexpr const char* kPick =
-    "#define HL_PICK(c, a, b) ((c) ? (a) : (b))\n#define HL_PICKV(c, a, b) select(b, a, c)\n";
+    "#define HL_PICK(c, a, b) ((c) ? (a) : (b))\n#define HL_PICKV(c, a, b) select(b, a, c)\n"
+    "#define HL_PUT(v, p) (p)[0] = (v);\n#define HL_GET(v, p) (v) = (p)[0];\n";
+
+// Between a vector and an array of its lanes.
+std::string ArrayMacros(int lanes) {
+  return fmt::format("#define HL_PUTV{0}(v, p) vstore{0}(v, 0, p);\n#define HL_GETV{0}(v, p) (v) = vload{0}(0, p);\n", lanes);
+}
 
 // Round to nearest even on the bits; NaN stays NaN, quiet.
 constexpr const char* kToBf16 = R"(static inline @H NAME(@F x) {
@@ -214,6 +235,30 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
     return name;
   }
   return function;
+}
+
+std::string HelperSet::Math(const std::string& builtin, ir::Type type) {
+  const MathFunction* function = FindMathFunction(builtin, type.element);
+  if (function == nullptr) return Named(builtin, type.lanes);
+  const std::string base = fmt::format("hl_{}_{}", builtin, hlo::ElementTypeName(type.element));
+  std::string name = WithLanes(base + (type.lanes == 1 ? "" : "_"), type.lanes);
+  Add("hl_pick", kPick);
+  if (type.lanes > 1) Add(fmt::format("hl_arrays{}", type.lanes), ArrayMacros(type.lanes));
+  std::string source(function->source);
+  for (const std::string_view used : function->uses) {
+    const bool shared = FindMathFunction(used, type.element)->source.find("NAME") == std::string_view::npos;
+    const std::string callee = Math(std::string(used), shared ? type.WithLanes(1) : type);
+    const std::string hole = fmt::format("@{{{}}}", used);
+    for (size_t at = source.find(hole); at != std::string::npos; at = source.find(hole, at + callee.size())) {
+      source.replace(at, hole.size(), callee);
+    }
+  }
+  // Scalar functions in front of the one with lanes come once.
+  const size_t own = source.rfind("static inline");
+  if (own != std::string::npos && own > 0) Add(base + "_scalar", source.substr(0, own));
+  if (own == std::string::npos) Add(base, source);
+  else Add(name, Replace(Expand(source.substr(own), type.lanes), name));
+  return name;
 }
 
 std::string HelperSet::FromStorage(ElementType storage, int lanes) {

@@ -33,6 +33,8 @@ class HelperSet {
   std::string ReduceLanes(ir::Op op, ir::Type type);
   // A named helper with lanes: "hl_round_bf16", "hl_to_bf16", "hl_from_f16"; other names are returned as they are.
   std::string Named(const std::string& function, int lanes);
+  // What to call for OpenCL C's `builtin` on `type`: itself, or a function of math_functions.h.
+  std::string Math(const std::string& builtin, ir::Type type);
   void Add(const std::string& name, const std::string& source);
 
   std::string Text() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/codegen/sort_key.h"
 
 namespace hlorun::opencl {
@@ -20,11 +21,9 @@ constexpr int64_t kShortRow = 40;             // insertion costs less than clear
 constexpr int64_t kPrivateBytes = 256 << 10;  // both halves of a row's words: within the second-level cache
 constexpr int64_t kPartElements = 1 << 15;
 constexpr int64_t kMostParts = 16;
-constexpr int64_t kAlignment = 64;
 constexpr ir::Type kU32{ElementType::kU32, 1};
 constexpr ir::Type kU64{ElementType::kU64, 1};
 
-int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // How a sort's elements travel, from its operands and comparator alone.
 struct WordForm {
@@ -76,7 +75,7 @@ struct ScratchPlan {
     int64_t at = 0;
     const auto take = [&](int64_t bytes) {
       const int64_t begin = at;
-      at += Aligned(bytes);
+      at += AlignScratch(bytes);
       return begin;
     };
     for (int half = 0; half < 2; ++half) {
@@ -313,10 +312,11 @@ class RadixKernel {
 
   EmittedLaunch Close(bool by_part) {
     ir::Stmt body = e_.values().Close();
-    const int64_t work = std::max<int64_t>(1, WorkOf(body));
+    // A part is worth a group of its own, whatever its loops' run-time bounds look like.
+    const int64_t grain = by_part ? 1 : std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(1, WorkOf(body)));
     if (by_part) body = ir::For(ir::LoopRole::kParallel, part_var_, e_.IndexInt(0), e_.IndexInt(shape_.parts), body);
     body = ir::For(ir::LoopRole::kParallel, row_var_, e_.IndexInt(0), e_.IndexInt(shape_.rows), body);
-    return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / work));
+    return e_.Finish(body, grain);
   }
 
   // --- sorting ---

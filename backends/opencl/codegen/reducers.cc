@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "backends/opencl/codegen/scratch.h"
 #include "hlo/builder.h"
 
 namespace hlorun::opencl {
@@ -63,7 +64,7 @@ bool ReduceAlike(const Instruction& a, const Instruction& b) {
 int64_t PartialBytes(const Instruction& reduce, int64_t count) {
   const hlo::ElementType type = reduce.shape().element_type();
   const int64_t bytes = count * hlo::BytesOf(PartialType(type)) * (hlo::IsComplex(type) ? 2 : 1);
-  return (bytes + 63) / 64 * 64;
+  return AlignScratch(bytes);
 }
 
 }  // namespace hlorun::opencl

@@ -88,7 +88,9 @@ class RowKernel {
   explicit RowKernel(const EmitRequest& request)
       : e_(request.instruction, request.aliases, request.context), shape_(RowShapeOf(*request.hero.instruction)) {
     lanes_ = e_.IsGpu() ? static_cast<int>(GroupLanes(e_.device())) : e_.Lanes();
-    if (!e_.IsGpu()) {
+    if (e_.IsGpu()) {
+      while (lanes_ > 1 && lanes_ * AccumulatorBytes(request.instruction) > e_.device().local_memory_bytes) lanes_ /= 2;
+    } else {
       while (lanes_ > 1 && lanes_ > shape_.length()) lanes_ /= 2;
       if (shape_.length() >= lanes_ * 16) unroll_ = 4;
     }
@@ -175,11 +177,57 @@ class RowKernel {
     return buffers;
   }
 
+  // One loop over all rows; one a dimension where the results' sizes end some of them early.
   void OpenRow() {
-    row_var_ = e_.IndexVar("row", shape_.rows());
-    row_ = e_.math().Of(row_var_);
-    kept_ = e_.math().Delinearize(row_, shape_.Of(shape_.kept));
+    std::vector<std::optional<passes::OperandExtent>> extents;
+    for (size_t i = 0; i < shape_.kept.size(); ++i) extents.push_back(KeptExtent(i));
+    const bool sized = std::any_of(extents.begin(), extents.end(), [](const auto& e) { return e.has_value(); });
+    if (!sized) {
+      row_loops_.push_back({e_.IndexVar("row", shape_.rows()), e_.IndexInt(shape_.rows())});
+      row_ = e_.math().Of(row_loops_[0].first);
+      kept_ = e_.math().Delinearize(row_, shape_.Of(shape_.kept));
+    } else {
+      for (size_t i = 0; i < shape_.kept.size(); ++i) {
+        const int64_t size = shape_.dimensions[shape_.kept[i]];
+        row_loops_.push_back({e_.IndexVar("row" + std::to_string(i), size), extents[i] ? e_.ValueOf(*extents[i], size) : e_.IndexInt(size)});
+        kept_.push_back(e_.math().Of(row_loops_.back().first));
+      }
+      row_ = e_.math().Linearize(kept_, shape_.Of(shape_.kept));
+    }
     e_.values().Open();
+  }
+
+  // How far kept dimension `i` is needed.
+  std::optional<passes::OperandExtent> KeptExtent(size_t i) const {
+    return e_.SharedExtent([&](const Emission::Output& output) {
+      if (output.shape.dimensions() == shape_.Of(shape_.kept)) return static_cast<int64_t>(i);
+      return output.shape.dimensions() == shape_.dimensions ? static_cast<int64_t>(shape_.kept[i]) : Emission::kUnknown;
+    });
+  }
+
+  // The only dimension of a row that is not 1, if there is one.
+  std::optional<size_t> RowDimension() const {
+    std::optional<size_t> only;
+    for (const size_t d : shape_.row) {
+      if (shape_.dimensions[d] == 1) continue;
+      if (only) return std::nullopt;
+      only = d;
+    }
+    return only;
+  }
+
+  // Elements of a row from which on all of these reductions meet neutral ones only; null when that is not known.
+  Expr LiveLength(const std::vector<Lane>& lanes) {
+    const std::optional<size_t> d = RowDimension();
+    if (!d) return nullptr;
+    const Instruction* size = nullptr;
+    for (const Lane& lane : lanes) {
+      const Instruction* own = passes::NeutralFrom(*lane.reduce, static_cast<int64_t>(*d));
+      if (own == nullptr || (size != nullptr && own != size)) return nullptr;
+      size = own;
+    }
+    const Expr value = ir::Cast(e_.values().Get(e_.frame(), *size, {}).re, e_.math().type().element);
+    return e_.body().Name(ir::Max(ir::Min(value, e_.IndexInt(shape_.length())), e_.IndexInt(0)), "live");
   }
 
   EmittedLaunch CloseRow(const ir::Var& part, int64_t parts) {
@@ -187,7 +235,10 @@ class RowKernel {
     const int64_t work = std::max<int64_t>(1, WorkOf(body) / lanes_);
     std::vector<ir::Stmt> declarations = std::move(local_arrays_);
     if (part) body = ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts), body);
-    declarations.push_back(ir::For(ir::LoopRole::kParallel, row_var_, e_.IndexInt(0), e_.IndexInt(shape_.rows()), body));
+    for (auto loop = row_loops_.rbegin(); loop != row_loops_.rend(); ++loop) {
+      body = ir::For(ir::LoopRole::kParallel, loop->first, e_.IndexInt(0), loop->second, body);
+    }
+    declarations.push_back(body);
     return e_.Finish(ir::Block(std::move(declarations)), std::max<int64_t>(1, kWorkOfGroup / 8 / work));
   }
 
@@ -229,6 +280,19 @@ class RowKernel {
       const Value result = EmitBinary(lanes[i].opcode, lanes[i].type, initial, total, e_.body());
       e_.values().Remember(e_.frame(), *lanes[i].reduce, kept_, {result});
     }
+  }
+
+  // Of one lane, over all reductions.
+  static int64_t AccumulatorBytes(const Instruction& instruction) {
+    int64_t bytes = 0;
+    for (const auto& level : ReduceLevels(instruction)) {
+      for (const Instruction* reduce : level) {
+        for (const hlo::Shape& leaf : hlo::FlattenShape(reduce->shape())) {
+          bytes += hlo::BytesOf(PartialType(leaf.element_type())) * (hlo::IsComplex(leaf.element_type()) ? 2 : 1);
+        }
+      }
+    }
+    return bytes;
   }
 
   bool RowShapeMatches(const Instruction& reduce) const {
@@ -274,8 +338,25 @@ class RowKernel {
     for (size_t i = 0; i < lanes.size(); ++i) StoreLane(lanes[i], l, sums[i]);
   }
 
+  // `limit` times at most, until `end` where it is not null.
+  void SerialUntil(int64_t limit, const Expr& end, const std::function<void(const Index&)>& body) {
+    if (end == nullptr) return e_.values().SerialLoop(limit, body);
+    const ir::Var variable = e_.IndexVar(e_.body().FreshName("k"), limit);
+    e_.values().Open();
+    body(e_.math().Of(variable));
+    e_.body().Add(ir::For(ir::LoopRole::kSerial, variable, e_.IndexInt(0), ir::Min(end, e_.IndexInt(limit)), e_.values().Close()));
+  }
+
   void Accumulate(const std::vector<Lane>& lanes, const Bounds& outer, const Bounds& inner) {
     IndexMath& math = e_.math();
+    Expr live = LiveLength(lanes);
+    if (live && !(inner.begin == Index(0))) live = e_.body().Name(ir::Max(live - math.ToExpr(inner.begin), e_.IndexInt(0)), "live");
+    // Steps of `size` elements after `first` that reach all live ones.
+    const auto steps = [&](int64_t first, int64_t size) -> Expr {
+      if (!live) return nullptr;
+      const Expr room = ir::Max(live + (size - 1 - first), e_.IndexInt(0));
+      return e_.body().Name(ir::Binary(ir::Op::kFloorDiv, room, e_.IndexInt(size)), "steps");
+    };
     e_.values().SerialLoop(outer.count, [&](const Index& o) {
       const Index at_outer = math.Add(outer.begin, o);
       Expr outer_mask = math.Within(at_outer, 0, outer.whole);
@@ -284,7 +365,7 @@ class RowKernel {
       const int64_t chunk = lanes_ * unroll_;
       const int64_t chunks = ragged ? 0 : inner.count / chunk;
       if (chunks > 0) {
-        e_.values().SerialLoop(chunks, [&](const Index& c) {
+        SerialUntil(chunks, steps(0, chunk), [&](const Index& c) {
           for (int64_t u = 0; u < unroll_; ++u) {
             ForLanes(lanes_, [&](const Index& l) {
               const Index in_chunk = math.Add(l, u * lanes_);
@@ -295,7 +376,7 @@ class RowKernel {
       }
       const int64_t done = chunks * chunk, rest = inner.count - done;
       if (rest == 0) return;
-      e_.values().SerialLoop((rest + lanes_ - 1) / lanes_, [&](const Index& c) {
+      SerialUntil((rest + lanes_ - 1) / lanes_, steps(done, lanes_), [&](const Index& c) {
         ForLanes(lanes_, [&](const Index& l) {
           const Index offset = math.Add(math.Add(math.Mul(c, lanes_), l), done);
           const Index j = math.Add(inner.begin, offset);
@@ -348,7 +429,13 @@ class RowKernel {
         if (is_wide(output)) results.emplace_back(&output, e_.ValueOf(output, at_of(output)));
       }
       for (const auto& [output, value] : results) StoreElement(e_.values(), output->buffer, output->shape, at_of(*output), value);
-      e_.body().Add(ir::For(ir::LoopRole::kVector, j, e_.IndexInt(0), e_.IndexInt(length), e_.values().Close(), 1, e_.Lanes()));
+      const std::optional<size_t> d = RowDimension();
+      const auto extent = e_.SharedExtent([&](const Emission::Output& output) {
+        if (!is_wide(output)) return Emission::kNotAsked;
+        return d && output.shape.dimensions() == shape_.dimensions ? static_cast<int64_t>(*d) : Emission::kUnknown;
+      });
+      const Expr end = extent ? e_.ValueOf(*extent, length) : e_.IndexInt(length);
+      e_.body().Add(ir::For(ir::LoopRole::kVector, j, e_.IndexInt(0), end, e_.values().Close(), 1, e_.Lanes()));
     });
   }
 
@@ -356,7 +443,7 @@ class RowKernel {
   RowShape shape_;
   int lanes_ = 1;
   int64_t unroll_ = 1;
-  ir::Var row_var_;
+  std::vector<std::pair<ir::Var, Expr>> row_loops_;
   Index row_;
   Indices kept_;
   std::vector<ir::Stmt> local_arrays_;

@@ -29,6 +29,40 @@ int64_t ConstantExtent(const Stmt& loop) {
   return extent->integer;
 }
 
+bool IsConstantLoop(const Stmt& loop) { return Sub(loop->end, loop->begin)->kind == ExprKind::kIntConstant; }
+
+// What a group walks of a nest whose ends are known at run time only: an equal share of what is there.
+Stmt RuntimeNest(const std::vector<Stmt>& loops, const Stmt& inner, int64_t most, int64_t groups, const Expr& group) {
+  const Type type = most < (int64_t{1} << 30) ? kIndex32 : kIndex;
+  std::vector<Stmt> statements;
+  const auto name = [&](const std::string& prefix, const Expr& value) {
+    const Var variable = MakeVar(prefix, type);
+    statements.push_back(Let(variable, value));
+    return Ref(variable);
+  };
+  std::vector<Expr> extents, strides(loops.size());
+  for (size_t i = 0; i < loops.size(); ++i) {
+    extents.push_back(name("loop_extent" + std::to_string(i), Cast(Sub(loops[i]->end, loops[i]->begin), type.element)));
+  }
+  Expr total = Int(1, type);
+  for (size_t i = loops.size(); i-- > 0;) {
+    strides[i] = total;
+    total = name("loop_total" + std::to_string(i), Mul(total, extents[i]));
+  }
+  const Expr share = name("share", Binary(Op::kFloorDiv, total + (groups - 1), Int(groups, type)));
+  const Expr begin = name("share_begin", Mul(Cast(group, type.element), share));
+  const Var at = MakeVar("group_item", type);
+  std::vector<Stmt> body;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    Expr value = i + 1 == loops.size() ? Ref(at) : Binary(Op::kFloorDiv, Ref(at), strides[i]);
+    if (i > 0) value = Binary(Op::kFloorMod, value, extents[i]);
+    body.push_back(Let(loops[i]->var, Add(Cast(value, loops[i]->var->type.element), loops[i]->begin)));
+  }
+  body.push_back(inner);
+  statements.push_back(For(LoopRole::kSerial, at, begin, Min(begin + share, total), Block(std::move(body))));
+  return Block(std::move(statements));
+}
+
 // Rewrites the loops of a body that is not parallel.
 class RoleLowering {
  public:
@@ -70,6 +104,15 @@ class RoleLowering {
   int64_t lanes_;
 };
 
+int64_t LocalBytes(const Stmt& s) {
+  int64_t bytes = 0;
+  if (s->kind == StmtKind::kDeclareArray && s->buffer->space == Buffer::Space::kLocal) {
+    bytes = s->buffer->size * hlo::BytesOf(s->buffer->storage);
+  }
+  for (const Stmt& b : s->body) bytes += LocalBytes(b);
+  return bytes;
+}
+
 }  // namespace
 
 int VectorLanes(const DeviceSpec& device, int64_t element_bytes) {
@@ -83,6 +126,10 @@ int64_t GroupLanes(const DeviceSpec& device) {
 
 ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
   const int64_t lanes = GroupLanes(device);
+  if (const int64_t bytes = LocalBytes(function.body); bytes > device.local_memory_bytes) {
+    Fail(ErrorCode::kInternal, "kernel {} asks for {} bytes of local memory, {} has {}", function.name, bytes, device.name,
+         device.local_memory_bytes);
+  }
   ScheduledKernel out{function, {}};
   out.grid.local[0] = lanes;
 
@@ -102,13 +149,19 @@ ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
     return out;
   }
 
+  const bool constant = std::all_of(loops.begin(), loops.end(), IsConstantLoop);
   int64_t total = 1;
-  for (const Stmt& loop : loops) total *= ConstantExtent(loop);
+  for (const Stmt& loop : loops) total *= IsConstantLoop(loop) ? ConstantExtent(loop) : std::max<int64_t>(1, loop->var->max + 1);
   const int64_t wanted = lanes > 1 ? kMaxGpuGroups : std::min(kMaxGroups, device.compute_units * kGroupsPerUnit);
   const int64_t grain = lanes > 1 ? 1 : std::max<int64_t>(1, function.grain);
   const int64_t groups = std::clamp<int64_t>(total / grain, 1, wanted);
   const int64_t chunk = total == 0 ? 1 : (total + groups - 1) / groups;
   out.grid.groups[0] = std::max<int64_t>(1, (total + chunk - 1) / chunk);
+  if (!constant) {
+    before.push_back(RuntimeNest(loops, inner, total, out.grid.groups[0], GroupId()));
+    out.function.body = Block(std::move(before));
+    return out;
+  }
 
   const Type type = total < (int64_t{1} << 30) ? kIndex32 : kIndex;
   const Var at = MakeVar("group_item", type);

@@ -17,6 +17,7 @@ struct ScheduledKernel {
   Grid grid;
 };
 
+// Throws Error kInternal when the kernel asks for more local memory than the device has.
 ScheduledKernel Schedule(const ir::Function& function, const DeviceSpec& device);
 
 // Lanes of a vector loop over elements of `element_bytes` on this device: 1 to 16.

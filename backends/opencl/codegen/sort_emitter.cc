@@ -3,6 +3,7 @@
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/radix_sort.h"
+#include "backends/opencl/codegen/scratch.h"
 #include "hlo/error.h"
 
 namespace hlorun::opencl {
@@ -11,10 +12,6 @@ namespace {
 using hlo::Instruction;
 using ir::Expr;
 using ir::Var;
-
-constexpr int64_t kAlignment = 64;
-
-int64_t AlignedBytes(const hlo::Shape& shape) { return (shape.ByteSize() + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Arrays that are sorted together, in memory.
 using Arrays = std::vector<ir::BufferRef>;
@@ -37,7 +34,7 @@ class SortKernel {
     int64_t offset = 0;
     for (const auto& output : e_.outputs()) {
       results.push_back(output.buffer);
-      const auto bytes = AlignedBytes(output.shape);
+      const auto bytes = AlignScratch(output.shape.ByteSize());
       scratch.push_back(e_.Scratch("scratch" + std::to_string(scratch.size()), output.shape.element_type(), output.shape.ElementCount(), offset, true));
       offset += bytes;
     }
@@ -131,7 +128,7 @@ class SortKernel {
 int64_t SortScratchBytes(const Instruction& sort, const DeviceSpec& device) {
   if (const auto bytes = RadixSortScratchBytes(sort, device)) return *bytes;
   int64_t bytes = 0;
-  for (const Instruction* operand : sort.operands()) bytes += AlignedBytes(operand->shape());
+  for (const Instruction* operand : sort.operands()) bytes += AlignScratch(operand->shape().ByteSize());
   return bytes;
 }
 

@@ -13,8 +13,9 @@ using ir::Expr;
 using ir::Op;
 using ir::Var;
 
-// Insertion moves k / 2 elements on average; longer lists are better sorted.
-constexpr int64_t kLongestList = 128;
+// Every insertion passes over the list; longer ones are better sorted.
+constexpr int64_t kLongestList = 256;
+constexpr int kListLanes = 8;
 // Elements whose keys are made, and whose largest is looked at, before any of them is looked at alone.
 constexpr int64_t kBlock = 128;
 constexpr ir::Type kU32{ElementType::kU32, 1};
@@ -41,10 +42,11 @@ class TopKKernel {
     const Var row = e_.IndexVar("row", rows);
     row_ = e_.math().Delinearize(e_.math().Of(row), outer);
     e_.values().Open();
-    list_ = PrivateArray("list", ElementType::kU64, k_);
+    list_ = PrivateArray("list", ElementType::kU64, padded_k() + kListLanes);
     keys_ = PrivateArray("keys", ElementType::kU32, kBlock);
     lanes_ = PrivateArray("lanes", ElementType::kU32, e_.Lanes());
-    Over(k_, [&](const Index& i) { e_.body().Add(ir::Store(list_, e_.math().ToExpr(i), ir::Int(0, kU64))); });
+    Over(padded_k(), [&](const Index& i) { e_.body().Add(ir::Store(list_, ListAt(e_.math().ToExpr(i)), ir::Int(0, kU64))); });
+    e_.body().Add(ir::Store(list_, e_.IndexInt(kListLanes - 1), ir::Int(-1, kU64)));
     least_ = e_.body().Mutable(ir::Int(0, kU64), "least");
 
     const int64_t blocks = length_ / kBlock, rest = length_ % kBlock;
@@ -131,21 +133,24 @@ class TopKKernel {
     e_.body().Add(ir::If(interesting, look));
   }
 
+  // Each place of the sorted list keeps its entry, takes the new one, or its left neighbour's: max(self, min(left, new)).
+  // Vectors go from right to left, so that neighbours are still the old ones.
   void Insert(const Expr& entry) {
-    const Var at = e_.body().Mutable(e_.IndexInt(k_ - 1), "at");
-    const Expr above = ir::Load(list_, ir::Max(ir::Ref(at) - 1, e_.IndexInt(0)));
-    const Expr goes_on = ir::And(ir::Compare(Op::kGt, ir::Ref(at), e_.IndexInt(0)), ir::Compare(Op::kGt, entry, above));
+    const Var b = e_.IndexVar(e_.body().FreshName("b"), padded_k() / kListLanes);
     e_.values().Open();
-    e_.body().Add(ir::Store(list_, ir::Ref(at), ir::Load(list_, ir::Ref(at) - 1)));
-    e_.body().Add(ir::Assign(at, ir::Ref(at) - 1));
-    const ir::Stmt step = e_.values().Close();
-    e_.body().Add(ir::While(goes_on, step));
-    e_.body().Add(ir::Store(list_, ir::Ref(at), entry));
-    e_.body().Add(ir::Assign(least_, ir::Load(list_, e_.IndexInt(k_ - 1))));
+    const Expr at = e_.body().Name(e_.IndexInt(padded_k()) - ir::Ref(b) * kListLanes, "at");
+    const Expr self = ir::Load(list_, ir::Ramp(at, kListLanes)), left = ir::Load(list_, ir::Ramp(at - 1, kListLanes));
+    e_.body().Add(ir::Store(list_, ir::Ramp(at, kListLanes), ir::Max(self, ir::Min(left, entry))));
+    e_.body().Add(ir::For(ir::LoopRole::kSerial, b, e_.IndexInt(0), e_.IndexInt(padded_k() / kListLanes), e_.values().Close()));
+    e_.body().Add(ir::Assign(least_, ir::Load(list_, ListAt(e_.IndexInt(k_ - 1)))));
   }
 
+  int64_t padded_k() const { return (k_ + kListLanes - 1) / kListLanes * kListLanes; }
+  // A vector stands before the list: its last element is greater than all entries.
+  static Expr ListAt(const Expr& i) { return i + kListLanes; }
+
   Expr Position(const Index& i) {
-    const Expr low = ir::Cast(ir::Load(list_, e_.math().ToExpr(i)), ElementType::kU32);
+    const Expr low = ir::Cast(ir::Load(list_, ListAt(e_.math().ToExpr(i))), ElementType::kU32);
     return ir::Unary(Op::kNot, low);
   }
   Value PositionOf(const Index& i) { return {ir::Cast(Position(i), ElementType::kS32), nullptr}; }

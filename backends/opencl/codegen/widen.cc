@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -32,6 +33,23 @@ void Collect(const Stmt& s, Effects& effects) {
   for (const Stmt& b : s->body) Collect(b, effects);
 }
 
+// The largest divisor of `width` that is known to divide x.
+int64_t KnownFactor(const Expr& x, int64_t width) {
+  switch (x->kind) {
+    case ExprKind::kIntConstant: return std::gcd(x->integer, width);
+    case ExprKind::kVar: return std::gcd(x->var->factor, width);
+    case ExprKind::kCast: return KnownFactor(x->args[0], width);
+    case ExprKind::kBinary: break;
+    default: return 1;
+  }
+  const int64_t a = KnownFactor(x->args[0], width), b = KnownFactor(x->args[1], width);
+  switch (x->op) {
+    case Op::kAdd: case Op::kSub: case Op::kMin: case Op::kMax: return std::gcd(a, b);
+    case Op::kMul: return std::gcd(a * b, width);
+    default: return 1;
+  }
+}
+
 struct CannotWiden {};
 
 class Widener {
@@ -55,7 +73,7 @@ class Widener {
       case StmtKind::kStore: {
         const Expr index = Widen(s->index), value = Widen(s->value);
         if (index->type.lanes == 1 && value->type.lanes > 1) throw CannotWiden{};
-        return Store(s->buffer, index, value, s->streaming && index->kind == ExprKind::kRamp);
+        return Store(s->buffer, index, value, s->streaming || Streams(*s->buffer, index));
       }
       case StmtKind::kFor: {
         if (s->role == LoopRole::kParallel || s->role == LoopRole::kVector) throw CannotWiden{};
@@ -71,6 +89,7 @@ class Widener {
       case StmtKind::kBarrier:
       case StmtKind::kComment: return s;
       case StmtKind::kDeclareArray:
+      case StmtKind::kOutline:
       case StmtKind::kCall: throw CannotWiden{};
     }
     return s;
@@ -89,6 +108,12 @@ class Widener {
       return Let(base, value->args[0]);
     }
     return Let(wide, value);
+  }
+
+  // Whole vectors at places that are a multiple of their lanes.
+  bool Streams(const Buffer& buffer, const Expr& index) const {
+    return buffer.streams && index->kind == ExprKind::kRamp && index->type.lanes == width_ && IsIntConstant(index->args[1], 1) &&
+           KnownFactor(index->args[0], width_) == width_;
   }
 
   Expr Uniform(const Expr& x) {
@@ -173,6 +198,7 @@ Stmt WidenVectorLoop(const Stmt& loop) {
   try {
     if (extent && *extent == width) return widened(loop->begin);
     const Var at = MakeVar(loop->var->name, type);
+    at->factor = KnownFactor(loop->begin, width);
     if (extent && *extent % width == 0) {
       return For(LoopRole::kSerial, at, loop->begin, loop->end, widened(Ref(at)), width);
     }

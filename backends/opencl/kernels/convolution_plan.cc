@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
 namespace {
 
-constexpr int64_t kScratchAlignment = 64;
+constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGroupsPerUnit = 8;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t Align(int64_t bytes) { return CeilDiv(bytes, kScratchAlignment) * kScratchAlignment; }
 
 // Pixels along a row, and rows where one is short.
 void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
@@ -99,11 +99,11 @@ std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convo
 int64_t ConvolutionPlan::row_blocks() const { return CeilDiv(shape.rows.out, rows_per_block); }
 int64_t ConvolutionPlan::panel_blocks() const { return CeilDiv(panels, panels_per_block); }
 int64_t ConvolutionPlan::BufferElements() const {
-  const int64_t line = kScratchAlignment / hlo::BytesOf(shape.compute_type);
+  const int64_t line = kLineBytes / hlo::BytesOf(shape.compute_type);
   return CeilDiv(BufferRows() * BufferColumns() * shape.channels, line) * line;
 }
-int64_t ConvolutionPlan::WeightBytes() const { return Align(panels * shape.Depth() * width() * hlo::BytesOf(shape.compute_type)); }
-int64_t ConvolutionPlan::BufferBytes() const { return Align(groups * BufferElements() * hlo::BytesOf(shape.compute_type)); }
+int64_t ConvolutionPlan::WeightBytes() const { return AlignScratch(panels * shape.Depth() * width() * hlo::BytesOf(shape.compute_type)); }
+int64_t ConvolutionPlan::BufferBytes() const { return AlignScratch(groups * BufferElements() * hlo::BytesOf(shape.compute_type)); }
 
 ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec& device) {
   ConvolutionPlan plan;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/loop_ends.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -43,14 +44,24 @@ class DirectConvolution {
     buffer_at_ = ir::Ref(group) * plan_.BufferElements();
     const auto div = [](const Expr& x, int64_t by) { return ir::Binary(Op::kFloorDiv, x, Index(by)); };
     const auto mod = [](const Expr& x, int64_t by) { return ir::Binary(Op::kFloorMod, x, Index(by)); };
-    const Expr row_block = mod(div(ir::Ref(block), plan_.panel_blocks()), plan_.row_blocks());
+    const passes::KernelExtents extents = passes::ExtentsOf(task_.instruction);
+    const int64_t rank = task_.hero.shape().rank();
+    LoopEnds ends(parameters_);
+    const SizedLoop images{shape_.batch, extents.Of(0, 0)};
+    const SizedLoop rows{shape_.rows.out, shape_.spatial_rank == 2 ? extents.Of(0, 1) : std::nullopt};
+    rows_end_ = ends.End(rows, "rows_end");
+    columns_end_ = ends.End({shape_.columns.out, extents.Of(0, rank - 2)}, "columns_end");
+    const Expr row_blocks = rows.extent ? ir::Max(ends.Pieces(rows, plan_.rows_per_block, "row_blocks_end"), Index(1)) : Index(plan_.row_blocks());
+    const Expr some_rows = ir::Min(rows_end_, Index(1));
+    const Expr blocks = images.extent || rows.extent ? ends.End(images, "images_end") * row_blocks * some_rows * plan_.panel_blocks() : Index(plan_.blocks());
+    const Expr row_block = ir::Binary(Op::kFloorMod, div(ir::Ref(block), plan_.panel_blocks()), row_blocks);
     const Stmt body = ir::Block({ir::Let(panel_block, mod(ir::Ref(block), plan_.panel_blocks())),
                                  ir::Let(first_row, row_block * plan_.rows_per_block),
-                                 ir::Let(image, div(ir::Ref(block), plan_.panel_blocks() * plan_.row_blocks())),
+                                 ir::Let(image, ir::Binary(Op::kFloorDiv, ir::Ref(block), row_blocks * plan_.panel_blocks())),
                                  CopyRows(ir::Ref(first_row)), Tiles(ir::Ref(first_row), ir::Ref(panel_block))});
-    const Stmt blocks = Loop(block, ir::Ref(group), Index(plan_.blocks()), body, plan_.groups);
-    const Stmt nest = ir::For(LoopRole::kParallel, group, Index(0), Index(plan_.groups), blocks);
-    return MakeDraft("convolution", parameters_, ir::Block({ir::DeclareArray(staging_), nest}));
+    const Stmt walk = Loop(block, ir::Ref(group), blocks, body, plan_.groups);
+    const Stmt nest = ir::For(LoopRole::kParallel, group, Index(0), Index(plan_.groups), walk);
+    return MakeDraft("convolution", parameters_, ends.Before(ir::Block({ir::DeclareArray(staging_), nest})));
   }
 
  private:
@@ -141,7 +152,7 @@ class DirectConvolution {
     const ir::Var row = IndexVar("tile_row", rows), column = IndexVar("tile_column", columns);
     const ir::Var y = IndexVar("y", rows), x = IndexVar("x", columns);
     const bool even_rows = rows % height == 0, even_columns = columns % width == 0;
-    const Expr end_row = ir::Min(first_row + plan_.rows_per_block, Index(rows));
+    const Expr end_row = ir::Min(first_row + plan_.rows_per_block, rows_end_);
     const Expr at_row = even_rows ? ir::Ref(row) : ir::Min(ir::Ref(row), Index(rows - height));
     const Expr at_column = even_columns ? ir::Ref(column) : ir::Min(ir::Ref(column), Index(columns - width));
     const Expr done_rows = even_rows ? Index(0) : ir::Ref(row) - ir::Ref(y);
@@ -149,7 +160,7 @@ class DirectConvolution {
     // Where rows are short a tile has several whole ones, else pixels of one.
     const Expr done = done_rows * width + done_columns;
     const Stmt body = ir::Block({ir::Let(y, at_row), ir::Let(x, at_column), Tile(first_row, ir::Ref(y), ir::Ref(x), panel, features, done)});
-    return Loop(row, first_row, end_row, Loop(column, Index(0), Index(columns), body, width), height);
+    return Loop(row, first_row, end_row, Loop(column, Index(0), columns_end_, body, width), height);
   }
 
   Stmt Tile(const Expr& first_row, const Expr& y, const Expr& x, const Expr& panel, int64_t features, const Expr& done) {
@@ -216,7 +227,7 @@ class DirectConvolution {
   KernelParameters parameters_;
   ir::BufferRef input_, weights_, buffer_, staging_;
   std::optional<Epilogue> epilogue_;
-  Expr image_, buffer_at_;
+  Expr image_, buffer_at_, rows_end_, columns_end_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/multiply.h"
+#include "backends/opencl/kernels/product_extents.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/tiled_tasks.h"
 #include "passes/fusion/hero.h"
@@ -19,12 +20,13 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const Devic
   Prepared prepared;
   prepared.hero = passes::HeroOf(instruction).instruction;
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kDot)) return std::nullopt;
-  const std::optional<ProductShape> shape = ProductShapeOf(*prepared.hero);
+  std::optional<ProductShape> shape = ProductShapeOf(*prepared.hero);
   if (!shape || !Epilogue::Supports(instruction, *prepared.hero)) return std::nullopt;
   const int64_t lhs = OperandNumber(instruction, *prepared.hero, 0), rhs = OperandNumber(instruction, *prepared.hero, 1);
   if (lhs < 0 || rhs < 0) return std::nullopt;
   prepared.lhs.number = shape->swapped ? rhs : lhs;
   prepared.rhs.number = shape->swapped ? lhs : rhs;
+  shape->depth_may_be_less = passes::ExtentsOf(instruction).contraction.has_value();
   prepared.plan = PlanProduct(*shape, device);
   return prepared;
 }
@@ -43,6 +45,10 @@ std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instru
   std::vector<EmittedLaunch> launches;
   for (const KernelDraft& kernel : ProductKernels(task, plan)) launches.push_back(MakeLaunch(kernel, context));
   return launches;
+}
+
+bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& device) {
+  return Prepare(instruction, device).has_value();
 }
 
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device) {

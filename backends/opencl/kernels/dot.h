@@ -16,6 +16,8 @@ std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instru
                                                   const EmitContext& context);
 
 // Scratch that EmitDot's launches use: packed operands and partial sums. 0 when EmitDot would return nullopt.
+// Whether EmitDot takes it.
+bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& device);
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device);
 
 }  // namespace hlorun::opencl

@@ -1,6 +1,8 @@
 #include "backends/opencl/kernels/epilogue.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "backends/opencl/codegen/fused_values.h"
 #include "hlo/computation.h"
@@ -32,6 +34,23 @@ bool HasKernelType(const hlo::Shape& shape) {
 bool IsInlineConstant(const hlo::Instruction& instruction) {
   return instruction.IsConstant() && instruction.shape().IsArray() && instruction.literal().IsAllSame();
 }
+
+// Vectors that a compiler would keep for this code: constants, and those inside of elementary functions.
+int64_t KeptVectors(const Expr& x) {
+  constexpr int64_t kVectorsOfFunction = 8;
+  static const std::set<std::string> kInstructions = {"fma", "fabs", "fmin", "fmax", "sqrt", "copysign"};
+  int64_t count = x->kind == ir::ExprKind::kFloatConstant ? 1 : 0;
+  if (x->kind == ir::ExprKind::kCall && !kInstructions.contains(x->function)) count += kVectorsOfFunction;
+  for (const Expr& a : x->args) count += KeptVectors(a);
+  return count;
+}
+int64_t KeptVectors(const Stmt& s) {
+  int64_t count = s->value ? KeptVectors(s->value) : 0;
+  for (const Stmt& b : s->body) count += KeptVectors(b);
+  return count;
+}
+// Beside the sums, a vector of each operand and these, no register is left.
+constexpr int64_t kMostKeptVectors = 2;
 
 }  // namespace
 
@@ -145,7 +164,8 @@ Stmt TileStore::Emit(const RegisterTile& tile, const ir::BufferRef& staging, con
   const Expr staged = ir::Ref(row) * tile.columns();
   const Stmt run = epilogue_.StoreRun(index(ir::Ref(row), ir::Int(0, ir::kIndex)), columns, tile.lanes(),
                                       [&](const Expr& place) { return ir::Load(staging, staged + place); });
-  const Stmt general = ir::For(ir::LoopRole::kSerial, row, first, end, run);
+  const Stmt rows = ir::For(ir::LoopRole::kSerial, row, first, end, run);
+  const Stmt general = KeptVectors(rows) > kMostKeptVectors ? ir::Outline(rows) : rows;
   if (!epilogue_.IsPlain() || all_rows || columns != tile.columns()) return ir::Block({save, general});
   // Most tiles are whole: only the last one of a column of tiles recomputes rows of the one before.
   const Expr whole = ir::And(ir::Compare(ir::Op::kEq, first, ir::Int(0, first->type)),

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/bf16_dot.h"
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/product_extents.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "hlo/error.h"
 
@@ -33,9 +35,9 @@ Stmt Loop(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& bo
 }
 
 // A perfect nest of parallel loops, outermost first.
-Stmt ParallelNest(const std::vector<std::pair<ir::Var, int64_t>>& loops, Stmt body) {
+Stmt ParallelNest(const std::vector<std::pair<ir::Var, Expr>>& loops, Stmt body) {
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
-    body = ir::For(LoopRole::kParallel, loop->first, Index(0), Index(loop->second), body);
+    body = ir::For(LoopRole::kParallel, loop->first, Index(0), loop->second, body);
   }
   return body;
 }
@@ -70,6 +72,7 @@ class Multiplication {
         plan_(plan),
         shape_(plan.shape),
         tile_("acc", plan.rows, plan.vectors, {plan.shape.compute_type, static_cast<int>(plan.lanes)}) {
+    sizes_ = ProductSizesOf(task, plan.shape);
     AddOperands();
     if (plan.UsesPartialSums()) {
       partial_ = parameters_.Add("partial", shape_.compute_type, plan.k_parts * shape_.batch * shape_.m * shape_.n,
@@ -87,21 +90,29 @@ class Multiplication {
     const ir::Var batch = IndexVar("batch", shape_.batch), part = IndexVar("part", plan_.k_parts);
     batch_ = ir::Ref(batch);
     part_ = ir::Ref(part);
+    const Expr batch_end = ends_.End(sizes_.batch, "batch_end");
+    tiles_end_ = ends_.Pieces(sizes_.m, plan_.rows, "rows_end");
+    panels_end_ = ends_.Pieces(sizes_.n, plan_.columns(), "columns_end");
+    k_end_ = ends_.End(sizes_.k, "depth_end");
     const Stmt block = Depth([&](const Expr& k_begin, const Expr& k_end) {
       return Block(ir::Ref(rows), ir::Ref(columns), k_begin, k_end);
     });
-    const Stmt nest = ParallelNest({{batch, shape_.batch}, {part, plan_.k_parts}, {rows, row_blocks}, {columns, column_blocks}}, block);
-    return MakeDraft("multiply", parameters_, ir::Block({ir::DeclareArray(staging_), nest}));
+    const Stmt nest = ParallelNest({{batch, batch_end}, {part, Index(plan_.k_parts)}, {rows, Index(row_blocks)}, {columns, Index(column_blocks)}}, block);
+    std::vector<ir::Helper> helpers;
+    for (const Bf16DotForm& form : kBf16DotForms) {
+      if (form.name == plan_.bf16_dot) helpers.push_back({kBf16DotFunction, form.source});
+    }
+    return MakeDraft("multiply", parameters_, ends_.Before(ir::Block({ir::DeclareArray(staging_), nest})), std::move(helpers));
   }
 
  private:
   void AddOperands() {
     const bool copied_lhs = plan_.lhs != LhsForm::kInPlace, copied_rhs = plan_.rhs != RhsForm::kInPlace;
     const int64_t element = hlo::BytesOf(shape_.compute_type);
-    lhs_ = parameters_.Add("lhs", copied_lhs ? shape_.compute_type : shape_.lhs_type,
+    lhs_ = parameters_.Add("lhs", copied_lhs ? plan_.PackedType() : shape_.lhs_type,
                            copied_lhs ? plan_.LhsBytes() / element : shape_.batch * shape_.m * shape_.k,
                            copied_lhs ? ScratchSlice(0, plan_.LhsBytes(), false) : task_.lhs);
-    rhs_ = parameters_.Add("rhs", copied_rhs ? shape_.compute_type : shape_.rhs_type,
+    rhs_ = parameters_.Add("rhs", copied_rhs ? plan_.PackedType() : shape_.rhs_type,
                            copied_rhs ? plan_.RhsBytes() / element : shape_.batch * shape_.n * shape_.k,
                            copied_rhs ? ScratchSlice(plan_.RhsOffset(), plan_.RhsBytes(), false) : task_.rhs);
   }
@@ -113,6 +124,7 @@ class Multiplication {
     const bool even = shape_.k % depth == 0;
     const Expr part_begin = plan_.k_parts == 1 ? Index(0) : part_ * depth;
     const Expr part_end = even ? part_begin + depth : ir::Min(part_begin + depth, Index(shape_.k));
+    if (sizes_.k.extent) return SizedDepth(body);
     part_begin_ = part_begin;
     if (plan_.k_block == 0) return body(part_begin, part_end);
     const ir::Var block = ir::MakeIndex("k_block", 0, shape_.k - 1, kIndex);
@@ -120,13 +132,38 @@ class Multiplication {
     return ir::For(LoopRole::kSerial, block, part_begin, part_end, body(ir::Ref(block), end), plan_.k_block);
   }
 
+  // Equal parts of the depth that there is. Each walks one block at least, be it empty, so that all sums are stored.
+  template <typename Body>
+  Stmt SizedDepth(const Body& body) {
+    const ir::Var begin = ir::MakeIndex("part_begin", 0, shape_.k, kIndex), end = ir::MakeIndex("part_end", 0, shape_.k, kIndex);
+    const Expr depth = ir::Binary(Op::kFloorDiv, k_end_ + (plan_.k_parts - 1), Index(plan_.k_parts));
+    part_begin_ = ir::Ref(begin);
+    std::vector<Stmt> statements = {ir::Let(begin, ir::Min(part_ * depth, k_end_)), ir::Let(end, ir::Min(ir::Ref(begin) + depth, k_end_))};
+    if (plan_.k_block == 0) {
+      statements.push_back(body(ir::Ref(begin), ir::Ref(end)));
+    } else {
+      const ir::Var block = ir::MakeIndex("k_block", 0, shape_.k - 1, kIndex);
+      const Expr block_end = ir::Min(ir::Ref(block) + plan_.k_block, ir::Ref(end));
+      statements.push_back(ir::For(LoopRole::kSerial, block, ir::Ref(begin), ir::Max(ir::Ref(end), ir::Ref(begin) + 1),
+                                   body(ir::Ref(block), block_end), plan_.k_block));
+    }
+    return ir::Block(std::move(statements));
+  }
+
+  // The share of a block of tiles or panels: what the plan says, or an equal part of what is there.
+  static std::pair<Expr, Expr> Share(const SizedLoop& loop, const Expr& block, int64_t per_block, int64_t count, const Expr& pieces) {
+    if (!loop.extent) return {block * per_block, Bounded(block * per_block, per_block, count)};
+    const int64_t blocks = CeilDiv(count, per_block);
+    const Expr share = ir::Binary(Op::kFloorDiv, pieces + (blocks - 1), Index(blocks));
+    return {block * share, ir::Min(block * share + share, pieces)};
+  }
+
   // All tiles of a block of rows, each with all panels of a block of columns: the tile's rows of lhs stay in the first
   // cache, the panels in the second, and a row of the result is written from left to right.
   Stmt Block(const Expr& row_block, const Expr& column_block, const Expr& k_begin, const Expr& k_end) {
     const ir::Var tile = IndexVar("tile", plan_.tiles), panel = IndexVar("panel", plan_.panels);
-    const Expr first_tile = row_block * plan_.tiles_per_block, first_panel = column_block * plan_.panels_per_block;
-    const Expr end_tile = Bounded(first_tile, plan_.tiles_per_block, plan_.tiles);
-    const Expr end_panel = Bounded(first_panel, plan_.panels_per_block, plan_.panels);
+    const auto [first_tile, end_tile] = Share(sizes_.m, row_block, plan_.tiles_per_block, plan_.tiles, tiles_end_);
+    const auto [first_panel, end_panel] = Share(sizes_.n, column_block, plan_.panels_per_block, plan_.panels, panels_end_);
     const ir::Var row = ir::MakeIndex("first_row", 0, shape_.m - 1, kIndex);
     const Expr nominal = ir::Ref(tile) * plan_.rows;
     const bool even = shape_.m % plan_.rows == 0;
@@ -266,17 +303,22 @@ class Multiplication {
       body.push_back(ir::Prefetch(lhs_, ir::Ref(lhs_base) + kLhsRowsAhead * lhs_k));
     }
     const Expr row_end = batch_ * (shape_.k * shape_.n) + (ir::Ref(k) + 1) * rhs_k;
+    const RegisterTile::Multiplier pairs{hlo::ElementType::kU32, [](const Expr& sum, const Expr& row, const Expr& column) {
+      return ir::Call(sum->type, kBf16DotFunction, {sum, row, column});
+    }};
     body.push_back(registers.Step(
         [&, stride = lhs_row](int64_t r) { return Read(lhs_, ir::Ref(lhs_base) + r * stride); },
         [&](int64_t v) {
           const Expr at = ir::Ramp(ir::Ref(rhs_base) + v * plan_.lanes, static_cast<int>(plan_.lanes));
           return Read(rhs_, at, careful ? ir::Compare(Op::kLt, at, row_end) : nullptr);
-        }));
+        },
+        plan_.MultipliesPairs() ? &pairs : nullptr));
     return Loop(k, begin, end, ir::Block(std::move(body)));
   }
 
   Expr Read(const ir::BufferRef& buffer, const Expr& at, const Expr& predicate = nullptr) const {
-    return ir::Cast(ir::Load(buffer, at, predicate), shape_.compute_type);
+    const Expr element = ir::Load(buffer, at, predicate);
+    return plan_.MultipliesPairs() ? element : ir::Cast(element, shape_.compute_type);
   }
 
   struct Strides {
@@ -299,25 +341,35 @@ class Multiplication {
   ir::BufferRef lhs_, rhs_, partial_, staging_;
   std::optional<Epilogue> epilogue_;
   RegisterTile tile_;
-  Expr batch_, part_, part_begin_;
+  ProductSizes sizes_;
+  LoopEnds ends_{parameters_};
+  Expr batch_, part_, part_begin_, tiles_end_, panels_end_, k_end_;
 };
 
 // The copies of operands that the plan asks for.
 std::vector<KernelDraft> PackingKernels(const ProductTask& task, const ProductPlan& plan) {
   const ProductShape& shape = plan.shape;
+  const ProductSizes sizes = ProductSizesOf(task, shape);
   std::vector<KernelDraft> kernels;
   if (plan.lhs != LhsForm::kInPlace) {
     const ArgumentRef out = ScratchSlice(0, plan.LhsBytes(), true);
     const MatrixSource source{task.lhs, shape.lhs_type, shape.batch, shape.lhs_transposed ? shape.k : shape.m,
-                              shape.lhs_transposed ? shape.m : shape.k};
+                              shape.lhs_transposed ? shape.m : shape.k, shape.lhs_transposed ? sizes.k : sizes.m,
+                              shape.lhs_transposed ? sizes.m : sizes.k};
     kernels.push_back(plan.lhs == LhsForm::kPanels ? PackTiles(source, shape.compute_type, plan.lanes, plan.rows, out)
                                                    : Convert(source, shape.compute_type, plan.lanes, out));
   }
   if (plan.rhs != RhsForm::kInPlace) {
     const ArgumentRef out = ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), true);
     const MatrixSource source{task.rhs, shape.rhs_type, shape.batch, shape.rhs_transposed ? shape.n : shape.k,
-                              shape.rhs_transposed ? shape.k : shape.n};
-    kernels.push_back(shape.rhs_transposed ? PackTransposed(source, shape.compute_type, plan.lanes, plan.columns(), out)
+                              shape.rhs_transposed ? shape.k : shape.n, shape.rhs_transposed ? sizes.n : sizes.k,
+                              shape.rhs_transposed ? sizes.k : sizes.n};
+    if (plan.MultipliesPairs() && !shape.rhs_transposed) {
+      const MatrixSource elements{task.rhs, hlo::ElementType::kU16, shape.batch, 2 * shape.k, shape.n, {2 * shape.k}, sizes.n};
+      kernels.push_back(PackColumnPairs(elements, plan.lanes, plan.columns(), out));
+      return kernels;
+    }
+    kernels.push_back(shape.rhs_transposed ? PackTransposed(source, plan.PackedType(), plan.lanes, plan.columns(), out)
                                            : PackColumns(source, shape.compute_type, plan.lanes, plan.columns(), out));
   }
   return kernels;
@@ -350,7 +402,10 @@ KernelDraft CombineKernel(const ProductTask& task, const ProductPlan& plan) {
     for (int64_t part = 1; part < plan.k_parts; ++part) sum = sum + ir::Load(partial, first + place + part * elements);
     return sum;
   });
-  return MakeDraft("combine", parameters, ParallelNest({{batch, shape.batch}, {row, shape.m}}, run));
+  const ProductSizes sizes = ProductSizesOf(task, shape);
+  LoopEnds ends(parameters);
+  const Expr batch_end = ends.End(sizes.batch, "batch_end"), row_end = ends.End(sizes.m, "rows_end");
+  return MakeDraft("combine", parameters, ends.Before(ParallelNest({{batch, batch_end}, {row, row_end}}, run)));
 }
 
 KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
@@ -366,11 +421,15 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
   const ir::Var batch = IndexVar("batch", shape.batch), block = IndexVar("block", blocks), panel = IndexVar("panel", plan.panels);
   const ir::Var first = IndexVar("first_column", shape.n), k = IndexVar("k", shape.k);
 
+  const ProductSizes sizes = ProductSizesOf(task, shape);
+  LoopEnds ends(parameters);
+  const Expr batch_end = ends.End(sizes.batch, "batch_end"), panels_end = ends.Pieces(sizes.n, columns, "columns_end");
+  const Expr k_end = ends.End(sizes.k, "depth_end");
   const Expr nominal = ir::Ref(panel) * columns;
   const bool even = shape.n % columns == 0;
   const auto step = [&](const Expr& begin, const Expr& end, bool careful) {
     const Expr depth = ir::Ramp(ir::Ref(k), lanes);
-    const Expr inside = careful ? ir::Compare(Op::kLt, depth, Index(shape.k)) : nullptr;
+    const Expr inside = careful ? ir::Compare(Op::kLt, depth, ir::Splat(k_end, lanes)) : nullptr;
     const auto read = [&](const ir::BufferRef& buffer, const Expr& row) {
       return ir::Cast(ir::Load(buffer, ir::Ramp(row * shape.k + ir::Ref(k), lanes), inside), shape.compute_type);
     };
@@ -378,10 +437,10 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
                                 [&](int64_t c) { return read(rhs, ir::Ref(batch) * shape.n + ir::Ref(first) + c); });
     return ir::For(LoopRole::kSerial, k, begin, end, body, lanes);
   };
-  const Expr whole = Index(shape.k / lanes * lanes);
+  const Expr whole = sizes.k.extent ? ir::Binary(Op::kFloorDiv, k_end, Index(lanes)) * lanes : Index(shape.k / lanes * lanes);
   std::vector<Stmt> body = {ir::Let(first, even ? nominal : ir::Min(nominal, Index(shape.n - columns))), sums.Declare(),
                             step(Index(0), whole, false)};
-  if (shape.k % lanes != 0) body.push_back(step(whole, Index(shape.k), true));
+  if (sizes.k.extent || shape.k % lanes != 0) body.push_back(step(whole, k_end, true));
   for (int64_t r = 0; r < shape.m; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
       body.push_back(ir::Store(staging, Index(r * columns + c), ir::ReduceLanes(Op::kAdd, sums.At(r, c))));
@@ -394,10 +453,11 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
       [&](const Expr&) { return ir::Load(staging, at); });
   // Columns that the tile before has stored are left alone.
   body.push_back(Loop(row, Index(0), Index(shape.m), Loop(column, even ? Index(0) : nominal - ir::Ref(first), Index(columns), store)));
-  const Expr first_panel = ir::Ref(block) * plan.panels_per_block;
-  const Expr end_panel = ir::Min(first_panel + plan.panels_per_block, Index(plan.panels));
-  const Stmt nest = ParallelNest({{batch, shape.batch}, {block, blocks}}, Loop(panel, first_panel, end_panel, ir::Block(std::move(body))));
-  return MakeDraft("dot_products", parameters, ir::Block({ir::DeclareArray(staging), nest}));
+  const Expr share = sizes.n.extent ? ir::Binary(Op::kFloorDiv, panels_end + (blocks - 1), Index(blocks)) : Index(plan.panels_per_block);
+  const Expr first_panel = ir::Ref(block) * share;
+  const Expr end_panel = ir::Min(first_panel + share, panels_end);
+  const Stmt nest = ParallelNest({{batch, batch_end}, {block, Index(blocks)}}, Loop(panel, first_panel, end_panel, ir::Block(std::move(body))));
+  return MakeDraft("dot_products", parameters, ends.Before(ir::Block({ir::DeclareArray(staging), nest})));
 }
 
 }  // namespace hlorun::opencl

@@ -21,7 +21,7 @@ Expr Index(int64_t value) { return ir::Int(value, kIndex); }
 // Source and destination of a copy, and how elements are read.
 class Copy {
  public:
-  Copy(const MatrixSource& source, hlo::ElementType type, int64_t out_elements, const ArgumentRef& out) : type_(type) {
+  Copy(const MatrixSource& source, hlo::ElementType type, int64_t out_elements, const ArgumentRef& out) : type_(type), ends_(parameters_) {
     const int64_t elements = source.batch * source.rows * source.columns;
     from_ = parameters_.Add("source", source.storage, elements, source.argument);
     ArgumentRef written = out;
@@ -36,26 +36,32 @@ class Copy {
   Stmt Write(const Expr& index, const Expr& value) const {
     return ir::Store(to_, ir::Ramp(index, value->type.lanes), value);
   }
-  KernelDraft Finish(const std::string& name, Stmt body, std::vector<ir::Helper> helpers = {}) const {
-    return MakeDraft(name, parameters_, std::move(body), std::move(helpers));
+  // How many pieces of `size` there are of `bound` rows or columns.
+  Expr Pieces(SizedLoop loop, int64_t bound, int64_t size, const std::string& name) {
+    loop.bound = bound;
+    return ends_.Pieces(loop, size, name);
+  }
+  KernelDraft Finish(const std::string& name, const Stmt& body, std::vector<ir::Helper> helpers = {}) const {
+    return MakeDraft(name, parameters_, ends_.Before(body), std::move(helpers));
   }
 
  private:
   hlo::ElementType type_;
   KernelParameters parameters_;
+  LoopEnds ends_;
   ir::BufferRef from_, to_;
 };
 
 // for batch, for panel, for rows in chunks: body(batch, panel, first row, end row)
 template <typename Body>
-Stmt ForPanels(int64_t batch, int64_t panels, int64_t rows, const Body& body) {
+Stmt ForPanels(int64_t batch, int64_t panels, int64_t rows, const Expr& panels_there, const Expr& chunks_there, const Body& body) {
   const int64_t chunks = CeilDiv(rows, kRowsOfGroup);
   const ir::Var b = ir::MakeIndex("batch", 0, batch - 1, kIndex), p = ir::MakeIndex("panel", 0, panels - 1, kIndex);
   const ir::Var c = ir::MakeIndex("chunk", 0, chunks - 1, kIndex);
   const Expr first = ir::Ref(c) * kRowsOfGroup;
   const Expr end = rows % kRowsOfGroup == 0 ? first + kRowsOfGroup : ir::Min(first + kRowsOfGroup, Index(rows));
-  const Stmt inner = ir::For(ir::LoopRole::kParallel, c, Index(0), Index(chunks), body(ir::Ref(b), ir::Ref(p), first, end));
-  const Stmt middle = ir::For(ir::LoopRole::kParallel, p, Index(0), Index(panels), inner);
+  const Stmt inner = ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, body(ir::Ref(b), ir::Ref(p), first, end));
+  const Stmt middle = ir::For(ir::LoopRole::kParallel, p, Index(0), panels_there, inner);
   return ir::For(ir::LoopRole::kParallel, b, Index(0), Index(batch), middle);
 }
 
@@ -127,8 +133,10 @@ std::vector<Expr> TransposeSquare(const std::vector<Expr>& rows, ir::Type type, 
 KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
                         const ArgumentRef& out) {
   const int64_t k = source.rows, n = source.columns, panels = CeilDiv(n, width);
-  const Copy copy(source, type, source.batch * panels * k * width, out);
-  const Stmt body = ForPanels(source.batch, panels, k, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
+  Copy copy(source, type, source.batch * panels * k * width, out);
+  const Expr panels_there = copy.Pieces(source.columns_there, n, width, "columns_end");
+  const Expr chunks_there = copy.Pieces(source.rows_there, k, kRowsOfGroup, "rows_end");
+  const Stmt body = ForPanels(source.batch, panels, k, panels_there, chunks_there, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
     const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex);
     const Expr from = (b * k + ir::Ref(row)) * n + p * width;
     const Expr to = ((b * panels + p) * k + ir::Ref(row)) * width;
@@ -147,12 +155,39 @@ KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64
   return copy.Finish("pack_columns", body);
 }
 
+KernelDraft PackColumnPairs(const MatrixSource& source, int64_t lanes, int64_t width, const ArgumentRef& out) {
+  const hlo::ElementType word = hlo::ElementType::kU32;
+  const int64_t pairs = source.rows / 2, n = source.columns, panels = CeilDiv(n, width);
+  Copy copy(source, word, source.batch * panels * pairs * width, out);
+  const Expr panels_there = copy.Pieces(source.columns_there, n, width, "columns_end"), chunks = Index(CeilDiv(pairs, kRowsOfGroup));
+  const Stmt body = ForPanels(source.batch, panels, pairs, panels_there, chunks, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
+    const ir::Var pair = ir::MakeIndex("pair", 0, pairs - 1, kIndex);
+    const Expr from = (b * source.rows + ir::Ref(pair) * 2) * n + p * width;
+    const Expr to = ((b * panels + p) * pairs + ir::Ref(pair)) * width;
+    const auto row_pair = [&](bool edge) {
+      std::vector<Stmt> pieces;
+      for (int64_t j = 0; j < width; j += lanes) {
+        const auto ramp = [&](const Expr& at) { return ir::Ramp(at + j, static_cast<int>(lanes)); };
+        const Expr inside = edge ? ir::Compare(ir::Op::kLt, ramp(p * width), Index(n)) : nullptr;
+        const Expr low = copy.Read(ramp(from), inside), high = copy.Read(ramp(from + n), inside);
+        const Expr shifted = ir::Binary(ir::Op::kShl, high, ir::Int(16, high->type));
+        pieces.push_back(copy.Write(to + j, ir::Binary(ir::Op::kOr, low, shifted)));
+      }
+      return Serial(pair, first, end, ir::Block(std::move(pieces)));
+    };
+    return n % width == 0 ? row_pair(false) : ir::If(p < Index(n / width), row_pair(false), row_pair(true));
+  });
+  return copy.Finish("pack_column_pairs", body);
+}
+
 KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
                            const ArgumentRef& out) {
   const int64_t n = source.rows, k = source.columns, panels = CeilDiv(n, width);
-  const Copy copy(source, type, source.batch * panels * k * width, out);
+  Copy copy(source, type, source.batch * panels * k * width, out);
   const ir::Type vector{type, static_cast<int>(lanes)};
-  const Stmt body = ForPanels(source.batch, panels, k, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
+  const Expr panels_there = copy.Pieces(source.rows_there, n, width, "rows_end");
+  const Expr chunks_there = copy.Pieces(source.columns_there, k, kRowsOfGroup, "columns_end");
+  const Stmt body = ForPanels(source.batch, panels, k, panels_there, chunks_there, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
     const Expr from = (b * n + p * width) * k;
     const Expr to = (b * panels + p) * k * width;
     // Squares of whole panels, then what is left element by element.
@@ -192,8 +227,10 @@ KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, in
 KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
                       const ArgumentRef& out) {
   const int64_t k = source.rows, m = source.columns, tiles = CeilDiv(m, width);
-  const Copy copy(source, type, source.batch * tiles * k * width, out);
-  const Stmt body = ForPanels(source.batch, tiles, k, [&](const Expr& b, const Expr& t, const Expr& first, const Expr& end) {
+  Copy copy(source, type, source.batch * tiles * k * width, out);
+  const Expr tiles_there = copy.Pieces(source.columns_there, m, width, "columns_end");
+  const Expr chunks_there = copy.Pieces(source.rows_there, k, kRowsOfGroup, "rows_end");
+  const Stmt body = ForPanels(source.batch, tiles, k, tiles_there, chunks_there, [&](const Expr& b, const Expr& t, const Expr& first, const Expr& end) {
     const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex);
     const Expr column = m % width == 0 ? t * width : ir::Min(t * width, Index(m - width));
     const Expr from = (b * k + ir::Ref(row)) * m + column;
@@ -212,15 +249,18 @@ KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t
 KernelDraft Convert(const MatrixSource& source, hlo::ElementType type, int64_t lanes, const ArgumentRef& out) {
   constexpr int64_t kVectorsOfGroup = 256;
   const int64_t elements = source.batch * source.rows * source.columns;
-  const Copy copy(source, type, elements, out);
+  Copy copy(source, type, elements, out);
   const int64_t chunk = kVectorsOfGroup * lanes, chunks = CeilDiv(elements, chunk);
+  // Rows lie one after another: the first of them are the first elements.
+  SizedLoop there{elements, source.batch == 1 ? source.rows_there.extent : std::nullopt, source.rows_there.scale * source.columns};
+  const Expr chunks_there = copy.Pieces(there, elements, chunk, "elements_end");
   const ir::Var c = ir::MakeIndex("chunk", 0, chunks - 1, kIndex), i = ir::MakeIndex("i", 0, elements - 1, kIndex);
   const Expr first = ir::Ref(c) * chunk;
   const Expr end = elements % chunk == 0 ? first + chunk : ir::Min(first + chunk, Index(elements));
   const Expr whole = elements % lanes == 0 ? end : first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
   std::vector<Stmt> body = {Serial(i, first, whole, copy.Write(ir::Ref(i), copy.ReadVector(ir::Ref(i), lanes)), lanes)};
   if (elements % lanes != 0) body.push_back(Serial(i, whole, end, copy.Write(ir::Ref(i), copy.Read(ir::Ref(i)))));
-  return copy.Finish("convert", ir::For(ir::LoopRole::kParallel, c, Index(0), Index(chunks), ir::Block(std::move(body))));
+  return copy.Finish("convert", ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, ir::Block(std::move(body))));
 }
 
 }  // namespace hlorun::opencl

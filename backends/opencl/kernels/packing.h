@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "backends/opencl/kernels/kernel_draft.h"
+#include "backends/opencl/kernels/loop_ends.h"
 
 namespace hlorun::opencl {
 
@@ -12,12 +12,16 @@ struct MatrixSource {
   ArgumentRef argument;
   hlo::ElementType storage = hlo::ElementType::kF32;
   int64_t batch = 1, rows = 1, columns = 1;
+  // How much of them is there, where it may be less.
+  SizedLoop rows_there = {}, columns_there = {};
 };
 
 // Panels of columns: out[b][j / width][i][j % width], the last panel padded with zeros. source [rows = k][columns = n].
 KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
                         const ArgumentRef& out);
-// The same from a source stored transposed, [rows = n][columns = k].
+// Pairs of rows of 16-bit elements, the first in the low half of a u32: out[b][j / width][i / 2][j % width]; rows is even.
+KernelDraft PackColumnPairs(const MatrixSource& source, int64_t lanes, int64_t width, const ArgumentRef& out);
+// The same as PackColumns from a source stored transposed, [rows = n][columns = k].
 KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
                            const ArgumentRef& out);
 // out[b][t][i][r] = source[b][i][min(t * width, columns - width) + r]: tiles of `width` columns, of which the last may

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
 namespace {
 
-constexpr int64_t kScratchAlignment = 64;
 // Few rows of rhs [n][k]: dot products beat packing (docs/products.md: 1 x 4096 x 4096 and 8 x 2048 x 2048).
 constexpr int64_t kDotProductRows = 8;
 // Packing rhs costs k * n copies for m * k * n products; in place its rows lie far apart. They break even about here.
@@ -17,12 +17,12 @@ constexpr int64_t kInPlaceColumns = 64;
 constexpr int64_t kInPlaceTransposedRows = 128;
 // Depth of a block when both operands lie with k outermost: their blocks then stay in the second-level cache.
 constexpr int64_t kTransposedBlock = 256;
+constexpr int64_t kPairRows = 12;
 constexpr int64_t kPageBytes = 4096;
 // A part of k that is worth a work-group of its own.
 constexpr int64_t kPartDepth = 512;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t Align(int64_t bytes) { return CeilDiv(bytes, kScratchAlignment) * kScratchAlignment; }
 
 bool HasKernel(hlo::ElementType type) {
   using enum hlo::ElementType;
@@ -37,6 +37,13 @@ bool HasKernel(hlo::ElementType type) {
 int64_t Groups(const ProductPlan& plan) {
   return plan.shape.batch * plan.k_parts * CeilDiv(plan.tiles, plan.tiles_per_block) *
          CeilDiv(plan.panels, plan.panels_per_block);
+}
+
+// Pairs lie along k: rows of lhs in place, rhs in panels, which few rows of lhs are not worth.
+bool WantsPairs(const ProductShape& shape, const DeviceSpec& device) {
+  using enum hlo::ElementType;
+  return !device.bf16_dot.empty() && shape.lhs_type == kBF16 && shape.rhs_type == kBF16 && shape.compute_type == kF32 &&
+         shape.k % 2 == 0 && !shape.depth_may_be_less && !shape.lhs_transposed && shape.m >= kPairRows;
 }
 
 void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
@@ -59,7 +66,7 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
 
 void ChooseForms(ProductPlan& plan) {
   const ProductShape& shape = plan.shape;
-  const bool native_lhs = shape.lhs_type == shape.compute_type, native_rhs = shape.rhs_type == shape.compute_type;
+  const bool native_lhs = shape.lhs_type == plan.PackedType(), native_rhs = shape.rhs_type == shape.compute_type;
   if (shape.lhs_transposed) {
     const bool in_place = native_lhs && shape.m <= kInPlaceTransposedRows;
     plan.lhs = in_place || shape.m == 1 ? LhsForm::kInPlace : LhsForm::kPanels;
@@ -68,6 +75,10 @@ void ChooseForms(ProductPlan& plan) {
   }
   const bool short_rows = shape.n <= kInPlaceColumns && native_rhs;
   const bool few_uses = shape.m <= (native_rhs ? kPackRows : 2 * plan.rows);
+  if (plan.MultipliesPairs()) {
+    plan.rhs = RhsForm::kPanels;
+    return;
+  }
   plan.rhs = !shape.rhs_transposed && (short_rows || few_uses) ? RhsForm::kInPlace : RhsForm::kPanels;
 }
 
@@ -155,19 +166,19 @@ int64_t ProductPlan::part_k() const { return CeilDiv(shape.k, k_parts); }
 
 int64_t ProductPlan::LhsBytes() const {
   const int64_t element = hlo::BytesOf(shape.compute_type);
-  if (lhs == LhsForm::kConverted) return Align(shape.batch * shape.m * shape.k * element);
-  if (lhs == LhsForm::kPanels) return Align(shape.batch * tiles * shape.k * rows * element);
+  if (lhs == LhsForm::kConverted) return AlignScratch(shape.batch * shape.m * shape.k * element);
+  if (lhs == LhsForm::kPanels) return AlignScratch(shape.batch * tiles * shape.k * rows * element);
   return 0;
 }
 
 int64_t ProductPlan::RhsBytes() const {
   if (rhs == RhsForm::kInPlace) return 0;
-  return Align(shape.batch * panels * shape.k * columns() * hlo::BytesOf(shape.compute_type));
+  return AlignScratch(shape.batch * panels * shape.k * columns() * hlo::BytesOf(shape.compute_type));
 }
 
 int64_t ProductPlan::PartialBytes() const {
   if (!UsesPartialSums()) return 0;
-  return Align(k_parts * shape.batch * shape.m * shape.n * hlo::BytesOf(shape.compute_type));
+  return AlignScratch(k_parts * shape.batch * shape.m * shape.n * hlo::BytesOf(shape.compute_type));
 }
 
 ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device) {
@@ -182,6 +193,11 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device) {
     plan.panels = CeilDiv(shape.n, plan.vectors);
     plan.panels_per_block = std::max<int64_t>(1, plan.panels * shape.batch / (16 * device.compute_units));
     return plan;
+  }
+  if (WantsPairs(shape, device)) {
+    plan.bf16_dot = device.bf16_dot;
+    plan.shape.k /= 2;
+    plan.shape.lhs_type = plan.shape.rhs_type = hlo::ElementType::kU32;
   }
   ChooseTile(plan, device);
   plan.tiles = CeilDiv(shape.m, plan.rows);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "hlo/device_spec.h"
 #include "hlo/instruction.h"
@@ -20,6 +21,7 @@ struct ProductShape {
   // The roles of lhs and rhs are exchanged (result transposed), because n is 1: result element (i, j) is then at
   // j * m + i of each batch's part.
   bool swapped = false;
+  bool depth_may_be_less = false;  // k is a bound: how much of it is there, the kernel reads
 };
 
 // The type in which products and sums of these types are computed; nullopt when no kernel has them.
@@ -39,7 +41,9 @@ enum class RhsForm : uint8_t {
 };
 
 struct ProductPlan {
+  // Where pairs are multiplied, k counts pairs and the operands are u32.
   ProductShape shape;
+  std::string bf16_dot;  // how pairs of bf16 are multiplied (DeviceSpec::bf16_dot); empty: elements one by one
   int64_t lanes = 16;
   int64_t rows = 12, vectors = 2;  // of the register tile; for dot products `vectors` is the columns of a tile
   // Each result element is a dot product of two rows, summed lane by lane: rhs [n][k] with few rows of lhs.
@@ -52,6 +56,9 @@ struct ProductPlan {
   // when the work-group of a part walks it in blocks.
   int64_t k_parts = 1, k_block = 0;  // k_block 0: not in blocks
 
+  bool MultipliesPairs() const { return !bf16_dot.empty(); }
+  // Of copied operands.
+  hlo::ElementType PackedType() const { return MultipliesPairs() ? hlo::ElementType::kU32 : shape.compute_type; }
   bool UsesPartialSums() const { return k_parts > 1 || k_block > 0; }
   int64_t columns() const { return vectors * lanes; }
   int64_t part_k() const;  // depth of a part, the last may be shorter

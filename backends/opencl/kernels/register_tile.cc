@@ -39,22 +39,26 @@ Stmt RegisterTile::Load(const ir::BufferRef& buffer, const Position& position) c
   return ir::Block(std::move(statements));
 }
 
-Stmt RegisterTile::Step(const Element& element, const Vector& vector) const {
+Stmt RegisterTile::Step(const Element& element, const Vector& vector, const Multiplier* multiplier) const {
   const bool fused = hlo::IsFloating(type_.element);
+  const ir::Type operand{multiplier ? multiplier->operand : type_.element, type_.lanes};
+  const auto add = [&](const Expr& sum, const Expr& row, const Expr& column) {
+    if (multiplier) return multiplier->add(sum, row, column);
+    return fused ? ir::Fma(row, column, sum) : sum + row * column;
+  };
   std::vector<Stmt> statements;
   std::vector<Expr> columns;
   for (int64_t v = 0; v < vectors_; ++v) {
-    const ir::Var column = ir::MakeVar(fmt::format("{}_column_{}", name_, v), type_);
+    const ir::Var column = ir::MakeVar(fmt::format("{}_column_{}", name_, v), operand);
     statements.push_back(ir::Let(column, vector(v)));
     columns.push_back(ir::Ref(column));
   }
   for (int64_t row = 0; row < rows_; ++row) {
-    const ir::Var scalar = ir::MakeVar(fmt::format("{}_row_{}", name_, row), type_);
+    const ir::Var scalar = ir::MakeVar(fmt::format("{}_row_{}", name_, row), operand);
     statements.push_back(ir::Let(scalar, ir::Splat(element(row), type_.lanes)));
     for (int64_t v = 0; v < vectors_; ++v) {
       const Expr& column = columns[static_cast<size_t>(v)];
-      const Expr sum = fused ? ir::Fma(ir::Ref(scalar), column, At(row, v)) : At(row, v) + ir::Ref(scalar) * column;
-      statements.push_back(ir::Assign(Accumulator(row, v), sum));
+      statements.push_back(ir::Assign(Accumulator(row, v), add(At(row, v), ir::Ref(scalar), column)));
     }
   }
   return ir::Block(std::move(statements));

@@ -30,8 +30,13 @@ class RegisterTile {
   ir::Stmt Declare() const;
   // Sets them to zero, or to what `buffer` holds.
   ir::Stmt Load(const ir::BufferRef& buffer, const Position& position) const;
-  // accumulators += element(row) * vector(column block)
-  ir::Stmt Step(const Element& element, const Vector& vector) const;
+  // How a step adds to an accumulator, and of what elements.
+  struct Multiplier {
+    hlo::ElementType operand;
+    std::function<ir::Expr(const ir::Expr& sum, const ir::Expr& row, const ir::Expr& column)> add;
+  };
+  // accumulators += element(row) * vector(column block), by `multiplier` where given
+  ir::Stmt Step(const Element& element, const Vector& vector, const Multiplier* multiplier = nullptr) const;
   ir::Stmt Store(const ir::BufferRef& buffer, const Position& position) const;
   // The accumulator of a row and column block.
   ir::Expr At(int64_t row, int64_t vector) const;

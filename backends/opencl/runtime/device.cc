@@ -144,6 +144,10 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   clGetDeviceInfo(device_(), CL_DEVICE_SVM_CAPABILITIES, sizeof(svm), &svm, nullptr);
   spec_.raw_pointers = (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0 ||
                        (quirks.may_take_raw_pointers && ProbeRawPointers(platform_index_, device_index_, Fingerprint()));
+  const bool has_instruction = is_cpu && Contains("," + spec_.isa + ",", ",avx512bf16,");
+  if (quirks.bf16_dot != nullptr && has_instruction && ProbeBf16Dot(quirks.bf16_dot, platform_index_, device_index_, Fingerprint())) {
+    spec_.bf16_dot = quirks.bf16_dot;
+  }
   // A plain mapping has no limit of the runtime's.
   if (spec_.raw_pointers) spec_.max_allocation_bytes = spec_.global_memory_bytes;
 }

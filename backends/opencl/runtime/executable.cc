@@ -127,6 +127,11 @@ class PlanExecutable : public Executable {
       } else if (const auto* call = std::get_if<HostCallThunk>(&thunk.work)) {
         all(call->operands);
         all(call->results);
+      } else if (const auto* product = std::get_if<LibraryThunk>(&thunk.work)) {
+        all({product->lhs, product->rhs, product->out});
+      } else if (const auto* transfer = std::get_if<TransferThunk>(&thunk.work)) {
+        HLORUN_CHECK(transfer->arrays.size() == transfer->shapes.size());
+        all(transfer->arrays);
       } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
         all({loop->predicate});
         ForEachSlice(*loop->condition, visit);
@@ -285,6 +290,7 @@ class PlanExecutable : public Executable {
     ThunkRunner runner(*context_, lane, context, run.memories, plan_, options);
     for (const auto& copy : run.copies) runner.Copy(copy.from, copy.to, copy.bytes);
     runner.Run(steps_);
+    runner.CompleteSends();
     if (finish) runner.Finish();
   }
 

@@ -10,8 +10,9 @@
 #include "backends/opencl/plan.h"
 #include "backends/opencl/plan_builder.h"
 #include "backends/opencl/runtime/device.h"
-#include "backends/opencl/runtime/host_call.h"
 #include "backends/opencl/runtime/memory.h"
+#include "hlo/custom_calls/registry.h"
+#include "hlo/host_channels.h"
 
 namespace hlorun::opencl {
 
@@ -51,7 +52,8 @@ struct RunOptions {
   std::shared_ptr<collectives::Communicator> communicator;  // null: one device
   int64_t replica = 0, partition = 0;
   std::vector<ThunkTime>* profile = nullptr;  // filled when set; the run then waits after each thunk
-  std::shared_ptr<const HostCallTable> host_calls;  // for HostCallThunks; may be null
+  std::shared_ptr<const hlo::CustomCallRegistry> custom_calls;  // for HostCallThunks; may be null
+  std::shared_ptr<hlo::HostChannels> channels;  // for TransferThunks; may be null
 };
 
 struct CompileStatistics {

@@ -83,25 +83,34 @@ class FileLock {
   int file_;
 };
 
-}  // namespace
-
-bool ProbeRawPointers(int platform_index, int device_index, const std::string& driver_key) {
+// The answer of hlorun-probe to `question`, asked once per driver.
+bool Ask(const std::string& question, int platform_index, int device_index, const std::string& driver_key) {
   const std::string program = ProbeProgram();
   if (program.empty()) return false;
   const std::string folder = DefaultCacheDirectory() + "/probes";
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  const std::string path = folder + "/raw-pointers-" + HashText(driver_key);
+  const std::string path = folder + "/" + question + "-" + HashText(driver_key);
   FileLock lock(path + ".lock");
   std::string answer;
   if (ReadWholeFile(path, answer) && (answer == "yes\n" || answer == "no\n")) return answer == "yes\n";
-  const bool yes = RunsCleanly({program, "raw-pointers", std::to_string(platform_index), std::to_string(device_index)});
+  const bool yes = RunsCleanly({program, question, std::to_string(platform_index), std::to_string(device_index)});
   try {
     WriteFileAtomically(path, yes ? "yes\n" : "no\n");
   } catch (const std::exception&) {
     // A cache that cannot be written only costs the next process another probe.
   }
   return yes;
+}
+
+}  // namespace
+
+bool ProbeRawPointers(int platform_index, int device_index, const std::string& driver_key) {
+  return Ask("raw-pointers", platform_index, device_index, driver_key);
+}
+
+bool ProbeBf16Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key) {
+  return Ask("bf16-" + form, platform_index, device_index, driver_key);
 }
 
 }  // namespace hlorun::opencl

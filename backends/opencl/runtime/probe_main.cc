@@ -5,10 +5,15 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "backends/opencl/codegen/bf16_dot.h"
+
 namespace {
+
+using hlorun::opencl::Bf16DotForm;
 
 cl_device_id DeviceAt(size_t platform_index, size_t device_index) {
   cl_uint count = 0;
@@ -22,18 +27,55 @@ cl_device_id DeviceAt(size_t platform_index, size_t device_index) {
   return devices[device_index];
 }
 
-// Plain pointers, also into the middle of a block, as kernel arguments and in a copy command.
-bool TakesRawPointers(cl_device_id device) {
+// A queue on the device and a kernel called f; null members where something failed.
+struct Subject {
+  cl_command_queue queue = nullptr;
+  cl_kernel kernel = nullptr;
+};
+Subject Build(cl_device_id device, const char* source) {
   cl_int status = CL_SUCCESS;
   cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status);
-  if (status != CL_SUCCESS) return false;
+  if (status != CL_SUCCESS) return {};
   cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, nullptr, &status);
-  if (status != CL_SUCCESS) return false;
-  const char* source = "__kernel void f(__global const int* x, __global int* y) { y[get_global_id(0)] = x[get_global_id(0)] + 1; }";
+  if (status != CL_SUCCESS) return {};
   cl_program program = clCreateProgramWithSource(context, 1, &source, nullptr, &status);
-  if (status != CL_SUCCESS || clBuildProgram(program, 1, &device, "", nullptr, nullptr) != CL_SUCCESS) return false;
+  if (status != CL_SUCCESS || clBuildProgram(program, 1, &device, "", nullptr, nullptr) != CL_SUCCESS) return {};
   cl_kernel kernel = clCreateKernel(program, "f", &status);
+  if (status != CL_SUCCESS) return {};
+  return {queue, kernel};
+}
+
+// 1 + 2 * 4 + 3 * 5 in every lane, 16 of them.
+bool MultipliesPairs(cl_device_id device, const Bf16DotForm& form) {
+  const std::string source = std::string(form.source) +
+      "__kernel __attribute__((reqd_work_group_size(1, 1, 1), min_vector_width(512))) void f(__global float* y, uint a, uint b) {\n"
+      "  vstore16(hl_dot_bf16((float16)(1), (uint16)(a), (uint16)(b)), 0, y);\n}\n";
+  const Subject subject = Build(device, source.c_str());
+  if (subject.kernel == nullptr) return false;
+  cl_context context = nullptr;
+  clGetCommandQueueInfo(subject.queue, CL_QUEUE_CONTEXT, sizeof(context), &context, nullptr);
+  cl_int status = CL_SUCCESS;
+  float y[16] = {};
+  cl_mem buffer = clCreateBuffer(context, CL_MEM_WRITE_ONLY, sizeof(y), nullptr, &status);
   if (status != CL_SUCCESS) return false;
+  const cl_uint two_three = 0x40404000u, four_five = 0x40a04080u;
+  clSetKernelArg(subject.kernel, 0, sizeof(buffer), &buffer);
+  clSetKernelArg(subject.kernel, 1, sizeof(cl_uint), &two_three);
+  clSetKernelArg(subject.kernel, 2, sizeof(cl_uint), &four_five);
+  const size_t one = 1;
+  if (clEnqueueNDRangeKernel(subject.queue, subject.kernel, 1, nullptr, &one, &one, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  if (clEnqueueReadBuffer(subject.queue, buffer, CL_TRUE, 0, sizeof(y), y, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  for (float value : y) {
+    if (value != 24.0F) return false;
+  }
+  return true;
+}
+
+// Plain pointers, also into the middle of a block, as kernel arguments and in a copy command.
+bool TakesRawPointers(cl_device_id device) {
+  const char* source = "__kernel void f(__global const int* x, __global int* y) { y[get_global_id(0)] = x[get_global_id(0)] + 1; }";
+  const auto [queue, kernel] = Build(device, source);
+  if (kernel == nullptr) return false;
 
   constexpr size_t kCount = 4096, kOffset = 16;
   std::vector<int> x(kCount + kOffset, 41), y(kCount + kOffset, 0), z(kCount, 0);
@@ -58,5 +100,8 @@ int main(int argc, char** argv) {
   cl_device_id device = DeviceAt(std::strtoul(argv[2], nullptr, 10), std::strtoul(argv[3], nullptr, 10));
   if (device == nullptr) return 2;
   if (std::string_view(argv[1]) == "raw-pointers") return TakesRawPointers(device) ? 0 : 1;
+  for (const Bf16DotForm& form : hlorun::opencl::kBf16DotForms) {
+    if (argv[1] == "bf16-" + std::string(form.name)) return MultipliesPairs(device, form) ? 0 : 1;
+  }
   return 2;
 }

@@ -17,11 +17,20 @@
 namespace hlorun::opencl {
 namespace {
 
-// Longest first, each to the group that has least: `count` groups of about equal source length. Kernels keep the plan's
-// order within a group, so that the same plan gives the same program text.
-std::vector<std::vector<int32_t>> Balance(const std::vector<Kernel>& kernels, size_t count) {
-  std::vector<int32_t> order(kernels.size());
-  std::iota(order.begin(), order.end(), 0);
+// Longest first, each to the group that has least: `count` groups of about equal source length, and one for each foreign
+// kernel. Kernels keep the plan's order within a group, so that the same plan gives the same program text.
+std::vector<std::vector<int32_t>> Groups(const std::vector<Kernel>& kernels, size_t threads) {
+  std::vector<int32_t> order;
+  std::vector<std::vector<int32_t>> foreign;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const auto number = static_cast<int32_t>(k);
+    if (kernels[k].foreign) {
+      foreign.push_back({number});
+    } else {
+      order.push_back(number);
+    }
+  }
+  const size_t count = std::min(threads, order.size());
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return kernels[static_cast<size_t>(a)].source.size() > kernels[static_cast<size_t>(b)].source.size();
   });
@@ -33,6 +42,7 @@ std::vector<std::vector<int32_t>> Balance(const std::vector<Kernel>& kernels, si
     load[least] += kernels[static_cast<size_t>(kernel)].source.size() + 1;
   }
   for (auto& group : groups) std::sort(group.begin(), group.end());
+  groups.insert(groups.end(), foreign.begin(), foreign.end());
   return groups;
 }
 
@@ -87,8 +97,12 @@ std::string BinaryOf(const cl::Program& program) {
   WriteFileAtomically(stem + ".log", log);
   const size_t at = log.find("error:");
   const std::string reason = at == std::string::npos ? "no message" : log.substr(at, log.find('\n', at) - at);
+  const Kernel& first = plan.kernels[static_cast<size_t>(kernels[0])];
+  if (first.foreign) {
+    Invalid("the OpenCL compiler refuses a custom-call's kernel: {}; source: {}.cl, log: {}.log", reason, stem, stem);
+  }
   Fail(ErrorCode::kInternal, "the OpenCL compiler refuses a program of {} kernels ({} ...): {}; source: {}.cl, log: {}.log",
-       kernels.size(), plan.kernels[static_cast<size_t>(kernels[0])].name, reason, stem, stem);
+       kernels.size(), first.name, reason, stem, stem);
 }
 
 class Builder {
@@ -104,8 +118,8 @@ class Builder {
     const auto start = std::chrono::steady_clock::now();
     const size_t threads = options_.threads > 0 ? static_cast<size_t>(options_.threads)
                                                 : std::max<size_t>(1, std::thread::hardware_concurrency());
-    const size_t count = std::min(threads, plan_.kernels.size());
-    set_.kernels = count > 0 ? Balance(plan_.kernels, count) : std::vector<std::vector<int32_t>>{};
+    set_.kernels = Groups(plan_.kernels, threads);
+    const size_t count = set_.kernels.size();
     set_.programs.resize(count);
     set_.binaries.resize(count);
     set_.program_of.assign(plan_.kernels.size(), 0);
@@ -147,7 +161,7 @@ class Builder {
     for (int32_t k : kernels) {
       const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
       source += fmt::format("#define {0} {1}\n{2}\n#undef {0}\n", kernel.name, SymbolOf(kernel),
-                            context_.quirks().binaries_need_launch ? WithEntryGuard(kernel) : kernel.source);
+                            context_.quirks().binaries_need_launch && !kernel.foreign ? WithEntryGuard(kernel) : kernel.source);
     }
     if (FaultHits(Fault::kKernelBuild)) source += "#error HLORUN_FAULT=kernel_build\n";
     return source;

@@ -20,11 +20,14 @@ const Row kRows[] = {
       .compiles_generic_variants = true,
 #if defined(__x86_64__)
       .inline_assembly = true,
+      .bf16_dot = "assembly",
 #endif
       .volatile_memory_size = true,
       .thread_count_variable = "POCL_MAX_PTHREAD_COUNT"}},
     // Intel's CPU runtime refuses vector operands of inline assembly and follows the affinity mask.
-    {"Intel", true, {.may_take_raw_pointers = true}},
+    {"Intel", true, {.may_take_raw_pointers = true, .bf16_dot = "intrinsic"}},
+    // The simulator that finds accesses out of bounds and races (tests/end_to_end/oclgrind).
+    {"Oclgrind", false, {.refuses_prefetch = true}},
 };
 
 }  // namespace
@@ -39,6 +42,8 @@ Quirks QuirksOf(const std::string& platform_name, cl_device_type type) {
 
 std::string BuildOptionsOf(const cl::Device& device) {
   std::string options = "-cl-denorms-are-zero";
+  const std::string platform = cl::Platform(device.getInfo<CL_DEVICE_PLATFORM>()).getInfo<CL_PLATFORM_NAME>();
+  if (QuirksOf(platform, device.getInfo<CL_DEVICE_TYPE>()).refuses_prefetch) options += " -DHLORUN_NO_PREFETCH";
   // "OpenCL C 3.0 ..."; 1.2 is every compiler's default.
   const std::string version = device.getInfo<CL_DEVICE_OPENCL_C_VERSION>();
   const size_t digits = std::strlen("OpenCL C ");

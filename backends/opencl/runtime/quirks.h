@@ -21,6 +21,10 @@ struct Quirks {
   bool compiles_generic_variants = false;
   // Kernels may hold x86 inline assembly.
   bool inline_assembly = false;
+  // Programs with clang's prefetch builtin build, but their kernels cannot be made.
+  bool refuses_prefetch = false;
+  // The form of codegen/bf16_dot.h that its compiler may take on a CPU that has the instruction, or null.
+  const char* bf16_dot = nullptr;
   // CL_DEVICE_GLOBAL_MEM_SIZE changes from run to run; the machine's memory is used instead.
   bool volatile_memory_size = false;
   // The environment variable that bounds the number of worker threads, or null when the affinity mask does.

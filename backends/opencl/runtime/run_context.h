@@ -6,6 +6,7 @@
 
 #include "backends/opencl/plan.h"
 #include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/host_evaluator.h"
 #include "backends/opencl/runtime/program_build.h"
 
 namespace hlorun::opencl {
@@ -53,6 +54,7 @@ class RunContext {
   PreparedLaunch& launch(int32_t number) { return launches_[static_cast<size_t>(number)]; }
   // A kernel object for a reducer, made on first use.
   const cl::Kernel& ReducerKernel(int32_t kernel);
+  HostEvaluator& evaluator() { return evaluator_; }
   int64_t creations() const { return creations_; }
 
   uint64_t partition_id = 0, replica_id = 0;  // sources of asynchronous writes
@@ -67,6 +69,7 @@ class RunContext {
   std::vector<std::pair<const void*, int64_t>> bound_;  // by allocation: where it was in the last run
   std::vector<std::vector<std::pair<PreparedLaunch*, PreparedLaunch::Argument>>> users_;  // by allocation
   std::vector<std::pair<int32_t, cl::Kernel>> reducers_;
+  HostEvaluator evaluator_;
   int64_t creations_ = 0;
 };
 

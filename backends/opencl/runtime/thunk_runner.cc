@@ -1,10 +1,12 @@
 #include "backends/opencl/runtime/thunk_runner.h"
 
 #include "backends/collectives/wait.h"
+#include "backends/opencl/runtime/buffer_view.h"
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/collective_run.h"
 #include "backends/opencl/runtime/host_call.h"
 #include "backends/opencl/runtime/lane.h"
+#include "backends/opencl/runtime/transfer_run.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -21,7 +23,7 @@ double LaunchCount(const Sequence& sequence) {
     if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
       count += loop->trip_count < 0 ? HUGE_VAL : static_cast<double>(loop->trip_count) * (1 + LaunchCount(*loop->body));
     } else if (std::holds_alternative<ConditionalThunk>(thunk.work) || std::holds_alternative<CollectiveThunk>(thunk.work) ||
-               std::holds_alternative<HostCallThunk>(thunk.work)) {
+               std::holds_alternative<HostCallThunk>(thunk.work) || std::holds_alternative<TransferThunk>(thunk.work)) {
       return HUGE_VAL;
     } else {
       count += 1;
@@ -93,6 +95,10 @@ void ThunkRunner::RunStep(const Step& step) {
     RunCollective(*collective, *this);
   } else if (const auto* call = std::get_if<HostCallThunk>(&work)) {
     Do(*call);
+  } else if (const auto* product = std::get_if<LibraryThunk>(&work)) {
+    Do(*product);
+  } else if (const auto* transfer = std::get_if<TransferThunk>(&work)) {
+    Do(*transfer);
   }
 }
 
@@ -177,6 +183,32 @@ void ThunkRunner::Do(const ConditionalThunk& thunk, const Step& step) {
 void ThunkRunner::Do(const HostCallThunk& thunk) {
   Finish();
   RunHostCall(thunk, *this);
+}
+
+void ThunkRunner::Do(const LibraryThunk& thunk) {
+  const BufferView lhs(device_, At(thunk.lhs)), rhs(device_, At(thunk.rhs)), out(device_, At(thunk.out));
+  EnqueueClblastProduct(thunk, lhs.array(), rhs.array(), out.array(), queue_);
+  out.ShowToHost(queue_);
+}
+
+void ThunkRunner::Do(const TransferThunk& thunk) {
+  Finish();
+  RunTransfer(thunk, *this);
+}
+
+void ThunkRunner::SendLater(hlo::Literal value, int to, int64_t tag) {
+  PendingSend& send = sends_.emplace_back();
+  send.value = std::make_unique<hlo::Literal>(std::move(value));
+  const std::span<const std::byte> bytes(send.value->data(), static_cast<size_t>(send.value->ByteSize()));
+  send.request = options_.communicator->transport().Send(bytes, to, tag);
+}
+
+void ThunkRunner::CompleteSends() {
+  collectives::WaitUntil([&] {
+    std::erase_if(sends_, [](const PendingSend& send) { return send.request->Test(); });
+    if (!sends_.empty()) options_.communicator->transport().Progress();
+    return sends_.empty();
+  });
 }
 
 void ThunkRunner::Finish() {

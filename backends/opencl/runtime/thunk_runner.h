@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
+#include <map>
 #include <vector>
 
 #include "backends/opencl/runtime/run_context.h"
@@ -22,6 +24,11 @@ class ThunkRunner {
 
   // Throws Error naming the thunk that failed.
   void Run(const StepSequence& steps);
+  // Sends in the background; CompleteSends waits for what is under way.
+  void SendLater(hlo::Literal value, int to, int64_t tag);
+  void CompleteSends();
+  // By channel: what this device sent to itself and has not received yet.
+  std::map<int64_t, std::deque<std::vector<hlo::Literal>>>& own_transfers() { return own_transfers_; }
   void Copy(const DeviceMemory& from, const DeviceMemory& to, int64_t bytes);
   // Waits until everything enqueued has run; keeps the transport going meanwhile.
   void Finish();
@@ -45,6 +52,8 @@ class ThunkRunner {
   void Do(const WhileThunk& thunk, const Step& step);
   void Do(const ConditionalThunk& thunk, const Step& step);
   void Do(const HostCallThunk& thunk);
+  void Do(const LibraryThunk& thunk);
+  void Do(const TransferThunk& thunk);
   bool ReadPredicate(const Slice& slice);
   void Throttle();
   double Now() const;
@@ -56,6 +65,12 @@ class ThunkRunner {
   const Plan& plan_;
   const RunOptions& options_;
   std::chrono::steady_clock::time_point start_;
+  struct PendingSend {
+    std::unique_ptr<hlo::Literal> value;  // does not move
+    std::unique_ptr<collectives::Request> request;
+  };
+  std::vector<PendingSend> sends_;
+  std::map<int64_t, std::deque<std::vector<hlo::Literal>>> own_transfers_;
   int64_t collectives_ = 0;
   int64_t queued_ = 0;        // launches since the last marker
   cl::Event previous_marker_;

@@ -121,6 +121,7 @@ void WarmUp(const Plan& plan, std::span<const int32_t> kernels, const cl::Progra
   std::vector<cl::Kernel> live;
   for (int32_t k : kernels) {
     const Kernel& kernel = plan.kernels[static_cast<size_t>(k)];
+    if (kernel.foreign) continue;
     live.emplace_back(program, SymbolOf(kernel).c_str());
     const bool guarded = !HasBarrier(kernel);
     const cl_uint count = live.back().getInfo<CL_KERNEL_NUM_ARGS>();

@@ -17,11 +17,14 @@
 #include <string>
 #include <vector>
 
+#include "hlo/custom_calls/registry.h"
 #include "hlo/device_spec.h"
 #include "hlo/element_type.h"
 #include "hlo/error.h"
+#include "hlo/host_channels.h"
 #include "hlo/shape.h"
 #include "passes/options.h"
+#include "passes/remark.h"
 
 namespace hlorun::collectives {
 class Job;
@@ -29,8 +32,13 @@ class Job;
 
 namespace hlorun {
 
+using hlo::CustomCallRegistry;
 using hlo::ElementType;
+using hlo::HostChannels;
+using hlo::Literal;
 using hlo::Shape;
+using passes::OneLine;
+using passes::Remark;
 
 // A module as read from a file or text. Copies share it; immutable.
 class Module {
@@ -111,6 +119,8 @@ struct StepTime {
 struct RunFlags {
   std::vector<bool> donate;                 // by flattened argument; empty: none
   std::vector<StepTime>* profile = nullptr; // waits after each step when set
+  // Where infeed, outfeed and the host's send and recv exchange values; devices are numbered over the whole job.
+  std::shared_ptr<HostChannels> channels;
 };
 
 class Executable {
@@ -125,10 +135,14 @@ class Executable {
   virtual std::vector<Shape> parameter_shapes() const = 0;
   virtual std::vector<std::string> parameter_names() const = 0;     // HLO names
   virtual std::vector<std::string> parameter_op_names() const = 0;  // metadata op_name, may be empty
+  // HloSharding text by leaf, empty for none. Shapes are those of one device's part.
   virtual std::vector<std::string> parameter_shardings() const = 0;
   virtual std::vector<Shape> result_shapes() const = 0;
+  virtual std::vector<std::string> result_shardings() const = 0;
   virtual MemoryUse memory() const = 0;
   virtual CompileReport report() const = 0;
+  // What was decided of conditionals, loops, dynamic dimensions and host calls, and why (--explain).
+  virtual const std::vector<Remark>& remarks() const = 0;
   virtual double flops() const = 0;
   virtual int64_t device_count() const = 0;  // replica_count x num_partitions
   virtual void Save(const std::string& path) = 0;
@@ -136,6 +150,11 @@ class Executable {
   // Buffer creations, allocations and kernel builds so far; a steady state adds none.
   virtual int64_t resource_creations() const = 0;
 };
+
+// Custom-calls of one's own, for CompileOptions::custom_calls. A file registers OpenCL C kernels and functions of shared
+// libraries (examples/custom_call/README.md); a C++ function is registered by CustomCallRegistry::Add.
+// Throws Error naming the file and what is wrong with it.
+std::shared_ptr<CustomCallRegistry> LoadCustomCalls(const std::string& path);
 
 struct ClientOptions {
   std::string device;          // "" first, "P:D", or part of a name

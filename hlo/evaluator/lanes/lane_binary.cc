@@ -104,7 +104,7 @@ struct Power {
   }
   template <Float T>
   static T Apply(T a, T b) {
-    return std::pow(a, b);
+    return std::pow(Flushed(a), b);  // of a denormal base, the C library would return noise
   }
   template <Complex T>
   static T Apply(T a, T b) {
@@ -116,7 +116,7 @@ struct Power {
 struct Atan2 {
   template <Float T>
   static T Apply(T a, T b) {
-    return std::atan2(a, b);
+    return std::atan2(Flushed(a), Flushed(b));
   }
   // -i log((b + i a) / sqrt(a^2 + b^2))
   template <Complex T>

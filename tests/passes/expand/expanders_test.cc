@@ -12,6 +12,7 @@
 #include "passes/expand/rng.h"
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/top_k.h"
+#include "passes/layout/sort_along_minor.h"
 #include "tests/passes/equivalence.h"
 
 namespace hlorun::passes {
@@ -251,6 +252,35 @@ TEST(ExpandTopK, OpcodeAndCustomCall) {
   ExpandTopK pass;
   RunAndCompare(kText, pass);
   EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kTopK), 0);
+}
+
+TEST(SortAlongMinor, ColumnsBecomeRows) {
+  constexpr const char* kText = R"(HloModule m
+    lt { a = s32[] parameter(0)
+         b = s32[] parameter(1)
+         c = s32[] parameter(2)
+         d = s32[] parameter(3)
+         ROOT r = pred[] compare(a, b), direction=LT }
+    ENTRY e { x = s32[2,400,90] parameter(0)
+              i = s32[2,400,90] iota(), iota_dimension=1
+              ROOT s = (s32[2,400,90], s32[2,400,90]) sort(x, i), dimensions={1}, is_stable=true, to_apply=lt })";
+  SortAlongMinor pass;
+  RunAndCompare(kText, pass);
+  EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kTranspose), 4);
+}
+
+TEST(SortAlongMinor, RowsAndSmallSortsStay) {
+  constexpr const char* kText = R"(HloModule m
+    lt { a = s32[] parameter(0)
+         b = s32[] parameter(1)
+         ROOT r = pred[] compare(a, b), direction=LT }
+    ENTRY e { x = s32[40,9] parameter(0)
+              y = s32[66000,1] parameter(1)
+              s = s32[40,9] sort(x), dimensions={0}, to_apply=lt
+              t = s32[66000,1] sort(y), dimensions={0}, to_apply=lt
+              ROOT r = (s32[40,9], s32[66000,1]) tuple(s, t) })";
+  SortAlongMinor pass;
+  EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kTranspose), 0);
 }
 
 TEST(ExpandCustomCalls, NamedFunctions) {

@@ -1,0 +1,384 @@
+#include "backends/opencl/codegen/region_emitter.h"
+
+#include <algorithm>
+#include <map>
+
+#include "backends/opencl/codegen/emission.h"
+#include "hlo/cost_analysis.h"
+#include "hlo/error.h"
+#include "passes/memory/region_layout.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::Computation;
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+using passes::KernelKind;
+using passes::RegionPlace;
+
+constexpr int64_t kUnrolledElements = 4;  // results this small are written out, so that their arrays become registers
+constexpr int64_t kShortVector = 4;       // shorter minor dimensions are walked element by element
+constexpr int64_t kLongLoop = int64_t{1} << 30;
+
+class RegionKernel {
+ public:
+  RegionKernel(const EmitRequest& request, const passes::KernelModel& kernels)
+      : e_(request.instruction, request.aliases, request.context), kernels_(kernels),
+        layout_(request.instruction, request.context.device, request.context.options, kernels) {}
+
+  EmittedLaunch Emit() {
+    e_.values().Open();
+    Walk(*layout_.module().entry());
+    Flush();
+    WriteResults();
+    const ir::Stmt statements = e_.values().Close();
+    std::vector<ir::Stmt> body = std::move(declarations_);
+    body.push_back(statements);
+    ir::Stmt all = ir::Block(std::move(body));
+    // One work-item of the group: what it stores, only it reads.
+    if (e_.IsGpu()) all = ir::If(ir::Compare(ir::Op::kEq, ir::Call(ir::kIndex32, "get_local_id", {ir::Int(0)}), ir::Int(0)), all);
+    return e_.Finish(all, 1);
+  }
+
+ private:
+  // An array to compute, element by element: leaf `element` of `root` in `frame`.
+  struct Output {
+    const Frame* frame;
+    const Instruction* root;
+    size_t element;
+    hlo::Shape shape;
+    RegionPlace place;
+  };
+  // Loops that wait to be written as one: of the same dimensions, none reading what another of them makes.
+  struct Pending {
+    const Instruction* instruction;
+    std::vector<Output> outputs;
+  };
+
+  // --- memory ---
+
+  ir::BufferRef BufferAt(const RegionPlace& place, hlo::ElementType type) {
+    switch (place.kind) {
+      case RegionPlace::Kind::kOperand: return e_.OperandBuffer(place.index);
+      case RegionPlace::Kind::kResult: return e_.outputs()[static_cast<size_t>(place.index)].buffer;
+      default: break;
+    }
+    ir::BufferRef& buffer = buffers_[{place.kind, place.index}];
+    if (buffer != nullptr) return buffer;
+    const int64_t elements = place.bytes / std::max<int64_t>(1, hlo::BytesOf(type));
+    if (place.kind == RegionPlace::Kind::kScratch) {
+      buffer = e_.Scratch("scratch" + std::to_string(buffers_.size()), type, elements, place.offset, true);
+      buffer->restrict_ = false;  // scratch is used again by values that live later
+      return buffer;
+    }
+    const int64_t reals = elements * (hlo::IsComplex(type) ? 2 : 1);
+    buffer = ir::MakeBuffer("local" + std::to_string(buffers_.size()), hlo::RealOf(type), reals, ir::Buffer::Space::kPrivate, true);
+    declarations_.push_back(ir::DeclareArray(buffer));
+    if (place.kind == RegionPlace::Kind::kConstant) Initialise(buffer, place.constant->literal());
+    return buffer;
+  }
+
+  void Initialise(const ir::BufferRef& buffer, const hlo::Literal& literal) {
+    const bool complex = hlo::IsComplex(literal.element_type());
+    for (int64_t i = 0; i < literal.shape().ElementCount(); ++i) {
+      const Value value = ConstantValue(literal, i);
+      declarations_.push_back(ir::Store(buffer, e_.IndexInt(complex ? 2 * i : i), value.re));
+      if (complex) declarations_.push_back(ir::Store(buffer, e_.IndexInt(2 * i + 1), value.im));
+    }
+  }
+
+  // A frame in which the operands of `instruction` are what memory holds.
+  const Frame& FrameOf(const Instruction& instruction) {
+    Frame& frame = e_.values().NewFrame();
+    for (const Instruction* operand : instruction.operands()) Bind(frame, operand);
+    return frame;
+  }
+
+  void Bind(Frame& frame, const Instruction* value) {
+    if (!value->shape().IsArray()) return;
+    const RegionPlace place = layout_.PlaceOf(value);
+    const bool inlined = place.kind == RegionPlace::Kind::kConstant && place.constant->literal().IsAllSame() && value->IsConstant();
+    if (inlined || value->shape().ElementCount() == 0) return;
+    frame.Bind(value, Frame::InMemory{BufferAt(place, value->shape().element_type())});
+  }
+
+  Value LoadScalar(const Instruction* value) {
+    Frame& frame = e_.values().NewFrame();
+    Bind(frame, value);
+    return e_.values().Get(frame, *value, {});
+  }
+
+  // --- statements ---
+
+  void Walk(const Computation& computation) {
+    for (const auto& owned : computation.instructions()) {
+      const Instruction& instruction = *owned;
+      switch (instruction.opcode()) {
+        case Opcode::kWhile: EmitWhile(instruction); break;
+        case Opcode::kConditional: EmitConditional(instruction); break;
+        case Opcode::kCall: Walk(*instruction.called()); break;
+        case Opcode::kCopy: EmitCopy(instruction); break;
+        default: EmitKernel(instruction);
+      }
+    }
+    Flush();
+  }
+
+  ir::Stmt Block(const Computation& computation) {
+    e_.values().Open();
+    Walk(computation);
+    return e_.values().Close();
+  }
+
+  void EmitWhile(const Instruction& loop) {
+    Flush();
+    if (const std::optional<int64_t> trips = hlo::KnownTripCount(loop)) {
+      const ir::Type type = *trips < kLongLoop ? ir::kIndex32 : ir::kIndex;
+      const ir::Var trip = ir::MakeVar(e_.body().FreshName("trip"), type);
+      const ir::Stmt body = Block(*loop.while_body());
+      e_.body().Add(ir::For(ir::LoopRole::kSerial, trip, ir::Int(0, type), ir::Int(*trips, type), body));
+      return;
+    }
+    const Instruction* predicate = loop.while_condition()->root();
+    Walk(*loop.while_condition());
+    const ir::Var goes_on = e_.body().Mutable(LoadScalar(predicate).re, "goes_on");
+    e_.values().Open();
+    Walk(*loop.while_body());
+    Walk(*loop.while_condition());
+    e_.body().Add(ir::Assign(goes_on, LoadScalar(predicate).re));
+    e_.body().Add(ir::While(ir::Ref(goes_on), e_.values().Close()));
+  }
+
+  void EmitConditional(const Instruction& conditional) {
+    Flush();
+    const ir::Expr selector = LoadScalar(conditional.operand(0)).re;
+    const auto count = static_cast<int64_t>(conditional.called_computations().size());
+    ir::Stmt rest = Block(*conditional.called(count - 1));  // an index out of range takes the last branch
+    for (int64_t b = count - 1; b-- > 0;) {
+      const bool is_predicate = selector->type == ir::kPredType;
+      const ir::Expr taken = is_predicate ? selector : ir::Compare(ir::Op::kEq, selector, ir::Int(b, selector->type));
+      rest = ir::If(taken, Block(*conditional.called(b)), rest);
+    }
+    e_.body().Add(rest);
+  }
+
+  void EmitCopy(const Instruction& copy) {
+    if (layout_.PlaceOf(&copy) == layout_.PlaceOf(copy.operand(0))) return;
+    Await({&copy, {{&FrameOf(copy), copy.operand(0), 0, copy.shape(), layout_.PlaceOf(&copy)}}});
+  }
+
+  void EmitKernel(const Instruction& instruction) {
+    const passes::Hero hero = passes::HeroOf(instruction);
+    if (hero.kind == KernelKind::kNone) return;
+    if (hero.kind == KernelKind::kInPlace) return EmitUpdate(instruction, *hero.instruction);
+    const Frame* frame = &FrameOf(instruction);
+    const Instruction* root = &instruction;
+    if (instruction.Is(Opcode::kFusion)) {
+      frame = &e_.values().Enter(*frame, instruction);
+      root = instruction.called()->root();
+    }
+    Pending pending{&instruction, {}};
+    int64_t leaf = 0;
+    hlo::ForEachLeaf(instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
+      const bool tuple = root->Is(Opcode::kTuple);
+      pending.outputs.push_back({frame, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf), shape,
+                                 layout_.PlaceOf(&instruction, leaf)});
+      ++leaf;
+    });
+    Await(std::move(pending));
+  }
+
+  // dynamic-update-slice: only the updated region, after a copy of the rest where it is not in place.
+  void EmitUpdate(const Instruction& instruction, const Instruction& update) {
+    Flush();
+    const Frame* frame = &FrameOf(instruction);
+    if (instruction.Is(Opcode::kFusion)) frame = &e_.values().Enter(*frame, instruction);
+    const RegionPlace place = layout_.PlaceOf(&instruction);
+    const bool in_place = std::any_of(instruction.operands().begin(), instruction.operands().end(), [&](const Instruction* o) {
+      return o->shape().IsArray() && layout_.PlaceOf(o) == place;
+    });
+    if (!in_place) EmitLoops({{frame, update.operand(0), 0, instruction.shape(), place}});
+    const hlo::Shape& shape = instruction.shape();
+    const hlo::Shape& part = update.operand(1)->shape();
+    if (part.ElementCount() == 0) return;
+    const ir::BufferRef buffer = BufferAt(place, shape.element_type());
+    Loops(part.dimensions(), [&](const Indices& at) {
+      Indices target;
+      for (int64_t d = 0; d < part.rank(); ++d) {
+        const int64_t limit = shape.dimension(d) - part.dimension(d);
+        const bool packed = update.operand_count() == 3 && update.operand(2)->shape().rank() == 1;  // old form: one s32[n]
+        const Instruction& start = *update.operand(packed ? 2 : 2 + d);
+        const Value first = e_.values().Get(*frame, start, packed ? Indices{Index(d)} : Indices{});
+        target.push_back(e_.math().Add(at[static_cast<size_t>(d)], limit == 0 ? Index(0) : e_.values().RuntimeIndex(first, limit)));
+      }
+      StoreElement(e_.values(), buffer, shape, target, e_.values().Get(*frame, *update.operand(1), at));
+    });
+  }
+
+  void WriteResults() {
+    const Instruction* root = layout_.module().entry()->root();
+    int64_t leaf = 0;
+    for (const auto& output : e_.outputs()) {
+      const RegionPlace from = layout_.PlaceOf(root, leaf);
+      const RegionPlace to{RegionPlace::Kind::kResult, leaf++, 0, output.shape.ByteSize(), nullptr};
+      if (from == to || output.shape.ElementCount() == 0) continue;
+      // An operand or a constant as it stands.
+      const ir::BufferRef source = BufferAt(from, output.shape.element_type());
+      Frame& frame = e_.values().NewFrame();
+      const Instruction* value = root->Is(Opcode::kTuple) ? root->operand(leaf - 1) : root;
+      frame.Bind(value, Frame::InMemory{source});
+      EmitLoops({{&frame, value, 0, output.shape, to}});
+    }
+  }
+
+  // --- loops over elements ---
+
+  // Joins loops of the same dimensions: what both compute, the device's compiler computes once.
+  void Await(Pending next) {
+    std::erase_if(next.outputs, [](const Output& o) { return o.shape.ElementCount() == 0; });
+    if (next.outputs.empty()) return;
+    if (!pending_.empty() && !MayJoin(next)) Flush();
+    pending_.push_back(std::move(next));
+  }
+
+  bool MayJoin(const Pending& next) const {
+    const Dims& dims = pending_.front().outputs.front().shape.dimensions();
+    if (std::any_of(next.outputs.begin(), next.outputs.end(), [&](const Output& o) { return o.shape.dimensions() != dims; })) return false;
+    for (const Pending& before : pending_) {
+      for (const Output& made : before.outputs) {
+        if (made.shape.dimensions() != dims) return false;
+        if (Reads(*next.instruction, made.place)) return false;
+        for (const Output& o : next.outputs) {
+          if (o.place == made.place) return false;
+        }
+      }
+      // What a loop before reads may be overwritten only element by element.
+      for (const Output& o : next.outputs) {
+        for (int64_t i = 0; i < before.instruction->operand_count(); ++i) {
+          const Instruction* operand = before.instruction->operand(i);
+          if (!operand->shape().IsArray() || !(layout_.PlaceOf(operand) == o.place)) continue;
+          if (!kernels_.MayShareBuffer(*before.instruction, i, 0)) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool Reads(const Instruction& instruction, const RegionPlace& place) const {
+    return std::any_of(instruction.operands().begin(), instruction.operands().end(), [&](const Instruction* o) {
+      return o->shape().IsArray() && layout_.PlaceOf(o) == place;
+    });
+  }
+
+  void Flush() {
+    std::map<Dims, std::vector<Output>> by_dims;
+    for (Pending& pending : pending_) {
+      for (Output& output : pending.outputs) by_dims[output.shape.dimensions()].push_back(std::move(output));
+    }
+    pending_.clear();
+    for (const auto& [dims, outputs] : by_dims) EmitLoops(outputs);
+  }
+
+  // Outputs of equal dimensions. All loads of an element come before the stores: a result may share an operand's memory.
+  void EmitLoops(const std::vector<Output>& outputs) {
+    const Dims& dims = outputs[0].shape.dimensions();
+    const int64_t count = outputs[0].shape.ElementCount();
+    if (count <= kUnrolledElements) return EmitUnrolled(outputs, count);
+    const auto element = [&](const Indices& at) { Store(outputs, {at}); };
+    // As one loop where that needs no division.
+    if (dims.size() > 1) {
+      const ir::Var flat = e_.IndexVar(e_.body().FreshName("i"), count);
+      e_.values().Open();
+      element(e_.math().Delinearize(e_.math().Of(flat), dims));
+      const ir::Stmt body = e_.values().Close();
+      if (DivisionsIn(body) == 0) return e_.body().Add(LoopOver(flat, count, body));
+    }
+    Loops(dims, element);
+  }
+
+  void EmitUnrolled(const std::vector<Output>& outputs, int64_t count) {
+    e_.values().Open();
+    std::vector<Indices> places;
+    for (int64_t i = 0; i < count; ++i) places.push_back(e_.math().Delinearize(Index(i), outputs[0].shape.dimensions()));
+    Store(outputs, places);
+    e_.body().Add(e_.values().Close());
+  }
+
+  void Store(const std::vector<Output>& outputs, const std::vector<Indices>& places) {
+    std::vector<Value> values;
+    for (const Indices& at : places) {
+      for (const Output& o : outputs) values.push_back(e_.values().GetAll(*o.frame, *o.root, at)[o.element]);
+    }
+    size_t next = 0;
+    for (const Indices& at : places) {
+      for (const Output& o : outputs) StoreElement(e_.values(), BufferAt(o.place, o.shape.element_type()), o.shape, at, values[next++]);
+    }
+  }
+
+  void Loops(const Dims& dims, const std::function<void(const Indices&)>& element) {
+    std::vector<ir::Var> variables;
+    Indices at;
+    for (const int64_t extent : dims) {
+      variables.push_back(extent == 1 ? nullptr : e_.IndexVar(e_.body().FreshName("i"), extent));
+      at.push_back(extent == 1 ? Index(0) : e_.math().Of(variables.back()));
+    }
+    e_.values().Open();
+    element(at);
+    ir::Stmt body = e_.values().Close();
+    bool innermost = true;
+    for (size_t d = dims.size(); d-- > 0;) {
+      if (variables[d] == nullptr) continue;
+      body = innermost ? LoopOver(variables[d], dims[d], body) : Serial(variables[d], dims[d], body);
+      innermost = false;
+    }
+    e_.body().Add(body);
+  }
+
+  ir::Stmt LoopOver(const ir::Var& variable, int64_t extent, const ir::Stmt& body) {
+    if (e_.IsGpu() || extent < kShortVector) return Serial(variable, extent, body);
+    return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), e_.IndexInt(extent), body, 1, e_.Lanes());
+  }
+  ir::Stmt Serial(const ir::Var& variable, int64_t extent, const ir::Stmt& body) {
+    return ir::For(ir::LoopRole::kSerial, variable, e_.IndexInt(0), e_.IndexInt(extent), body);
+  }
+
+  Emission e_;
+  const passes::KernelModel& kernels_;
+  const passes::RegionLayout layout_;
+  std::map<std::pair<RegionPlace::Kind, int64_t>, ir::BufferRef> buffers_;
+  std::vector<ir::Stmt> declarations_;
+  std::vector<Pending> pending_;
+};
+
+EmittedLaunch CopyOperand(const EmitRequest& request, int64_t operand, int64_t leaf) {
+  Emission e(request.instruction, request.aliases, request.context);
+  const auto& output = e.outputs()[static_cast<size_t>(leaf)];
+  const Instruction* from = request.instruction.operand(operand);
+  Frame& frame = e.values().NewFrame();
+  frame.Bind(from, Frame::InMemory{e.OperandBuffer(operand)});
+  return OverElements(e, {output.shape.ElementCount()}, [&](const Indices& linear) {
+    const Indices at = e.math().Delinearize(linear[0], output.shape.dimensions());
+    StoreElement(e.values(), output.buffer, output.shape, at, e.values().Get(frame, *from, at));
+  });
+}
+
+}  // namespace
+
+Launches EmitRegion(const EmitRequest& request, const passes::KernelModel& kernels) {
+  Launches launches;
+  const std::vector<int64_t> aliases = passes::RegionAliases(request.instruction);
+  for (size_t leaf = 0; leaf < aliases.size(); ++leaf) {
+    const bool is_shared = leaf < request.aliases.size() && request.aliases[leaf] == aliases[leaf];
+    if (aliases[leaf] >= 0 && !is_shared) launches.push_back(CopyOperand(request, aliases[leaf], static_cast<int64_t>(leaf)));
+  }
+  launches.push_back(RegionKernel(request, kernels).Emit());
+  return launches;
+}
+
+int64_t RegionScratchBytes(const Instruction& region, const EmitContext& context, const passes::KernelModel& kernels) {
+  return passes::RegionLayout(region, context.device, context.options, kernels).scratch_bytes();
+}
+
+}  // namespace hlorun::opencl

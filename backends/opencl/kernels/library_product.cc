@@ -1,0 +1,42 @@
+#include "backends/opencl/kernels/library_product.h"
+
+
+namespace hlorun::opencl {
+namespace {
+
+double CostOf(const DeviceSpec& device, const char* name) {
+  const auto found = device.cost_table.find(name);
+  return found == device.cost_table.end() ? 0 : found->second;
+}
+
+bool IsChosen(const DeviceSpec& device, DotLibrary library) {
+  if (library != DotLibrary::kAuto) return library == DotLibrary::kClblast;
+  return device.device_class == DeviceClass::kGpu && CostOf(device, kOwnProductCost) > 0 &&
+         CostOf(device, kClblastProductCost) > CostOf(device, kOwnProductCost);
+}
+
+bool HasRoutine(hlo::ElementType type, const DeviceSpec& device) {
+  switch (type) {
+    case hlo::ElementType::kF32:
+    case hlo::ElementType::kC64: return true;
+    case hlo::ElementType::kF64:
+    case hlo::ElementType::kC128: return device.has_f64;
+    case hlo::ElementType::kF16: return device.has_f16;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+std::optional<LibraryProduct> LibraryProductOf(const hlo::Instruction& instruction, const DeviceSpec& device,
+                                               const CompileOptions& options) {
+  if (!instruction.Is(hlo::Opcode::kDot) || !IsChosen(device, options.dot_library)) return std::nullopt;
+  const std::optional<passes::DotForm> form = passes::DotFormOf(instruction);
+  const hlo::ElementType type = instruction.shape().element_type();
+  const bool one_type = instruction.operand(0)->shape().element_type() == type && instruction.operand(1)->shape().element_type() == type;
+  if (!form || !one_type || !HasRoutine(type, device)) return std::nullopt;
+  if (form->batch * form->m * form->n * form->k == 0) return std::nullopt;
+  return LibraryProduct{*form, type};
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,16 @@
+// What to tell a user of the control flow that is left in a plan.
+#pragma once
+
+#include "hlo/instruction.h"
+#include "passes/pass.h"
+
+namespace hlorun::opencl {
+
+passes::Remark ExplainLoop(const hlo::Instruction& loop, int64_t trip_count);
+// A conditional of which the host takes one branch.
+passes::Remark ExplainHostBranch(const hlo::Instruction& conditional, const passes::PassContext& context);
+passes::Remark ExplainHostCall(const hlo::Instruction& call);
+// A product that --dot_library=clblast did not get.
+passes::Remark ExplainOwnProduct(const hlo::Instruction& dot);
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,87 @@
+#include "passes/spmd/combine_collectives.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "hlo/builder.h"
+
+namespace hlorun::passes {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// At 5 GB/s and 20 microseconds a message, 100 KB take as long to send as to start sending.
+constexpr int64_t kSmallBytes = 128 << 10;
+constexpr int64_t kCombinedBytes = 4 << 20;
+
+bool IsCombinable(const Instruction& instruction) {
+  if (!instruction.Is(Opcode::kAllReduce) || instruction.operand_count() != 1) return false;
+  if (!instruction.control_predecessors().empty() || !instruction.control_successors().empty()) return false;
+  return instruction.shape().ByteSize() <= kSmallBytes && hlo::ReducerOpcode(*instruction.called()).has_value();
+}
+
+// What must be equal for two to become one. The level is the number of collectives on the longest path before: those of one
+// level cannot depend on each other, and combining them makes no cycle.
+struct Key {
+  int64_t level;
+  Opcode reducer;
+  hlo::ElementType type;
+  bool has_channel, global_ids;
+  std::vector<std::vector<int64_t>> groups;
+  auto operator<=>(const Key&) const = default;
+};
+
+std::vector<std::vector<Instruction*>> CombinableSets(const std::vector<Instruction*>& order) {
+  std::unordered_map<const Instruction*, int64_t> levels;
+  std::map<Key, std::vector<Instruction*>> sets;
+  std::vector<std::vector<Instruction*>> full;
+  for (Instruction* instruction : order) {
+    int64_t level = 0;
+    const auto after = [&](const Instruction* before) {
+      level = std::max(level, levels[before] + (before->HasSideEffect() ? 1 : 0));
+    };
+    for (const Instruction* operand : instruction->operands()) after(operand);
+    for (const Instruction* predecessor : instruction->control_predecessors()) after(predecessor);
+    levels[instruction] = level;
+    if (!IsCombinable(*instruction)) continue;
+    const auto& collective = instruction->As<hlo::attr::Collective>();
+    std::vector<Instruction*>& set =
+        sets[{level, *hlo::ReducerOpcode(*instruction->called()), instruction->shape().element_type(),
+              collective.channel_id.has_value(), collective.use_global_device_ids, collective.replica_groups.Expanded()}];
+    int64_t bytes = instruction->shape().ByteSize();
+    for (const Instruction* member : set) bytes += member->shape().ByteSize();
+    if (bytes > kCombinedBytes) full.push_back(std::exchange(set, {}));
+    set.push_back(instruction);
+  }
+  for (auto& [key, set] : sets) full.push_back(std::move(set));
+  std::erase_if(full, [](const auto& set) { return set.size() < 2; });
+  return full;
+}
+
+void Combine(hlo::Computation* computation, const std::vector<Instruction*>& set) {
+  std::vector<Instruction*> operands;
+  for (const Instruction* member : set) operands.push_back(member->operand(0));
+  hlo::Builder build(computation, set[0]);
+  Instruction* combined = build.Make(Opcode::kAllReduce, operands, set[0]->attributes(), {set[0]->called()});
+  for (size_t i = 0; i < set.size(); ++i) {
+    Instruction* element = build.GetTupleElement(combined, static_cast<int64_t>(i));
+    computation->Replace(set[i], element);
+  }
+}
+
+}  // namespace
+
+bool CombineCollectives::Run(hlo::Module& module, PassContext&) {
+  bool changed = false;
+  for (hlo::Computation* computation : module.ControlComputations()) {
+    const auto sets = CombinableSets(computation->PostOrder());
+    for (const std::vector<Instruction*>& set : sets) Combine(computation, set);
+    if (!sets.empty()) computation->SetOrder(computation->PostOrder());
+    changed |= !sets.empty();
+  }
+  return changed;
+}
+
+}  // namespace hlorun::passes

@@ -1,0 +1,53 @@
+// Products, reductions and iota.
+#include "hlo/builder.h"
+#include "passes/expand/reducer_identity.h"
+#include "passes/spmd/local_op.h"
+
+namespace hlorun::passes::spmd {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+void MaskReduced(LocalOp& op, int64_t i, Instruction* fill) {
+  const hlo::Shape& whole = op.WholeOperand(i);
+  for (int64_t d = 0; d < whole.rank(); ++d) {
+    const FactorRule::Dimension& dimension = op.rule.operands[static_cast<size_t>(i)][static_cast<size_t>(d)];
+    const AxisList& axes = op.OperandAxes(i, d);
+    if (axes.empty() || op.KindOf(dimension) != FactorKind::kReduced) continue;
+    const PartStart start{0, op.operand(i)->shape().dimension(d)};
+    op.operand(i) = op.build.Mask(op.operand(i), d, axes, start, 0, whole.dimension(d), fill);
+  }
+}
+
+// Both sides: zero times what padding holds may be a NaN.
+void AdaptDot(LocalOp& op) {
+  for (int64_t i = 0; i < 2; ++i) MaskReduced(op, i, op.build.Zero(op.operand(i)->shape().element_type()));
+}
+
+// An init that changes something must count once, not once a part: the caller combines it with the reduced parts.
+void AdaptReduce(LocalOp& op) {
+  const int64_t arrays = op.original.operand_count() / 2;
+  const std::optional<Opcode> reducer = CombinerOf(op.original);
+  for (int64_t i = 0; i < arrays; ++i) {
+    Instruction*& init = op.operand(arrays + i);
+    if (reducer && !PartialAxes(op.rule, op.axes).empty()) {
+      init = op.build.Make().Constant(ReducerIdentity(*reducer, init->shape().element_type()));
+    }
+    MaskReduced(op, i, init);
+  }
+}
+
+void AdaptIota(LocalOp& op) {
+  const int64_t d = op.original.dimensions()[0];
+  const AxisList& axes = op.ResultAxes(d);
+  if (axes.empty()) return;
+  hlo::Builder b = op.build.Make();
+  const hlo::Shape& shape = op.shapes[0];
+  Instruction* start = op.build.StartOf(axes, {0, shape.dimension(d)});
+  // In s32, then converted: iota of a narrow type wraps as a whole one does.
+  Instruction* position = b.Iota(hlo::Shape(hlo::ElementType::kS32, shape.dimensions()), d);
+  position = b.Binary(Opcode::kAdd, position, b.Broadcast(start, shape.dimensions(), {}));
+  op.done = shape.element_type() == hlo::ElementType::kS32 ? position : b.Convert(position, shape.element_type());
+}
+
+}  // namespace hlorun::passes::spmd

@@ -1,0 +1,216 @@
+// Custom-calls and transfers through the C++ API, on the first OpenCL device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "hlorun/hlorun.h"
+
+namespace hlorun {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::shared_ptr<Client> TheClient() {
+  static const std::shared_ptr<Client> client = Client::Create({});
+  return client;
+}
+
+std::vector<float> FloatsOf(const hlo::HostArray& array) {
+  const auto* data = reinterpret_cast<const float*>(array.data);
+  return {data, data + array.shape.ElementCount()};
+}
+
+// mylib::log remembers its first element; mylib::double doubles in place; mylib::fail fails.
+struct Library {
+  std::shared_ptr<CustomCallRegistry> registry = std::make_shared<CustomCallRegistry>();
+  std::mutex mutex;
+  std::vector<float> log;
+
+  Library() {
+    const auto remember = [this](const hlo::HostCall& call) {
+      const std::lock_guard lock(mutex);
+      log.push_back(FloatsOf(call.operands[0])[0]);
+      std::copy_n(call.operands[0].data, call.operands[0].shape.ByteSize(), call.results[0].data);
+    };
+    const auto twice = [](const hlo::HostCall& call) {
+      auto* values = reinterpret_cast<float*>(call.results[0].data);
+      for (int64_t i = 0; i < call.results[0].shape.ElementCount(); ++i) values[i] *= 2;
+    };
+    const auto fail = [](const hlo::HostCall&) { Invalid("the pump is dry"); };
+    const hlo::Signature same({"f32[n]"}, {"f32[n]"});
+    registry->Add({"mylib::log", same, remember, {}});
+    registry->Add({"mylib::double", same, twice, {}});
+    registry->Add({"mylib::fail", same, fail, {}});
+  }
+
+  std::shared_ptr<Executable> Compile(const std::string& text) const {
+    CompileOptions options;
+    options.custom_calls = registry;
+    return TheClient()->Compile(Module::FromText(text), options);
+  }
+};
+
+Array Upload(const std::vector<float>& values) {
+  return TheClient()->FromHost(Shape(ElementType::kF32, {static_cast<int64_t>(values.size())}), values.data());
+}
+
+std::string FailureOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(CustomCalls, EffectsHappenOnceAnExecutionInProgramOrder) {
+  Library library;
+  const auto executable = library.Compile(R"(HloModule m
+body {
+  p = (s32[], f32[2]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[2] get-tuple-element(p), index=1
+  l = f32[2] custom-call(x), custom_call_target="mylib::log", custom_call_has_side_effect=true
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[2] add(x, x)
+  ROOT t = (s32[], f32[2]) tuple(j, y)
+}
+cond {
+  p = (s32[], f32[2]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  three = s32[] constant(3)
+  ROOT c = pred[] compare(i, three), direction=LT
+}
+ENTRY e {
+  x = f32[2] parameter(0)
+  n = f32[2] negate(x)
+  a = f32[2] custom-call(n), custom_call_target="mylib::log", custom_call_has_side_effect=true
+  b = f32[2] custom-call(n), custom_call_target="mylib::log", custom_call_has_side_effect=true
+  zero = s32[] constant(0)
+  t = (s32[], f32[2]) tuple(zero, x)
+  w = (s32[], f32[2]) while(t), condition=cond, body=body
+  c = f32[2] custom-call(x), custom_call_target="mylib::log", custom_call_has_side_effect=true
+  ROOT r = f32[2] add(x, x)
+})");
+  for (int run = 0; run < 2; ++run) {
+    library.log.clear();
+    EXPECT_THAT(executable->Run({Upload({1, 5})})[0].ToVector<float>(), ElementsAre(2, 10));
+    EXPECT_THAT(library.log, ElementsAre(-1, -1, 1, 2, 4, 1));
+  }
+}
+
+TEST(CustomCalls, PureOnesAreMergedAndRemoved) {
+  Library library;
+  const auto executable = library.Compile(R"(HloModule m
+ENTRY e {
+  x = f32[2] parameter(0)
+  a = f32[2] custom-call(x), custom_call_target="mylib::log"
+  b = f32[2] custom-call(x), custom_call_target="mylib::log"
+  n = f32[2] negate(x)
+  c = f32[2] custom-call(n), custom_call_target="mylib::log"
+  ROOT r = f32[2] add(a, b)
+})");
+  EXPECT_THAT(executable->Run({Upload({1, 5})})[0].ToVector<float>(), ElementsAre(2, 10));
+  EXPECT_THAT(library.log, ElementsAre(1));
+}
+
+TEST(CustomCalls, AliasedOperandsAreCopiedWhereTheyAreStillNeeded) {
+  Library library;
+  const auto executable = library.Compile(R"(HloModule m
+ENTRY e {
+  x = f32[2] parameter(0)
+  n = f32[2] negate(x)
+  a = f32[2] custom-call(n), custom_call_target="mylib::double", output_to_operand_aliasing={{}: (0, {})}
+  b = f32[2] custom-call(a), custom_call_target="mylib::double", output_to_operand_aliasing={{}: (0, {})}
+  c = f32[2] custom-call(x), custom_call_target="mylib::double", output_to_operand_aliasing={{}: (0, {})}
+  ROOT r = (f32[2], f32[2], f32[2], f32[2]) tuple(a, b, c, n)
+})");
+  const Array x = Upload({1, 5});
+  const auto results = executable->Run({x});
+  EXPECT_THAT(results[0].ToVector<float>(), ElementsAre(-2, -10));
+  EXPECT_THAT(results[1].ToVector<float>(), ElementsAre(-4, -20));
+  EXPECT_THAT(results[2].ToVector<float>(), ElementsAre(2, 10));
+  EXPECT_THAT(results[3].ToVector<float>(), ElementsAre(-1, -5));
+  EXPECT_THAT(x.ToVector<float>(), ElementsAre(1, 5));
+}
+
+TEST(CustomCalls, AFailureSaysWhatTheCallSaid) {
+  Library library;
+  const auto executable = library.Compile(
+      "HloModule m\nENTRY e { x = f32[2] parameter(0)\n ROOT y = f32[2] custom-call(x), custom_call_target=\"mylib::fail\" }");
+  EXPECT_THAT(FailureOf([&] { executable->Run({Upload({1, 5})})[0].Wait(); }), HasSubstr("the pump is dry"));
+}
+
+TEST(CustomCalls, ShapesAndTargetsAreCheckedAtCompileTime) {
+  Library library;
+  EXPECT_THAT(FailureOf([&] {
+                library.Compile("HloModule m\nENTRY e { x = s32[2] parameter(0)\n ROOT y = f32[2] custom-call(x), "
+                                "custom_call_target=\"mylib::log\" }");
+              }),
+              HasSubstr("operand 0 is s32[2], which is not f32[n]: its type must be f32"));
+  EXPECT_THAT(FailureOf([&] {
+                library.Compile("HloModule m\nENTRY e { x = f32[2] parameter(0)\n ROOT y = f32[2] custom-call(x), "
+                                "custom_call_target=\"mylib::lag\" }");
+              }),
+              HasSubstr("\"mylib::log\""));
+}
+
+TEST(Transfers, FeedsReachARunningProgram) {
+  const auto executable = TheClient()->Compile(Module::FromText(R"(HloModule echo
+ENTRY e {
+  x = f32[2] parameter(0)
+  t = token[] after-all()
+  i = (f32[2], token[]) infeed(t)
+  v = f32[2] get-tuple-element(i), index=0
+  d = f32[2] add(x, v)
+  u = token[] get-tuple-element(i), index=1
+  o = token[] outfeed(d, u), outfeed_shape=f32[2]
+  j = (f32[2], token[]) infeed(o)
+  w = f32[2] get-tuple-element(j), index=0
+  ROOT r = f32[2] multiply(d, w)
+})"), {});
+  const auto channels = std::make_shared<HostChannels>();
+  RunFlags flags;
+  flags.channels = channels;
+  const auto value = [](float a, float b) {
+    Literal literal(Shape(ElementType::kF32, {2}));
+    literal.SetDouble(0, a);
+    literal.SetDouble(1, b);
+    return literal;
+  };
+  const auto results = executable->Run({Upload({1, 5})}, flags);
+  channels->Send(0, HostChannels::kFeed, {value(10, 20)});
+  const Literal fed = channels->Receive(0, HostChannels::kFeed)[0];
+  EXPECT_EQ(fed.GetDouble(0), 11);
+  channels->Send(0, HostChannels::kFeed, {value(2, 3)});
+  EXPECT_THAT(results[0].ToVector<float>(), ElementsAre(22, 75));
+  EXPECT_THAT(FailureOf([&] { executable->Run({Upload({1, 5})})[0].Wait(); }), HasSubstr("RunFlags::channels"));
+}
+
+TEST(Transfers, DevicesOfAProcessSendToEachOther) {
+  ClientOptions options;
+  options.devices = 3;
+  const auto client = Client::Create(options);
+  const std::string pairs = "channel_id=5, frontend_attributes={_xla_send_recv_source_target_pairs=\"{{0,1},{1,2}}\"}";
+  const auto executable = client->Compile(Module::FromText("HloModule shift, num_partitions=3\nENTRY e {\n"
+      "  x = f32[2] parameter(0)\n  t = token[] after-all()\n"
+      "  s = (f32[2], u32[], token[]) send(x, t), " + pairs + "\n  sd = token[] send-done(s), " + pairs + "\n"
+      "  r = (f32[2], u32[], token[]) recv(sd), " + pairs + "\n  rd = (f32[2], token[]) recv-done(r), " + pairs + "\n"
+      "  ROOT y = f32[2] get-tuple-element(rd), index=0\n}\n"), {});
+  std::vector<std::vector<Array>> arguments;
+  for (float d = 1; d < 4; ++d) {
+    const std::vector<float> values = {d, 10 * d};
+    arguments.push_back({client->FromHost(Shape(ElementType::kF32, {2}), values.data())});
+  }
+  const auto results = executable->RunSharded(arguments);
+  EXPECT_THAT(results[0][0].ToVector<float>(), ElementsAre(0, 0));
+  EXPECT_THAT(results[1][0].ToVector<float>(), ElementsAre(1, 10));
+  EXPECT_THAT(results[2][0].ToVector<float>(), ElementsAre(2, 20));
+}
+
+}  // namespace
+}  // namespace hlorun

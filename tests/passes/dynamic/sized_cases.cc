@@ -1,0 +1,287 @@
+#include "tests/passes/dynamic/sized_cases.h"
+
+#include <random>
+#include <regex>
+
+namespace hlorun::testing_support {
+namespace {
+
+constexpr const char* kAdd = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n";
+constexpr const char* kMax = "max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }\n";
+
+std::string Entry(const std::string& body, const std::string& computations = "") {
+  return "HloModule sized\n" + computations + "ENTRY main {\n" + body + "}\n";
+}
+
+std::vector<SizedCase> Make() {
+  std::vector<SizedCase> cases;
+  const auto add = [&](const std::string& name, const std::map<std::string, int64_t>& bounds, const std::string& text, bool exact = true) {
+    cases.push_back({name, text, bounds, exact});
+  };
+  add("elementwise", {{"N", 8}}, Entry(R"(
+    x = f32[${N},4] parameter(0)
+    y = f32[${N},4] parameter(1)
+    s = f32[${N},4] add(x, y)
+    ROOT r = f32[${N},4] multiply(s, x)
+)"));
+  add("two_dimensions", {{"N", 5}, {"M", 6}}, Entry(R"(
+    x = f32[${N},${M}] parameter(0)
+    y = f32[${M}] parameter(1)
+    b = f32[${N},${M}] broadcast(y), dimensions={1}
+    s = f32[${N},${M}] subtract(x, b)
+    t = f32[${M},${N}] transpose(s), dimensions={1,0}
+    ROOT r = f32[${M},${N}] negate(t)
+)"));
+  add("sum_of_dynamic", {{"N", 9}}, Entry(R"(
+    x = f32[${N},4] parameter(0)
+    zero = f32[] constant(0)
+    ROOT r = f32[4] reduce(x, zero), dimensions={0}, to_apply=add
+)", kAdd), false);
+  add("sum_of_rows", {{"N", 9}}, Entry(R"(
+    x = f32[3,${N}] parameter(0)
+    zero = f32[] constant(0)
+    ROOT r = f32[3] reduce(x, zero), dimensions={1}, to_apply=add
+)", kAdd), false);
+  add("max_of_all", {{"N", 5}, {"M", 4}}, Entry(R"(
+    x = f32[${N},${M}] parameter(0)
+    low = f32[] constant(-inf)
+    ROOT r = f32[] reduce(x, low), dimensions={0,1}, to_apply=max
+)", kMax));
+  add("product", {{"N", 9}}, Entry(R"(
+    x = f32[${N}] parameter(0)
+    one = f32[] constant(1)
+    ROOT r = f32[] reduce(x, one), dimensions={0}, to_apply=mul
+)", "mul { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] multiply(a, b) }\n"), false);
+  add("argmax", {{"N", 7}}, Entry(R"(
+    x = f32[3,${N}] parameter(0)
+    i = s32[3,7] iota(), iota_dimension=1
+    n = s32[] get-dimension-size(x), dimensions={1}
+    j = s32[3,${N}] @resize_i
+    low = f32[] constant(-inf)
+    none = s32[] constant(-1)
+    ROOT r = (f32[3], s32[3]) reduce(x, j, low, none), dimensions={1}, to_apply=larger
+)", R"(larger {
+  a = f32[] parameter(0)
+  i = s32[] parameter(1)
+  b = f32[] parameter(2)
+  j = s32[] parameter(3)
+  p = pred[] compare(a, b), direction=GE
+  v = f32[] select(p, a, b)
+  w = s32[] select(p, i, j)
+  ROOT t = (f32[], s32[]) tuple(v, w)
+}
+)"));
+  add("softmax", {{"N", 5}, {"M", 6}}, Entry(R"(
+    x = f32[${N},${M}] parameter(0)
+    low = f32[] constant(-inf)
+    zero = f32[] constant(0)
+    m = f32[${N}] reduce(x, low), dimensions={1}, to_apply=max
+    mb = f32[${N},${M}] broadcast(m), dimensions={0}
+    d = f32[${N},${M}] subtract(x, mb)
+    e = f32[${N},${M}] exponential(d)
+    s = f32[${N}] reduce(e, zero), dimensions={1}, to_apply=add
+    sb = f32[${N},${M}] broadcast(s), dimensions={0}
+    ROOT r = f32[${N},${M}] divide(e, sb)
+)", std::string(kAdd) + kMax), false);
+  add("mean", {{"N", 9}}, Entry(R"(
+    x = f32[${N},4] parameter(0)
+    zero = f32[] constant(0)
+    s = f32[4] reduce(x, zero), dimensions={0}, to_apply=add
+    n = s32[] get-dimension-size(x), dimensions={0}
+    f = f32[] convert(n)
+    b = f32[4] broadcast(f), dimensions={}
+    ROOT r = f32[4] divide(s, b)
+)", kAdd), false);
+  add("dot_rows", {{"N", 6}}, Entry(R"(
+    x = f32[${N},5] parameter(0)
+    w = f32[5,7] parameter(1)
+    ROOT r = f32[${N},7] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)"), false);
+  add("dot_contracting", {{"K", 6}}, Entry(R"(
+    x = f32[3,${K}] parameter(0)
+    w = f32[${K},4] parameter(1)
+    ROOT r = f32[3,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)"), false);
+  add("dot_all", {{"B", 3}, {"M", 4}, {"N", 5}, {"K", 3}}, Entry(R"(
+    x = f32[${B},${M},${K}] parameter(0)
+    y = f32[${B},${K},${N}] parameter(1)
+    ROOT r = f32[${B},${M},${N}] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+)"), false);
+  add("exportable", {{"M", 6}, {"N", 7}}, Entry(R"(
+    x = f32[${M},5] parameter(0)
+    y = f32[5,${N}] parameter(1)
+    ROOT r = f32[${M},${N}] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+)"), false);
+  add("convolution", {{"B", 3}, {"H", 7}}, Entry(R"(
+    x = f32[${B},${H},5,2] parameter(0)
+    w = f32[3,3,2,4] parameter(1)
+    ROOT r = f32[${B},${H},5,4] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+)"), false);
+  add("convolution_stride", {{"H", 9}}, Entry(R"(
+    x = f32[2,${2H+1},2] parameter(0)
+    w = f32[3,2,4] parameter(1)
+    ROOT r = f32[2,${H},4] convolution(x, w), window={size=3 stride=2}, dim_labels=b0f_0io->b0f
+)"), false);
+  add("cumsum", {{"N", 7}}, Entry(R"(
+    x = f32[${N},3] parameter(0)
+    zero = f32[] constant(0)
+    ROOT r = f32[${N},3] @cumsum
+)", kAdd), false);
+  add("max_pool", {{"N", 4}}, Entry(R"(
+    x = f32[2,${2N}] parameter(0)
+    low = f32[] constant(-inf)
+    ROOT r = f32[2,${N}] reduce-window(x, low), window={size=1x2 stride=1x2}, to_apply=max
+)", kMax));
+  add("sort", {{"N", 8}}, Entry(R"(
+    x = f32[2,${N}] parameter(0)
+    ROOT r = f32[2,${N}] sort(x), dimensions={1}, is_stable=true, to_apply=less
+)", "less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT, type=TOTALORDER }\n"));
+  add("reverse", {{"N", 6}}, Entry(R"(
+    x = f32[2,${N}] parameter(0)
+    ROOT r = f32[2,${N}] reverse(x), dimensions={1,0}
+)"));
+  add("pad", {{"N", 5}}, Entry(R"(
+    x = f32[2,${N}] parameter(0)
+    v = f32[] constant(7)
+    ROOT r = f32[3,${N+5}] pad(x, v), padding=1_0x2_3
+)"));
+  add("concatenate", {{"N", 4}, {"M", 3}}, Entry(R"(
+    x = f32[2,${N}] parameter(0)
+    y = f32[2,3] parameter(1)
+    z = f32[2,${M}] parameter(2)
+    c = f32[2,${N+3}] concatenate(x, y), dimensions={1}
+    d = f32[2,${M+3}] concatenate(y, z), dimensions={1}
+    ROOT t = (f32[2,${N+3}], f32[2,${M+3}]) tuple(c, d)
+)"));
+  add("merge_outer", {{"N", 5}}, Entry(R"(
+    x = f32[${N},3,2] parameter(0)
+    m = f32[${3N},2] reshape(x)
+    ROOT r = f32[${6N}] reshape(m)
+)"));
+  add("merge_inner", {{"N", 5}}, Entry(R"(
+    x = f32[3,${N}] parameter(0)
+    ROOT r = f32[${3N}] reshape(x)
+)"));
+  add("merge_middle", {{"N", 4}}, Entry(R"(
+    x = f32[2,${N},3] parameter(0)
+    ROOT r = f32[2,${3N}] reshape(x)
+)"));
+  add("split_outer", {{"N", 5}}, Entry(R"(
+    x = f32[${4N}] parameter(0)
+    ROOT r = f32[${N},4] reshape(x)
+)"));
+  add("split_inner", {{"N", 5}}, Entry(R"(
+    x = f32[${4N}] parameter(0)
+    ROOT r = f32[4,${N}] reshape(x)
+)"));
+  add("gather_rows", {{"N", 6}}, Entry(R"(
+    table = f32[9,4] parameter(0)
+    i = s32[${N}] parameter(1)
+    ROOT r = f32[${N},4] gather(table, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}
+)"));
+  add("scatter_add", {{"N", 6}}, Entry(R"(
+    base = f32[5,2] parameter(0)
+    i = s32[${N},1] parameter(1)
+    u = f32[${N},2] parameter(2)
+    ROOT r = f32[5,2] scatter(base, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+)", kAdd), false);
+  add("select_by_comparison", {{"N", 6}}, Entry(R"(
+    x = f32[${N},3] parameter(0)
+    y = f32[3] parameter(1)
+    b = f32[${N},3] broadcast(y), dimensions={1}
+    c = pred[${N},3] compare(x, b), direction=LT
+    ROOT r = f32[${N},3] select(c, b, x)
+)"));
+  add("counted_loop", {{"N", 6}}, Entry(R"(
+    x = f32[${N}] parameter(0)
+    n = s32[] parameter(1)
+    z = s32[] constant(0)
+    init = (s32[], s32[], f32[${N}]) tuple(z, n, x)
+    w = (s32[], s32[], f32[${N}]) while(init), condition=cond, body=body
+    y = f32[${N}] get-tuple-element(w), index=2
+    zero = f32[] constant(0)
+    s = f32[] reduce(y, zero), dimensions={0}, to_apply=add
+    ROOT t = (f32[${N}], f32[]) tuple(y, s)
+)", std::string(kAdd) + R"(
+cond { p = (s32[], s32[], f32[${N}]) parameter(0)  i = s32[] get-tuple-element(p), index=0  n = s32[] get-tuple-element(p), index=1  ROOT r = pred[] compare(i, n), direction=LT }
+body {
+  p = (s32[], s32[], f32[${N}]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] get-tuple-element(p), index=1
+  x = f32[${N}] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[${N}] add(x, x)
+  ROOT t = (s32[], s32[], f32[${N}]) tuple(j, n, y)
+}
+)"), false);
+  add("branch_on_mean", {{"N", 5}}, Entry(R"(
+    x = f32[${N}] parameter(0)
+    zero = f32[] constant(0)
+    s = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+    p = pred[] compare(s, zero), direction=GT
+    ROOT r = f32[${N}] conditional(p, x, x), true_computation=relu, false_computation=sigmoid
+)", std::string(kAdd) + R"(
+relu { x = f32[${N}] parameter(0)  z = f32[] constant(0)  b = f32[${N}] broadcast(z), dimensions={}  ROOT r = f32[${N}] maximum(x, b) }
+sigmoid { x = f32[${N}] parameter(0)  ROOT r = f32[${N}] logistic(x) }
+)"), false);
+  return cases;
+}
+
+// What has another form at a static size than at a bound: {bounded, static}.
+std::string Forms(std::string text, const std::map<std::string, int64_t>& sizes, bool bounded) {
+  const auto replace = [&](const std::string& what, const std::string& with) {
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) text.replace(at, what.size(), with);
+  };
+  const int64_t n = sizes.contains("N") ? sizes.at("N") : 0;
+  const std::string s = std::to_string(n), before = std::to_string(std::max<int64_t>(n - 1, 0));
+  replace("@resize_i", bounded ? "set-dimension-size(i, n), dimensions={1}" : "slice(i), slice={[0:3], [0:" + s + "]}");
+  const std::string cumsum = "reduce-window(x, zero), window={size=" + std::to_string(std::max<int64_t>(n, 1)) + "x1 pad=" + before + "_0x0_0}, to_apply=add";
+  replace("@cumsum", n == 0 ? "copy(x)" : cumsum);
+  return text;
+}
+
+}  // namespace
+
+const std::vector<SizedCase>& SizedCases() {
+  static const std::vector<SizedCase> kCases = Make();
+  return kCases;
+}
+
+std::string AtSizes(const std::string& text, const std::map<std::string, int64_t>& sizes, bool bounded) {
+  static const std::regex kSize(R"(\$\{(\d*)([A-Z])(?:\+(\d+))?\})");
+  const std::string in = Forms(text, sizes, bounded);
+  std::string out;
+  auto last = in.cbegin();
+  for (std::sregex_iterator it(in.begin(), in.end(), kSize), end; it != end; ++it) {
+    const std::smatch& m = *it;
+    out.append(last, m[0].first);
+    const int64_t factor = m[1].length() > 0 ? std::stoll(m[1].str()) : 1, addend = m[3].length() > 0 ? std::stoll(m[3].str()) : 0;
+    out += (bounded ? "<=" : "") + std::to_string(factor * sizes.at(m[2].str()) + addend);
+    last = m[0].second;
+  }
+  out.append(last, in.cend());
+  return out;
+}
+
+std::vector<std::map<std::string, int64_t>> AllSizes(const SizedCase& sized, size_t most) {
+  std::vector<std::map<std::string, int64_t>> all = {{}};
+  for (const auto& [name, bound] : sized.bounds) {
+    std::vector<std::map<std::string, int64_t>> longer;
+    for (const auto& sizes : all) {
+      for (int64_t size = 0; size <= bound; ++size) {
+        longer.push_back(sizes);
+        longer.back()[name] = size;
+      }
+    }
+    all = std::move(longer);
+  }
+  if (all.size() <= most) return all;
+  std::mt19937_64 random(all.size());
+  std::shuffle(all.begin() + 1, all.end() - 1, random);
+  std::swap(all[1], all.back());
+  all.resize(most);
+  return all;
+}
+
+}  // namespace hlorun::testing_support
