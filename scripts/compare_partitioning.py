@@ -17,10 +17,11 @@ import subprocess
 import sys
 import tempfile
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 1.1
 # Everything between a parsed module and the last pass that changes what is computed or sent.
 PASSES = ("inline-calls,flatten-control,expand-custom-calls,spmd-propagate,spmd-partition,remove-markers,rules,cse,"
-          "combine-collectives,dce,known-trip-counts")
+          "combine-collectives,dce,trip-counts")
 
 XLA = r"""
 import sys, os
@@ -80,7 +81,7 @@ def compare(path, flags, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", default="../shared")
+    parser.add_argument("--shared", default=os.environ.get("HLORUN_SHARED", os.path.join(HERE, "..", "..", "shared")))
     parser.add_argument("--bin", default="build/bin")
     parser.add_argument("--only", default="")
     parser.add_argument("--keep")
