@@ -9,6 +9,8 @@
 #include "passes/control/control_edges.h"
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
+#include "passes/control/loop_invariants.h"
+#include "passes/control/predication.h"
 #include "passes/dynamic/extents.h"
 #include "passes/dynamic/lower.h"
 #include "passes/expand/batch_norm.h"
@@ -143,6 +145,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<ExpandScaledDot>();
   p.Add<ExpandMap>();
   p.Fixpoint("simplify-expanded", Simplifications);
+  p.Add<HoistLoopInvariants>();
 
   p.Add<ConditionalToSelect>();  // cheap, pure branches become masks
   p.Add<InlineCalls>();
@@ -166,6 +169,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<FormRegions>();  // small kernels, loops and branches as one work-item's sequential code
   p.Add<FlattenControl>();
   p.Add<BoundWork>();  // loops end at actual sizes
+  p.Add<PredicateControl>();  // what is left of branches and loops of unknown length: kernels read the predicate
   p.Add<Schedule>();
   p.Add<CopyInsertion>();
   return p;

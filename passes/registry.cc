@@ -3,6 +3,8 @@
 #include "passes/control/control_edges.h"
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
+#include "passes/control/loop_invariants.h"
+#include "passes/control/predication.h"
 #include "passes/dynamic/extents.h"
 #include "passes/dynamic/lower.h"
 #include "passes/expand/batch_norm.h"
@@ -89,6 +91,8 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ReduceMajorFirst>("a short minor dimension is reduced after the others"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
+      Entry<HoistLoopInvariants>("what every trip of a loop computes alike moves in front of it"),
+      Entry<PredicateControl>("kernels of branches and of loops of unknown length read the predicate on the device"),
       Entry<SinkReshapes>("elementwise ops after a product get its dimensions"),
       Entry<Fusion>("instructions that one kernel computes become one fusion"),
       Entry<FormRegions>("small kernels, loops and branches become one kernel of sequential code"),

@@ -102,6 +102,8 @@ class Printer {
   void PrintWork(const WhileThunk& work, const Thunk& thunk, size_t depth) {
     fmt::format_to(Out(), "while {}", ToText(work.predicate));
     if (work.trip_count >= 0) fmt::format_to(Out(), " {} times", work.trip_count);
+    if (work.at_most >= 0) fmt::format_to(Out(), " at most {} times", work.at_most);
+    if (work.ahead > 0) fmt::format_to(Out(), " {} ahead", work.ahead);
     EndLine(thunk);
     PrintNested("condition", *work.condition, depth);
     PrintNested("body", *work.body, depth);

@@ -68,6 +68,10 @@ struct WhileThunk {
   std::shared_ptr<Sequence> condition, body;  // both never null
   Slice predicate;          // pred[] that `condition` computes
   int64_t trip_count = -1;  // known: the predicate is never read; -1: unknown
+  // Where kernels of the body read the predicate themselves: iterations to enqueue between two reads of it by the host
+  // (0: it waits for each), and the end of a loop that the host need not ask about (-1: none).
+  int64_t ahead = 0;
+  int64_t at_most = -1;
 };
 struct ConditionalThunk {
   Slice selector;            // pred[] or s32[]

@@ -171,7 +171,7 @@ void Describe(A& archive, CollectiveThunk& t) {
 }
 template <typename A>
 void Describe(A& archive, WhileThunk& t) {
-  archive(t.condition, t.body, t.predicate, t.trip_count);
+  archive(t.condition, t.body, t.predicate, t.trip_count, t.ahead, t.at_most);
 }
 template <typename A>
 void Describe(A& archive, ConditionalThunk& t) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/codegen/guard.h"
 #include "backends/opencl/codegen/host_evaluation.h"
 #include "backends/opencl/collective_thunk.h"
 #include "backends/opencl/kernels/library_product.h"
@@ -12,6 +13,7 @@
 #include "backends/opencl/transfer_thunk.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
+#include "passes/control/predication.h"
 #include "passes/fusion/hero.h"
 
 namespace hlorun::opencl {
@@ -26,14 +28,15 @@ class KernelTable {
  public:
   explicit KernelTable(std::vector<Kernel>& kernels) : kernels_(kernels) {}
 
-  int32_t IndexOf(const EmittedLaunch& launch) {
+  // `guards`: arguments behind those of the launch.
+  int32_t IndexOf(const EmittedLaunch& launch, size_t guards = 0) {
     const auto [it, added] = by_source_.try_emplace(launch.source, static_cast<int32_t>(kernels_.size()));
     if (added) {
       Kernel& kernel = kernels_.emplace_back();
       kernel.name = fmt::format("k{}", it->second);
       kernel.source = WithName(launch.source, kernel.name);
       kernel.kernel_ir = launch.kernel_ir;
-      kernel.parameter_count = static_cast<int64_t>(launch.arguments.size());
+      kernel.parameter_count = static_cast<int64_t>(launch.arguments.size() + guards);
     }
     std::vector<Grid>& grids = kernels_[static_cast<size_t>(it->second)].grids;
     if (std::find(grids.begin(), grids.end(), launch.grid) == grids.end()) grids.push_back(launch.grid);
@@ -171,6 +174,7 @@ class PlanBuilder {
       case Opcode::kWhile:
         return Add(sequence, instruction, MakeWhile(instruction));
       case Opcode::kConditional:
+        if (passes::IsPredicated(instruction)) return AppendPredicated(instruction, sequence);
         return Add(sequence, instruction, MakeConditional(instruction));
       case Opcode::kCall:
         return Append(*instruction.called(), sequence);
@@ -179,6 +183,7 @@ class PlanBuilder {
       case Opcode::kReplicaId:
         return Add(sequence, instruction, WriteThunk{WriteThunk::Value::kReplicaId, "", ResultSlice(instruction, 0)});
       case Opcode::kCopy:
+        if (!guards_.empty()) return AppendGuardedCopy(instruction, sequence);
         return AddCopy(sequence, instruction, OperandSlice(instruction, 0), ResultSlice(instruction, 0));
       default:
         break;
@@ -226,11 +231,37 @@ class PlanBuilder {
   WhileThunk MakeWhile(const Instruction& loop) {
     WhileThunk thunk;
     thunk.condition = SequenceOf(*loop.while_condition());
-    thunk.body = SequenceOf(*loop.while_body());
     thunk.predicate = buffers_.SliceOf(loop.while_condition()->root());
     thunk.trip_count = hlo::KnownTripCount(loop).value_or(-1);
-    context_.remarks.push_back(ExplainLoop(loop, thunk.trip_count));
+    const std::optional<passes::LoopPredication> predication = passes::PredicationOf(loop);
+    if (predication) {
+      thunk.ahead = predication->ahead;
+      thunk.at_most = predication->at_most;
+      guards_.push_back({.selector = thunk.predicate});
+    }
+    thunk.body = SequenceOf(*loop.while_body());
+    if (predication) guards_.pop_back();
+    context_.remarks.push_back(ExplainLoop(loop, context_));
     return thunk;
+  }
+
+  // All branches, one after the other: kernels of those that are not taken return at once.
+  void AppendPredicated(const Instruction& conditional, Sequence& sequence) {
+    Guard guard;
+    guard.selector = OperandSlice(conditional, 0);
+    guard.is_predicate = conditional.operand(0)->shape().element_type() == hlo::ElementType::kPred;
+    guard.branches = static_cast<int64_t>(conditional.called_computations().size());
+    context_.remarks.push_back(ExplainPredicatedBranch(conditional, context_));
+    for (guard.branch = 0; guard.branch < guard.branches; ++guard.branch) {
+      guards_.push_back(guard);
+      Append(*conditional.called(guard.branch), sequence);
+      guards_.pop_back();
+    }
+  }
+
+  void AppendGuardedCopy(const Instruction& copy, Sequence& sequence) {
+    const Slice to = ResultSlice(copy, 0);
+    if (OperandSlice(copy, 0) != to && to.bytes > 0) AppendKernels(copy, sequence);
   }
 
   ConditionalThunk MakeConditional(const Instruction& conditional) {
@@ -331,11 +362,15 @@ class PlanBuilder {
     const std::vector<EmittedLaunch> launches = EmitInstruction(instruction, AliasesOf(instruction), emit_);
     for (const EmittedLaunch& launch : launches) {
       LaunchThunk thunk;
-      thunk.kernel = kernels_.IndexOf(launch);
+      thunk.kernel = kernels_.IndexOf(Guarded(launch, guards_), guards_.size());
       thunk.grid = launch.grid;
       for (const ArgumentRef& argument : launch.arguments) {
         thunk.arguments.push_back(Resolve(instruction, argument));
         thunk.written.push_back(argument.written);
+      }
+      for (const Guard& guard : guards_) {
+        thunk.arguments.push_back(guard.selector);
+        thunk.written.push_back(false);
       }
       Add(sequence, instruction, std::move(thunk));
       // Of several launches the last does the work; those before it pack and prepare.
@@ -372,6 +407,7 @@ class PlanBuilder {
   const EmitContext emit_;
   Plan plan_;
   KernelTable kernels_;
+  std::vector<Guard> guards_;  // of the branches and loops around what is appended
   int32_t arena_ = -1;
 };
 

@@ -6,7 +6,9 @@
 
 namespace hlorun::opencl {
 
-passes::Remark ExplainLoop(const hlo::Instruction& loop, int64_t trip_count);
+passes::Remark ExplainLoop(const hlo::Instruction& loop, const passes::PassContext& context);
+// A conditional whose kernels read the predicate.
+passes::Remark ExplainPredicatedBranch(const hlo::Instruction& conditional, const passes::PassContext& context);
 // A conditional of which the host takes one branch.
 passes::Remark ExplainHostBranch(const hlo::Instruction& conditional, const passes::PassContext& context);
 passes::Remark ExplainHostCall(const hlo::Instruction& call);

@@ -13,8 +13,10 @@ bool KnownTripCounts::Run(hlo::Module& module, PassContext&) {
       if (!instruction->Is(hlo::Opcode::kWhile)) continue;
       // What the file says may have been true of another loop: simplification peels and unrolls.
       const std::optional<int64_t> count = TripCountOf(*instruction);
-      const std::string config =
-          count.has_value() ? fmt::format(R"({{"known_trip_count":{{"n":"{}"}}}})", *count) : std::string();
+      const std::optional<int64_t> bound = TripBoundOf(*instruction);
+      std::string config;
+      if (count) config = fmt::format(R"({{"known_trip_count":{{"n":"{}"}}}})", *count);
+      else if (bound) config = fmt::format(R"({{"{}":"{}"}})", kTripBound, *bound);
       if (instruction->backend_config == config) continue;
       instruction->backend_config = config;
       changed = true;

@@ -3,11 +3,15 @@
 //
 //   before: w = while(t), condition=c, body=b
 //   after:  w = while(t), condition=c, body=b, backend_config={"known_trip_count":{"n":"7"}}
+//
+// A loop that may end before its counter does gets the counter's end: {"trip_bound":"100"}.
 #pragma once
 
 #include "passes/pass.h"
 
 namespace hlorun::passes {
+
+inline constexpr std::string_view kTripBound = "trip_bound";
 
 class KnownTripCounts : public Pass {
  public:

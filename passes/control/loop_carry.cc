@@ -15,15 +15,9 @@ using hlo::Opcode;
 
 namespace {
 
-// The loop carries a tuple that is only ever taken apart and put together element by element.
-bool IsTakenApart(const Instruction& loop) {
-  const auto elements_only = [](const Instruction* tuple) {
-    return std::all_of(tuple->users().begin(), tuple->users().end(),
-                       [](const Instruction* user) { return user->Is(Opcode::kGetTupleElement); });
-  };
-  return loop.shape().IsTuple() && loop.operand(0)->Is(Opcode::kTuple) &&
-         loop.while_body()->root()->Is(Opcode::kTuple) && !loop.while_body()->parameter(0)->IsRoot() &&
-         elements_only(loop.while_body()->parameter(0)) && elements_only(loop.while_condition()->parameter(0));
+bool ElementsOnly(const Instruction* tuple) {
+  return std::all_of(tuple->users().begin(), tuple->users().end(),
+                     [](const Instruction* user) { return user->Is(Opcode::kGetTupleElement); });
 }
 
 std::vector<Instruction*> ElementsOf(Instruction* tuple, int64_t index) {
@@ -32,12 +26,6 @@ std::vector<Instruction*> ElementsOf(Instruction* tuple, int64_t index) {
     if (user->Is(Opcode::kGetTupleElement) && user->tuple_index() == index) elements.push_back(user);
   }
   return elements;
-}
-
-bool IsPassedOn(const Instruction& loop, int64_t index) {
-  const Instruction* next = loop.while_body()->root()->operand(index);
-  return next->Is(Opcode::kGetTupleElement) && next->operand(0) == loop.while_body()->parameter(0) &&
-         next->tuple_index() == index;
 }
 
 // Uses of element `index` inside `computation`, its own passing on aside, become copies of `constant`.
@@ -127,7 +115,49 @@ Instruction* KeptElements(Instruction* tuple, const std::vector<bool>& keep) {
   return build.Tuple(kept);
 }
 
+// The tuple with one more element, before `before`, or at the end.
+Instruction* Longer(Instruction* tuple, Instruction* element, Instruction* before) {
+  std::vector<Instruction*> elements = tuple->operands();
+  elements.push_back(element);
+  hlo::Builder build(tuple->parent(), tuple);
+  build.before = before;
+  return build.Tuple(std::move(elements));
+}
+
 }  // namespace
+
+bool IsTakenApart(const Instruction& loop) {
+  return loop.shape().IsTuple() && loop.operand(0)->Is(Opcode::kTuple) &&
+         loop.while_body()->root()->Is(Opcode::kTuple) && !loop.while_body()->parameter(0)->IsRoot() &&
+         ElementsOnly(loop.while_body()->parameter(0)) && ElementsOnly(loop.while_condition()->parameter(0));
+}
+
+bool IsPassedOn(const Instruction& loop, int64_t index) {
+  const Instruction* next = loop.while_body()->root()->operand(index);
+  return next->Is(Opcode::kGetTupleElement) && next->operand(0) == loop.while_body()->parameter(0) &&
+         next->tuple_index() == index;
+}
+
+bool MayGrow(const Instruction& loop) {
+  return IsTakenApart(loop) && ElementsOnly(&loop) && !loop.IsRoot() && loop.control_successors().empty();
+}
+
+Instruction* AddCarry(Instruction* loop, Instruction* value) {
+  Instruction* init = Longer(loop->operand(0), value, loop);
+  const auto index = static_cast<int64_t>(init->operand_count()) - 1;
+  loop->ReplaceOperand(0, init);
+  loop->set_shape(init->shape());
+  for (Computation* computation : loop->called_computations()) computation->parameter(0)->set_shape(init->shape());
+  Computation* body = loop->while_body();
+  auto element = std::make_unique<Instruction>(Opcode::kGetTupleElement, value->shape(), std::vector<Instruction*>{body->parameter(0)},
+                                               hlo::attr::TupleIndex{index});
+  Instruction* inside = body->Add(std::move(element));
+  Instruction* next = body->root();
+  body->set_root(Longer(next, inside, nullptr));
+  body->RemoveWithDeadOperands(next);
+  body->SetOrder(body->PostOrder());
+  return inside;
+}
 
 bool ForwardLoopInvariants(Instruction* loop) {
   if (!IsTakenApart(*loop)) return false;

@@ -5,6 +5,15 @@
 
 namespace hlorun::passes {
 
+// The loop carries a tuple that is only ever taken apart and put together element by element.
+bool IsTakenApart(const hlo::Instruction& loop);
+// Of such a loop: whether the body hands element `index` on unchanged.
+bool IsPassedOn(const hlo::Instruction& loop, int64_t index);
+// Of such a loop: whether its users, too, take it apart, so that it may carry more.
+bool MayGrow(const hlo::Instruction& loop);
+// Carries `value` through a loop that may grow, unchanged; returns it as the body sees it.
+hlo::Instruction* AddCarry(hlo::Instruction* loop, hlo::Instruction* value);
+
 // Uses of carried elements that never change become, inside, the constants that they start as. Returns whether anything
 // changed.
 bool ForwardLoopInvariants(hlo::Instruction* loop);

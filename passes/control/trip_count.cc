@@ -59,16 +59,15 @@ std::optional<int64_t> Bound(const Instruction* x, const Instruction& loop) {
   return ScalarInteger(init->operand(index));
 }
 
-std::optional<Test> TestOf(const Instruction& loop) {
-  const Instruction* root = loop.while_condition()->root();
-  if (!root->Is(Opcode::kCompare)) return std::nullopt;
-  const ComparisonDirection direction = root->As<hlo::attr::Compare>().direction;
-  if (const std::optional<int64_t> bound = Bound(root->operand(1), loop)) {
-    const int64_t index = CarriedIndex(root->operand(0));
+std::optional<Test> TestOf(const Instruction& compare, const Instruction& loop) {
+  if (!compare.Is(Opcode::kCompare)) return std::nullopt;
+  const ComparisonDirection direction = compare.As<hlo::attr::Compare>().direction;
+  if (const std::optional<int64_t> bound = Bound(compare.operand(1), loop)) {
+    const int64_t index = CarriedIndex(compare.operand(0));
     if (index >= 0) return Test{index, direction, *bound};
   }
-  if (const std::optional<int64_t> bound = Bound(root->operand(0), loop)) {
-    const int64_t index = CarriedIndex(root->operand(1));
+  if (const std::optional<int64_t> bound = Bound(compare.operand(0), loop)) {
+    const int64_t index = CarriedIndex(compare.operand(1));
     if (index >= 0) return Test{index, Mirrored(direction), *bound};
   }
   return std::nullopt;
@@ -138,10 +137,9 @@ std::optional<int64_t> CountSteps(int64_t start, int64_t step, const Test& test,
   return count;
 }
 
-}  // namespace
-
-std::optional<int64_t> TripCountOf(const Instruction& loop) {
-  const std::optional<Test> test = TestOf(loop);
+// Iterations of `loop` while `compare`, in its condition, holds.
+std::optional<int64_t> TripsOf(const Instruction& compare, const Instruction& loop) {
+  const std::optional<Test> test = TestOf(compare, loop);
   if (!test) return std::nullopt;
   const Instruction* init = loop.operand(0);
   if (!init->Is(Opcode::kTuple)) return std::nullopt;
@@ -150,5 +148,18 @@ std::optional<int64_t> TripCountOf(const Instruction& loop) {
   if (!start || !step) return std::nullopt;
   return CountSteps(*start, *step, *test, init->operand(test->index)->shape().element_type());
 }
+
+std::optional<int64_t> BoundOf(const Instruction& condition, const Instruction& loop) {
+  if (!condition.Is(Opcode::kAnd)) return TripsOf(condition, loop);
+  const std::optional<int64_t> a = BoundOf(*condition.operand(0), loop), b = BoundOf(*condition.operand(1), loop);
+  if (a && b) return std::min(*a, *b);
+  return a ? a : b;
+}
+
+}  // namespace
+
+std::optional<int64_t> TripCountOf(const Instruction& loop) { return TripsOf(*loop.while_condition()->root(), loop); }
+
+std::optional<int64_t> TripBoundOf(const Instruction& loop) { return BoundOf(*loop.while_condition()->root(), loop); }
 
 }  // namespace hlorun::passes

@@ -41,10 +41,33 @@ bool SpeaksOfSizes(const Instruction& op) {
   return target == "PadToStatic" || target == "SliceToDynamic";
 }
 
+// `shape` with those dimensions dynamic that have sizes.
+Shape WithSizes(const Shape& shape, const SizedValue& value) {
+  if (shape.IsTuple()) {
+    std::vector<Shape> elements;
+    for (size_t i = 0; i < shape.tuple_shapes().size(); ++i) elements.push_back(WithSizes(shape.tuple_shapes()[i], value.elements[i]));
+    return Shape::Tuple(std::move(elements));
+  }
+  Shape dynamic = StaticShape(shape);
+  for (size_t d = 0; d < value.sizes.size(); ++d) {
+    if (value.sizes[d] != nullptr) dynamic.set_dynamic_dimension(static_cast<int64_t>(d), true);
+  }
+  return dynamic;
+}
+
 // Builds the lowered computations beside the old ones.
 class ModuleLowering {
  public:
   explicit ModuleLowering(hlo::Module& module) : module_(module) {}
+
+  std::unordered_map<Instruction*, Shape> Find() {
+    Computation* entry = module_.AddComputation("sizes");
+    Builder build(entry);
+    std::vector<SizedValue> parameters = EntryParameters(*module_.entry(), entry, build);
+    SizedValue root = Lower(*module_.entry(), entry, std::move(parameters));
+    entry->set_root(AsInstruction(build, root));
+    return std::move(dynamic_shapes_);
+  }
 
   void Run() {
     Computation* old = module_.entry();
@@ -154,6 +177,7 @@ class ModuleLowering {
         Instruction* before = values.at(predecessor).value;
         if (value.value != nullptr && before != nullptr) value.value->AddControlPredecessor(before);
       }
+      if (value.IsSized()) dynamic_shapes_[op] = WithSizes(op->shape(), value);
       values[op] = std::move(value);
     }
     return values.at(old.root());
@@ -237,9 +261,12 @@ class ModuleLowering {
   hlo::Module& module_;
   SizeSignature signature_;
   std::vector<Instruction*> size_parameters_;
+  std::unordered_map<Instruction*, Shape> dynamic_shapes_;  // of the old instructions
 };
 
 }  // namespace
+
+std::unordered_map<Instruction*, Shape> FindDynamicShapes(hlo::Module& module) { return ModuleLowering(module).Find(); }
 
 bool LowerDynamicDimensions::Run(hlo::Module& module, PassContext& context) {
   if (!IsDynamic(module)) return false;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unordered_map>
+
 #include "passes/pass.h"
 
 namespace hlorun::passes {
@@ -20,5 +22,9 @@ class LowerDynamicDimensions : public Pass {
   std::string_view name() const override { return "lower-dynamic-dimensions"; }
   bool Run(hlo::Module& module, PassContext& context) override;
 };
+
+// What LowerDynamicDimensions would find: for each instruction of `module` whose shape it would give sizes, that shape with
+// those dimensions dynamic. Adds computations to the module that nothing refers to.
+std::unordered_map<hlo::Instruction*, hlo::Shape> FindDynamicShapes(hlo::Module& module);
 
 }  // namespace hlorun::passes

@@ -64,6 +64,25 @@ class ReshapeLowering {
     return false;
   }
 
+  // Where the module does not say it: the dimensions of the result that can only be those of the operand that have sizes, since
+  // nothing but dimensions of one element comes or goes, or all are merged into one.
+  std::vector<size_t> Followers(const Group& group) const {
+    std::vector<size_t> from, to, followers;
+    for (size_t d = group.in_begin; d < group.in_end; ++d) {
+      if (in_[d] != 1 || at_.operand(0).sizes[d] != nullptr) from.push_back(d);
+    }
+    for (size_t d = group.out_begin; d < group.out_end; ++d) {
+      if (out_[d] != 1) to.push_back(d);
+    }
+    if (to.size() == 1) return to;
+    if (from.size() != to.size()) return {};
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (in_[from[i]] != out_[to[i]]) return {};
+      if (at_.operand(0).sizes[from[i]] != nullptr) followers.push_back(to[i]);
+    }
+    return followers;
+  }
+
   void InferSizes(const Group& group) {
     if (!InputIsSized(group)) return;
     std::vector<size_t> dynamic;
@@ -74,6 +93,7 @@ class ReshapeLowering {
     if (dynamic.size() > 1 && std::count(dynamic.begin(), dynamic.end(), static_cast<size_t>(inferred)) == 1) {
       dynamic = {static_cast<size_t>(inferred)};
     }
+    if (dynamic.empty()) dynamic = Followers(group);
     if (dynamic.size() != 1) {
       at_.Refuse(fmt::format("from {} to {}: which dimension of the result takes the size cannot be told; use dynamic-reshape",
                              at_.OperandShape(0).ToString(false), at_.op.shape().ToString(false)));

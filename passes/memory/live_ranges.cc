@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "passes/control/predication.h"
+
 namespace hlorun::passes {
 
 using hlo::Instruction;
@@ -93,6 +95,7 @@ void LiveRanges::WalkControl(const Instruction* instruction, int64_t start) {
       Walk(*instruction->while_body());
       const int64_t finish = 2 * clock_++;
       UseAll(instruction->while_body()->root(), finish);
+      if (PredicationOf(*instruction)) UseAll(instruction->while_condition()->root(), finish);  // each kernel of the body reads it
       const std::vector<ValueId> used = std::move(used_in_loop_.back());
       used_in_loop_.pop_back();
       // What comes from outside is read again by the next iteration.
@@ -118,6 +121,8 @@ void LiveRanges::WalkControl(const Instruction* instruction, int64_t start) {
         branches.push_back({first, 2 * clock_++});
       }
       branchings_[number] = {{start, 2 * clock_}, std::move(branches)};
+      // Kernels of all branches read it, those that do nothing too: it dies in none of them.
+      if (IsPredicated(*instruction)) UseAll(instruction->operand(0), 2 * clock_ + 1);
       Begin(instruction, 2 * clock_++ + 1);
       return;
     }

@@ -14,9 +14,9 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-Plan PlanOf(std::string_view text) {
+Plan PlanOf(std::string_view text, const CompileOptions& options = {}) {
   const auto module = hlo::ParseModule(text);
-  return CompileModule(*module, DeviceSpec(), CompileOptions()).plan;
+  return CompileModule(*module, DeviceSpec(), options).plan;
 }
 
 template <typename Work>
@@ -79,7 +79,9 @@ body {
   j = s32[] add(i, one)
   two = f32[] constant(2)
   t = f32[] multiply(s, two)
-  keys = s32[8192] iota(), iota_dimension=0
+  places = s32[8192] iota(), iota_dimension=0
+  is = s32[8192] broadcast(i), dimensions={}
+  keys = s32[8192] xor(places, is)
   sorted = s32[8192] sort(keys), dimensions={0}, to_apply=less
   k = s32[1] slice(sorted), slice={[0:1]}
   l = s32[] reshape(k)
@@ -109,8 +111,7 @@ ENTRY e {
   EXPECT_THAT(plan.ToString(), HasSubstr("while"));
 }
 
-TEST(PlanBuilder, BranchesAndSelector) {
-  const Plan plan = PlanOf(R"(HloModule m
+constexpr const char* kBranches = R"(HloModule m
 less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }
 big { x = f32[65536] parameter(0)  ROOT y = f32[65536] sort(x), dimensions={0}, to_apply=less }
 small { x = f32[65536] parameter(0)  ROOT y = f32[65536] negate(x) }
@@ -118,13 +119,35 @@ ENTRY e {
   p = pred[] parameter(0)
   x = f32[65536] parameter(1)
   ROOT c = f32[65536] conditional(p, x, x), true_computation=big, false_computation=small
-})");
+})";
+
+TEST(PlanBuilder, BranchesAndSelector) {
+  CompileOptions options;
+  options.branches = BranchStrategy::kHost;
+  const Plan plan = PlanOf(kBranches, options);
   const auto branches = ThunksOf<ConditionalThunk>(plan.entry);
   ASSERT_EQ(branches.size(), 1u);
   EXPECT_TRUE(branches[0]->is_predicate);
   ASSERT_EQ(branches[0]->branches.size(), 2u);
   EXPECT_EQ(plan.allocations[static_cast<size_t>(branches[0]->selector.allocation)].kind,
             passes::Allocation::Kind::kArgument);
+}
+
+// All kernels of both branches are launched, each with the predicate as one more argument.
+TEST(PlanBuilder, KernelsOfABranchReadThePredicate) {
+  const Plan plan = PlanOf(kBranches);
+  EXPECT_TRUE(ThunksOf<ConditionalThunk>(plan.entry).empty());
+  const auto launches = ThunksOf<LaunchThunk>(plan.entry);
+  ASSERT_GE(launches.size(), 2u);
+  ASSERT_EQ(launches.size(), plan.entry.thunks.size());
+  for (const LaunchThunk* launch : launches) {
+    const Kernel& kernel = plan.kernels[static_cast<size_t>(launch->kernel)];
+    EXPECT_EQ(static_cast<int64_t>(launch->arguments.size()), kernel.parameter_count);
+    EXPECT_EQ(plan.allocations[static_cast<size_t>(launch->arguments.back().allocation)].index, 0);
+    EXPECT_FALSE(launch->written.back());
+    const bool is_last = launch == launches.back();
+    EXPECT_THAT(kernel.source, HasSubstr(is_last ? "if (!(guard0[0] == 0)) return;" : "if (!(guard0[0] != 0)) return;"));
+  }
 }
 
 TEST(PlanBuilder, GroupsInDeviceNumbers) {

@@ -348,4 +348,16 @@ class Printer {
 
 std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device) { return Printer(device).Kernel(kernel); }
 
+std::string WithGuards(std::string source, const std::string& kernel, const std::vector<GuardText>& guards) {
+  const size_t head = source.find(fmt::format("\nvoid {}(", kernel));
+  const size_t end = head == std::string::npos ? head : source.find(") {\n", head);
+  HLORUN_CHECK(end != std::string::npos);
+  std::string parameters, returns;
+  for (size_t i = 0; i < guards.size(); ++i) {
+    parameters += fmt::format(", __global const {}* guard{}", guards[i].element_type, i);
+    returns += fmt::format("  if (!({})) return;\n", guards[i].condition);
+  }
+  return source.substr(0, end) + parameters + ") {\n" + returns + source.substr(end + 4);
+}
+
 }  // namespace hlorun::opencl

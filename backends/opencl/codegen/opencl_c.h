@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "backends/opencl/codegen/schedule.h"
 #include "hlo/device_spec.h"
@@ -11,5 +12,13 @@ namespace hlorun::opencl {
 // One __kernel called `kernel.function.name`, after the helpers it needs. Helpers are guarded by macros, so that sources
 // can be joined into one program. Runs under -cl-std=CL1.2 and later; doubles appear only where the function has them.
 std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device);
+
+// `source`, which ToOpenClC printed, with parameters guard0, guard1 ... behind the others: the kernel returns at once unless
+// every condition (an OpenCL C expression of its guard) holds.
+struct GuardText {
+  std::string element_type;  // of the array that the guard is
+  std::string condition;
+};
+std::string WithGuards(std::string source, const std::string& kernel, const std::vector<GuardText>& guards);
 
 }  // namespace hlorun::opencl

@@ -1,6 +1,7 @@
 // What one run needs for itself: an arena and kernel objects whose fixed arguments are set once.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -57,6 +58,7 @@ class RunContext {
   HostEvaluator& evaluator() { return evaluator_; }
   int64_t creations() const { return creations_; }
 
+  std::array<uint8_t, 2> predicates = {};  // targets of asynchronous reads
   uint64_t partition_id = 0, replica_id = 0;  // sources of asynchronous writes
   std::vector<std::vector<std::byte>> staging;  // host copies for collectives, kept from run to run
 

@@ -1,5 +1,7 @@
 #include "backends/opencl/runtime/thunk_runner.h"
 
+#include <algorithm>
+
 #include "backends/collectives/wait.h"
 #include "backends/opencl/runtime/buffer_view.h"
 #include "backends/opencl/runtime/cl_error.h"
@@ -21,7 +23,11 @@ double LaunchCount(const Sequence& sequence) {
   double count = 0;
   for (const Thunk& thunk : sequence.thunks) {
     if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
-      count += loop->trip_count < 0 ? HUGE_VAL : static_cast<double>(loop->trip_count) * (1 + LaunchCount(*loop->body));
+      // Where the kernels find the end themselves the host launches all iterations that there may be, conditions too.
+      const bool is_counted = loop->trip_count >= 0;
+      const bool host_decides = !is_counted && (loop->at_most < 0 || loop->ahead > 0);
+      const double trips = static_cast<double>(is_counted ? loop->trip_count : loop->at_most);
+      count += host_decides ? HUGE_VAL : trips * (1 + LaunchCount(*loop->body) + (is_counted ? 0 : LaunchCount(*loop->condition)));
     } else if (std::holds_alternative<ConditionalThunk>(thunk.work) || std::holds_alternative<CollectiveThunk>(thunk.work) ||
                std::holds_alternative<HostCallThunk>(thunk.work) || std::holds_alternative<TransferThunk>(thunk.work)) {
       return HUGE_VAL;
@@ -164,7 +170,51 @@ void ThunkRunner::Do(const WhileThunk& thunk, const Step& step) {
     for (int64_t i = 0; i < thunk.trip_count; ++i) Run(body);
     return;
   }
+  if (thunk.ahead > 0) return RunAhead(thunk, step);
+  if (thunk.at_most >= 0) {
+    for (int64_t i = 0; i < thunk.at_most; ++i) {
+      Run(condition);
+      Run(body);
+    }
+    return;
+  }
   for (Run(condition); ReadPredicate(thunk.predicate); Run(condition)) Run(body);
+}
+
+// After the end the condition gives false again, for nothing has changed, and the body's kernels return at once: what is
+// enqueued too much does no harm. The queue holds one batch while the host waits for the predicate behind the other.
+void ThunkRunner::RunAhead(const WhileThunk& thunk, const Step& step) {
+  cl::Event pending;
+  int64_t batch = 1;  // grows: a loop that ends at once leaves little behind
+  Run(step.children[0]);
+  for (size_t slot = 0;; slot ^= 1) {
+    for (int64_t i = 0; i < batch; ++i) {
+      Run(step.children[1]);
+      Run(step.children[0]);
+    }
+    cl::Event next = ReadLater(thunk.predicate, slot);
+    if (pending() != nullptr) {
+      WaitFor(pending());
+      if (context_.predicates[slot ^ 1] == 0) return;
+    }
+    pending = std::move(next);
+    batch = std::min(2 * batch, thunk.ahead);
+  }
+}
+
+cl::Event ThunkRunner::ReadLater(const Slice& slice, size_t slot) {
+  const DeviceMemory from = At(slice);
+  uint8_t* to = &context_.predicates[slot];
+  cl_event event = nullptr;
+  if (from.host() != nullptr) {
+    CheckCl(clEnqueueSVMMemcpy(queue_, CL_FALSE, to, from.host(), 1, 0, nullptr, &event), "reading a predicate");
+  } else {
+    CheckCl(clEnqueueReadBuffer(queue_, from.buffer(), CL_FALSE, static_cast<size_t>(from.offset()), 1, to, 0, nullptr, &event),
+            "reading a predicate");
+  }
+  const cl::Event read(event);
+  CheckCl(clFlush(queue_), "flushing the queue");
+  return read;
 }
 
 void ThunkRunner::Do(const ConditionalThunk& thunk, const Step& step) {
@@ -222,10 +272,15 @@ void ThunkRunner::Finish() {
   CheckCl(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), "marking the queue");
   const cl::Event done(marker);
   CheckCl(clFlush(queue_), "flushing the queue");
+  WaitFor(marker);
+}
+
+void ThunkRunner::WaitFor(cl_event event) {
+  if (options_.communicator == nullptr) return CheckCl(clWaitForEvents(1, &event), "waiting for the device");
   collectives::WaitUntil([&] {
     options_.communicator->transport().Progress();
     cl_int status = CL_QUEUED;
-    CheckCl(clGetEventInfo(marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr), "asking for progress");
+    CheckCl(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr), "asking for progress");
     if (status < 0) FailCl(status, "waiting for the device");
     return status == CL_COMPLETE;
   });

@@ -54,7 +54,12 @@ class ThunkRunner {
   void Do(const HostCallThunk& thunk);
   void Do(const LibraryThunk& thunk);
   void Do(const TransferThunk& thunk);
+  void RunAhead(const WhileThunk& thunk, const Step& step);
   bool ReadPredicate(const Slice& slice);
+  // Reads a byte when the device gets there: into context().predicates[slot].
+  cl::Event ReadLater(const Slice& slice, size_t slot);
+  // Keeps the transport going meanwhile.
+  void WaitFor(cl_event event);
   void Throttle();
   double Now() const;
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/control/control_flow.h"
+#include "passes/control/loop_invariants.h"
 #include "passes/control/trip_count.h"
 #include "tests/passes/equivalence.h"
 
@@ -99,6 +100,72 @@ TEST(SimplifyControlFlow, KnownBranches) {
   const auto module = RunPass(kText, pass);
   EXPECT_EQ(Count(*module, Opcode::kConditional), 0);
   EXPECT_EQ(module->entry()->root()->opcode(), Opcode::kExp);
+}
+
+constexpr const char* kInvariants = R"(HloModule m
+    condition { p = (s32[], f32[4,4], f32[4,4], f32[4]) parameter(0)
+                i = s32[] get-tuple-element(p), index=0
+                n = s32[] constant(3)
+                ROOT c = pred[] compare(i, n), direction=LT }
+    body { p = (s32[], f32[4,4], f32[4,4], f32[4]) parameter(0)
+           i = s32[] get-tuple-element(p), index=0
+           x = f32[4,4] get-tuple-element(p), index=1
+           w = f32[4,4] get-tuple-element(p), index=2
+           b = f32[4] get-tuple-element(p), index=3
+           one = s32[] constant(1)
+           j = s32[] add(i, one)
+           t = f32[4,4] tanh(w)
+           d = f32[4,4] dot(t, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           bb = f32[4,4] broadcast(b), dimensions={1}
+           y = f32[4,4] add(x, d)
+           z = f32[4,4] multiply(y, bb)
+           ROOT r = (s32[], f32[4,4], f32[4,4], f32[4]) tuple(j, z, w, b) }
+    ENTRY e { x = f32[4,4] parameter(0)
+              w = f32[4,4] parameter(1)
+              b = f32[4] parameter(2)
+              zero = s32[] constant(0)
+              t = (s32[], f32[4,4], f32[4,4], f32[4]) tuple(zero, x, w, b)
+              l = (s32[], f32[4,4], f32[4,4], f32[4]) while(t), condition=condition, body=body
+              ROOT r = f32[4,4] get-tuple-element(l), index=1 })";
+
+// The product leaves with the tanh that leads to it; the broadcast, which fusion computes for nothing, stays.
+TEST(HoistLoopInvariants, MovesTheProductAndNotTheBroadcast) {
+  HoistLoopInvariants pass;
+  RunAndCompare(kInvariants, pass);
+  const auto module = RunPass(kInvariants, pass);
+  const auto in_entry = [&](Opcode opcode) {
+    int64_t count = 0;
+    for (const auto& instruction : module->entry()->instructions()) count += instruction->Is(opcode) ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(in_entry(Opcode::kDot), 1);
+  EXPECT_EQ(in_entry(Opcode::kTanh), 1);
+  EXPECT_EQ(in_entry(Opcode::kBroadcast), 0);
+}
+
+TEST(TripBound, IsTheCounterOfAConjunction) {
+  const auto module = Parse(R"(HloModule m
+    condition { p = (s32[], f32[]) parameter(0)
+                i = s32[] get-tuple-element(p), index=0
+                x = f32[] get-tuple-element(p), index=1
+                n = s32[] constant(100)
+                e = f32[] constant(1e-6)
+                a = pred[] compare(x, e), direction=GT
+                b = pred[] compare(i, n), direction=LT
+                ROOT c = pred[] and(a, b) }
+    body { p = (s32[], f32[]) parameter(0)
+           i = s32[] get-tuple-element(p), index=0
+           x = f32[] get-tuple-element(p), index=1
+           one = s32[] constant(1)
+           j = s32[] add(i, one)
+           y = f32[] multiply(x, x)
+           ROOT t = (s32[], f32[]) tuple(j, y) }
+    ENTRY e { x = f32[] parameter(0)
+              z = s32[] constant(0)
+              t = (s32[], f32[]) tuple(z, x)
+              ROOT w = (s32[], f32[]) while(t), condition=condition, body=body })");
+  EXPECT_EQ(TripCountOf(*module->entry()->root()), std::nullopt);
+  EXPECT_EQ(TripBoundOf(*module->entry()->root()), 100);
 }
 
 }  // namespace
