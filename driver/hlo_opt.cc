@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 
+#include "driver/arrays/bound_module.h"
 #include "hlo/communication_cost.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
@@ -37,6 +38,7 @@ struct Flags {
   bool cost = false;
   bool explain = false;
   std::string device_spec;
+  std::vector<std::string> bounds;
   hlorun::CompileOptions options;
 };
 
@@ -178,6 +180,7 @@ std::string OptimizeAll(const Flags& flags) {
       if (dump) dump(after, pass, changed, seconds);
     });
     hlorun::passes::DumpModule(flags.options, *module, number, "before_optimizations");
+    hlorun::BoundModule(*module, flags.bounds);
     pipeline.Run(*module, context);
     hlorun::passes::DumpModule(flags.options, *module, number, "after_optimizations");
     if (flags.explain) {
@@ -222,6 +225,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--emit_proto", flags.emit_proto, "write HloModuleProto instead of text");
   app.add_flag("--split_input_file", flags.split_input_file, "split the input at lines '// -----'");
   app.add_option("--device_spec", flags.device_spec, "JSON of the device to compile for");
+  app.add_option("--bound", flags.bounds, "PARAM:DIM=N or NAME=N: a dimension that is at most N")->delimiter(',')->allow_extra_args(false);
   app.add_flag("--fill_elided", flags.fill_elided, "fill constants {...} as XLA does");
   app.add_flag("--stats", flags.stats, "passes with their times, and rule firings, on stderr");
   app.add_flag("--cost", flags.cost, "print flops and collective bytes of a device, by the cost analysis, not the module");

@@ -3,11 +3,14 @@
 
     python3 scripts/export_jax.py model.py:predict --shapes "f32[8,128] s32[8]" -o exported/
     python3 scripts/export_jax.py model.py:loss --arguments model.py:example_arguments -o exported/
+    python3 scripts/export_jax.py model.py:predict --shapes "f32[3,128] s32[3]" --symbolic "b,128 b" --limit b=8 -o exported/
     hlorun --inputs=exported/inputs --expect=exported/expected exported/module.hlo
 
 --arguments names a function without parameters that returns the tuple of arguments (any trees of arrays); --shapes makes
 seeded ones. The module keeps every argument, in flattened order, large constants and the source positions of each
 instruction. --optimized writes what XLA:CPU made of it (fusions, partitions) instead of what JAX traced.
+--symbolic names sizes that vary, a shape an argument as in jax.export.symbolic_shape ("" or - for one that does not vary);
+--limit bounds them. A size without a limit stays open: run it with --bound=NAME=N or --bucket=pow2.
 From Python: export_jax.export(function, arguments, folder).
 """
 
@@ -64,6 +67,21 @@ def export(function, arguments, folder, optimized=False):
     write_folder(folder, text, inputs, outputs)
 
 
+def export_bounded(function, arguments, symbolic, limits, folder):
+    """Writes `function` for arrays of varying size: `symbolic` holds "b,10" or None for each argument, `limits` {"b": 8}."""
+    import jax
+
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+    import bounded
+
+    inputs = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
+    if len(inputs) != len(arguments) or len(symbolic) != len(inputs):
+        raise SystemExit(f"--symbolic gives {len(symbolic)} shapes for {len(inputs)} arrays: one each, and no trees")
+    specs = [spec if spec else array.shape for spec, array in zip(symbolic, inputs)]
+    text = bounded.export_text(function, specs, [a.dtype for a in inputs], limits, hlo_text)
+    write_folder(folder, text, inputs, jax.tree.leaves(function(*arguments)))
+
+
 def seeded(shapes, seed):
     """Arrays for "f32[8,128] s32[4]": normal floats, integers 0 to 3, random booleans."""
     import ml_dtypes  # noqa: F401  numpy learns bfloat16 and the narrow types from it
@@ -112,13 +130,20 @@ def main():
     parser.add_argument("--arguments", help="FILE.py:FUNCTION that returns the arguments")
     parser.add_argument("--shapes", default="", help='such as "f32[8,128] s32[4]"')
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--symbolic", help='such as "b,128 b -": sizes that vary')
+    parser.add_argument("--limit", action="append", default=[], metavar="NAME=N", help="the bound of a size that varies")
     parser.add_argument("--optimized", action="store_true", help="write XLA:CPU's optimised module")
     parser.add_argument("-o", "--output", required=True, help="the folder")
     flags = parser.parse_args()
     if flags.arguments and flags.shapes:
         parser.error("give --arguments or --shapes, not both")
     arguments = load_symbol(flags.arguments)() if flags.arguments else seeded(flags.shapes, flags.seed)
-    export(load_symbol(flags.function), tuple(arguments), flags.output, flags.optimized)
+    if flags.symbolic:
+        limits = dict((name, int(n)) for name, _, n in (limit.partition("=") for limit in flags.limit))
+        symbolic = [None if spec == "-" else spec for spec in flags.symbolic.split()]
+        export_bounded(load_symbol(flags.function), tuple(arguments), symbolic, limits, flags.output)
+    else:
+        export(load_symbol(flags.function), tuple(arguments), flags.output, flags.optimized)
     print(f"hlorun --inputs={flags.output}/inputs --expect={flags.output}/expected {flags.output}/module.hlo")
 
 

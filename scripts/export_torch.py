@@ -6,7 +6,8 @@
     hlorun --inputs=exported/inputs --expect=exported/expected exported/module.hlo
 
 model.pt2 is what torch.export.save writes; FILE.py:FUNCTION returns (module, arguments). The expected outputs are
-PyTorch's own. 64-bit integers become 32-bit ones, as JAX has them. Needs torch==2.13.0 torchax==0.0.13 jax==0.10.2.
+PyTorch's own. A third value of FUNCTION's is torch.export's dynamic_shapes: {dimension: Dim(name, min, max)} or None for each
+argument, in a tuple; sizes with a max become bounds (f32[<=8,4]), others stay open for --bound=NAME=N or --bucket=pow2. 64-bit integers become 32-bit ones, as JAX has them. Needs torch==2.13.0 torchax==0.0.13 jax==0.10.2.
 From Python: export_torch.export(program, arguments, folder) with an ExportedProgram, before torchax is imported.
 """
 
@@ -63,6 +64,9 @@ def make_interpreter(base):
                 condition, body, carried, shared = args
                 return jax.lax.while_loop(lambda c: self.branch(condition)(*c, *shared),
                                           lambda c: tuple(self.branch(body)(*c, *shared)), tuple(carried))
+            if target is torch.ops.higher_order.map_impl:
+                body, mapped, shared = args
+                return jax.lax.map(lambda row: tuple(self.branch(body)(*row, *shared)), tuple(mapped))
             return super().call_function(target, args, kwargs)
 
     return Interpreter
@@ -78,33 +82,65 @@ def to_numpy(tensor):
     return tensor.numpy()
 
 
-def export(program, arguments, folder):
+def to_jax(program):
+    """(the program's states as NumPy arrays, a JAX function of states and inputs, flattened) of an ExportedProgram."""
+    import torch
+
+    program = program.run_decompositions()
+    torchax_export = import_torchax()
+    import jax
+
+    if not hasattr(torchax_export.JaxInterpreter, "branch"):
+        torchax_export.JaxInterpreter = make_interpreter(torchax_export.JaxInterpreter)
+    with torch.device("cpu"):
+        _, states, function = torchax_export.exported_program_to_jax(program, export_raw=True)
+    states = [np.asarray(jax.numpy.asarray(to_numpy(tensor))) for tensor in states]
+
+    def main(*leaves):
+        return function(list(leaves[:len(states)]), tuple(leaves[len(states):]))
+
+    return states, main
+
+
+def symbolic_specs(program, states, arguments, dynamic_shapes):
+    """(a shape or "b,10" for each state and argument, {name: bound}) of what torch.export was told of sizes."""
+    specs, limits = [tuple(s.shape) for s in states], {}
+    for tensor, dims in zip(arguments, dynamic_shapes):
+        shape = [str(n) for n in tensor.shape]
+        for d, dim in (dims or {}).items():
+            name = dim if isinstance(dim, str) else dim.__name__
+            shape[d] = name
+            most = getattr(dim, "max", None)
+            if isinstance(most, int) and most < 2**31:
+                limits[name] = most
+        specs.append(",".join(shape) if dims else tuple(tensor.shape))
+    return specs, limits
+
+
+def export(program, arguments, folder, dynamic_shapes=None):
     """Writes an ExportedProgram, called with the tuple `arguments`, to `folder`."""
     import torch
 
     flat = torch.utils._pytree.tree_leaves(arguments)
     with torch.no_grad():
         expected = [to_numpy(leaf) for leaf in torch.utils._pytree.tree_leaves(program.module()(*arguments))]
-    program = program.run_decompositions()
-
-    torchax_export = import_torchax()
+    states, main = to_jax(program)
     import jax
 
-    torchax_export.JaxInterpreter = make_interpreter(torchax_export.JaxInterpreter)
-    with torch.device("cpu"):
-        _, states, function = torchax_export.exported_program_to_jax(program, export_raw=True)
-    inputs = [np.asarray(jax.numpy.asarray(to_numpy(tensor))) for tensor in (*states, *flat)]
-    count = len(states)
+    inputs = [*states, *(np.asarray(jax.numpy.asarray(to_numpy(tensor))) for tensor in flat)]
+    if dynamic_shapes:
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+        import bounded
 
-    def main(*leaves):
-        return function(list(leaves[:count]), tuple(leaves[count:]))
-
-    lowered = jax.jit(main, keep_unused=True).lower(*inputs)
-    write_folder(folder, hlo_text(lowered.compiler_ir("hlo")), inputs, expected)
+        specs, limits = symbolic_specs(program, states, flat, dynamic_shapes)
+        text = bounded.export_text(main, specs, [a.dtype for a in inputs], limits, hlo_text)
+    else:
+        text = hlo_text(jax.jit(main, keep_unused=True).lower(*inputs).compiler_ir("hlo"))
+    write_folder(folder, text, inputs, expected)
 
 
 def load(model):
-    """An ExportedProgram and its arguments, from MODEL.pt2 or FILE.py:FUNCTION."""
+    """An ExportedProgram, its arguments and its dynamic_shapes (None for static), from MODEL.pt2 or FILE.py:FUNCTION."""
     import torch
 
     if model.endswith(".pt2"):
@@ -116,9 +152,10 @@ def load(model):
         arguments, keywords = program.example_inputs
         if keywords:
             raise SystemExit(f"{model} takes keyword arguments ({', '.join(keywords)}): export it with positional ones")
-        return program, arguments
-    module, arguments = load_symbol(model)()
-    return torch.export.export(module.eval(), arguments), arguments
+        return program, arguments, None
+    module, arguments, *shapes = load_symbol(model)()
+    shapes = shapes[0] if shapes else None
+    return torch.export.export(module.eval(), arguments, dynamic_shapes=shapes), arguments, shapes
 
 
 def main():
@@ -126,7 +163,8 @@ def main():
     parser.add_argument("model", help="MODEL.pt2 or FILE.py:FUNCTION")
     parser.add_argument("-o", "--output", required=True, help="the folder")
     flags = parser.parse_args()
-    export(*load(flags.model), flags.output)
+    program, arguments, shapes = load(flags.model)
+    export(program, arguments, flags.output, shapes)
     print(f"hlorun --inputs={flags.output}/inputs --expect={flags.output}/expected {flags.output}/module.hlo")
 
 

@@ -7,6 +7,7 @@
 #include "backends/opencl/compiler.h"
 #include "backends/opencl/runtime/executable.h"
 #include "driver/api/array_impl.h"
+#include "driver/api/bucketed_executable.h"
 #include "driver/api/module_impl.h"
 #include "driver/api/sized_arrays.h"
 #include "driver/arrays/bounds.h"
@@ -31,6 +32,16 @@ DeviceDescription Describe(const opencl::Device& device) {
   description.label = device.Label();
   description.spec = device.spec();
   return description;
+}
+
+// What to do where an array's size is not the module's.
+std::string SizesAdvice(const Shape& actual, const Shape& declared, size_t argument) {
+  for (int64_t d = 0; d < actual.rank(); ++d) {
+    if (actual.dimension(d) == declared.dimension(d)) continue;
+    return fmt::format("; for sizes that vary, bound the dimension (--bound={}:{}=N), or export it with a named size and let --bucket=pow2 "
+                       "round it up", argument, d);
+  }
+  return "";
 }
 
 const char* KindName(const opencl::Thunk& thunk) {
@@ -182,9 +193,11 @@ class ExecutableImpl : public Executable {
       CheckBounds(arguments[i].shape(), parameters[i].shape,
                   fmt::format("argument {} (%{}{})", i, parameters[i].name, parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name));
       if (!FitsBounds(arguments[i].shape(), parameters[i].shape)) {
-        Invalid("argument {} (%{}{}) is {}, the module wants {}", i, parameters[i].name,
+        const bool differs_in_size = arguments[i].shape().rank() == parameters[i].shape.rank() &&
+                                     arguments[i].shape().element_type() == parameters[i].shape.element_type();
+        Invalid("argument {} (%{}{}) is {}, the module wants {}{}", i, parameters[i].name,
                 parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name, arguments[i].shape().ToString(false),
-                parameters[i].shape.ToString(false));
+                parameters[i].shape.ToString(false), differs_in_size ? SizesAdvice(arguments[i].shape(), parameters[i].shape, i) : "");
       }
     }
   }
@@ -227,6 +240,11 @@ class ClientImpl : public Client {
     auto executable = opencl::BuildExecutable(std::move(compiled.plan), context_, BuildOptionsOf(options));
     report.compile_s = SecondsSince(start);
     return std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, options.custom_calls, report);
+  }
+
+  std::shared_ptr<BucketedExecutable> CompileBuckets(const Module& module, const BucketOptions& buckets,
+                                                     const CompileOptions& options) override {
+    return MakeBucketedExecutable(module, buckets, [this, options](const Module& sized) { return Compile(sized, options); });
   }
 
   std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile) override {

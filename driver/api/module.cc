@@ -1,4 +1,5 @@
 #include "driver/api/module_impl.h"
+#include "driver/arrays/bound_module.h"
 
 #include "hlo/error.h"
 #include "hlo/reader.h"
@@ -52,6 +53,11 @@ std::vector<std::string> Module::parameter_names() const {
 Shape Module::result_shape() const { return impl_->module->entry()->root()->shape(); }
 int64_t Module::replica_count() const { return impl_->module->replica_count; }
 int64_t Module::num_partitions() const { return impl_->module->num_partitions; }
+Module Module::WithBounds(const std::vector<std::string>& bounds) const {
+  std::shared_ptr<hlo::Module> module = impl_->module->Clone();
+  BoundModule(*module, bounds);
+  return Module(std::make_shared<const Impl>(Impl{std::move(module)}));
+}
 std::string Module::ToText() const { return hlo::PrintModule(*impl_->module); }
 
 }  // namespace hlorun

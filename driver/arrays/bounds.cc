@@ -72,6 +72,12 @@ std::vector<hlo::Shape> ActualShapes(const std::vector<ArraySlot>& slots, const 
     shapes[i].mutable_dimensions()[static_cast<size_t>(setting.dimension)] = setting.value;
     CheckBounds(shapes[i], slots[i].shape, "--size=" + text);
   }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (int64_t d = 0; d < shapes[i].rank(); ++d) {
+      if (shapes[i].dimension(d) != kNoBound) continue;
+      Invalid("dimension {} of {} has no bound: say the size of made-up inputs by --size={}:{}=N", d, slots[i].Describe(), slots[i].index, d);
+    }
+  }
   return shapes;
 }
 

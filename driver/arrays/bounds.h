@@ -9,6 +9,9 @@
 
 namespace hlorun {
 
+// The bound of a dimension that has none (buckets follow its size).
+inline constexpr int64_t kNoBound = int64_t{1} << 30;
+
 // Same type and rank; each dimension as declared, or at most its bound where it is dynamic.
 bool FitsBounds(const hlo::Shape& actual, const hlo::Shape& declared);
 

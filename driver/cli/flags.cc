@@ -25,7 +25,7 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--seed", f.seed, "of inputs that are made up")->group(kData);
   app.add_option("--normal", f.normal, "made-up inputs I,J.. are data: deviation 1")->group(kData);
   app.add_option("--integers", f.integers, "made-up integers are below N")->group(kData);
-  app.add_option("--size", f.sizes, "PARAM:DIM=N: a made-up input's size where it is dynamic")->group(kData)->delimiter(',');
+  app.add_option("--size", f.sizes, "PARAM:DIM=N: a made-up input's size where it is dynamic")->group(kData)->delimiter(',')->allow_extra_args(false);
   app.add_flag("--fill_elided", f.fill_elided, "fill constants printed as {...}")->group(kData);
   app.add_option("--expect", f.expect, "compare with arrays in DIR; exit 1 if they differ")->group(kChecks);
   // A flag with an optional value: CLI11 takes it only after '=', so that a file name may follow.
@@ -50,6 +50,8 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--dot_library", f.dot_library, "auto, own or clblast")->group(kCompile);
   app.add_option("--branches", f.branches, "conditionals: select, predicate, host or auto")
       ->group(kCompile)->check(CLI::IsMember({"auto", "select", "predicate", "host"}))->option_text(" ");
+  app.add_option("--bound", f.bounds, "PARAM:DIM=N or NAME=N: a size that is at most N")->group(kCompile)->delimiter(',')->allow_extra_args(false);
+  app.add_option("--bucket", f.bucket, "pow2 or N: round sizes without a bound up")->group(kCompile);
   app.add_flag("--strict", f.strict, "refuse a program for which the host must wait")->group(kCompile);
   app.add_option("--custom_calls", f.custom_calls, "JSON FILE: one's own custom-calls")->group(kCompile);
   app.add_option("--cache_dir", f.cache_dir, "of compiled kernels")->group(kCompile);

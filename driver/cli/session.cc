@@ -1,6 +1,7 @@
 #include "driver/cli/session.h"
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include "backends/opencl/plan_builder.h"
 #include "driver/api/module_impl.h"
 #include "driver/arrays/array_set.h"
+#include "driver/arrays/bound_module.h"
 #include "driver/arrays/bounds.h"
 #include "driver/arrays/compare.h"
 #include "driver/arrays/seeded.h"
@@ -36,6 +38,16 @@ DotLibrary DotLibraryOf(const std::string& name) {
   if (name == "own") return DotLibrary::kOwn;
   if (name == "clblast") return DotLibrary::kClblast;
   Invalid("--dot_library={}: expected auto, own or clblast", name);
+}
+
+BucketOptions BucketsOf(const std::string& flag) {
+  BucketOptions buckets;
+  if (flag == "pow2") return buckets;
+  const char* end = flag.data() + flag.size();
+  if (std::from_chars(flag.data(), end, buckets.multiple).ptr != end || buckets.multiple < 1) {
+    Invalid("--bucket={}: expected pow2, or a number that sizes are rounded up to a multiple of", flag);
+  }
+  return buckets;
 }
 
 CompileOptions CompileOptionsOf(const Flags& flags, Progress& progress) {
@@ -130,9 +142,10 @@ class Session {
         std::fprintf(stderr, "hlorun: warning: %s holds %zu modules; only the first, %s, runs\n", flags_.file.c_str(),
                      modules.size(), modules.front()->name().c_str());
       }
+      if (!flags_.bounds.empty()) BoundModule(*modules.front(), flags_.bounds);
       module_ = std::move(modules.front());
       SpreadPartitions(options);
-      executable_ = client_->Compile(Module(std::make_shared<const Module::Impl>(Module::Impl{module_})), options);
+      executable_ = CompileModule(Module(std::make_shared<const Module::Impl>(Module::Impl{module_})), options);
     }
     PrintWarnings();
     partitioned_ = executable_->device_count() > 1;
@@ -142,6 +155,19 @@ class Session {
                    static_cast<int>(job_->rank_count()));
     }
     progress_.Clear();
+  }
+
+  std::shared_ptr<Executable> CompileModule(const Module& module, const CompileOptions& options) {
+    if (!flags_.bucket.empty()) return client_->CompileBuckets(module, BucketsOf(flags_.bucket), options);
+    std::string open;
+    for (const DimensionName& name : DimensionNames(*module_)) {
+      const std::vector<Shape> leaves = module.parameter_shapes();
+      if (!leaves.at(static_cast<size_t>(name.leaf)).is_dynamic_dimension(name.dimension)) open = name.name;
+    }
+    if (!open.empty()) {
+      Invalid("the size {} of {} has no bound: give one (--bound={}=N), or round it up as it comes (--bucket=pow2)", open, module.name(), open);
+    }
+    return client_->Compile(module, options);
   }
 
   // What could not be done as the module, or a flag, asks; the first few, for they are often alike.

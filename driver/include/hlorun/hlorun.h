@@ -55,6 +55,9 @@ class Module {
   int64_t replica_count() const;
   int64_t num_partitions() const;
   std::string ToText() const;
+  // The module with dimensions of its parameters bounded, and all that follows from them: "PARAM:DIM=N", where PARAM is a
+  // parameter's number, name or op_name, or "NAME=N" for a name that the exporter gave. (--bound)
+  Module WithBounds(const std::vector<std::string>& bounds) const;
 
   struct Impl;
   explicit Module(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -165,6 +168,21 @@ struct ClientOptions {
   std::shared_ptr<collectives::Job> job;
 };
 
+// How sizes without a bound are rounded up to those that executables are compiled for.
+struct BucketOptions {
+  int64_t multiple = 0;     // 0: to powers of two
+  size_t capacity = 16;     // executables kept; the least recently used goes first
+};
+struct BucketUse {
+  int64_t compiled = 0, reused = 0, evicted = 0;
+};
+// Compiles for each bucket of sizes when it is first met. What it says of shapes holds for all sizes; memory(), remarks() and
+// report() are those of the executable that ran last.
+class BucketedExecutable : public Executable {
+ public:
+  virtual BucketUse bucket_use() const = 0;
+};
+
 class Client {
  public:
   static std::shared_ptr<Client> Create(const ClientOptions& options);
@@ -173,6 +191,9 @@ class Client {
 
   virtual const DeviceDescription& device() const = 0;
   virtual std::shared_ptr<Executable> Compile(const Module& module, const CompileOptions& options) = 0;
+  // For a module whose exporter named sizes that vary: any size of theirs is accepted. (--bucket)
+  virtual std::shared_ptr<BucketedExecutable> CompileBuckets(const Module& module, const BucketOptions& buckets,
+                                                             const CompileOptions& options) = 0;
   virtual std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile = false) = 0;
   // Copies row-major elements to the device.
   virtual Array FromHost(const Shape& shape, const void* data) = 0;

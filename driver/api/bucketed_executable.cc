@@ -1,0 +1,161 @@
+#include "driver/api/bucketed_executable.h"
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+#include "driver/api/module_impl.h"
+#include "driver/arrays/bound_module.h"
+#include "driver/arrays/bounds.h"
+#include "hlo/error.h"
+#include "passes/dynamic/bound_parameters.h"
+
+namespace hlorun {
+namespace {
+
+// Bounds become kNoBound: what is said of all buckets.
+std::vector<Shape> WithoutBounds(const Shape& shape) {
+  std::vector<Shape> leaves = hlo::FlattenShape(shape);
+  for (Shape& leaf : leaves) {
+    for (int64_t d = 0; leaf.IsArray() && d < leaf.rank(); ++d) {
+      if (leaf.is_dynamic_dimension(d)) leaf.mutable_dimensions()[static_cast<size_t>(d)] = kNoBound;
+    }
+  }
+  return leaves;
+}
+
+class BucketedExecutableImpl : public BucketedExecutable {
+ public:
+  BucketedExecutableImpl(const Module& module, const BucketOptions& options, std::function<std::shared_ptr<Executable>(const Module&)> compile)
+      : module_(module), options_(options), compile_(std::move(compile)), names_(DimensionNames(*module.impl()->module)) {
+    if (names_.empty()) {
+      Invalid("--bucket: {} names no sizes that vary: export it with symbolic ones (scripts/export_jax.py --symbolic), or bound a dimension "
+              "(--bound=PARAM:DIM=N)", module.name());
+    }
+    if (options.capacity < 1 || options.multiple < 0) Invalid("buckets: the capacity is at least 1, the multiple not negative");
+    const std::unique_ptr<hlo::Module> open = module.impl()->module->Clone();
+    std::vector<passes::DimensionOfLeaf> dimensions;
+    for (const DimensionName& name : names_) dimensions.push_back({name.leaf, name.dimension});
+    passes::PrepareForSizes(*open);
+    passes::BoundParameters(*open, dimensions);
+    for (const hlo::Instruction* parameter : open->entry()->parameters()) {
+      for (Shape& leaf : WithoutBounds(parameter->shape())) {
+        parameter_shapes_.push_back(std::move(leaf));
+        parameter_names_.push_back(parameter->name());
+        op_names_.push_back(parameter->metadata.op_name);
+      }
+    }
+    result_shapes_ = WithoutBounds(open->entry()->root()->shape());
+  }
+
+  std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags) override {
+    return ExecutableFor(BucketOf(arguments))->Run(arguments, flags);
+  }
+  std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments, const RunFlags& flags) override {
+    if (arguments.size() != 1) Invalid("buckets of sizes run on one device, arguments are given for {}", arguments.size());
+    return {Run(arguments[0], flags)};
+  }
+
+  BucketUse bucket_use() const override {
+    const std::lock_guard lock(mutex_);
+    return use_;
+  }
+  std::vector<Shape> parameter_shapes() const override { return parameter_shapes_; }
+  std::vector<std::string> parameter_names() const override { return parameter_names_; }
+  std::vector<std::string> parameter_op_names() const override { return op_names_; }
+  std::vector<std::string> parameter_shardings() const override { return std::vector<std::string>(parameter_shapes_.size()); }
+  std::vector<Shape> result_shapes() const override { return result_shapes_; }
+  std::vector<std::string> result_shardings() const override { return std::vector<std::string>(result_shapes_.size()); }
+  MemoryUse memory() const override { return FromLast(MemoryUse(), [](const Executable& e) { return e.memory(); }); }
+  CompileReport report() const override { return FromLast(CompileReport(), [](const Executable& e) { return e.report(); }); }
+  const std::vector<Remark>& remarks() const override {
+    static const std::vector<Remark> kNone;
+    const std::lock_guard lock(mutex_);
+    return held_.empty() ? kNone : held_.front().executable->remarks();
+  }
+  double flops() const override { return FromLast(0.0, [](const Executable& e) { return e.flops(); }); }
+  int64_t device_count() const override { return 1; }
+  void Save(const std::string& path) override {
+    Fail(ErrorCode::kUnimplemented, "{}: executables of buckets are compiled as sizes come; save a plan of a bounded module", path);
+  }
+  std::string module_text() const override { return module_.ToText(); }
+  int64_t resource_creations() const override { return FromLast(int64_t{0}, [](const Executable& e) { return e.resource_creations(); }); }
+
+ private:
+  using Bucket = std::vector<int64_t>;  // by name, in the order of names_; equal names agree
+  struct Held {
+    Bucket bucket;
+    std::shared_ptr<Executable> executable;
+  };
+
+  int64_t RoundUp(int64_t size) const {
+    if (options_.multiple > 0) return std::max<int64_t>((size + options_.multiple - 1) / options_.multiple, 1) * options_.multiple;
+    int64_t power = 1;
+    while (power < size) power *= 2;
+    return power;
+  }
+
+  Bucket BucketOf(const std::vector<Array>& arguments) const {
+    if (arguments.size() != parameter_shapes_.size()) {
+      Invalid("the module has {} parameter arrays, {} are given", parameter_shapes_.size(), arguments.size());
+    }
+    Bucket bucket;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      const Shape& shape = arguments[static_cast<size_t>(names_[i].leaf)].shape();
+      if (shape.rank() <= names_[i].dimension) Invalid("argument {} is {}: it has no dimension {}", names_[i].leaf, shape.ToString(false), names_[i].dimension);
+      bucket.push_back(RoundUp(shape.dimension(names_[i].dimension)));
+    }
+    for (size_t i = 0; i < names_.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (names_[i].name == names_[j].name) bucket[i] = bucket[j] = std::max(bucket[i], bucket[j]);
+      }
+    }
+    return bucket;
+  }
+
+  std::shared_ptr<Executable> ExecutableFor(const Bucket& bucket) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(held_.begin(), held_.end(), [&](const Held& held) { return held.bucket == bucket; });
+    if (found != held_.end()) {
+      ++use_.reused;
+      held_.splice(held_.begin(), held_, found);
+      return held_.front().executable;
+    }
+    std::shared_ptr<hlo::Module> sized = module_.impl()->module->Clone();
+    std::vector<passes::NewSize> sizes;
+    for (size_t i = 0; i < names_.size(); ++i) sizes.push_back({{names_[i].leaf, names_[i].dimension}, bucket[i]});
+    BoundDimensions(*sized, sizes);
+    held_.push_front({bucket, compile_(Module(std::make_shared<const Module::Impl>(Module::Impl{std::move(sized)})))});
+    ++use_.compiled;
+    if (held_.size() > options_.capacity) {
+      held_.pop_back();  // runs that are under way hold it themselves
+      ++use_.evicted;
+    }
+    return held_.front().executable;
+  }
+
+  template <typename T, typename Ask>
+  T FromLast(T none, Ask ask) const {
+    const std::lock_guard lock(mutex_);
+    return held_.empty() ? none : ask(*held_.front().executable);
+  }
+
+  const Module module_;
+  const BucketOptions options_;
+  const std::function<std::shared_ptr<Executable>(const Module&)> compile_;
+  const std::vector<DimensionName> names_;
+  std::vector<Shape> parameter_shapes_, result_shapes_;
+  std::vector<std::string> parameter_names_, op_names_;
+  mutable std::mutex mutex_;
+  std::list<Held> held_;  // most recently used first
+  BucketUse use_;
+};
+
+}  // namespace
+
+std::shared_ptr<BucketedExecutable> MakeBucketedExecutable(const Module& module, const BucketOptions& options,
+                                                           std::function<std::shared_ptr<Executable>(const Module&)> compile) {
+  return std::make_shared<BucketedExecutableImpl>(module, options, std::move(compile));
+}
+
+}  // namespace hlorun

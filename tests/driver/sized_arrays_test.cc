@@ -1,0 +1,155 @@
+// Arrays of varying size on the device: sizes x padding against the same program at static sizes; bounds and buckets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "hlo/evaluator/evaluator.h"
+#include "hlorun/hlorun.h"
+#include "tests/passes/dynamic/sized_cases.h"
+#include "tests/passes/equivalence.h"
+
+namespace hlorun {
+namespace {
+
+using testing_support::SizedCase;
+using ::testing::HasSubstr;
+
+std::vector<Literal> LeavesOf(const Literal& literal) {
+  if (!literal.shape().IsTuple()) return {literal};
+  return {literal.elements().begin(), literal.elements().end()};
+}
+
+std::vector<Array> Upload(Client& client, const std::vector<Literal>& literals) {
+  std::vector<Array> arrays;
+  for (const Literal& literal : literals) arrays.push_back(client.FromHost(literal.shape(), literal.data()));
+  return arrays;
+}
+
+// Shapes and elements of `results` are those of `expected`.
+void ExpectEqual(const std::vector<Array>& results, const std::vector<Literal>& expected, const std::string& at) {
+  ASSERT_EQ(results.size(), expected.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    ASSERT_EQ(results[i].shape().ToString(false), expected[i].shape().ToString(false)) << at;
+    Literal actual(expected[i].shape());
+    results[i].ToHost(actual.mutable_data());
+    EXPECT_EQ(passes::Difference(expected[i], actual, passes::kRounding), "") << at;
+  }
+}
+
+class SizesOnDeviceTest : public ::testing::TestWithParam<SizedCase> {
+ protected:
+  void TearDown() override { unsetenv("HLORUN_PADDING"); }
+};
+
+TEST_P(SizesOnDeviceTest, EqualTheStaticProgramWhateverThePaddingHolds) {
+  const SizedCase& sized = GetParam();
+  const auto client = Client::Create({});
+  const auto executable = client->Compile(Module::FromText(testing_support::AtSizes(sized.text, sized.bounds, true)), {});
+  uint64_t seed = 1;
+  for (const auto& sizes : testing_support::AllSizes(sized, 40)) {
+    std::string at;
+    for (const auto& [name, size] : sizes) at += name + "=" + std::to_string(size) + " ";
+    const auto oracle = passes::Parse(testing_support::AtSizes(sized.text, sizes, false));
+    const std::vector<Literal> arguments = passes::RandomArguments(*oracle, passes::Inputs::kMild, seed++);
+    const std::vector<Literal> expected = LeavesOf(hlo::Evaluate(*oracle, arguments));
+    for (const char* padding : {"nan", "random"}) {
+      setenv("HLORUN_PADDING", padding, 1);
+      ExpectEqual(executable->Run(Upload(*client, arguments)), expected, at + padding);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SizesOnDeviceTest, ::testing::ValuesIn(testing_support::SizedCases()),
+                         [](const auto& info) { return info.param.name; });
+
+constexpr const char* kStatic = R"(HloModule scaled, frontend_attributes={hlorun.symbols="batch:0:0,batch:1:0"}
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY e {
+  x = f32[8,3] parameter(0)
+  s = f32[8] parameter(1)
+  zero = f32[] constant(0)
+  zeros = f32[8,3] broadcast(zero), dimensions={}
+  m = f32[8,3] maximum(x, zeros)
+  b = f32[8,3] broadcast(s), dimensions={0}
+  p = f32[8,3] multiply(m, b)
+  t = f32[3] reduce(p, zero), dimensions={0}, to_apply=add
+  ROOT r = (f32[8,3], f32[3]) tuple(p, t)
+}
+)";
+
+Literal Counting(const hlo::Dims& dimensions) {
+  Literal literal(Shape(ElementType::kF32, dimensions));
+  auto* values = reinterpret_cast<float*>(literal.mutable_data());
+  for (int64_t i = 0; i < literal.shape().ElementCount(); ++i) values[i] = static_cast<float>(i % 7) - 2;
+  return literal;
+}
+
+// What kStatic computes for a batch of n.
+std::vector<Literal> Expected(int64_t n, const std::vector<Literal>& arguments) {
+  std::string text = kStatic;
+  for (size_t at = text.find("[8"); at != std::string::npos; at = text.find("[8", at + 1)) text.replace(at, 2, fmt::format("[{}", n));
+  return LeavesOf(hlo::Evaluate(*passes::Parse(text), arguments));
+}
+
+TEST(Bounds, AnySizeUpToTheBoundThatWasGiven) {
+  const auto client = Client::Create({});
+  for (const std::vector<std::string>& settings : {std::vector<std::string>{"batch=12"}, {"0:0=12", "s:0=12"}}) {
+    const auto executable = client->Compile(Module::FromText(kStatic).WithBounds(settings), {});
+    EXPECT_EQ(executable->parameter_shapes()[0].ToString(false), "f32[<=12,3]");
+    for (const int64_t n : {0, 1, 3, 8, 12}) {
+      const std::vector<Literal> arguments = {Counting({n, 3}), Counting({n})};
+      ExpectEqual(executable->Run(Upload(*client, arguments)), Expected(n, arguments), std::to_string(n));
+    }
+  }
+}
+
+template <typename Work>
+std::string MessageOf(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "no error";
+}
+
+TEST(Bounds, ErrorsNameParameterDimensionBoundAndSize) {
+  const auto client = Client::Create({});
+  const Module module = Module::FromText(kStatic);
+  const auto bounded = client->Compile(module.WithBounds({"batch=12"}), {});
+  const std::string over = MessageOf([&] { bounded->Run(Upload(*client, {Counting({13, 3}), Counting({13})})); });
+  EXPECT_THAT(over, HasSubstr("argument 0 (%x)"));
+  EXPECT_THAT(over, HasSubstr("dimension 0 has size 13, its bound is 12"));
+  EXPECT_THAT(MessageOf([&] { bounded->Run(Upload(*client, {Counting({3, 3}), Counting({4})})); }), HasSubstr("dimension 0"));
+  EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:0=12"}); }), HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
+  EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:5=12"}); }), HasSubstr("has no dimension 5"));
+  EXPECT_THAT(MessageOf([&] { module.WithBounds({"length=12"}); }), HasSubstr("the module's dimensions are called batch"));
+  const auto fixed = client->Compile(module, {});
+  const std::string neither = MessageOf([&] { fixed->Run(Upload(*client, {Counting({13, 3}), Counting({13})})); });
+  EXPECT_THAT(neither, HasSubstr("--bound=0:0=N"));
+  EXPECT_THAT(neither, HasSubstr("--bucket"));
+}
+
+TEST(Buckets, CompileOnceForEachAndDropTheOldest) {
+  const auto client = Client::Create({});
+  const auto executable = client->CompileBuckets(Module::FromText(kStatic), {.multiple = 0, .capacity = 2}, {});
+  for (const int64_t n : {5, 7, 8, 0, 1, 6, 20, 5}) {
+    const std::vector<Literal> arguments = {Counting({n, 3}), Counting({n})};
+    ExpectEqual(executable->Run(Upload(*client, arguments)), Expected(n, arguments), std::to_string(n));
+  }
+  // 8 serves 5, 7, 8; 1 serves 0, 1; 6 is 8 again; 32 drops 1; 5 is 8 again.
+  const BucketUse use = executable->bucket_use();
+  EXPECT_EQ(use.compiled, 3);
+  EXPECT_EQ(use.reused, 5);
+  EXPECT_EQ(use.evicted, 1);
+}
+
+TEST(Buckets, WantNamedSizes) {
+  const auto client = Client::Create({});
+  const Module module = Module::FromText("HloModule m\nENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] negate(x) }\n");
+  EXPECT_THAT(MessageOf([&] { client->CompileBuckets(module, {}, {}); }), HasSubstr("names no sizes"));
+}
+
+}  // namespace
+}  // namespace hlorun
