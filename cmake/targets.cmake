@@ -1,13 +1,23 @@
 # Compile options that every target of the project shares, and the precompiled header that every library reuses.
 add_library(hlorun_options INTERFACE)
 target_compile_features(hlorun_options INTERFACE cxx_std_20)
-target_compile_options(hlorun_options INTERFACE -Wall -Wextra -Wpedantic -Werror -fPIC -fpch-preprocess)
+target_compile_options(hlorun_options INTERFACE -Wall -Wextra -Wpedantic -Werror -fPIC)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_compile_options(hlorun_options INTERFACE -fpch-preprocess)  # ccache
+endif()
 target_include_directories(hlorun_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}
                            ${PROJECT_SOURCE_DIR}/driver/include)
 if(HLORUN_SANITIZE)
   target_compile_options(hlorun_options INTERFACE -fsanitize=${HLORUN_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)
   target_link_options(hlorun_options INTERFACE -fsanitize=${HLORUN_SANITIZE})
+endif()
+
+if(HLORUN_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    message(FATAL_ERROR "HLORUN_FUZZ needs libFuzzer: configure with -DCMAKE_CXX_COMPILER=clang++-15")
+  endif()
+  target_compile_options(hlorun_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # hlorun_library(name SOURCES ... [LINK ...]): the static library of one folder.

@@ -1,6 +1,8 @@
 #include "hlo/computation.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <iterator>
 #include <unordered_set>
 
@@ -84,10 +86,57 @@ Instruction* Computation::ReplaceWithNew(Instruction* old, std::unique_ptr<Instr
   return added;
 }
 
+namespace {
+
+enum class State : uint8_t { kNew, kOpen, kDone };
+
+// A state for each instruction: a hash table with open addressing, for a map of nodes costs more than the walk itself.
+class States {
+ public:
+  explicit States(size_t count) : slots_(std::bit_ceil(2 * count + 16)) {}
+
+  // Valid until the next call.
+  State& operator[](const Instruction* instruction) {
+    if (2 * used_ >= slots_.size()) Grow();
+    Slot& slot = Find(instruction);
+    if (slot.instruction == nullptr) {
+      slot.instruction = instruction;
+      ++used_;
+    }
+    return slot.state;
+  }
+
+ private:
+  struct Slot {
+    const Instruction* instruction = nullptr;
+    State state = State::kNew;
+  };
+
+  Slot& Find(const Instruction* instruction) {
+    const size_t mask = slots_.size() - 1;
+    // Addresses differ in their middle bits.
+    size_t at = (reinterpret_cast<uintptr_t>(instruction) >> 4) * 0x9e3779b97f4a7c15u >> 20;
+    while (slots_[at & mask].instruction != nullptr && slots_[at & mask].instruction != instruction) ++at;
+    return slots_[at & mask];
+  }
+
+  // Only a broken graph names instructions of other computations.
+  void Grow() {
+    std::vector<Slot> old(2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.instruction != nullptr) Find(slot.instruction) = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;
+  size_t used_ = 0;
+};
+
+}  // namespace
+
 std::vector<Instruction*> Computation::PostOrder() const {
-  enum class State : uint8_t { kNew, kOpen, kDone };
-  std::unordered_map<const Instruction*, State> state;
-  state.reserve(instructions_.size());
+  States state(instructions_.size());
   std::vector<Instruction*> order;
   order.reserve(instructions_.size());
   std::vector<Instruction*> stack;
@@ -102,7 +151,7 @@ std::vector<Instruction*> Computation::PostOrder() const {
         continue;
       }
       const bool was_open = mine == State::kOpen;
-      mine = State::kOpen;
+      mine = State::kOpen;  // the last use of the reference
       bool ready = true;
       const auto visit = [&](Instruction* before) {
         const State theirs = state[before];

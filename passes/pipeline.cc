@@ -15,6 +15,7 @@
 #include "passes/dynamic/lower.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/convolution.h"
+#include "passes/expand/approx_top_k.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
 #include "passes/expand/fft.h"
@@ -134,6 +135,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<ExpandCustomCalls>();
   p.Add<ExpandLapack>();
   p.Add<ExpandTopK>();
+  p.Add<ExpandApproxTopK>();
   p.Add<ExpandBatchNorm>();
   p.Add<ExpandCholesky>();
   p.Add<ExpandTriangularSolve>();

@@ -9,6 +9,7 @@
 #include "passes/dynamic/lower.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/convolution.h"
+#include "passes/expand/approx_top_k.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
 #include "passes/expand/fft.h"
@@ -73,6 +74,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandCustomCalls>("custom-calls that name an elementwise function become that function"),
       Entry<ExpandLapack>("JAX's LAPACK custom-calls become cholesky and triangular-solve"),
       Entry<ExpandTopK>("topk becomes sort and slice"),
+      Entry<ExpandApproxTopK>("approximate top-k becomes sort and slice"),
       Entry<ExpandScan>("scan becomes a loop over slices"),
       Entry<ExpandRaggedDot>("ragged-dot becomes dots of masked operands, or a loop of them"),
       Entry<ExpandScaledDot>("scaled-dot becomes a dot of scaled operands"),

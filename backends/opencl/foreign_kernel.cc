@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "hlo/error.h"
 
@@ -81,6 +82,15 @@ Grid GridOf(const hlo::OpenClCall& call, const hlo::Bindings& bindings) {
   return grid;
 }
 
+// Whether `word` stands in `text` as a word of its own.
+bool HasWord(std::string_view text, std::string_view word) {
+  const auto in_name = [&](size_t at) { return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_'); };
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    if (!in_name(at - 1) && !in_name(at + word.size())) return true;  // at - 1 wraps past the end
+  }
+  return false;
+}
+
 std::string Definitions(const hlo::OpenClCall& call, const hlo::Bindings& bindings) {
   std::string text;
   for (const auto& [macro, value] : call.definitions) {
@@ -134,6 +144,7 @@ ForeignKernel MakeForeignKernel(const hlo::CustomCallDefinition& definition, con
   const hlo::OpenClCall& call = *definition.kernel;
   ForeignKernel kernel;
   try {
+    if (!HasWord(call.source, call.kernel)) Invalid("{} has no kernel {}", call.file, call.kernel);
     const hlo::Bindings bindings = definition.signature.Match(arrays.operand_shapes, arrays.result_shapes);
     kernel.source = Definitions(call, bindings) + fmt::format("#line 1 \"{}\"\n", call.file) + call.source;
     kernel.grid = GridOf(call, bindings);

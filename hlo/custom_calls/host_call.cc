@@ -8,13 +8,14 @@
 namespace hlorun::hlo {
 
 std::optional<std::string> ConfigText(std::string_view config, std::string_view key) {
-  const std::string pattern = std::string(key) + " = ";
-  for (size_t at = config.find(pattern); at != std::string_view::npos; at = config.find(pattern, at + 1)) {
-    // "k = 1" is no answer to a question for the end of another key.
-    const char before = at == 0 ? '{' : config[at - 1];
-    if (std::isalnum(static_cast<unsigned char>(before)) != 0 || before == '_' || before == '.') continue;
-    const size_t begin = at + pattern.size();
-    return std::string(config.substr(begin, config.find_first_of(" ,}", begin) - begin));
+  for (const std::string& pattern : {fmt::format("{} = ", key), fmt::format("\"{}\": ", key)}) {
+    for (size_t at = config.find(pattern); at != std::string_view::npos; at = config.find(pattern, at + 1)) {
+      // "k = 1" is no answer to a question for the end of another key.
+      const char before = at == 0 ? '{' : config[at - 1];
+      if (std::isalnum(static_cast<unsigned char>(before)) != 0 || before == '_' || before == '.') continue;
+      const size_t begin = at + pattern.size();
+      return std::string(config.substr(begin, config.find_first_of(" ,}", begin) - begin));
+    }
   }
   return std::nullopt;
 }

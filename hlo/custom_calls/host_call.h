@@ -29,7 +29,8 @@ struct HostCall {
 // Throws Error when the call fails. Called from several threads at once.
 using HostFunction = std::function<void(const HostCall& call)>;
 
-// The text of `key` in a dictionary `{key = 65 : ui8, other = true}` without its type; nothing when it is absent.
+// The text of `key` in a dictionary `{key = 65 : ui8, other = true}` or `{"key": 65}` without its type; nothing when it is
+// absent.
 std::optional<std::string> ConfigText(std::string_view config, std::string_view key);
 // The same as a number; true is 1. Throws kInvalidArgument naming the key when it is absent or no number.
 int64_t ConfigInteger(std::string_view config, std::string_view key);

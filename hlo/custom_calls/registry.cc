@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "hlo/custom_calls/named_ops.h"
 #include "hlo/error.h"
 #include "hlo/lapack/lapack.h"
 
@@ -34,7 +35,9 @@ size_t Distance(std::string_view a, std::string_view b) {
 
 void CustomCallRegistry::Add(CustomCallDefinition definition) {
   if (definition.target.empty()) Invalid("a custom-call target has no name");
-  if (definition.target.starts_with("hlorun.") || HasLapackRoutine(definition.target)) {
+  const std::vector<std::string> named = NamedTargets();
+  const bool is_named = std::find(named.begin(), named.end(), definition.target) != named.end();
+  if (definition.target.starts_with("hlorun.") || is_named || HasLapackRoutine(definition.target)) {
     Invalid("the custom-call target {} is hlorun's own", definition.target);
   }
   std::string target = definition.target;
@@ -69,6 +72,8 @@ void FailUnknownTarget(const CustomCallRegistry* registry, const std::string& ta
   }
   std::vector<std::pair<size_t, std::string>> nearest;
   std::vector<std::string> known = LapackTargets();
+  const std::vector<std::string> named = NamedTargets();
+  known.insert(known.end(), named.begin(), named.end());
   if (registry != nullptr) {
     const std::vector<std::string> own = registry->Targets();
     known.insert(known.end(), own.begin(), own.end());

@@ -24,17 +24,37 @@ Literal Identity(OpCall& call) {
   return std::move(call.operands[0]);
 }
 
-// The comparator says whether the largest or the smallest elements come first.
 Literal TopKCall(OpCall& call) {
-  bool largest = true;
-  if (!call.instruction.called_computations().empty()) {
-    const Instruction* root = call.instruction.called()->root();
-    if (root->Is(Opcode::kCompare)) {
-      const ComparisonDirection direction = root->As<attr::Compare>().direction;
-      largest = direction != ComparisonDirection::kLt && direction != ComparisonDirection::kLe;
-    }
+  const std::optional<TopKRequest> request = TopKRequestOf(call.instruction);
+  if (!request) {
+    Fail(ErrorCode::kUnimplemented, "{}: the comparator of {} is no comparison of its parameters", call.instruction.name(),
+         call.As<attr::CustomCall>().target);
   }
-  return TopK(call.operand(0), call.instruction.shape().tuple_shape(0).dimensions().back(), largest);
+  return TopK(call.operand(0), request->k, request->largest);
+}
+
+// All elements in the comparator's order, cut or padded to the length that is asked for.
+Literal ApproxTopKCall(OpCall& call) {
+  const ApproxTopK request = *ApproxTopKOf(call.instruction);
+  const auto n = static_cast<size_t>(request.arrays);
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < n; ++i) shapes.push_back(call.operands[i].shape());
+  Literal sorted = call.evaluation.Apply(
+      Instruction(Opcode::kSort, n == 1 ? shapes[0] : Shape::Tuple(shapes), {}, attr::Sort{request.dimension, true},
+                  {call.instruction.called()}),
+      call.operands.subspan(0, n));
+  std::vector<Literal> results;
+  for (size_t i = 0; i < n; ++i) {
+    attr::Pad pad;
+    pad.padding.resize(static_cast<size_t>(shapes[i].rank()));
+    pad.padding[static_cast<size_t>(request.dimension)].high = request.length - shapes[i].dimension(request.dimension);
+    std::vector<Literal> operands = {n == 1 ? sorted : sorted.elements()[i], call.operands[n + i]};
+    Dims dimensions = shapes[i].dimensions();
+    dimensions[static_cast<size_t>(request.dimension)] = request.length;
+    results.push_back(
+        call.evaluation.Apply(Instruction(Opcode::kPad, Shape(shapes[i].element_type(), dimensions), {}, pad), operands));
+  }
+  return call.shape.IsTuple() ? Literal::Tuple(std::move(results)) : std::move(results[0]);
 }
 
 // Contents are the program's to write before it reads them.
@@ -121,22 +141,9 @@ class Registry {
  private:
   std::mutex mutex_;
   std::unordered_map<std::string, OpFunction> functions_ = {
-      {"AllocateBuffer", AllocateBuffer},
-      {"AssumeGatherIndicesInBound", Identity},
-      {"MoveToDevice", Identity},
-      {"MoveToHost", Identity},
-      {"PadToStatic", PadToStatic},
-      {"SPMDFullToShardShape", Identity},
-      {"SPMDShardToFullShape", Identity},
-      {"Sharding", Identity},
-      {"SliceToDynamic", SliceToDynamic},
-      {"TopK", TopKCall},
-      {"annotate_device_placement", Identity},
-      {"xla.sdy.FuncResultSharding", Identity},
-      {"xla.sdy.GlobalToLocalShape", Identity},
-      {"xla.sdy.LocalToGlobalShape", Identity},
-      {"xla.sdy.PropagationBarrier", Identity},
-      {"xla.sdy.ShardingGroup", Identity},
+      {"AllocateBuffer", AllocateBuffer}, {"ApproxTopK", ApproxTopKCall}, {"PadToStatic", PadToStatic},
+      {"PartialReduce", ApproxTopKCall},  {"SliceToDynamic", SliceToDynamic}, {"TopK", TopKCall},
+      {"mhlo.topk", TopKCall},
   };
 };
 
@@ -150,6 +157,7 @@ Literal EvaluateCustomCall(OpCall& call) {
   const std::string& target = call.As<attr::CustomCall>().target;
   const OpFunction function = Registry::Get().Find(target);
   if (function != nullptr) return function(call);
+  if (IsMarkerTarget(target)) return Identity(call);
   if (const auto opcode = OpcodeNamedBy(target); opcode && call.operands.size() == 1) {
     return call.evaluation.Apply(Instruction(*opcode, call.instruction.shape(), {}), call.operands);
   }

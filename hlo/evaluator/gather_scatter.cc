@@ -123,7 +123,7 @@ namespace {
 class BoxScatter {
  public:
   BoxScatter(Reducer& reducer, std::vector<Literal>& results, const std::vector<Literal>& updates, Dims box)
-      : reducer_(reducer), results_(results), updates_(updates), box_(std::move(box)) {
+      : reducer_(reducer), updates_(updates), box_(std::move(box)) {
     for (size_t i = 0; i < results.size(); ++i) bytes_.push_back(BytesOf(results[i].element_type()));
     for (Literal& result : results) targets_.push_back(result.mutable_data());
   }
@@ -149,7 +149,6 @@ class BoxScatter {
 
  private:
   Reducer& reducer_;
-  std::vector<Literal>& results_;
   const std::vector<Literal>& updates_;
   Dims box_;
   std::vector<int64_t> bytes_;
@@ -169,7 +168,7 @@ Literal EvaluateScatter(OpCall& call) {
   std::vector<ElementType> types;
   for (size_t i = 0; i < count; ++i) {
     const ElementType type = reducer.accumulator_type(static_cast<int64_t>(i));
-    types.push_back(call.operands[i].element_type());
+    types.push_back((call.shape.IsTuple() ? call.shape.tuple_shape(static_cast<int64_t>(i)) : call.shape).element_type());
     results.push_back(ConvertedTo(call.operands[i], type));
     call.operands[i] = Literal();
     updates.push_back(ConvertedTo(call.operands[count + 1 + i], type));

@@ -7,7 +7,9 @@
 #include "hlo/evaluator/lanes/lane_op.h"
 #include "hlo/number_types.h"
 
+#ifndef __clang__
 #pragma GCC optimize("O3")
+#endif
 
 #if defined(__x86_64__)
 #define HLO_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))

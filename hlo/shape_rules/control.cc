@@ -21,6 +21,18 @@ void CheckArgument(const Query& q, const Computation& computation, const Shape& 
   }
 }
 
+// Shapes are copied by value: a module of a few lines could otherwise ask for any amount of memory or stack.
+constexpr int64_t kDeepestTuple = 200;
+constexpr int64_t kMostTupleElements = 100'000;
+
+int64_t CheckedTupleSize(const Query& q, const Shape& shape, int64_t depth) {
+  if (depth > kDeepestTuple) q.Reject("tuples are nested more than {} deep", kDeepestTuple);
+  if (!shape.IsTuple()) return 1;
+  int64_t count = 1;
+  for (const Shape& element : shape.tuple_shapes()) count += CheckedTupleSize(q, element, depth + 1);
+  return count;
+}
+
 }  // namespace
 
 Shape Given(const Query& q) { return q.Declared(); }
@@ -33,6 +45,11 @@ Shape SameAsOperand(const Query& q) {
 Shape Tuple(const Query& q) {
   std::vector<Shape> elements;
   elements.reserve(q.operands.size());
+  int64_t count = 0;
+  for (const Instruction* operand : q.operands) {
+    count += CheckedTupleSize(q, operand->shape(), 1);
+    if (count > kMostTupleElements) q.Reject("a tuple of more than {} elements", kMostTupleElements);
+  }
   for (const Instruction* operand : q.operands) elements.push_back(operand->shape().WithoutLayout());
   return Shape::Tuple(std::move(elements));
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "hlo/builder.h"
+#include "hlo/custom_calls/named_ops.h"
 #include "hlo/module.h"
 #include "passes/kernel_model.h"
 
@@ -14,38 +15,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 namespace {
-
-struct Request {
-  int64_t k;
-  bool largest;
-};
-
-// "mhlo.attributes" of a custom-call: {k = 3 : i64, largest = true}
-bool SaysSmallest(const std::string& attributes) {
-  const size_t at = attributes.find("largest");
-  return at != std::string::npos && attributes.compare(attributes.find_first_not_of(" =", at + 7), 5, "false") == 0;
-}
-
-std::optional<Request> RequestOf(const Instruction& instruction) {
-  if (instruction.Is(Opcode::kTopK)) {
-    const auto& top = instruction.As<hlo::attr::TopK>();
-    return Request{top.k, top.largest};
-  }
-  if (!instruction.Is(Opcode::kCustomCall)) return std::nullopt;
-  const std::string& target = instruction.As<hlo::attr::CustomCall>().target;
-  if ((target != "TopK" && target != "mhlo.topk") || !instruction.shape().IsTuple()) return std::nullopt;
-  Request request{instruction.shape().tuple_shape(0).dimensions().back(), true};
-  if (!instruction.called_computations().empty()) {
-    // The comparator says which come first.
-    const Instruction* root = instruction.called()->root();
-    if (!root->Is(Opcode::kCompare)) return std::nullopt;
-    const ComparisonDirection direction = root->As<hlo::attr::Compare>().direction;
-    request.largest = direction != ComparisonDirection::kLt && direction != ComparisonDirection::kLe;
-  }
-  const auto attributes = instruction.frontend_attributes.find("mhlo.attributes");
-  if (attributes != instruction.frontend_attributes.end() && SaysSmallest(attributes->second)) request.largest = false;
-  return request;
-}
 
 // (a, b, position a, position b) -> a before b, in the total order that tells NaN and signed zeros apart.
 hlo::Computation* Comparator(hlo::Module* module, hlo::ElementType type, bool largest) {
@@ -69,7 +38,7 @@ bool SameLeaves(const hlo::Shape& a, const hlo::Shape& b) {
 }
 
 // A custom-call as the instruction that it stands for, where their shapes agree.
-Instruction* Spelled(Instruction* call, const Request& request) {
+Instruction* Spelled(Instruction* call, const hlo::TopKRequest& request) {
   if (call->Is(Opcode::kTopK)) return call;
   hlo::Builder build(call->parent(), call);
   build.before = call;
@@ -79,7 +48,7 @@ Instruction* Spelled(Instruction* call, const Request& request) {
   return top;
 }
 
-void Expand(Instruction* top, const Request& request) {
+void Expand(Instruction* top, const hlo::TopKRequest& request) {
   Instruction* x = top->operand(0);
   hlo::Builder build(top->parent(), top);
   build.before = top;
@@ -103,7 +72,7 @@ bool ExpandTopK::Run(hlo::Module& module, PassContext& context) {
   bool changed = false;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* instruction : computation->PostOrder()) {
-      const std::optional<Request> request = RequestOf(*instruction);
+      const std::optional<hlo::TopKRequest> request = hlo::TopKRequestOf(*instruction);
       if (!request) continue;
       Instruction* top = Spelled(instruction, *request);
       changed |= top != instruction;

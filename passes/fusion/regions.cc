@@ -57,6 +57,10 @@ class Eligibility {
     for (const hlo::Shape& leaf : hlo::FlattenShape(i.shape())) {
       if (!leaf.IsArray() || !leaf.IsStatic()) return false;
     }
+    // An array without elements has no place in a region's memory.
+    for (const Instruction* operand : i.operands()) {
+      if (operand->shape().IsArray() && operand->shape().ElementCount() == 0) return false;
+    }
     if (IsControl(i)) return CanRunControl(i, depth);
     switch (HeroOf(i).kind) {
       case KernelKind::kLoop:

@@ -1,5 +1,7 @@
 #include "passes/simplify/inline.h"
 
+#include <unordered_map>
+
 #include "hlo/error.h"
 
 namespace hlorun::passes {
@@ -24,19 +26,32 @@ void UnshareCallees(const std::vector<Instruction*>& instructions) {
 // Calls of calls can name one computation exponentially often; a module of this size takes seconds and gigabytes.
 constexpr int64_t kMostInstructions = 2'000'000;
 
+// Before anything is copied.
+void CheckInlinedSize(const hlo::Module& module, Opcode opcode) {
+  std::unordered_map<const Computation*, int64_t> sizes;
+  int64_t total = 0;
+  for (const Computation* computation : module.PostOrder()) {
+    int64_t& size = sizes[computation];
+    size = computation->instruction_count();
+    for (const auto& instruction : computation->instructions()) {
+      if (!instruction->Is(opcode)) continue;
+      size += sizes.at(instruction->called());
+      total += sizes.at(instruction->called());
+      if (total <= kMostInstructions) continue;
+      Fail(ErrorCode::kResourceExhausted, "inlining computation {} makes the module larger than {} instructions",
+           instruction->called()->name(), kMostInstructions);
+    }
+  }
+}
+
 bool InlineAll(hlo::Module& module, Opcode opcode) {
+  CheckInlinedSize(module, opcode);
   bool changed = false;
-  int64_t added = 0;
   // Callees first: what is copied into a caller has nothing left to inline.
   for (Computation* computation : module.PostOrder()) {
     bool here = false;
     for (Instruction* instruction : computation->PostOrder()) {
       if (!instruction->Is(opcode)) continue;
-      added += instruction->called()->instruction_count();
-      if (added > kMostInstructions) {
-        Fail(ErrorCode::kResourceExhausted, "inlining computation {} makes the module larger than {} instructions",
-             instruction->called()->name(), kMostInstructions);
-      }
       InlineInstruction(instruction, instruction->called(), instruction->operands());
       here = true;
     }

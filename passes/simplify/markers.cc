@@ -1,8 +1,6 @@
 #include "passes/simplify/markers.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
+#include "hlo/custom_calls/named_ops.h"
 
 namespace hlorun::passes {
 
@@ -10,22 +8,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 namespace {
-
-// Custom-calls whose value is their first operand's.
-constexpr std::array<std::string_view, 12> kMarkers = {
-    "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "xla.sdy.FuncResultSharding",
-    "xla.sdy.GlobalToLocalShape",
-    "xla.sdy.LocalToGlobalShape",
-    "xla.sdy.PropagationBarrier",
-    "xla.sdy.ShardingGroup",
-    "annotate_device_placement",
-    "MoveToHost",
-    "MoveToDevice",
-    "LayoutConstraint",
-};
 
 bool IsMarker(const Instruction& instruction) {
   switch (instruction.opcode()) {
@@ -35,7 +17,7 @@ bool IsMarker(const Instruction& instruction) {
     case Opcode::kCustomCall: {
       const std::string& target = instruction.As<hlo::attr::CustomCall>().target;
       // On a program that was partitioned by hand the two shapes differ; then there is work to do, and no marker.
-      return std::find(kMarkers.begin(), kMarkers.end(), target) != kMarkers.end() &&
+      return hlo::IsMarkerTarget(target) &&
              instruction.operand_count() == 1 && instruction.shape().SameAs(instruction.operand(0)->shape());
     }
     default:
@@ -46,7 +28,7 @@ bool IsMarker(const Instruction& instruction) {
 // A marker without a result, such as xla.sdy.ShardingGroup.
 bool IsStatement(const Instruction& instruction) {
   return instruction.Is(Opcode::kCustomCall) && instruction.users().empty() && !instruction.IsRoot() &&
-         std::find(kMarkers.begin(), kMarkers.end(), instruction.As<hlo::attr::CustomCall>().target) != kMarkers.end();
+         hlo::IsMarkerTarget(instruction.As<hlo::attr::CustomCall>().target);
 }
 
 bool DropBufferOrder(const hlo::Computation& computation) {

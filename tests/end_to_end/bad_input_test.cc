@@ -78,6 +78,61 @@ TEST_F(BadInputTest, ShapesThatDoNotFitAreNamedWithTheirLine) {
                   {"bad.hlo:5:", "%z"});
 }
 
+TEST_F(BadInputTest, ModulesWithoutContentsAreErrors) {
+  const auto refused = [&](const std::string& text, const std::vector<std::string>& messages) {
+    ExpectTrouble("--compile_only " + folder_.Write("bad.hlo", text), messages);
+  };
+  refused("", {"bad.hlo: the file is empty"});
+  refused("\n\n", {"bad.hlo:1:1", "expected HloModule"});
+  refused("HloModule m\n", {"bad.hlo:1:12", "expected a computation"});
+  refused("HloModule m\nENTRY e {\n}\n", {"bad.hlo:3:1", "expected an instruction"});
+}
+
+TEST_F(BadInputTest, SizesThatOverflowAndConstantsThatDoNotFit) {
+  ExpectBadModule("  ROOT x = f32[4294967296,4294967296] parameter(0)\n", {"bad.hlo:3:", "multiply to more than 2^63 - 1"});
+  ExpectBadModule("  ROOT x = f32[4294967296,4294967296,0] parameter(0)\n", {"bad.hlo:3:", "multiply to more than 2^63 - 1"});
+  ExpectBadModule("  ROOT x = f64[4294967296,1073741824] parameter(0)\n", {"bad.hlo:3:", "larger than any memory"});
+  ExpectBadModule("  ROOT x = f32[99999999999999999999] parameter(0)\n", {"bad.hlo:3:", "expected a dimension's size"});
+  ExpectBadModule("  ROOT c = f32[3] constant({1, 2})\n", {"bad.hlo:3:", "expected 3 elements", "found 2"});
+  ExpectBadModule("  ROOT c = f32[3] constant({1, 2, 3, 4})\n", {"bad.hlo:3:", "after the 3 elements"});
+  ExpectBadModule("  ROOT c = f32[2,2] constant({{1, 2}, {3}})\n", {"bad.hlo:3:", "expected 2 elements in dimension 1"});
+  ExpectBadModule("  ROOT c = f32[] constant({1, 2})\n", {"bad.hlo:3:", "expected a number"});
+  ExpectBadModule("  ROOT c = s8[2] constant({1, 300})\n", {"bad.hlo:3:", "out of the range of s8"});
+  ExpectBadModule("  ROOT c = f32[1000000000,1000] constant({1, 2})\n", {"bad.hlo:3:", "too short"});
+}
+
+// Calls f(N-1) `times` times in each f(N), up to `depth`.
+std::string CallsOfCalls(int depth, int times) {
+  std::string text = "HloModule calls\nf0 { x = f32[] parameter(0)\n ROOT y = f32[] negate(x) }\n";
+  for (int i = 1; i <= depth; ++i) {
+    const std::string callee = "to_apply=f" + std::to_string(i - 1);
+    text += "f" + std::to_string(i) + " { x = f32[] parameter(0)\n";
+    if (times == 2) text += " a = f32[] call(x), " + callee + "\n";
+    text += " ROOT y = f32[] call(" + std::string(times == 2 ? "a" : "x") + "), " + callee + " }\n";
+  }
+  return text + "ENTRY e { x = f32[] parameter(0)\n ROOT y = f32[] call(x), to_apply=f" + std::to_string(depth) + " }\n";
+}
+
+TEST_F(BadInputTest, RecursionAndDeepNestingEndAtOnce) {
+  const auto refused = [&](const std::string& text, const std::vector<std::string>& messages) {
+    ExpectTrouble("--compile_only " + folder_.Write("bad.hlo", text), messages);
+  };
+  refused("HloModule m\nf { x = f32[] parameter(0)\n ROOT y = f32[] call(x), to_apply=f }\nENTRY e { x = f32[] parameter(0)\n"
+          " ROOT y = f32[] call(x), to_apply=f }\n", {"bad.hlo:3:", "computation f is not defined above its use"});
+  refused(CallsOfCalls(5000, 1), {"calls are nested more than 1000 deep"});
+  refused(CallsOfCalls(60, 2), {"inlining computation", "larger than 2000000 instructions"});
+  std::string chain = "HloModule m\nENTRY e {\n  t0 = f32[4] parameter(0)\n", doubling = chain;
+  for (int i = 1; i <= 10000; ++i) {
+    const std::string before = "t" + std::to_string(i - 1), root = i == 10000 ? "  ROOT t" : "  t";
+    chain += root + std::to_string(i) + " = tuple(" + before + ")\n";
+    doubling += root + std::to_string(i) + " = tuple(" + before + ", " + before + ")\n";
+  }
+  refused(chain + "}\n", {"bad.hlo:", "tuples are nested more than 200 deep"});
+  refused(doubling + "}\n", {"bad.hlo:", "a tuple of more than 100000 elements"});
+  const std::string open(10000, '('), close(10000, ')');
+  refused("HloModule m\nENTRY e {\n ROOT p = " + open + "f32[]" + close + " parameter(0)\n}\n", {"bad.hlo:3:", "nested more than 200 deep"});
+}
+
 TEST_F(BadInputTest, ProtosThatAreCutOrDamagedAreErrors) {
   const std::string proto = hlo::ModuleToProto(*hlo::ParseModule(kModule));
   ASSERT_EQ(RunCommand(HLORUN_BINARY " --compile_only " + folder_.Write("whole.pb", proto)).exit_code, 0);
@@ -171,6 +226,20 @@ TEST_F(BadInputTest, PlansOfOthersSayWhose) {
   std::string other = ReadAll(plan);
   other[8] = static_cast<char>(other[8] + 1);  // the format's version, behind the magic
   ExpectTrouble(folder_.Write("other.plan", other), {"other.plan is a plan of format", "this hlorun reads format"});
+}
+
+TEST_F(BadInputTest, PlansThatAreCutOrDamagedAreErrors) {
+  const std::string plan = folder_ / "weighted.plan";
+  ASSERT_EQ(RunCommand(HLORUN_BINARY " --compile_only --save_plan=" + plan + " " + module_).exit_code, 0);
+  const std::string whole = ReadAll(plan);
+  for (const size_t length : {size_t{9}, size_t{40}, whole.size() / 2, whole.size() - 1}) {
+    ExpectTrouble(folder_.Write("cut.plan", whole.substr(0, length)), {"cut.plan"});
+  }
+  for (const size_t part : {size_t{16}, size_t{5}, size_t{2}}) {
+    std::string damaged = whole;
+    damaged[damaged.size() / part] = static_cast<char>(damaged[damaged.size() / part] ^ 0x55);
+    ExpectTrouble(folder_.Write("damaged.plan", damaged), {"damaged.plan"});
+  }
 }
 
 }  // namespace

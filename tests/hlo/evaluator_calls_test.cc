@@ -30,6 +30,40 @@ TEST(EvaluatorCallsTest, ShardingIsTheIdentity) {
               ElementsAre(1, 2));
 }
 
+TEST(EvaluatorCallsTest, PlacesAndPinsAreTheIdentity) {
+  for (const char* target : {"annotate_device_placement", "MoveToHost", "MoveToDevice", "PinToDevice"}) {
+    EXPECT_THAT(Numbers(EvaluateEntry(fmt::format("x = f32[2] parameter(0)\n ROOT r = f32[2]{{0:S(5)}} custom-call(x), "
+                                                  "custom_call_target=\"{}\", custom_call_has_side_effect=true, "
+                                                  "frontend_attributes={{_xla_buffer_placement=\"pinned_host\"}}", target),
+                                      {Floats({1, 2})})),
+                ElementsAre(1, 2));
+  }
+}
+
+constexpr const char* kPartialReduce = R"(HloModule m
+greater { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  i = s32[] parameter(2)
+  j = s32[] parameter(3)
+  ROOT c = pred[] compare(a, b), direction=GT }
+ENTRY e { x = f32[2,4] parameter(0)
+  i = s32[2,4] iota(), iota_dimension=1
+  v = f32[] constant(-7)
+  j = s32[] constant(-1)
+  ROOT r = (f32[2,%], s32[2,%]) custom-call(x, i, v, j), custom_call_target="PartialReduce",
+    called_computations={greater}, backend_config={"log2_reduction": 1, "reduction_dim": 1, "top_k": 2} })";
+
+TEST(EvaluatorCallsTest, ApproximateTopKIsExactAndPadded) {
+  const auto with_length = [](char length) {
+    std::string text = kPartialReduce;
+    std::replace(text.begin(), text.end(), '%', length);
+    return EvaluateText(text, {Values(ElementType::kF32, {2, 4}, {3, 9, 1, 9, 5, 6, 7, 8})});
+  };
+  EXPECT_THAT(Numbers(with_length('2').elements()[0]), ElementsAre(9, 9, 8, 7));
+  EXPECT_THAT(Numbers(with_length('2').elements()[1]), ElementsAre(1, 3, 3, 2));
+  EXPECT_THAT(Numbers(with_length('5').elements()[0]), ElementsAre(9, 9, 3, 1, -7, 8, 7, 6, 5, -7));
+}
+
 TEST(EvaluatorCallsTest, AnUnknownTargetIsNamed) {
   try {
     EvaluateEntry("x = f32[2] parameter(0)\n ROOT r = f32[2] custom-call(x), custom_call_target=\"foo\"",

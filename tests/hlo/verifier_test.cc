@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <ctime>
+
 #include "hlo/text/parser.h"
 #include "hlo/verifier.h"
 
@@ -35,6 +38,16 @@ TEST(VerifierTest, AcceptsValidModules) {
   EXPECT_EQ(Verify(Entry(" z = f32[] constant(0)\n ROOT r = f32[] reduce(p, z), dimensions={0}, to_apply=add",
                          ", entry_computation_layout={(f32[4]{0})->f32[]}")),
             "valid");
+}
+
+TEST(VerifierTest, AHundredThousandInstructionsTakeSeconds) {
+  std::string text = "HloModule long\nENTRY e {\n  v0 = f32[4] parameter(0)\n";
+  for (int i = 1; i < 100000; ++i) {
+    text += fmt::format("  {}v{} = f32[4] add(v{}, v{})\n", i == 99999 ? "ROOT " : "", i, i - 1, std::max(0, i - 7));
+  }
+  const std::clock_t start = std::clock();
+  EXPECT_EQ(Verify(text + "}\n"), "valid");
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 5);
 }
 
 TEST(VerifierTest, ShapesFollowFromOperands) {

@@ -4,7 +4,9 @@
 
 #include "hlo/evaluator/lanes/lane_kernels.h"
 
+#ifndef __clang__
 #pragma GCC optimize("O3")
+#endif
 
 namespace hlorun::hlo {
 namespace {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "hlo/evaluator/evaluator.h"
+#include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/fft.h"
@@ -252,6 +253,30 @@ TEST(ExpandTopK, OpcodeAndCustomCall) {
   ExpandTopK pass;
   RunAndCompare(kText, pass);
   EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kTopK), 0);
+}
+
+TEST(ExpandApproxTopK, AlongAnyDimensionCutOrPadded) {
+  constexpr const char* kText = R"(HloModule m
+    f { a = f32[] parameter(0)
+        b = f32[] parameter(1)
+        i = s32[] parameter(2)
+        j = s32[] parameter(3)
+        ROOT r = pred[] compare(a, b), direction=GT }
+    g { a = f32[] parameter(0)
+        b = f32[] parameter(1)
+        ROOT r = pred[] compare(a, b), direction=LT }
+    ENTRY e { x = f32[9,4] parameter(0)
+              i = s32[9,4] iota(), iota_dimension=0
+              v = f32[] constant(-inf)
+              j = s32[] constant(-1)
+              t = (f32[3,4], s32[3,4]) custom-call(x, i, v, j), custom_call_target="ApproxTopK", called_computations={f},
+                backend_config={aggregate_to_topk = true, recall_target = 0.95 : f32, reduction_dim = 0 : i64, top_k = 3 : i64}
+              s = f32[9,6] custom-call(x, v), custom_call_target="PartialReduce", called_computations={g},
+                backend_config={"log2_reduction": 1, "reduction_dim": 1}
+              ROOT r = ((f32[3,4], s32[3,4]), f32[9,6]) tuple(t, s) })";
+  ExpandApproxTopK pass;
+  RunAndCompare(kText, pass);
+  EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kCustomCall), 0);
 }
 
 TEST(SortAlongMinor, ColumnsBecomeRows) {
