@@ -13,6 +13,7 @@ From Python: export_torch.export(program, arguments, folder) with an ExportedPro
 
 import argparse
 import os
+import re
 import sys
 
 import numpy as np
@@ -47,6 +48,33 @@ def import_torchax():
         packet.__getattr__ = look_up
 
 
+def user_line(node):
+    """(file, line, function) of the user's code that an fx node comes from, or None."""
+    places = re.findall(r'File "([^"]+)", line (\d+), in (\w+)', node.stack_trace or "")
+    places = [p for p in places if "/site-packages/" not in p[0] and not p[0].startswith("<")]
+    return (places[-1][0], int(places[-1][1]), places[-1][2]) if places else None
+
+
+def call_at(place, function):
+    """Calls `function` from a frame that claims to be at `place`, which is what JAX writes into the module's metadata."""
+    file, line, name = place
+    name = name if name.isidentifier() else "forward"
+    code = compile("\n" * (line - 1) + f"def {name}(): return call()", file, "exec")
+    scope = {"call": function}
+    exec(code, scope)
+    return scope[name]()
+
+
+def exclude_own_frames():
+    """JAX names the innermost frame that is the user's: not this file's, nor torchax's."""
+    try:
+        from jax._src import source_info_util
+    except ImportError:
+        return
+    for path in (os.path.abspath(__file__), *(m.__path__[0] for n, m in sys.modules.items() if n in ("torch", "torchax"))):
+        source_info_util.register_exclusion(path)
+
+
 def make_interpreter(base):
     """torchax's interpreter, with PyTorch's control flow as JAX's."""
     import jax
@@ -55,6 +83,11 @@ def make_interpreter(base):
     class Interpreter(base):
         def branch(self, graph):
             return lambda *operands: type(self)(graph).run(*operands, enable_io_processing=False)
+
+        def run_node(self, node):
+            place = user_line(node)
+            run = super().run_node
+            return call_at(place, lambda: run(node)) if place else run(node)
 
         def call_function(self, target, args, kwargs):
             if target is torch.ops.higher_order.cond:
@@ -90,6 +123,7 @@ def to_jax(program):
     torchax_export = import_torchax()
     import jax
 
+    exclude_own_frames()
     if not hasattr(torchax_export.JaxInterpreter, "branch"):
         torchax_export.JaxInterpreter = make_interpreter(torchax_export.JaxInterpreter)
     with torch.device("cpu"):

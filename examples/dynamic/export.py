@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "../../scripts"), os.path.join(HERE, "../../scripts/lib")]
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [HERE, os.path.join(ROOT, "scripts"), os.path.join(ROOT, "scripts/lib")]
 import bounded  # noqa: E402  found through the path above
 import export_torch  # noqa: E402
 import programs  # noqa: E402
@@ -67,7 +68,7 @@ def write(example, program, expected, folder):
     cases = os.path.join(folder, example.name, "cases")
     os.makedirs(cases, exist_ok=True)
     with open(os.path.join(folder, example.name, "module.hlo"), "w") as file:
-        file.write(text)
+        file.write(text.replace(ROOT + "/", "").replace(os.path.dirname(np.__path__[0]) + "/", ""))  # paths of this machine
     for case, arguments in example.cases().items():
         for kind, arrays in (("inputs", [*states, *arguments]), ("expected", expected[case])):
             np.savez(os.path.join(cases, f"{case}.{kind}.npz"), **{str(i): narrow(a) for i, a in enumerate(arrays)})
