@@ -66,7 +66,7 @@ PROGRAMS = {
 
 
 def best_ms(hlorun, path, sizes, iterations):
-    command = [hlorun, "--json", f"--iterations={iterations}", "--warmup=1", f"--size={','.join(sizes)}", path]
+    command = [hlorun, path, "--json", f"--iterations={iterations}", "--warmup=1", f"--size={','.join(sizes)}"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["best_ms"]
 
 

@@ -110,6 +110,8 @@ class ModuleLowering {
       const std::string name = fmt::format("size_{}_{}", d.leaf, d.dimension);
       Instruction* size = entry->AddParameter(number++, Shape::Scalar(hlo::ElementType::kS32), name);
       size_parameters_.push_back(size);
+      const int64_t most = leaves[static_cast<size_t>(d.leaf)]->value->shape().dimension(d.dimension);
+      size->frontend_attributes[kMostAttribute] = std::to_string(most);
       leaves[static_cast<size_t>(d.leaf)]->sizes[static_cast<size_t>(d.dimension)] = size;
     }
     return values;

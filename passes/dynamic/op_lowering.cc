@@ -58,6 +58,12 @@ SizedValue OpLowering::FromLeaves(Instruction* value, const std::vector<std::vec
   return result;
 }
 
+Instruction* OpLowering::Clamp(Instruction* x, int64_t low, int64_t high) {
+  const auto most = x->frontend_attributes.find(kMostAttribute);
+  if (low <= 0 && most != x->frontend_attributes.end() && std::stoll(most->second) <= high) return x;
+  return AtLeast(AtMost(x, high), low);
+}
+
 Instruction* OpLowering::SizeOrBound(int64_t operand_number, int64_t d) {
   Instruction* size = operand(operand_number).size(d);
   return size != nullptr ? size : Int(OperandShape(operand_number).dimension(d));

@@ -51,7 +51,8 @@ class OpLowering {
   hlo::Instruction* Divide(hlo::Instruction* x, int64_t y) { return y == 1 ? x : build.Binary(hlo::Opcode::kDivide, x, Int(y)); }
   hlo::Instruction* AtMost(hlo::Instruction* x, int64_t y) { return build.Binary(hlo::Opcode::kMinimum, x, Int(y)); }
   hlo::Instruction* AtLeast(hlo::Instruction* x, int64_t y) { return build.Binary(hlo::Opcode::kMaximum, x, Int(y)); }
-  hlo::Instruction* Clamp(hlo::Instruction* x, int64_t low, int64_t high) { return AtLeast(AtMost(x, high), low); }
+  // The same instruction where it is the size of a parameter, whose bound is known to be no more than `high`.
+  hlo::Instruction* Clamp(hlo::Instruction* x, int64_t low, int64_t high);
   hlo::Instruction* SizeOrBound(int64_t operand_number, int64_t d);
   // Either may be null.
   hlo::Instruction* Unify(hlo::Instruction* x, hlo::Instruction* y);

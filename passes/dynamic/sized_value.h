@@ -7,6 +7,9 @@
 
 namespace hlorun::passes {
 
+// On a size that the caller gives, the bound of its dimension: it is no more, and not negative.
+inline constexpr const char* kMostAttribute = "hlorun.most";
+
 // Sizes are s32[] instructions of the same computation; null where a dimension is always as large as its bound.
 struct SizedValue {
   hlo::Instruction* value = nullptr;       // of static shape; null for a tuple that nobody has needed as one yet
