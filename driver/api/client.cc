@@ -147,11 +147,13 @@ class ExecutableImpl : public Executable {
                            std::shared_ptr<collectives::Communicator> communicator) {
     CheckArguments(arguments, flags);
     std::vector<opencl::RunArgument> run_arguments;
+    std::vector<PaddedCopy*> copies;
     for (size_t i = 0; i < arguments.size(); ++i) {
+      copies.push_back(arguments[i].impl()->padded.get());
       run_arguments.push_back({arguments[i].impl()->array, i < flags.donate.size() && flags.donate[i]});
     }
     const SizedArrays sized(plan(), context_);
-    sized.Bind(run_arguments);
+    sized.Bind(run_arguments, copies);
     opencl::RunOptions options;
     options.custom_calls = custom_calls_;
     options.channels = flags.channels;

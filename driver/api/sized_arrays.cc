@@ -77,7 +77,7 @@ void SizedArrays::CheckEqualSizes(const std::vector<opencl::RunArgument>& argume
   }
 }
 
-void SizedArrays::Bind(std::vector<opencl::RunArgument>& arguments) const {
+void SizedArrays::Bind(std::vector<opencl::RunArgument>& arguments, const std::vector<PaddedCopy*>& copies) const {
   if (plan_.sizes.parameters.empty()) return;
   CheckEqualSizes(arguments);
   const size_t count = arguments.size();
@@ -92,8 +92,17 @@ void SizedArrays::Bind(std::vector<opencl::RunArgument>& arguments) const {
     const hlo::Dims& bound = plan_.parameters[i].shape.dimensions();
     if (array.shape.dimensions() == bound) continue;
     if (array.ready != nullptr) array.ready->Wait();
-    array = Resized(array, array.shape, array.shape.dimensions(), bound);
-    arguments[i].donate = true;  // nobody else has it
+    if (arguments[i].donate) {
+      array = Resized(array, array.shape, array.shape.dimensions(), bound);
+      continue;
+    }
+    PaddedCopy& copy = *copies[i];
+    const std::lock_guard lock(copy.mutex);
+    if (copy.bound != bound) {
+      copy.array = Resized(array, array.shape, array.shape.dimensions(), bound);
+      copy.bound = bound;
+    }
+    array = copy.array;
   }
 }
 

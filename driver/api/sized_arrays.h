@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "backends/opencl/plan.h"
@@ -9,16 +10,24 @@
 
 namespace hlorun {
 
+// An array in memory of its bound's size, kept beside it: one that is given to run after run is copied once.
+struct PaddedCopy {
+  std::mutex mutex;
+  hlo::Dims bound;
+  opencl::DeviceArray array;
+};
+
 // For one run. The plan must outlive it.
 class SizedArrays {
  public:
   SizedArrays(const opencl::Plan& plan, std::shared_ptr<opencl::DeviceContext> context) : plan_(plan), context_(std::move(context)) {}
 
   // Puts arrays that are smaller than their bound into memory of the bound's size (waiting for them), and appends the sizes.
+  // copies[i] belongs to arguments[i]; an array that is donated leaves no copy.
   // Arguments have been checked against the bounds. Throws Error when sizes that must be equal are not.
   //
   // What is beyond the sizes is whatever the memory held. HLORUN_PADDING=nan or =random fills it, for tests.
-  void Bind(std::vector<opencl::RunArgument>& arguments) const;
+  void Bind(std::vector<opencl::RunArgument>& arguments, const std::vector<PaddedCopy*>& copies) const;
 
   // Waits, takes the sizes off, and gives each array its actual size: in place where its elements lie at the front of its
   // memory anyway, else as a copy. A plan without sizes is left alone and not waited for.
