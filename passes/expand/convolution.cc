@@ -5,6 +5,7 @@
 
 #include "hlo/builder.h"
 #include "passes/expand/convolution_steps.h"
+#include "passes/kernel_model.h"
 
 namespace hlorun::passes {
 
@@ -36,13 +37,29 @@ bool IsPatches(const ConvolutionParts& parts) {
          });
 }
 
-bool IsSumOverWindow(const ConvolutionParts& parts) {
-  const int64_t positions = Product(parts.OutputSpatial());
-  return parts.attributes.feature_group_count == 1 && positions <= kLargestPositionCount &&
-         Product(parts.WindowSizes()) >= kWindowToPositions * positions;
+bool HasLargeWindow(const ConvolutionParts& parts) {
+  return parts.attributes.feature_group_count == 1 &&
+         Product(parts.WindowSizes()) >= kWindowToPositions * Product(parts.OutputSpatial());
 }
 
-void Canonicalize(Instruction* convolution) {
+bool IsSumOverWindow(const ConvolutionParts& parts) {
+  return HasLargeWindow(parts) && Product(parts.OutputSpatial()) <= kLargestPositionCount;
+}
+
+// The convolution as f01b_i01o->01bf, in its own dimension order; null where no kernel takes it.
+Instruction* SumOverWindow(ConvolutionParts& parts, hlo::Builder& build, const KernelModel& kernels) {
+  if (!HasLargeWindow(parts)) return nullptr;
+  Instruction* gradient = ConvolutionOverWindow(parts, build);
+  return kernels.SumsOverWindow(*gradient) ? FromTapsToOutput(gradient, parts, build) : nullptr;
+}
+
+bool IsInFinalForm(Instruction& convolution, const KernelModel& kernels) {
+  const ConvolutionParts parts(&convolution);
+  if (HasLargeWindow(parts) && kernels.SumsOverWindow(convolution)) return true;
+  return IsCanonicalConvolution(convolution) && !IsPointwise(parts) && !IsPatches(parts) && !IsSumOverWindow(parts);
+}
+
+void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   hlo::Builder build(convolution->parent(), convolution);
   build.before = convolution;
   ConvolutionParts parts(convolution);
@@ -55,6 +72,8 @@ void Canonicalize(Instruction* convolution) {
     result = PointwiseToDot(parts, build);
   } else if (IsPatches(parts)) {
     result = DotOverPatches(parts, build);
+  } else if (Instruction* gradient = SumOverWindow(parts, build, kernels)) {
+    result = gradient;
   } else if (IsSumOverWindow(parts)) {
     PadInput(parts, build);
     result = DotForEachPosition(parts, build);
@@ -84,16 +103,13 @@ bool IsCanonicalConvolution(const Instruction& convolution) {
   return rank >= 4 && rank <= 5 && plain && attributes.batch_group_count == 1 && attributes.dimensions == form;
 }
 
-bool CanonicalizeConvolutions::Run(hlo::Module& module, PassContext&) {
+bool CanonicalizeConvolutions::Run(hlo::Module& module, PassContext& context) {
   bool changed = false;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* instruction : computation->PostOrder()) {
       if (!instruction->Is(Opcode::kConvolution) || !instruction->operand(0)->shape().IsStatic()) continue;
-      const ConvolutionParts parts(instruction);
-      if (IsCanonicalConvolution(*instruction) && !IsPointwise(parts) && !IsPatches(parts) && !IsSumOverWindow(parts)) {
-        continue;
-      }
-      Canonicalize(instruction);
+      if (IsInFinalForm(*instruction, context.kernels)) continue;
+      Canonicalize(instruction, context.kernels);
       changed = true;
     }
   }

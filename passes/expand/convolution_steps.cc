@@ -285,6 +285,32 @@ Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build) {
   return Transposed(all, role_of_output, build);
 }
 
+Instruction* ConvolutionOverWindow(ConvolutionParts& parts, hlo::Builder& build) {
+  const hlo::attr::ConvolutionDimensions labels = parts.attributes.dimensions;
+  Instruction* input = Transposed(parts.input, Order(labels.input_feature, labels.input_spatial, labels.input_batch), build);
+  Instruction* kernel =
+      Transposed(parts.kernel, Order(labels.kernel_input_feature, labels.kernel_spatial, labels.kernel_output_feature), build);
+  const int64_t rank = parts.spatial_rank() + 2;
+  std::vector<int64_t> spatial(static_cast<size_t>(parts.spatial_rank())), taps(spatial.size());
+  std::iota(spatial.begin(), spatial.end(), 1);
+  std::iota(taps.begin(), taps.end(), 0);
+  hlo::attr::Convolution form = parts.attributes;
+  form.dimensions = {rank - 1, 0, spatial, 0, rank - 1, spatial, rank - 2, rank - 1, taps};
+  Dims sizes = parts.OutputSpatial();
+  sizes.push_back(parts.output.dimension(labels.output_batch));
+  sizes.push_back(parts.output.dimension(labels.output_feature));
+  return build.Make(Opcode::kConvolution, {input, kernel}, form, {}, hlo::Shape(parts.output.element_type(), sizes));
+}
+
+Instruction* FromTapsToOutput(Instruction* gradient, const ConvolutionParts& parts, hlo::Builder& build) {
+  const hlo::attr::ConvolutionDimensions& labels = parts.attributes.dimensions;
+  std::vector<int64_t> source(static_cast<size_t>(parts.output.rank()));
+  for (size_t i = 0; i < labels.output_spatial.size(); ++i) source[static_cast<size_t>(labels.output_spatial[i])] = static_cast<int64_t>(i);
+  source[static_cast<size_t>(labels.output_batch)] = parts.spatial_rank();
+  source[static_cast<size_t>(labels.output_feature)] = parts.spatial_rank() + 1;
+  return Transposed(gradient, source, build);
+}
+
 Instruction* TransposeIntoForm(ConvolutionParts& parts, hlo::Builder& build) {
   const hlo::attr::ConvolutionDimensions labels = parts.attributes.dimensions;
   Instruction* input =

@@ -73,6 +73,36 @@ const hlo::Instruction& FindConvolution(const hlo::Instruction& root) {
   throw std::runtime_error("no convolution");
 }
 
+// f01b_i01o->01bf (or one spatial dimension), summed plainly.
+std::vector<double> HostGradient(const hlo::Instruction& convolution, const Literal& x, const Literal& g) {
+  hlo::Window window = convolution.As<hlo::attr::Convolution>().window;
+  hlo::Dims in = x.shape().dimensions(), from = g.shape().dimensions(), out = convolution.shape().dimensions();
+  if (window.size() == 1) {
+    window.insert(window.begin(), hlo::WindowDimension{});
+    in.insert(in.begin() + 1, 1);
+    from.insert(from.begin() + 1, 1);
+    out.insert(out.begin(), 1);
+  }
+  std::vector<double> sums(static_cast<size_t>(hlo::CheckedProduct(out)));
+  for (int64_t th = 0; th < out[0]; ++th) {
+    for (int64_t tw = 0; tw < out[1]; ++tw) {
+      for (int64_t pixel = 0; pixel < from[0] * from[1] * from[2]; ++pixel) {
+        const int64_t n = pixel / (from[1] * from[2]), y = pixel / from[2] % from[1], v = pixel % from[2];
+        const int64_t h = th * window[0].stride + y * window[0].window_dilation - window[0].padding_low;
+        const int64_t w = tw * window[1].stride + v * window[1].window_dilation - window[1].padding_low;
+        if (h < 0 || h >= in[1] || w < 0 || w >= in[2]) continue;
+        for (int64_t c = 0; c < in[3]; ++c) {
+          const double element = x.GetDouble(((n * in[1] + h) * in[2] + w) * in[3] + c);
+          for (int64_t f = 0; f < out[3]; ++f) {
+            sums[static_cast<size_t>(((th * out[1] + tw) * in[3] + c) * out[3] + f)] += element * g.GetDouble(pixel * from[3] + f);
+          }
+        }
+      }
+    }
+  }
+  return sums;
+}
+
 // b01f_01io->b01f (or one spatial dimension), summed plainly.
 std::vector<double> HostConvolution(const hlo::Instruction& convolution, const Literal& x, const Literal& w) {
   hlo::Window window = convolution.As<hlo::attr::Convolution>().window;
@@ -133,7 +163,8 @@ void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec) {
   Runner().Run(*launches, addresses, {got.mutable_data()}, scratch.data());
   EXPECT_TRUE(std::all_of(scratch.begin() + scratch_bytes, scratch.end(), [](unsigned char b) { return b == 0xab; }));
 
-  const std::vector<double> sums = HostConvolution(FindConvolution(root), operands[0], operands[1]);
+  const bool gradient = c.labels[0] == 'f';
+  const std::vector<double> sums = (gradient ? HostGradient : HostConvolution)(FindConvolution(root), operands[0], operands[1]);
   const int64_t features = root.shape().dimensions().back();
   double largest = 0, error = 0;
   for (size_t i = 0; i < sums.size(); ++i) {
@@ -164,12 +195,39 @@ const std::vector<Case>& Cases() {
       {"f32[2,30,8]", "f32[3,8,20]", "f32[2,30,20]", "size=3 pad=1_1", "b0f_0io->b0f"},
       {"bf16[1,9,9,8]", "bf16[3,3,8,20]", "bf16[1,9,9,20]", "size=3x3 pad=1_1x1_1"},
       {"f64[1,6,6,4]", "f64[3,3,4,9]", "f64[1,6,6,9]", "size=3x3 pad=1_1x1_1"},
+      // Winograd's algorithm: squares that end beyond the image, panels that end beyond the features, every padding.
+      {"f32[2,30,27,16]", "f32[3,3,16,35]", "f32[2,30,27,35]", "size=3x3 pad=1_1x1_1"},
+      {"f32[3,21,22,48]", "f32[3,3,48,16]", "f32[3,19,20,16]", "size=3x3"},
+      {"f32[9,13,12,32]", "f32[3,3,32,64]", "f32[9,15,14,64]", "size=3x3 pad=2_2x2_2"},
+      {"bf16[4,24,24,32]", "bf16[3,3,32,40]", "bf16[4,24,24,40]", "size=3x3 pad=1_1x1_1"},
+  };
+  return kCases;
+}
+
+// Gradients of weights.
+const std::vector<Case>& GradientCases() {
+  static const std::vector<Case> kCases = {
+      {"f32[3,9,10,20]", "f32[3,9,10,35]", "f32[3,3,20,35]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"f32[2,16,16,3]", "f32[2,8,8,64]", "f32[7,7,3,64]", "size=8x8 pad=3_2x3_2 rhs_dilate=2x2", "f01b_i01o->01bf"},
+      {"f32[2,9,9,17]", "f32[2,5,5,16]", "f32[1,1,17,16]", "size=5x5 rhs_dilate=2x2", "f01b_i01o->01bf"},
+      {"f32[5,7,7,32]", "f32[5,7,7,96]", "f32[3,3,32,96]", "size=7x7 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"f32[2,12,12,5]", "f32[2,8,8,33]", "f32[3,3,5,33]", "size=8x8 stride=2x2", "f01b_i01o->01bf"},
+      {"f32[2,10,10,5]", "f32[2,8,8,33]", "f32[2,1,5,33]", "size=8x8 pad=-1_0x-1_-1", "f01b_i01o->01bf"},
+      {"f32[4,300,15]", "f32[4,300,20]", "f32[3,15,20]", "size=300 pad=1_1", "f0b_i0o->0bf"},
+      {"bf16[2,9,10,20]", "bf16[2,9,10,40]", "bf16[3,3,20,40]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"f64[2,9,10,20]", "f64[2,9,10,40]", "f64[3,3,20,40]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"f32[40,40,40,4]", "f32[40,40,40,48]", "f32[3,3,4,48]", "size=40x40 pad=1_1x1_1", "f01b_i01o->01bf"},
   };
   return kCases;
 }
 
 TEST(Convolution, EveryForm) {
   for (const Case& c : Cases()) ExpectConvolution(c, false, Runner().spec());
+}
+
+TEST(Convolution, GradientsOfWeights) {
+  for (const Case& c : GradientCases()) ExpectConvolution(c, c.input[0] == 'b', Runner().spec());
+  for (size_t i = 0; i < 4; ++i) ExpectConvolution(GradientCases()[i], true, Runner().spec());
 }
 
 TEST(Convolution, BiasAndReluInTheEpilogue) {

@@ -175,4 +175,6 @@ bool OpenClKernelModel::BoundsContraction(const Instruction& instruction) const 
   return device_.device_class == DeviceClass::kCpu && HasProductKernel(instruction, device_);
 }
 
+bool OpenClKernelModel::SumsOverWindow(const Instruction& convolution) const { return HasWeightGradientKernel(convolution, device_); }
+
 }  // namespace hlorun::opencl

@@ -7,28 +7,40 @@
 #include "backends/opencl/kernels/packing.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/tiled_tasks.h"
+#include "backends/opencl/kernels/weight_gradient.h"
+#include "backends/opencl/kernels/winograd.h"
+#include "passes/dynamic/extents.h"
 #include "passes/fusion/hero.h"
 
 namespace hlorun::opencl {
 namespace {
 
+// A convolution of an executed instruction, and which operands it multiplies.
 struct Prepared {
   const hlo::Instruction* hero = nullptr;
   ArgumentRef input, weights;
-  ConvolutionShape shape;
 };
 
 std::optional<Prepared> Prepare(const hlo::Instruction& instruction) {
   Prepared prepared;
   prepared.hero = passes::HeroOf(instruction).instruction;
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kConvolution)) return std::nullopt;
-  const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared.hero);
-  if (!shape || !Epilogue::Supports(instruction, *prepared.hero)) return std::nullopt;
-  prepared.shape = *shape;
+  if (!Epilogue::Supports(instruction, *prepared.hero)) return std::nullopt;
   prepared.input.number = OperandNumber(instruction, *prepared.hero, 0);
   prepared.weights.number = OperandNumber(instruction, *prepared.hero, 1);
   if (prepared.input.number < 0 || prepared.weights.number < 0) return std::nullopt;
   return prepared;
+}
+
+std::optional<WeightGradientPlan> GradientPlan(const hlo::Instruction& convolution, const DeviceSpec& device) {
+  if (device.device_class != DeviceClass::kCpu) return std::nullopt;
+  const std::optional<WeightGradientShape> shape = WeightGradientShapeOf(convolution);
+  return shape ? PlanWeightGradient(*shape, device) : std::nullopt;
+}
+
+// Squares of outputs at once, where all of the result is wanted.
+std::optional<WinogradPlan> SquaresPlan(const hlo::Instruction& instruction, const ConvolutionShape& shape, const DeviceSpec& device) {
+  return passes::ExtentsOf(instruction).empty() ? PlanWinograd(shape, device) : std::nullopt;
 }
 
 ProductPlan PointwisePlan(const ConvolutionShape& shape, const DeviceSpec& device) {
@@ -42,41 +54,52 @@ ProductPlan PointwisePlan(const ConvolutionShape& shape, const DeviceSpec& devic
   return PlanProduct(product, device);
 }
 
-std::vector<KernelDraft> DirectKernels(const Prepared& prepared, const hlo::Instruction& instruction, const AliasPattern& aliases,
-                                       const ConvolutionPlan& plan) {
+std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const ConvolutionPlan& plan) {
   const ConvolutionShape& shape = plan.shape;
-  const MatrixSource weights{prepared.weights, shape.weight_type, 1, shape.Depth(), shape.features};
-  const ConvolutionTask task{instruction, *prepared.hero, aliases, prepared.input, prepared.weights};
+  const MatrixSource weights{task.weights, shape.weight_type, 1, shape.Depth(), shape.features};
   return {PackColumns(weights, shape.compute_type, plan.lanes, plan.width(), ScratchSlice(0, plan.WeightBytes(), true)),
           DirectConvolutionKernel(task, plan)};
+}
+
+std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruction, const AliasPattern& aliases, const DeviceSpec& device) {
+  const std::optional<Prepared> prepared = Prepare(instruction);
+  if (!prepared) return std::nullopt;
+  if (const auto plan = GradientPlan(*prepared->hero, device)) {
+    return WeightGradientKernels({instruction, *prepared->hero, aliases, prepared->input, prepared->weights}, *plan);
+  }
+  const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared->hero);
+  if (!shape) return std::nullopt;
+  const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
+  if (device.device_class == DeviceClass::kGpu) return std::vector<KernelDraft>{TiledProductKernel(TiledConvolution(task, *shape), device)};
+  if (shape->IsProduct()) return ProductKernels({instruction, task.hero, aliases, task.input, task.weights}, PointwisePlan(*shape, device));
+  if (const auto plan = SquaresPlan(instruction, *shape, device)) return WinogradKernels(task, *plan);
+  return DirectKernels(task, PlanConvolution(*shape, device));
 }
 
 }  // namespace
 
 std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction& instruction, const AliasPattern& aliases,
                                                           const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction);
-  if (!prepared) return std::nullopt;
-  std::vector<KernelDraft> kernels;
-  if (context.device.device_class == DeviceClass::kGpu) {
-    const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
-    kernels = {TiledProductKernel(TiledConvolution(task, prepared->shape), context.device)};
-  } else if (prepared->shape.IsProduct()) {
-    const ProductTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
-    kernels = ProductKernels(task, PointwisePlan(prepared->shape, context.device));
-  } else {
-    kernels = DirectKernels(*prepared, instruction, aliases, PlanConvolution(prepared->shape, context.device));
-  }
+  const std::optional<std::vector<KernelDraft>> kernels = Kernels(instruction, aliases, context.device);
+  if (!kernels) return std::nullopt;
   std::vector<EmittedLaunch> launches;
-  for (const KernelDraft& kernel : kernels) launches.push_back(MakeLaunch(kernel, context));
+  for (const KernelDraft& kernel : *kernels) launches.push_back(MakeLaunch(kernel, context));
   return launches;
 }
 
 int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device) {
   const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared || device.device_class != DeviceClass::kCpu) return 0;
-  if (prepared->shape.IsProduct()) return PointwisePlan(prepared->shape, device).ScratchBytes();
-  return PlanConvolution(prepared->shape, device).ScratchBytes();
+  if (const auto plan = GradientPlan(*prepared->hero, device)) return plan->ScratchBytes();
+  const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared->hero);
+  if (!shape) return 0;
+  if (shape->IsProduct()) return PointwisePlan(*shape, device).ScratchBytes();
+  if (const auto plan = SquaresPlan(instruction, *shape, device)) return plan->ScratchBytes();
+  return PlanConvolution(*shape, device).ScratchBytes();
+}
+
+bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device) {
+  return GradientPlan(convolution, device).has_value();
 }
 
 }  // namespace hlorun::opencl

@@ -1,0 +1,97 @@
+#include "backends/opencl/kernels/weight_gradient_plan.h"
+
+#include <algorithm>
+
+#include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/product_plan.h"
+#include "backends/opencl/kernels/register_tile.h"
+
+namespace hlorun::opencl {
+namespace {
+
+// Parts of the pixels are summed apart and then together: as many as this memory holds. Never by the number of cores: results
+// are the same on all machines.
+constexpr int64_t kBytesOfParts = int64_t{8} << 20;
+constexpr int64_t kMostParts = 32;
+constexpr int64_t kWantedGroups = 64;
+// A part worth a work-group of its own.
+constexpr int64_t kPixelsOfPart = 512;
+constexpr int64_t kLineBytes = 64;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+void ChooseTile(WeightGradientPlan& plan, const DeviceSpec& device) {
+  const int64_t registers = VectorRegisters(device), channels = plan.shape.channels;
+  const int64_t most = plan.shape.features / plan.lanes;
+  plan.vectors = std::min<int64_t>(most, 2);
+  // Few channels leave registers for more features.
+  if (channels * 4 <= registers - 4) plan.vectors = std::clamp<int64_t>((registers - 2) / (channels + 1), plan.vectors, most);
+  plan.rows = EvenTileRows(channels, std::clamp<int64_t>((registers - 2 - plan.vectors) / plan.vectors, 1, 14));
+  plan.tiles = CeilDiv(channels, plan.rows);
+  plan.panels = CeilDiv(plan.shape.features, plan.width());
+}
+
+void ChooseParts(WeightGradientPlan& plan, const DeviceSpec& device) {
+  const WeightGradientShape& shape = plan.shape;
+  const int64_t element = hlo::BytesOf(shape.compute_type), all = shape.GradientRows();
+  const int64_t pixels = all * shape.columns.window;
+  int64_t parts = std::clamp<int64_t>(kBytesOfParts / (plan.SumsOfPart() * element), 1, kMostParts);
+  parts = std::clamp<int64_t>(std::min(parts, pixels / kPixelsOfPart), 1, all);
+  plan.rows_per_part = CeilDiv(all, parts);
+  const int64_t bytes_of_pixel = plan.width() * element + 2 * kLineBytes;
+  plan.rows_per_block = std::clamp<int64_t>(device.l2_bytes / 2 / bytes_of_pixel / shape.columns.window, 1, plan.rows_per_part);
+  const int64_t groups = plan.parts() * plan.panels;
+  plan.tiles_per_block = CeilDiv(plan.tiles, std::clamp<int64_t>(kWantedGroups / groups, 1, plan.tiles));
+}
+
+}  // namespace
+
+std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction& convolution) {
+  const auto& attributes = convolution.As<hlo::attr::Convolution>();
+  const hlo::attr::ConvolutionDimensions& labels = attributes.dimensions;
+  const hlo::Shape &input = convolution.operand(0)->shape(), &gradient = convolution.operand(1)->shape();
+  const hlo::Shape& output = convolution.shape();
+  const auto spatial = static_cast<int64_t>(attributes.window.size());
+  if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1 || attributes.batch_group_count != 1) return std::nullopt;
+  bool form = labels.input_feature == 0 && labels.input_batch == spatial + 1 && labels.kernel_input_feature == 0 &&
+              labels.kernel_output_feature == spatial + 1 && labels.output_batch == spatial && labels.output_feature == spatial + 1 &&
+              input.IsStatic() && gradient.IsStatic();
+  for (int64_t d = 0; d < spatial; ++d) {
+    const auto i = static_cast<size_t>(d);
+    form = form && labels.input_spatial[i] == d + 1 && labels.kernel_spatial[i] == d + 1 && labels.output_spatial[i] == d &&
+           !attributes.window[i].window_reversal && attributes.window[i].base_dilation == 1;
+  }
+  if (!form) return std::nullopt;
+  WeightGradientShape shape;
+  shape.spatial_rank = spatial;
+  shape.images = input.dimension(0);
+  shape.channels = input.dimension(spatial + 1);
+  shape.features = output.dimension(spatial + 1);
+  for (int64_t d = 0; d < spatial; ++d) {
+    const hlo::WindowDimension& window = attributes.window[static_cast<size_t>(d)];
+    ConvolutionDimension& to = d + 1 == spatial ? shape.columns : shape.rows;
+    to = {input.dimension(d + 1), output.dimension(d), window.size, window.stride, window.padding_low, window.window_dilation, 1};
+  }
+  shape.input_type = input.element_type();
+  shape.gradient_type = gradient.element_type();
+  const std::optional<hlo::ElementType> sums = SumType(shape.input_type, shape.gradient_type, output.element_type());
+  if (!sums || output.ElementCount() == 0 || gradient.ElementCount() == 0 || input.ElementCount() == 0) return std::nullopt;
+  shape.compute_type = *sums;
+  return shape;
+}
+
+int64_t WeightGradientPlan::parts() const { return CeilDiv(shape.GradientRows(), rows_per_part); }
+int64_t WeightGradientPlan::tile_blocks() const { return CeilDiv(tiles, tiles_per_block); }
+int64_t WeightGradientPlan::ScratchBytes() const { return AlignScratch(parts() * SumsOfPart() * hlo::BytesOf(shape.compute_type)); }
+
+std::optional<WeightGradientPlan> PlanWeightGradient(const WeightGradientShape& shape, const DeviceSpec& device) {
+  WeightGradientPlan plan;
+  plan.shape = shape;
+  plan.lanes = RegisterLanes(device, shape.compute_type);
+  if (shape.features < plan.lanes) return std::nullopt;
+  ChooseTile(plan, device);
+  ChooseParts(plan, device);
+  return plan;
+}
+
+}  // namespace hlorun::opencl

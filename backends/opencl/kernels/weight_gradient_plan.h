@@ -1,0 +1,51 @@
+// How the gradient of a convolution's weights is cut into tiles and work-groups on a CPU-class device. A value.
+//
+// result[tap row][tap column][channel][feature] sums, over all pixels of the output's gradient, an input element times a gradient's.
+// A register tile is some channels by some features of one tap: both operands lie with the pixels outermost, so that a step
+// broadcasts neighbouring channels of one pixel and loads vectors of its features, in place. Pixels that a tap does not meet are
+// skipped by the loops' ends.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "backends/opencl/kernels/convolution_plan.h"
+
+namespace hlorun::opencl {
+
+struct WeightGradientShape {
+  int64_t images = 1, channels = 1, features = 1;
+  // As the convolution has them: `out` taps `stride` apart, a window of gradient pixels `dilation` apart.
+  ConvolutionDimension rows, columns;
+  hlo::ElementType input_type = hlo::ElementType::kF32, gradient_type = hlo::ElementType::kF32;
+  hlo::ElementType compute_type = hlo::ElementType::kF32;
+  int64_t spatial_rank = 2;
+
+  int64_t taps() const { return rows.out * columns.out; }
+  int64_t GradientRows() const { return images * rows.window; }
+};
+
+// What `convolution` computes, when it is f01b_i01o->01bf (or f0b_i0o->0bf) with one group and a type that kernels have.
+std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction& convolution);
+
+struct WeightGradientPlan {
+  WeightGradientShape shape;
+  int64_t lanes = 16;
+  int64_t rows = 14, vectors = 2;  // channels and vectors of features of a register tile
+  int64_t tiles = 1, panels = 1;   // the last of each starts early enough to end with the array
+  int64_t tiles_per_block = 1;     // of a work-group, which has one panel
+  // Rows of gradient pixels: of a work-group's part, and walked at a time so that they stay in the second cache.
+  int64_t rows_per_part = 1, rows_per_block = 1;
+
+  int64_t width() const { return vectors * lanes; }
+  int64_t parts() const;
+  int64_t tile_blocks() const;
+  // Sums of each part: [part][tap][tile][row][panel][column].
+  int64_t SumsOfPart() const { return shape.taps() * tiles * rows * panels * width(); }
+  int64_t ScratchBytes() const;
+};
+
+// nullopt: too few features to fill a vector.
+std::optional<WeightGradientPlan> PlanWeightGradient(const WeightGradientShape& shape, const DeviceSpec& device);
+
+}  // namespace hlorun::opencl
