@@ -29,8 +29,8 @@ class KernelModel {
   // Whether the kernel of `instruction`, a dot, reads no operand beyond a size that its contraction is given.
   virtual bool BoundsContraction(const hlo::Instruction&) const { return false; }
 
-  // Whether a kernel computes `convolution`, f01b_i01o->01bf, as it stands: a window larger than its result, which is the gradient
-  // of another one's weights.
+  // Whether a kernel computes `convolution` once it is brought to the form f01b_i01o->01bf: a window larger than its result,
+  // which is the gradient of another one's weights.
   virtual bool SumsOverWindow(const hlo::Instruction& /*convolution*/) const { return false; }
 };
 

@@ -46,23 +46,17 @@ bool IsSumOverWindow(const ConvolutionParts& parts) {
   return HasLargeWindow(parts) && Product(parts.OutputSpatial()) <= kLargestPositionCount;
 }
 
-// The convolution as f01b_i01o->01bf, in its own dimension order; null where no kernel takes it.
-Instruction* SumOverWindow(ConvolutionParts& parts, hlo::Builder& build, const KernelModel& kernels) {
-  if (!HasLargeWindow(parts)) return nullptr;
-  Instruction* gradient = ConvolutionOverWindow(parts, build);
-  return kernels.SumsOverWindow(*gradient) ? FromTapsToOutput(gradient, parts, build) : nullptr;
-}
-
-bool IsInFinalForm(Instruction& convolution, const KernelModel& kernels) {
-  const ConvolutionParts parts(&convolution);
-  if (HasLargeWindow(parts) && kernels.SumsOverWindow(convolution)) return true;
-  return IsCanonicalConvolution(convolution) && !IsPointwise(parts) && !IsPatches(parts) && !IsSumOverWindow(parts);
+bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
+  const ConvolutionParts parts(convolution);
+  if (IsConvolutionOverWindow(*convolution)) return HasLargeWindow(parts) && kernels.SumsOverWindow(*convolution);
+  return IsCanonicalConvolution(*convolution) && !IsPointwise(parts) && !IsPatches(parts) && !IsSumOverWindow(parts);
 }
 
 void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   hlo::Builder build(convolution->parent(), convolution);
   build.before = convolution;
   ConvolutionParts parts(convolution);
+  const bool sums_over_window = HasLargeWindow(parts) && kernels.SumsOverWindow(*convolution);
   BatchGroupsToFeatureGroups(parts, build);
   ReverseKernel(parts, build);
   AddUnitSpatialDimensions(parts, build);
@@ -72,8 +66,8 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
     result = PointwiseToDot(parts, build);
   } else if (IsPatches(parts)) {
     result = DotOverPatches(parts, build);
-  } else if (Instruction* gradient = SumOverWindow(parts, build, kernels)) {
-    result = gradient;
+  } else if (sums_over_window) {
+    result = ConvolutionOverWindow(parts, build);
   } else if (IsSumOverWindow(parts)) {
     PadInput(parts, build);
     result = DotForEachPosition(parts, build);
@@ -103,12 +97,23 @@ bool IsCanonicalConvolution(const Instruction& convolution) {
   return rank >= 4 && rank <= 5 && plain && attributes.batch_group_count == 1 && attributes.dimensions == form;
 }
 
+bool IsConvolutionOverWindow(const Instruction& convolution) {
+  const auto& attributes = convolution.As<hlo::attr::Convolution>();
+  const auto rank = static_cast<int64_t>(attributes.window.size()) + 2;
+  std::vector<int64_t> spatial(attributes.window.size()), taps(spatial.size());
+  std::iota(spatial.begin(), spatial.end(), 1);
+  std::iota(taps.begin(), taps.end(), 0);
+  const hlo::attr::ConvolutionDimensions form{rank - 1, 0, spatial, 0, rank - 1, spatial, rank - 2, rank - 1, taps};
+  return attributes.dimensions == form && std::none_of(attributes.window.begin(), attributes.window.end(),
+                                                       [](const hlo::WindowDimension& w) { return w.window_reversal; });
+}
+
 bool CanonicalizeConvolutions::Run(hlo::Module& module, PassContext& context) {
   bool changed = false;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* instruction : computation->PostOrder()) {
       if (!instruction->Is(Opcode::kConvolution) || !instruction->operand(0)->shape().IsStatic()) continue;
-      if (IsInFinalForm(*instruction, context.kernels)) continue;
+      if (IsFinal(instruction, context.kernels)) continue;
       Canonicalize(instruction, context.kernels);
       changed = true;
     }

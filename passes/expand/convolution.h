@@ -24,5 +24,7 @@ class CanonicalizeConvolutions : public Pass {
 
 // Whether `convolution` has the form that kernels take.
 bool IsCanonicalConvolution(const hlo::Instruction& convolution);
+// The form of weights' gradients: f01b_i01o->01bf.
+bool IsConvolutionOverWindow(const hlo::Instruction& convolution);
 
 }  // namespace hlorun::passes

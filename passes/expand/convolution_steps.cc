@@ -299,15 +299,13 @@ Instruction* ConvolutionOverWindow(ConvolutionParts& parts, hlo::Builder& build)
   Dims sizes = parts.OutputSpatial();
   sizes.push_back(parts.output.dimension(labels.output_batch));
   sizes.push_back(parts.output.dimension(labels.output_feature));
-  return build.Make(Opcode::kConvolution, {input, kernel}, form, {}, hlo::Shape(parts.output.element_type(), sizes));
-}
+  Instruction* gradient = build.Make(Opcode::kConvolution, {input, kernel}, form, {}, hlo::Shape(parts.output.element_type(), sizes));
 
-Instruction* FromTapsToOutput(Instruction* gradient, const ConvolutionParts& parts, hlo::Builder& build) {
-  const hlo::attr::ConvolutionDimensions& labels = parts.attributes.dimensions;
-  std::vector<int64_t> source(static_cast<size_t>(parts.output.rank()));
-  for (size_t i = 0; i < labels.output_spatial.size(); ++i) source[static_cast<size_t>(labels.output_spatial[i])] = static_cast<int64_t>(i);
-  source[static_cast<size_t>(labels.output_batch)] = parts.spatial_rank();
-  source[static_cast<size_t>(labels.output_feature)] = parts.spatial_rank() + 1;
+  // From [taps..., batch, feature] to the output's labels.
+  std::vector<int64_t> source(static_cast<size_t>(rank));
+  for (size_t i = 0; i < taps.size(); ++i) source[static_cast<size_t>(labels.output_spatial[i])] = static_cast<int64_t>(i);
+  source[static_cast<size_t>(labels.output_batch)] = rank - 2;
+  source[static_cast<size_t>(labels.output_feature)] = rank - 1;
   return Transposed(gradient, source, build);
 }
 

@@ -36,9 +36,8 @@ hlo::Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build);
 hlo::Instruction* DotOverPatches(ConvolutionParts& parts, hlo::Builder& build);
 // One feature group, no padding left.
 hlo::Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build);
-// In two halves, so that the convolution f01b_i01o->01bf between them can be looked at.
+// f01b_i01o->01bf.
 hlo::Instruction* ConvolutionOverWindow(ConvolutionParts& parts, hlo::Builder& build);
-hlo::Instruction* FromTapsToOutput(hlo::Instruction* gradient, const ConvolutionParts& parts, hlo::Builder& build);
 hlo::Instruction* TransposeIntoForm(ConvolutionParts& parts, hlo::Builder& build);
 
 }  // namespace hlorun::passes

@@ -10,7 +10,6 @@
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
 #include "hlo/verifier.h"
-#include "passes/kernel_model.h"
 
 namespace hlorun::passes {
 
@@ -110,21 +109,20 @@ std::string Difference(const Literal& expected, const Literal& actual, const Tol
   return "";
 }
 
-std::unique_ptr<hlo::Module> RunPass(std::string_view before, Pass& pass) {
+std::unique_ptr<hlo::Module> RunPass(std::string_view before, Pass& pass, const KernelModel& kernels) {
   std::unique_ptr<hlo::Module> module = Parse(before);
   const DeviceSpec device;
   const CompileOptions options;
-  const GenericKernelModel kernels;
   PassContext context{device, options, kernels, {}};
   pass.Run(*module, context);
   hlo::VerifyModule(*module);
   return module;
 }
 
-std::string RunAndCompare(std::string_view before, Pass& pass, const Tolerance& tolerance) {
+std::string RunAndCompare(std::string_view before, Pass& pass, const Tolerance& tolerance, const KernelModel& kernels) {
   const std::unique_ptr<hlo::Module> original = Parse(before);
   hlo::VerifyModule(*original);
-  const std::unique_ptr<hlo::Module> result = RunPass(before, pass);
+  const std::unique_ptr<hlo::Module> result = RunPass(before, pass, kernels);
   const Inputs inputs = tolerance.exact ? Inputs::kHarsh : Inputs::kMild;
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     const std::vector<Literal> arguments = RandomArguments(*original, inputs, seed);

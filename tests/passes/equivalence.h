@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hlo/module.h"
+#include "passes/kernel_model.h"
 #include "passes/pass.h"
 
 namespace hlorun::passes {
@@ -34,10 +35,11 @@ std::string Difference(const hlo::Literal& expected, const hlo::Literal& actual,
 
 // Runs `pass` on a copy of `before`, verifies the result and expects the same values as before on random arguments.
 // Returns the text of the result.
-std::string RunAndCompare(std::string_view before, Pass& pass, const Tolerance& tolerance = kBitwise);
+std::string RunAndCompare(std::string_view before, Pass& pass, const Tolerance& tolerance = kBitwise,
+                          const KernelModel& kernels = GenericKernelModel());
 
 // As above, without the comparison.
-std::unique_ptr<hlo::Module> RunPass(std::string_view before, Pass& pass);
+std::unique_ptr<hlo::Module> RunPass(std::string_view before, Pass& pass, const KernelModel& kernels = GenericKernelModel());
 
 // How many instructions of this opcode all computations hold together.
 int64_t Count(const hlo::Module& module, hlo::Opcode opcode);

@@ -10,6 +10,7 @@
 #include "backends/opencl/kernels/weight_gradient.h"
 #include "backends/opencl/kernels/winograd.h"
 #include "passes/dynamic/extents.h"
+#include "passes/expand/convolution.h"
 #include "passes/fusion/hero.h"
 
 namespace hlorun::opencl {
@@ -33,7 +34,7 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction) {
 }
 
 std::optional<WeightGradientPlan> GradientPlan(const hlo::Instruction& convolution, const DeviceSpec& device) {
-  if (device.device_class != DeviceClass::kCpu) return std::nullopt;
+  if (device.device_class != DeviceClass::kCpu || !passes::IsConvolutionOverWindow(convolution)) return std::nullopt;
   const std::optional<WeightGradientShape> shape = WeightGradientShapeOf(convolution);
   return shape ? PlanWeightGradient(*shape, device) : std::nullopt;
 }
@@ -99,7 +100,9 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const Devic
 }
 
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device) {
-  return GradientPlan(convolution, device).has_value();
+  if (device.device_class != DeviceClass::kCpu) return false;
+  const std::optional<WeightGradientShape> shape = WeightGradientShapeOf(convolution);
+  return shape && PlanWeightGradient(*shape, device);
 }
 
 }  // namespace hlorun::opencl

@@ -18,7 +18,8 @@ std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction
 // Scratch that EmitConvolution's launches use: packed weights and each work-group's rows of the input.
 int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device);
 
-// Whether a kernel sums over the window of `convolution`, f01b_i01o->01bf: the gradient of another one's weights.
+// Whether a kernel sums over the window of `convolution`, once that is brought to the form f01b_i01o->01bf: the gradient of
+// another one's weights.
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device);
 
 }  // namespace hlorun::opencl

@@ -51,26 +51,20 @@ std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction&
   const hlo::attr::ConvolutionDimensions& labels = attributes.dimensions;
   const hlo::Shape &input = convolution.operand(0)->shape(), &gradient = convolution.operand(1)->shape();
   const hlo::Shape& output = convolution.shape();
-  const auto spatial = static_cast<int64_t>(attributes.window.size());
+  const size_t spatial = attributes.window.size();
   if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1 || attributes.batch_group_count != 1) return std::nullopt;
-  bool form = labels.input_feature == 0 && labels.input_batch == spatial + 1 && labels.kernel_input_feature == 0 &&
-              labels.kernel_output_feature == spatial + 1 && labels.output_batch == spatial && labels.output_feature == spatial + 1 &&
-              input.IsStatic() && gradient.IsStatic();
-  for (int64_t d = 0; d < spatial; ++d) {
-    const auto i = static_cast<size_t>(d);
-    form = form && labels.input_spatial[i] == d + 1 && labels.kernel_spatial[i] == d + 1 && labels.output_spatial[i] == d &&
-           !attributes.window[i].window_reversal && attributes.window[i].base_dilation == 1;
-  }
-  if (!form) return std::nullopt;
+  if (!input.IsStatic() || !gradient.IsStatic()) return std::nullopt;
   WeightGradientShape shape;
-  shape.spatial_rank = spatial;
-  shape.images = input.dimension(0);
-  shape.channels = input.dimension(spatial + 1);
-  shape.features = output.dimension(spatial + 1);
-  for (int64_t d = 0; d < spatial; ++d) {
-    const hlo::WindowDimension& window = attributes.window[static_cast<size_t>(d)];
+  shape.spatial_rank = static_cast<int64_t>(spatial);
+  shape.images = input.dimension(labels.input_feature);
+  shape.channels = input.dimension(labels.input_batch);
+  shape.features = output.dimension(labels.output_feature);
+  for (size_t d = 0; d < spatial; ++d) {
+    const hlo::WindowDimension& window = attributes.window[d];
+    if (window.base_dilation != 1) return std::nullopt;
     ConvolutionDimension& to = d + 1 == spatial ? shape.columns : shape.rows;
-    to = {input.dimension(d + 1), output.dimension(d), window.size, window.stride, window.padding_low, window.window_dilation, 1};
+    to = {input.dimension(labels.input_spatial[d]), output.dimension(labels.output_spatial[d]), window.size, window.stride,
+          window.padding_low, window.window_dilation, 1};
   }
   shape.input_type = input.element_type();
   shape.gradient_type = gradient.element_type();

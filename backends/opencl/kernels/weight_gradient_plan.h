@@ -25,7 +25,8 @@ struct WeightGradientShape {
   int64_t GradientRows() const { return images * rows.window; }
 };
 
-// What `convolution` computes, when it is f01b_i01o->01bf (or f0b_i0o->0bf) with one group and a type that kernels have.
+// What `convolution` computes, when it has one or two spatial dimensions, one group and a type that kernels have; whatever the
+// order of its dimensions (the kernels' is passes::IsConvolutionOverWindow's).
 std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction& convolution);
 
 struct WeightGradientPlan {

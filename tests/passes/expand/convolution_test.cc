@@ -78,6 +78,38 @@ TEST_P(ConvolutionTest, KeepsItsValueInTheKernelsForm) {
   }
 }
 
+class KernelsForGradients : public GenericKernelModel {
+ public:
+  bool SumsOverWindow(const hlo::Instruction&) const override { return true; }
+};
+
+TEST(ConvolutionOverWindow, StaysOneWhereAKernelTakesIt) {
+  struct {
+    const char *input, *kernel, *output, *attributes;
+  } constexpr kGradients[] = {
+      {"f32[2,8,8,40]", "f32[2,8,8,4]", "f32[3,3,40,4]", "window={size=8x8 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf"},
+      {"f32[2,9,9,3]", "f32[2,5,5,4]", "f32[1,1,3,4]", "window={size=5x5 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf"},
+      {"f32[2,5,8,9]", "f32[2,4,8,9]", "f32[4,5,3,3]", "window={size=8x9 pad=1_1x1_1}, dim_labels=fb01_io01->fb01"},
+      {"f32[2,9,5]", "f32[2,7,4]", "f32[3,5,4]", "window={size=7 rhs_reversal=1}, dim_labels=f0b_i0o->0bf"},
+  };
+  for (const auto& c : kGradients) {
+    const std::string text = fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}",
+                                         c.input, c.kernel, c.output, c.attributes);
+    CanonicalizeConvolutions pass;
+    RunAndCompare(text, pass, kRounding, KernelsForGradients());
+    const auto module = RunPass(text, pass, KernelsForGradients());
+    EXPECT_EQ(Count(*module, hlo::Opcode::kDot), 0);
+    for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
+      if (instruction->Is(hlo::Opcode::kConvolution)) EXPECT_TRUE(IsConvolutionOverWindow(*instruction)) << instruction->ToString();
+    }
+    const DeviceSpec device;
+    const CompileOptions options;
+    const KernelsForGradients kernels;
+    PassContext context{device, options, kernels, {}};
+    EXPECT_FALSE(pass.Run(*module, context));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ConvolutionTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
