@@ -100,7 +100,8 @@ TEST(ConvolutionOverWindow, StaysOneWhereAKernelTakesIt) {
     const auto module = RunPass(text, pass, KernelsForGradients());
     EXPECT_EQ(Count(*module, hlo::Opcode::kDot), 0);
     for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
-      if (instruction->Is(hlo::Opcode::kConvolution)) EXPECT_TRUE(IsConvolutionOverWindow(*instruction)) << instruction->ToString();
+      if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
+      EXPECT_TRUE(IsConvolutionOverWindow(*instruction)) << instruction->ToString();
     }
     const DeviceSpec device;
     const CompileOptions options;
