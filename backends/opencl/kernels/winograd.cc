@@ -50,7 +50,7 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
   const ir::BufferRef from = parameters.Add("weights", shape.weight_type, shape.Depth() * shape.features, task.weights);
   const ir::BufferRef to = parameters.Add("transformed", shape.compute_type, plan.WeightBytes() / hlo::BytesOf(shape.compute_type),
                                           ScratchSlice(0, plan.WeightBytes(), true));
-  const ir::BufferRef half = MakeStaging("half", shape.compute_type, kPoints * kTaps * plan.lanes);
+  const ir::BufferRef by_tap = MakeStaging("by_tap", shape.compute_type, kPoints * kTaps * plan.lanes);
   const ir::Var panel = IndexVar("panel", plan.panels), channel = IndexVar("channel", shape.channels), piece = IndexVar("piece", plan.width());
   const ir::Var tap = IndexVar("tap", kTaps), point = IndexVar("point", kPoints);
   const auto vector = [&](const ir::BufferRef& buffer, const Expr& at) { return ir::Load(buffer, ir::Ramp(at, lanes)); };
@@ -63,10 +63,10 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
         const Expr at = ((ir::Ref(tap) + i * kTaps) * shape.channels + ir::Ref(channel)) * shape.features + feature;
         return ir::Cast(ir::Load(from, ir::Ramp(at, lanes), inside), shape.compute_type);
       },
-      [&](int64_t i, const Expr& x) { return ir::Store(half, ir::Ramp((ir::Ref(tap) + i * kTaps) * plan.lanes, lanes), x); });
+      [&](int64_t i, const Expr& x) { return ir::Store(by_tap, ir::Ramp((ir::Ref(tap) + i * kTaps) * plan.lanes, lanes), x); });
   const Expr place = (ir::Ref(panel) * shape.channels + ir::Ref(channel)) * plan.width() + ir::Ref(piece);
   const Stmt columns = Apply(
-      WeightsAtPoints, kTaps, [&](int64_t i) { return vector(half, (ir::Ref(point) * kTaps + i) * plan.lanes); },
+      WeightsAtPoints, kTaps, [&](int64_t i) { return vector(by_tap, (ir::Ref(point) * kTaps + i) * plan.lanes); },
       [&](int64_t i, const Expr& x) {
         const Expr product = ir::Ref(point) * kPoints + i;
         return ir::Store(to, ir::Ramp(product * (plan.panels * shape.channels * plan.width()) + place, lanes), x);
@@ -74,7 +74,7 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
   const Stmt body = Loop(piece, Index(plan.width()), ir::Block({Loop(tap, Index(kTaps), rows), Loop(point, Index(kPoints), columns)}), plan.lanes);
   const Stmt nest = ir::For(LoopRole::kParallel, panel, Index(0), Index(plan.panels),
                             ir::For(LoopRole::kParallel, channel, Index(0), Index(shape.channels), body));
-  return MakeDraft("winograd_weights", parameters, ir::Block({ir::DeclareArray(half), nest}));
+  return MakeDraft("winograd_weights", parameters, ir::Block({ir::DeclareArray(by_tap), nest}));
 }
 
 // Chunks of squares: at the points, multiplied, and back.
