@@ -23,6 +23,8 @@ struct Case {
   double relative = 0;
   // Adds in an order that is free, and so is the sign of a sum that is zero.
   bool sums = false;
+  // Reads what a run keeps for the whole program (the random state), so that no other case may be in its module.
+  bool alone = false;
   // Where XLA:CPU is known to be wrong: how. The evaluator then does what the op says.
   std::string oracle_fault = {};
 };

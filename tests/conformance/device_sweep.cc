@@ -1,5 +1,7 @@
 #include "tests/conformance/device_sweep.h"
 
+#include <algorithm>
+
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
@@ -70,7 +72,11 @@ std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const Co
     }
   }
   std::vector<Outcome> outcomes;
-  SweepPart(client, expected, options, outcomes);
+  const auto alone = std::stable_partition(expected.begin(), expected.end(), [](const Expected& e) { return !e.c.alone; });
+  const std::span<const Expected> all(expected);
+  const auto together = static_cast<size_t>(alone - expected.begin());
+  SweepPart(client, all.first(together), options, outcomes);
+  for (size_t i = together; i < all.size(); ++i) SweepPart(client, all.subspan(i, 1), options, outcomes);
   return outcomes;
 }
 

@@ -15,11 +15,10 @@ using Types = std::vector<ElementType>;
 const Types kIntegers = {ElementType::kS8,  ElementType::kS16, ElementType::kS32, ElementType::kS64, ElementType::kU8,
                          ElementType::kU16, ElementType::kU32, ElementType::kU64, ElementType::kS4,  ElementType::kU4,
                          ElementType::kS2,  ElementType::kU2};
-const Types kSigned = {ElementType::kS8, ElementType::kS16, ElementType::kS32, ElementType::kS64, ElementType::kS4, ElementType::kS2};
 const Types kFloats = {ElementType::kF32, ElementType::kF64, ElementType::kBF16, ElementType::kF16};
 const Types kSmallFloats = {ElementType::kF8E5M2,     ElementType::kF8E4M3FN,   ElementType::kF8E4M3B11FNUZ,
                             ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ, ElementType::kF8E4M3,
-                            ElementType::kF8E3M4};
+                            ElementType::kF8E3M4,     ElementType::kF4E2M1FN,   ElementType::kF8E8M0FNU};
 const Types kComplex = {ElementType::kC64, ElementType::kC128};
 const Types kPredicate = {ElementType::kPred};
 
@@ -28,10 +27,11 @@ Types operator+(Types a, const Types& b) {
   return a;
 }
 
+const Types kEvery = kPredicate + kIntegers + kFloats + kComplex + kSmallFloats;
+
 // Ranges of the random values, by the op's domain.
 struct Op {
   const char* name;
-  Types types = {};
   double ulps = 0;  // of f32; f64 is given more, narrower types one
   double low = -8;
   double high = 8;
@@ -115,24 +115,18 @@ void AddCompares(std::vector<Case>& cases) {
   for (const char* direction : {"EQ", "NE", "LT", "LE", "GT", "GE"}) {
     const std::string attributes = std::string(", direction=") + direction;
     const std::string suffix = std::string("-") + direction;
-    for (const ElementType type : kIntegers + kFloats + kSmallFloats + kPredicate) {
-      AddBinary(cases, {"compare", {}}, type, attributes, suffix, ElementType::kPred);
+    for (const ElementType type : kEvery) {
+      AddBinary(cases, {"compare"}, type, attributes, suffix, ElementType::kPred);
     }
     for (const ElementType type : kFloats) {
-      AddBinary(cases, {"compare", {}}, type, attributes + ", type=TOTALORDER", suffix + "-total", ElementType::kPred);
-    }
-  }
-  for (const char* direction : {"EQ", "NE"}) {
-    for (const ElementType type : kComplex) {
-      AddBinary(cases, {"compare", {}}, type, std::string(", direction=") + direction, std::string("-") + direction,
-                ElementType::kPred);
+      AddBinary(cases, {"compare"}, type, attributes + ", type=TOTALORDER", suffix + "-total", ElementType::kPred);
     }
   }
 }
 
 // select and clamp over all triples of a few values.
 void AddTernary(std::vector<Case>& cases) {
-  for (const ElementType type : kIntegers + kFloats + kSmallFloats) {
+  for (const ElementType type : kEvery) {
     std::vector<double> low, x, high;
     const std::vector<double> edges = EdgeValues(type);
     for (size_t i = 0; i < edges.size(); i += 2) {
@@ -152,7 +146,7 @@ void AddTernary(std::vector<Case>& cases) {
     c.inputs = {ArrayOf(type, low), ArrayOf(type, x), ArrayOf(type, high)};
     cases.push_back(std::move(c));
   }
-  for (const ElementType type : kIntegers + kFloats + kSmallFloats + kComplex + kPredicate) {
+  for (const ElementType type : kEvery) {
     const std::string shape = Name(type) + "[8]";
     Case c;
     c.name = "select/" + Name(type);
@@ -190,80 +184,74 @@ void AddReducePrecision(std::vector<Case>& cases) {
 }
 
 void AddComplexParts(std::vector<Case>& cases) {
-  for (const ElementType type : kComplex) {
-    const ElementType real = hlo::RealOf(type);
-    for (const char* op : {"real", "imag", "abs"}) AddUnary(cases, {op, {}, 4}, type, real);
-  }
-  for (const ElementType real : {ElementType::kF32, ElementType::kF64}) {
-    AddBinary(cases, {"complex", {}}, real, "", "", real == ElementType::kF32 ? ElementType::kC64 : ElementType::kC128);
+  for (const ElementType type : kEvery) {
+    for (const char* op : {"real", "imag", "abs"}) AddUnary(cases, {op, 4}, type, hlo::RealOf(type));
+    AddBinary(cases, {"complex"}, type, "", "", type == ElementType::kF64 ? ElementType::kC128 : ElementType::kC64);
   }
 }
 
 }  // namespace
 
 void AddElementwiseCases(std::vector<Case>& cases) {
-  const Types numbers = kIntegers + kFloats;
-  const Types real_complex = kFloats + kComplex;
   const Op unary[] = {
-      {"abs", kSigned + kFloats + kSmallFloats},
-      {"negate", numbers + kComplex + kSmallFloats},
-      {"sign", kSigned + kFloats + kSmallFloats},
-      {"not", kIntegers + kPredicate},
-      {"count-leading-zeros", kIntegers},
-      {"popcnt", kIntegers},
-      {"ceil", kFloats + kSmallFloats},
-      {"floor", kFloats + kSmallFloats},
-      {"round-nearest-afz", kFloats + kSmallFloats},
-      {"round-nearest-even", kFloats + kSmallFloats},
-      {"copy", numbers + kComplex + kPredicate + kSmallFloats},
-      {"exponential", real_complex + kSmallFloats, 6},
-      {"exponential-minus-one", real_complex, 8},
-      {"log", real_complex + kSmallFloats, 6, 0, 100},
-      {"log-plus-one", real_complex, 8, -1, 50},
-      {"logistic", real_complex + kSmallFloats, 8},
-      {"tanh", real_complex + kSmallFloats, 12},
-      {"sqrt", real_complex + kSmallFloats, 2, 0, 100},
-      {"rsqrt", real_complex + kSmallFloats, 6, 0, 100},
-      {"cbrt", kFloats, 6, -100, 100},
-      {"sine", real_complex + kSmallFloats, 6},
-      {"cosine", real_complex + kSmallFloats, 6},
-      {"tan", real_complex, 12},
-      {"erf", kFloats, 12, -4, 4},
-      {"sinh", real_complex, 12, -4, 4},
-      {"cosh", real_complex, 12, -4, 4},
-      {"asin", kFloats, 16, -1, 1},
-      {"acos", kFloats, 16, -1, 1},
-      {"asinh", kFloats, 16},
-      {"acosh", kFloats, 16, 1, 10},
-      {"atanh", kFloats, 16, -1, 1},
+      {"negate"},
+      {"sign"},
+      {"not"},
+      {"count-leading-zeros"},
+      {"popcnt"},
+      {"ceil"},
+      {"floor"},
+      {"round-nearest-afz"},
+      {"round-nearest-even"},
+      {"copy"},
+      {"exponential", 6},
+      {"exponential-minus-one", 8},
+      {"log", 6, 0, 100},
+      {"log-plus-one", 8, -1, 50},
+      {"logistic", 8},
+      {"tanh", 12},
+      {"sqrt", 2, 0, 100},
+      {"rsqrt", 6, 0, 100},
+      {"cbrt", 6, -100, 100},
+      {"sine", 6},
+      {"cosine", 6},
+      {"tan", 12},
+      {"erf", 12, -4, 4},
+      {"sinh", 12, -4, 4},
+      {"cosh", 12, -4, 4},
+      {"asin", 16, -1, 1},
+      {"acos", 16, -1, 1},
+      {"asinh", 16},
+      {"acosh", 16, 1, 10},
+      {"atanh", 16, -1, 1},
   };
   for (const Op& op : unary) {
-    for (const ElementType type : op.types) AddUnary(cases, op, type, type);
+    for (const ElementType type : kEvery) AddUnary(cases, op, type, type);
   }
-  for (const ElementType type : kFloats + kSmallFloats) AddUnary(cases, {"is-finite", {}}, type, ElementType::kPred);
+  for (const ElementType type : kEvery) AddUnary(cases, {"is-finite"}, type, ElementType::kPred);
   const Op binary[] = {
-      {"add", numbers + kComplex + kPredicate + kSmallFloats},
-      {"subtract", numbers + kComplex + kSmallFloats},
-      {"multiply", numbers + kComplex + kPredicate + kSmallFloats, 0},
-      {"divide", numbers + kComplex + kSmallFloats, 1},
-      {"remainder", numbers},
-      {"maximum", numbers + kPredicate + kSmallFloats},
-      {"minimum", numbers + kPredicate + kSmallFloats},
-      {"power", numbers, 24, -4, 4},
-      {"atan2", kFloats, 12},
-      {"and", kIntegers + kPredicate},
-      {"or", kIntegers + kPredicate},
-      {"xor", kIntegers + kPredicate},
-      {"shift-left", kIntegers},
-      {"shift-right-arithmetic", kIntegers},
-      {"shift-right-logical", kIntegers},
+      {"add"},
+      {"subtract"},
+      {"multiply", 0},
+      {"divide", 1},
+      {"remainder"},
+      {"maximum"},
+      {"minimum"},
+      {"power", 24, -4, 4},
+      {"atan2", 12},
+      {"and"},
+      {"or"},
+      {"xor"},
+      {"shift-left"},
+      {"shift-right-arithmetic"},
+      {"shift-right-logical"},
   };
   for (const Op& op : binary) {
-    for (const ElementType type : op.types) AddBinary(cases, op, type, "", "", type);
+    for (const ElementType type : kEvery) AddBinary(cases, op, type, "", "", type);
   }
   for (const ElementType type : kFloats) {
-    AddBinary(cases, {"power", {}, 24, 0.01, 30, false}, type, "", "-positive", type);
-    AddBinary(cases, {"atan2", {}, 12, -8, 8, false}, type, "", "-usual", type);
+    AddBinary(cases, {"power", 24, 0.01, 30, false}, type, "", "-positive", type);
+    AddBinary(cases, {"atan2", 12, -8, 8, false}, type, "", "-usual", type);
   }
   AddCompares(cases);
   AddTernary(cases);

@@ -68,7 +68,9 @@ void Add(std::vector<Case>& cases, const Template& t, const std::string& type) {
   c.text = Expanded(t.text, type);
   c.ulps = t.ulps;
   c.relative = t.relative;
-  c.sums = c.text.find(" dot(") != std::string::npos || c.text.find(" convolution(") != std::string::npos;
+  const auto has = [&c](const char* op) { return c.text.find(op) != std::string::npos; };
+  c.sums = has(" dot(") || has(" convolution(") || has(" fft(");
+  c.alone = has(" rng-get-and-update-state(") || has(" rng(");
   c.oracle_fault = t.oracle_fault;
   const auto module = hlo::ParseModule(c.text, {.file_name = c.name});
   for (const hlo::Instruction* parameter : module->entry()->parameters()) {
@@ -87,7 +89,7 @@ void Add(std::vector<Case>& cases, const Template& t, const std::string& type) {
 
 void AddTemplateCases(std::vector<Case>& cases) {
   for (const auto& family : {MovementTemplates(), ReductionTemplates(), ProductTemplates(), IndexingTemplates(),
-                             NumericTemplates(), ControlTemplates(), StructureTemplates(), GridTemplates()}) {
+                             NumericTemplates(), ControlTemplates(), StructureTemplates(), GridTemplates(), TypeTemplates()}) {
     for (const Template& t : family) {
       std::istringstream types(t.types);
       std::string type;

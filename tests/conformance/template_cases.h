@@ -28,5 +28,6 @@ std::vector<Template> NumericTemplates();
 std::vector<Template> ControlTemplates();
 std::vector<Template> StructureTemplates();
 std::vector<Template> GridTemplates();
+std::vector<Template> TypeTemplates();
 
 }  // namespace hlorun::conformance

@@ -298,7 +298,8 @@ Expr RealPower(const Expr& x, const Expr& y, const Context& c) {
   const Expr far = c.body.Name(And(Compare(Op::kGt, F("fabs", logarithm), Like(x, 1e4)), Compare(Op::kEq, F("trunc", y), y)));
   const Expr size = c.body.Name(Select(Compare(Op::kGt, logarithm, Zero(x->type)), Like(x, INFINITY), Zero(x->type)));
   const Expr half = c.body.Name(y * Like(y, 0.5));
-  const Expr minus = And(Compare(Op::kLt, x, Zero(x->type)), Compare(Op::kNe, F("trunc", half), half));
+  const Expr negative = Compare(Op::kLt, F("copysign", Like(x, 1), x), Zero(x->type));  // -0 too
+  const Expr minus = And(negative, Compare(Op::kNe, F("trunc", half), half));
   const Expr limit = c.body.Name(Select(c.body.Name(minus), Unary(Op::kNeg, size), size));
   return Select(c.body.Name(undefined), Like(x, std::nan("")), Select(far, limit, F("pow", x, y)));
 }

@@ -289,7 +289,8 @@ constexpr std::string_view kPow = R"(static inline @F NAME(@F x, @F y) {
 }
 )";
 
-// Exact. Where the quotient is small, one fused step and a correction; else long division on the significands.
+// Exact. Where the quotient is small, one fused step and a correction (by an infinity the step is no number); else long
+// division on the significands, for the whole vector.
 constexpr std::string_view kFmodF32 = R"(static float hl_long_fmod_f32(float x, float y) {
   uint a = as_uint(x) & 0x7fffffffu, b = as_uint(y) & 0x7fffffffu;
   if (a >= 0x7f800000u || b > 0x7f800000u || b < 0x800000u) return NAN;
@@ -315,6 +316,7 @@ static inline @F NAME(@F x, @F y) {
   @F r = fma(-trunc(q), b, a);
   r = @?(r < 0.0f, r + b, r);
   r = @?(r >= b, r - b, r);
+  r = @?(b == INFINITY, a, r);
   return copysign(r, x);
 }
 )";
