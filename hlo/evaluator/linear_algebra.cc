@@ -32,7 +32,8 @@ class Matrix {
   std::vector<Value> values_;
 };
 
-// a = l l^H from the lower triangle of `a`; all NaN when it is not positive definite.
+// a = l l^H from the lower triangle of `a`; all NaN when it is not positive definite. Where it is singular in its last
+// column alone, the rest stays: as XLA:CPU, whose last element is 0 / 0.
 Matrix Factor(Matrix a, int64_t n) {
   Matrix l(n, n);
   for (int64_t j = 0; j < n; ++j) {
@@ -40,7 +41,11 @@ Matrix Factor(Matrix a, int64_t n) {
     for (int64_t k = 0; k < j; ++k) diagonal -= std::norm(l(j, k));
     if (!(diagonal > 0)) {
       constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-      l.Fill(kNan);
+      if (diagonal == 0 && j == n - 1) {
+        l(j, j) = {kNan, kNan};
+      } else {
+        l.Fill(kNan);
+      }
       return l;
     }
     const double root = std::sqrt(diagonal);

@@ -15,7 +15,6 @@ constexpr uint8_t kFloatMask = Bit(TypeClass::kFloating);
 constexpr uint8_t kFloatOrComplex = kFloatMask | Bit(TypeClass::kComplex);
 constexpr uint8_t kArithmetic = kIntegerMask | kFloatOrComplex;
 constexpr uint8_t kBits = kPredMask | kIntegerMask;
-constexpr uint8_t kOrdered = kPredMask | kIntegerMask | kFloatMask;
 constexpr uint8_t kAnything = kPredMask | kArithmetic;
 
 struct Accepted {
@@ -50,8 +49,8 @@ constexpr Accepted kAccepted[] = {
     {Opcode::kLog, kFloatOrComplex, "floating or complex"},
     {Opcode::kLog1p, kFloatOrComplex, "floating or complex"},
     {Opcode::kLogistic, kFloatOrComplex, "floating or complex"},
-    {Opcode::kMaximum, kOrdered, "pred, integer or floating"},
-    {Opcode::kMinimum, kOrdered, "pred, integer or floating"},
+    {Opcode::kMaximum, kAnything, "pred, integer, floating or complex"},
+    {Opcode::kMinimum, kAnything, "pred, integer, floating or complex"},
     {Opcode::kMultiply, kAnything, "pred, integer, floating or complex"},
     {Opcode::kNegate, kArithmetic, "integer, floating or complex"},
     {Opcode::kNot, kBits, "pred or integer"},
@@ -137,12 +136,6 @@ Shape RealPart(const Query& q) {
 Shape Predicate(const Query& q) {
   Shape result = CommonShape(q);
   CheckType(q, result.element_type());
-  if (q.opcode == Opcode::kCompare && IsComplex(result.element_type())) {
-    const ComparisonDirection direction = q.As<attr::Compare>().direction;
-    if (direction != ComparisonDirection::kEq && direction != ComparisonDirection::kNe) {
-      q.Reject("complex numbers have no order; only EQ and NE compare {}", q.operand(0).ToString(false));
-    }
-  }
   result.set_element_type(ElementType::kPred);
   return result;
 }

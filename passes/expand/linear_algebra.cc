@@ -84,17 +84,20 @@ std::vector<Instruction*> NextColumn(hlo::Builder& build, Instruction* j, Instru
   return {a, WithLine(build, l, build.Select(below, scaled, rest), j, 2)};
 }
 
-// All NaN where a diagonal element of the factor is not positive.
+// All NaN where a diagonal element of the factor is the root of a negative number, and of those that are zero, 0 / 0.
 Instruction* NanUnlessPositive(hlo::Builder& build, hlo::Module* module, Instruction* l) {
   const Shape index(ElementType::kS32, l->shape().dimensions());
   Instruction* real = hlo::IsComplex(l->shape().element_type()) ? build.Unary(Opcode::kReal, l) : l;
-  Instruction* positive = build.Compare(real, build.Splat(real->shape(), 0.0), ComparisonDirection::kGt);
+  Instruction* zero = build.Splat(real->shape(), 0.0);
   Instruction* off = build.Compare(build.Iota(index, 1), build.Iota(index, 2), ComparisonDirection::kNe);
-  Instruction* fine = build.Binary(Opcode::kOr, off, positive);
+  Instruction* fine = build.Binary(Opcode::kOr, off, build.Compare(real, zero, ComparisonDirection::kGe));
   hlo::Computation* both = hlo::MakeScalarComputation(module, Opcode::kAnd, ElementType::kPred);
   fine = build.Reduce({fine}, {build.ScalarConstant(ElementType::kPred, int64_t{1})}, {1, 2}, both);
   Instruction* nan = build.Splat(l->shape(), std::numeric_limits<double>::quiet_NaN());
-  return build.Select(build.Broadcast(fine, l->shape().dimensions(), {0}), l, nan);
+  Instruction* nowhere = build.Splat(real->shape(), std::numeric_limits<double>::quiet_NaN());
+  if (real != l) nowhere = build.Binary(Opcode::kComplex, nowhere, nowhere);
+  Instruction* kept = build.Binary(Opcode::kOr, off, build.Compare(real, zero, ComparisonDirection::kNe));
+  return build.Select(build.Broadcast(fine, l->shape().dimensions(), {0}), build.Select(kept, l, nowhere), nan);
 }
 
 void ExpandOne(Instruction* cholesky) {

@@ -4,16 +4,31 @@
 #include <limits>
 
 #include "hlo/number_types.h"
+#include "hlo/text/parser.h"
+#include "hlo/verifier.h"
 
 namespace hlorun::conformance {
 
 using hlo::ElementType;
 
-std::vector<Case> AllCases() {
+std::vector<Case> Candidates() {
   std::vector<Case> cases;
   AddElementwiseCases(cases);
   AddConversionCases(cases);
   AddTemplateCases(cases);
+  return cases;
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases = Candidates();
+  std::erase_if(cases, [](const Case& c) {
+    try {
+      hlo::VerifyModule(*hlo::ParseModule(c.text, {.file_name = c.name}));
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  });
   return cases;
 }
 

@@ -29,7 +29,9 @@ struct Case {
   std::string oracle_fault = {};
 };
 
-// All cases, in a fixed order, with seeded inputs.
+// Every op in every type, in a fixed order, with seeded inputs, whether or not the op has a meaning for the type.
+std::vector<Case> Candidates();
+// Those of them that the verifier accepts.
 std::vector<Case> AllCases();
 
 // By family; each is defined in the file of its name.

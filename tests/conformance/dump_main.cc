@@ -7,6 +7,7 @@
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/text/parser.h"
+#include "hlo/verifier.h"
 #include "tests/conformance/case.h"
 
 namespace hlorun::conformance {
@@ -41,17 +42,20 @@ class ArrayFile {
 int Dump(const std::string& directory, const std::string& filter) {
   ArrayFile arrays(directory + "/arrays.bin");
   nlohmann::json cases = nlohmann::json::array();
-  for (const Case& c : AllCases()) {
+  for (const Case& c : Candidates()) {
     if (c.name.find(filter) == std::string::npos) continue;
     nlohmann::json entry = {{"name", c.name},
                             {"text", c.text},
                             {"ulps", c.ulps},
                             {"relative", c.relative},
+                            {"sums", c.sums},
                             {"oracle_fault", c.oracle_fault}};
     entry["inputs"] = nlohmann::json::array();
     for (const hlo::Literal& input : c.inputs) entry["inputs"].push_back(arrays.Add(input)[0]);
     try {
-      entry["outputs"] = arrays.Add(hlo::Evaluate(*hlo::ParseModule(c.text, {.file_name = c.name}), c.inputs));
+      const auto module = hlo::ParseModule(c.text, {.file_name = c.name});
+      hlo::VerifyModule(*module);
+      entry["outputs"] = arrays.Add(hlo::Evaluate(*module, c.inputs));
     } catch (const Error& error) {
       entry["error"] = error.what();
     }

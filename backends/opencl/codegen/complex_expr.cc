@@ -124,10 +124,31 @@ const std::map<Opcode, UnaryRule>& UnaryRules() {
   return kRules;
 }
 
+// By the real parts alone, as on XLA:CPU.
+Value MaximumC(const Value& x, const Value& y, Body& body) { return SelectValue(body.Name(Compare(Op::kGe, x.re, y.re)), x, y); }
+Value MinimumC(const Value& x, const Value& y, Body& body) { return SelectValue(body.Name(Compare(Op::kLe, x.re, y.re)), x, y); }
+
+// Ordered by the real parts, then by the imaginary ones; what is not greater is less or equal, so NaN among the latter too.
+Expr CompareC(hlo::ComparisonDirection direction, const Value& x, const Value& y, Body& body) {
+  using hlo::ComparisonDirection;
+  const Expr same = body.Name(Compare(Op::kEq, x.re, y.re));
+  const auto ordered = [&](Op real, const Expr& imaginary) { return Or(Compare(real, x.re, y.re), And(same, imaginary)); };
+  switch (direction) {
+    case ComparisonDirection::kEq: return And(same, Compare(Op::kEq, x.im, y.im));
+    case ComparisonDirection::kNe: return Not(body.Name(And(same, Compare(Op::kEq, x.im, y.im))));
+    case ComparisonDirection::kLt: return ordered(Op::kLt, Compare(Op::kLt, x.im, y.im));
+    case ComparisonDirection::kGt: return ordered(Op::kGt, Compare(Op::kGt, x.im, y.im));
+    case ComparisonDirection::kLe: return ordered(Op::kLt, Not(body.Name(Compare(Op::kGt, x.im, y.im))));
+    case ComparisonDirection::kGe: return ordered(Op::kGt, Not(body.Name(Compare(Op::kLt, x.im, y.im))));
+  }
+  return nullptr;
+}
+
 using BinaryRule = Value (*)(const Value&, const Value&, Body&);
 const std::map<Opcode, BinaryRule>& BinaryRules() {
   static const std::map<Opcode, BinaryRule> kRules = {
       {Opcode::kAdd, AddC}, {Opcode::kSubtract, SubC}, {Opcode::kMultiply, MulC}, {Opcode::kDivide, DivC}, {Opcode::kPower, PowC},
+      {Opcode::kMaximum, MaximumC}, {Opcode::kMinimum, MinimumC},
       {Opcode::kAtan2,
        [](const Value& y, const Value& x, Body& b) {
          // -i log((x + iy) / sqrt(x^2 + y^2))
@@ -143,7 +164,7 @@ const std::map<Opcode, BinaryRule>& BinaryRules() {
 
 bool HasComplexForm(Opcode opcode) {
   return UnaryRules().count(opcode) != 0 || BinaryRules().count(opcode) != 0 || opcode == Opcode::kCompare ||
-         opcode == Opcode::kIsFinite;
+         opcode == Opcode::kClamp;
 }
 
 Value EmitComplexBinary(Opcode opcode, const Value& x, const Value& y, Body& body) {
@@ -155,10 +176,9 @@ Value EmitComplexBinary(Opcode opcode, const Value& x, const Value& y, Body& bod
 Value EmitComplex(const hlo::Instruction& instruction, std::span<const Value> operands, Body& body) {
   const Value& x = operands[0];
   if (instruction.Is(Opcode::kCompare)) {
-    const bool equal = instruction.As<hlo::attr::Compare>().direction == hlo::ComparisonDirection::kEq;
-    const Expr same = And(Compare(Op::kEq, x.re, operands[1].re), Compare(Op::kEq, x.im, operands[1].im));
-    return {body.Name(equal ? same : Not(body.Name(same))), nullptr};
+    return {body.Name(CompareC(instruction.As<hlo::attr::Compare>().direction, x, operands[1], body)), nullptr};
   }
+  if (instruction.Is(Opcode::kClamp)) return MinimumC(operands[2], MaximumC(x, operands[1], body), body);
   if (operands.size() == 2) return EmitComplexBinary(instruction.opcode(), x, operands[1], body);
   const auto found = UnaryRules().find(instruction.opcode());
   if (found == UnaryRules().end()) {

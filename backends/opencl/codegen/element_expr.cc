@@ -155,6 +155,10 @@ Expr ReducePrecisionRule(const Expr& x, const Context& c) {
   const Expr result = c.body.Name(Select(is_nan, bits, Or(rounded, And(bits, constant(sign_bit)))));
   return is_half ? FromBits(Cast(result, ElementType::kU16), c.type) : BitCast(result, x->type.element);
 }
+// Of s4, the ones of the byte that it lies in; of s2, its own: as XLA:CPU.
+Expr PopulationCountRule(const Expr& x, const Context& c) {
+  return F("popcount", hlo::BitsOf(c.type) == 2 ? And(x, Int(3, x->type)) : x);
+}
 #define BUILTIN(name) [](const Expr& x, const Context&) { return F(name, x); }
 
 const std::map<Opcode, UnaryRule>& UnaryRules() {
@@ -181,7 +185,7 @@ const std::map<Opcode, UnaryRule>& UnaryRules() {
       {Opcode::kLogistic, LogisticRule},
       {Opcode::kNegate, NegateRule},
       {Opcode::kNot, NotRule},
-      {Opcode::kPopulationCount, BUILTIN("popcount")},  // of the byte that a narrower type lies in, as XLA:CPU
+      {Opcode::kPopulationCount, PopulationCountRule},
       {Opcode::kReal, [](const Expr& x, const Context&) { return x; }},
       {Opcode::kImag, [](const Expr& x, const Context&) { return Zero(x->type); }},
       {Opcode::kReducePrecision, ReducePrecisionRule},
@@ -522,7 +526,9 @@ Value EmitElementwise(const Instruction& instruction, std::span<const Value> ope
     }
     case Opcode::kConvert: return EmitConvert(x, type, result, body);
     case Opcode::kComplex: return {x.re, operands[1].re};
-    case Opcode::kClamp: return {body.Name(ClampExpr(x.re, operands[1].re, operands[2].re, context)), nullptr};
+    case Opcode::kClamp:
+      if (hlo::IsComplex(type)) break;
+      return {body.Name(ClampExpr(x.re, operands[1].re, operands[2].re, context)), nullptr};
     case Opcode::kStochasticConvert: return {body.Name(StochasticConvert(instruction, x.re, operands[1].re, body)), nullptr};
     default: break;
   }

@@ -20,11 +20,18 @@ auto TotalOrderKey(T x) {
   return bits < 0 ? static_cast<Bits>(bits ^ std::numeric_limits<Bits>::max()) : bits;
 }
 
+// Complex numbers are ordered by their real parts, then by their imaginary parts, as on XLA:CPU.
 template <Direction kDirection, typename T>
 bool Compares(T a, T b) {
   if constexpr (kDirection == Direction::kEq) return a == b;
   if constexpr (kDirection == Direction::kNe) return a != b;
-  if constexpr (!Complex<T>) {
+  if constexpr (Complex<T>) {
+    const bool same = a.real() == b.real();
+    if constexpr (kDirection == Direction::kLt) return a.real() < b.real() || (same && a.imag() < b.imag());
+    if constexpr (kDirection == Direction::kLe) return a.real() < b.real() || (same && !(a.imag() > b.imag()));
+    if constexpr (kDirection == Direction::kGt) return a.real() > b.real() || (same && a.imag() > b.imag());
+    if constexpr (kDirection == Direction::kGe) return a.real() > b.real() || (same && !(a.imag() < b.imag()));
+  } else {
     if constexpr (kDirection == Direction::kLt) return a < b;
     if constexpr (kDirection == Direction::kLe) return a <= b;
     if constexpr (kDirection == Direction::kGt) return a > b;
@@ -50,9 +57,7 @@ void CompareLoop(const LaneCall& call) {
 template <Direction kDirection>
 LaneKernel FindFor(bool total_order, ElementType type) {
   return VisitComputingType(type, [total_order]<typename T>() -> LaneKernel {
-    if constexpr (Complex<T> && kDirection != Direction::kEq && kDirection != Direction::kNe) {
-      return nullptr;
-    } else if constexpr (Float<T>) {
+    if constexpr (Float<T>) {
       return total_order ? &CompareLoop<kDirection, true, T> : &CompareLoop<kDirection, false, T>;
     } else {
       return &CompareLoop<kDirection, false, T>;

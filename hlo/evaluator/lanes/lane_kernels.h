@@ -94,6 +94,11 @@ struct Maximum {
     if (std::isnan(b)) return b;
     return Flushed(a > b || (a == b && std::signbit(b)) ? a : b);
   }
+  // By the real parts alone, as on XLA:CPU.
+  template <Complex T>
+  static T Apply(T a, T b) {
+    return a.real() >= b.real() ? a : b;
+  }
 };
 struct Minimum {
   template <Integer T>
@@ -106,6 +111,10 @@ struct Minimum {
     if (std::isnan(a)) return a;
     if (std::isnan(b)) return b;
     return Flushed(a < b || (a == b && std::signbit(a)) ? a : b);
+  }
+  template <Complex T>
+  static T Apply(T a, T b) {
+    return a.real() <= b.real() ? a : b;
   }
 };
 

@@ -26,16 +26,12 @@ LaneKernel FindSelect(ElementType, ElementType result) {
 
 LaneKernel FindClamp(ElementType, ElementType result) {
   return VisitComputingType(result, []<typename T>() -> LaneKernel {
-    if constexpr (Complex<T>) {
-      return nullptr;
-    } else {
-      return [](const LaneCall& call) {
-        for (int64_t i = 0; i < call.count; ++i) {
-          static_cast<T*>(call.result)[i] = Minimum::Apply(
-              LaneOperand<T>(call, 2)[i], Maximum::Apply(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i]));
-        }
-      };
-    }
+    return [](const LaneCall& call) {
+      for (int64_t i = 0; i < call.count; ++i) {
+        static_cast<T*>(call.result)[i] = Minimum::Apply(
+            LaneOperand<T>(call, 2)[i], Maximum::Apply(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i]));
+      }
+    };
   });
 }
 

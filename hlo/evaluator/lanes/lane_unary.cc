@@ -178,8 +178,8 @@ LaneKernel FindUnary(ElementType type) {
   });
 }
 
-// Leading zeros are counted in the declared width, s4 having four bits; ones in the byte that stores it, where the sign
-// is extended: as XLA:CPU does.
+// Leading zeros are counted in the declared width, s4 having four bits. Ones of s4 are counted in the byte that stores
+// it, where the sign is extended, but of s2 in its own two bits: as XLA:CPU does.
 template <bool kLeadingZeros>
 LaneKernel FindBitCount(ElementType type) {
   return VisitComputingType(type, []<typename T>() -> LaneKernel {
@@ -187,7 +187,8 @@ LaneKernel FindBitCount(ElementType type) {
       return [](const LaneCall& call) {
         const uint64_t mask = call.bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << call.bits) - 1;
         for (int64_t i = 0; i < call.count; ++i) {
-          const auto pattern = static_cast<std::make_unsigned_t<T>>(LaneOperand<T>(call, 0)[i]);
+          auto pattern = static_cast<std::make_unsigned_t<T>>(LaneOperand<T>(call, 0)[i]);
+          if (call.bits == 2) pattern = static_cast<decltype(pattern)>(pattern & mask);
           static_cast<T*>(call.result)[i] = static_cast<T>(
               kLeadingZeros ? std::countl_zero(pattern & mask) - (64 - call.bits) : std::popcount(pattern));
         }
