@@ -6,6 +6,8 @@
 #include <limits>
 #include <thread>
 
+#include "hlo/number_types.h"
+
 namespace hlorun::conformance {
 namespace {
 
@@ -47,20 +49,24 @@ double Flushed(double x, double smallest_normal) { return std::fabs(x) < smalles
 std::span<const ElementaryFunction> ElementaryFunctions() { return kFunctions; }
 
 template <typename Float>
-double ErrorInUlps(Float got, double exact) {
+double ErrorInUlps(Float result, double exact) {
   using Limits = std::numeric_limits<Float>;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto got = static_cast<double>(result);
+  const auto least = static_cast<double>((Limits::min)());
   if (std::isnan(exact) || std::isnan(got)) return std::isnan(exact) && std::isnan(got) ? 0 : kInfinity;
-  if (static_cast<double>(got) == exact) return 0;
+  if (got == exact) return 0;
   if (std::isinf(exact)) return kInfinity;
-  const double smallest = static_cast<double>(Limits::min()) * (1 + 4 * Limits::epsilon());
-  if (std::fabs(exact) < smallest && std::fabs(got) <= Limits::min()) return 0;
-  if (std::isinf(got) && std::isinf(static_cast<Float>(exact))) return 0;  // rounds to it
+  const double smallest = least * (1 + 4 * static_cast<double>(Limits::epsilon()));
+  if (std::fabs(exact) < smallest && std::fabs(got) <= least) return 0;
+  if (std::isinf(got) && std::isinf(static_cast<double>(static_cast<Float>(exact)))) return 0;  // rounds to it
   const int exponent = exact == 0 ? Limits::min_exponent - 1 : std::max(std::ilogb(exact), Limits::min_exponent - 1);
   // Infinity stands where the next value would be.
   const double value = std::isinf(got) ? std::copysign(std::ldexp(1.0, Limits::max_exponent - 1) * 2, got) : got;
   return std::fabs(value - exact) / std::ldexp(1.0, exponent - (Limits::digits - 1));
 }
+template double ErrorInUlps<hlo::half>(hlo::half, double);
+template double ErrorInUlps<hlo::bfloat16>(hlo::bfloat16, double);
 template double ErrorInUlps<float>(float, double);
 template double ErrorInUlps<double>(double, double);
 
@@ -69,11 +75,11 @@ namespace {
 // The error against the exact result, where a denormal argument may count as zero.
 template <typename Float>
 double LeastError(Float got, const ElementaryFunction& function, double x, double y) {
-  constexpr double kSmallest = std::numeric_limits<Float>::min();
+  const auto smallest = static_cast<double>((std::numeric_limits<Float>::min)());
   double error = ErrorInUlps(got, function.reference(x, y));
-  if (error == 0 || (std::fabs(x) >= kSmallest && (function.arguments == 1 || std::fabs(y) >= kSmallest))) return error;
-  for (const double a : {x, Flushed(x, kSmallest)}) {
-    for (const double b : {y, Flushed(y, kSmallest)}) error = std::min(error, ErrorInUlps(got, function.reference(a, b)));
+  if (error == 0 || (std::fabs(x) >= smallest && (function.arguments == 1 || std::fabs(y) >= smallest))) return error;
+  for (const double a : {x, Flushed(x, smallest)}) {
+    for (const double b : {y, Flushed(y, smallest)}) error = std::min(error, ErrorInUlps(got, function.reference(a, b)));
   }
   return error;
 }
@@ -105,7 +111,8 @@ void Measurement::Compare(std::span<const double> x, std::span<const double> y) 
   std::vector<Array> arguments;
   for (const std::span<const double> values : {x, y}) {
     if (values.empty()) continue;
-    const std::vector<Float> narrowed(values.begin(), values.end());
+    std::vector<Float> narrowed;
+    for (const double value : values) narrowed.push_back(static_cast<Float>(value));
     arguments.push_back(client_.FromHost(Shape(type_, {count_}), narrowed.data()));
   }
   const std::vector<Array> results = executable_->Run(arguments);
@@ -131,7 +138,12 @@ void Measurement::Compare(std::span<const double> x, std::span<const double> y) 
 
 void Measurement::Run(std::span<const double> x, std::span<const double> y) {
   if (functions_.empty()) return;
-  type_ == ElementType::kF64 ? Compare<double>(x, y) : Compare<float>(x, y);
+  switch (type_) {
+    case ElementType::kF64: return Compare<double>(x, y);
+    case ElementType::kF16: return Compare<hlo::half>(x, y);
+    case ElementType::kBF16: return Compare<hlo::bfloat16>(x, y);
+    default: return Compare<float>(x, y);
+  }
 }
 
 }  // namespace hlorun::conformance

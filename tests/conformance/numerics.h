@@ -1,4 +1,4 @@
-// Elementary functions of a device measured against the C library's f64 (or, for f64, against MPFR).
+// Elementary functions of a device measured against the C library's f64, which reference_functions_test checks against MPFR.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct Accuracy {
 
 // How far `got` is from `exact`. Results below the smallest normal may be zero.
 template <typename Float>
-double ErrorInUlps(Float got, double exact);
+double ErrorInUlps(Float result, double exact);
 
-// Runs all functions of `arguments` arguments on arrays of `type` (f32 or f64) and compares.
+// Runs all functions of `arguments` arguments on arrays of `type` (f64, f32, f16 or bf16) and compares.
 class Measurement {
  public:
   Measurement(Client& client, ElementType type, int arguments, int64_t count, const std::string& only);

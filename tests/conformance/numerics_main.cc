@@ -7,6 +7,7 @@
 #include <iostream>
 #include <random>
 
+#include "hlo/number_types.h"
 #include "tests/conformance/numerics.h"
 
 namespace hlorun::conformance {
@@ -81,6 +82,21 @@ bool Seeded(Client& client, const Flags& flags, ElementType type, int arguments,
   return Print(measurement, type == ElementType::kF64 ? "f64" : "f32", flags.limit);
 }
 
+// All values of a type of 16 bits, for functions of one argument: computed in f32 and rounded once, so that the error is half
+// a unit and what four units of f32 add to it.
+bool SixteenBits(Client& client, const Flags& flags, ElementType type) {
+  constexpr double kRoundedOnce = 0.501;
+  std::vector<double> x;
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto pattern = static_cast<uint16_t>(bits);
+    x.push_back(type == ElementType::kF16 ? static_cast<double>(std::bit_cast<hlo::half>(pattern))
+                                          : static_cast<double>(std::bit_cast<hlo::bfloat16>(pattern)));
+  }
+  Measurement measurement(client, type, 1, static_cast<int64_t>(x.size()), flags.only);
+  measurement.Run(x, {});
+  return Print(measurement, type == ElementType::kF16 ? "f16" : "bf16", kRoundedOnce);
+}
+
 int Run(const Flags& flags) {
   ClientOptions options;
   options.device = flags.device;
@@ -89,6 +105,8 @@ int Run(const Flags& flags) {
             << "\n\n| function | type | largest error, ulp | at | values |\n|---|---|---|---|---|\n";
   bool fine = flags.all ? EveryFloat(*client, flags) : Seeded(*client, flags, ElementType::kF32, 1, flags.values);
   fine &= Seeded(*client, flags, ElementType::kF32, 2, flags.pairs);
+  fine &= SixteenBits(*client, flags, ElementType::kF16);
+  fine &= SixteenBits(*client, flags, ElementType::kBF16);
   if (flags.doubles > 0) {
     fine &= Seeded(*client, flags, ElementType::kF64, 1, flags.doubles);
     fine &= Seeded(*client, flags, ElementType::kF64, 2, flags.doubles);

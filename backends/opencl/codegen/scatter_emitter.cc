@@ -50,14 +50,14 @@ class ScatterKernel {
     std::vector<std::pair<ir::Var, int64_t>> parallel;
     for (size_t i = 0; i + 1 < window_dims_.size(); ++i) {
       const int64_t extent = updates_shape_.dimension(window_dims_[i]);
-      parallel.emplace_back(e_.IndexVar("w" + std::to_string(i), extent), extent);
+      parallel.emplace_back(e_.IndexVar("window" + std::to_string(i), extent), extent);
       update_[static_cast<size_t>(window_dims_[i])] = math.Of(parallel.back().first);
     }
     // Unique indices touch an element once at most: no order to keep.
     const bool independent = attributes_.unique_indices && !batch_dims_.empty();
     if (independent) {
       for (const int64_t d : batch_dims_) {
-        parallel.emplace_back(e_.IndexVar("b" + std::to_string(d), updates_shape_.dimension(d)), updates_shape_.dimension(d));
+        parallel.emplace_back(e_.IndexVar("batch" + std::to_string(d), updates_shape_.dimension(d)), updates_shape_.dimension(d));
         update_[static_cast<size_t>(d)] = math.Of(parallel.back().first);
       }
     }
