@@ -2,7 +2,7 @@
 """Holds the evaluator against XLA:CPU on all conformance cases.
 
     conformance_dump DIR [SUBSTRING]                 # writes the cases and the evaluator's results
-    python3 scripts/conformance_against_jaxlib.py DIR [--verbose] [--only SUBSTRING]
+    python3 scripts/conformance_against_jaxlib.py DIR [--verbose] [--only REGEX]
 
 Each case is compiled and run by jaxlib in a child process (some abort it); results are compared as the case allows.
 Prints one line for each difference and a summary; exit status 1 when there are differences. Needs jax, jaxlib, numpy, ml_dtypes.
@@ -12,6 +12,7 @@ import collections
 import json
 import multiprocessing
 import os
+import re
 import sys
 
 import ml_dtypes
@@ -126,7 +127,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
     parser.add_argument("--verbose", action="store_true", help="show operands at differences, and cases not compared")
-    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--only", default="", help="cases whose name matches this regular expression")
     flags = parser.parse_args()
     with open(os.path.join(flags.directory, "cases.json")) as f:
         cases = json.load(f)
@@ -135,7 +136,7 @@ def main():
     oracle = Oracle(flags.directory)
     counts = collections.Counter()
     for index, case in enumerate(cases):
-        if flags.only not in case["name"]:
+        if not re.search(flags.only, case["name"]):
             continue
         kind, theirs = oracle.run(index)
         if kind == "error" or "error" in case:

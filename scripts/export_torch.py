@@ -109,7 +109,7 @@ def to_numpy(tensor):
     import ml_dtypes
     import torch
 
-    tensor = torch.as_tensor(tensor).detach().cpu().contiguous()
+    tensor = torch.as_tensor(tensor).detach().cpu().resolve_conj().resolve_neg().contiguous()
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return tensor.numpy()

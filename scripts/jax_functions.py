@@ -270,8 +270,8 @@ def total(tree):
     parts = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
     if not parts:
         raise TypeError("no floating result")
-    weigh = lambda a: jnp.sum(a * jnp.cos(jnp.arange(a.size, dtype=a.dtype.type(0).real.dtype).reshape(a.shape)))  # noqa: E731
-    return sum(jnp.sum(weigh(leaf).real.astype(jnp.float32)) for leaf in parts)
+    real = [leaf.real.astype(jnp.float32) for leaf in parts]
+    return sum(jnp.sum(leaf * jnp.cos(jnp.arange(leaf.size, dtype=jnp.float32).reshape(leaf.shape))) for leaf in real)
 
 
 def programs_of(name, letters, function, example):

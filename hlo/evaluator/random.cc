@@ -129,6 +129,17 @@ int64_t FillThreefry(Literal& bits, uint64_t counter, uint64_t key) {
   return CheckedProduct(halves);
 }
 
+// Types narrower than a byte keep the lowest bits of theirs.
+void KeepDeclaredBits(Literal& bits) {
+  const int width = BitsOf(bits.element_type());
+  if (width >= 8) return;
+  auto* bytes = reinterpret_cast<uint8_t*>(bits.mutable_data());
+  for (int64_t i = 0; i < bits.ElementCount(); ++i) {
+    bytes[i] = static_cast<uint8_t>(bytes[i] & ((1 << width) - 1));
+    if (IsSigned(bits.element_type())) bits.SetInt(i, bits.GetInt(i));  // extends the sign
+  }
+}
+
 }  // namespace
 
 // (state) -> (new state, bits). The state is u64[2] or u64[3]: the key, then the counter, low word first. With two
@@ -157,6 +168,7 @@ Literal EvaluateRngBitGenerator(OpCall& call) {
     values[1] = counter.low;
     if (size == 3) values[2] = counter.high;
   }
+  KeepDeclaredBits(bits);
   words.set_shape(state.shape());
   return tuple ? Literal::Tuple({std::move(words), std::move(bits)}) : std::move(bits);
 }

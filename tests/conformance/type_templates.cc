@@ -17,6 +17,9 @@ constexpr const char* kReal =
 
 constexpr const char* kWithZero =
     "f16 bf16 f32 f64 c64 c128 f8e5m2 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e4m3 f8e3m4 f4e2m1fn";
+constexpr const char* kSorts =
+    "pred s4 s8 s16 s32 s64 u4 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128 "
+    "f8e5m2 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e4m3 f8e3m4 f4e2m1fn f8e8m0fnu";
 constexpr const char* kNoF4 =
     "s2 s4 s8 s16 s32 s64 u2 u4 u8 u16 u32 u64 f16 bf16 f32 f64 "
     "f8e5m2 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e4m3 f8e3m4 f8e8m0fnu";
@@ -44,7 +47,7 @@ void AddControl(std::vector<Template>& templates) {
       Typed("get-dimension-size", "ENTRY e { x = $T[8,3] parameter(0)\n n = s32[] parameter(1)\n d = $T[<=8,3] set-dimension-size(x, n), dimensions={0}\n ROOT s = s32[] get-dimension-size(d), dimensions={0} }", {{1, {5}}}),
       Typed("dynamic-reshape", "ENTRY e { x = $T[6] parameter(0)\n n = s32[] constant(2)\n m = s32[] constant(3)\n ROOT r = $T[2,3] dynamic-reshape(x, n, m) }"),
       {"typed-constant", kReal, "ENTRY e { x = $T[2,3] parameter(0)\n c = $T[2,3] constant({{1,1,1},{1,1,1}})\n ROOT r = ($T[2,3], $T[2,3]) tuple(x, c) }"},
-      {"typed-constant", "c64 c128", "ENTRY e { x = $T[3] parameter(0)\n c = $T[3] constant({(0,1),(1,-2),(nan,inf)})\n ROOT r = ($T[3], $T[3]) tuple(x, c) }"},
+      {"typed-constant", "c64 c128", "ENTRY e { x = $T[3] parameter(0)\n c = $T[3] constant({(0,1),(1,-2),(0.5,-0)})\n ROOT r = ($T[3], $T[3]) tuple(x, c) }"},
       Typed("bitcast", "ENTRY e { x = $T[6,2] parameter(0)\n ROOT r = $T[3,4] bitcast(x) }"),
   });
 }
@@ -91,7 +94,8 @@ void AddReductions(std::vector<Template>& templates) {
       Typed("reduce-window-two", pair + "ENTRY e { x = $T[5,8] parameter(0)\n k = s32[5,8] iota(), iota_dimension=1\n l = $T[] parameter(1)\n z = s32[] constant(-9)\n ROOT r = ($T[5,4], s32[5,4]) reduce-window(x, k, l, z), window={size=1x2 stride=1x2}, to_apply=f }"),
       Typed("select-and-scatter", "$GEf { a = $T[] parameter(0)\n ROOT b = $T[] parameter(1) }\nENTRY e { x = $T[4,6] parameter(0)\n s = $T[2,3] parameter(1)\n z = $T[] parameter(2)\n ROOT r = $T[4,6] select-and-scatter(x, s, z), window={size=2x2 stride=2x2}, select=ge, scatter=f }"),
       Typed("select-and-scatter-add", "$GE$ADDENTRY e { x = $T[4,6] parameter(0)\n s = $T[2,3] parameter(1)\n z = $T[] parameter(2)\n ROOT r = $T[4,6] select-and-scatter(x, s, z), window={size=2x2 stride=2x2}, select=ge, scatter=add }"),
-      Typed("sort", "$LTENTRY e { x = $T[3,17] parameter(0)\n ROOT r = $T[3,17] sort(x), dimensions={1}, to_apply=lt }", {{0, {4, 1, 2, 1, 3, 2, 4}}}),
+      {"typed-sort", kSorts, "$LTENTRY e { x = $T[3,17] parameter(0)\n ROOT r = $T[3,17] sort(x), dimensions={1}, to_apply=lt }", 0, 0, {{0, {4, 1, 2, 1, 3, 2, 4}}}},
+      {"typed-sort", "s2 u2", "$LTENTRY e { x = $T[3,17] parameter(0)\n ROOT r = $T[3,17] sort(x), dimensions={1}, to_apply=lt }", 0, 0, {{0, {4, 1, 2, 1, 3, 2, 4}}}, "does not sort, or dies"},
       Typed("sort-values", "f { a = s32[] parameter(0)\n b = s32[] parameter(1)\n c = $T[] parameter(2)\n d = $T[] parameter(3)\n ROOT r = pred[] compare(a, b), direction=GT }\nENTRY e { x = $T[30] parameter(0)\n k = s32[30] parameter(1)\n ROOT r = (s32[30], $T[30]) sort(k, x), dimensions={0}, is_stable=true, to_apply=f }"),
       {"typed-topk", kReal, "ENTRY e { x = $T[3,12] parameter(0)\n ROOT r = ($T[3,4], s32[3,4]) topk(x), k=4, largest=true }"},
       Typed("map", "f { a = $T[] parameter(0)\n b = $T[] parameter(1)\n p = pred[] compare(a, b), direction=NE\n ROOT d = $T[] select(p, b, a) }\nENTRY e { x = $T[4,5] parameter(0)\n y = $T[4,5] parameter(1)\n ROOT r = $T[4,5] map(x, y), dimensions={0,1}, to_apply=f }"),

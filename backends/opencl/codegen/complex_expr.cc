@@ -178,7 +178,7 @@ Value EmitComplex(const hlo::Instruction& instruction, std::span<const Value> op
   if (instruction.Is(Opcode::kCompare)) {
     return {body.Name(CompareC(instruction.As<hlo::attr::Compare>().direction, x, operands[1], body)), nullptr};
   }
-  if (instruction.Is(Opcode::kClamp)) return MinimumC(operands[2], MaximumC(x, operands[1], body), body);
+  if (instruction.Is(Opcode::kClamp)) return MinimumC(MaximumC(x, operands[1], body), operands[2], body);
   if (operands.size() == 2) return EmitComplexBinary(instruction.opcode(), x, operands[1], body);
   const auto found = UnaryRules().find(instruction.opcode());
   if (found == UnaryRules().end()) {

@@ -28,8 +28,9 @@ LaneKernel FindClamp(ElementType, ElementType result) {
   return VisitComputingType(result, []<typename T>() -> LaneKernel {
     return [](const LaneCall& call) {
       for (int64_t i = 0; i < call.count; ++i) {
-        static_cast<T*>(call.result)[i] = Minimum::Apply(
-            LaneOperand<T>(call, 2)[i], Maximum::Apply(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i]));
+        const T raised = Maximum::Apply(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i]), high = LaneOperand<T>(call, 2)[i];
+        // Which of two equal numbers it is shows where they are complex.
+        static_cast<T*>(call.result)[i] = Complex<T> ? Minimum::Apply(raised, high) : Minimum::Apply(high, raised);
       }
     };
   });
