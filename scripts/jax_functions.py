@@ -2,7 +2,7 @@
 """Public functions of JAX on hlorun: each with its gradient, where it has one, and under vmap, against JAX on this machine.
 
     python3 scripts/jax_functions.py > docs/jax-functions.md    # all of them; exit 1 if anything differs
-    python3 scripts/jax_functions.py --only jnp.fft             # those whose name contains this
+    python3 scripts/jax_functions.py --only jnp.fft             # those whose name matches this
 
 "equal": as JAX, floats to 2e-5 of the largest magnitude (2e-4 for gradients and where a line of the table says so), integers
 exactly. "–": JAX has no gradient of it, or no batching rule. Functions run in batches of many to a module.
@@ -10,6 +10,7 @@ exactly. "–": JAX has no gradient of it, or no batching rule. Functions run in
 
 import argparse
 import os
+import re
 import sys
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -295,7 +296,7 @@ def programs_of(name, letters, function, example):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="functions whose name contains this")
+    parser.add_argument("--only", default="", help="functions whose name matches this regular expression")
     parser.add_argument("--binary", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
     parser.add_argument("--batch", type=int, default=60, help="programs to a module")
     flags = parser.parse_args()
@@ -303,7 +304,7 @@ def main():
     values = {"one": one, "two": {letter: np.stack([one[letter], other[letter]]) for letter in one}}
     programs, unknown = [], []
     for name, (letters, function) in functions().items():
-        if flags.only not in name:
+        if not re.search(flags.only, name):
             continue
         try:
             jax.eval_shape(lambda v, f=function, l=letters: f(*[v["one"][x] for x in l.split()]), values)
