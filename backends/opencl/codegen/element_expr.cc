@@ -305,7 +305,8 @@ Expr RealPower(const Expr& x, const Expr& y, const Context& c) {
   const Expr negative = Compare(Op::kLt, F("copysign", Like(x, 1), x), Zero(x->type));  // -0 too
   const Expr minus = And(negative, Compare(Op::kNe, F("trunc", half), half));
   const Expr limit = c.body.Name(Select(c.body.Name(minus), Unary(Op::kNeg, size), size));
-  return Select(c.body.Name(undefined), Like(x, std::nan("")), Select(far, limit, F("pow", x, y)));
+  const Expr base = c.body.Name(Select(IsZero(x), F("copysign", Zero(x->type), x), x));  // of a denormal, noise
+  return Select(c.body.Name(undefined), Like(x, std::nan("")), Select(far, limit, F("pow", base, y)));
 }
 Expr Atan2Rule(const Expr& y, const Expr& x, const Context& c) {
   if (x->type.element != ElementType::kF64) return F("atan2", y, x);
