@@ -303,10 +303,14 @@ Expr RealPower(const Expr& x, const Expr& y, const Context& c) {
   const Expr size = c.body.Name(Select(Compare(Op::kGt, logarithm, Zero(x->type)), Like(x, INFINITY), Zero(x->type)));
   const Expr half = c.body.Name(y * Like(y, 0.5));
   const Expr negative = Compare(Op::kLt, F("copysign", Like(x, 1), x), Zero(x->type));  // -0 too
-  const Expr minus = And(negative, Compare(Op::kNe, F("trunc", half), half));
-  const Expr limit = c.body.Name(Select(c.body.Name(minus), Unary(Op::kNeg, size), size));
+  const Expr minus = c.body.Name(And(negative, Compare(Op::kNe, F("trunc", half), half)));
+  const Expr limit = c.body.Name(Select(minus, Unary(Op::kNeg, size), size));
   const Expr base = c.body.Name(Select(IsZero(x), F("copysign", Zero(x->type), x), x));  // of a denormal, noise
-  return Select(c.body.Name(undefined), Like(x, std::nan("")), Select(far, limit, F("pow", base, y)));
+  // Intel's built-in flushes a negative result to +0.
+  const Expr power = c.body.Name(F("pow", base, y));
+  const Expr flushed = Select(minus, Like(x, -0.0), Like(x, 0));
+  const Expr near = c.body.Name(Select(IsZero(power), flushed, power));
+  return Select(c.body.Name(undefined), Like(x, std::nan("")), Select(far, limit, near));
 }
 Expr Atan2Rule(const Expr& y, const Expr& x, const Context& c) {
   if (x->type.element != ElementType::kF64) return F("atan2", y, x);
