@@ -115,7 +115,7 @@ Expr FlushesTinyRule(const Expr& x, const Context&) {
   const Expr tiny = Compare(Op::kLt, F("fabs", x), Like(x, 1e-17));
   return Select(IsZero(x), SignedZero(x), Select(tiny, x, F(kFunction, x)));
 }
-constexpr char kAsin[] = "asin", kAtanh[] = "atanh", kExpm1[] = "expm1", kLog1p[] = "log1p", kTan[] = "tan", kTanh[] = "tanh";
+constexpr char kAsin[] = "asin", kAsinh[] = "asinh", kAtanh[] = "atanh", kSinh[] = "sinh", kExpm1[] = "expm1", kLog1p[] = "log1p", kTan[] = "tan", kTanh[] = "tanh";
 Expr RsqrtRule(const Expr& x, const Context&) { return Div(Like(x, 1), F("sqrt", x)); }
 Expr ClzRule(const Expr& x, const Context& c) {
   const int extra = hlo::BitsOf(x->type.element) - hlo::BitsOf(c.type);
@@ -167,7 +167,7 @@ const std::map<Opcode, UnaryRule>& UnaryRules() {
       {Opcode::kAcos, BUILTIN("acos")},
       {Opcode::kAcosh, BUILTIN("acosh")},
       {Opcode::kAsin, KeepsTinyRule<kAsin>},
-      {Opcode::kAsinh, BUILTIN("asinh")},
+      {Opcode::kAsinh, KeepsTinyRule<kAsinh>},
       {Opcode::kAtanh, KeepsTinyRule<kAtanh>},
       {Opcode::kCbrt, BUILTIN("cbrt")},
       {Opcode::kCeil, BUILTIN("ceil")},
@@ -194,7 +194,7 @@ const std::map<Opcode, UnaryRule>& UnaryRules() {
       {Opcode::kRsqrt, RsqrtRule},
       {Opcode::kSign, SignRule},
       {Opcode::kSin, BUILTIN("sin")},
-      {Opcode::kSinh, BUILTIN("sinh")},
+      {Opcode::kSinh, KeepsTinyRule<kSinh>},
       {Opcode::kSqrt, BUILTIN("sqrt")},
       {Opcode::kTan, KeepsTinyRule<kTan>},
       {Opcode::kTanh, FlushesTinyRule<kTanh>},
