@@ -1,5 +1,7 @@
 #include "hlo/text/instruction_parser.h"
 
+#include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "hlo/shape_inference.h"
@@ -11,6 +13,9 @@ namespace hlorun::hlo {
 namespace {
 
 constexpr int kMaxNesting = 200;  // of instructions written in the place of an operand
+
+// Attributes that nothing here reads: they are printed as they came.
+constexpr std::array<std::string_view, 3> kKeptAsText = {"origin", "result_accuracy", "statistics"};
 
 // XLA prints an async chain around one instruction under that instruction's name: "slice-start(...)".
 struct AsyncSugar {
@@ -340,6 +345,10 @@ void InstructionParser::ReadCommonAttributes(Parsed& parsed, AttributeList& attr
     }
   });
   instruction->unknown_attributes = attributes.TakeRest();
+  for (const auto& [name, value] : instruction->unknown_attributes) {
+    if (std::find(kKeptAsText.begin(), kKeptAsText.end(), name) != kKeptAsText.end()) continue;
+    lexer_.FailAt(parsed.opcode_offset, fmt::format("{} has no attribute {}", OpcodeName(instruction->opcode()), name));
+  }
   if (Instruction* wrapped = parsed.wrapped_instruction) {
     wrapped->metadata = instruction->metadata;
     wrapped->frontend_attributes = instruction->frontend_attributes;

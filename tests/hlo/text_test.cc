@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(
         "f32[4,4]{1,0} copy(%p), sharding={maximal device=1}",
         "f32[4,4]{1,0} copy(%p), sharding={mesh['x'=2], [{'x'}, {}]}",
         "(f32[4]{0}, f32[]) tuple(%v, %z), sharding={{replicated}, {manual}}",
-        "f32[4,4]{1,0} copy(%p), control-predecessors={%v, %z}, new_attribute={a=1, b={\"}\"}}, "
+        "f32[4,4]{1,0} copy(%p), control-predecessors={%v, %z}, "
         "metadata={op_type=\"t\" "
         "op_name=\"a[\\'b\\']\" source_file=\"f\\303\\251\" source_line=3 source_end_line=4 source_column=1 "
         "source_end_column=5 profile_type={1} deduplicated_name=\"d\" scheduling_name=\"s\" stack_frame_id=7}",
@@ -344,6 +344,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"c { a = f32[] constant(1) }\nc { a = f32[] constant(1) }", "computation c is already defined"},
         BadText{"ENTRY e { a = f32[] constant(1) }\nENTRY f { a = f32[] constant(1) }", "already has an ENTRY"},
         BadText{"ENTRY e { ROOT a = f32[] constant(1)\n ROOT b = f32[] constant(1) }", "already has a ROOT"},
+        BadText{"ENTRY e { a = f32[] parameter(0)\n ROOT b = f32[] sine(a), dimension={0} }", "sine has no attribute dimension"},
         BadText{"ENTRY e { a = f32[] parameter(1) }", "parameter(0) is missing"},
         BadText{"ENTRY e { a = f32[] parameter(0)\n b = f32[] parameter(0) }", "parameter(0) is already %a"},
         BadText{"ENTRY e { a = f32[] parameter(-1) }", "-1 is not the number of a parameter"},
