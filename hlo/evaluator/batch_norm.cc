@@ -69,10 +69,10 @@ Literal EvaluateBatchNormTraining(OpCall& call) {
     return centered * centered;
   });
   for (double& v : variance) v /= x.PerFeature();
-  const Shape& statistics = call.operand(1).shape();
-  Literal result = Normalized(x, call.operand(0).shape(), Doubles(call.operand(1)), Doubles(call.operand(2)), mean,
+  Literal result = Normalized(x, call.shape.tuple_shape(0), Doubles(call.operand(1)), Doubles(call.operand(2)), mean,
                               variance, static_cast<double>(norm.epsilon));
-  return Literal::Tuple({std::move(result), FromDoubles(statistics, mean), FromDoubles(statistics, variance)});
+  return Literal::Tuple({std::move(result), FromDoubles(call.shape.tuple_shape(1), mean),
+                         FromDoubles(call.shape.tuple_shape(2), variance)});
 }
 
 // (operand, scale, offset, mean, variance) -> normalized
@@ -105,9 +105,8 @@ Literal EvaluateBatchNormGrad(OpCall& call) {
     grad_operand[static_cast<size_t>(i)] =
         scale[f] * inverse_deviation[f] * (grad[i] - (grad_offset[f] + normalized * grad_scale[f]) / x.PerFeature());
   }
-  const Shape& features = call.operand(1).shape();
-  return Literal::Tuple({FromDoubles(call.operand(0).shape(), grad_operand), FromDoubles(features, grad_scale),
-                         FromDoubles(features, grad_offset)});
+  return Literal::Tuple({FromDoubles(call.shape.tuple_shape(0), grad_operand), FromDoubles(call.shape.tuple_shape(1), grad_scale),
+                         FromDoubles(call.shape.tuple_shape(2), grad_offset)});
 }
 
 }  // namespace hlorun::hlo
