@@ -235,6 +235,9 @@ void UnknownAttributesFromProto(const proto::HloInstructionProto& message, Instr
   if (message.has_original_value()) {
     unknown.emplace_back("origin", OriginText(instruction->shape(), message.original_value()));
   }
+  // Names that the text has no way to write are an error here, not when the module is written again.
+  proto::HloInstructionProto scratch;
+  if (!unknown.empty()) UnknownAttributesToProto(*instruction, &scratch);
 }
 
 void UnknownAttributesToProto(const Instruction& instruction, proto::HloInstructionProto* message) {
