@@ -1,7 +1,8 @@
 // Branches and loops too large for one kernel, by each strategy, on every way through them: device against evaluator.
 #include <gtest/gtest.h>
 
-#include <random>
+#include <chrono>
+#include <cmath>
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlorun/hlorun.h"
@@ -268,6 +269,54 @@ ENTRY e { p = pred[] parameter(0)  x = f32[4] parameter(1)
     return;
   }
   ADD_FAILURE() << "no remark about the conditional";
+}
+
+// 10,000 iterations that each write one row of the carry.
+std::string RowLoop(int64_t rows) {
+  return fmt::format(R"(HloModule rows
+    cond {{ t = (s32[], f32[{0},1024]) parameter(0)
+           i = s32[] get-tuple-element(t), index=0
+           n = s32[] constant(10000)
+           ROOT p = pred[] compare(i, n), direction=LT }}
+    body {{ t = (s32[], f32[{0},1024]) parameter(0)
+           i = s32[] get-tuple-element(t), index=0
+           x = f32[{0},1024] get-tuple-element(t), index=1
+           one = s32[] constant(1)
+           zero = s32[] constant(0)
+           j = s32[] add(i, one)
+           rows = s32[] constant({0})
+           k = s32[] remainder(i, rows)
+           f = f32[] convert(i)
+           u = f32[1,1024] broadcast(f), dimensions={{}}
+           y = f32[{0},1024] dynamic-update-slice(x, u, k, zero)
+           ROOT r = (s32[], f32[{0},1024]) tuple(j, y) }}
+    ENTRY e {{ x = f32[{0},1024] parameter(0)
+              zero = s32[] constant(0)
+              t = (s32[], f32[{0},1024]) tuple(zero, x)
+              w = (s32[], f32[{0},1024]) while(t), condition=cond, body=body
+              ROOT r = f32[{0},1024] get-tuple-element(w), index=1 }})", rows);
+}
+
+// Milliseconds of the fastest of a few runs; the last row written is checked.
+double MillisecondsOf(Client& client, int64_t rows) {
+  const auto executable = client.Compile(Module::FromText(RowLoop(rows)), {});
+  const Literal carry(Shape(ElementType::kF32, {rows, 1024}));
+  const std::vector<Array> inputs = {client.FromHost(carry.shape(), carry.data())};
+  double best = HUGE_VAL;
+  for (int run = 0; run < 5; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::vector<Array> results = executable->Run(inputs);
+    results[0].Wait();
+    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    EXPECT_EQ(results[0].ToVector<float>()[static_cast<size_t>(9999 % rows) * 1024], 9999);
+  }
+  return best;
+}
+
+// Copying 4 MB in each iteration would take seconds; what is left is one copy of the argument, and a larger cache footprint.
+TEST(Loops, TimeOfAnIterationDoesNotDependOnTheCarry) {
+  const auto client = Client::Create({});
+  EXPECT_LT(MillisecondsOf(*client, 1024), 4 * MillisecondsOf(*client, 64) + 30);
 }
 
 }  // namespace
