@@ -4,8 +4,8 @@
     build/tests/conformance/conformance_dump /tmp/cases
     python3 scripts/verifier_against_jaxlib.py /tmp/cases --count 3000 --seed 1
 
-jaxlib's parser runs in a child process a module, for many of its refusals abort. Prints every module on which the two
-disagree, and a table of verdicts. Exit 1 if we take one that jaxlib refuses, or if hlo-opt crashes.
+jaxlib's parser runs in a child process a module, for many of its refusals abort. Prints every module that
+we take and jaxlib refuses, and a table of verdicts. Exit 1 if we take one that jaxlib refuses, or if hlo-opt crashes.
 """
 
 import argparse
@@ -85,9 +85,10 @@ def main():
         theirs, ours = jaxlib_verdict(text), our_verdict(flags.binary, text)
         verdicts = (theirs.split()[0], ours.split()[0])
         table[verdicts] += 1
-        if verdicts in (("takes", "takes"), ("refuses", "refuses"), ("aborts", "refuses")):
+        # Its parser leaves to its verifier, which Python cannot call, much of what ours refuses.
+        if verdicts == ("takes", "takes") or verdicts[1] == "refuses":
             continue
-        wrong += verdicts[1] != "refuses"
+        wrong += 1
         print(f"--- {case['name']}\njaxlib {theirs}\nhlorun {ours}\n{text}", flush=True)
     for (theirs, ours), count in sorted(table.items()):
         print(f"jaxlib {theirs:8} hlorun {ours:8} {count}")
