@@ -26,13 +26,21 @@ std::vector<Shape> WithoutBounds(const Shape& shape) {
 
 class BucketedExecutableImpl : public BucketedExecutable {
  public:
-  BucketedExecutableImpl(const Module& module, const BucketOptions& options, std::function<std::shared_ptr<Executable>(const Module&)> compile)
-      : module_(module), options_(options), compile_(std::move(compile)), names_(DimensionNames(*module.impl()->module)) {
+  BucketedExecutableImpl(const Module& module, const BucketOptions& options,
+                         std::function<std::shared_ptr<Executable>(const Module&)> compile)
+      : module_(module),
+        options_(options),
+        compile_(std::move(compile)),
+        names_(DimensionNames(*module.impl()->module)) {
     if (names_.empty()) {
-      Invalid("--bucket: {} names no sizes that vary: export it with symbolic ones (scripts/export_jax.py --symbolic), or bound a dimension "
-              "(--bound=PARAM:DIM=N)", module.name());
+      Invalid(
+          "--bucket: {} names no sizes that vary: export it with symbolic ones (scripts/export_jax.py --symbolic), or "
+          "bound a dimension "
+          "(--bound=PARAM:DIM=N)",
+          module.name());
     }
-    if (options.capacity < 1 || options.multiple < 0) Invalid("buckets: the capacity is at least 1, the multiple not negative");
+    if (options.capacity < 1 || options.multiple < 0)
+      Invalid("buckets: the capacity is at least 1, the multiple not negative");
     const std::unique_ptr<hlo::Module> open = module.impl()->module->Clone();
     std::vector<passes::DimensionOfLeaf> dimensions;
     for (const DimensionName& name : names_) dimensions.push_back({name.leaf, name.dimension});
@@ -51,8 +59,10 @@ class BucketedExecutableImpl : public BucketedExecutable {
   std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags) override {
     return ExecutableFor(BucketOf(arguments))->Run(arguments, flags);
   }
-  std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments, const RunFlags& flags) override {
-    if (arguments.size() != 1) Invalid("buckets of sizes run on one device, arguments are given for {}", arguments.size());
+  std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments,
+                                             const RunFlags& flags) override {
+    if (arguments.size() != 1)
+      Invalid("buckets of sizes run on one device, arguments are given for {}", arguments.size());
     return {Run(arguments[0], flags)};
   }
 
@@ -63,23 +73,34 @@ class BucketedExecutableImpl : public BucketedExecutable {
   std::vector<Shape> parameter_shapes() const override { return parameter_shapes_; }
   std::vector<std::string> parameter_names() const override { return parameter_names_; }
   std::vector<std::string> parameter_op_names() const override { return op_names_; }
-  std::vector<std::string> parameter_shardings() const override { return std::vector<std::string>(parameter_shapes_.size()); }
+  std::vector<std::string> parameter_shardings() const override {
+    return std::vector<std::string>(parameter_shapes_.size());
+  }
   std::vector<Shape> result_shapes() const override { return result_shapes_; }
   std::vector<std::string> result_shardings() const override { return std::vector<std::string>(result_shapes_.size()); }
-  MemoryUse memory() const override { return FromLast(MemoryUse(), [](const Executable& e) { return e.memory(); }); }
-  CompileReport report() const override { return FromLast(CompileReport(), [](const Executable& e) { return e.report(); }); }
+  MemoryUse memory() const override {
+    return FromLast(MemoryUse(), [](const Executable& e) { return e.memory(); });
+  }
+  CompileReport report() const override {
+    return FromLast(CompileReport(), [](const Executable& e) { return e.report(); });
+  }
   const std::vector<Remark>& remarks() const override {
     static const std::vector<Remark> kNone;
     const std::lock_guard lock(mutex_);
     return held_.empty() ? kNone : held_.front().executable->remarks();
   }
-  double flops() const override { return FromLast(0.0, [](const Executable& e) { return e.flops(); }); }
+  double flops() const override {
+    return FromLast(0.0, [](const Executable& e) { return e.flops(); });
+  }
   int64_t device_count() const override { return 1; }
   void Save(const std::string& path) override {
-    Fail(ErrorCode::kUnimplemented, "{}: executables of buckets are compiled as sizes come; save a plan of a bounded module", path);
+    Fail(ErrorCode::kUnimplemented,
+         "{}: executables of buckets are compiled as sizes come; save a plan of a bounded module", path);
   }
   std::string module_text() const override { return module_.ToText(); }
-  int64_t resource_creations() const override { return FromLast(int64_t{0}, [](const Executable& e) { return e.resource_creations(); }); }
+  int64_t resource_creations() const override {
+    return FromLast(int64_t{0}, [](const Executable& e) { return e.resource_creations(); });
+  }
 
  private:
   using Bucket = std::vector<int64_t>;  // by name, in the order of names_; equal names agree
@@ -89,7 +110,8 @@ class BucketedExecutableImpl : public BucketedExecutable {
   };
 
   int64_t RoundUp(int64_t size) const {
-    if (options_.multiple > 0) return std::max<int64_t>((size + options_.multiple - 1) / options_.multiple, 1) * options_.multiple;
+    if (options_.multiple > 0)
+      return std::max<int64_t>((size + options_.multiple - 1) / options_.multiple, 1) * options_.multiple;
     int64_t power = 1;
     while (power < size) power *= 2;
     return power;
@@ -102,7 +124,9 @@ class BucketedExecutableImpl : public BucketedExecutable {
     Bucket bucket;
     for (size_t i = 0; i < names_.size(); ++i) {
       const Shape& shape = arguments[static_cast<size_t>(names_[i].leaf)].shape();
-      if (shape.rank() <= names_[i].dimension) Invalid("argument {} is {}: it has no dimension {}", names_[i].leaf, shape.ToString(false), names_[i].dimension);
+      if (shape.rank() <= names_[i].dimension)
+        Invalid("argument {} is {}: it has no dimension {}", names_[i].leaf, shape.ToString(false),
+                names_[i].dimension);
       bucket.push_back(RoundUp(shape.dimension(names_[i].dimension)));
     }
     for (size_t i = 0; i < names_.size(); ++i) {
@@ -115,7 +139,8 @@ class BucketedExecutableImpl : public BucketedExecutable {
 
   std::shared_ptr<Executable> ExecutableFor(const Bucket& bucket) {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(held_.begin(), held_.end(), [&](const Held& held) { return held.bucket == bucket; });
+    const auto found =
+        std::find_if(held_.begin(), held_.end(), [&](const Held& held) { return held.bucket == bucket; });
     if (found != held_.end()) {
       ++use_.reused;
       held_.splice(held_.begin(), held_, found);
@@ -153,8 +178,9 @@ class BucketedExecutableImpl : public BucketedExecutable {
 
 }  // namespace
 
-std::shared_ptr<BucketedExecutable> MakeBucketedExecutable(const Module& module, const BucketOptions& options,
-                                                           std::function<std::shared_ptr<Executable>(const Module&)> compile) {
+std::shared_ptr<BucketedExecutable> MakeBucketedExecutable(
+    const Module& module, const BucketOptions& options,
+    std::function<std::shared_ptr<Executable>(const Module&)> compile) {
   return std::make_shared<BucketedExecutableImpl>(module, options, std::move(compile));
 }
 

@@ -43,7 +43,8 @@ Sizes ByName(const std::string& text, const std::vector<DimensionName>& names) {
   return sizes;
 }
 
-passes::NewSize ByParameter(const std::string& text, const std::vector<ArraySlot>& slots, const std::vector<DimensionName>& names) {
+passes::NewSize ByParameter(const std::string& text, const std::vector<ArraySlot>& slots,
+                            const std::vector<DimensionName>& names) {
   if (text.find(':') == std::string::npos && !names.empty()) {
     std::string known;
     for (const DimensionName& name : names) known += (known.empty() ? "" : ", ") + name.name;
@@ -65,7 +66,8 @@ std::vector<DimensionName> DimensionNames(const hlo::Module& module) {
     DimensionName name{item.substr(0, first), 0, 0};
     char between = 0;
     std::stringstream numbers(first == std::string::npos ? "" : item.substr(first + 1));
-    if (!(numbers >> name.leaf >> between >> name.dimension)) Invalid("the module's attribute {} is \"{}\"", kSymbols, found->second);
+    if (!(numbers >> name.leaf >> between >> name.dimension))
+      Invalid("the module's attribute {} is \"{}\"", kSymbols, found->second);
     names.push_back(std::move(name));
   }
   return names;

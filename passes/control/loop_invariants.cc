@@ -74,7 +74,8 @@ class Hoister {
     for (const Instruction* operand : i.operands()) read += operand->shape().ByteSize();
     constexpr int64_t kSmallBytes = 4096;
     if (i.shape().ByteSize() > std::max(read, kSmallBytes)) return i.Is(Opcode::kDot) || i.Is(Opcode::kConvolution);
-    if (!i.Has(hlo::kElementwise) && !i.Has(hlo::kDataMovement) && !i.Is(Opcode::kBroadcast) && !i.Is(Opcode::kIota)) return true;
+    if (!i.Has(hlo::kElementwise) && !i.Has(hlo::kDataMovement) && !i.Is(Opcode::kBroadcast) && !i.Is(Opcode::kIota))
+      return true;
     return WorkOf(i) >= kOperationsWorthReading * static_cast<double>(i.shape().ElementCount());
   }
 

@@ -40,7 +40,8 @@ std::string WhyNotPredicated(const Instruction& i, const KernelModel& kernels) {
     const std::optional<LoopPredication> loop = PredicationOf(i);
     if (!loop || loop->ahead > 0) return fmt::format("the host must ask when the loop %{} inside ends", i.name());
   }
-  if (i.Is(Opcode::kConditional) && !IsPredicated(i)) return fmt::format("the host takes the branch of %{} inside", i.name());
+  if (i.Is(Opcode::kConditional) && !IsPredicated(i))
+    return fmt::format("the host takes the branch of %{} inside", i.name());
   for (const Computation* called : i.called_computations()) {
     if (!i.Has(hlo::kControl)) break;
     if (std::string why = WhyNotPredicated(*called, kernels); !why.empty()) return why;
@@ -50,14 +51,16 @@ std::string WhyNotPredicated(const Instruction& i, const KernelModel& kernels) {
   if (kind == KernelKind::kHost) return fmt::format("%{} is not a kernel of hlorun's", i.name());
   if (kind == KernelKind::kCollective) return fmt::format("%{} takes part in a collective", i.name());
   if (i.Is(Opcode::kPartitionId) || i.Is(Opcode::kReplicaId)) return fmt::format("the host writes %{}", i.name());
-  if (kind != KernelKind::kNone && kernels.RunsAlone(i)) return fmt::format("a library or the host computes %{}", i.name());
+  if (kind != KernelKind::kNone && kernels.RunsAlone(i))
+    return fmt::format("a library or the host computes %{}", i.name());
   if (i.HasSideEffect()) return fmt::format("%{} ({}) has an effect", i.name(), hlo::OpcodeName(i.opcode()));
   return "";
 }
 
 class Predicator {
  public:
-  explicit Predicator(PassContext& context) : context_(context), time_(context.device), strategy_(context.options.branches) {}
+  explicit Predicator(PassContext& context)
+      : context_(context), time_(context.device), strategy_(context.options.branches) {}
 
   bool Mark(Instruction* instruction) const {
     return instruction->Is(Opcode::kWhile) ? MarkLoop(instruction) : MarkConditional(instruction);
@@ -115,11 +118,14 @@ class Predicator {
 
 }  // namespace
 
-bool IsPredicated(const Instruction& conditional) { return conditional.backend_config.find(kPredicated) != std::string::npos; }
+bool IsPredicated(const Instruction& conditional) {
+  return conditional.backend_config.find(kPredicated) != std::string::npos;
+}
 
 std::optional<LoopPredication> PredicationOf(const Instruction& loop) {
   if (!IsPredicated(loop)) return std::nullopt;
-  return LoopPredication{NumberOf(loop.backend_config, "ahead").value_or(0), NumberOf(loop.backend_config, "at_most").value_or(-1)};
+  return LoopPredication{NumberOf(loop.backend_config, "ahead").value_or(0),
+                         NumberOf(loop.backend_config, "at_most").value_or(-1)};
 }
 
 std::string WhyNotPredicated(const Computation& computation, const KernelModel& kernels) {

@@ -118,9 +118,11 @@ class Spread {
         return;
       }
       case Opcode::kGetTupleElement:
-        return Link(i->operand(0), LeavesBefore(i->operand(0)->shape(), i->tuple_index()), i, 0, hlo::LeafCount(i->shape()));
+        return Link(i->operand(0), LeavesBefore(i->operand(0)->shape(), i->tuple_index()), i, 0,
+                    hlo::LeafCount(i->shape()));
       case Opcode::kWhile:
-        for (Instruction* other : {i->operand(0), i->while_body()->parameter(0), i->while_condition()->parameter(0), i->while_body()->root()}) {
+        for (Instruction* other : {i->operand(0), i->while_body()->parameter(0), i->while_condition()->parameter(0),
+                                   i->while_body()->root()}) {
           LinkAll(i, other);
         }
         return;
@@ -153,10 +155,12 @@ class Spread {
     };
     const auto each_dimension = [&](const auto& visit) {
       for (size_t o = 0; o < rule.operands.size(); ++o) {
-        for (size_t d = 0; d < rule.operands[o].size(); ++d) visit(i->operand(static_cast<int64_t>(o)), 0, static_cast<int64_t>(d), rule.operands[o][d]);
+        for (size_t d = 0; d < rule.operands[o].size(); ++d)
+          visit(i->operand(static_cast<int64_t>(o)), 0, static_cast<int64_t>(d), rule.operands[o][d]);
       }
       for (size_t r = 0; r < rule.results.size(); ++r) {
-        for (size_t d = 0; d < rule.results[r].size(); ++d) visit(i, static_cast<int64_t>(r), static_cast<int64_t>(d), rule.results[r][d]);
+        for (size_t d = 0; d < rule.results[r].size(); ++d)
+          visit(i, static_cast<int64_t>(r), static_cast<int64_t>(d), rule.results[r][d]);
       }
     };
     // A changed dimension changes its factor; of several, the major one.
@@ -185,12 +189,15 @@ class Spread {
     std::vector<std::unique_ptr<Instruction>> stands;
     std::vector<Instruction*> operands;
     for (Instruction* operand : i->operands()) {
-      stands.push_back(std::make_unique<Instruction>(Opcode::kParameter, ShapeOf(operand), std::vector<Instruction*>{}, hlo::attr::Parameter{}));
+      stands.push_back(std::make_unique<Instruction>(Opcode::kParameter, ShapeOf(operand), std::vector<Instruction*>{},
+                                                     hlo::attr::Parameter{}));
       operands.push_back(stands.back().get());
     }
-    const std::vector<Shape> leaves = hlo::FlattenShape(hlo::InferShape(i->opcode(), operands, i->attributes(), i->called_computations(), i->shape()));
+    const std::vector<Shape> leaves = hlo::FlattenShape(
+        hlo::InferShape(i->opcode(), operands, i->attributes(), i->called_computations(), i->shape()));
     for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
-      for (int64_t d = 0; d < leaves[leaf].rank(); ++d) Set(i, static_cast<int64_t>(leaf), d, leaves[leaf].dimension(d));
+      for (int64_t d = 0; d < leaves[leaf].rank(); ++d)
+        Set(i, static_cast<int64_t>(leaf), d, leaves[leaf].dimension(d));
     }
   }
 
@@ -211,7 +218,8 @@ std::vector<DimensionOfLeaf> ChangedParameters(hlo::Module& module, const Spread
     const std::vector<Shape> now = found == spread.shapes().end() ? old : hlo::FlattenShape(found->second);
     for (size_t leaf = 0; leaf < old.size(); ++leaf) {
       for (int64_t d = 0; old[leaf].IsArray() && d < old[leaf].rank(); ++d) {
-        if (old[leaf].dimension(d) != now[leaf].dimension(d)) changed.push_back({first + static_cast<int64_t>(leaf), d});
+        if (old[leaf].dimension(d) != now[leaf].dimension(d))
+          changed.push_back({first + static_cast<int64_t>(leaf), d});
       }
     }
     first += static_cast<int64_t>(old.size());
@@ -231,8 +239,10 @@ std::string NameOfLeaf(const hlo::Module& module, int64_t leaf) {
 void CheckAllNamed(hlo::Module& module, const Spread& spread, const std::vector<DimensionOfLeaf>& named) {
   for (const DimensionOfLeaf& d : ChangedParameters(module, spread)) {
     if (std::find(named.begin(), named.end(), d) != named.end()) continue;
-    Invalid("dimension {} of {} meets a dimension of varying size in the program, so it varies too: bound it as well "
-            "(--bound={}:{}=N)", d.dimension, NameOfLeaf(module, d.leaf), d.leaf, d.dimension);
+    Invalid(
+        "dimension {} of {} meets a dimension of varying size in the program, so it varies too: bound it as well "
+        "(--bound={}:{}=N)",
+        d.dimension, NameOfLeaf(module, d.leaf), d.leaf, d.dimension);
   }
 }
 
@@ -265,15 +275,16 @@ void FollowAttributes(Instruction* i, const Shape& operand_before, const Shape& 
 void Apply(hlo::Module& module, const Spread& spread) {
   for (const auto& [instruction, shape] : spread.shapes()) {
     if (!instruction->IsConstant()) continue;
-    Invalid("%{} is a constant of {}: its size cannot follow; make it a parameter, or export at the size", instruction->name(),
-            instruction->shape().ToString(false));
+    Invalid("%{} is a constant of {}: its size cannot follow; make it a parameter, or export at the size",
+            instruction->name(), instruction->shape().ToString(false));
   }
   for (Computation* computation : module.ControlComputations()) {
     for (const auto& instruction : computation->instructions()) {
       if (instruction->operand_count() == 0) continue;
       Instruction* operand = instruction->operand(0);
       const auto found = spread.shapes().find(operand);
-      if (found != spread.shapes().end() && found->second.IsArray()) FollowAttributes(instruction.get(), operand->shape(), found->second);
+      if (found != spread.shapes().end() && found->second.IsArray())
+        FollowAttributes(instruction.get(), operand->shape(), found->second);
     }
   }
   for (const auto& [instruction, shape] : spread.shapes()) instruction->set_shape(shape.WithoutLayout());

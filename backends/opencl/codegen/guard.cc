@@ -19,7 +19,8 @@ std::string ConditionOf(const Guard& guard, size_t number) {
 EmittedLaunch Guarded(EmittedLaunch launch, const std::vector<Guard>& guards) {
   if (guards.empty()) return launch;
   std::vector<GuardText> texts;
-  for (const Guard& guard : guards) texts.push_back({guard.is_predicate ? "uchar" : "int", ConditionOf(guard, texts.size())});
+  for (const Guard& guard : guards)
+    texts.push_back({guard.is_predicate ? "uchar" : "int", ConditionOf(guard, texts.size())});
   launch.source = WithGuards(std::move(launch.source), kKernelName, texts);
   for (const GuardText& text : texts) launch.kernel_ir += fmt::format("guard: {}\n", text.condition);
   return launch;
