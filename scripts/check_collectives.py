@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the modules of make_collective_modules.py in every shape of job and compares outputs and bits.
+"""Runs the modules of make_collective_modules.py or make_sharded_modules.py in every shape of job and compares outputs
+and bits.
 
-    python3 scripts/check_collectives.py FOLDER [--build=build] [--only=REGEX]
+    python3 scripts/check_collectives.py FOLDER [--build=build] [--only=REGEX] [--jobs=REGEX]
 
 Each module runs on 8 devices as 8 ranks x 1 device, 4 x 2, 2 x 4, 1 x 8, in process (no MPI) and once more as 8 x 1, twice
-in each job. For each job: how many modules equal JAX's outputs within hlorun's tolerance for their types, and how many have
-the same bits in every array as the first job. Exit code 1 unless all do. One job runs all modules, so that the launcher and
-the OpenCL runtime start once a job, not once a module.
+in each job (--jobs picks by those names). For each job: how many modules equal JAX's outputs within hlorun's tolerance for
+their types, and how many have the same bits in every array as the first job. Exit code 1 unless all do. One job runs all
+modules, so that the launcher and the OpenCL runtime start once a job, not once a module.
 """
 
 import argparse
@@ -52,6 +53,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--build", default="build")
     parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", default="")
     arguments = parser.parse_args()
     names = sorted(name for name in os.listdir(arguments.folder) if re.search(arguments.only, name))
     binary = os.path.join(arguments.build, "bin", "collective_set")
@@ -59,6 +61,8 @@ def main():
     reference = None
     print("| job | modules | equal to JAX | bits of the first job | seconds |\n|---|---|---|---|---|", flush=True)
     for title, ranks, devices in JOBS:
+        if not re.search(arguments.jobs, title):
+            continue
         rows, seconds, error = run(binary, arguments.folder, names, ranks, devices)
         reference = reference if reference is not None else rows
         equal = good(rows, names, lambda key, value: value[1] == "equal")
