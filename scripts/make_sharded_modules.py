@@ -124,8 +124,8 @@ def add_data_parallel():
 
     def batch_norm(p, a, b):
         def loss(q):
-            h = a @ q[0]["w"] + q[0]["b"]
-            h = (h - h.mean(0)) * lax.rsqrt(h.var(0) + 1e-3)
+            h = a @ q[0]["w"]
+            h = (h - h.mean(0)) * lax.rsqrt(h.var(0) + 1e-3) + q[0]["b"]
             return jnp.mean((jax.nn.relu(h) @ q[1]["w"] - b) ** 2)
         return jax.value_and_grad(loss)(p)
     add("dp_batch_norm", batch_norm, (whole_, rows, rows), params, x, y)

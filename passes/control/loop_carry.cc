@@ -205,7 +205,10 @@ Instruction* RemoveDeadCarries(Instruction* loop) {
     }
     number += keep[i] ? 1 : 0;
   }
-  parent->RemoveWithDeadOperands(loop);
+  // Not by being dead: a body with collectives has effects, and the smaller loop has them now.
+  Instruction* old_init = loop->operand(0);
+  parent->Remove(loop);
+  parent->RemoveWithDeadOperands(old_init);
   return replacement;
 }
 

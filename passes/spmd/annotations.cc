@@ -55,6 +55,7 @@ class Reader {
       for (const auto& instruction : computation->instructions()) ReadInstruction(*instruction);
     }
     result_.mesh = builder_.Build(order_);
+    CheckSaidTwice();
     for (const auto& [instruction, drafts] : drafts_) {
       LeafAnnotations& leaves = result_.values[instruction];
       for (const auto& draft : drafts) leaves.push_back(draft ? Finish(*draft) : std::nullopt);
@@ -108,19 +109,24 @@ class Reader {
         if (any) drafts_.emplace_back(&instruction, std::move(drafts));
       }
     } catch (const Error& error) {
-      const std::string source = module_.SourceOf(instruction);
-      throw Error(error.code(), fmt::format("%{}{}{}: {}", instruction.name(), source.empty() ? "" : " at ", source,
-                                            error.message()));
+      throw Error(error.code(), fmt::format("{}: {}", Place(instruction), error.message()));
     }
   }
 
   LeafDrafts ReadLeaves(const Instruction& instruction) {
     const std::vector<hlo::Shape> shapes = hlo::FlattenShape(instruction.shape());
     if (const std::string* text = FrontendAttribute(instruction.frontend_attributes, kSharding)) {
-      return ReadShardy(instruction, ParseShardyShardings(*text), shapes);
+      LeafDrafts drafts = ReadShardy(instruction, ParseShardyShardings(*text), shapes);
+      if (instruction.sharding) said_twice_.push_back({&instruction, ReadHloSharding(instruction, shapes, false), drafts});
+      return drafts;
     }
+    if (!instruction.sharding) return LeafDrafts(shapes.size());
+    return ReadHloSharding(instruction, shapes, true);
+  }
+
+  // warns: where the sharding does not fit the mesh.
+  LeafDrafts ReadHloSharding(const Instruction& instruction, const std::vector<hlo::Shape>& shapes, bool warns) {
     LeafDrafts drafts(shapes.size());
-    if (!instruction.sharding) return drafts;
     const hlo::Sharding& sharding = *instruction.sharding;
     std::vector<hlo::Sharding> flat;
     Flatten(sharding, flat);
@@ -130,7 +136,7 @@ class Reader {
               instruction.shape().ToString(false), shapes.size());
     }
     for (size_t i = 0; i < shapes.size(); ++i) {
-      if (shapes[i].IsArray()) drafts[i] = ReadTiles(instruction, flat[i], shapes[i]);
+      if (shapes[i].IsArray()) drafts[i] = ReadTiles(instruction, flat[i], shapes[i], warns);
     }
     OpenUnspecified(instruction, drafts);
     return drafts;
@@ -153,7 +159,7 @@ class Reader {
     }
   }
 
-  std::optional<Draft> ReadTiles(const Instruction& instruction, const hlo::Sharding& sharding, const hlo::Shape& shape) {
+  std::optional<Draft> ReadTiles(const Instruction& instruction, const hlo::Sharding& sharding, const hlo::Shape& shape, bool warns) {
     Draft draft;
     const auto rank = static_cast<size_t>(shape.rank());
     draft.dims.resize(rank);
@@ -168,7 +174,7 @@ class Reader {
       case Kind::kTiled:
         break;
       case Kind::kVerbatim:
-        Warn(instruction, sharding.ToString());
+        if (warns) Warn(instruction, sharding.ToString());
         return std::nullopt;
       default:
         return std::nullopt;
@@ -183,14 +189,17 @@ class Reader {
               hlo::CheckedProduct(sharding.tile_dimensions), devices.size());
     }
     if (static_cast<int64_t>(devices.size()) != partitions_) {
-      Invalid("its sharding {} is for {} devices, the module is for {} partitions; --num_partitions overrides",
-              sharding.ToString(), devices.size(), partitions_);
+      const Instruction* other = OneForAllPartitions();
+      Invalid("its sharding {} is for {} devices, {} for {} partitions; --num_partitions overrides", sharding.ToString(),
+              devices.size(),
+              other == nullptr ? "the module is" : fmt::format("that of {}, {}, is", Place(*other), other->sharding->ToString()),
+              partitions_);
     }
     const auto digits = DigitsOfGrid(sharding.tile_dimensions, Positions(devices));
     bool fits = digits.has_value();
     for (size_t d = 0; fits && d < digits->size(); ++d) fits = builder_.Add((*digits)[d]);
     if (!fits) {
-      Warn(instruction, sharding.ToString());
+      if (warns) Warn(instruction, sharding.ToString());
       return std::nullopt;
     }
     for (size_t d = 0; d < rank; ++d) draft.dims[d] = (*digits)[d];
@@ -203,6 +212,36 @@ class Reader {
     return draft;
   }
 
+  std::string Place(const Instruction& instruction) const {
+    const std::string source = module_.SourceOf(instruction);
+    return fmt::format("%{}{}{}", instruction.name(), source.empty() ? "" : " at ", source);
+  }
+
+  // Another annotation to name beside one that is for other devices.
+  const Instruction* OneForAllPartitions() const {
+    for (const auto& computation : module_.computations()) {
+      for (const auto& instruction : computation->instructions()) {
+        const bool is_tiled = instruction->sharding && instruction->sharding->kind == Kind::kTiled;
+        if (is_tiled && static_cast<int64_t>(instruction->sharding->DeviceOrder().size()) == partitions_) return instruction.get();
+      }
+    }
+    return nullptr;
+  }
+
+  // An instruction with a sharding in both notations: closed dimensions must be cut alike.
+  void CheckSaidTwice() const {
+    for (const auto& [instruction, tiles, shardy] : said_twice_) {
+      for (size_t leaf = 0; leaf < tiles.size() && leaf < shardy.size(); ++leaf) {
+        if (!tiles[leaf] || !shardy[leaf] || tiles[leaf]->all_manual) continue;
+        for (size_t d = 0; d < shardy[leaf]->dims.size(); ++d) {
+          if (shardy[leaf]->open[d] || Axes(tiles[leaf]->dims[d]) == Axes(shardy[leaf]->dims[d])) continue;
+          Invalid("{}: its annotations contradict each other in dimension {}: sharding={} and {}={}", Place(*instruction), d,
+                  instruction->sharding->ToString(), kSharding, instruction->frontend_attributes.at(kSharding));
+        }
+      }
+    }
+  }
+
   void Warn(const Instruction& instruction, const std::string& sharding) {
     result_.warnings.push_back(
         fmt::format("%{}: the sharding {} does not fit the mesh of the others and is ignored", instruction.name(), sharding));
@@ -212,7 +251,23 @@ class Reader {
     if (sharding.mesh_name.empty()) return sharding.mesh;
     const auto it = meshes_.find(sharding.mesh_name);
     if (it == meshes_.end()) Invalid("its sharding names the mesh @{}, which the module does not define", sharding.mesh_name);
+    CheckProduct(it->first, it->second);
     return it->second;
+  }
+
+  // A mesh without axes is one device.
+  void CheckProduct(const std::string& name, const ShardyMesh& mesh) const {
+    std::vector<int64_t> sizes;
+    std::string product;
+    for (const auto& [axis, size] : mesh.axes) {
+      sizes.push_back(size);
+      product += fmt::format("{}{}:{}", product.empty() ? "" : " x ", axis, size);
+    }
+    const int64_t devices = hlo::CheckedProduct(sizes);
+    if (sizes.empty() || devices == partitions_) return;
+    Invalid("its mesh @{}, {}, has {} devices, the module is for {} partitions: use --num_partitions={} on as many devices, "
+            "or another mesh",
+            name, product, devices, partitions_, devices);
   }
 
   void AppendAxis(const ShardyMesh& mesh, const ShardyAxis& axis, Digits& digits) {
@@ -344,6 +399,11 @@ class Reader {
   std::vector<int64_t> order_;
   std::vector<std::pair<const Instruction*, LeafDrafts>> drafts_;
   std::vector<std::pair<const Instruction*, BoundaryDraft>> boundaries_;
+  struct SaidTwice {
+    const Instruction* instruction;
+    LeafDrafts tiles, shardy;
+  };
+  std::vector<SaidTwice> said_twice_;
   ModuleAnnotations result_;
 };
 

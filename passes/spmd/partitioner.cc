@@ -404,7 +404,7 @@ class ComputationPartitioner {
   // The parts counted from the reducer's identity; the init that the program gives counts once.
   void ApplyInit(const Instruction& reduce, Opcode reducer, Instruction* init, Value& value) {
     const bool is_identity = init->IsConstant() && init->literal() == ReducerIdentity(reducer, init->shape().element_type());
-    if (is_identity) return;
+    if (is_identity || CountsOnce(reducer, *init)) return;
     build_.set_origin(&reduce);
     hlo::Builder b = build_.Make();
     value.local = b.Binary(reducer, b.Broadcast(init, value.local->shape().dimensions(), {}), value.local);

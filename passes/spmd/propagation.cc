@@ -20,6 +20,7 @@ struct Node {
   std::vector<bool> open;
   int priority = 0;
   bool annotated = false;
+  const Instruction* annotated_by = nullptr;
 };
 
 struct Op {
@@ -92,12 +93,28 @@ class Propagator {
     for (size_t leaf = 0; leaf < ids.size() && leaf < it->second.size(); ++leaf) {
       if (ids[leaf] < 0 || !it->second[leaf]) continue;
       Node& node = nodes_[static_cast<size_t>(ids[leaf])];
-      if (node.annotated) continue;
+      if (node.annotated) {
+        CheckAgrees(instruction, it->second[leaf]->sharding, node);
+        continue;
+      }
       node.annotated = true;
+      node.annotated_by = &instruction;
       node.sharding = it->second[leaf]->sharding;
       node.open = it->second[leaf]->open;
       node.priority = it->second[leaf]->priority;
     }
+  }
+
+  // What a loop carries lies in its body as it lies outside. Elsewhere a second annotation is a change of places.
+  void CheckAgrees(const Instruction& instruction, const MeshSharding& sharding, const Node& node) const {
+    if (!instruction.Is(Opcode::kParameter) || node.annotated_by == nullptr || sharding.dims == node.sharding.dims) return;
+    const auto place = [&](const Instruction& at) {
+      const std::string source = module_.SourceOf(at);
+      return fmt::format("%{}{}{}", at.name(), source.empty() ? "" : " at ", source);
+    };
+    Invalid("annotations contradict each other: a carried {} is {} in {}, and {} in {}, the loop that carries it",
+            node.shape.ToString(false), ToHloSharding(mesh_, sharding).ToString(), place(instruction),
+            ToHloSharding(mesh_, node.sharding).ToString(), place(*node.annotated_by));
   }
 
   std::vector<int> OperandNodes(const Instruction& instruction) const {

@@ -24,13 +24,27 @@ void AdaptDot(LocalOp& op) {
   for (int64_t i = 0; i < 2; ++i) MaskReduced(op, i, op.build.Zero(op.operand(i)->shape().element_type()));
 }
 
+bool CountsOnce(Opcode reducer, const Instruction& init) {
+  switch (reducer) {
+    case Opcode::kMaximum:
+    case Opcode::kMinimum:
+    case Opcode::kAnd:
+    case Opcode::kOr:
+      return true;
+    case Opcode::kAdd:
+      return init.IsConstant() && init.literal() == hlo::Literal(init.shape());
+    default:
+      return false;
+  }
+}
+
 // An init that changes something must count once, not once a part: the caller combines it with the reduced parts.
 void AdaptReduce(LocalOp& op) {
   const int64_t arrays = op.original.operand_count() / 2;
   const std::optional<Opcode> reducer = CombinerOf(op.original);
   for (int64_t i = 0; i < arrays; ++i) {
     Instruction*& init = op.operand(arrays + i);
-    if (reducer && !PartialAxes(op.rule, op.axes).empty()) {
+    if (reducer && !PartialAxes(op.rule, op.axes).empty() && !CountsOnce(*reducer, *init)) {
       init = op.build.Make().Constant(ReducerIdentity(*reducer, init->shape().element_type()));
     }
     MaskReduced(op, i, init);

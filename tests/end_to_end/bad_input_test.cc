@@ -242,5 +242,19 @@ TEST_F(BadInputTest, PlansThatAreCutOrDamagedAreErrors) {
   }
 }
 
+TEST_F(BadInputTest, MoreRanksThanPartitionsSaysHowMany) {
+  const std::string module = folder_.Write("two.hlo", R"(HloModule two
+ENTRY main {
+  x = f32[8] parameter(0), sharding={devices=[2]<=[2]}
+  ROOT y = f32[8] negate(x)
+}
+)");
+  const CommandResult result =
+      RunCommand("timeout 60 mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 " HLORUN_BINARY " " + module);
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_LT(result.seconds, 10);
+  EXPECT_THAT(result.err, HasSubstr("two is for 2 partitions, which 3 ranks cannot share evenly: run it with mpirun -n 2"));
+}
+
 }  // namespace
 }  // namespace hlorun

@@ -168,5 +168,34 @@ TEST(TripBound, IsTheCounterOfAConjunction) {
   EXPECT_EQ(TripBoundOf(*module->entry()->root()), 100);
 }
 
+// A loop with effects is replaced by the smaller one, not left beside it with a body that no longer fits.
+TEST(ControlFlow, ALoopWithCollectivesLosesACarryThatNothingNeeds) {
+  const std::string text = R"(HloModule m, num_partitions=2
+    add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+    condition { p = (s32[], f32[], f32[2]) parameter(0)
+                i = s32[] get-tuple-element(p), index=0
+                n = s32[] constant(5)
+                ROOT c = pred[] compare(i, n), direction=LT }
+    body { p = (s32[], f32[], f32[2]) parameter(0)
+           i = s32[] get-tuple-element(p), index=0
+           x = f32[] get-tuple-element(p), index=1
+           u = f32[2] get-tuple-element(p), index=2
+           d = s32[] constant(1)
+           j = s32[] add(i, d)
+           y = f32[] all-reduce(x), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add
+           v = f32[2] negate(u)
+           ROOT t = (s32[], f32[], f32[2]) tuple(j, y, v) }
+    ENTRY e { x = f32[] parameter(0)
+              u = f32[2] parameter(1)
+              z = s32[] constant(0)
+              t = (s32[], f32[], f32[2]) tuple(z, x, u)
+              w = (s32[], f32[], f32[2]) while(t), condition=condition, body=body
+              ROOT r = f32[] get-tuple-element(w), index=1 })";
+  SimplifyControlFlow pass;
+  const auto module = RunPass(text, pass);
+  EXPECT_EQ(Count(*module, Opcode::kWhile), 1);
+  EXPECT_EQ(Count(*module, Opcode::kNegate), 0);
+}
+
 }  // namespace
 }  // namespace hlorun::passes

@@ -19,6 +19,15 @@ argmax { a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j 
   gt = pred[] compare(a, b), direction=GT eq = pred[] compare(a, b), direction=EQ lo = pred[] compare(i, j), direction=LT
   tie = pred[] and(eq, lo) first = pred[] or(gt, tie) m = f32[] select(first, a, b) k = s32[] select(first, i, j)
   ROOT t = (f32[], s32[]) tuple(m, k) }
+add_s32 { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] add(a, b) }
+mul { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] multiply(a, b) }
+either { a = pred[] parameter(0) b = pred[] parameter(1) ROOT r = pred[] or(a, b) }
+both { a = f32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = s32[] parameter(3)
+  e = f32[] add(a, c) f = s32[] maximum(b, d) ROOT t = (f32[], s32[]) tuple(e, f) }
+outer { s = (s32[], f32[8,6]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[8,6] get-tuple-element(s), index=1
+  z = s32[] constant(1) t = (s32[], f32[8,6]) tuple(z, x) w = (s32[], f32[8,6]) while(t), condition=cond, body=body
+  y = f32[8,6] get-tuple-element(w), index=1 one = s32[] constant(1) n = s32[] add(i, one)
+  ROOT u = (s32[], f32[8,6]) tuple(n, y) }
 sq { a = f32[] parameter(0) ROOT r = f32[] multiply(a, a) }
 body { s = (s32[], f32[8,6]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[8,6] get-tuple-element(s), index=1
   one = s32[] constant(1) n = s32[] add(i, one) y = f32[8,6] reverse(x), dimensions={0} z = f32[8,6] add(x, y)
@@ -32,6 +41,7 @@ flip { x = f32[8,6] parameter(0) ROOT r = f32[8,6] reverse(x), dimensions={0,1} 
 struct Template {
   const char* name;
   const char* body;  // instructions of the entry; the last is the root
+  bool is_exact = true;
 };
 
 constexpr Template kTemplates[] = {
@@ -102,14 +112,49 @@ constexpr Template kTemplates[] = {
     {"sort", "x = f32[8,7] parameter(0) ROOT r = f32[8,7] sort(x), dimensions={0}, is_stable=true, to_apply=lt"},
     {"sort_pairs", "x = f32[5,8] parameter(0) y = s32[5,8] parameter(1) ROOT r = (f32[5,8], s32[5,8]) sort(x, y), dimensions={1}, is_stable=true, to_apply=lt2"},
     {"topk", "x = f32[6,9] parameter(0) ROOT r = (f32[6,3], s32[6,3]) topk(x), k=3, largest=true"},
-    {"fft", "x = f32[4,6,8] parameter(0) ROOT r = c64[4,6,5] fft(x), fft_type=RFFT, fft_length={8}"},
-    {"cholesky", "x = f32[4,3,3] parameter(0) t = f32[4,3,3] transpose(x), dimensions={0,2,1} g = f32[4,3,3] dot(x, t), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1} ROOT r = f32[4,3,3] cholesky(g), lower=true"},
-    {"triangular_solve", "a = f32[4,3,3] parameter(0) b = f32[4,3,6] parameter(1) ROOT r = f32[4,3,6] triangular-solve(a, b), left_side=true, lower=true, unit_diagonal=true, transpose_a=NO_TRANSPOSE"},
+    {"fft", "x = f32[4,6,8] parameter(0) ROOT r = c64[4,6,5] fft(x), fft_type=RFFT, fft_length={8}", false},
+    {"cholesky", "x = f32[4,3,3] parameter(0) t = f32[4,3,3] transpose(x), dimensions={0,2,1} g = f32[4,3,3] dot(x, t), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1} ROOT r = f32[4,3,3] cholesky(g), lower=true", false},
+    {"triangular_solve", "a = f32[4,3,3] parameter(0) b = f32[4,3,6] parameter(1) ROOT r = f32[4,3,6] triangular-solve(a, b), left_side=true, lower=true, unit_diagonal=true, transpose_a=NO_TRANSPOSE", false},
     {"rng_bits", "s = u64[2] parameter(0) ROOT r = (u64[2], u32[8,6]) rng-bit-generator(s), algorithm=rng_three_fry"},
     {"bitcast_convert", "x = u32[6,4] parameter(0) ROOT r = u8[6,4,4] bitcast-convert(x)"},
     {"while", "x = f32[8,6] parameter(0) z = s32[] constant(0) t = (s32[], f32[8,6]) tuple(z, x) w = (s32[], f32[8,6]) while(t), condition=cond, body=body ROOT r = f32[8,6] get-tuple-element(w), index=1"},
     {"conditional", "p = pred[] parameter(0) x = f32[8,6] parameter(1) y = f32[8,6] parameter(2) ROOT r = f32[8,6] conditional(p, x, y), true_computation=double, false_computation=flip"},
     {"conditional_index", "p = s32[] parameter(0) x = f32[8,6] parameter(1) y = f32[8,6] parameter(2) ROOT r = f32[8,6] conditional(p, x, y), branch_computations={double, flip}"},
+    {"dot_integers", "x = s32[6,9] parameter(0) y = s32[9,4] parameter(1) ROOT r = s32[6,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"},
+    {"dot_outer", "x = f32[7] parameter(0) y = f32[6] parameter(1) ROOT r = f32[7,6] dot(x, y)"},
+    {"dot_transposed", "x = f32[6,8] parameter(0) y = f32[10,6] parameter(1) ROOT r = f32[8,10] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={1}"},
+    {"dot_two_batches", "x = f32[2,4,3,5] parameter(0) y = f32[4,2,5,6] parameter(1) ROOT r = f32[2,4,3,6] dot(x, y), lhs_batch_dims={0,1}, rhs_batch_dims={1,0}, lhs_contracting_dims={3}, rhs_contracting_dims={2}"},
+    {"conv_point", "x = f32[4,6,5] parameter(0) k = f32[1,5,8] parameter(1) ROOT r = f32[4,6,8] convolution(x, k), window={size=1}, dim_labels=b0f_0io->b0f"},
+    {"conv_reversed", "x = f32[2,9,4] parameter(0) k = f32[3,4,6] parameter(1) ROOT r = f32[2,9,6] convolution(x, k), window={size=3 pad=1_1 rhs_reversal=1}, dim_labels=b0f_0io->b0f"},
+    {"conv_negative_pad", "x = f32[2,12,3] parameter(0) k = f32[3,3,4] parameter(1) ROOT r = f32[2,9,4] convolution(x, k), window={size=3 pad=-1_0}, dim_labels=b0f_0io->b0f"},
+    {"conv_image_gradient", "x = f32[2,8,4] parameter(0) k = f32[3,3,4] parameter(1) ROOT r = f32[2,16,3] convolution(x, k), window={size=3 pad=1_2 lhs_dilate=2 rhs_reversal=1}, dim_labels=b0f_0oi->b0f"},
+    {"reduce_or", "x = pred[9,4] parameter(0) z = pred[] constant(false) ROOT r = pred[4] reduce(x, z), dimensions={0}, to_apply=either"},
+    {"reduce_multiply", "x = f32[7,4] parameter(0) z = f32[] parameter(1) ROOT r = f32[4] reduce(x, z), dimensions={0}, to_apply=mul"},
+    {"reduce_integers", "x = s32[5,9] parameter(0) z = s32[] parameter(1) ROOT r = s32[5] reduce(x, z), dimensions={1}, to_apply=add_s32"},
+    {"reduce_max_init", "x = f32[9,4] parameter(0) z = f32[] parameter(1) ROOT r = f32[4] reduce(x, z), dimensions={0}, to_apply=max"},
+    {"reduce_pair", "x = f32[6,8] parameter(0) y = s32[6,8] parameter(1) z = f32[] constant(0) m = s32[] constant(-9) ROOT r = (f32[6], s32[6]) reduce(x, y, z, m), dimensions={1}, to_apply=both"},
+    {"reduce_window_dilated", "x = f32[14,4] parameter(0) z = f32[] constant(0) ROOT r = f32[10,4] reduce-window(x, z), window={size=3x1 rhs_dilate=2x1}, to_apply=add"},
+    {"reduce_window_base_dilated", "x = f32[6,4] parameter(0) z = f32[] constant(0) ROOT r = f32[10,4] reduce-window(x, z), window={size=2x1 lhs_dilate=2x1}, to_apply=add"},
+    {"reduce_window_pair", "x = f32[8,4] parameter(0) y = s32[8,4] parameter(1) z = f32[] constant(0) m = s32[] constant(-9) ROOT r = (f32[4,4], s32[4,4]) reduce-window(x, y, z, m), window={size=2x1 stride=2x1}, to_apply=both"},
+    {"select_and_scatter_overlap", "x = f32[9,6] parameter(0) s = f32[4,6] parameter(1) z = f32[] constant(0) ROOT r = f32[9,6] select-and-scatter(x, s, z), window={size=3x1 stride=2x1}, select=ge, scatter=add"},
+    {"pad_interior_negative", "x = f32[7,4] parameter(0) v = f32[] parameter(1) ROOT r = f32[11,4] pad(x, v), padding=-1_-1_1x0_0"},
+    {"concatenate_three_dims", "x = f32[2,3,4] parameter(0) y = f32[2,5,4] parameter(1) ROOT r = f32[2,8,4] concatenate(x, y), dimensions={1}"},
+    {"reverse_middle", "x = f32[3,8,5] parameter(0) ROOT r = f32[3,8,5] reverse(x), dimensions={1}"},
+    {"clamp_arrays", "l = f32[9,4] parameter(0) x = f32[9,4] parameter(1) h = f32[9,4] parameter(2) ROOT r = f32[9,4] clamp(l, x, h)"},
+    {"complex", "x = f32[6,5] parameter(0) y = f32[6,5] parameter(1) c = c64[6,5] complex(x, y) d = c64[6,5] multiply(c, c) ROOT r = f32[6,5] imag(d)"},
+    {"dynamic_update_slice_two", "x = f32[9,8] parameter(0) u = f32[4,3] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3) ROOT r = f32[9,8] dynamic-update-slice(x, u, i, j)"},
+    {"gather_one_row", "x = f32[8,6] parameter(0) i = s32[1] parameter(1) ROOT r = f32[6] gather(x, i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,6}"},
+    {"gather_columns", "x = f32[5,9] parameter(0) i = s32[8] parameter(1) ROOT r = f32[5,8] gather(x, i), offset_dims={0}, collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={5,1}"},
+    {"scatter_pair", "x = f32[9,4] parameter(0) y = s32[9,4] parameter(1) i = s32[5,1] parameter(2) u = f32[5,4] parameter(3) v = s32[5,4] parameter(4) ROOT r = (f32[9,4], s32[9,4]) scatter(x, y, i, u, v), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both"},
+    {"scatter_columns", "x = f32[6,9] parameter(0) i = s32[4] parameter(1) u = f32[6,4] parameter(2) ROOT r = f32[6,9] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, index_vector_dim=1, to_apply=add"},
+    {"sort_three_dims", "x = f32[3,8,4] parameter(0) ROOT r = f32[3,8,4] sort(x), dimensions={1}, is_stable=true, to_apply=lt"},
+    {"inverse_fft", "x = f32[4,6,8] parameter(0) c = c64[4,6,8] convert(x) d = c64[4,6,8] fft(c), fft_type=IFFT, fft_length={6,8} ROOT r = f32[4,6,8] real(d)", false},
+    {"triangular_solve_right", "a = f32[4,3,3] parameter(0) b = f32[4,6,3] parameter(1) ROOT r = f32[4,6,3] triangular-solve(a, b), left_side=false, lower=false, unit_diagonal=true, transpose_a=TRANSPOSE", false},
+    {"rng_philox", "s = u64[3] parameter(0) ROOT r = (u64[3], u32[5,8]) rng-bit-generator(s), algorithm=rng_philox"},
+    {"reduce_precision", "x = f32[7,8] parameter(0) ROOT r = f32[7,8] reduce-precision(x), exponent_bits=5, mantissa_bits=2"},
+    {"tuple_of_two", "x = f32[8,6] parameter(0) y = f32[8,6] parameter(1) s = f32[8,6] add(x, y) d = f32[8,6] subtract(x, y) ROOT r = (f32[8,6], f32[8,6]) tuple(s, d)"},
+    {"call", "x = f32[8,6] parameter(0) a = f32[8,6] call(x), to_apply=flip ROOT r = f32[8,6] add(a, x)"},
+    {"nested_while", "x = f32[8,6] parameter(0) z = s32[] constant(1) t = (s32[], f32[8,6]) tuple(z, x) w = (s32[], f32[8,6]) while(t), condition=cond, body=outer ROOT r = f32[8,6] get-tuple-element(w), index=1"},
     {"chain", "x = f32[8,6] parameter(0) y = f32[6,4] parameter(1) b = f32[4] parameter(2) d = f32[8,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} e = f32[8,4] broadcast(b), dimensions={1} s = f32[8,4] add(d, e) z = f32[] constant(0) m = f32[4] reduce(s, z), dimensions={0}, to_apply=add n = f32[8,4] broadcast(m), dimensions={1} ROOT r = f32[8,4] subtract(s, n)"},
 };
 
@@ -163,7 +208,7 @@ const std::vector<OpCase>& OpCases() {
   static const std::vector<OpCase> kCases = [] {
     std::vector<OpCase> cases;
     for (const Template& t : kTemplates) {
-      cases.push_back({t.name, fmt::format("HloModule {}\n{}\nENTRY main {{ {} }}\n", t.name, kReducers, t.body)});
+      cases.push_back({t.name, fmt::format("HloModule {}\n{}\nENTRY main {{ {} }}\n", t.name, kReducers, t.body), t.is_exact});
     }
     return cases;
   }();
@@ -186,7 +231,7 @@ int64_t ForEachShardedCase(int64_t first, int64_t stride, int64_t limit, const s
       const int64_t step = combinations <= limit ? 1 : combinations / limit | 1;
       for (int64_t c = 0; c < combinations; c += step, ++number) {
         if (number % stride != first % stride) continue;
-        ShardedCase sharded{fmt::format("{}/{}", op.name, partitions), std::shared_ptr<hlo::Module>(plain->Clone()), partitions};
+        ShardedCase sharded{fmt::format("{}/{}", op.name, partitions), std::shared_ptr<hlo::Module>(plain->Clone()), partitions, op.is_exact};
         int64_t rest = c;
         const std::vector<hlo::Instruction*> arrays = ShardedOf(*sharded.module);
         for (size_t i = 0; i < arrays.size(); ++i) {

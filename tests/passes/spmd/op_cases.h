@@ -13,6 +13,7 @@ namespace hlorun::passes {
 struct OpCase {
   std::string name;
   std::string text;  // an HLO module without shardings
+  bool is_exact = true;  // on any device: nothing is rounded
 };
 const std::vector<OpCase>& OpCases();
 
@@ -21,6 +22,7 @@ struct ShardedCase {
   std::string name;
   std::shared_ptr<hlo::Module> module;
   int64_t partitions = 0;
+  bool is_exact = true;
 };
 // Every `stride`-th of the sharded cases from number `first`, over 2, 3, 4 and 8 partitions; returns how many there are in
 // all. At most `limit` for one op and number of partitions, spread evenly over their combinations.

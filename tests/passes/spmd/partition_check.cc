@@ -59,7 +59,9 @@ Literal CutTuple(const Literal& whole, const std::vector<hlo::Sharding>& shardin
   return hlo::CutShard(whole, shardings[next++], device, is_pred ? std::byte{1} : std::byte{0xFF});
 }
 
-std::string Compare(const Literal& expected, const Literal& actual) {
+}  // namespace
+
+std::string ExactDifference(const Literal& expected, const Literal& actual) {
   if (!expected.shape().SameDimensions(actual.shape())) {
     return fmt::format("expected {}, got {}", expected.shape().ToString(false), actual.shape().ToString(false));
   }
@@ -72,7 +74,17 @@ std::string Compare(const Literal& expected, const Literal& actual) {
   return "";
 }
 
-}  // namespace
+std::vector<Literal> WholeResults(const hlo::Module& module, const std::vector<Literal>& arguments) {
+  const std::unique_ptr<hlo::Module> plain = module.Clone();
+  const DeviceSpec device;
+  const CompileOptions options;
+  const GenericKernelModel kernels;
+  PassContext context{device, options, kernels, {}};
+  RemoveMarkers().Run(*plain, context);
+  std::vector<Literal> results;
+  Flatten(hlo::Evaluate(*plain, arguments), results);
+  return results;
+}
 
 std::vector<Literal> IntegerArguments(const hlo::Module& module, uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -101,14 +113,7 @@ std::unique_ptr<hlo::Module> Partitioned(const hlo::Module& module, int64_t part
 PartitionOutcome PartitionAndCompare(const hlo::Module& module, int64_t partitions, uint64_t seed) {
   PartitionOutcome outcome;
   const std::vector<Literal> arguments = IntegerArguments(module, seed);
-  std::vector<Literal> expected;
-  const std::unique_ptr<hlo::Module> plain = module.Clone();
-  const DeviceSpec device;
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
-  RemoveMarkers().Run(*plain, context);
-  Flatten(hlo::Evaluate(*plain, arguments), expected);
+  const std::vector<Literal> expected = WholeResults(module, arguments);
   const std::unique_ptr<hlo::Module> parts = Partitioned(module, partitions, &outcome.remarks);
   outcome.text = hlo::PrintModule(*parts);
   if (parts->num_partitions != partitions) {
@@ -130,7 +135,7 @@ PartitionOutcome PartitionAndCompare(const hlo::Module& module, int64_t partitio
     std::vector<Literal> pieces;
     for (const auto& mine : results) pieces.push_back(mine[leaf]);
     const Literal whole = hlo::JoinShards(pieces, shardings[leaf], expected[leaf].shape());
-    const std::string difference = Compare(expected[leaf], whole);
+    const std::string difference = ExactDifference(expected[leaf], whole);
     if (!difference.empty()) {
       outcome.difference = fmt::format("result {}: {}", leaf, difference);
       return outcome;

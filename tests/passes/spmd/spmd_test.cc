@@ -199,6 +199,60 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"text", R"(frontend_attributes={xla.sdy.sharding="#sdy.sharding<@m, [{a}]>"})", "expected"}),
     [](const auto& info) { return std::string(info.param.name); });
 
+std::string ErrorOf(const std::string& text, int64_t partitions) {
+  try {
+    Partitioned(*Parse(text), partitions);
+    return "no error";
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
+constexpr const char* kAt = R"(, metadata={source_file="model.py" source_line=)";
+
+TEST(SpmdBadInput, ShardingsForDifferentDevicesAreBothNamed) {
+  const std::string message = ErrorOf(Entry(fmt::format(R"(x = f32[8,6] parameter(0), sharding={{devices=[3,1]0,1,2}}{0}7}}
+    ROOT c = f32[8,6] copy(x), sharding={{devices=[2,2]<=[4]}}{0}9}})", kAt)), 4);
+  EXPECT_THAT(message, HasSubstr("%x at model.py:7"));
+  EXPECT_THAT(message, HasSubstr("%c at model.py:9"));
+}
+
+TEST(SpmdBadInput, TwoNotationsThatContradictEachOtherAreBothShown) {
+  const std::string message = ErrorOf(Entry(fmt::format(R"(x = f32[8,6] parameter(0), sharding={{devices=[1,2,4]<=[8] last_tile_dim_replicate}}, frontend_attributes={{xla.sdy.sharding="#sdy.sharding<@mesh, [{{\"data\"}}, {{}}]>"}}{}7}}
+    ROOT c = f32[8,6] copy(x))", kAt), R"(, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}})"), 8);
+  EXPECT_THAT(message, HasSubstr("%x at model.py:7"));
+  EXPECT_THAT(message, HasSubstr("contradict each other in dimension 0"));
+}
+
+TEST(SpmdBadInput, ALoopAndItsBodyThatContradictEachOtherAreBothNamed) {
+  const std::string message = ErrorOf(fmt::format(R"(HloModule m
+body {{ s = (s32[], f32[8,6]) parameter(0), sharding={{{{replicated}}, {{devices=[2,1]<=[2]}}}}{0}3}}
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[8,6] get-tuple-element(s), index=1
+  ROOT t = (s32[], f32[8,6]) tuple(i, x) }}
+cond {{ s = (s32[], f32[8,6]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(3)
+  ROOT r = pred[] compare(i, n), direction=LT }}
+ENTRY e {{ x = f32[8,6] parameter(0)
+  z = s32[] constant(0)
+  t = (s32[], f32[8,6]) tuple(z, x)
+  w = (s32[], f32[8,6]) while(t), condition=cond, body=body, sharding={{{{replicated}}, {{devices=[1,2]<=[2]}}}}{0}8}}
+  ROOT r = f32[8,6] get-tuple-element(w), index=1 }})", kAt), 2);
+  EXPECT_THAT(message, HasSubstr("%s at model.py:3"));
+  EXPECT_THAT(message, HasSubstr("%w at model.py:8"));
+}
+
+TEST(SpmdBadInput, AMeshThatDoesNotMultiplyOut) {
+  const std::string message = ErrorOf(Entry(R"(x = f32[8,6] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"data\"}, {}]>"}
+    ROOT c = f32[8,6] copy(x))", kShardyHeader), 6);
+  EXPECT_THAT(message, HasSubstr("@mesh, data:4 x model:2, has 8 devices, the module is for 6 partitions"));
+}
+
+TEST(SpmdBadInput, TilesThatAreMoreThanTheDevices) {
+  EXPECT_THAT(ErrorOf(Entry("x = f32[8,6] parameter(0), sharding={devices=[2,3]<=[4]}\n ROOT c = f32[8,6] copy(x)"), 4), HasSubstr("4"));
+}
+
 TEST(Shardy, ReadsWhatJaxWrites) {
   const auto meshes = spmd::ParseShardyMeshes(R"({mesh = #sdy.mesh<["data"=4, "model"=2]>, other = #sdy.mesh<["x"=2], device_ids=[1, 0]>, empty = #sdy.mesh<[]>})");
   ASSERT_EQ(meshes.size(), 3u);
