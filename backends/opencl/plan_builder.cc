@@ -1,6 +1,7 @@
 #include "backends/opencl/plan_builder.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "backends/opencl/codegen/emit.h"
@@ -13,8 +14,10 @@
 #include "backends/opencl/transfer_thunk.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
+#include "hlo/text/parser.h"
 #include "passes/control/predication.h"
 #include "passes/fusion/hero.h"
+#include "passes/spmd/spmd.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -113,18 +116,22 @@ class PlanBuilder {
         info.parameter = parameter->parameter_number();
         info.index = index;
         info.donated = IsDonated(info.parameter, index);
-        info.sharding = LeafSharding(*parameter, leaf++);
+        info.sharding = LeafSharding(parameter->sharding, leaf++);
         plan_.parameters.push_back(std::move(info));
       });
     }
   }
 
   // As text; empty for none.
-  static std::string LeafSharding(const hlo::Instruction& instruction, size_t leaf) {
-    if (!instruction.sharding.has_value()) return "";
-    const hlo::Sharding& sharding = *instruction.sharding;
-    if (sharding.kind != hlo::Sharding::Kind::kTuple) return sharding.ToString();
-    return leaf < sharding.elements.size() ? sharding.elements[leaf].ToString() : "";
+  static std::string LeafSharding(const std::optional<hlo::Sharding>& sharding, size_t leaf) {
+    if (!sharding.has_value()) return "";
+    if (sharding->kind != hlo::Sharding::Kind::kTuple) return sharding->ToString();
+    return leaf < sharding->elements.size() ? sharding->elements[leaf].ToString() : "";
+  }
+
+  std::optional<hlo::Sharding> ResultSharding() const {
+    const auto said = module_.frontend_attributes.find(passes::spmd::kResultSharding);
+    return said == module_.frontend_attributes.end() ? module_.entry()->root()->sharding : hlo::ParseSharding(said->second);
   }
 
   bool IsDonated(int64_t parameter, const hlo::ShapeIndex& index) const {
@@ -135,13 +142,14 @@ class PlanBuilder {
 
   void DescribeResults() {
     const Instruction* root = module_.entry()->root();
+    const std::optional<hlo::Sharding> sharding = ResultSharding();
     hlo::ForEachLeaf(root->shape(), [&](const hlo::ShapeIndex& index, const hlo::Shape& shape) {
       ArrayInfo info;
       info.name = fmt::format("{}", fmt::join(index, "."));
       if (index.empty()) info.name = "0";
       info.shape = shape;
       info.index = index;
-      info.sharding = LeafSharding(*root, static_cast<size_t>(plan_.results.size()));
+      info.sharding = LeafSharding(sharding, plan_.results.size());
       plan_.results.push_back(std::move(info));
     });
     for (Slice slice : buffers_.results()) {

@@ -82,6 +82,7 @@ bool PartitionModule::Run(hlo::Module& module, PassContext& context) {
   const spmd::PropagationResult shardings = spmd::Propagate(module, annotations);
   spmd::PartitionComputations(module, annotations.mesh, annotations, shardings, context);
   module.frontend_attributes[kPartitioned] = "true";
+  module.frontend_attributes[spmd::kResultSharding] = module.entry()->root()->sharding->ToString();
   module.frontend_attributes.erase("xla.sdy.meshes");
   module.allow_spmd_sharding_propagation_to_parameters.clear();
   module.allow_spmd_sharding_propagation_to_output.clear();

@@ -26,6 +26,9 @@ class PartitionModule : public Pass {
 };
 
 namespace spmd {
+// A module's attribute that says how PartitionModule left the result: later passes may replace the root and lose what it
+// says of itself.
+inline constexpr const char* kResultSharding = "hlorun.result_sharding";
 // Whether PartitionModule would change the module: annotated, for several partitions, and not partitioned yet.
 bool NeedsPartitioning(const hlo::Module& module, const CompileOptions& options);
 // --num_partitions, else what the module says.

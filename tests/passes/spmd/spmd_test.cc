@@ -161,6 +161,14 @@ TEST(Spmd, ModulesOfSingleDevicesStayAsTheyAre) {
   EXPECT_FALSE(spmd::NeedsPartitioning(*Parse(module), {}));
 }
 
+// The driver joins the parts by it, though later passes may replace the root.
+TEST(Spmd, TheModuleRemembersHowItsResultLies) {
+  const auto parts = Partitioned(*Parse(Entry(R"(x = f32[8,6] parameter(0), sharding={devices=[2,1]<=[2]}
+    ROOT c = f32[8,6] negate(x))")), 2);
+  EXPECT_EQ(parts->frontend_attributes.at(spmd::kResultSharding), "{devices=[2,1]<=[2]}");
+  EXPECT_EQ(hlo::PrintModule(*Parse(hlo::PrintModule(*parts))), hlo::PrintModule(*parts));
+}
+
 TEST(Spmd, NumberOfPartitions) {
   const std::string body = "x = f32[8] parameter(0), sharding={devices=[4]<=[4]}  ROOT c = f32[8] copy(x)";
   EXPECT_EQ(spmd::PartitionCountOf(*Parse(Entry(body))), 4);
