@@ -96,6 +96,7 @@ int Run(int argc, char** argv) {
   topology::PlaceProcess();
   constexpr double kHeartbeat = 20;
   const auto job = collectives::Job::Start(number(1, 1), kHeartbeat);
+  int exit_code = 0;
   try {
     Runner runner(job);
     constexpr int64_t kCasesOfOneOp = 200;
@@ -106,10 +107,11 @@ int Run(int argc, char** argv) {
       const std::string text = passes::RandomAnnotatedModule(static_cast<uint64_t>(seed), runner.partitions());
       runner.Check(fmt::format("random {}", seed), *passes::Parse(text), true);
     }
-    return job->Finish(runner.Report());
+    exit_code = runner.Report();
   } catch (const Error& e) {
     job->Abort(e);
   }
+  return job->Finish(exit_code);
 }
 
 }  // namespace

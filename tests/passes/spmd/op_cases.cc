@@ -24,16 +24,16 @@ mul { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] multiply(a, b
 either { a = pred[] parameter(0) b = pred[] parameter(1) ROOT r = pred[] or(a, b) }
 both { a = f32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = s32[] parameter(3)
   e = f32[] add(a, c) f = s32[] maximum(b, d) ROOT t = (f32[], s32[]) tuple(e, f) }
-outer { s = (s32[], f32[8,6]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[8,6] get-tuple-element(s), index=1
-  z = s32[] constant(1) t = (s32[], f32[8,6]) tuple(z, x) w = (s32[], f32[8,6]) while(t), condition=cond, body=body
-  y = f32[8,6] get-tuple-element(w), index=1 one = s32[] constant(1) n = s32[] add(i, one)
-  ROOT u = (s32[], f32[8,6]) tuple(n, y) }
 sq { a = f32[] parameter(0) ROOT r = f32[] multiply(a, a) }
 body { s = (s32[], f32[8,6]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[8,6] get-tuple-element(s), index=1
   one = s32[] constant(1) n = s32[] add(i, one) y = f32[8,6] reverse(x), dimensions={0} z = f32[8,6] add(x, y)
   ROOT t = (s32[], f32[8,6]) tuple(n, z) }
 cond { s = (s32[], f32[8,6]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] constant(3)
   ROOT r = pred[] compare(i, n), direction=LT }
+outer { s = (s32[], f32[8,6]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[8,6] get-tuple-element(s), index=1
+  z = s32[] constant(1) t = (s32[], f32[8,6]) tuple(z, x) w = (s32[], f32[8,6]) while(t), condition=cond, body=body
+  y = f32[8,6] get-tuple-element(w), index=1 one = s32[] constant(1) n = s32[] add(i, one)
+  ROOT u = (s32[], f32[8,6]) tuple(n, y) }
 double { x = f32[8,6] parameter(0) ROOT r = f32[8,6] add(x, x) }
 flip { x = f32[8,6] parameter(0) ROOT r = f32[8,6] reverse(x), dimensions={0,1} }
 )";
