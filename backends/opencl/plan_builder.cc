@@ -13,8 +13,10 @@
 #include "backends/opencl/transfer_thunk.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
+#include "hlo/text/parser.h"
 #include "passes/control/predication.h"
 #include "passes/fusion/hero.h"
+#include "passes/spmd/spmd.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -121,8 +123,10 @@ class PlanBuilder {
 
   // As text; empty for none.
   static std::string LeafSharding(const hlo::Instruction& instruction, size_t leaf) {
-    if (!instruction.sharding.has_value()) return "";
-    const hlo::Sharding& sharding = *instruction.sharding;
+    return instruction.sharding.has_value() ? LeafSharding(*instruction.sharding, leaf) : "";
+  }
+
+  static std::string LeafSharding(const hlo::Sharding& sharding, size_t leaf) {
     if (sharding.kind != hlo::Sharding::Kind::kTuple) return sharding.ToString();
     return leaf < sharding.elements.size() ? sharding.elements[leaf].ToString() : "";
   }
@@ -133,15 +137,22 @@ class PlanBuilder {
            std::any_of(module_.buffer_donors.begin(), module_.buffer_donors.end(), names);
   }
 
+  // What the partitioner says of the results, else the root.
+  std::optional<hlo::Sharding> ResultSharding() const {
+    const auto said = module_.frontend_attributes.find(passes::spmd::kResultSharding);
+    return said != module_.frontend_attributes.end() ? hlo::ParseSharding(said->second) : module_.entry()->root()->sharding;
+  }
+
   void DescribeResults() {
     const Instruction* root = module_.entry()->root();
+    const std::optional<hlo::Sharding> sharding = ResultSharding();
     hlo::ForEachLeaf(root->shape(), [&](const hlo::ShapeIndex& index, const hlo::Shape& shape) {
       ArrayInfo info;
       info.name = fmt::format("{}", fmt::join(index, "."));
       if (index.empty()) info.name = "0";
       info.shape = shape;
       info.index = index;
-      info.sharding = LeafSharding(*root, static_cast<size_t>(plan_.results.size()));
+      if (sharding.has_value()) info.sharding = LeafSharding(*sharding, plan_.results.size());
       plan_.results.push_back(std::move(info));
     });
     for (Slice slice : buffers_.results()) {

@@ -26,6 +26,10 @@ class PartitionModule : public Pass {
 };
 
 namespace spmd {
+// Module::frontend_attributes of a partitioned module: how its results lie, as text. The root says so too, but passes replace
+// roots.
+inline constexpr const char* kResultSharding = "hlorun.result_sharding";
+
 // Whether PartitionModule would change the module: annotated, for several partitions, and not partitioned yet.
 bool NeedsPartitioning(const hlo::Module& module, const CompileOptions& options);
 // --num_partitions, else what the module says.
