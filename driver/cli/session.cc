@@ -163,6 +163,7 @@ class Session {
   // A module without shardings gets some, where several devices run it; the user reads which.
   std::shared_ptr<const hlo::Module> Shard(CompileOptions& options) {
     options.num_partitions = flags_.num_partitions;
+    if (!flags_.bucket.empty()) options.auto_shard = false;  // its sizes are not known yet
     const Module sharded = client_->Shard(Module(std::make_shared<const Module::Impl>(Module::Impl{module_})), options, &sharding_remarks_);
     options.auto_shard = false;  // done
     if (job_->rank() == 0) {

@@ -79,6 +79,13 @@ void Explain(const spmd::ShardingPlan& plan, const Candidate& best, const Candid
 }  // namespace
 
 bool CanShardAutomatically(const hlo::Module& module) {
+  for (const Instruction* parameter : module.entry()->parameters()) {
+    for (const hlo::Shape& leaf : hlo::FlattenShape(parameter->shape())) {
+      for (int64_t d = 0; leaf.IsArray() && d < leaf.rank(); ++d) {
+        if (leaf.is_dynamic_dimension(d)) return false;
+      }
+    }
+  }
   if (module.replica_count * module.num_partitions != 1 || module.is_scheduled || spmd::IsAnnotated(module)) return false;
   for (const auto& computation : module.computations()) {
     for (const auto& i : computation->instructions()) {

@@ -10,8 +10,8 @@
 
 namespace hlorun::passes {
 
-// Whether AutoSharder may cut the module: written for one device, without annotations or collectives, and without
-// exchanging values with the host as it runs.
+// Whether AutoSharder may cut the module: written for one device, without annotations or collectives, of known sizes, and
+// without exchanging values with the host as it runs.
 bool CanShardAutomatically(const hlo::Module& module);
 
 // Partitions the module by every plan of auto_shard_templates.h and keeps the one that costs least, by the device's cost table, of
