@@ -35,6 +35,10 @@ struct CompileOptions {
   int64_t device_count = 1;
   // Partitions to cut an annotated module into; 0: as many as it says itself.
   int64_t num_partitions = 0;
+  // A module without annotations, on several devices: cut automatically (passes/spmd/auto_shard.h), else replicated.
+  bool auto_shard = true;
+  // Bytes that a plan may take on each device; 0: no limit.
+  int64_t memory_limit = 0;
   // Custom-calls of the user's own; null for none.
   std::shared_ptr<const hlo::CustomCallRegistry> custom_calls;
   int64_t compile_threads = 0;  // 0: as many as cores

@@ -4,6 +4,7 @@
 
 #include "backends/collectives/tree_reduce.h"
 #include "backends/collectives/wait.h"
+#include "backends/collectives/window_collectives.h"
 #include "hlo/error.h"
 
 namespace hlorun::collectives {
@@ -48,11 +49,16 @@ void CopyBytes(std::span<const std::byte> from, std::span<std::byte> to) {
 Communicator::Communicator(std::shared_ptr<Transport> transport, int64_t device)
     : transport_(std::move(transport)), device_(device) {}
 
+NodeWindow* Communicator::WindowOf(std::span<const int64_t> group, std::span<const std::byte> in) const {
+  return group.size() > 1 && !in.empty() ? transport_->window() : nullptr;
+}
+
 void Communicator::AllGather(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out,
                              int64_t sequence) {
   const int64_t me = PositionIn(group, device_);
   const size_t bytes = in.size();
   HLORUN_CHECK(out.size() == bytes * group.size());
+  if (NodeWindow* window = WindowOf(group, in)) return WindowAllGather({*window, *transport_, group, me}, in, out);
   Requests requests;
   for (size_t p = 0; p < group.size(); ++p) {
     if (static_cast<int64_t>(p) == me) continue;
@@ -70,6 +76,7 @@ void Communicator::AllToAll(std::span<const int64_t> group, std::span<const std:
   const int64_t me = PositionIn(group, device_);
   const size_t bytes = in.size() / group.size();
   HLORUN_CHECK(in.size() == out.size() && bytes * group.size() == in.size());
+  if (NodeWindow* window = WindowOf(group, in)) return WindowAllToAll({*window, *transport_, group, me}, in, out);
   // A staging copy where the blocks change places in one buffer.
   std::vector<std::byte> copy;
   if (in.data() == out.data()) {
@@ -90,6 +97,9 @@ void Communicator::AllToAll(std::span<const int64_t> group, std::span<const std:
 void Communicator::ReduceScatter(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out,
                                  const Reduction& reduction, int64_t sequence) {
   HLORUN_CHECK(in.size() == out.size() * group.size());
+  if (NodeWindow* window = WindowOf(group, in)) {
+    return WindowReduceScatter({*window, *transport_, group, PositionIn(group, device_)}, in, out, reduction);
+  }
   std::vector<std::byte> received(in.size());
   AllToAll(group, in, received, sequence);
   std::vector<const std::byte*> parts;
@@ -108,6 +118,7 @@ void Communicator::AllReduce(std::span<const int64_t> group, std::span<const std
     CopyBytes(in, out);
     return;
   }
+  if (NodeWindow* window = WindowOf(group, in)) return WindowAllReduce({*window, *transport_, group, me}, in, out, reduction);
   if (static_cast<int64_t>(in.size()) <= kDirectBytes) {
     std::vector<std::byte> all(in.size() * group.size());
     AllGather(group, in, all, sequence);

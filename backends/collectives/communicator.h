@@ -52,6 +52,9 @@ class Communicator {
   void Broadcast(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out, int64_t sequence);
 
  private:
+  // Where the group's operands can meet without messages, or null.
+  NodeWindow* WindowOf(std::span<const int64_t> group, std::span<const std::byte> in) const;
+
   std::shared_ptr<Transport> transport_;
   int64_t device_;
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "backends/collectives/in_process.h"
 #include "backends/collectives/mpi/launcher.h"
 #include "backends/collectives/mpi/mpi_world.h"
+#include "backends/collectives/node_window.h"
 #include "backends/collectives/wait.h"
 #include "hlo/error.h"
 
@@ -106,8 +108,9 @@ class InProcessJob : public Job {
 // devices in the tag. MPI's order between two ranks with one tag keeps each pair's messages in order.
 class RankTransport : public Transport {
  public:
-  RankTransport(MpiWorld* world, std::shared_ptr<InProcessHub> hub, int64_t local_devices, int64_t local)
-      : world_(world), hub_(std::move(hub)), local_devices_(static_cast<int>(local_devices)), local_(static_cast<int>(local)) {}
+  // `window`: what all ranks share, where each drives one device; else null.
+  RankTransport(MpiWorld* world, std::shared_ptr<InProcessHub> hub, NodeWindow* window, int64_t local_devices, int64_t local)
+      : world_(world), hub_(std::move(hub)), window_(window), local_devices_(static_cast<int>(local_devices)), local_(static_cast<int>(local)) {}
   int rank() const override { return world_->rank() * local_devices_ + local_; }
   int size() const override { return world_->size() * local_devices_; }
 
@@ -119,6 +122,7 @@ class RankTransport : public Transport {
     if (from / local_devices_ == world_->rank()) return hub_->Receive(data, from % local_devices_, local_, tag);
     return world_->Receive(data, from / local_devices_, TagOf(from % local_devices_, local_, tag));
   }
+  NodeWindow* window() override { return window_; }
   void Progress() override {
     hub_->CheckHealth();
     world_->CheckPeers();
@@ -139,6 +143,7 @@ class RankTransport : public Transport {
 
   MpiWorld* world_;
   std::shared_ptr<InProcessHub> hub_;
+  NodeWindow* window_;
   int local_devices_, local_;
 };
 
@@ -168,8 +173,10 @@ class Computing {
 
 class MpiJob : public Job {
  public:
-  MpiJob(const std::string& mpi, int64_t devices_per_rank, double heartbeat)
-      : Job(devices_per_rank), world_(mpi, heartbeat), hub_(std::make_shared<InProcessHub>(static_cast<int>(devices_per_rank))) {}
+  MpiJob(const std::string& mpi, int64_t devices_per_rank, double heartbeat, const void* communicator = nullptr)
+      : Job(devices_per_rank), world_(mpi, heartbeat, communicator), hub_(std::make_shared<InProcessHub>(static_cast<int>(devices_per_rank))) {
+    if (rank_count() > 1) OpenWindow();
+  }
 
   int rank() const override { return world_.rank(); }
   int rank_count() const override { return world_.size(); }
@@ -214,13 +221,29 @@ class MpiJob : public Job {
     const Waiting for_all_devices(world_);
     RunTogether(local_devices(), *hub_, [&](int64_t d) {
       const Computing computing(world_);
-      auto transport = std::make_shared<RankTransport>(&world_, hub_, local_devices(), d);
+      auto transport = std::make_shared<RankTransport>(&world_, hub_, local_devices() == 1 ? window_.get() : nullptr,
+                                                       local_devices(), d);
       body(d, std::make_shared<Communicator>(std::move(transport), first_device() + d));
     });
   }
 
  private:
   static constexpr int kControlTag = 32767;
+
+  // Ranks that are all on one node share a window: rank 0 makes it. HLORUN_NODE_WINDOW=0 keeps to messages.
+  void OpenWindow() {
+    const char* wanted = std::getenv("HLORUN_NODE_WINDOW");
+    NodeWindow::Address address;
+    if (rank() == 0 && (wanted == nullptr || std::string_view(wanted) != "0")) {
+      window_ = NodeWindow::Create(rank(), rank_count());
+      if (window_ != nullptr) address = window_->address();
+    }
+    Spread({reinterpret_cast<std::byte*>(&address), sizeof address});
+    if (rank() != 0 && std::strcmp(address.node, NodeWindow::Here().node) == 0) {
+      window_ = NodeWindow::Open(address, rank(), rank_count());
+    }
+    if (Smallest(window_ != nullptr ? 1 : 0) == 0) window_ = nullptr;
+  }
 
   void Complete(std::unique_ptr<Request> request) {
     const Waiting waiting(world_);
@@ -258,11 +281,16 @@ class MpiJob : public Job {
 
   MpiWorld world_;
   std::shared_ptr<InProcessHub> hub_;
+  std::unique_ptr<NodeWindow> window_;
 };
 
 }  // namespace
 
 std::shared_ptr<Job> Job::InProcess(int64_t devices) { return std::make_shared<InProcessJob>(devices); }
+
+std::shared_ptr<Job> Job::OverCommunicator(const void* communicator, size_t bytes, int64_t devices_per_rank, double heartbeat) {
+  return std::make_shared<MpiJob>(bytes == sizeof(void*) ? "openmpi" : "mpich", devices_per_rank, heartbeat, communicator);
+}
 
 std::shared_ptr<Job> Job::Start(int64_t devices_per_rank, double heartbeat) {
   const Launcher launcher = DetectLauncher();

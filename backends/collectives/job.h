@@ -24,6 +24,10 @@ class Job {
   // MPI than the plugins'.
   static std::shared_ptr<Job> Start(int64_t devices_per_rank, double heartbeat);
   static std::shared_ptr<Job> InProcess(int64_t devices);
+  // Collective over an MPI communicator of the caller's: `communicator` points to an MPI_Comm of `bytes` bytes, which tells
+  // Open MPI's (a pointer) from MPICH's (an int). It is duplicated; the caller's may be freed. MPI must have been
+  // initialised for MPI_THREAD_MULTIPLE, and be finalized after Finish().
+  static std::shared_ptr<Job> OverCommunicator(const void* communicator, size_t bytes, int64_t devices_per_rank, double heartbeat);
 
   virtual int rank() const = 0;
   virtual int rank_count() const = 0;

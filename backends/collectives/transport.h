@@ -9,6 +9,8 @@
 
 namespace hlorun::collectives {
 
+class NodeWindow;
+
 // A nonblocking operation. Polled by one thread.
 class Request {
  public:
@@ -27,6 +29,8 @@ class Transport {
   virtual std::unique_ptr<Request> Receive(std::span<std::byte> data, int from, int64_t tag) = 0;
   // Another peer's memory that this process can read directly, or null (other node, other process).
   virtual const std::byte* PeerAddress(int peer, const std::byte* address) { (void)peer; (void)address; return nullptr; }
+  // Memory that all endpoints share, each in a process of its own; null where they do not.
+  virtual NodeWindow* window() { return nullptr; }
   // Called by every wait loop: progresses messages, updates this rank's heartbeat, and throws Error kAborted when a
   // peer failed or stopped for longer than the heartbeat limit.
   virtual void Progress() = 0;

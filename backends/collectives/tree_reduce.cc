@@ -107,6 +107,20 @@ void Tree(const std::vector<const T*>& parts, int64_t lo, int64_t hi, int64_t be
   join(out, stack[depth + 1].get(), count);
 }
 
+// Two parts, computed in the type that they are stored in: one pass.
+template <typename T>
+bool ReducePair(const std::vector<const std::byte*>& parts, std::byte* out, int64_t count, Opcode opcode) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (parts.size() != 2 || opcode != Opcode::kAdd) return false;
+    const T* a = reinterpret_cast<const T*>(parts[0]);
+    const T* b = reinterpret_cast<const T*>(parts[1]);
+    T* sum = reinterpret_cast<T*>(out);
+    for (int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+    return true;
+  }
+  return false;
+}
+
 template <typename T, typename C>
 void ReduceAll(const std::vector<const std::byte*>& parts, std::byte* out, int64_t count, const Join<C>& join) {
   std::vector<const T*> typed;
@@ -130,6 +144,7 @@ void TreeReduce(const std::vector<const std::byte*>& parts, std::byte* out, int6
       });
       return;
     }
+    if (ReducePair<T>(parts, out, count, reduction.opcode)) return;
     using C = std::conditional_t<std::is_arithmetic_v<T> || kIsComplex<T>, T, float>;
     ReduceAll<T, C>(parts, out, count, [&](C* a, const C* b, int64_t n) { Combine<C>(reduction.opcode, a, b, n); });
   });

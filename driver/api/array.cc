@@ -1,10 +1,15 @@
+#include <atomic>
+
 #include "driver/api/array_impl.h"
 #include "hlo/error.h"
 
 namespace hlorun {
 
 Array MakeArray(opencl::DeviceArray array, std::shared_ptr<opencl::DeviceContext> context) {
-  return Array(std::make_shared<Array::Impl>(Array::Impl{std::move(array), std::move(context)}));
+  auto impl = std::make_shared<Array::Impl>();
+  impl->array = std::move(array);
+  impl->context = std::move(context);
+  return Array(std::move(impl));
 }
 
 namespace {
@@ -14,22 +19,36 @@ const Array::Impl& Checked(const std::shared_ptr<Array::Impl>& impl) {
   return *impl;
 }
 
+void OnAllReady(const std::vector<Array>& shards, std::function<void()> callback) {
+  const auto left = std::make_shared<std::atomic<size_t>>(shards.size());
+  for (const Array& shard : shards) {
+    shard.OnReady([left, callback] {
+      if (--*left == 0) callback();
+    });
+  }
+}
+
 }  // namespace
 
 const Shape& Array::shape() const { return Checked(impl_).array.shape; }
 int64_t Array::byte_size() const { return shape().ByteSize(); }
 
 bool Array::IsReady() const {
+  for (const Array& shard : shards()) {
+    if (!shard.IsReady()) return false;
+  }
   const opencl::EventRef& ready = Checked(impl_).array.ready;
   return ready == nullptr || ready->Ready();
 }
 
 void Array::Wait() const {
+  for (const Array& shard : shards()) shard.Wait();
   const opencl::EventRef& ready = Checked(impl_).array.ready;
   if (ready != nullptr) ready->Wait();
 }
 
 void Array::OnReady(std::function<void()> callback) const {
+  if (!shards().empty()) return OnAllReady(shards(), std::move(callback));
   const opencl::EventRef& ready = Checked(impl_).array.ready;
   if (ready == nullptr) {
     callback();
@@ -39,6 +58,7 @@ void Array::OnReady(std::function<void()> callback) const {
 }
 
 void Array::ToHost(void* destination) const {
+  if (!shards().empty()) return Gather(destination);
   Wait();
   if (byte_size() > 0) opencl::CopyToHost(impl_->context, impl_->array.memory, destination, byte_size());
 }

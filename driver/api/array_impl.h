@@ -13,6 +13,10 @@ struct Array::Impl {
   opencl::DeviceArray array;
   std::shared_ptr<opencl::DeviceContext> context;
   std::unique_ptr<PaddedCopy> padded = std::make_unique<PaddedCopy>();
+  // Of a whole array in parts, whose `array` has a shape and no memory.
+  std::vector<Array> shards;
+  std::string sharding;
+  std::shared_ptr<collectives::Job> job;
 };
 
 Array MakeArray(opencl::DeviceArray array, std::shared_ptr<opencl::DeviceContext> context);

@@ -1,11 +1,14 @@
 // Client and Executable over the OpenCL backend.
 #include <chrono>
+#include <cstdio>
 #include <fstream>
+#include <mutex>
 #include <set>
 
 #include "backends/collectives/job.h"
 #include "backends/opencl/compiler.h"
 #include "backends/opencl/runtime/executable.h"
+#include "backends/topology/placement.h"
 #include "driver/api/array_impl.h"
 #include "driver/api/bucketed_executable.h"
 #include "driver/api/module_impl.h"
@@ -13,8 +16,11 @@
 #include "driver/arrays/bounds.h"
 #include "hlo/error.h"
 #include "hlo/text/parser.h"
+#include "backends/opencl/codegen/emit.h"
 #include "hlorun/hlorun.h"
+#include "passes/spmd/auto_shard.h"
 #include "passes/spmd/spmd.h"
+#include "passes/spmd/uniform_predicates.h"
 
 namespace hlorun {
 namespace {
@@ -67,7 +73,27 @@ class ExecutableImpl : public Executable {
   }
 
   std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags) override {
-    return RunSharded({arguments}, flags).front();
+    if (!IsCut()) return RunSharded({arguments}, flags).front();
+    std::vector<std::vector<Array>> parts(static_cast<size_t>(job_->local_devices()));
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const std::vector<Array>& shards = arguments[i].shards();
+      if (!shards.empty()) CheckSharding(i, arguments[i].sharding());
+      for (size_t d = 0; d < parts.size(); ++d) parts[d].push_back(shards.empty() ? arguments[i] : shards[d]);
+    }
+    std::vector<std::vector<Array>> results = RunSharded(parts, flags);
+    std::vector<Array> whole;
+    for (size_t r = 0; r < whole_results_.size(); ++r) {
+      std::vector<Array> shards;
+      for (std::vector<Array>& device : results) shards.push_back(std::move(device[r]));
+      auto impl = std::make_shared<Array::Impl>();
+      impl->array.shape = whole_results_[r];
+      impl->context = context_;
+      impl->shards = std::move(shards);
+      impl->sharding = plan().results[r].sharding;
+      impl->job = job_;
+      whole.push_back(Array(std::move(impl)));
+    }
+    return whole;
   }
 
   std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments,
@@ -117,6 +143,27 @@ class ExecutableImpl : public Executable {
 
  private:
   const opencl::Plan& plan() const { return executable_->plan(); }
+
+  // Whether the plan is one device's part of a module of whole arrays; finds the shapes of its whole results.
+  bool IsCut() {
+    std::call_once(cut_once_, [&] {
+      if (device_count() == 1) return;
+      const Module source = Module::FromText(plan().module_text);
+      CompileOptions options;
+      options.num_partitions = device_count();
+      is_cut_ = passes::spmd::NeedsPartitioning(*source.impl()->module, options);
+      for (const Shape& leaf : hlo::FlattenShape(source.result_shape())) whole_results_.push_back(leaf.WithoutLayout());
+    });
+    return is_cut_;
+  }
+
+  void CheckSharding(size_t argument, const std::string& given) const {
+    const opencl::ArrayInfo& parameter = plan().parameters.at(argument);
+    const auto parsed = [](const std::string& text) { return text.empty() ? hlo::Sharding{} : hlo::ParseSharding(text); };
+    if (parsed(given) == parsed(parameter.sharding)) return;
+    Invalid("argument {} (%{}) lies as {}, the executable wants {}: make it with FromHost(shape, data, parameter_shardings()[{}])", argument,
+            parameter.name, given, parameter.sharding, argument);
+  }
 
   // Of all but the sizes, which come last and are the driver's own.
   static std::vector<Shape> Shapes(const std::vector<opencl::ArrayInfo>& arrays, size_t sizes) {
@@ -209,11 +256,14 @@ class ExecutableImpl : public Executable {
   std::shared_ptr<collectives::Job> job_;
   std::shared_ptr<const CustomCallRegistry> custom_calls_;
   CompileReport report_;
+  std::once_flag cut_once_;
+  bool is_cut_ = false;
+  std::vector<Shape> whole_results_;  // whole shapes of the results
 };
 
 class ClientImpl : public Client {
  public:
-  explicit ClientImpl(const ClientOptions& options) {
+  ClientImpl(const ClientOptions& options, std::shared_ptr<collectives::Job> job) {
     std::shared_ptr<opencl::Device> device = opencl::FindDevice(options.device);
     DeviceSpec spec = device->spec();
     if (!options.device_class.empty()) {
@@ -227,21 +277,54 @@ class ClientImpl : public Client {
     description_.spec = spec;
     fingerprint_ = device->Fingerprint();
     context_ = opencl::OpenDevice(device, spec);
-    job_ = options.job != nullptr ? options.job : collectives::Job::InProcess(options.devices);
+    job_ = std::move(job);
+    has_mixed_devices_ = FindMixedDevices();
   }
 
   const DeviceDescription& device() const override { return description_; }
+  const std::shared_ptr<collectives::Job>& job() const override { return job_; }
+  using Client::FromHost;
 
-  std::shared_ptr<Executable> Compile(const Module& module, const CompileOptions& options) override {
+  Module Shard(const Module& module, const CompileOptions& options, std::vector<Remark>* remarks) override {
+    const hlo::Module& source = *module.impl()->module;
+    const int64_t devices = options.num_partitions > 0 ? options.num_partitions : job_->device_count();
+    if (!options.auto_shard || devices == 1 || !passes::CanShardAutomatically(source)) return module;
+    const passes::AutoSharder sharder(source, devices);
+    const std::string chosen = job_->BroadcastFromFirst([&] {
+      const opencl::OpenClKernelModel kernels(description_.spec, options);
+      passes::PassContext context{description_.spec, options, kernels, {}};
+      const size_t plan = sharder.Choose(context);
+      if (remarks != nullptr) *remarks = std::move(context.remarks);
+      return std::to_string(plan);
+    });
+    return Module(std::make_shared<const Module::Impl>(Module::Impl{sharder.Annotated(std::stoul(chosen))}));
+  }
+
+  std::shared_ptr<Executable> Compile(const Module& given, const CompileOptions& options) override {
     const auto start = Clock::now();
+    std::vector<Remark> remarks;
+    const Module module = Shard(given, options, &remarks);
     const hlo::Module& source = *module.impl()->module;
     CompileReport report;
-    opencl::CompilerResult compiled = opencl::CompileModule(source, description_.spec, OptionsFor(source, options), options.observe_stage);
+    const CompileOptions own = OptionsFor(source, options);
+    std::unique_ptr<hlo::Module> marked;
+    if (own.num_partitions > 1 && has_mixed_devices_) {
+      marked = source.Clone();
+      marked->frontend_attributes[passes::spmd::kMixedDevices] = "true";
+    }
+    opencl::CompilerResult compiled =
+        opencl::CompileModule(marked != nullptr ? *marked : source, description_.spec, own, options.observe_stage);
     report.passes_run = compiled.passes_run;
+    compiled.plan.remarks.insert(compiled.plan.remarks.begin(), remarks.begin(), remarks.end());
 
     auto executable = opencl::BuildExecutable(std::move(compiled.plan), context_, BuildOptionsOf(options));
     report.compile_s = SecondsSince(start);
-    return std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, options.custom_calls, report);
+    auto result = std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, options.custom_calls, report);
+    if (options.memory_limit > 0 && result->memory().peak_bytes > options.memory_limit) {
+      Fail(ErrorCode::kResourceExhausted, "{} takes {} bytes on each device, the limit is {}: cut it for more devices, or raise --memory_limit",
+           source.name(), result->memory().peak_bytes, options.memory_limit);
+    }
+    return result;
   }
 
   std::shared_ptr<BucketedExecutable> CompileBuckets(const Module& module, const BucketOptions& buckets,
@@ -301,6 +384,23 @@ class ClientImpl : public Client {
     }
   }
 
+  // Whether another rank's device or driver is of another kind: then the same arithmetic need not give the same bits.
+  bool FindMixedDevices() {
+    if (job_->rank_count() == 1) return false;
+    const std::string first = job_->BroadcastFromFirst([&] { return fingerprint_; });
+    std::vector<int64_t> all(static_cast<size_t>(job_->device_count()));
+    for (size_t d = 0; d < all.size(); ++d) all[d] = static_cast<int64_t>(d);
+    const auto differs = static_cast<uint32_t>(first != fingerprint_);
+    return job_->OnEachLocalDevice<uint32_t>([&](int64_t, const std::shared_ptr<collectives::Communicator>& communicator) {
+             uint32_t any = 0;
+             communicator->AllReduce(all, std::as_bytes(std::span(&differs, 1)), std::as_writable_bytes(std::span(&any, 1)),
+                                     {hlo::Opcode::kMaximum, ElementType::kU32, nullptr}, kSetupSequence);
+             return any;
+           })
+               .front() != 0;
+  }
+  static constexpr int64_t kSetupSequence = 1 << 11;
+
   static opencl::BuildOptions BuildOptionsOf(const CompileOptions& options) {
     return {options.compile_threads, options.use_disk_cache, options.cache_dir, options.observe_kernels};
   }
@@ -309,11 +409,34 @@ class ClientImpl : public Client {
   std::string fingerprint_;
   std::shared_ptr<opencl::DeviceContext> context_;
   std::shared_ptr<collectives::Job> job_;
+  bool has_mixed_devices_ = false;
 };
+
+// A job of the caller's communicator ends, on all ranks together, with the last that uses it.
+std::shared_ptr<collectives::Job> JobOf(const ClientOptions& options) {
+  if (options.job != nullptr) return options.job;
+  if (options.communicator.bytes() == 0) return collectives::Job::InProcess(options.devices);
+  // Before the OpenCL loader: the runtimes count cores when they are loaded.
+  topology::PlaceProcess();
+  std::shared_ptr<collectives::Job> job = collectives::Job::OverCommunicator(
+      options.communicator.get(), options.communicator.bytes(), options.devices, options.heartbeat);
+  collectives::Job* raw = job.get();
+  return {raw, [job = std::move(job)](collectives::Job*) mutable {
+            try {
+              job->Finish(0);
+            } catch (const Error& error) {
+              std::fprintf(stderr, "hlorun: %s\n", error.what());
+            }
+            job.reset();
+          }};
+}
 
 }  // namespace
 
-std::shared_ptr<Client> Client::Create(const ClientOptions& options) { return std::make_shared<ClientImpl>(options); }
+std::shared_ptr<Client> Client::Create(const ClientOptions& options) {
+  std::shared_ptr<collectives::Job> job = JobOf(options);
+  return std::make_shared<ClientImpl>(options, std::move(job));
+}
 
 std::vector<DeviceDescription> Client::ListDevices() {
   std::vector<DeviceDescription> descriptions;

@@ -33,6 +33,8 @@ void CheckSameFlags(const Flags& f, collectives::Job& job) {
   add("profile or --trace", f.profile || !f.trace.empty());
   add("outputs", f.outputs.empty() ? "(none)" : "(given)");
   add("list_devices", f.list_devices);
+  add("auto_shard", f.auto_shard);
+  add("memory_limit", f.memory_limit);
   job.CheckSame(text, "the command line");
 }
 

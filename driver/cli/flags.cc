@@ -46,6 +46,11 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--heartbeat", f.heartbeat, "seconds until a silent rank is dead; 0: never")->group(kDevice);
   app.add_flag("--list_devices", f.list_devices, "list OpenCL devices (under mpirun: ranks)")->group(kDevice);
   app.add_option("--save_plan", f.save_plan, "keep the compiled plan in FILE")->group(kCompile);
+  app.add_option("--auto_shard", f.auto_shard, "modules without shardings on N devices: on, or off")
+      ->group(kCompile)->check(CLI::IsMember({"on", "off"}))->option_text(" ");
+  app.add_option("--save_sharded", f.save_sharded, "write the module with its shardings")->group(kCompile);
+  app.add_option("--memory_limit", f.memory_limit, "a device may take BYTES (2G, 500M)")
+      ->group(kCompile)->transform(CLI::AsSizeValue(false))->option_text(" ");
   app.add_flag("--recompile", f.recompile, "rebuild a plan of another device")->group(kCompile);
   app.add_option("--dot_library", f.dot_library, "auto, own or clblast")->group(kCompile);
   app.add_option("--branches", f.branches, "conditionals: select, predicate, host or auto")

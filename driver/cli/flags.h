@@ -47,6 +47,8 @@ struct Flags {
   bool strict = false;
   std::string custom_calls;  // JSON file
   bool recompile = false, no_cache = false;
+  std::string auto_shard = "on", save_sharded;
+  int64_t memory_limit = 0;  // bytes
 
   // Output.
   bool json = false, profile = false, version = false;

@@ -59,6 +59,8 @@ CompileOptions CompileOptionsOf(const Flags& flags, Progress& progress) {
   options.cache_dir = flags.cache_dir;
   if (!flags.custom_calls.empty()) options.custom_calls = LoadCustomCalls(flags.custom_calls);
   options.use_disk_cache = !flags.no_cache;
+  options.auto_shard = flags.auto_shard == "on";
+  options.memory_limit = flags.memory_limit;
   options.observe_stage = [&progress](const std::string& stage) { progress.Show("compiling: " + stage); };
   options.observe_kernels = [&progress](int64_t done, int64_t total) {
     progress.Show(fmt::format("compiling: kernels {}/{}", done, total));
@@ -144,17 +146,34 @@ class Session {
       }
       if (!flags_.bounds.empty()) BoundModule(*modules.front(), flags_.bounds);
       module_ = std::move(modules.front());
+      compiled_module_ = Shard(options);
       SpreadPartitions(options);
-      executable_ = CompileModule(Module(std::make_shared<const Module::Impl>(Module::Impl{module_})), options);
+      executable_ = CompileModule(Module(std::make_shared<const Module::Impl>(Module::Impl{compiled_module_})), options);
     }
     PrintWarnings();
     partitioned_ = executable_->device_count() > 1;
     if (partitioned_) FindWholeShapes();
-    if (!partitioned_ && job_->device_count() > 1 && job_->rank() == 0) {
+    if (!partitioned_ && job_->device_count() > 1 && job_->rank() == 0 && sharding_remarks_.empty()) {
       std::fprintf(stderr, "hlorun: warning: the module is for one device: each of the %d ranks runs all of it\n",
                    static_cast<int>(job_->rank_count()));
     }
     progress_.Clear();
+  }
+
+  // A module without shardings gets some, where several devices run it; the user reads which.
+  std::shared_ptr<const hlo::Module> Shard(CompileOptions& options) {
+    options.num_partitions = flags_.num_partitions;
+    if (!flags_.bucket.empty()) options.auto_shard = false;  // its sizes are not known yet
+    const Module sharded = client_->Shard(Module(std::make_shared<const Module::Impl>(Module::Impl{module_})), options, &sharding_remarks_);
+    options.auto_shard = false;  // done
+    if (job_->rank() == 0) {
+      progress_.Clear();
+      for (const Remark& remark : sharding_remarks_) {
+        std::fprintf(stderr, "hlorun: sharding: %s (%s; %s)\n", remark.choice.c_str(), remark.reason.c_str(), remark.cost.c_str());
+      }
+      if (!flags_.save_sharded.empty()) WriteFileAtomically(flags_.save_sharded, sharded.ToText());
+    }
+    return sharded.impl()->module;
   }
 
   std::shared_ptr<Executable> CompileModule(const Module& module, const CompileOptions& options) {
@@ -189,8 +208,8 @@ class Session {
   // k x N partitions on N ranks: k a rank.
   void SpreadPartitions(CompileOptions& options) {
     options.num_partitions = flags_.num_partitions;
-    if (!passes::spmd::NeedsPartitioning(*module_, options) || flags_.devices_per_rank != 1) return;
-    const int64_t partitions = passes::spmd::PartitionsFor(*module_, options) * module_->replica_count;
+    if (!passes::spmd::NeedsPartitioning(*compiled_module_, options) || flags_.devices_per_rank != 1) return;
+    const int64_t partitions = passes::spmd::PartitionsFor(*compiled_module_, options) * module_->replica_count;
     const int64_t ranks = job_->rank_count();
     if (ranks == 1 && flags_.num_partitions == 0) return;
     if (partitions % ranks != 0) {
@@ -210,7 +229,7 @@ class Session {
     source_result_ = source.entry()->root()->shape();
     CompileOptions options;
     options.num_partitions = executable_->device_count();
-    is_cut_ = passes::spmd::NeedsPartitioning(source, options);
+    is_cut_ = passes::spmd::NeedsPartitioning(compiled_module_ != nullptr ? *compiled_module_ : source, options);
   }
 
   std::vector<ArraySlot> WholeSlots() const {
@@ -220,7 +239,8 @@ class Session {
   }
 
   void PrintExplanation() const {
-    const std::vector<Remark>& remarks = executable_->remarks();
+    std::vector<Remark> remarks = sharding_remarks_;
+    remarks.insert(remarks.end(), executable_->remarks().begin(), executable_->remarks().end());
     std::fputs(flags_.explain == "json" ? ExplainJson(remarks).c_str() : ExplainText(remarks).c_str(), stdout);
     std::fflush(stdout);
   }
@@ -409,7 +429,9 @@ class Session {
   Progress progress_;
   std::shared_ptr<Client> client_;
   std::shared_ptr<Executable> executable_;
-  std::shared_ptr<const hlo::Module> module_;
+  std::shared_ptr<const hlo::Module> module_;           // as it was read
+  std::shared_ptr<const hlo::Module> compiled_module_;  // with shardings that were chosen for it; null for a plan
+  std::vector<Remark> sharding_remarks_;
   bool partitioned_ = false;  // one program for several devices
   bool is_cut_ = false;       // from a module of whole arrays
   std::vector<hlo::Shape> source_parameters_;  // leaves, whole

@@ -5,6 +5,7 @@
 #include "passes/spmd/annotations.h"
 #include "passes/spmd/partitioner.h"
 #include "passes/spmd/propagation.h"
+#include "passes/spmd/uniform_predicates.h"
 
 namespace hlorun::passes {
 
@@ -81,6 +82,9 @@ bool PartitionModule::Run(hlo::Module& module, PassContext& context) {
   const spmd::ModuleAnnotations annotations = spmd::ReadAnnotations(module, spmd::PartitionsFor(module, context.options));
   const spmd::PropagationResult shardings = spmd::Propagate(module, annotations);
   spmd::PartitionComputations(module, annotations.mesh, annotations, shardings, context);
+  // In manual computations each device has predicates of its own.
+  const bool mixed = module.frontend_attributes.contains(spmd::kMixedDevices);
+  if (mixed && annotations.boundaries.empty()) spmd::MakePredicatesUniform(module);
   module.frontend_attributes[kPartitioned] = "true";
   module.frontend_attributes[spmd::kResultSharding] = module.entry()->root()->sharding->ToString();
   module.frontend_attributes.erase("xla.sdy.meshes");

@@ -52,6 +52,11 @@ std::vector<std::string> PluginPaths(const std::string& mpi) {
     paths.push_back((self.parent_path() / name).string());
     paths.push_back((self.parent_path() / "../lib/hlorun" / name).lexically_normal().string());
   }
+  // Of the shared library that holds this code.
+  Dl_info here{};
+  if (dladdr(reinterpret_cast<const void*>(&PluginPaths), &here) != 0 && here.dli_fname != nullptr) {
+    paths.push_back((std::filesystem::path(here.dli_fname).parent_path() / "hlorun" / name).string());
+  }
   paths.push_back(name);
   return paths;
 }
@@ -106,13 +111,14 @@ class MpiWorld::MpiRequest : public Request {
   size_t bytes_;
 };
 
-MpiWorld::MpiWorld(const std::string& mpi, double heartbeat) : heartbeat_(heartbeat) {
+MpiWorld::MpiWorld(const std::string& mpi, double heartbeat, const void* communicator) : heartbeat_(heartbeat) {
   Load(mpi);
   {
     // A rank that was stopped before it came here is heard of by nobody.
     const Watchdog watchdog(heartbeat_ > 0 ? heartbeat_ * 4 + TurnOf(DetectLauncher().rank) : 0,
                             "MPI does not start: a rank was stopped, or its host does not answer");
-    Check(plugin_->init(&rank_, &size_), "starting MPI");
+    Check(plugin_->init(communicator, &rank_, &size_),
+          communicator == nullptr ? "starting MPI" : "duplicating the communicator (MPI_Init_thread must ask for MPI_THREAD_MULTIPLE)");
   }
   peers_ = std::make_unique<Peer[]>(static_cast<size_t>(size_));
   for (int peer = 0; peer < size_; ++peer) {

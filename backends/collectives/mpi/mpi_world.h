@@ -25,8 +25,9 @@ namespace hlorun::collectives {
 class MpiWorld {
  public:
   // Loads the plugin for `mpi` ("openmpi", "mpich") and initialises it. Throws Error kFailedPrecondition.
-  // `heartbeat`: seconds of silence or standstill; 0: none is too long.
-  MpiWorld(const std::string& mpi, double heartbeat);
+  // `heartbeat`: seconds of silence or standstill; 0: none is too long. `communicator`: the caller's MPI_Comm; null: all
+  // processes that were launched together.
+  MpiWorld(const std::string& mpi, double heartbeat, const void* communicator = nullptr);
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;

@@ -22,7 +22,7 @@ struct Pending {
   std::vector<MPI_Request> requests;
 };
 
-int Init(int* rank, int* size) {
+int Init(const void* communicator, int* rank, int* size) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (initialised == 0) {
@@ -31,9 +31,14 @@ int Init(int* rank, int* size) {
     if (code != MPI_SUCCESS) return code;
     if (provided < MPI_THREAD_SERIALIZED) return MPI_ERR_OTHER;
     g_initialised_here = true;
+  } else {
+    int provided = 0;
+    MPI_Query_thread(&provided);
+    if (provided < MPI_THREAD_MULTIPLE) return MPI_ERR_OTHER;
   }
+  const MPI_Comm whole = communicator == nullptr ? MPI_COMM_WORLD : *static_cast<const MPI_Comm*>(communicator);
   for (MPI_Comm& channel : g_channels) {
-    const int code = MPI_Comm_dup(MPI_COMM_WORLD, &channel);
+    const int code = MPI_Comm_dup(whole, &channel);
     if (code != MPI_SUCCESS) return code;
     MPI_Comm_set_errhandler(channel, MPI_ERRORS_RETURN);
   }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HLORUN_MPI_PLUGIN_VERSION 1
+#define HLORUN_MPI_PLUGIN_VERSION 2
 #define HLORUN_MPI_PLUGIN_SYMBOL "HlorunMpiPluginEntry"
 
 #ifdef __cplusplus
@@ -20,8 +20,10 @@ extern "C" {
 struct HlorunMpiPlugin {
   int version;
   const char* library; /* "Open MPI v4.1.4 ..." */
-  /* Initialises MPI unless the caller has, and duplicates the world. A second channel keeps heartbeats apart. */
-  int (*init)(int* rank, int* size);
+  /* Duplicates `communicator` (an MPI_Comm; null: the world, after initialising MPI unless the caller has). A second channel
+   * keeps heartbeats apart. Where the caller has initialised MPI it must be for several threads at once: heartbeats have
+   * a thread of their own, and the caller's calls do not wait for it. */
+  int (*init)(const void* communicator, int* rank, int* size);
   int (*send)(int channel, const void* data, size_t bytes, int to, int tag, void** request);
   int (*receive)(int channel, void* data, size_t bytes, int from, int tag, void** request);
   int (*test)(void** request, int* done); /* frees the request once done */

@@ -11,10 +11,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "hlo/custom_calls/registry.h"
@@ -67,6 +69,8 @@ class Module {
   std::shared_ptr<const Impl> impl_;
 };
 
+class Client;
+
 // An array on a device (or wrapped host memory), possibly not ready yet. Copies share it; contents never change, except
 // that donating it to a run ends it.
 class Array {
@@ -87,6 +91,15 @@ class Array {
   }
   // Waits; the host address where the device shares memory with the host, else null.
   const void* HostPointer() const;
+
+  // A whole array of which each device of the client's job has a part: `shards` are those of this process's devices, in
+  // device order, as `sharding` (HloSharding text: "{devices=[2,1]<=[2]}") cuts `shape`. It is an argument for
+  // Executable::Run, which returns such arrays, too. Throws Error when a part has another shape.
+  static Array FromShards(const Client& client, const Shape& shape, const std::string& sharding, std::vector<Array> shards);
+  const std::vector<Array>& shards() const;  // empty for an array on one device
+  const std::string& sharding() const;
+  // Collective over the job, for an array in shards: waits, then every rank gets all of its elements. ToHost does the same.
+  void Gather(void* destination) const;
 
   struct Impl;
   explicit Array(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -130,7 +143,9 @@ class Executable {
  public:
   virtual ~Executable() = default;
   // One array for each flattened parameter leaf; returns one for each flattened result leaf, ready later.
-  // With several devices in this process: see RunSharded.
+  // For a module that was cut (by its shardings, or by those that were chosen for it) arguments and results are whole
+  // arrays in shards; an array on one device is a part that every device holds alike. Otherwise, with several devices in this
+  // process: see RunSharded.
   virtual std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags = {}) = 0;
   // arguments[d], results[d] for each of this process's devices.
   virtual std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments,
@@ -159,6 +174,23 @@ class Executable {
 // Throws Error naming the file and what is wrong with it.
 std::shared_ptr<CustomCallRegistry> LoadCustomCalls(const std::string& path);
 
+// An MPI_Comm of the caller's, by value, so that this header needs no mpi.h: options.communicator = MPI_COMM_WORLD;
+class CommunicatorHandle {
+ public:
+  CommunicatorHandle() = default;
+  template <typename Comm>
+    requires(std::is_trivially_copyable_v<Comm> && sizeof(Comm) <= sizeof(uint64_t))
+  CommunicatorHandle(Comm communicator) : bytes_(sizeof communicator) {  // NOLINT: converts on purpose
+    std::memcpy(&bits_, &communicator, sizeof communicator);
+  }
+  const void* get() const { return &bits_; }
+  size_t bytes() const { return bytes_; }  // 0: none
+
+ private:
+  uint64_t bits_ = 0;
+  size_t bytes_ = 0;
+};
+
 struct ClientOptions {
   std::string device;          // "" first, "P:D", or part of a name
   std::string device_class;    // "", "cpu" or "gpu": forces a class of schedules
@@ -166,6 +198,10 @@ struct ClientOptions {
   int64_t devices = 1;         // devices of this process (partitions run in process), when `job` is null
   // The processes this one works with, from collectives::Job (mpirun); null: this process alone.
   std::shared_ptr<collectives::Job> job;
+  // The same, from MPI_Comm: Create and the end of the client and all that it made are collective over it, MPI must have been
+  // initialised for MPI_THREAD_MULTIPLE, and MPI_Finalize comes last. `job` must be null.
+  CommunicatorHandle communicator;
+  double heartbeat = 5;  // seconds of silence that make a rank of the communicator dead; 0: none
 };
 
 // How sizes without a bound are rounded up to those that executables are compiled for.
@@ -190,13 +226,21 @@ class Client {
   virtual ~Client() = default;
 
   virtual const DeviceDescription& device() const = 0;
+  virtual const std::shared_ptr<collectives::Job>& job() const = 0;
+  // With several devices in the job, collective where the module has no shardings: they are chosen as Shard() says.
   virtual std::shared_ptr<Executable> Compile(const Module& module, const CompileOptions& options) = 0;
+  // A module without shardings comes back with those that cost least on the job's devices (options.num_partitions, where
+  // that is given); any other, and every one when options.auto_shard is off, as it is. Collective: the first rank
+  // chooses. `remarks`, when not null, gets the first rank's reasons.
+  virtual Module Shard(const Module& module, const CompileOptions& options, std::vector<Remark>* remarks = nullptr) = 0;
   // For a module whose exporter named sizes that vary: any size of theirs is accepted. (--bucket)
   virtual std::shared_ptr<BucketedExecutable> CompileBuckets(const Module& module, const BucketOptions& buckets,
                                                              const CompileOptions& options) = 0;
   virtual std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile = false) = 0;
   // Copies row-major elements to the device.
   virtual Array FromHost(const Shape& shape, const void* data) = 0;
+  // The same for an array in shards: `data` is all of it, of which each device of this process takes its part.
+  Array FromHost(const Shape& shape, const void* data, const std::string& sharding);
   // Uses the caller's memory where the device can, else copies; `owner` keeps it alive and unchanged meanwhile.
   virtual Array Wrap(const Shape& shape, const void* data, std::shared_ptr<const void> owner) = 0;
 };

@@ -1,0 +1,88 @@
+// Arrays in shards: made of parts, cut from a whole, gathered.
+#include "backends/collectives/job.h"
+#include "driver/api/array_impl.h"
+#include "hlo/error.h"
+#include "hlo/literal.h"
+#include "hlo/shards.h"
+#include "hlo/text/parser.h"
+
+namespace hlorun {
+namespace {
+
+// Of the all-gather of an array; collectives of a run count from 0.
+constexpr int64_t kGatherSequence = 1 << 12;
+
+hlo::Sharding ShardingOf(const std::string& text) { return text.empty() ? hlo::Sharding{} : hlo::ParseSharding(text); }
+
+const Array::Impl& Checked(const std::shared_ptr<Array::Impl>& impl) {
+  if (impl == nullptr) Invalid("the array is empty: it was default-constructed");
+  return *impl;
+}
+
+hlo::Literal OnHost(const Array& array) {
+  hlo::Literal literal(array.shape().WithoutLayout());
+  array.ToHost(literal.mutable_data());
+  return literal;
+}
+
+}  // namespace
+
+Array Array::FromShards(const Client& client, const Shape& shape, const std::string& sharding, std::vector<Array> shards) {
+  const std::shared_ptr<collectives::Job>& job = client.job();
+  if (static_cast<int64_t>(shards.size()) != job->local_devices()) {
+    Invalid("an array of {} shards is made on a process of {} devices", shards.size(), job->local_devices());
+  }
+  const Shape part = hlo::ShardShape(shape, ShardingOf(sharding));
+  for (const Array& shard : shards) {
+    if (!shard.shape().SameDimensions(part) || shard.shape().element_type() != shape.element_type()) {
+      Invalid("a shard is {}, but {} cuts {} into parts of {}", shard.shape().ToString(false), sharding, shape.ToString(false),
+              part.ToString(false));
+    }
+  }
+  auto impl = std::make_shared<Impl>();
+  impl->array.shape = shape.WithoutLayout();
+  impl->context = shards.front().impl()->context;
+  impl->shards = std::move(shards);
+  impl->sharding = sharding;
+  impl->job = job;
+  return Array(std::move(impl));
+}
+
+const std::vector<Array>& Array::shards() const { return Checked(impl_).shards; }
+const std::string& Array::sharding() const { return Checked(impl_).sharding; }
+
+void Array::Gather(void* destination) const {
+  const Impl& impl = Checked(impl_);
+  if (impl.shards.empty()) return ToHost(destination);
+  const hlo::Sharding sharding = ShardingOf(impl.sharding);
+  if (hlo::ShardShape(impl.array.shape, sharding).SameDimensions(impl.array.shape)) return impl.shards.front().ToHost(destination);
+  std::vector<int64_t> group(static_cast<size_t>(impl.job->device_count()));
+  for (size_t d = 0; d < group.size(); ++d) group[d] = static_cast<int64_t>(d);
+  impl.job->OnEachLocalDevice<int>([&](int64_t d, const std::shared_ptr<collectives::Communicator>& communicator) {
+    const hlo::Literal mine = OnHost(impl.shards[static_cast<size_t>(d)]);
+    const auto bytes = static_cast<size_t>(mine.ByteSize());
+    std::vector<std::byte> all(bytes * group.size());
+    communicator->AllGather(group, {mine.data(), bytes}, all, kGatherSequence);
+    if (d > 0) return 0;  // one copy for the process
+    std::vector<hlo::Literal> parts;
+    for (size_t i = 0; i < group.size(); ++i) {
+      std::memcpy(parts.emplace_back(mine.shape()).mutable_data(), all.data() + i * bytes, bytes);
+    }
+    const hlo::Literal whole = hlo::JoinShards(parts, sharding, impl.array.shape);
+    std::memcpy(destination, whole.data(), static_cast<size_t>(whole.ByteSize()));
+    return 0;
+  });
+}
+
+Array Client::FromHost(const Shape& shape, const void* data, const std::string& sharding) {
+  hlo::Literal whole(shape.WithoutLayout());
+  std::memcpy(whole.mutable_data(), data, static_cast<size_t>(whole.ByteSize()));
+  std::vector<Array> shards;
+  for (int64_t d = 0; d < job()->local_devices(); ++d) {
+    const hlo::Literal part = hlo::CutShard(whole, ShardingOf(sharding), job()->first_device() + d);
+    shards.push_back(FromHost(part.shape(), part.data()));
+  }
+  return Array::FromShards(*this, shape, sharding, std::move(shards));
+}
+
+}  // namespace hlorun
