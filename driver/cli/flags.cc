@@ -18,7 +18,7 @@ constexpr const char* kCompile = "Compilation";
 constexpr const char* kOutput = "Output";
 
 void Declare(CLI::App& app, Flags& f) {
-  app.add_option("file", f.file, "HLO text, HLO proto, StableHLO or a saved plan; - is stdin");
+  app.add_option("file", f.file);
   app.add_option("--inputs", f.inputs, "DIR of 0.npy 1.npy .., or FILE.npz")->group(kData);
   app.add_option("--outputs", f.outputs, "write results to DIR or FILE.npz")->group(kData);
   app.add_option("--save_inputs", f.save_inputs, "write the inputs to DIR")->group(kData);
@@ -71,11 +71,18 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_flag("--version", f.version)->group(kOutput);
 }
 
-// CLI11 leaves two blank lines between groups; a screen has no room for them.
-std::string WithoutBlankRuns(std::string text) {
-  for (size_t at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n", at)) text.erase(at, 1);
-  return text;
-}
+// A page that fits a screen: one line says what FILE is, and one blank line parts two groups.
+class ShortPage : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: hlorun [FLAGS] FILE, where FILE is HLO text, HLO proto, StableHLO or a saved plan; - is stdin\n";
+  }
+  std::string make_positionals(const CLI::App*) const override { return ""; }
+  std::string make_group(std::string group, bool is_positional, std::vector<const CLI::Option*> options) const override {
+    std::string text = CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+    return text.substr(0, text.find_last_not_of('\n') + 1);
+  }
+};
 
 // "--Save-Plan=x" -> "--save_plan=x": only the name, never the value.
 std::string Normalised(std::string argument) {
@@ -108,6 +115,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv) {
   Flags flags;
   CLI::App app{"hlorun: runs XLA's HLO on OpenCL devices, alone or under mpirun", "hlorun"};
   app.set_help_flag("--help", "this page")->group(kOutput);
+  app.formatter(std::make_shared<ShortPage>());
   app.get_formatter()->column_width(34);
   app.get_formatter()->label("TEXT", "");
   app.option_defaults()->always_capture_default(false);
@@ -117,7 +125,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv) {
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(WithoutBlankRuns(app.help()).c_str(), stdout);
+    std::fputs(app.help().c_str(), stdout);
     return std::nullopt;
   } catch (const CLI::ParseError& e) {
     Invalid("{} (hlorun --help lists the flags)", e.what());
