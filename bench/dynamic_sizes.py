@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time at 1/8 of the bound against time at the bound, for programs over arrays of varying size (aim: <= 0.17).
 
-    /work/venv/bin/python bench/dynamic_sizes.py [--hlorun build/bin/hlorun] [--iterations 5] [--rounds 3] [NAME ...]
+    python3 bench/dynamic_sizes.py [--hlorun build/bin/hlorun] [--iterations 5] [--rounds 3] [NAME ...]
 
 Each program is exported from JAX with a symbolic size and its bound, compiled once, and run at both sizes in alternation.
 """

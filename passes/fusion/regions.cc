@@ -28,6 +28,8 @@ constexpr size_t kMaxArrays = 48;
 constexpr int64_t kMaxConstantElements = 64;
 // A row kernel would compute its reduction anew for each element.
 constexpr int64_t kMaxRowElements = 32;
+// Kernels of products work in register tiles, an order of magnitude faster than a region does, however few cores there are.
+constexpr double kMaxProductFlops = 1 << 17;
 // Code and stack of one kernel.
 constexpr int64_t kMaxNesting = 6;
 
@@ -65,11 +67,12 @@ class Eligibility {
     switch (HeroOf(i).kind) {
       case KernelKind::kLoop:
       case KernelKind::kReduction:
-      case KernelKind::kDot:
-      case KernelKind::kConvolution:
       case KernelKind::kReduceWindow:
       case KernelKind::kInPlace:
         return context_.kernels.Supports(i);
+      case KernelKind::kDot:
+      case KernelKind::kConvolution:
+        return context_.kernels.Supports(i) && hlo::CostOf(*HeroOf(i).instruction).flops <= kMaxProductFlops;
       case KernelKind::kRow:
         return context_.kernels.Supports(i) &&
                HeroOf(i).instruction->operand(0)->shape().ElementCount() <= kMaxRowElements;
