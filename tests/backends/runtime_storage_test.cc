@@ -1,12 +1,15 @@
 // What the runtime keeps: the disk cache of binaries, saved plans, failed builds; and how devices are found.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "backends/opencl/runtime/binary_cache.h"
+#include "backends/opencl/runtime/compile_lock.h"
 #include "backends/opencl/runtime/warm_up.h"
 #include "tests/backends/runtime_plans.h"
 
@@ -120,6 +123,24 @@ TEST(BinaryCache, ConcurrentWritersLeaveWholeEntries) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(bad, 0);
+}
+
+TEST(CompileLock, IsHeldByOneAtATimeForEachProgram) {
+  const ScratchFolder scratch;
+  const std::string folder = scratch.path();
+  std::optional<CompileLock> first(std::in_place, folder, "source");
+  EXPECT_FALSE(first->waited());
+  std::atomic<bool> released = false;
+  std::thread other([&] {
+    const CompileLock second(folder, "source");
+    EXPECT_TRUE(second.waited());
+    EXPECT_TRUE(released);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  released = true;
+  first.reset();
+  other.join();
+  EXPECT_FALSE(CompileLock("/proc/none", "source").waited());
 }
 
 TEST(Build, ARefusedKernelKeepsSourceAndLog) {

@@ -9,6 +9,7 @@
 
 #include "backends/opencl/runtime/binary_cache.h"
 #include "backends/opencl/runtime/cache_directory.h"
+#include "backends/opencl/runtime/compile_lock.h"
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/pocl_cache.h"
 #include "backends/opencl/runtime/warm_up.h"
@@ -140,20 +141,27 @@ class Builder {
     FaultPause(Fault::kCompileSlow);
     const std::string source = SourceOf(kernels);
     const std::string key = context_.device().Fingerprint() + "\n" + VariantsOf(kernels) + "\n" + source;
-    std::string& binary = set_.binaries[p];
-    if (options_.use_disk_cache && cache_.Load(key, binary)) {
-      try {
-        set_.programs[p] = ProgramFromBinary(context_, binary);
-        Report(kernels.size());
-        return;
-      } catch (const Error&) {
-        cache_.Remove(key);  // whole, but the driver does not take it
+    if (!IsCached(p, key)) {
+      const CompileLock lock(folder_, source);
+      if (!lock.waited() || !IsCached(p, key)) {
+        set_.programs[p] = Compile(source, kernels, set_.binaries[p]);
+        compiled_ += static_cast<int64_t>(kernels.size());
+        if (options_.use_disk_cache) cache_.Store(key, set_.binaries[p]);
       }
     }
-    set_.programs[p] = Compile(source, kernels, binary);
-    compiled_ += static_cast<int64_t>(kernels.size());
-    if (options_.use_disk_cache) cache_.Store(key, binary);
     Report(kernels.size());
+  }
+
+  // Takes program `p` from the disk cache where it is there.
+  bool IsCached(size_t p, const std::string& key) {
+    if (!options_.use_disk_cache || !cache_.Load(key, set_.binaries[p])) return false;
+    try {
+      set_.programs[p] = ProgramFromBinary(context_, set_.binaries[p]);
+      return true;
+    } catch (const Error&) {
+      cache_.Remove(key);  // whole, but the driver does not take it
+      return false;
+    }
   }
 
   std::string SourceOf(const std::vector<int32_t>& kernels) const {
