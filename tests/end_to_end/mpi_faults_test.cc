@@ -245,7 +245,7 @@ TEST_P(RankFaultsTest, Failing) {
 
 TEST_P(RankFaultsTest, Stopped) {
   ExpectOneMessage(WithFault("rank_stop@" + last() + ":2"),
-                   "hlorun: rank 0 on .*: rank " + last() + " on .* has been silent for ", limit());
+                   "hlorun: rank [0-9] on .*: rank " + last() + " on .* has been silent for ", limit());
   EXPECT_EQ(Outputs(), "");
 }
 
