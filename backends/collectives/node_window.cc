@@ -14,8 +14,9 @@ namespace hlorun::collectives {
 namespace {
 
 constexpr int kSlots = 2;
-// Polls of a flag between two looks at the other ranks' health.
-constexpr int kPollsPerCheck = 256;
+// Polls of a flag before the first look at the other ranks' health; then each poll looks, so that all ranks see a silence
+// at the same time.
+constexpr int kPollsBeforeChecks = 256;
 
 // Tells windows of one process apart, should a descriptor be used again.
 int64_t NextTag() {
@@ -124,7 +125,7 @@ void NodeWindow::WaitFor(const std::function<bool()>& done, Transport& transport
   int polls = 0;
   WaitUntil([&] {
     if (done()) return true;
-    if (++polls % kPollsPerCheck == 0) transport.Progress();
+    if (++polls > kPollsBeforeChecks) transport.Progress();
     return false;
   });
 }
