@@ -127,7 +127,7 @@ class Builder {
     for (size_t p = 0; p < count; ++p) {
       for (int32_t k : set_.kernels[p]) set_.program_of[static_cast<size_t>(k)] = static_cast<int32_t>(p);
     }
-    InParallel(count, threads, [this](size_t p) { BuildOne(p); });
+    InParallel(count, context_.quirks().builds_one_at_a_time ? 1 : threads, [this](size_t p) { BuildOne(p); });
     set_.statistics.kernels = static_cast<int64_t>(plan_.kernels.size());
     set_.statistics.programs = static_cast<int64_t>(count);
     set_.statistics.kernels_compiled = compiled_;

@@ -27,7 +27,7 @@ const Row kRows[] = {
     // Intel's CPU runtime refuses vector operands of inline assembly and follows the affinity mask.
     {"Intel", true, {.may_take_raw_pointers = true, .bf16_dot = "intrinsic"}},
     // The simulator that finds accesses out of bounds and races (tests/end_to_end/oclgrind).
-    {"Oclgrind", false, {.refuses_prefetch = true}},
+    {"Oclgrind", false, {.refuses_prefetch = true, .builds_one_at_a_time = true}},
 };
 
 }  // namespace

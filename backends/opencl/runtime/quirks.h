@@ -27,6 +27,8 @@ struct Quirks {
   const char* bf16_dot = nullptr;
   // CL_DEVICE_GLOBAL_MEM_SIZE changes from run to run; the machine's memory is used instead.
   bool volatile_memory_size = false;
+  // Two builds at the same time crash its compiler.
+  bool builds_one_at_a_time = false;
   // The environment variable that bounds the number of worker threads, or null when the affinity mask does.
   const char* thread_count_variable = nullptr;
 };
