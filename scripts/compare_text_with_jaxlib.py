@@ -132,7 +132,7 @@ def main():
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     parser.add_argument(
         "--printer",
-        default=f"{root}/build/driver/hlo-opt --passes= --fill_elided",
+        default=f"{root}/build/bin/hlo-opt --passes= --fill_elided",
         help="the command that prints a file's module as HLO text (%(default)s)",
     )
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
@@ -143,7 +143,12 @@ def main():
         return 1 if message else 0
     # A process for each file, for the sake of jaxlib's counter.
     command = [sys.executable, __file__, "--one", "--printer", arguments.printer]
-    failed = sum(subprocess.run([*command, str(path)], stderr=subprocess.DEVNULL).returncode != 0 for path in arguments.files)
+    failed = 0
+    for path in arguments.files:
+        run = subprocess.run([*command, str(path)], stderr=subprocess.PIPE, text=True, check=False)
+        if run.returncode not in (0, 1) or (run.returncode and "Traceback" in run.stderr):
+            print(f"{path}: not compared: {run.stderr.strip().splitlines()[-1]}")
+        failed += run.returncode != 0
     print(f"{len(arguments.files) - failed} of {len(arguments.files)} equal")
     return 1 if failed else 0
 
