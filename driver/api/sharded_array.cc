@@ -1,6 +1,7 @@
 // Arrays in shards: made of parts, cut from a whole, gathered.
 #include "backends/collectives/job.h"
 #include "driver/api/array_impl.h"
+#include "driver/api/literals.h"
 #include "hlo/error.h"
 #include "hlo/literal.h"
 #include "hlo/shards.h"
@@ -17,12 +18,6 @@ hlo::Sharding ShardingOf(const std::string& text) { return text.empty() ? hlo::S
 const Array::Impl& Checked(const std::shared_ptr<Array::Impl>& impl) {
   if (impl == nullptr) Invalid("the array is empty: it was default-constructed");
   return *impl;
-}
-
-hlo::Literal OnHost(const Array& array) {
-  hlo::Literal literal(array.shape().WithoutLayout());
-  array.ToHost(literal.mutable_data());
-  return literal;
 }
 
 }  // namespace
@@ -59,7 +54,7 @@ void Array::Gather(void* destination) const {
   std::vector<int64_t> group(static_cast<size_t>(impl.job->device_count()));
   for (size_t d = 0; d < group.size(); ++d) group[d] = static_cast<int64_t>(d);
   impl.job->OnEachLocalDevice<int>([&](int64_t d, const std::shared_ptr<collectives::Communicator>& communicator) {
-    const hlo::Literal mine = OnHost(impl.shards[static_cast<size_t>(d)]);
+    const hlo::Literal mine = ToLiteral(impl.shards[static_cast<size_t>(d)]);
     const auto bytes = static_cast<size_t>(mine.ByteSize());
     std::vector<std::byte> all(bytes * group.size());
     communicator->AllGather(group, {mine.data(), bytes}, all, kGatherSequence);

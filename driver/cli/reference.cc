@@ -4,6 +4,7 @@
 #include <complex>
 #include <unordered_map>
 
+#include "driver/api/literals.h"
 #include "driver/api/module_impl.h"
 #include "hlo/evaluator/evaluator.h"
 
@@ -58,14 +59,7 @@ struct Exposed {
   std::vector<hlo::Literal> Run(const std::vector<hlo::Literal>& leaves, Client& client, const CompileOptions& options) const {
     const Module wrapped(std::make_shared<const Module::Impl>(Module::Impl{module}));
     const std::shared_ptr<Executable> executable = client.Compile(wrapped, options);
-    std::vector<Array> arguments;
-    for (const hlo::Literal& leaf : leaves) arguments.push_back(client.FromHost(leaf.shape(), leaf.data()));
-    std::vector<hlo::Literal> values;
-    for (const Array& result : executable->Run(arguments)) {
-      hlo::Literal& value = values.emplace_back(result.shape().WithoutLayout());
-      result.ToHost(value.mutable_data());
-    }
-    return values;
+    return ToLiterals(executable->Run(ToDevice(client, leaves)));
   }
 
   std::string Describe(size_t i) const {

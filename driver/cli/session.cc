@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "backends/opencl/plan_builder.h"
+#include "driver/api/literals.h"
 #include "driver/api/module_impl.h"
 #include "driver/arrays/array_set.h"
 #include "driver/arrays/bound_module.h"
@@ -336,14 +337,7 @@ class Session {
 
   std::vector<Literals> FetchResults() const {
     std::vector<Literals> all;
-    for (const auto& device_results : results_) {
-      Literals& results = all.emplace_back();
-      for (const Array& array : device_results) {
-        hlo::Literal literal(array.shape().WithoutLayout());
-        array.ToHost(literal.mutable_data());
-        results.push_back(std::move(literal));
-      }
-    }
+    for (const auto& device_results : results_) all.push_back(ToLiterals(device_results));
     return all;
   }
 

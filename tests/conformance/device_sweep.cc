@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "driver/api/literals.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
@@ -18,16 +19,7 @@ struct Expected {
 std::vector<hlo::Literal> RunOnDevice(Client& client, std::span<const Case> cases, const CompileOptions& options) {
   const Module module = Module::FromText(hlo::PrintModule(*Packed(cases)), "conformance");
   const auto executable = client.Compile(module, options);
-  const std::vector<hlo::Literal> inputs = PackedInputs(cases);
-  std::vector<Array> arguments;
-  for (const hlo::Literal& input : inputs) arguments.push_back(client.FromHost(input.shape(), input.data()));
-  std::vector<hlo::Literal> results;
-  for (const Array& array : executable->Run(arguments)) {
-    hlo::Literal literal(array.shape().WithoutLayout());
-    array.ToHost(literal.mutable_data());
-    results.push_back(std::move(literal));
-  }
-  return results;
+  return ToLiterals(executable->Run(ToDevice(client, PackedInputs(cases))));
 }
 
 void SweepPart(Client& client, std::span<const Expected> part, const CompileOptions& options, std::vector<Outcome>& outcomes) {

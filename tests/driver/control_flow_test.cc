@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "driver/api/literals.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlorun/hlorun.h"
 #include "tests/passes/equivalence.h"
@@ -211,15 +212,11 @@ TEST_P(ControlFlowTest, EqualsTheEvaluatorOnEveryWay) {
   for (const int32_t way : program.ways) {
     std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, seed++);
     arguments[0] = Literal::Scalar(ElementType::kS32, way);
-    std::vector<Array> inputs;
-    for (const Literal& argument : arguments) inputs.push_back(client->FromHost(argument.shape(), argument.data()));
     const std::vector<Literal> expected = LeavesOf(hlo::Evaluate(*module, arguments));
-    const std::vector<Array> results = executable->Run(inputs);
+    const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
     ASSERT_EQ(results.size(), expected.size());
     for (size_t i = 0; i < results.size(); ++i) {
-      Literal actual(expected[i].shape());
-      results[i].ToHost(actual.mutable_data());
-      EXPECT_EQ(passes::Difference(expected[i], actual, kRounding), "") << program.name << " " << way << " result " << i;
+      EXPECT_EQ(passes::Difference(expected[i], results[i], kRounding), "") << program.name << " " << way << " result " << i;
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "driver/api/literals.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlorun/hlorun.h"
 #include "tests/passes/dynamic/sized_cases.h"
@@ -20,20 +21,12 @@ std::vector<Literal> LeavesOf(const Literal& literal) {
   return {literal.elements().begin(), literal.elements().end()};
 }
 
-std::vector<Array> Upload(Client& client, const std::vector<Literal>& literals) {
-  std::vector<Array> arrays;
-  for (const Literal& literal : literals) arrays.push_back(client.FromHost(literal.shape(), literal.data()));
-  return arrays;
-}
-
 // Shapes and elements of `results` are those of `expected`.
 void ExpectEqual(const std::vector<Array>& results, const std::vector<Literal>& expected, const std::string& at) {
   ASSERT_EQ(results.size(), expected.size());
   for (size_t i = 0; i < results.size(); ++i) {
     ASSERT_EQ(results[i].shape().ToString(false), expected[i].shape().ToString(false)) << at;
-    Literal actual(expected[i].shape());
-    results[i].ToHost(actual.mutable_data());
-    EXPECT_EQ(passes::Difference(expected[i], actual, passes::kRounding), "") << at;
+    EXPECT_EQ(passes::Difference(expected[i], ToLiteral(results[i]), passes::kRounding), "") << at;
   }
 }
 
@@ -55,7 +48,7 @@ TEST_P(SizesOnDeviceTest, EqualTheStaticProgramWhateverThePaddingHolds) {
     const std::vector<Literal> expected = LeavesOf(hlo::Evaluate(*oracle, arguments));
     for (const char* padding : {"nan", "random"}) {
       setenv("HLORUN_PADDING", padding, 1);
-      ExpectEqual(executable->Run(Upload(*client, arguments)), expected, at + padding);
+      ExpectEqual(executable->Run(ToDevice(*client, arguments)), expected, at + padding);
     }
   }
 }
@@ -99,7 +92,7 @@ TEST(Bounds, AnySizeUpToTheBoundThatWasGiven) {
     EXPECT_EQ(executable->parameter_shapes()[0].ToString(false), "f32[<=12,3]");
     for (const int64_t n : {0, 1, 3, 8, 12}) {
       const std::vector<Literal> arguments = {Counting({n, 3}), Counting({n})};
-      ExpectEqual(executable->Run(Upload(*client, arguments)), Expected(n, arguments), std::to_string(n));
+      ExpectEqual(executable->Run(ToDevice(*client, arguments)), Expected(n, arguments), std::to_string(n));
     }
   }
 }
@@ -118,15 +111,15 @@ TEST(Bounds, ErrorsNameParameterDimensionBoundAndSize) {
   const auto client = Client::Create({});
   const Module module = Module::FromText(kStatic);
   const auto bounded = client->Compile(module.WithBounds({"batch=12"}), {});
-  const std::string over = MessageOf([&] { bounded->Run(Upload(*client, {Counting({13, 3}), Counting({13})})); });
+  const std::string over = MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); });
   EXPECT_THAT(over, HasSubstr("argument 0 (%x)"));
   EXPECT_THAT(over, HasSubstr("dimension 0 has size 13, its bound is 12"));
-  EXPECT_THAT(MessageOf([&] { bounded->Run(Upload(*client, {Counting({3, 3}), Counting({4})})); }), HasSubstr("dimension 0"));
+  EXPECT_THAT(MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({3, 3}), Counting({4})})); }), HasSubstr("dimension 0"));
   EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:0=12"}); }), HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
   EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:5=12"}); }), HasSubstr("has no dimension 5"));
   EXPECT_THAT(MessageOf([&] { module.WithBounds({"length=12"}); }), HasSubstr("the module's dimensions are called batch"));
   const auto fixed = client->Compile(module, {});
-  const std::string neither = MessageOf([&] { fixed->Run(Upload(*client, {Counting({13, 3}), Counting({13})})); });
+  const std::string neither = MessageOf([&] { fixed->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); });
   EXPECT_THAT(neither, HasSubstr("--bound=0:0=N"));
   EXPECT_THAT(neither, HasSubstr("--bucket"));
 }
@@ -136,7 +129,7 @@ TEST(Buckets, CompileOnceForEachAndDropTheOldest) {
   const auto executable = client->CompileBuckets(Module::FromText(kStatic), {.multiple = 0, .capacity = 2}, {});
   for (const int64_t n : {5, 7, 8, 0, 1, 6, 20, 5}) {
     const std::vector<Literal> arguments = {Counting({n, 3}), Counting({n})};
-    ExpectEqual(executable->Run(Upload(*client, arguments)), Expected(n, arguments), std::to_string(n));
+    ExpectEqual(executable->Run(ToDevice(*client, arguments)), Expected(n, arguments), std::to_string(n));
   }
   // 8 serves 5, 7, 8; 1 serves 0, 1; 6 is 8 again; 32 drops 1; 5 is 8 again.
   const BucketUse use = executable->bucket_use();

@@ -17,6 +17,7 @@
 
 #include "backends/collectives/job.h"
 #include "backends/topology/placement.h"
+#include "driver/api/literals.h"
 #include "driver/arrays/compare.h"
 #include "driver/cli/partitioned_arrays.h"
 #include "hlorun/hlorun.h"
@@ -34,19 +35,9 @@ std::vector<ArraySlot> SlotsOf(const std::vector<Shape>& shapes) {
 
 std::vector<Literals> RunOnce(Executable& executable, Client& client, const std::vector<Literals>& inputs) {
   std::vector<std::vector<Array>> arguments;
-  for (const Literals& of_device : inputs) {
-    std::vector<Array>& arrays = arguments.emplace_back();
-    for (const hlo::Literal& input : of_device) arrays.push_back(client.FromHost(input.shape(), input.data()));
-  }
+  for (const Literals& of_device : inputs) arguments.push_back(ToDevice(client, of_device));
   std::vector<Literals> results;
-  for (const auto& of_device : executable.RunSharded(arguments)) {
-    Literals& literals = results.emplace_back();
-    for (const Array& array : of_device) {
-      hlo::Literal literal(array.shape().WithoutLayout());
-      array.ToHost(literal.mutable_data());
-      literals.push_back(std::move(literal));
-    }
-  }
+  for (const auto& of_device : executable.RunSharded(arguments)) results.push_back(ToLiterals(of_device));
   return results;
 }
 

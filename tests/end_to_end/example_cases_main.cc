@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "driver/api/literals.h"
 #include "driver/arrays/array_set.h"
 #include "driver/arrays/compare.h"
 #include "hlorun/hlorun.h"
@@ -46,19 +47,14 @@ std::vector<ArraySlot> Slots(const std::vector<Shape>& shapes) {
 
 // What differs first; empty when the case gives what is expected.
 std::string RunCase(Client& client, Executable& executable, const std::string& path) {
-  std::vector<Array> arguments;
-  for (const Literal& input : LoadArrays(path + std::string(kInputs), Slots(executable.parameter_shapes()), "input")) {
-    arguments.push_back(client.FromHost(input.shape(), input.data()));
-  }
+  const std::vector<Literal> inputs = LoadArrays(path + std::string(kInputs), Slots(executable.parameter_shapes()), "input");
   const auto expected = LoadArrays(path + ".expected.npz", Slots(executable.result_shapes()), "expected output");
-  const std::vector<Array> results = executable.Run(arguments);
+  const std::vector<Array> results = executable.Run(ToDevice(client, inputs));
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].shape().dimensions() != expected[i].shape().dimensions()) {
       return fmt::format("result {} is {}, expected {}", i, results[i].shape().ToString(false), expected[i].shape().ToString(false));
     }
-    Literal actual(results[i].shape().WithoutLayout());
-    results[i].ToHost(actual.mutable_data());
-    const Comparison comparison = Compare(actual, expected[i], {});
+    const Comparison comparison = Compare(ToLiteral(results[i]), expected[i], {});
     if (!comparison.equal) return fmt::format("result {}: {}", i, comparison.message);
   }
   return "";

@@ -9,6 +9,7 @@
 
 #include "backends/collectives/job.h"
 #include "backends/topology/placement.h"
+#include "driver/api/literals.h"
 #include "driver/arrays/compare.h"
 #include "driver/cli/partitioned_arrays.h"
 #include "hlo/text/printer.h"
@@ -66,19 +67,9 @@ class Runner {
     std::vector<Literals> parts = {arguments};
     if (is_cut) parts = cli::CutForDevices(arguments, executable->parameter_shardings(), *job_);
     std::vector<std::vector<Array>> arrays;
-    for (const Literals& of_device : parts) {
-      auto& into = arrays.emplace_back();
-      for (const Literal& input : of_device) into.push_back(client_->FromHost(input.shape(), input.data()));
-    }
+    for (const Literals& of_device : parts) arrays.push_back(ToDevice(*client_, of_device));
     std::vector<Literals> results;
-    for (const auto& of_device : executable->RunSharded(arrays)) {
-      Literals& into = results.emplace_back();
-      for (const Array& array : of_device) {
-        Literal literal(array.shape().WithoutLayout());
-        array.ToHost(literal.mutable_data());
-        into.push_back(std::move(literal));
-      }
-    }
+    for (const auto& of_device : executable->RunSharded(arrays)) results.push_back(ToLiterals(of_device));
     if (!is_cut) return results.front();
     std::vector<Shape> shapes;
     for (const Literal& whole : expected) shapes.push_back(whole.shape());

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "driver/api/literals.h"
 #include "driver/arrays/compare.h"
 #include "driver/arrays/seeded.h"
 #include "hlo/error.h"
@@ -39,15 +40,11 @@ std::string DifferenceOf(Client& client, const std::string& text, uint64_t seed)
   const std::vector<hlo::Literal> inputs = Inputs(*parsed, seed);
   const hlo::Literal expected = hlo::Evaluate(*parsed, inputs);
   const auto executable = client.Compile(Module::FromText(text), {});
-  std::vector<Array> arguments;
-  for (const hlo::Literal& input : inputs) arguments.push_back(client.FromHost(input.shape(), input.data()));
-  const std::vector<Array> results = executable->Run(arguments);
+  const std::vector<hlo::Literal> results = ToLiterals(executable->Run(ToDevice(client, inputs)));
   for (size_t i = 0; i < results.size(); ++i) {
-    hlo::Literal actual(results[i].shape().WithoutLayout());
-    results[i].ToHost(actual.mutable_data());
     Tolerance tolerance;
-    tolerance.relative = actual.element_type() == ElementType::kBF16 ? kBf16Bound : kF32Bound;
-    const Comparison comparison = Compare(actual, expected.elements()[i], tolerance);
+    tolerance.relative = results[i].element_type() == ElementType::kBF16 ? kBf16Bound : kF32Bound;
+    const Comparison comparison = Compare(results[i], expected.elements()[i], tolerance);
     if (!comparison.equal) return "output " + std::to_string(i) + ": " + comparison.message;
   }
   return "";
