@@ -24,6 +24,7 @@
 #include "passes/expand/map.h"
 #include "passes/expand/ragged_dot.h"
 #include "passes/expand/reduce_major_first.h"
+#include "passes/expand/reducer_types.h"
 #include "passes/expand/rng.h"
 #include "passes/expand/rng_state.h"
 #include "passes/expand/scan.h"
@@ -146,6 +147,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<ExpandRaggedDot>();
   p.Add<ExpandScaledDot>();
   p.Add<ExpandMap>();
+  p.Add<MatchReducerTypes>();
   p.Fixpoint("simplify-expanded", Simplifications);
   p.Add<HoistLoopInvariants>();
 

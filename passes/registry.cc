@@ -18,6 +18,7 @@
 #include "passes/expand/map.h"
 #include "passes/expand/ragged_dot.h"
 #include "passes/expand/reduce_major_first.h"
+#include "passes/expand/reducer_types.h"
 #include "passes/expand/rng.h"
 #include "passes/expand/rng_state.h"
 #include "passes/expand/scan.h"
@@ -79,6 +80,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandRaggedDot>("ragged-dot becomes dots of masked operands, or a loop of them"),
       Entry<ExpandScaledDot>("scaled-dot becomes a dot of scaled operands"),
       Entry<ThreadRngState>("the random state becomes a value that loops and branches carry"),
+      Entry<MatchReducerTypes>("arrays take the types of the reducer that combines them"),
       Entry<WidenReductions>("reductions of narrow floats are held in f32"),
       Entry<RemoveLoneCollectives>("collectives on one device give back what went in"),
       Entry<ExpandBatchNorm>("batch-norm-training, -inference and -grad become arithmetic"),

@@ -148,10 +148,10 @@ def main():
         wrong = []
         for leaf, (name, shape, content) in zip(case["outputs"], theirs, strict=True):
             ours = array(data, leaf)
-            result = np.frombuffer(content, ours.dtype).reshape(shape)
-            if ours.shape != result.shape:
-                wrong.append(f"shape {ours.shape}, oracle {result.shape}")
+            if (ours.shape, ours.dtype.name) != (tuple(shape), name):
+                wrong.append(f"{ours.dtype.name}{list(ours.shape)}, oracle {name}{list(shape)}")
                 continue
+            result = np.frombuffer(content, ours.dtype).reshape(shape)
             indices = differences(ours, result, case)
             for i in indices[: 6 if flags.verbose else 2]:
                 operands = [array(data, x).ravel()[i] for x in case["inputs"] if i < np.prod(x["dimensions"])]

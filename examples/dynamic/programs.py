@@ -134,6 +134,17 @@ class DynamicActivation(nn.Module):
         return torch.cond(x.mean() > 0, lambda x: torch.relu(x), lambda x: torch.sigmoid(x), (x,))
 
 
+def table_cases(rows, width, extra=lambda i: ()):
+    """{name: (table, i, *extra(i))} for each row i of a random table, then of one whose sum is exactly 0 and of one with NaN."""
+    def index(i):
+        return np.array(i, np.int32)
+
+    cases = {f"row_{i}": (seeded(rows, width), index(i), *extra(i)) for i in range(rows)}
+    for name in ("sum_is_zero", "nan"):
+        cases[name] = (signs(rows * width)[name].reshape(rows, width), index(rows // 2), *extra(0))
+    return cases
+
+
 def activation_cases():
     cases = {f"{n}_{kind}": (x,) for n in (3, 5) for kind, x in signs(n).items()}
     return {**cases, "0": (np.zeros(0, F),), "1": (np.array([2], F),), "1_negative": (np.array([-2], F),)}
@@ -226,6 +237,7 @@ def dynamic_size_cases():
     nan = seeded(6, 10)
     nan[4:] = NAN
     cases["nan_beyond"] = (nan, np.array(0.5, F))
+    cases["nan_kept"] = (nan[::-1].copy(), np.array(0.5, F))
     cases["sum_is_zero"] = (np.zeros((4, 10), F), np.array(0.6, F))
     return cases
 
@@ -288,12 +300,13 @@ class IterativeAdditionMasked(nn.Module):
 
 def addition_cases():
     cases = {f"reps_{n}": (seeded(3, 10), np.array(n, np.int32)) for n in (-2, 0, 1, 5, 8)}
-    for n in (0, 1, 8):
+    for n in (0, 1, 3, 8):
         cases[f"batch_{n}"] = (seeded(n, 10, seed=n), np.array(3, np.int32))
     nan = seeded(3, 10)
     nan[1, 2] = NAN
     cases["nan"] = (nan, np.array(2, np.int32))
     cases["zeros"] = (np.zeros((3, 10), F), np.array(2, np.int32))
+    cases["sum_is_zero"] = (zero_sum_batch(), np.array(2, np.int32))
     return cases
 
 
@@ -367,7 +380,27 @@ def update_jax():
 
 
 def matmul_cases():
-    return {f"{m}_by_{n}": (seeded(m, 5, seed=m), seeded(5, n, seed=n)) for m in (0, 1, 3, 6) for n in (0, 1, 3, 7)}
+    cases = {f"{m}_by_{n}": (seeded(m, 5, seed=m), seeded(5, n, seed=n)) for m in (0, 1, 3, 6) for n in (0, 1, 3, 7)}
+    opposite = np.concatenate([np.ones((5, 2), F), -np.ones((5, 2), F)], axis=1)  # every row of the product sums to 0
+    cases["sum_is_zero"] = (np.round(seeded(3, 5) * 4), opposite)
+    nan = seeded(3, 5)
+    nan[1, 2] = NAN
+    cases["nan"] = (nan, seeded(5, 4))
+    return cases
+
+
+def map_cases():
+    one_nan = seeded(4, 3)
+    one_nan[2, 1] = NAN
+    zero = np.stack([signs(3)["sum_is_zero"] * n for n in range(1, 5)]).astype(F)
+    return {"rows": (seeded(4, 3),), "nan": (np.full((4, 3), NAN, F),), "nan_in_a_row": (one_nan,), "zeros": (np.zeros((4, 3), F),),
+            "sum_is_zero": (zero,)}
+
+
+def list_cases():
+    cases = {name: (x, np.array(2, F), np.array(-0.5, F)) for name, x in signs(4).items()}
+    x = signs(4)["positive"]
+    return {**cases, "scalars_0": (x, np.array(0, F), np.array(0, F)), "scalar_nan": (x, np.array(2, F), np.array(NAN, F))}
 
 
 def newton_cases():
@@ -407,18 +440,15 @@ EXAMPLES = [
     Example("newton", newton, newton_cases, lambda: (torch.tensor(5.0),), Newton),
     Example("exportable_model", lambda x, y: x @ y, matmul_cases, lambda: (t(3, 5), t(5, 4)), Matmul, specs=("m,5", "5,n"),
             bounds={"m": 6, "n": 7}),
-    Example("list_of_scalars", lambda x, a, b: SumOfList()(x, a, b),
-            lambda: {n: (x, np.array(2, F), np.array(-0.5, F)) for n, x in signs(4).items()},
-            lambda: (t(4), torch.tensor(2.0), torch.tensor(-0.5)), SumOfList),
+    Example("list_of_scalars", lambda x, a, b: SumOfList()(x, a, b), list_cases, lambda: (t(4), torch.tensor(2.0), torch.tensor(-0.5)), SumOfList),
     Example("sin_three_times", lambda x: Sin3()(x), each(signs(4)), lambda: (t(4),), Sin3),
-    Example("map_rows", map_rows, lambda: {**each({"rows": seeded(4, 3)})(), "nan": (np.full((4, 3), NAN, F),), "zeros": (np.zeros((4, 3), F),)},
-            lambda: (t(4, 3),), MapRows),
-    Example("index_on_device", lambda x, i: x[int(i)], lambda: {f"row_{i}": (seeded(4, 3), np.array(i, np.int32)) for i in range(4)},
+    Example("map_rows", map_rows, map_cases, lambda: (t(4, 3),), MapRows),
+    Example("index_on_device", lambda x, i: x[int(i)], lambda: table_cases(4, 3),
             lambda: (t(4, 3), torch.tensor(1, dtype=torch.int32)), IndexOnDevice),
     Example("mask", mask_and_nonzero,
             lambda: {**each(signs(6))(), "none": (-np.ones(6, F),), "all": (np.ones(6, F),), "size_0": (np.zeros(0, F),),
-                     "size_1": (np.ones(1, F),), "size_3": (seeded(3),)},
+                     "size_1": (np.ones(1, F),), "size_1_dropped": (-np.ones(1, F),), "size_3": (seeded(3),)},
             lambda: (t(6),), jax=lambda x: mask_jax()(x), specs=("n",), bounds={"n": 6}, sizes_are_data=True),
-    Example("update_in_place", update_in_place, lambda: {f"row_{i}": (seeded(4, 3), np.array(i, np.int32), seeded(3, seed=9)) for i in range(4)},
+    Example("update_in_place", update_in_place, lambda: table_cases(4, 3, lambda i: (seeded(3, seed=9),)),
             lambda: (t(4, 3), torch.tensor(1, dtype=torch.int32), t(3)), jax=lambda *a: update_jax()(*a), donate=(0,)),
 ]

@@ -124,8 +124,11 @@ class BoxScatter {
  public:
   BoxScatter(Reducer& reducer, std::vector<Literal>& results, const std::vector<Literal>& updates, Dims box)
       : reducer_(reducer), updates_(updates), box_(std::move(box)) {
-    for (size_t i = 0; i < results.size(); ++i) bytes_.push_back(BytesOf(results[i].element_type()));
-    for (Literal& result : results) targets_.push_back(result.mutable_data());
+    for (Literal& result : results) {
+      bytes_.push_back(BytesOf(result.element_type()));
+      targets_.push_back(result.mutable_data());
+    }
+    for (const Literal& update : updates) update_bytes_.push_back(BytesOf(update.element_type()));
   }
 
   void Run(int64_t result_offset, const Dims& result_strides, int64_t update_offset, const Dims& update_strides) {
@@ -141,7 +144,7 @@ class BoxScatter {
       const int64_t from = update_offset + OffsetOf(index, update_strides);
       for (size_t i = 0; i < bytes_.size(); ++i) {
         targets[i] = targets_[i] + to * bytes_[i];
-        sources[i] = updates_[i].data() + from * bytes_[i];
+        sources[i] = updates_[i].data() + from * update_bytes_[i];
       }
       reducer_.Run(targets, sources, lanes);
     } while (NextIndex(index, lines));
@@ -151,7 +154,7 @@ class BoxScatter {
   Reducer& reducer_;
   const std::vector<Literal>& updates_;
   Dims box_;
-  std::vector<int64_t> bytes_;
+  std::vector<int64_t> bytes_, update_bytes_;
   std::vector<std::byte*> targets_;
 };
 
@@ -167,11 +170,11 @@ Literal EvaluateScatter(OpCall& call) {
   std::vector<Literal> updates;
   std::vector<ElementType> types;
   for (size_t i = 0; i < count; ++i) {
-    const ElementType type = reducer.accumulator_type(static_cast<int64_t>(i));
-    types.push_back((call.shape.IsTuple() ? call.shape.tuple_shape(static_cast<int64_t>(i)) : call.shape).element_type());
-    results.push_back(ConvertedTo(call.operands[i], type));
+    const auto leaf = static_cast<int64_t>(i);
+    types.push_back(FlattenShape(call.shape)[i].element_type());
+    results.push_back(reducer.AsAccumulator(leaf, call.operands[i]));
     call.operands[i] = Literal();
-    updates.push_back(ConvertedTo(call.operands[count + 1 + i], type));
+    updates.push_back(reducer.AsValue(leaf, call.operands[count + 1 + i]));
   }
   const StartIndices starts(call.operand(static_cast<int64_t>(count)), scatter.index_vector_dim,
                             scatter.scatter_dims_to_operand_dims, scatter.input_batching_dims,

@@ -69,9 +69,9 @@ Literal EvaluateReduce(OpCall& call) {
   std::vector<Literal> values;
   std::vector<Literal> accumulators;
   for (size_t i = 0; i < count; ++i) {
-    const ElementType type = reducer.accumulator_type(static_cast<int64_t>(i));
-    values.push_back(ConvertedTo(ReducedFirst(call.operands[i], reduced, kept), type));
-    accumulators.push_back(Filled(ConvertedTo(call.operands[count + i], type), kept_sizes));
+    const auto leaf = static_cast<int64_t>(i);
+    values.push_back(reducer.AsValue(leaf, ReducedFirst(call.operands[i], reduced, kept)));
+    accumulators.push_back(Filled(reducer.AsAccumulator(leaf, call.operands[count + i]), kept_sizes));
   }
   if (reducer.associates() && rows > 1 && row < 512) {
     FoldHalves(reducer, values[0].mutable_data(), rows, row);
@@ -87,7 +87,7 @@ Literal EvaluateReduce(OpCall& call) {
     reducer.Run(targets, sources, row);
   }
   for (size_t i = 0; i < count; ++i) {
-    accumulators[i] = ConvertedTo(accumulators[i], call.operands[i].element_type());
+    accumulators[i] = ConvertedTo(accumulators[i], FlattenShape(call.shape)[i].element_type());
   }
   return call.shape.IsTuple() ? Literal::Tuple(std::move(accumulators)) : std::move(accumulators[0]);
 }

@@ -24,9 +24,11 @@ ElementType ComputingFloat(ElementType type) { return IsNarrowFloat(type) ? Elem
 
 }  // namespace
 
-Reducer::Reducer(Evaluation& evaluation, const Computation& computation, Rounding rounding) {
-  for (int64_t i = 0; i < computation.parameter_count() / 2; ++i) {
+Reducer::Reducer(Evaluation& evaluation, const Computation& computation, Rounding rounding) : computation_(computation) {
+  const int64_t count = computation.parameter_count() / 2;
+  for (int64_t i = 0; i < count; ++i) {
     types_.push_back(computation.parameter(i)->shape().element_type());
+    value_types_.push_back(computation.parameter(count + i)->shape().element_type());
   }
   Specialise(computation, rounding);
   if (kernel_ != nullptr) return;
@@ -35,6 +37,7 @@ Reducer::Reducer(Evaluation& evaluation, const Computation& computation, Roundin
     function_ = std::make_unique<ScalarFunction>(evaluation, computation, true);
     if (function_->IsLanes()) {
       for (ElementType& type : types_) type = ComputingFloat(type);
+      for (ElementType& type : value_types_) type = ComputingFloat(type);
       return;
     }
   }
@@ -43,7 +46,7 @@ Reducer::Reducer(Evaluation& evaluation, const Computation& computation, Roundin
 
 void Reducer::Specialise(const Computation& computation, Rounding rounding) {
   const std::optional<Opcode> opcode = SingleOpcode(computation);
-  if (!opcode.has_value() || !IsAssociative(*opcode)) return;
+  if (!opcode.has_value() || !IsAssociative(*opcode) || types_[0] != value_types_[0]) return;
   const ElementType type = types_[0];
   const bool sums = *opcode == Opcode::kAdd || *opcode == Opcode::kMultiply;
   const bool steps = rounding == Rounding::kAtEachStep && sums;
@@ -53,9 +56,18 @@ void Reducer::Specialise(const Computation& computation, Rounding rounding) {
   if (BitsOf(type) < 8 || (IsFloating(computed) && BitsOf(computed) < 32)) return;  // wraps or rounds at each step
   kernel_ = FindBinaryKernel(*opcode, computed);
   if (kernel_ == nullptr) return;
-  types_[0] = computed;
+  types_[0] = value_types_[0] = computed;
   bits_ = BitsOf(computed);
   associates_ = true;
+}
+
+Literal Reducer::AsAccumulator(int64_t i, const Literal& array) const {
+  return ConvertedTo(ConvertedTo(array, computation_.parameter(i)->shape().element_type()), types_[static_cast<size_t>(i)]);
+}
+
+Literal Reducer::AsValue(int64_t i, const Literal& array) const {
+  const ElementType declared = computation_.parameter(arity() + i)->shape().element_type();
+  return ConvertedTo(ConvertedTo(array, declared), value_types_[static_cast<size_t>(i)]);
 }
 
 void Reducer::Run(std::span<void* const> accumulators, std::span<const void* const> values, int64_t count) {

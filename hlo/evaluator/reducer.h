@@ -21,8 +21,11 @@ class Reducer {
   Reducer(Evaluation& evaluation, const Computation& computation, Rounding rounding = Rounding::kOnce);
 
   int64_t arity() const { return static_cast<int64_t>(types_.size()); }
-  // The type in which accumulator and values i are handed to Run.
+  // The type in which accumulator i is handed to Run.
   ElementType accumulator_type(int64_t i) const { return types_[static_cast<size_t>(i)]; }
+  // `array` rounded to the type that the computation declares for accumulator or value i, in the type that Run takes.
+  Literal AsAccumulator(int64_t i, const Literal& array) const;
+  Literal AsValue(int64_t i, const Literal& array) const;
   // True when the order of accumulation cannot be seen in the result (beyond rounding of f64).
   bool associates() const { return associates_; }
 
@@ -37,7 +40,8 @@ class Reducer {
   LaneKernel kernel_ = nullptr;  // of a single opcode; null: function_
   int bits_ = 0;
   bool associates_ = false;
-  std::vector<ElementType> types_;
+  const Computation& computation_;
+  std::vector<ElementType> types_, value_types_;  // as Run takes them
 };
 
 }  // namespace hlorun::hlo

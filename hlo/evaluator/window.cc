@@ -76,9 +76,9 @@ void AccumulatePosition(Reducer& reducer, const std::vector<Line>& lines, const 
     const StridedView packed{0, shape.Strides()};
     lanes.emplace_back(shape);
     CopyStrided(values[i].data(), base, lanes.back().mutable_data(), packed, counts, BytesOf(shape.element_type()));
-    current.emplace_back(shape);
+    current.emplace_back(Shape(accumulators[i].element_type(), counts));
     CopyStrided(accumulators[i].data(), output, current.back().mutable_data(), packed, counts,
-                BytesOf(shape.element_type()));
+                BytesOf(accumulators[i].element_type()));
   }
   for (size_t i = 0; i < values.size(); ++i) {
     targets.push_back(current[i].mutable_data());
@@ -101,9 +101,9 @@ Literal EvaluateReduceWindow(OpCall& call) {
   std::vector<Literal> values;
   std::vector<Literal> accumulators;
   for (size_t i = 0; i < count; ++i) {
-    const ElementType type = reducer.accumulator_type(static_cast<int64_t>(i));
-    values.push_back(ConvertedTo(call.operands[i], type));
-    accumulators.push_back(Filled(ConvertedTo(call.operands[count + i], type), result_shape.dimensions()));
+    const auto leaf = static_cast<int64_t>(i);
+    values.push_back(reducer.AsValue(leaf, call.operands[i]));
+    accumulators.push_back(Filled(reducer.AsAccumulator(leaf, call.operands[count + i]), result_shape.dimensions()));
   }
   const Dims sizes = WindowSizes(window);
   call.evaluation.Charge(result_shape.ElementCount() * CheckedProduct(sizes));
@@ -119,7 +119,7 @@ Literal EvaluateReduceWindow(OpCall& call) {
     } while (NextIndex(position, sizes));
   }
   for (size_t i = 0; i < count; ++i) {
-    accumulators[i] = ConvertedTo(accumulators[i], call.operands[i].element_type());
+    accumulators[i] = ConvertedTo(accumulators[i], FlattenShape(call.shape)[i].element_type());
   }
   return call.shape.IsTuple() ? Literal::Tuple(std::move(accumulators)) : std::move(accumulators[0]);
 }
@@ -159,10 +159,8 @@ Literal EvaluateSelectAndScatter(OpCall& call) {
   const Literal& operand = call.operand(0);
   ScalarFunction select(call.evaluation, *call.instruction.called(0));
   Reducer scatter(call.evaluation, *call.instruction.called(1), Reducer::Rounding::kAtEachStep);
-  const ElementType type = scatter.accumulator_type(0);
-  const int64_t bytes = BytesOf(type);
-  const Literal source = ConvertedTo(call.operand(1), type);
-  Literal result = Filled(ConvertedTo(call.operand(2), type), call.shape.dimensions());
+  const Literal source = scatter.AsValue(0, call.operand(1));
+  Literal result = Filled(scatter.AsAccumulator(0, call.operand(2)), call.shape.dimensions());
   const Dims sizes = WindowSizes(window);
   call.evaluation.Charge(source.ElementCount() * CheckedProduct(sizes));
   Dims index(sizes.size(), 0);
@@ -170,8 +168,8 @@ Literal EvaluateSelectAndScatter(OpCall& call) {
   for (int64_t i = 0; i < source.ElementCount(); ++i) {
     const int64_t chosen = ChosenElement(select, operand, window, sizes, index);
     if (chosen >= 0) {
-      void* target = out + chosen * bytes;
-      const void* value = source.data() + i * bytes;
+      void* target = out + chosen * BytesOf(result.element_type());
+      const void* value = source.data() + i * BytesOf(source.element_type());
       scatter.Run({&target, 1}, {&value, 1}, 1);
     }
     NextIndex(index, source.shape().dimensions());

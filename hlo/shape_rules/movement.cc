@@ -420,8 +420,7 @@ Shape Scatter(const Query& q) {
     results.push_back(operand.WithoutLayout());
     types.push_back(operand.element_type());
   }
-  const std::vector<ElementType> result_types = ReducerTypes(q, 0, types);
-  for (size_t i = 0; i < results.size(); ++i) results[i].set_element_type(result_types[i]);
+  ReducerTypes(q, 0, types);  // may be of another precision: what it gives is rounded to the operand's type
   return OneOrTuple(std::move(results));
 }
 

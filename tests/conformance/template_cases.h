@@ -29,5 +29,6 @@ std::vector<Template> ControlTemplates();
 std::vector<Template> StructureTemplates();
 std::vector<Template> GridTemplates();
 std::vector<Template> TypeTemplates();
+std::vector<Template> MixedTemplates();
 
 }  // namespace hlorun::conformance

@@ -299,11 +299,12 @@ Expr RealPower(const Expr& x, const Expr& y, const Context& c) {
   const Expr undefined = And(is_denormal, And(Compare(Op::kLt, x, Zero(x->type)), Compare(Op::kNe, x, Like(x, -INFINITY))));
   // PoCL's built-in goes wrong far beyond the range of results.
   const Expr logarithm = c.body.Name(y * F("log", F("fabs", x)));
-  const Expr far = c.body.Name(And(Compare(Op::kGt, F("fabs", logarithm), Like(x, 1e4)), Compare(Op::kEq, F("trunc", y), y)));
+  const Expr whole = c.body.Name(Compare(Op::kEq, F("trunc", y), y));
+  const Expr far = c.body.Name(And(Compare(Op::kGt, F("fabs", logarithm), Like(x, 1e4)), whole));
   const Expr size = c.body.Name(Select(Compare(Op::kGt, logarithm, Zero(x->type)), Like(x, INFINITY), Zero(x->type)));
   const Expr half = c.body.Name(y * Like(y, 0.5));
   const Expr negative = Compare(Op::kLt, F("copysign", Like(x, 1), x), Zero(x->type));  // -0 too
-  const Expr minus = c.body.Name(And(negative, Compare(Op::kNe, F("trunc", half), half)));
+  const Expr minus = c.body.Name(And(negative, And(whole, Compare(Op::kNe, F("trunc", half), half))));
   const Expr limit = c.body.Name(Select(minus, Unary(Op::kNeg, size), size));
   const Expr base = c.body.Name(Select(IsZero(x), F("copysign", Zero(x->type), x), x));  // of a denormal, noise
   // Intel's built-in flushes a negative result to +0.
