@@ -1,13 +1,13 @@
 #include "hlo/proto/sharding_proto.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "hlo/error.h"
 #include "hlo/iota_order.h"
 #include "hlo/proto/annotation_proto.h"
 #include "hlo/proto/shape_proto.h"
 #include "hlo/text/shape_reader.h"
+#include "hlo/text/text_cursor.h"
 
 namespace hlorun::hlo {
 namespace {
@@ -154,69 +154,24 @@ std::string NamedShardingText(const proto::NamedShardingProto& message) {
   return text + "}";
 }
 
-// A cursor over such text. Names of axes stand in single or double quotes, which the text's own lexer does not know.
-class MeshReader {
- public:
-  explicit MeshReader(std::string_view text) : text_(text) {}
+std::vector<int64_t> Ints(TextCursor& in, std::string_view close) {
+  std::vector<int64_t> values;
+  while (!in.Accept(close)) {
+    values.push_back(in.Int());
+    in.Accept(",");
+  }
+  return values;
+}
 
-  bool AtEnd() { return SkipSpace() == text_.size(); }
-  bool Accept(std::string_view token) {
-    SkipSpace();
-    if (text_.substr(at_, token.size()) != token) return false;
-    at_ += token.size();
-    return true;
-  }
-  void Expect(std::string_view token) {
-    if (!Accept(token)) Fail(token);
-  }
-  int64_t Int() {
-    SkipSpace();
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc()) Fail("an integer");
-    at_ = static_cast<size_t>(end - text_.data());
-    return value;
-  }
-  std::vector<int64_t> Ints(std::string_view close) {
-    std::vector<int64_t> values;
-    while (!Accept(close)) {
-      values.push_back(Int());
-      Accept(",");
-    }
-    return values;
-  }
-  std::string Name() {
-    SkipSpace();
-    const char quote = at_ < text_.size() ? text_[at_] : ' ';
-    const size_t end = quote == '\'' || quote == '"' ? text_.find(quote, at_ + 1) : std::string_view::npos;
-    if (end == std::string_view::npos) Fail("a mesh axis in quotes");
-    std::string name(text_.substr(at_ + 1, end - at_ - 1));
-    at_ = end + 1;
-    return name;
-  }
-  // The balanced {...} that starts here.
-  std::string Braces() {
-    SkipSpace();
-    Lexer lexer(text_.substr(at_), "<sharding>");
-    const std::string text(lexer.ExpectBalanced("metadata in braces"));
-    at_ += text.size();
-    return text;
-  }
-  [[noreturn]] void Fail(std::string_view expected) {
-    Invalid("expected {} at column {} of the sharding {}", expected, at_ + 1, text_);
-  }
+// The balanced {...} that starts here.
+std::string Braces(TextCursor& in) {
+  Lexer lexer(in.Rest(), "<sharding>");
+  const std::string text(lexer.ExpectBalanced("metadata in braces"));
+  in.Skip(text.size());
+  return text;
+}
 
- private:
-  size_t SkipSpace() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-    return at_;
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-};
-
-void ReadMesh(MeshReader& in, proto::MeshProto* mesh) {
+void ReadMesh(TextCursor& in, proto::MeshProto* mesh) {
   if (in.Accept("maximal_mesh[")) {
     in.Expect("device_id=");
     mesh->add_device_ids(in.Int());
@@ -226,38 +181,38 @@ void ReadMesh(MeshReader& in, proto::MeshProto* mesh) {
   in.Expect("mesh[");
   while (!in.Accept("]")) {
     proto::MeshProto::MeshAxis* axis = mesh->add_axes();
-    axis->set_name(in.Name());
+    axis->set_name(in.Quoted());
     in.Expect("=");
     axis->set_size(in.Int());
     in.Accept(",");
   }
 }
 
-void ReadDeviceIds(MeshReader& in, proto::MeshProto* mesh) {
+void ReadDeviceIds(TextCursor& in, proto::MeshProto* mesh) {
   in.Expect("(");
   if (!in.Accept("[")) {
-    Assign(in.Ints(")"), mesh->mutable_device_ids());
+    Assign(Ints(in, ")"), mesh->mutable_device_ids());
     return;
   }
-  Assign(in.Ints("]"), mesh->mutable_iota_transform()->mutable_reshape_dims());
-  if (in.Accept("T(")) Assign(in.Ints(")"), mesh->mutable_iota_transform()->mutable_transpose_perm());
+  Assign(Ints(in, "]"), mesh->mutable_iota_transform()->mutable_reshape_dims());
+  if (in.Accept("T(")) Assign(Ints(in, ")"), mesh->mutable_iota_transform()->mutable_transpose_perm());
   in.Expect(")");
 }
 
 // {'a', 'b':(1)2, ?}; returns whether '?' stood there.
 template <typename Axes>
-bool ReadAxes(MeshReader& in, const proto::MeshProto& mesh, Axes* axes) {
+bool ReadAxes(TextCursor& in, const proto::MeshProto& mesh, Axes* axes) {
   bool open = false;
   in.Expect("{");
   while (!in.Accept("}")) {
     if (in.Accept("?")) {
       open = true;
     } else {
-      const std::string name = in.Name();
+      const std::string name = in.Quoted();
       proto::AxisRefProto* axis = axes->Add();
       int64_t index = 0;
       while (index < mesh.axes_size() && mesh.axes(static_cast<int>(index)).name() != name) ++index;
-      if (index == mesh.axes_size()) in.Fail("an axis of the mesh instead of '" + name + "'");
+      if (index == mesh.axes_size()) in.Reject("an axis of the mesh instead of '" + name + "'");
       axis->set_mesh_axis_index(index);
       if (in.Accept(":(")) {
         axis->mutable_sub_axis_info()->set_pre_size(in.Int());
@@ -271,7 +226,7 @@ bool ReadAxes(MeshReader& in, const proto::MeshProto& mesh, Axes* axes) {
 }
 
 void NamedShardingToProto(std::string_view text, proto::NamedShardingProto* message) {
-  MeshReader in(text);
+  TextCursor in(text, "sharding");
   in.Expect("{");
   proto::MeshProto* mesh = message->mutable_mesh();
   ReadMesh(in, mesh);
@@ -291,9 +246,9 @@ void NamedShardingToProto(std::string_view text, proto::NamedShardingProto* mess
     } else if (in.Accept("manual=")) {
       ReadAxes(in, *mesh, message->mutable_manual_axes());
     } else if (in.Accept("metadata=")) {
-      MetadataListFromText(in.Braces(), message->mutable_metadata());
+      MetadataListFromText(Braces(in), message->mutable_metadata());
     } else {
-      in.Fail("device_ids=, [...], replicated=, unreduced=, manual= or metadata=");
+      in.Reject("device_ids=, [...], replicated=, unreduced=, manual= or metadata=");
     }
   }
   in.Expect("}");
@@ -365,7 +320,7 @@ std::vector<std::vector<int64_t>> ExpandMeshGroups(const proto::MeshAxesReplicaG
 }
 
 void MeshGroupsToProto(std::string_view text, proto::MeshAxesReplicaGroupListProto* message) {
-  MeshReader in(text);
+  TextCursor in(text, "sharding");
   ReadMesh(in, message->mutable_mesh());
   while (in.Accept(",")) {
     in.Expect("device_ids=");

@@ -1,68 +1,15 @@
 #include "passes/spmd/shardy.h"
 
-#include <charconv>
-
 #include "hlo/error.h"
+#include "hlo/text/text_cursor.h"
 
 namespace hlorun::passes::spmd {
 namespace {
 
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : text_(text) {}
-
-  bool Accept(std::string_view token) {
-    SkipSpace();
-    if (text_.substr(at_, token.size()) != token) return false;
-    at_ += token.size();
-    return true;
-  }
-  void Expect(std::string_view token) {
-    if (!Accept(token)) Reject(token);
-  }
-  bool Is(char c) {
-    SkipSpace();
-    return at_ < text_.size() && text_[at_] == c;
-  }
-  int64_t Int() {
-    SkipSpace();
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc()) Reject("a number");
-    at_ = static_cast<size_t>(end - text_.data());
-    return value;
-  }
-  // "name", with or without backslashes before the quotes.
-  std::string Quoted() {
-    Expect("\"");
-    const size_t end = text_.find_first_of("\\\"", at_);
-    if (end == std::string_view::npos) Reject("a closing quote");
-    std::string name(text_.substr(at_, end - at_));
-    at_ = end;
-    Expect("\"");
-    return name;
-  }
-  std::string Word() {
-    SkipSpace();
-    const size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) ++at_;
-    if (start == at_) Reject("a name");
-    return std::string(text_.substr(start, at_ - start));
-  }
-  [[noreturn]] void Reject(std::string_view expected) const {
-    Invalid("sharding attribute {}: expected {} at offset {}", text_, expected, at_);
-  }
-
- private:
-  void SkipSpace() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\\')) ++at_;
-  }
-  std::string_view text_;
-  size_t at_ = 0;
-};
+using hlo::TextCursor;
 
 // <["data"=4, "model"=2], device_ids=[1, 0]>
-ShardyMesh ReadMesh(Scanner& in) {
+ShardyMesh ReadMesh(TextCursor& in) {
   ShardyMesh mesh;
   in.Expect("<[");
   while (!in.Accept("]")) {
@@ -86,7 +33,7 @@ ShardyMesh ReadMesh(Scanner& in) {
   return mesh;
 }
 
-ShardyAxis ReadAxis(Scanner& in) {
+ShardyAxis ReadAxis(TextCursor& in) {
   ShardyAxis axis;
   axis.name = in.Quoted();
   if (in.Accept(":")) {
@@ -98,7 +45,7 @@ ShardyAxis ReadAxis(Scanner& in) {
   return axis;
 }
 
-std::vector<ShardyAxis> ReadAxes(Scanner& in) {
+std::vector<ShardyAxis> ReadAxes(TextCursor& in) {
   std::vector<ShardyAxis> axes;
   in.Expect("=");
   in.Expect("{");
@@ -109,7 +56,7 @@ std::vector<ShardyAxis> ReadAxes(Scanner& in) {
   return axes;
 }
 
-ShardyDimension ReadDimension(Scanner& in) {
+ShardyDimension ReadDimension(TextCursor& in) {
   ShardyDimension dimension;
   in.Expect("{");
   for (bool first = true; !in.Accept("}"); first = false) {
@@ -125,7 +72,7 @@ ShardyDimension ReadDimension(Scanner& in) {
 }
 
 // <@mesh, [{...}, ...], replicated={...}, unreduced={...}>
-ShardySharding ReadSharding(Scanner& in) {
+ShardySharding ReadSharding(TextCursor& in) {
   ShardySharding sharding;
   in.Expect("<");
   if (in.Accept("@")) {
@@ -153,9 +100,9 @@ ShardySharding ReadSharding(Scanner& in) {
   return sharding;
 }
 
-// The attribute's value may stand in quotes.
-Scanner Opened(std::string_view text) {
-  Scanner in(text);
+// The attribute's value may stand in quotes, and those in it behind backslashes.
+TextCursor Opened(std::string_view text) {
+  TextCursor in(text, "sharding attribute", " \\");
   in.Accept("\"");
   return in;
 }
@@ -164,7 +111,7 @@ Scanner Opened(std::string_view text) {
 
 ShardyMeshes ParseShardyMeshes(std::string_view text) {
   ShardyMeshes meshes;
-  Scanner in = Opened(text);
+  TextCursor in = Opened(text);
   in.Expect("{");
   while (!in.Accept("}")) {
     if (!meshes.empty()) in.Expect(",");
@@ -177,7 +124,7 @@ ShardyMeshes ParseShardyMeshes(std::string_view text) {
 }
 
 std::vector<ShardySharding> ParseShardyShardings(std::string_view text) {
-  Scanner in = Opened(text);
+  TextCursor in = Opened(text);
   std::vector<ShardySharding> shardings;
   in.Expect("#sdy.sharding");
   if (!in.Accept("_per_value")) return {ReadSharding(in)};
@@ -191,7 +138,7 @@ std::vector<ShardySharding> ParseShardyShardings(std::string_view text) {
 }
 
 std::vector<std::string> ParseManualAxes(std::string_view text) {
-  Scanner in = Opened(text);
+  TextCursor in = Opened(text);
   std::vector<std::string> names;
   in.Expect("#sdy<manual_axes");
   in.Expect("{");
