@@ -23,7 +23,10 @@ struct Found {
   int platform_index, device_index;
 };
 
+bool StartsWith(const std::string& text, const std::string& part) { return text.compare(0, part.size(), part) == 0; }
+
 std::vector<Found> Discover() {
+  const std::vector<std::string> hidden = ShowInlineDevices();
   std::vector<cl::Platform> platforms;
   try {
     cl::Platform::get(&platforms);
@@ -38,6 +41,10 @@ std::vector<Found> Discover() {
     } catch (const cl::Error&) {
       continue;  // a platform without a device of its own
     }
+    std::erase_if(devices, [&](const cl::Device& device) {
+      const std::string name = device.getInfo<CL_DEVICE_NAME>();
+      return std::any_of(hidden.begin(), hidden.end(), [&](const std::string& h) { return StartsWith(name, h); });
+    });
     for (size_t d = 0; d < devices.size(); ++d) {
       found.push_back({platforms[p], devices[d], static_cast<int>(p), static_cast<int>(d)});
     }
@@ -150,6 +157,26 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   }
   // A plain mapping has no limit of the runtime's.
   if (spec_.raw_pointers) spec_.max_allocation_bytes = spec_.global_memory_bytes;
+}
+
+Device::Device(const Device& like, cl::Device device)
+    : platform_(like.platform_),
+      device_(std::move(device)),
+      platform_index_(like.platform_index_),
+      device_index_(like.device_index_),
+      spec_(like.spec_) {
+  spec_.name = device_.getInfo<CL_DEVICE_NAME>();
+}
+
+std::shared_ptr<Device> Device::InlineDevice() const {
+  const char* prefix = QuirksOf(spec_.platform, device_.getInfo<CL_DEVICE_TYPE>()).inline_device;
+  if (prefix == nullptr || StartsWith(spec_.name, prefix)) return nullptr;
+  std::vector<cl::Device> devices;
+  platform_.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+  for (const cl::Device& device : devices) {
+    if (StartsWith(device.getInfo<CL_DEVICE_NAME>(), prefix)) return std::make_shared<Device>(*this, device);
+  }
+  return nullptr;
 }
 
 std::string Device::Label() const { return LabelOf({platform_, device_, platform_index_, device_index_}); }

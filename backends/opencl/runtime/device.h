@@ -14,6 +14,8 @@ namespace hlorun::opencl {
 class Device {
  public:
   Device(cl::Platform platform, cl::Device device, int platform_index, int device_index);
+  // `device` does what `like` does.
+  Device(const Device& like, cl::Device device);
 
   const cl::Platform& platform() const { return platform_; }
   const cl::Device& device() const { return device_; }
@@ -21,6 +23,9 @@ class Device {
   int device_index() const { return device_index_; }
   std::string Label() const;  // "0:0 pthread-skylake-avx512 (Portable Computing Language, OpenCL 3.0 PoCL 3.1)"
   const DeviceSpec& spec() const { return spec_; }
+  // The device of the same platform that runs kernels in the thread that enqueues them (Quirks::inline_device), described
+  // as this one is; null where there is none, or where this is it.
+  std::shared_ptr<Device> InlineDevice() const;
   // Identifies device, driver, compiler and ISA for caches and saved plans; never volatile properties.
   std::string Fingerprint() const;
 

@@ -3,6 +3,7 @@
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/executable.h"
 #include "backends/opencl/runtime/lane.h"
+#include "backends/opencl/runtime/team.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -47,6 +48,19 @@ Lane& DeviceContext::lane(int64_t number) {
     lane = std::make_unique<Lane>(raw_pointers() ? cl::CommandQueue(context_, device_->device()) : transfer_queue_);
   }
   return *lane;
+}
+
+DeviceContext* DeviceContext::team_context() {
+  std::lock_guard lock(mutex_);
+  if (!asked_for_team_) {
+    asked_for_team_ = true;
+    const std::shared_ptr<Device> device = raw_pointers() ? device_->InlineDevice() : nullptr;
+    if (device != nullptr) {
+      team_context_.reset(new DeviceContext(device, spec_));
+      team_context_->team_ = std::make_unique<Team>(team_context_->context_, device->device(), device_->spec().compute_units);
+    }
+  }
+  return team_context_.get();
 }
 
 std::shared_ptr<DeviceContext> OpenDevice(const std::shared_ptr<Device>& device, const DeviceSpec& spec) {

@@ -12,6 +12,7 @@
 namespace hlorun::opencl {
 
 class Lane;
+class Team;
 
 // Shared, thread-safe.
 class DeviceContext {
@@ -28,6 +29,11 @@ class DeviceContext {
   const std::shared_ptr<MemoryPool>& pool() const { return pool_; }
   // Runs of one lane happen in order; lanes are independent. One for each partition that this process drives.
   Lane& lane(int64_t number);
+  // The context of short runs, whose launches the calling thread and a team share; null where the platform has no device
+  // for it. Its kernels take the number of a share's first group as their last argument. Made on first use.
+  DeviceContext* team_context();
+  // Of a team context; null otherwise.
+  Team* team() const { return team_.get(); }
   // For blocking transfers between runs.
   const cl::CommandQueue& transfer_queue() const { return transfer_queue_; }
 
@@ -43,6 +49,9 @@ class DeviceContext {
   std::shared_ptr<MemoryPool> pool_;
   std::mutex mutex_;
   std::map<int64_t, std::unique_ptr<Lane>> lanes_;
+  std::unique_ptr<Team> team_;
+  std::unique_ptr<DeviceContext> team_context_;
+  bool asked_for_team_ = false;
 };
 
 }  // namespace hlorun::opencl

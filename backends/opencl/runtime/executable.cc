@@ -11,6 +11,7 @@
 #include "backends/opencl/runtime/program_build.h"
 #include "backends/opencl/runtime/run_context.h"
 #include "backends/opencl/runtime/run_event.h"
+#include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/thunk_runner.h"
 
 namespace hlorun::opencl {
@@ -35,8 +36,9 @@ struct RunMemories {
 
 class PlanExecutable : public Executable {
  public:
-  PlanExecutable(Plan plan, ProgramSet programs, std::shared_ptr<DeviceContext> context)
-      : plan_(std::move(plan)), programs_(std::move(programs)), context_(std::move(context)) {
+  // `team` runs the launches, when the programs are of the team's context; else null.
+  PlanExecutable(Plan plan, ProgramSet programs, std::shared_ptr<DeviceContext> context, Team* team)
+      : plan_(std::move(plan)), programs_(std::move(programs)), context_(std::move(context)), team_(team) {
     CheckPlan();
     steps_ = NumberSteps(plan_.entry, launches_);
     needs_host_ = NeedsHost(plan_.entry);
@@ -75,9 +77,18 @@ class PlanExecutable : public Executable {
     Remember(event);
     lane.Admit(event);
     const bool wait_first = std::any_of(foreign.begin(), foreign.end(), [](const EventRef& e) { return !e->Ready(); });
-    if (!needs_host_ && !wait_first && options.profile == nullptr &&
-        lane.RunInline([&] { Enqueue(lane, *run, options, *event); })) {
-      return results;
+    if (!needs_host_ && !wait_first && options.profile == nullptr) {
+      bool taken = true;
+      const bool is_inline = lane.RunInline([&] {
+        if (team_ == nullptr) {
+          Enqueue(lane, *run, options, *event);
+        } else if (lane.Quiet(*event)) {
+          Drive(lane, std::move(run), options, *event);
+        } else {
+          taken = false;  // what is in the queue comes first
+        }
+      });
+      if (is_inline && taken) return results;
     }
     lane.Post([this, &lane, run = std::move(run), options, event, foreign = std::move(foreign)]() mutable {
       for (const EventRef& e : foreign) WaitFor(*e);
@@ -276,6 +287,7 @@ class PlanExecutable : public Executable {
     std::exception_ptr error;
     try {
       const Borrowed context = Borrow(lane);
+      if (team_ != nullptr) CheckCl(clFinish(lane.queue()()), "waiting for earlier runs");
       Play(lane, *context, *run, options, true);
     } catch (...) {
       clFinish(lane.queue()());
@@ -287,7 +299,7 @@ class PlanExecutable : public Executable {
 
   void Play(Lane& lane, RunContext& context, RunMemories& run, const RunOptions& options, bool finish) {
     context.Bind(run.memories);
-    ThunkRunner runner(*context_, lane, context, run.memories, plan_, options);
+    ThunkRunner runner(*context_, lane, team_, context, run.memories, plan_, options);
     for (const auto& copy : run.copies) runner.Copy(copy.from, copy.to, copy.bytes);
     runner.Run(steps_);
     runner.CompleteSends();
@@ -310,7 +322,9 @@ class PlanExecutable : public Executable {
         return context;
       }
     }
-    Borrowed made(new RunContext(plan_, programs_, launches_, constants_, *context_->pool(), placeholder_), give_back);
+    Borrowed made(new RunContext(plan_, programs_, launches_, constants_, *context_->pool(), placeholder_,
+                                 team_ != nullptr ? team_->size() : 0),
+                  give_back);
     kernel_objects_ += made->creations();
     return made;
   }
@@ -333,6 +347,7 @@ class PlanExecutable : public Executable {
   Plan plan_;
   ProgramSet programs_;
   std::shared_ptr<DeviceContext> context_;
+  Team* team_;
   StepSequence steps_;
   std::vector<const LaunchThunk*> launches_;
   bool needs_host_ = false;
@@ -344,18 +359,29 @@ class PlanExecutable : public Executable {
   std::map<const Lane*, std::vector<std::unique_ptr<RunContext>>> idle_;
 };
 
+// The context of the team that runs `plan`, or null for the device's queue.
+DeviceContext* TeamFor(const Plan& plan, DeviceContext& context) { return SuitsTeam(plan) ? context.team_context() : nullptr; }
+
 }  // namespace
 
 std::unique_ptr<Executable> BuildExecutable(Plan plan, const std::shared_ptr<DeviceContext>& context,
                                             const BuildOptions& options) {
-  ProgramSet programs = BuildPrograms(plan, *context, options);
-  return std::make_unique<PlanExecutable>(std::move(plan), std::move(programs), context);
+  DeviceContext* team = TeamFor(plan, *context);
+  ProgramSet programs = BuildPrograms(plan, team != nullptr ? *team : *context, options);
+  return std::make_unique<PlanExecutable>(std::move(plan), std::move(programs), context, team != nullptr ? team->team() : nullptr);
 }
 
 std::unique_ptr<Executable> BuildExecutable(SavedPlan saved, const std::shared_ptr<DeviceContext>& context,
                                             const BuildOptions&) {
-  ProgramSet programs = LoadPrograms(saved, *context);
-  return std::make_unique<PlanExecutable>(std::move(saved.plan), std::move(programs), context);
+  const std::string fingerprint = context->device().Fingerprint();
+  if (saved.fingerprint != fingerprint) {
+    Fail(ErrorCode::kFailedPrecondition,
+         "the plan of {} was made for another device or driver: it wants \"{}\", this is \"{}\"; rebuild it from the module",
+         saved.plan.module_name, saved.fingerprint, fingerprint);
+  }
+  DeviceContext* team = TeamFor(saved.plan, *context);
+  ProgramSet programs = LoadPrograms(saved, team != nullptr ? *team : *context);
+  return std::make_unique<PlanExecutable>(std::move(saved.plan), std::move(programs), context, team != nullptr ? team->team() : nullptr);
 }
 
 }  // namespace hlorun::opencl

@@ -1,5 +1,7 @@
 #include "backends/opencl/runtime/lane.h"
 
+#include <algorithm>
+
 #include "backends/opencl/runtime/run_event.h"
 
 namespace hlorun::opencl {
@@ -107,6 +109,12 @@ void Lane::Reap() {
     finished.push_back(std::move(in_flight_.front()));
     in_flight_.pop_front();
   }
+}
+
+bool Lane::Quiet(const RunEvent& own) {
+  Reap();
+  std::lock_guard lock(flight_mutex_);
+  return std::all_of(in_flight_.begin(), in_flight_.end(), [&](const auto& event) { return event.get() == &own; });
 }
 
 }  // namespace hlorun::opencl

@@ -35,6 +35,8 @@ class Lane {
   void Admit(std::shared_ptr<RunEvent> event);
   // Lets go of what finished runs hold.
   void Reap();
+  // Whether nothing is in flight but `own`.
+  bool Quiet(const RunEvent& own);
 
  private:
   struct Worker;

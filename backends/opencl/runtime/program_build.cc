@@ -168,8 +168,9 @@ class Builder {
     std::string source;
     for (int32_t k : kernels) {
       const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
-      source += fmt::format("#define {0} {1}\n{2}\n#undef {0}\n", kernel.name, SymbolOf(kernel),
-                            context_.quirks().binaries_need_launch && !kernel.foreign ? WithEntryGuard(kernel) : kernel.source);
+      std::string text = context_.quirks().binaries_need_launch && !kernel.foreign ? WithEntryGuard(kernel) : kernel.source;
+      if (context_.team() != nullptr) text = WithGroupBase(text, kernel.name);
+      source += fmt::format("#define {0} {1}\n{2}\n#undef {0}\n", kernel.name, SymbolOf(kernel), text);
     }
     if (FaultHits(Fault::kKernelBuild)) source += "#error HLORUN_FAULT=kernel_build\n";
     return source;
@@ -246,11 +247,6 @@ ProgramSet BuildPrograms(const Plan& plan, DeviceContext& context, const BuildOp
 
 ProgramSet LoadPrograms(const SavedPlan& saved, DeviceContext& context) {
   const auto start = std::chrono::steady_clock::now();
-  if (saved.fingerprint != context.device().Fingerprint()) {
-    Fail(ErrorCode::kFailedPrecondition,
-         "the plan of {} was made for another device or driver: it wants \"{}\", this is \"{}\"; rebuild it from the module",
-         saved.plan.module_name, saved.fingerprint, context.device().Fingerprint());
-  }
   ProgramSet set;
   set.binaries = saved.binaries;
   set.kernels = saved.programs;

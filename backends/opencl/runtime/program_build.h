@@ -27,7 +27,7 @@ struct ProgramSet {
 
 // Throws Error naming the files that keep source and log when the compiler refuses a kernel.
 ProgramSet BuildPrograms(const Plan& plan, DeviceContext& context, const BuildOptions& options);
-// From a saved plan: compiles nothing. Throws kFailedPrecondition when the driver refuses a binary.
+// From a plan saved for this device: compiles nothing. Throws kFailedPrecondition when the driver refuses a binary.
 ProgramSet LoadPrograms(const SavedPlan& saved, DeviceContext& context);
 
 }  // namespace hlorun::opencl

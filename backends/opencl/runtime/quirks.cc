@@ -1,5 +1,6 @@
 #include "backends/opencl/runtime/quirks.h"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace hlorun::opencl {
@@ -23,6 +24,9 @@ const Row kRows[] = {
       .bf16_dot = "assembly",
 #endif
       .volatile_memory_size = true,
+      .inline_device = "basic",
+      .device_list_variable = "POCL_DEVICES",
+      .device_list = "pthread basic",
       .thread_count_variable = "POCL_MAX_PTHREAD_COUNT"}},
     // Intel's CPU runtime refuses vector operands of inline assembly and follows the affinity mask.
     {"Intel", true, {.may_take_raw_pointers = true, .bf16_dot = "intrinsic"}},
@@ -38,6 +42,19 @@ Quirks QuirksOf(const std::string& platform_name, cl_device_type type) {
     if (platform_name.find(row.platform) != std::string::npos && (is_cpu || !row.cpu_only)) return row.quirks;
   }
   return {};
+}
+
+std::vector<std::string> ShowInlineDevices() {
+  static const std::vector<std::string> shown = [] {
+    std::vector<std::string> names;
+    for (const Row& row : kRows) {
+      if (row.quirks.device_list_variable == nullptr || std::getenv(row.quirks.device_list_variable) != nullptr) continue;
+      setenv(row.quirks.device_list_variable, row.quirks.device_list, 0);
+      names.emplace_back(row.quirks.inline_device);
+    }
+    return names;
+  }();
+  return shown;
 }
 
 std::string BuildOptionsOf(const cl::Device& device) {

@@ -1,13 +1,21 @@
 #include "backends/opencl/runtime/run_context.h"
 
+#include <algorithm>
+
 #include "backends/opencl/runtime/cl_error.h"
 
 namespace hlorun::opencl {
 namespace {
 
-PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const LaunchThunk& thunk) {
+// What a member of a team does in the time of a wake-up.
+constexpr double kWakeUpBytes = 65536, kWakeUpFlops = 262144;
+
+PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const LaunchThunk& thunk, int64_t team_size) {
   PreparedLaunch launch;
-  launch.kernel = programs.MakeKernel(plan, thunk.kernel);
+  if (team_size == 0) launch.kernel = programs.MakeKernel(plan, thunk.kernel);
+  for (int64_t i = 0; i < team_size; ++i) launch.by_team.kernels.push_back(programs.MakeKernel(plan, thunk.kernel));
+  launch.by_team.base_argument = static_cast<cl_uint>(thunk.arguments.size());
+  launch.by_team.groups = thunk.grid.groups[0];
   for (size_t d = 0; d < 3; ++d) {
     launch.local[d] = static_cast<size_t>(thunk.grid.local[d]);
     launch.global[d] = static_cast<size_t>(thunk.grid.groups[d]) * launch.local[d];
@@ -15,6 +23,11 @@ PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const Launc
     if (launch.global[d] == 0) launch.empty = true;
   }
   return launch;
+}
+
+void SetArgument(const PreparedLaunch& launch, cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) {
+  if (launch.kernel() != nullptr) SetArgument(launch.kernel, number, memory, offset, bytes);
+  for (const cl::Kernel& kernel : launch.by_team.kernels) SetArgument(kernel, number, memory, offset, bytes);
 }
 
 std::pair<const void*, int64_t> Place(const DeviceMemory& memory) {
@@ -30,6 +43,7 @@ StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk
   for (const Thunk& thunk : sequence.thunks) {
     Step step;
     step.thunk = &thunk;
+    step.alone = thunk.bytes < kWakeUpBytes && thunk.flops < kWakeUpFlops;
     if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
       step.launch = static_cast<int32_t>(launches.size());
       launches.push_back(launch);
@@ -54,7 +68,7 @@ void SetArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& m
 }
 
 RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches,
-                       const Memories& fixed, MemoryPool& pool, const DeviceMemory& placeholder)
+                       const Memories& fixed, MemoryPool& pool, const DeviceMemory& placeholder, int64_t team_size)
     : plan_(plan), programs_(programs), placeholder_(placeholder) {
   for (size_t a = 0; a < plan.allocations.size(); ++a) {
     if (plan.allocations[a].kind != passes::Allocation::Kind::kArena) continue;
@@ -65,16 +79,16 @@ RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::
   users_.resize(plan.allocations.size());
   launches_.reserve(launches.size());
   for (const LaunchThunk* thunk : launches) {
-    PreparedLaunch& launch = launches_.emplace_back(Prepare(plan, programs, *thunk));
-    ++creations_;
+    PreparedLaunch& launch = launches_.emplace_back(Prepare(plan, programs, *thunk, team_size));
+    creations_ += std::max<int64_t>(1, team_size);
     for (size_t i = 0; i < thunk->arguments.size(); ++i) {
       const Slice& slice = thunk->arguments[i];
       const auto a = static_cast<size_t>(slice.allocation);
       const PreparedLaunch::Argument argument{static_cast<cl_uint>(i), slice};
       if (slice.allocation == arena_allocation_) {
-        SetArgument(launch.kernel, argument.number, arena_, slice.offset, slice.bytes);
+        SetArgument(launch, argument.number, arena_, slice.offset, slice.bytes);
       } else if (!fixed[a].empty()) {
-        SetArgument(launch.kernel, argument.number, fixed[a], slice.offset, slice.bytes);
+        SetArgument(launch, argument.number, fixed[a], slice.offset, slice.bytes);
       } else {
         users_[a].emplace_back(&launch, argument);
       }
@@ -92,7 +106,7 @@ void RunContext::Bind(Memories& memories) {
     if (place == bound_[a]) continue;
     bound_[a] = {nullptr, 0};
     for (auto& [launch, argument] : users_[a]) {
-      SetArgument(launch->kernel, argument.number, memory, argument.slice.offset, argument.slice.bytes);
+      SetArgument(*launch, argument.number, memory, argument.slice.offset, argument.slice.bytes);
     }
     bound_[a] = place;
   }

@@ -9,6 +9,7 @@
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/host_evaluator.h"
 #include "backends/opencl/runtime/program_build.h"
+#include "backends/opencl/runtime/team.h"
 
 namespace hlorun::opencl {
 
@@ -19,6 +20,7 @@ using StepSequence = std::vector<Step>;
 struct Step {
   const Thunk* thunk = nullptr;
   int32_t launch = -1;
+  bool alone = false;  // too short for a team to wake its helpers for
   std::vector<StepSequence> children;  // while: condition, body; conditional: branches
 };
 
@@ -33,7 +35,8 @@ struct PreparedLaunch {
     cl_uint number;
     Slice slice;
   };
-  cl::Kernel kernel;
+  cl::Kernel kernel;    // of runs through a queue
+  TeamLaunch by_team;  // of runs by a team
   cl_uint dimensions = 1;
   size_t global[3] = {1, 1, 1};
   size_t local[3] = {1, 1, 1};
@@ -46,9 +49,9 @@ void SetArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& m
 // Used by one run at a time. In a lane, runs are ordered, so the next may borrow it when the last has been enqueued.
 class RunContext {
  public:
-  // `fixed` holds the constants' memories; the arena is made here.
+  // `fixed` holds the constants' memories; the arena is made here. `team_size`: 0 for runs through a queue.
   RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches, const Memories& fixed,
-             MemoryPool& pool, const DeviceMemory& placeholder);
+             MemoryPool& pool, const DeviceMemory& placeholder, int64_t team_size);
 
   // Sets what differs from the last run. `memories` lacks the arena on entry and is complete on return.
   void Bind(Memories& memories);

@@ -1,6 +1,8 @@
 #include "backends/opencl/runtime/thunk_runner.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "backends/collectives/wait.h"
 #include "backends/opencl/runtime/buffer_view.h"
@@ -8,7 +10,9 @@
 #include "backends/opencl/runtime/collective_run.h"
 #include "backends/opencl/runtime/host_call.h"
 #include "backends/opencl/runtime/lane.h"
+#include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/transfer_run.h"
+#include "backends/opencl/runtime/warm_up.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -38,6 +42,25 @@ double LaunchCount(const Sequence& sequence) {
   return count;
 }
 
+// A run of a team holds the calling thread: not for longer than this, estimated at a modest core's speed.
+constexpr double kTeamMicroseconds = 5000, kTeamLaunches = 256;
+constexpr double kFlopsPerMicrosecond = 2e4, kBytesPerMicrosecond = 1e4;
+
+double Microseconds(const Sequence& sequence) {
+  double sum = 0;
+  for (const Thunk& thunk : sequence.thunks) {
+    if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
+      if (loop->trip_count < 0) return HUGE_VAL;
+      sum += static_cast<double>(loop->trip_count) * Microseconds(*loop->body);
+    } else if (std::holds_alternative<LibraryThunk>(thunk.work)) {
+      return HUGE_VAL;
+    } else {
+      sum += std::max(thunk.flops / kFlopsPerMicrosecond, thunk.bytes / kBytesPerMicrosecond);
+    }
+  }
+  return sum;
+}
+
 std::string NameOf(const Thunk& thunk) {
   return thunk.op_name.empty() ? thunk.label : fmt::format("{} ({})", thunk.label, thunk.op_name);
 }
@@ -46,10 +69,21 @@ std::string NameOf(const Thunk& thunk) {
 
 bool NeedsHost(const Sequence& sequence) { return LaunchCount(sequence) > kInlineLaunches; }
 
-ThunkRunner::ThunkRunner(const DeviceContext& device, const Lane& lane, RunContext& context, const Memories& memories,
-                         const Plan& plan, const RunOptions& options)
+bool SuitsTeam(const Plan& plan) {
+  for (const Kernel& kernel : plan.kernels) {
+    if (kernel.foreign || kernel.parameter_count == 0 || HasBarrier(kernel)) return false;
+    for (const Grid& grid : kernel.grids) {
+      if (grid.local != std::array<int64_t, 3>{1, 1, 1} || grid.groups[1] != 1 || grid.groups[2] != 1) return false;
+    }
+  }
+  return LaunchCount(plan.entry) <= kTeamLaunches && Microseconds(plan.entry) <= kTeamMicroseconds;
+}
+
+ThunkRunner::ThunkRunner(const DeviceContext& device, const Lane& lane, Team* team, RunContext& context,
+                         const Memories& memories, const Plan& plan, const RunOptions& options)
     : device_(device),
       queue_(lane.queue()()),
+      team_(team),
       context_(context),
       memories_(memories),
       plan_(plan),
@@ -87,7 +121,9 @@ void ThunkRunner::Run(const StepSequence& steps) {
 
 void ThunkRunner::RunStep(const Step& step) {
   const auto& work = step.thunk->work;
-  if (step.launch >= 0) {
+  if (step.launch >= 0 && team_ != nullptr) {
+    team_->Run(context_.launch(step.launch).by_team, step.alone);
+  } else if (step.launch >= 0) {
     Launch(context_.launch(step.launch));
   } else if (const auto* copy = std::get_if<CopyThunk>(&work)) {
     Copy(At(copy->from), At(copy->to), copy->to.bytes);
@@ -131,6 +167,7 @@ void ThunkRunner::Copy(const DeviceMemory& from, const DeviceMemory& to, int64_t
   const auto size = static_cast<size_t>(bytes);
   if (to.host() != nullptr) {
     if (to.host() == from.host()) return;
+    if (team_ != nullptr) return static_cast<void>(std::memcpy(to.host(), from.host(), size));
     CheckCl(clEnqueueSVMMemcpy(queue_, CL_FALSE, to.host(), from.host(), size, 0, nullptr, nullptr), "copying");
     return;
   }
@@ -148,7 +185,9 @@ void ThunkRunner::Do(const WriteThunk& thunk) {
   if (size == 0) return;
   const DeviceMemory to = At(thunk.to);
   // The source outlives the run: it lies in the plan or in the run context.
-  if (to.host() != nullptr) {
+  if (team_ != nullptr) {
+    std::memcpy(to.host(), source, size);
+  } else if (to.host() != nullptr) {
     CheckCl(clEnqueueSVMMemcpy(queue_, CL_FALSE, to.host(), source, size, 0, nullptr, nullptr), "writing bytes");
   } else {
     CheckCl(clEnqueueWriteBuffer(queue_, to.buffer(), CL_FALSE, static_cast<size_t>(to.offset()), size, source, 0, nullptr, nullptr),

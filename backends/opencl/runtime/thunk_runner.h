@@ -11,16 +11,22 @@
 namespace hlorun::opencl {
 
 class Lane;
+class Team;
 
 // Whether a run needs the host between its steps: loops of unknown length, branches, collectives and host calls; or so
 // many launches that enqueuing them all would take long.
 bool NeedsHost(const Sequence& sequence);
 
+// Whether runs are short, and of nothing but launches, copies and writes, so that the calling thread and a team may run
+// them to the end at once (team.h).
+bool SuitsTeam(const Plan& plan);
+
 class ThunkRunner {
  public:
   // `memories` is complete. All references outlive the run.
-  ThunkRunner(const DeviceContext& device, const Lane& lane, RunContext& context, const Memories& memories, const Plan& plan,
-              const RunOptions& options);
+  // `team`: runs every launch, copy and write at once, in this thread; null: they go into the lane's queue.
+  ThunkRunner(const DeviceContext& device, const Lane& lane, Team* team, RunContext& context, const Memories& memories,
+              const Plan& plan, const RunOptions& options);
 
   // Throws Error naming the thunk that failed.
   void Run(const StepSequence& steps);
@@ -65,6 +71,7 @@ class ThunkRunner {
 
   const DeviceContext& device_;
   cl_command_queue queue_;
+  Team* team_;
   RunContext& context_;
   const Memories& memories_;
   const Plan& plan_;

@@ -92,6 +92,17 @@ std::string WithEntryGuard(const Kernel& kernel) {
   return source.substr(0, brace + 1) + " if (!" + first + ") return;" + source.substr(brace + 1);
 }
 
+std::string WithGroupBase(const std::string& source, const std::string& name) {
+  const size_t open = ParameterList(source, name);
+  HLORUN_CHECK(open != std::string::npos);
+  const size_t close = MatchingParenthesis(source, open);
+  HLORUN_CHECK(close != std::string::npos);
+  std::string text = source.substr(0, close) + ", int hl_group_base" + source.substr(close);
+  const std::string id = "get_group_id(0)", shifted = "(get_group_id(0) + hl_group_base)";
+  for (size_t at = text.find(id); at != std::string::npos; at = text.find(id, at + shifted.size())) text.replace(at, id.size(), shifted);
+  return text;
+}
+
 std::vector<int64_t> LargestArguments(const Plan& plan) {
   std::vector<int64_t> largest(plan.kernels.size(), 0);
   const std::function<void(const Sequence&)> visit = [&](const Sequence& sequence) {
@@ -124,7 +135,11 @@ void WarmUp(const Plan& plan, std::span<const int32_t> kernels, const cl::Progra
     if (kernel.foreign) continue;
     live.emplace_back(program, SymbolOf(kernel).c_str());
     const bool guarded = !HasBarrier(kernel);
-    const cl_uint count = live.back().getInfo<CL_KERNEL_NUM_ARGS>();
+    cl_uint count = live.back().getInfo<CL_KERNEL_NUM_ARGS>();
+    if (run_context.team() != nullptr) {
+      const cl_int base = 0;
+      CheckCl(clSetKernelArg(live.back()(), --count, sizeof(base), &base), "setting a warm-up argument");
+    }
     for (cl_uint i = 0; i < count; ++i) {
       const cl_int status = run_context.raw_pointers() || !guarded
                                 ? clSetKernelArgSVMPointer(live.back()(), i, guarded ? nullptr : scratch.data())

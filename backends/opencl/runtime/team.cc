@@ -1,0 +1,108 @@
+#include "backends/opencl/runtime/team.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "backends/collectives/wait.h"
+#include "backends/opencl/runtime/cl_error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+// How long a helper looks for the next launch before it sleeps: longer than what lies between the launches of one run,
+// and far shorter than what a spinning thread would cost others.
+constexpr auto kPatience = std::chrono::microseconds(30);
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Team::Team(const cl::Context& context, const cl::Device& device, int64_t size) {
+  for (int64_t i = 0; i < std::max<int64_t>(1, size); ++i) queues_.emplace_back(context, device);
+}
+
+Team::~Team() {
+  stop_ = true;
+  {
+    std::lock_guard lock(sleep_mutex_);
+    woken_.notify_all();
+  }
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+cl_int Team::RunShare(const TeamLaunch& launch, size_t member, int64_t first, int64_t count) const {
+  const cl_kernel kernel = launch.kernels[member]();
+  const cl_command_queue queue = queues_[member]();
+  const auto base = static_cast<cl_int>(first);
+  const auto size = static_cast<size_t>(count);
+  const size_t local = 1;
+  cl_int status = clSetKernelArg(kernel, launch.base_argument, sizeof(base), &base);
+  if (status == CL_SUCCESS) status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &size, &local, 0, nullptr, nullptr);
+  if (status == CL_SUCCESS) status = clFinish(queue);
+  return status;
+}
+
+void Team::Run(const TeamLaunch& launch, bool alone) {
+  if (launch.groups == 0) return;
+  std::lock_guard lock(run_mutex_);
+  if (alone || launch.groups == 1 || queues_.size() == 1) {
+    return CheckCl(RunShare(launch, 0, 0, launch.groups), "running a kernel");
+  }
+  for (size_t i = helpers_.size() + 1; i < queues_.size(); ++i) helpers_.emplace_back([this, i] { Help(i); });
+  launch_ = &launch;
+  done_ = 0;
+  error_ = CL_SUCCESS;
+  const int64_t number = (ticket_.load() | kRemaining) + 1;
+  ticket_.store(number | launch.groups);
+  if (sleepers_.load() > 0) {
+    std::lock_guard awake(sleep_mutex_);
+    woken_.notify_all();
+  }
+  Work(0);
+  collectives::WaitUntil([&] {
+    if (done_.load() == launch.groups) return true;
+    Pause();
+    return false;
+  });
+  CheckCl(error_, "running a kernel");
+}
+
+void Team::Work(size_t member) {
+  int64_t ticket = ticket_.load();
+  while (const int64_t left = ticket & kRemaining) {
+    // Large shares first, so that few are needed, and small ones last, so that all members end at about the same time.
+    const int64_t share = std::max<int64_t>(1, left / (2 * size()));
+    if (!ticket_.compare_exchange_weak(ticket, ticket - share)) continue;
+    const cl_int status = RunShare(*launch_, member, left - share, share);
+    if (status != CL_SUCCESS) error_ = status;
+    done_ += share;
+    ticket = ticket_.load();
+  }
+}
+
+void Team::Help(size_t member) {
+  const auto wanted = [this] { return stop_.load() || (ticket_.load() & kRemaining) != 0; };
+  auto last = std::chrono::steady_clock::now();
+  while (!stop_.load()) {
+    if (wanted()) {
+      Work(member);
+      last = std::chrono::steady_clock::now();
+      continue;
+    }
+    if (std::chrono::steady_clock::now() - last < kPatience) {
+      for (int i = 0; i < 16; ++i) Pause();
+      continue;
+    }
+    std::unique_lock lock(sleep_mutex_);
+    ++sleepers_;
+    woken_.wait(lock, wanted);
+    --sleepers_;
+    last = std::chrono::steady_clock::now();
+  }
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,61 @@
+// A team: the calling thread and helpers that share a launch's work-groups, on a device that runs kernels in the thread
+// that enqueues them. A launch begins at once, in the caller, and costs no wake-up unless helpers are worth one.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "backends/opencl/runtime/cl.h"
+
+namespace hlorun::opencl {
+
+// A kernel's groups as a team runs them: a kernel object for each member, whose last argument is the number of the first
+// group of a share.
+struct TeamLaunch {
+  std::vector<cl::Kernel> kernels;  // of each member; the caller is member 0
+  cl_uint base_argument = 0;
+  int64_t groups = 0;
+};
+
+// Thread-safe: one launch at a time, others wait for it. Which member runs a group is left to chance, so a kernel's groups
+// must not depend on each other.
+class Team {
+ public:
+  // Queues are made on `device` in `context`; `size` members, this thread among them. Threads start when first needed.
+  Team(const cl::Context& context, const cl::Device& device, int64_t size);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int64_t size() const { return static_cast<int64_t>(queues_.size()); }
+  // Returns when all groups have run; `alone`: in this thread, for work too short to wake anyone. Throws Error when the
+  // device refuses the launch.
+  void Run(const TeamLaunch& launch, bool alone);
+
+ private:
+  static constexpr int64_t kRemaining = (int64_t{1} << 32) - 1;
+
+  void Help(size_t member);
+  // Takes shares of the launch that is open until none is left.
+  void Work(size_t member);
+  cl_int RunShare(const TeamLaunch& launch, size_t member, int64_t first, int64_t count) const;
+
+  std::vector<cl::CommandQueue> queues_;
+  std::mutex run_mutex_;  // held while a launch is open
+  std::vector<std::thread> helpers_;
+  const TeamLaunch* launch_ = nullptr;
+  // Number of the launch above, groups that nobody has taken yet below: whoever lowers it owns what he took, and with it
+  // launch_, until he adds it to done_.
+  std::atomic<int64_t> ticket_{0};
+  std::atomic<int64_t> done_{0};
+  std::atomic<cl_int> error_{CL_SUCCESS};
+  std::mutex sleep_mutex_;
+  std::condition_variable woken_;
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace hlorun::opencl

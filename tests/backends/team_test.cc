@@ -1,0 +1,109 @@
+// Runs by a team: every group runs exactly once, whichever member takes it; order with the queue's runs is kept.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/team.h"
+#include "backends/opencl/runtime/thunk_runner.h"
+#include "backends/opencl/runtime/warm_up.h"
+#include "tests/backends/runtime_plans.h"
+
+namespace hlorun::opencl {
+namespace {
+
+std::unique_ptr<Executable> Build(Plan plan) {
+  static const ScratchFolder cache;
+  BuildOptions options;
+  options.threads = 2;
+  options.cache_dir = cache.path();
+  return BuildExecutable(std::move(plan), TestContext(), options);
+}
+
+// y[g] += x[g], so that a group that runs twice, or never, shows. `work`: what the launch is said to cost.
+Plan CountingPlan(int64_t n, double bytes) {
+  PlanMaker m;
+  const int32_t x = m.Parameter(n), y = m.Result(n);
+  const int32_t zero = m.Kernel2("zero", "*y = 0 * *x;", n), add = m.Kernel2("add", "*y += *x;", n);
+  for (const int32_t kernel : {zero, add, add}) {
+    Thunk launch = m.Launch(kernel, m.Floats(x, n), m.Floats(y, n));
+    launch.bytes = bytes;
+    m.Add(launch);
+  }
+  return m.Take();
+}
+
+TEST(Team, RunsEveryGroupOnce) {
+  for (const double bytes : {0.0, 1e6}) {  // alone; with helpers
+    for (const int64_t n : {1, 2, 3, 17, 1000}) {
+      const auto executable = Build(CountingPlan(n, bytes));
+      const DeviceArray x = Upload(Iota(n, 1));
+      std::vector<float> twice = Iota(n, 1);
+      for (float& v : twice) v *= 2;
+      for (int i = 0; i < 50; ++i) ASSERT_EQ(Download(executable->Run({{x}}, {}).at(0)), twice) << n << " groups, run " << i;
+    }
+  }
+}
+
+TEST(Team, SleepingHelpersWake) {
+  const auto executable = Build(CountingPlan(64, 1e6));
+  const DeviceArray x = Upload(Iota(64, 1));
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_EQ(Download(executable->Run({{x}}, {}).at(0))[63], 128);
+  }
+}
+
+TEST(Team, ThreadsTakeTurns) {
+  const auto executable = Build(CountingPlan(100, 1e6));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const DeviceArray x = Upload(Iota(100, static_cast<float>(t)));
+      for (int i = 0; i < 100; ++i) wrong += Download(executable->Run({{x}}, {}).at(0))[99] != 2.0F * static_cast<float>(t + 99);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+// A long run goes through the queue, a short one that reads its result through the team.
+TEST(Team, ComesAfterWhatTheQueueHolds) {
+  Plan longer = SquarePlan(1 << 16);
+  longer.entry.thunks[0].flops = 1e12;
+  ASSERT_FALSE(SuitsTeam(longer));
+  const auto slow = Build(std::move(longer)), quick = Build(CountingPlan(1 << 16, 1e6));
+  const DeviceArray x = Upload(std::vector<float>(1 << 16, 3));
+  for (int i = 0; i < 20; ++i) {
+    const DeviceArray squares = slow->Run({{x}}, {}).at(0);
+    const DeviceArray sums = quick->Run({{squares}}, {}).at(0);
+    const std::vector<float> fourth = Download(slow->Run({{sums}}, {}).at(0));
+    ASSERT_EQ(fourth, std::vector<float>(1 << 16, 324));
+  }
+}
+
+TEST(Team, TakesShortRunsOfPlainLaunchesOnly) {
+  EXPECT_TRUE(SuitsTeam(SquarePlan(4)));
+  Plan plan = SquarePlan(4);
+  plan.kernels[0].grids[0].local[0] = 64;
+  EXPECT_FALSE(SuitsTeam(plan));
+  plan = SquarePlan(4);
+  plan.kernels[0].foreign = true;
+  EXPECT_FALSE(SuitsTeam(plan));
+  plan = SquarePlan(4);
+  plan.kernels[0].source += "// barrier(";
+  EXPECT_FALSE(SuitsTeam(plan));
+  plan = SquarePlan(4);
+  plan.entry.thunks[0].bytes = 1e12;
+  EXPECT_FALSE(SuitsTeam(plan));
+}
+
+TEST(Team, KernelsLearnTheirFirstGroup) {
+  const std::string source = "__kernel void f(__global int* x) { x[get_group_id(0)] = get_group_id(0); }";
+  EXPECT_EQ(WithGroupBase(source, "f"),
+            "__kernel void f(__global int* x, int hl_group_base) { x[(get_group_id(0) + hl_group_base)] = (get_group_id(0) + hl_group_base); }");
+}
+
+}  // namespace
+}  // namespace hlorun::opencl
