@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "hlo/error.h"
+#include "passes/dynamic/dimension_remarks.h"
 #include "passes/dynamic/signature.h"
 #include "passes/fusion/hero.h"
 #include "passes/kernel_model.h"
@@ -19,24 +22,40 @@ using hlo::Shape;
 
 namespace {
 
+using Why = std::shared_ptr<const std::string>;
+
 // How far one dimension is needed: not at all (yet), up to a size, or all of it.
 struct Need {
   enum class Kind : uint8_t { kNone, kSized, kAll };
   Kind kind = Kind::kNone;
   Instruction* size = nullptr;  // of the executed computation
   int64_t mul = 1, div = 1, add = 0;
+  Why why;  // of kAll; null until it is known
 
-  static Need All() { return {Kind::kAll, nullptr, 1, 1, 0}; }
-  static Need Upto(Instruction* size) { return size == nullptr ? All() : Need{Kind::kSized, size, 1, 1, 0}; }
-  bool operator==(const Need&) const = default;
+  static Need All(Why why = nullptr) { return {Kind::kAll, nullptr, 1, 1, 0, std::move(why)}; }
+  static Need Upto(Instruction* size) { return size == nullptr ? All() : Need{Kind::kSized, size, 1, 1, 0, nullptr}; }
+  bool operator==(const Need& other) const {
+    return kind == other.kind && size == other.size && mul == other.mul && div == other.div && add == other.add;
+  }
   void Join(const Need& other) {
-    if (other.kind == Kind::kNone || *this == other) return;
-    *this = kind == Kind::kNone ? other : All();
+    if (other.kind == Kind::kNone || *this == other || kind == Kind::kAll) return;
+    if (kind == Kind::kSized && other.kind == Kind::kSized) {
+      *this = All(std::make_shared<std::string>("its readers need it to different sizes"));
+    } else {
+      *this = other;
+    }
   }
 };
 using Needs = std::vector<Need>;  // one a dimension
 
-Needs AllOf(const Shape& shape) { return Needs(static_cast<size_t>(shape.rank()), Need::All()); }
+Needs AllOf(const Shape& shape, const Why& why = nullptr) { return Needs(static_cast<size_t>(shape.rank()), Need::All(why)); }
+
+// "%name (opcode at FILE:LINE) reads it anywhere"
+Why ReadsAll(const Instruction& op) {
+  const std::string source = op.module()->SourceOf(op);
+  return std::make_shared<std::string>(fmt::format("%{} ({}{}{}) may read all of it", op.name(), hlo::OpcodeName(op.opcode()),
+                                                   source.empty() ? "" : " at ", source));
+}
 
 // What a rule says of one operand.
 struct OperandNeeds {
@@ -243,9 +262,13 @@ class NeedTable {
     std::vector<Needs>& all = Of(instruction);
     for (size_t d = 0; d < all[leaf].size(); ++d) all[leaf][d].Join(needs[d]);
   }
-  void JoinAll(const Instruction* instruction) {
+  void JoinAll(const Instruction* instruction, const Why& why) {
     const std::vector<Shape> leaves = hlo::FlattenShape(instruction->shape());
-    for (size_t leaf = 0; leaf < leaves.size(); ++leaf) Join(instruction, leaf, AllOf(leaves[leaf]));
+    for (size_t leaf = 0; leaf < leaves.size(); ++leaf) Join(instruction, leaf, AllOf(leaves[leaf], why));
+  }
+  void JoinOperands(const Instruction& op) {
+    const Why why = ReadsAll(op);
+    for (const Instruction* operand : op.operands()) JoinAll(operand, why);
   }
   std::vector<Needs>& Of(const Instruction* instruction) {
     auto [found, added] = table_.try_emplace(instruction);
@@ -261,7 +284,8 @@ class NeedTable {
 
 class ComputationWork {
  public:
-  ComputationWork(Computation* computation, const PassContext& context) : computation_(computation), context_(context) {
+  ComputationWork(Computation* computation, const PassContext& context, WholeDimensions& whole)
+      : computation_(computation), context_(context), whole_(whole) {
     order_ = computation->PostOrder();
     for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
   }
@@ -278,17 +302,22 @@ class ComputationWork {
   // The instruction and its leaf that leaf `index` of the root is.
   void SeedLeaf(const Instruction* root, const hlo::ShapeIndex& index, const Needs& needs) {
     size_t depth = 0;
-    while (depth < index.size() && root->Is(Opcode::kTuple)) root = root->operand(index[depth++]);
+    while (depth < index.size() && root->Is(Opcode::kTuple)) {
+      result_tuples_.insert(root);
+      root = root->operand(index[depth++]);
+    }
     if (depth == index.size() && root->shape().IsArray()) return table_.Join(root, 0, needs);
-    table_.JoinAll(root);
+    table_.JoinAll(root, ReadsAll(*root));
   }
 
   void Seed(const std::vector<DimensionOfLeaf>& sizes) {
     Instruction* root = computation_->root();
-    if (sizes.empty() || !root->Is(Opcode::kTuple)) return table_.JoinAll(root);
+    const bool is_entry = computation_ == computation_->module()->entry();
+    const Why is_result = std::make_shared<std::string>(is_entry ? "it is a result of static size" : "a loop or branch carries it whole");
+    if (sizes.empty() || !root->Is(Opcode::kTuple)) return table_.JoinAll(root, is_result);
     int64_t leaf = 0;
     hlo::ForEachLeaf(root->shape(), [&](const hlo::ShapeIndex& index, const Shape& shape) {
-      Needs needs = AllOf(shape);
+      Needs needs = AllOf(shape, is_result);
       for (size_t i = 0; i < sizes.size(); ++i) {
         if (sizes[i].leaf == leaf) needs[static_cast<size_t>(sizes[i].dimension)] = Need::Upto(root->operand(static_cast<int64_t>(i) + 1));
       }
@@ -299,12 +328,14 @@ class ComputationWork {
 
   bool Visit(Instruction* op) {
     if (op->Is(Opcode::kTuple)) {
-      if (!op->IsRoot()) {
-        for (const Instruction* operand : op->operands()) table_.JoinAll(operand);
-      } else {
-        for (const Instruction* operand : op->operands()) {
-          if (!operand->shape().IsArray() && !operand->Is(Opcode::kTuple)) table_.JoinAll(operand);
-        }
+      // What the result's tuples hold is needed as far as the results are.
+      const bool only_holds_results = result_tuples_.contains(op) &&
+                                      std::all_of(op->users().begin(), op->users().end(), [&](const Instruction* user) {
+                                        return result_tuples_.contains(user);
+                                      });
+      if (!op->IsRoot() && !only_holds_results) table_.JoinOperands(*op);
+      for (const Instruction* operand : op->operands()) {
+        if (!operand->shape().IsArray() && !operand->Is(Opcode::kTuple)) table_.JoinAll(operand, ReadsAll(*op));
       }
       return false;
     }
@@ -312,7 +343,7 @@ class ComputationWork {
       if (op->operand(0)->Is(Opcode::kFusion) && op->shape().IsArray()) {
         table_.Join(op->operand(0), static_cast<size_t>(op->tuple_index()), table_.Of(op)[0]);
       } else {
-        table_.JoinAll(op->operand(0));
+        table_.JoinOperands(*op);
       }
       return false;
     }
@@ -320,7 +351,8 @@ class ComputationWork {
     const bool has_loops = kind == KernelKind::kLoop || kind == KernelKind::kReduction || kind == KernelKind::kRow ||
                            kind == KernelKind::kDot || kind == KernelKind::kConvolution;
     if (!has_loops && !op->Is(Opcode::kBitcast)) {
-      for (const Instruction* operand : op->operands()) table_.JoinAll(operand);
+      table_.JoinOperands(*op);
+      Note(op, op);
       return false;
     }
     KeepEarlier(op);
@@ -333,8 +365,19 @@ class ComputationWork {
   void KeepEarlier(const Instruction* op) {
     for (Needs& leaf : table_.Of(op)) {
       for (Need& need : leaf) {
-        if (need.kind == Need::Kind::kSized && position_.at(need.size) >= position_.at(op)) need = Need::All();
+        if (need.kind == Need::Kind::kSized && position_.at(need.size) >= position_.at(op)) {
+          need = Need::All(std::make_shared<std::string>("its size is known only after it"));
+        }
       }
+    }
+  }
+
+  // Why each dimension of `op`, which became `executed`, is computed whole.
+  void Note(const Instruction* op, const Instruction* executed) {
+    std::vector<std::vector<std::string>>& whole = whole_[executed];
+    for (const Needs& leaf : table_.Of(op)) {
+      std::vector<std::string>& reasons = whole.emplace_back();
+      for (const Need& need : leaf) reasons.push_back(need.why == nullptr ? "" : *need.why);
     }
   }
 
@@ -411,7 +454,7 @@ class ComputationWork {
       if ((*it)->Is(Opcode::kParameter)) {
         const Instruction* operand = op->operand((*it)->parameter_number());
         if (operand->shape().IsArray()) table_.Join(operand, 0, inner.Of(*it)[0]);
-        else table_.JoinAll(operand);
+        else table_.JoinAll(operand, ReadsAll(*op));
       } else if (!(*it)->Is(Opcode::kTuple)) {
         PassOnOne(**it, inner.Of(*it), inner, resolve);
       }
@@ -424,16 +467,20 @@ class ComputationWork {
     for (const Needs& leaf : results) {
       for (size_t d = 0; d < joined.size() && d < leaf.size(); ++d) joined[d].Join(leaf[d]);
     }
+    const Why reads_all = ReadsAll(op);
     for (int64_t i = 0; i < op.operand_count(); ++i) {
       const Instruction* operand = op.operand(i);
       if (!operand->shape().IsArray()) {
-        table.JoinAll(operand);
+        table.JoinAll(operand, reads_all);
         continue;
       }
       Needs needs = OperandNeedsOf({op, joined, i, resolve});
       if (op.Is(Opcode::kDot) && contraction_.kind == Need::Kind::kSized) {
         const auto& dot = op.As<hlo::attr::Dot>();
         needs[static_cast<size_t>(i == 0 ? dot.lhs_contracting[0] : dot.rhs_contracting[0])] = contraction_;
+      }
+      for (Need& need : needs) {
+        if (need.kind == Need::Kind::kAll && need.why == nullptr) need.why = reads_all;
       }
       table.Join(operand, 0, needs);
     }
@@ -458,8 +505,12 @@ class ComputationWork {
     }
     if (contraction_.kind == Need::Kind::kSized) extents.contraction = number(contraction_);
     contraction_ = {};
-    if (extents.empty()) return false;
+    if (extents.empty()) {
+      Note(op, op);
+      return false;
+    }
     Instruction* fusion = op->Is(Opcode::kFusion) ? op : Wrap(op);
+    Note(op, fusion);
     for (Instruction* size : sizes) {
       fusion->called()->AddParameter(fusion->operand_count(), size->shape(), "extent");
       fusion->AppendOperand(size);
@@ -484,9 +535,11 @@ class ComputationWork {
 
   Computation* computation_;
   const PassContext& context_;
+  WholeDimensions& whole_;
   std::vector<Instruction*> order_;
   std::unordered_map<const Instruction*, size_t> position_;
   NeedTable table_;
+  std::unordered_set<const Instruction*> result_tuples_;
   Need contraction_;
 };
 
@@ -496,12 +549,14 @@ bool BoundWork::Run(hlo::Module& module, PassContext& context) {
   const SizeSignature signature = SignatureOf(module);
   if (signature.empty()) return false;
   bool changed = false;
+  WholeDimensions whole;
   for (Computation* computation : module.ControlComputations()) {
     const bool is_entry = computation == module.entry();
-    const bool here = ComputationWork(computation, context).Run(is_entry ? signature.results : std::vector<DimensionOfLeaf>{});
+    const bool here = ComputationWork(computation, context, whole).Run(is_entry ? signature.results : std::vector<DimensionOfLeaf>{});
     if (here) computation->SetOrder(computation->PostOrder());
     changed |= here;
   }
+  ExplainDimensions(module, signature, whole, context.remarks);
   return changed;
 }
 

@@ -219,22 +219,33 @@ class Outliner {
   }
 
  private:
-  // Users before operands.
+  // Users before operands; a tuple that carried goes with its last user.
   void RemoveAll() {
-    std::vector<Instruction*> order = computation_->PostOrder();
-    for (auto it = order.rbegin(); it != order.rend(); ++it) {
-      if (inside_.contains(*it)) computation_->Remove(*it);
+    for (auto member = members_.rbegin(); member != members_.rend(); ++member) {
+      std::vector<Instruction*> work = {*member};
+      while (!work.empty()) {
+        Instruction* next = work.back();
+        work.pop_back();
+        const std::unordered_set<Instruction*> operands(next->operands().begin(), next->operands().end());
+        computation_->Remove(next);
+        for (Instruction* operand : operands) {
+          if (operand->Is(Opcode::kTuple) && inside_.contains(operand) && operand->users().empty()) work.push_back(operand);
+        }
+      }
     }
   }
 
   // Tuples that only members take apart.
   void FindCarriers() {
-    std::vector<Instruction*> order = computation_->PostOrder();
-    for (auto it = order.rbegin(); it != order.rend(); ++it) {
-      Instruction* tuple = *it;
-      if (!tuple->Is(Opcode::kTuple) || tuple->IsRoot() || tuple->users().empty()) continue;
-      if (std::all_of(tuple->users().begin(), tuple->users().end(), [&](const Instruction* u) { return inside_.contains(u); })) {
-        inside_.insert(tuple);
+    std::vector<const Instruction*> work(members_.begin(), members_.end());
+    while (!work.empty()) {
+      const Instruction* inside = work.back();
+      work.pop_back();
+      for (const Instruction* tuple : inside->operands()) {
+        if (!tuple->Is(Opcode::kTuple) || tuple->IsRoot() || inside_.contains(tuple)) continue;
+        const bool is_carrier = std::all_of(tuple->users().begin(), tuple->users().end(),
+                                            [&](const Instruction* user) { return inside_.contains(user); });
+        if (is_carrier && inside_.insert(tuple).second) work.push_back(tuple);
       }
     }
   }

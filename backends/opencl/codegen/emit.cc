@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
@@ -79,15 +80,20 @@ bool HasEmptyResult(const Instruction& instruction) {
   return empty;
 }
 
-// Parameter `number` reaches `user`'s result element by element: every use on the way keeps the linear index.
-bool KeepsPlace(const Instruction& value, bool reduces_are_fine) {
-  for (const Instruction* user : value.users()) {
-    if (user->Is(Opcode::kReduce) && reduces_are_fine) continue;
-    if (user->Is(Opcode::kTuple)) continue;
-    const bool same_place = user->Has(hlo::kElementwise) || user->Is(Opcode::kReshape) || user->Is(Opcode::kBitcast) ||
-                            user->Is(Opcode::kClamp) || user->Is(Opcode::kConvert);
-    if (!same_place || !user->shape().IsArray() || user->shape().ElementCount() != value.shape().ElementCount()) return false;
-    if (!KeepsPlace(*user, reduces_are_fine)) return false;
+// `value` reaches every result that depends on it element by element: every use on the way keeps the linear index.
+bool KeepsPlace(const Instruction& value) {
+  std::vector<const Instruction*> work = {&value};
+  std::unordered_set<const Instruction*> seen = {&value};
+  while (!work.empty()) {
+    const Instruction* at = work.back();
+    work.pop_back();
+    for (const Instruction* user : at->users()) {
+      if (user->Is(Opcode::kTuple) || !seen.insert(user).second) continue;
+      const bool same_place = user->Has(hlo::kElementwise) || user->Is(Opcode::kReshape) || user->Is(Opcode::kBitcast) ||
+                              user->Is(Opcode::kClamp) || user->Is(Opcode::kConvert);
+      if (!same_place || !user->shape().IsArray() || user->shape().ElementCount() != value.shape().ElementCount()) return false;
+      work.push_back(user);
+    }
   }
   return true;
 }
@@ -155,10 +161,10 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
     case KernelKind::kHost: return passes::AliasesOperand(instruction, operand, result_leaf);
     case KernelKind::kLoop:
       if (!is_fusion) return IsElementwise(instruction) || instruction.Is(Opcode::kReshape) || instruction.Is(Opcode::kCopy);
-      return KeepsPlace(*instruction.called()->parameter(operand), /*reduces_are_fine=*/false);
+      return KeepsPlace(*instruction.called()->parameter(operand));
     case KernelKind::kDot:
     case KernelKind::kConvolution:  // an addend of the epilogue, never what is multiplied
-      return is_fusion && KeepsPlace(*instruction.called()->parameter(operand), /*reduces_are_fine=*/false);
+      return is_fusion && KeepsPlace(*instruction.called()->parameter(operand));
     case KernelKind::kInPlace: {
       const Instruction* into = hero.instruction->operand(0);
       if (!is_fusion) return operand == 0;
