@@ -1,4 +1,4 @@
-// Files that appear whole or not at all: written under a temporary name beside the target, then renamed.
+// Files that appear whole or not at all: written without a name, or under a temporary one beside the target, then renamed.
 #pragma once
 
 #include <cstdio>
@@ -14,6 +14,9 @@ namespace hlorun {
 // A set of files that are renamed together by Commit(); without it the destructor removes the temporaries, and so do
 // the handlers of SIGINT and SIGTERM (InstallInterruptCleanup). An object is one thread's; threads may write the same
 // path.
+//
+// A process that is killed leaves nothing either: where the file system allows, files have no name until Commit(), and what
+// dead processes of this node left under temporary names goes when the next one writes into the folder.
 class AtomicFiles {
  public:
   // `fault`: the point at which tests fill the disk.
@@ -22,7 +25,7 @@ class AtomicFiles {
   AtomicFiles(const AtomicFiles&) = delete;
   AtomicFiles& operator=(const AtomicFiles&) = delete;
 
-  // Writes the parts, one after another, to a temporary for `path`; missing directories are made. Throws Error
+  // Writes the parts, one after another, to a temporary for `path`; missing folders are made. Throws Error
   // (kResourceExhausted when the disk is full) naming the path.
   void Write(const std::string& path, std::vector<std::string_view> parts);
   // A temporary name for `path` that the caller writes itself; Commit() renames it.
@@ -32,7 +35,9 @@ class AtomicFiles {
  private:
   struct Pending {
     std::string temporary, path;
+    int nameless = -1;  // an open file that has no name yet
   };
+  Pending& Add(const std::string& path);
   std::vector<Pending> pending_;
   std::optional<Fault> fault_;
 };

@@ -38,7 +38,7 @@ struct Flags {
   int64_t devices_per_rank = 1;
   int64_t num_partitions = 0;  // 0: as the module says
   bool list_devices = false;
-  double heartbeat = 5;
+  double heartbeat = 5.5;
 
   // Compilation.
   std::string save_plan, dot_library = "auto", cache_dir;

@@ -1,4 +1,6 @@
 // hlorun: the command line.
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -51,6 +53,14 @@ int FailTogether(const Error& error, const std::shared_ptr<collectives::Job>& jo
   return FailAlone(error.what(), launcher);
 }
 
+// Of several ranks each leaves the moment that the job is over: nobody watches one that is stopped while it tidies up.
+int LeaveTogether(collectives::Job& job, int exit_code) {
+  const int worst = job.Finish(exit_code);
+  if (job.rank_count() == 1) return worst;
+  std::fflush(nullptr);
+  _exit(worst);
+}
+
 // Ends in one message and one exit code, whatever happens.
 int Main(int argc, char** argv) {
   const collectives::Launcher launcher = collectives::DetectLauncher();
@@ -79,7 +89,7 @@ int Main(int argc, char** argv) {
     CheckSameFlags(*flags, *job);
     const int exit_code = flags->list_devices ? ListDevices(*job) : RunSession(*flags, job);
     FinishFaults();
-    return job->Finish(exit_code);
+    return LeaveTogether(*job, exit_code);
   } catch (const Error& e) {
     return FailTogether(e, job, launcher);
   } catch (const std::bad_alloc&) {

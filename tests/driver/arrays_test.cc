@@ -1,6 +1,9 @@
 // Arrays on disk: .npy in every form NumPy writes, .npz by name and position, comparison, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -123,6 +126,35 @@ TEST(AtomicFilesTest, NothingAppearsWithoutCommit) {
     files.Write(folder / "a", {"one"});
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(AtomicFilesTest, ManyFilesAppearTogether) {
+  const TemporaryFolder folder;
+  AtomicFiles files;
+  for (int i = 0; i < 300; ++i) files.Write(folder / std::to_string(i), {"one", " two"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "0"));
+  files.Commit();
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(std::filesystem::file_size(folder / std::to_string(i)), 7u);
+  const auto entries = std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator());
+  EXPECT_EQ(entries, 300);
+}
+
+TEST(AtomicFilesTest, WhatKilledProcessesLeftGoesWithTheNextWrite) {
+  const TemporaryFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    AtomicFiles files;
+    files.Write(folder / "a", {"whole"});
+    std::ofstream(files.Reserve(folder / "b")) << "cut";
+    raise(SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  std::ofstream(folder / ".b.00000000.1.0.tmp") << "another node's";
+  WriteFileAtomically(folder / "c", "new");
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) names.push_back(entry.path().filename());
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("c", ".b.00000000.1.0.tmp"));
 }
 
 TEST(AtomicFilesTest, AFullDiskIsReported) {

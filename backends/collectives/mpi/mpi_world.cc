@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "backends/collectives/mpi/launcher.h"
+#include "backends/collectives/mpi/node_siblings.h"
 #include "backends/collectives/mpi/watchdog.h"
 #include "hlo/error.h"
 
@@ -72,8 +74,10 @@ struct MpiWorld::Beat {
 };
 
 struct MpiWorld::Report {
+  // Of several reports the weightiest is printed: a rank's own failure, then what the watch saw, then what waits ended with.
+  enum Weight : int32_t { kEcho, kSilence, kCause };
   int32_t rank = 0;
-  int32_t is_cause = 0;
+  int32_t weight = kEcho;
   char text[2040] = "";
 };
 
@@ -115,8 +119,7 @@ MpiWorld::MpiWorld(const std::string& mpi, double heartbeat, const void* communi
   Load(mpi);
   {
     // A rank that was stopped before it came here is heard of by nobody.
-    const Watchdog watchdog(heartbeat_ > 0 ? heartbeat_ * 4 + TurnOf(DetectLauncher().rank) : 0,
-                            "MPI does not start: a rank was stopped, or its host does not answer");
+    const Watchdog watchdog({heartbeat_, heartbeat_ * 4 + TurnOf(DetectLauncher().rank), true}, "MPI does not start");
     Check(plugin_->init(communicator, &rank_, &size_),
           communicator == nullptr ? "starting MPI" : "duplicating the communicator (MPI_Init_thread must ask for MPI_THREAD_MULTIPLE)");
   }
@@ -190,6 +193,7 @@ void MpiWorld::BeatUntilStopped() {
     }
     if (now >= next_beat_ms) next_beat_ms = now + kBeatMs;
     last_exchange_ms_ = now;
+    if (cleanup_.load() != nullptr) ReportSilence();
     if (first_report_ms_ > 0 && now - first_report_ms_ > kCollectMs) PrintAndLeave();
     std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
   }
@@ -264,14 +268,33 @@ double MpiWorld::Standstill() const {
   return least - static_cast<double>(outstanding) / kSlowestBytesPerSecond;
 }
 
+int MpiWorld::SilentPeer() const {
+  for (int peer = 0; heartbeat_ > 0 && peer < size_; ++peer) {
+    if (peer != rank_ && SilenceOf(peer) > heartbeat_) return peer;
+  }
+  return -1;
+}
+
+std::string MpiWorld::SilenceText(int peer) const {
+  return fmt::format("rank {} on {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)", peer,
+                     HostOf(peer), SilenceOf(peer));
+}
+
+// By the lowest rank that is alive, from the thread that hears the beats: the others may compute for long, or wait for a
+// lock that the silent one holds.
+void MpiWorld::ReportSilence() {
+  const int silent = SilentPeer();
+  if (silent < 0 || LowestAlive() != rank_ || std::exchange(silence_reported_, true)) return;
+  Report report;
+  report.rank = rank_;
+  report.weight = Report::kSilence;
+  SilenceText(silent).copy(report.text, sizeof(report.text) - 1);
+  Collect(report);
+}
+
 void MpiWorld::CheckPeers() {
   if (heartbeat_ <= 0 || !beater_.joinable()) return;
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_ || SilenceOf(peer) <= heartbeat_) continue;
-    Fail(ErrorCode::kAborted,
-         "rank {} on {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)", peer,
-         HostOf(peer), SilenceOf(peer));
-  }
+  if (const int silent = SilentPeer(); silent >= 0) throw Error(ErrorCode::kAborted, SilenceText(silent));
   if (Standstill() > heartbeat_) {
     Fail(ErrorCode::kAborted,
          "all {} ranks wait for each other: they do not run the same collectives (does a branch or a loop around one "
@@ -298,10 +321,19 @@ void MpiWorld::Finalize() {
   stop_ = true;
   if (beater_.joinable()) beater_.join();
   constexpr double kSlack = 3;
-  const Watchdog watchdog(heartbeat_ > 0 ? heartbeat_ + kSlack + TurnOf(rank_) : 0,
-                          "MPI does not end: another rank was killed or stopped", cleanup_);
+  const Watchdog watchdog({heartbeat_, heartbeat_ + kSlack + TurnOf(rank_), false}, "MPI does not end", cleanup_);
   const std::lock_guard<std::mutex> lock(mutex_);
   plugin_->finalize();
+  if (cleanup_.load() != nullptr && DetectLauncher().local_rank == 0) OutliveTheOthers();
+}
+
+// The launcher waits for ever for a process that is stopped on its way out: one of the node's watches the others leave.
+void MpiWorld::OutliveTheOthers() const {
+  const NodeSiblings siblings;
+  const double start = static_cast<double>(NowMs());
+  while (siblings.HigherRanksLive() && (static_cast<double>(NowMs()) - start) / 1000 < heartbeat_ * 2) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void MpiWorld::Collect(const Report& report) {
@@ -313,7 +345,7 @@ void MpiWorld::Collect(const Report& report) {
 void MpiWorld::EndJob(const std::string& message, bool is_cause) {
   Report report;
   report.rank = rank_;
-  report.is_cause = is_cause ? 1 : 0;
+  report.weight = is_cause ? Report::kCause : Report::kEcho;
   message.copy(report.text, sizeof(report.text) - 1);
   const int coordinator = LowestAlive();
   if (!beater_.joinable() || stop_) {
@@ -342,8 +374,8 @@ void MpiWorld::PrintAndLeave() {
   {
     const std::lock_guard<std::mutex> lock(report_mutex_);
     for (const Report& report : reports_) {
-      const bool better = first == nullptr || (report.is_cause > first->is_cause);
-      const bool same_of_lower_rank = first != nullptr && report.is_cause == first->is_cause &&
+      const bool better = first == nullptr || (report.weight > first->weight);
+      const bool same_of_lower_rank = first != nullptr && report.weight == first->weight &&
                                       report.rank < first->rank && std::strcmp(report.text, first->text) == 0;
       if (better || same_of_lower_rank) first = &report;
     }

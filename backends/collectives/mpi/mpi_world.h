@@ -18,6 +18,8 @@ namespace hlorun::collectives {
 // compiles, so that only a killed or stopped rank falls silent. A beat carries the rank's progress: when every rank
 // waits and none has moved for as long as the heartbeat, they wait for each other for ever.
 //
+// Before the first beat and after the last, a rank that was stopped is seen by the others of its node (node_siblings.h).
+//
 // A rank that fails reports its cause to the lowest rank that is alive. That rank collects for a moment, since one
 // failure often shows on several ranks, prints the first cause alone, and ends the job.
 //
@@ -49,7 +51,8 @@ class MpiWorld {
   void Finalize();
   // Ends the job with one message and exit code 2; `is_cause`: this rank's own failure, not the echo of another's.
   [[noreturn]] void EndJob(const std::string& message, bool is_cause);
-  // What any thread does before it leaves the process without unwinding. Async-signal-safe, may be null.
+  // What any thread does before it leaves the process without unwinding. Async-signal-safe. Once it is set, a rank's silence
+  // ends this process even when no thread of it waits.
   void set_cleanup(void (*cleanup)()) { cleanup_ = cleanup; }
 
  private:
@@ -65,6 +68,10 @@ class MpiWorld {
   void ReceiveReports();
   void Collect(const Report& report);
   double SilenceOf(int peer) const;
+  int SilentPeer() const;  // -1: none
+  std::string SilenceText(int peer) const;
+  void ReportSilence();
+  void OutliveTheOthers() const;
   double Standstill() const;
   int LowestAlive() const;
   std::string HostOf(int rank) const;
@@ -87,6 +94,7 @@ class MpiWorld {
   std::atomic<int64_t> first_report_ms_{0};
   std::atomic<void (*)()> cleanup_{nullptr};
   std::atomic<bool> leaving_{false}, stop_{false};
+  bool silence_reported_ = false;  // the beater's
   std::thread beater_;
 };
 

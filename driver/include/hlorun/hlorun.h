@@ -201,7 +201,7 @@ struct ClientOptions {
   // The same, from MPI_Comm: Create and the end of the client and all that it made are collective over it, MPI must have been
   // initialised for MPI_THREAD_MULTIPLE, and MPI_Finalize comes last. `job` must be null.
   CommunicatorHandle communicator;
-  double heartbeat = 5;  // seconds of silence that make a rank of the communicator dead; 0: none
+  double heartbeat = 5.5;  // seconds of silence that make a rank of the communicator dead; 0: none
 };
 
 // How sizes without a bound are rounded up to those that executables are compiled for.
