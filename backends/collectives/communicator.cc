@@ -1,5 +1,6 @@
 #include "backends/collectives/communicator.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/collectives/tree_reduce.h"
@@ -162,6 +163,7 @@ void Communicator::AllReduce(std::span<const int64_t> group, std::span<const std
 void Communicator::Permute(std::span<const std::pair<int64_t, int64_t>> pairs, std::span<const std::byte> in,
                            std::span<std::byte> out, int64_t sequence) {
   HLORUN_CHECK(in.size() == out.size());
+  if (!in.empty() && transport_->window() != nullptr) return PermuteInNode(pairs, in, out);
   std::vector<std::byte> copy;
   if (in.data() == out.data()) {
     copy.assign(in.begin(), in.end());
@@ -183,6 +185,30 @@ void Communicator::Permute(std::span<const std::pair<int64_t, int64_t>> pairs, s
   }
   if (!receives && !out.empty()) std::memset(out.data(), 0, out.size());
   Complete(*transport_, requests);
+}
+
+void Communicator::PermuteInNode(std::span<const std::pair<int64_t, int64_t>> pairs, std::span<const std::byte> in,
+                                 std::span<std::byte> out) {
+  int64_t source = -1, target = -1;
+  for (const auto& [from, to] : pairs) {
+    if (to == device_) source = from;
+    if (from == device_) target = to;
+  }
+  if (source == device_) {
+    CopyBytes(in, out);
+    return;
+  }
+  // This device meets those two only, in one order on all devices.
+  std::vector<int64_t> partners;
+  for (const int64_t partner : {source, target}) {
+    if (partner >= 0 && std::find(partners.begin(), partners.end(), partner) == partners.end()) partners.push_back(partner);
+  }
+  if (source < 0) std::memset(out.data(), 0, target < 0 ? out.size() : 0);
+  if (partners.empty()) return;
+  partners.push_back(device_);
+  const auto position = [&](int64_t partner) { return partner < 0 ? -1 : PositionIn(partners, partner); };
+  WindowPermute({*transport_->window(), *transport_, partners, PositionIn(partners, device_)}, position(source), position(target), in, out);
+  if (source < 0) std::memset(out.data(), 0, out.size());
 }
 
 void Communicator::Broadcast(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out,

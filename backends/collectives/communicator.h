@@ -54,6 +54,7 @@ class Communicator {
  private:
   // Where the group's operands can meet without messages, or null.
   NodeWindow* WindowOf(std::span<const int64_t> group, std::span<const std::byte> in) const;
+  void PermuteInNode(std::span<const std::pair<int64_t, int64_t>> pairs, std::span<const std::byte> in, std::span<std::byte> out);
 
   std::shared_ptr<Transport> transport_;
   int64_t device_;

@@ -213,6 +213,9 @@ class MpiJob : public Job {
     return worst;
   }
 
+  std::shared_ptr<SharedHeap> shared_heap() override {
+    return window_ != nullptr && local_devices() == 1 ? window_->heap() : nullptr;
+  }
   void Abort(const Error& error) override { world_.EndJob(error.what(), error.code() != ErrorCode::kAborted); }
   void AtAbort(void (*cleanup)()) override { world_.set_cleanup(cleanup); }
 
@@ -243,6 +246,15 @@ class MpiJob : public Job {
       window_ = NodeWindow::Open(address, rank(), rank_count());
     }
     if (Smallest(window_ != nullptr ? 1 : 0) == 0) window_ = nullptr;
+    if (window_ != nullptr) OpenHeaps();
+  }
+
+  // Each rank maps the others' heaps; one that cannot keeps all from using them.
+  void OpenHeaps() {
+    std::shared_ptr<SharedHeap> heap = SharedHeap::Create();
+    if (heap != nullptr) window_->heap_addresses()[static_cast<size_t>(rank())] = heap->address();
+    if (Smallest(heap != nullptr ? 1 : 0) == 0) return;
+    if (Smallest(heap->Join(window_->heap_addresses(), rank()) ? 1 : 0) == 1) window_->set_heap(std::move(heap));
   }
 
   void Complete(std::unique_ptr<Request> request) {

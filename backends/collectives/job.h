@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/collectives/communicator.h"
+#include "backends/collectives/shared_heap.h"
 #include "hlo/error.h"
 
 namespace hlorun::collectives {
@@ -48,8 +49,12 @@ class Job {
   // Ends the whole job with exit code 2. Of the errors with which ranks come here at about the same time one is printed,
   // with its rank and host: the first that is a cause (kAborted is the echo of another rank's failure).
   [[noreturn]] virtual void Abort(const Error& error) = 0;
-  // Called before the process is left without unwinding. Async-signal-safe.
+  // Gives the process to the job: a rank that falls silent ends it even while this one computes, not only when it waits for
+  // that rank. `cleanup` is called before the process is left without unwinding; async-signal-safe.
   virtual void AtAbort(void (*cleanup)()) = 0;
+
+  // Memory in which collectives find operands without a copy; null where ranks do not share memory, or drive several devices.
+  virtual std::shared_ptr<SharedHeap> shared_heap() { return nullptr; }
 
   // Runs `body(local device, its communicator)` for each local device, each in its own thread when there are several;
   // results in device order. The first Error ends the others' waits and is rethrown.

@@ -9,14 +9,15 @@
 #include <string>
 
 #include "backends/collectives/wait.h"
+#include "hlo/error.h"
 
 namespace hlorun::collectives {
 namespace {
 
 constexpr int kSlots = 2;
-// Polls of a flag before the first look at the other ranks' health; then each poll looks, so that all ranks see a silence
-// at the same time.
-constexpr int kPollsBeforeChecks = 256;
+// Polls of a line before the thread lets others run, where each rank has a core: some milliseconds. Whoever yields on a busy
+// machine is back after a slice of the scheduler's, which is many times what a collective takes.
+constexpr int kSpins = 100'000;
 
 // Tells windows of one process apart, should a descriptor be used again.
 int64_t NextTag() {
@@ -26,39 +27,70 @@ int64_t NextTag() {
 
 }  // namespace
 
-// A cache line, written by one rank and read by another.
-struct alignas(64) NodeWindow::Pair {
-  std::atomic<uint64_t> posted{0};  // pieces that `from` has made for `to`
-  std::atomic<uint32_t> slot{0};    // where the last of them lies
-  alignas(64) std::atomic<uint64_t> consumed{0};  // pieces that `to` is done with
+// Written by one rank, read by another, in one cache miss. Two ranks have two in each direction: one that was met a second
+// time has read what was written for the first.
+struct alignas(64) NodeWindow::Line {
+  std::atomic<uint64_t> number{0};  // of the meeting
+  Note note;
 };
 
 struct NodeWindow::Post {
-  std::vector<std::pair<int64_t, uint64_t>> readers;  // rank, and the number of the piece for it
+  std::vector<std::pair<int64_t, uint64_t>> readers;  // rank, and the number of the meeting
 };
 
+namespace {
+
+// The window: a tag, the heaps' addresses, lines, how far each rank has read each other's slots, the slots.
+struct Sections {
+  size_t heaps, lines, read_up_to, slots, end;
+
+  explicit Sections(int ranks) {
+    constexpr size_t kLine = 64;
+    const auto n = static_cast<size_t>(ranks);
+    heaps = kLine;
+    lines = (heaps + n * sizeof(HeapAddress) + kLine - 1) / kLine * kLine;
+    read_up_to = lines + n * n * 2 * kLine;
+    slots = read_up_to + n * n * kLine;
+    end = slots + n * kSlots * static_cast<size_t>(NodeWindow::kSlotBytes);
+  }
+};
+
+void Relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+}  // namespace
+
 NodeWindow::NodeWindow(std::byte* base, size_t bytes, int descriptor, int rank, int ranks)
-    : base_(base), bytes_(bytes), descriptor_(descriptor), rank_(rank), ranks_(ranks), posts_(kSlots),
-      received_(static_cast<size_t>(ranks)) {}
+    : base_(base), bytes_(bytes), descriptor_(descriptor), rank_(rank), ranks_(ranks),
+      has_own_core_(ranks <= sysconf(_SC_NPROCESSORS_ONLN)), posts_(kSlots), met_(static_cast<size_t>(ranks)) {
+  static_assert(sizeof(Line) == 64);
+}
 
 NodeWindow::~NodeWindow() {
   munmap(base_, bytes_);
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-size_t NodeWindow::BytesFor(int ranks) {
-  const auto n = static_cast<size_t>(ranks);
-  return sizeof(int64_t) * 8 + n * n * sizeof(Pair) + n * kSlots * static_cast<size_t>(kSlotBytes);
+std::span<HeapAddress> NodeWindow::heap_addresses() const {
+  return {reinterpret_cast<HeapAddress*>(base_ + Sections(ranks_).heaps), static_cast<size_t>(ranks_)};
 }
 
-NodeWindow::Pair& NodeWindow::PairOf(int64_t from, int64_t to) const {
-  return reinterpret_cast<Pair*>(base_ + sizeof(int64_t) * 8)[from * ranks_ + to];
+NodeWindow::Line& NodeWindow::LineOf(int64_t from, int64_t to, uint64_t number) const {
+  auto* lines = reinterpret_cast<Line*>(base_ + Sections(ranks_).lines);
+  return lines[(from * ranks_ + to) * 2 + static_cast<int64_t>(number % 2)];
+}
+
+std::atomic<uint64_t>& NodeWindow::ReadUpTo(int64_t reader, int64_t writer) const {
+  return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + Sections(ranks_).read_up_to + static_cast<size_t>(reader * ranks_ + writer) * 64);
 }
 
 std::byte* NodeWindow::SlotOf(int64_t rank, int slot) const {
-  const auto n = static_cast<size_t>(ranks_);
-  return base_ + sizeof(int64_t) * 8 + n * n * sizeof(Pair) +
-         static_cast<size_t>(rank * kSlots + slot) * static_cast<size_t>(kSlotBytes);
+  return base_ + Sections(ranks_).slots + static_cast<size_t>(rank * kSlots + slot) * static_cast<size_t>(kSlotBytes);
 }
 
 NodeWindow::Address NodeWindow::Here() {
@@ -80,7 +112,7 @@ std::unique_ptr<NodeWindow> NodeWindow::Create(int rank, int ranks) {
   if (ranks > kMaxRanks) return nullptr;
   const int descriptor = memfd_create("hlorun-node-window", MFD_CLOEXEC);
   if (descriptor < 0) return nullptr;
-  const size_t bytes = BytesFor(ranks);
+  const size_t bytes = Sections(ranks).end;
   void* base = MAP_FAILED;
   if (ftruncate(descriptor, static_cast<off_t>(bytes)) == 0) {
     base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -105,7 +137,7 @@ std::unique_ptr<NodeWindow> NodeWindow::Open(const Address& address, int rank, i
   const std::string path = "/proc/" + std::to_string(address.process) + "/fd/" + std::to_string(address.descriptor);
   const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return nullptr;
-  const size_t bytes = BytesFor(ranks);
+  const size_t bytes = Sections(ranks).end;
   void* base = MAP_FAILED;
   if (lseek(descriptor, 0, SEEK_END) == static_cast<off_t>(bytes)) {
     base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -119,56 +151,77 @@ std::unique_ptr<NodeWindow> NodeWindow::Open(const Address& address, int rank, i
   return std::unique_ptr<NodeWindow>(new NodeWindow(static_cast<std::byte*>(base), bytes, -1, rank, ranks));
 }
 
-void NodeWindow::WaitFor(const std::function<bool()>& done, Transport& transport) {
-  if (done()) return;
+template <typename Done>
+void NodeWindow::Wait(Transport& transport, Done&& done) const {
+  for (int i = has_own_core_ ? kSpins : 1; i > 0; --i) {
+    if (done()) return;
+    Relax();
+  }
   const WaitScope scope(transport);
-  int polls = 0;
-  WaitUntil([&] {
-    if (done()) return true;
-    if (++polls > kPollsBeforeChecks) transport.Progress();
-    return false;
-  });
+  WaitUntil(
+      [&] {
+        if (done()) return true;
+        transport.Progress();
+        return false;
+      },
+      has_own_core_ ? Patience::kOwnCore : Patience::kSharedCore);
 }
 
-void NodeWindow::Exchange(std::span<const int64_t> group, int64_t steps, const Fill& fill, const Read& read,
+void NodeWindow::Meet(std::span<const int64_t> ranks, const Note& note, std::span<Note> notes, Transport& transport) {
+  for (const int64_t peer : ranks) {
+    if (peer == rank_) continue;
+    const uint64_t number = ++met_[static_cast<size_t>(peer)];
+    Line& line = LineOf(rank_, peer, number);
+    line.note = note;
+    line.number.store(number, std::memory_order_release);
+  }
+  for (size_t p = 0; p < ranks.size(); ++p) {
+    const int64_t peer = ranks[p];
+    if (peer == rank_) {
+      notes[p] = note;
+      continue;
+    }
+    const uint64_t number = met_[static_cast<size_t>(peer)];
+    const Line& line = LineOf(peer, rank_, number);
+    Wait(transport, [&] { return line.number.load(std::memory_order_acquire) == number; });
+    notes[p] = line.note;
+    if (notes[p].kind != note.kind || notes[p].bytes != note.bytes) {
+      Fail(ErrorCode::kFailedPrecondition,
+           "rank {} came with {} bytes for a collective to which rank {} brings {}, or for another collective: they do not run the "
+           "same program",
+           peer, notes[p].bytes, rank_, note.bytes);
+    }
+  }
+}
+
+// Whoever was met again since has read what it was to read.
+void NodeWindow::WaitUntilRead(Post& post, Transport& transport) {
+  for (const auto& [reader, number] : post.readers) {
+    if (met_[static_cast<size_t>(reader)] > number) continue;
+    const std::atomic<uint64_t>& read = ReadUpTo(reader, rank_);
+    Wait(transport, [&read, wanted = number] { return read.load(std::memory_order_acquire) >= wanted; });
+  }
+  post.readers.clear();
+}
+
+void NodeWindow::Exchange(std::span<const int64_t> group, int64_t steps, const Note& note, const Fill& fill, const Read& read,
                           Transport& transport) {
-  std::vector<const std::byte*> slots(group.size());
+  Note mine = note, notes[kMaxRanks];
+  const std::byte* slots[kMaxRanks];
   for (int64_t step = 0; step < steps; ++step) {
-    const int mine = next_slot_;
+    mine.slot = next_slot_;
     next_slot_ = (next_slot_ + 1) % kSlots;
-    Post& post = posts_[static_cast<size_t>(mine)];
-    // Whoever was to read what the slot holds has done so.
-    for (const auto& [reader, number] : post.readers) {
-      const Pair& pair = PairOf(rank_, reader);
-      WaitFor([&] { return pair.consumed.load(std::memory_order_acquire) >= number; }, transport);
-    }
-    post.readers.clear();
-    fill(SlotOf(rank_, mine), step);
-    for (const int64_t peer : group) {
-      if (peer == rank_) continue;
-      Pair& pair = PairOf(rank_, peer);
-      const uint64_t number = pair.posted.load(std::memory_order_relaxed) + 1;
-      post.readers.emplace_back(peer, number);
-      // Slots alternate, so that the reader tells by the number alone which of them a piece is in.
-      pair.slot.store(static_cast<uint32_t>(pair.slot.load(std::memory_order_relaxed) & ~(1U << (number % 2))) |
-                          static_cast<uint32_t>(mine) << (number % 2),
-                      std::memory_order_relaxed);
-      pair.posted.store(number, std::memory_order_release);
-    }
+    Post& post = posts_[static_cast<size_t>(mine.slot)];
+    WaitUntilRead(post, transport);
+    fill(SlotOf(rank_, mine.slot), step);
+    Meet(group, mine, {notes, group.size()}, transport);
     for (size_t p = 0; p < group.size(); ++p) {
-      const int64_t peer = group[p];
-      if (peer == rank_) {
-        slots[p] = SlotOf(rank_, mine);
-        continue;
-      }
-      const Pair& pair = PairOf(peer, rank_);
-      const uint64_t number = ++received_[static_cast<size_t>(peer)];
-      WaitFor([&] { return pair.posted.load(std::memory_order_acquire) >= number; }, transport);
-      slots[p] = SlotOf(peer, static_cast<int>(pair.slot.load(std::memory_order_relaxed) >> (number % 2) & 1U));
+      slots[p] = SlotOf(group[p], notes[p].slot);
+      if (group[p] != rank_) post.readers.emplace_back(group[p], met_[static_cast<size_t>(group[p])]);
     }
-    read(slots, step);
+    read({slots, group.size()}, step);
     for (const int64_t peer : group) {
-      if (peer != rank_) PairOf(peer, rank_).consumed.fetch_add(1, std::memory_order_release);
+      if (peer != rank_) ReadUpTo(rank_, peer).store(met_[static_cast<size_t>(peer)], std::memory_order_release);
     }
   }
 }

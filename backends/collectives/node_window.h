@@ -1,8 +1,10 @@
-// NodeWindow: memory that the ranks of one node share, and the collectives that go through it.
+// NodeWindow: how the ranks of one node meet without messages.
 //
-// Every rank has two slots in one mapping. It fills a slot with the next piece of its operand and tells the others of the
-// group, who read it where it is: a piece stays in the caches on its way, and no message is sent. With two slots a rank
-// fills one while the others read the other.
+// Each pair of ranks has lines of its own in one shared mapping; to meet is to write a line for each of the others and to
+// wait for theirs. A line carries a note: where the operands lie in the ranks' shared heaps. Operands elsewhere go through
+// slots, two for each rank: a rank fills one while the others read the other.
+//
+// A rank is one thread here.
 #pragma once
 
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/collectives/shared_heap.h"
 #include "backends/collectives/transport.h"
 
 namespace hlorun::collectives {
@@ -21,7 +24,7 @@ class NodeWindow {
   static constexpr int64_t kSlotBytes = 256 << 10;
   static constexpr int kMaxRanks = 64;
 
-  // What another process of the node needs to map a window: "boot-id pid descriptor".
+  // What another process of the node needs to map a window.
   struct Address {
     char node[40] = "";
     int64_t process = 0, descriptor = -1, tag = 0;
@@ -37,29 +40,49 @@ class NodeWindow {
   NodeWindow(const NodeWindow&) = delete;
   NodeWindow& operator=(const NodeWindow&) = delete;
 
-  // Writes this rank's piece number `step` into a slot; where piece `step` of another rank is read: `position` in the group.
+  // Where this rank says how its heap is opened, and reads how the others' are.
+  std::span<HeapAddress> heap_addresses() const;
+  void set_heap(std::shared_ptr<SharedHeap> heap) { heap_ = std::move(heap); }
+  const std::shared_ptr<SharedHeap>& heap() const { return heap_; }
+
+  // What a rank tells those that it meets: which collective this is, and where its operand and result lie in its heap (-1:
+  // elsewhere).
+  struct Note {
+    int32_t kind = 0, slot = 0;
+    int64_t bytes = 0, in = -1, out = -1;
+  };
+  // Collective over `ranks` (own one included or not): posts the note to all others, waits for theirs, and returns them in
+  // `notes`, in order, with this rank's own. Whatever a rank wrote before it met, those that it met see. Throws Error
+  // kFailedPrecondition when a rank came for another collective.
+  void Meet(std::span<const int64_t> ranks, const Note& note, std::span<Note> notes, Transport& transport);
+
+  // Writes this rank's piece number `step` into a slot; reads those of the others.
   using Fill = std::function<void(std::byte* slot, int64_t step)>;
   using Read = std::function<void(std::span<const std::byte* const> slots, int64_t step)>;
-  // Collective over the group (ranks, in group order): `steps` times, everyone fills its slot, waits for the others', and
-  // reads all of them; the slot at this rank's own position is the one that it filled.
-  void Exchange(std::span<const int64_t> group, int64_t steps, const Fill& fill, const Read& read, Transport& transport);
+  // Collective over the group (ranks, in group order): `steps` times, everyone fills its slot, meets the others, and
+  // reads all slots; the one at this rank's own position is the one that it filled.
+  void Exchange(std::span<const int64_t> group, int64_t steps, const Note& note, const Fill& fill, const Read& read, Transport& transport);
 
  private:
-  struct Pair;  // what one rank has told another
+  struct Line;
   struct Post;
   NodeWindow(std::byte* base, size_t bytes, int descriptor, int rank, int ranks);
-  static size_t BytesFor(int ranks);
-  Pair& PairOf(int64_t from, int64_t to) const;
+  Line& LineOf(int64_t from, int64_t to, uint64_t number) const;
+  std::atomic<uint64_t>& ReadUpTo(int64_t reader, int64_t writer) const;
   std::byte* SlotOf(int64_t rank, int slot) const;
-  void WaitFor(const std::function<bool()>& done, Transport& transport);
+  void WaitUntilRead(Post& post, Transport& transport);
+  template <typename Done>
+  void Wait(Transport& transport, Done&& done) const;
 
   std::byte* base_;
   size_t bytes_;
   int descriptor_;  // -1: another process's
   int rank_, ranks_;
+  bool has_own_core_;  // no rank waits for the core that this one would spin on
+  std::shared_ptr<SharedHeap> heap_;
   int next_slot_ = 0;
-  std::vector<Post> posts_;         // what lies in this rank's slots, and for whom
-  std::vector<uint64_t> received_;  // pieces taken from each rank
+  std::vector<Post> posts_;    // what lies in this rank's slots, and for whom
+  std::vector<uint64_t> met_;  // how often each rank was met
 };
 
 }  // namespace hlorun::collectives

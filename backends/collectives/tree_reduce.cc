@@ -107,22 +107,34 @@ void Tree(const std::vector<const T*>& parts, int64_t lo, int64_t hi, int64_t be
   join(out, stack[depth + 1].get(), count);
 }
 
+// One binary for all machines, with the widest vectors of each.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define HLORUN_FOR_EACH_VECTOR_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define HLORUN_FOR_EACH_VECTOR_WIDTH
+#endif
+
+HLORUN_FOR_EACH_VECTOR_WIDTH void AddPair(const float* a, const float* b, float* sum, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+}
+HLORUN_FOR_EACH_VECTOR_WIDTH void AddPair(const double* a, const double* b, double* sum, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+}
+#undef HLORUN_FOR_EACH_VECTOR_WIDTH
+
 // Two parts, computed in the type that they are stored in: one pass.
 template <typename T>
-bool ReducePair(const std::vector<const std::byte*>& parts, std::byte* out, int64_t count, Opcode opcode) {
+bool ReducePair(std::span<const std::byte* const> parts, std::byte* out, int64_t count, Opcode opcode) {
   if constexpr (std::is_floating_point_v<T>) {
     if (parts.size() != 2 || opcode != Opcode::kAdd) return false;
-    const T* a = reinterpret_cast<const T*>(parts[0]);
-    const T* b = reinterpret_cast<const T*>(parts[1]);
-    T* sum = reinterpret_cast<T*>(out);
-    for (int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+    AddPair(reinterpret_cast<const T*>(parts[0]), reinterpret_cast<const T*>(parts[1]), reinterpret_cast<T*>(out), count);
     return true;
   }
   return false;
 }
 
 template <typename T, typename C>
-void ReduceAll(const std::vector<const std::byte*>& parts, std::byte* out, int64_t count, const Join<C>& join) {
+void ReduceAll(std::span<const std::byte* const> parts, std::byte* out, int64_t count, const Join<C>& join) {
   std::vector<const T*> typed;
   for (const std::byte* part : parts) typed.push_back(reinterpret_cast<const T*>(part));
   std::vector<std::unique_ptr<C[]>> stack;
@@ -135,7 +147,7 @@ void ReduceAll(const std::vector<const std::byte*>& parts, std::byte* out, int64
 
 }  // namespace
 
-void TreeReduce(const std::vector<const std::byte*>& parts, std::byte* out, int64_t count, const Reduction& reduction) {
+void TreeReduce(std::span<const std::byte* const> parts, std::byte* out, int64_t count, const Reduction& reduction) {
   hlo::VisitType(reduction.type, [&]<typename T, ElementType kType>() {
     if (reduction.custom) {
       // The module's own computation: it works on the storage type.

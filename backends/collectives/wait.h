@@ -6,22 +6,30 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace hlorun::collectives {
 
+// kOwnCore: no kernel wants the core on which this thread waits, so it goes on yielding for longer before it sleeps.
+enum class Patience { kSharedCore, kOwnCore };
+
 // Calls `done()` until it is true.
 template <typename Done>
-void WaitUntil(Done&& done) {
+void WaitUntil(Done&& done, Patience patience = Patience::kSharedCore) {
+  using Clock = std::chrono::steady_clock;
   constexpr int kSpins = 64;
   constexpr int kYields = 4096;
+  constexpr auto kLongestYield = std::chrono::milliseconds(20);
   constexpr long kLongestSleepNs = 200'000;
+  Clock::time_point end{};
   for (int i = 0; !done(); ++i) {
     if (i < kSpins) continue;
-    if (i < kYields) {
+    if (i == kSpins && patience == Patience::kOwnCore) end = Clock::now() + kLongestYield;
+    if (i < kYields || (patience == Patience::kOwnCore && Clock::now() < end)) {
       sched_yield();
       continue;
     }
-    const timespec pause{0, std::min(kLongestSleepNs, 1000L * (i - kYields + 1))};
+    const timespec pause{0, std::clamp(1000L * (i - kYields + 1), 1000L, kLongestSleepNs)};
     nanosleep(&pause, nullptr);
   }
 }

@@ -1,8 +1,8 @@
 // Collectives by size, beside the same in raw MPI, alternating in one run.
 //
-//   mpirun -n 2 build/bin/collectives_bench [--kinds=all-reduce,all-gather] [--largest=BYTES] [--markdown]
+//   mpirun -n 2 build/bin/collectives_bench [--kinds=all-reduce,all-gather] [--largest=BYTES] [--private]
 //
-// Sizes are of one rank's operand; memory is as the runtime's arena has it (private, page-aligned, huge pages advised).
+// Sizes are of one rank's operand; memory is the runtime's arena: the ranks' shared heap. --private: memory of each rank's own.
 // Rank 0 prints microseconds (the median of rounds of the slowest rank's mean), the ratio, and each kind's geometric mean.
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
@@ -28,9 +28,12 @@ using Bytes = std::span<std::byte>;
 constexpr int kRounds = 7;
 constexpr double kRoundSeconds = 0.02;
 
-Bytes ArenaLike(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  madvise(memory, bytes, MADV_HUGEPAGE);
+Bytes ArenaLike(size_t bytes, hlorun::collectives::SharedHeap* heap) {
+  void* memory = heap != nullptr ? heap->Allocate(bytes) : nullptr;
+  if (memory == nullptr) {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(memory, bytes, MADV_HUGEPAGE);
+  }
   auto* values = static_cast<float*>(memory);
   for (size_t i = 0; i < bytes / sizeof(float); ++i) values[i] = static_cast<float>(i % 7);
   return {static_cast<std::byte*>(memory), bytes};
@@ -106,8 +109,10 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   std::string kinds;
   size_t largest = size_t{64} << 20;
+  bool is_private = false;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    if (argument == "--private") is_private = true;
     if (argument.starts_with("--kinds=")) kinds = argument.substr(8);
     if (argument.starts_with("--largest=")) largest = std::stoul(argument.substr(10));
   }
@@ -117,7 +122,8 @@ int main(int argc, char** argv) {
     const bool print = job->rank() == 0;
     std::vector<int64_t> group(static_cast<size_t>(job->device_count()));
     std::iota(group.begin(), group.end(), 0);
-    const Arena arena{ArenaLike(largest), ArenaLike(largest * group.size())};
+    const auto heap = is_private ? nullptr : job->shared_heap();
+    const Arena arena{ArenaLike(largest, heap.get()), ArenaLike(largest * group.size(), heap.get())};
     if (print) std::printf("| collective | bytes | hlorun us | MPI us | times as fast |\n|---|---|---|---|---|\n");
     std::string means;
     job->OnEachLocalDevice<int>([&](int64_t, const auto& communicator) {

@@ -277,6 +277,7 @@ class ClientImpl : public Client {
     description_.spec = spec;
     fingerprint_ = device->Fingerprint();
     context_ = opencl::OpenDevice(device, spec);
+    opencl::PoolOf(context_)->AllocateFrom(job->shared_heap());
     job_ = std::move(job);
     has_mixed_devices_ = FindMixedDevices();
   }

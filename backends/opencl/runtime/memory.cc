@@ -33,6 +33,7 @@ int64_t SizeClass(int64_t bytes) {
 // What the system gave: a mapping or a cl_mem with the sub-buffers made of it.
 struct Storage {
   std::byte* host = nullptr;
+  bool in_heap = false;
   cl::Buffer buffer;
   int64_t bytes = 0;
   std::unordered_map<int64_t, cl::Buffer> sub_buffers;  // by offset
@@ -52,11 +53,6 @@ std::byte* Map(int64_t bytes) {
   return start + skip;
 }
 
-void Unmap(Storage& storage) {
-  if (storage.host != nullptr) munmap(storage.host, static_cast<size_t>(storage.bytes));
-  storage.host = nullptr;
-}
-
 }  // namespace
 
 struct MemoryPool::State {
@@ -72,7 +68,19 @@ struct MemoryPool::State {
   int64_t used_bytes = 0;
   std::atomic<int64_t> fresh{0};
 
+  std::shared_ptr<collectives::SharedHeap> heap;  // null: memory of this process alone
+
   ~State() { Drop(); }
+
+  void Unmap(Storage& storage) {
+    if (storage.host == nullptr) return;
+    if (storage.in_heap) {
+      heap->Free(storage.host, static_cast<size_t>(storage.bytes));
+    } else {
+      munmap(storage.host, static_cast<size_t>(storage.bytes));
+    }
+    storage.host = nullptr;
+  }
 
   void Drop() {
     for (auto& [size, blocks] : idle) {
@@ -116,7 +124,9 @@ struct MemoryPool::State {
     for (const bool retried : {false, true}) {
       cl_int status = CL_MEM_OBJECT_ALLOCATION_FAILURE;
       if (raw_pointers) {
-        storage.host = Map(size);
+        if (heap != nullptr) storage.host = heap->Allocate(static_cast<size_t>(size));
+        storage.in_heap = storage.host != nullptr;
+        if (storage.host == nullptr) storage.host = Map(size);
         if (storage.host != nullptr) status = CL_SUCCESS;
       } else {
         const cl_mem made = clCreateBuffer(context(), CL_MEM_READ_WRITE, static_cast<size_t>(size), nullptr, &status);
@@ -224,6 +234,12 @@ DeviceMemory MemoryPool::Allocate(int64_t bytes, const std::string& what) {
   memory.block_->pool = state_;
   memory.bytes_ = bytes;
   return memory;
+}
+
+void MemoryPool::AllocateFrom(std::shared_ptr<collectives::SharedHeap> heap) {
+  const std::lock_guard lock(state_->mutex);
+  state_->Drop();
+  state_->heap = std::move(heap);
 }
 
 int64_t MemoryPool::fresh_allocations() const { return state_->fresh; }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/collectives/shared_heap.h"
 #include "backends/opencl/runtime/cl.h"
 
 namespace hlorun::opencl {
@@ -57,6 +58,8 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   explicit MemoryPool(std::shared_ptr<DeviceContext> context);
   ~MemoryPool();
   DeviceMemory Allocate(int64_t bytes, const std::string& what);
+  // Before the first Allocate: blocks that the host can address come from the heap as long as it has room.
+  void AllocateFrom(std::shared_ptr<collectives::SharedHeap> heap);
   // Counters that tests read: allocations that were not served from the cache.
   int64_t fresh_allocations() const;
   int64_t bytes_in_use() const;
