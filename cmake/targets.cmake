@@ -11,6 +11,8 @@ if(HLORUN_SANITIZE)
   target_compile_options(hlorun_options INTERFACE -fsanitize=${HLORUN_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)
   target_link_options(hlorun_options INTERFACE -fsanitize=${HLORUN_SANITIZE})
+  target_sources(hlorun_options INTERFACE
+                 $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:${CMAKE_CURRENT_LIST_DIR}/sanitizer_defaults.cc>)
 endif()
 
 if(HLORUN_FUZZ)
@@ -29,5 +31,12 @@ function(hlorun_library name)
     target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
   else()
     target_precompile_headers(${name} REUSE_FROM hlorun_hlo)
+  endif()
+endfunction()
+
+# hlorun_regex_sources(FILE...): of the calling folder. GCC 12 takes std::regex under a sanitizer for uninitialised memory.
+function(hlorun_regex_sources)
+  if(HLORUN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -Wno-maybe-uninitialized)
   endif()
 endfunction()
