@@ -7,10 +7,14 @@ inputs of hlorun's last iteration throughout.
     python3 bench/models.py [--hlorun build/bin/hlorun] [--rounds 3] [--iterations 3] [--json FILE] [--plot FILE.png]
                             [--device D] MODULE[:NORMAL[:INTEGERS]] ...
 
+Modules in a folder called training are compared with scripts/check_models.py's bounds for training: 1e-3 relative, or 1e-2 of
+the largest magnitude (they move by 4e-3 of it when their inputs move by one ulp). --rel_error_bound overrides.
+
 NORMAL lists the parameters that are data ("0,1"), INTEGERS bounds integer inputs; both as hlorun's flags. Only ratios
 within one run count: the machines are noisy. Needs jax, jaxlib, numpy (and matplotlib for --plot).
 """
 import argparse
+import glob
 import json
 import os
 import statistics
@@ -42,6 +46,12 @@ def last_json(command, env=None):
     return json.loads(done.stdout.strip().splitlines()[-1]), None
 
 
+def largest(folder):
+    import numpy as np
+    values = [np.load(path) for path in glob.glob(os.path.join(folder, "*.npy"))]
+    return max(float(np.abs(v).max()) for v in values if v.dtype.kind == "f" and v.size)
+
+
 def measure(spec, flags, folder):
     module, _, rest = spec.partition(":")
     normal, _, integers = rest.partition(":")
@@ -63,7 +73,10 @@ def measure(spec, flags, folder):
             return {"module": name, "error": "XLA:CPU: " + trouble[0]}
         theirs.append(peer)
         command = seeded + ["--vary_inputs", "--expect=" + expected, f"--iterations={flags.iterations}"]
-        command += [f"--rel_error_bound={flags.rel_error_bound}"] if flags.rel_error_bound else []
+        if flags.rel_error_bound:
+            command.append(f"--rel_error_bound={flags.rel_error_bound}")
+        elif os.path.basename(os.path.dirname(os.path.abspath(module))) == "training":
+            command += ["--rel_error_bound=1e-3", f"--abs_error_bound={1e-2 * largest(expected)}"]
         mine, trouble = last_json(command)
         if trouble:
             return {"module": name, "error": trouble[0]}

@@ -22,7 +22,8 @@ struct Side {
   Instruction* value;
   std::vector<int64_t> batch;        // as the dot lists them
   std::vector<int64_t> contracting;  // as the dot lists them
-  std::vector<int64_t> free;         // in the order of the result
+  std::vector<int64_t> free;         // in the order of the result, units of the operand's alone last
+  Dims result_sizes;                 // of the free dimensions in the dot's result
 
   Dims SizesOf(const std::vector<int64_t>& dimensions) const {
     Dims sizes;
@@ -33,16 +34,63 @@ struct Side {
 };
 
 Side MakeSide(Instruction* value, const std::vector<int64_t>& batch, const std::vector<int64_t>& contracting) {
-  Side side{value, batch, contracting, {}};
+  Side side{value, batch, contracting, {}, {}};
   for (int64_t d = 0; d < value->shape().rank(); ++d) {
     if (!Contains(batch, d) && !Contains(contracting, d)) side.free.push_back(d);
   }
+  side.result_sizes = side.SizesOf(side.free);
   return side;
+}
+
+std::vector<int64_t> WideDimensions(const hlo::Shape& shape) {
+  std::vector<int64_t> wide;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (shape.dimension(d) != 1) wide.push_back(d);
+  }
+  return wide;
+}
+
+// A reshape that only adds or drops dimensions of 1, with a transpose behind it.
+bool HidesTranspose(const Instruction& value) {
+  if (!value.Is(Opcode::kReshape) || !value.operand(0)->Is(Opcode::kTranspose)) return false;
+  const hlo::Shape &from = value.operand(0)->shape(), &to = value.shape();
+  Dims before, after;
+  for (int64_t d : WideDimensions(from)) before.push_back(from.dimension(d));
+  for (int64_t d : WideDimensions(to)) after.push_back(to.dimension(d));
+  return before == after;
+}
+
+// Reads through such a reshape, where it tells nothing of dimensions that are paired with the other side's.
+bool AbsorbUnits(Side& side) {
+  if (!HidesTranspose(*side.value)) return false;
+  const hlo::Shape &from = side.value->operand(0)->shape(), &to = side.value->shape();
+  for (const std::vector<int64_t>* paired : {&side.batch, &side.contracting}) {
+    for (int64_t d : *paired) {
+      if (to.dimension(d) == 1) return false;
+    }
+  }
+  const std::vector<int64_t> wide_from = WideDimensions(from), wide_to = WideDimensions(to);
+  const auto renamed = [&](const std::vector<int64_t>& dimensions) {
+    std::vector<int64_t> names;
+    for (int64_t d : dimensions) {
+      const auto at = std::find(wide_to.begin(), wide_to.end(), d);
+      if (at != wide_to.end()) names.push_back(wide_from[static_cast<size_t>(at - wide_to.begin())]);
+    }
+    return names;
+  };
+  side.batch = renamed(side.batch);
+  side.contracting = renamed(side.contracting);
+  side.free = renamed(side.free);
+  for (int64_t d = 0; d < from.rank(); ++d) {
+    if (from.dimension(d) == 1) side.free.push_back(d);
+  }
+  side.value = side.value->operand(0);
+  return true;
 }
 
 // Reads through transposes: their dimensions are only renamed.
 void AbsorbTransposes(Side& side) {
-  while (side.value->Is(Opcode::kTranspose)) {
+  while (AbsorbUnits(side) || side.value->Is(Opcode::kTranspose)) {
     const std::vector<int64_t>& permutation = side.value->dimensions();
     for (std::vector<int64_t>* role : {&side.batch, &side.contracting, &side.free}) {
       for (int64_t& d : *role) d = permutation[static_cast<size_t>(d)];
@@ -119,8 +167,8 @@ Merged Merge(const Side& side, bool with_batch, hlo::Builder& build) {
 // and the transpose that is left keeps the minor dimension.
 bool WantsExchange(const Instruction& dot, const Side& lhs, const Side& rhs) {
   if (dot.users().size() != 1 || dot.IsRoot() || !dot.users()[0]->Is(Opcode::kTranspose)) return false;
-  if (lhs.free.empty() || rhs.free.empty()) return false;
-  const auto first_rhs = static_cast<int64_t>(lhs.batch.size() + lhs.free.size());
+  if (lhs.result_sizes.empty() || rhs.result_sizes.empty()) return false;
+  const auto first_rhs = static_cast<int64_t>(lhs.batch.size() + lhs.result_sizes.size());
   const int64_t minor = dot.users()[0]->dimensions().back();
   return minor >= static_cast<int64_t>(lhs.batch.size()) && minor < first_rhs;
 }
@@ -156,16 +204,16 @@ void Canonicalize(Instruction* dot) {
 
   Dims dimensions = batch;
   for (const Side* side : {&lhs, &rhs}) {
-    for (int64_t size : side->SizesOf(side->free)) dimensions.push_back(size);
+    for (int64_t size : side->result_sizes) dimensions.push_back(size);
   }
   if (result->shape().dimensions() != dimensions) result = build.Reshape(result, dimensions);
   if (exchange) {
     std::vector<int64_t> back(batch.size());
     for (size_t i = 0; i < back.size(); ++i) back[i] = static_cast<int64_t>(i);
     const auto first_left = static_cast<int64_t>(batch.size());
-    const auto first_right = first_left + static_cast<int64_t>(lhs.free.size());
-    for (size_t i = 0; i < rhs.free.size(); ++i) back.push_back(first_right + static_cast<int64_t>(i));
-    for (size_t i = 0; i < lhs.free.size(); ++i) back.push_back(first_left + static_cast<int64_t>(i));
+    const auto first_right = first_left + static_cast<int64_t>(lhs.result_sizes.size());
+    for (size_t i = 0; i < rhs.result_sizes.size(); ++i) back.push_back(first_right + static_cast<int64_t>(i));
+    for (size_t i = 0; i < lhs.result_sizes.size(); ++i) back.push_back(first_left + static_cast<int64_t>(i));
     result = build.Transpose(result, back);
   }
   dot->parent()->Replace(dot, result);
@@ -176,7 +224,8 @@ bool MayImprove(const Instruction& dot) {
   const auto is_static = [](const Instruction* operand) { return operand->shape().IsStatic(); };
   if (dot.operand_count() != 2 || !std::all_of(dot.operands().begin(), dot.operands().end(), is_static)) return false;
   if (!DotFormOf(dot)) return true;
-  return dot.operand(0)->Is(Opcode::kTranspose) || dot.operand(1)->Is(Opcode::kTranspose) ||
+  const auto has_transpose = [](const Instruction* operand) { return operand->Is(Opcode::kTranspose) || HidesTranspose(*operand); };
+  return std::any_of(dot.operands().begin(), dot.operands().end(), has_transpose) ||
          WantsExchange(dot, MakeSide(dot.operand(0), attributes.lhs_batch, attributes.lhs_contracting),
                        MakeSide(dot.operand(1), attributes.rhs_batch, attributes.rhs_contracting));
 }

@@ -443,6 +443,14 @@ Expr RoundTo(const Expr& x, ElementType storage) {
   return Binary(Op::kShr, Binary(Op::kShl, x, shift), shift);
 }
 
+// Of what arithmetic gave, denormals flushed already: shorter than RoundTo on some devices.
+static Expr RoundResult(const Expr& x, ElementType storage) {
+  return storage == ElementType::kBF16 ? Call(x->type, "hl_result_bf16", {x}) : RoundTo(x, storage);
+}
+
+// The result is one of the operands.
+static bool IsChoice(Opcode opcode) { return opcode == Opcode::kMaximum || opcode == Opcode::kMinimum; }
+
 Expr ToBits(const Expr& x, ElementType storage) {
   if (hlo::IsFloating(storage) && hlo::BitsOf(storage) < 32) {
     const ElementType carrier = hlo::BitsOf(storage) == 16 ? ElementType::kU16 : ElementType::kU8;
@@ -505,7 +513,7 @@ Value EmitBinary(Opcode opcode, ElementType type, const Value& x, const Value& y
   const auto found = BinaryRules().find(opcode);
   HLORUN_CHECK(found != BinaryRules().end());
   const Expr value = body.Name(found->second(x.re, y.re, Context{nullptr, type, type, body}));
-  return {body.Name(RoundTo(value, type)), nullptr};
+  return {IsChoice(opcode) ? value : body.Name(RoundResult(value, type)), nullptr};
 }
 
 bool IsElementwise(const Instruction& instruction) {
@@ -546,14 +554,16 @@ Value EmitElementwise(const Instruction& instruction, std::span<const Value> ope
   if (const auto unary = UnaryRules().find(opcode); unary != UnaryRules().end() && operands.size() == 1) {
     value = unary->second(x.re, context);
     rounds = opcode != Opcode::kCopy && opcode != Opcode::kIsFinite && opcode != Opcode::kReal && opcode != Opcode::kImag;
+    // A sign is exact, but for an integer's that has no opposite; and it alone may leave a denormal as it is.
+    if (hlo::IsFloating(result) && (opcode == Opcode::kNegate || opcode == Opcode::kAbs)) rounds = false;
   } else if (const auto binary = BinaryRules().find(opcode); binary != BinaryRules().end() && operands.size() == 2) {
     value = binary->second(x.re, operands[1].re, context);
-    rounds = opcode != Opcode::kMaximum && opcode != Opcode::kMinimum;
+    rounds = !IsChoice(opcode);
   } else {
     Fail(ErrorCode::kUnimplemented, "{}: {} of {} has no kernel", instruction.name(), hlo::OpcodeName(opcode), hlo::ElementTypeName(type));
   }
   value = body.Name(value);
-  return {rounds ? body.Name(RoundTo(value, result)) : value, nullptr};
+  return {rounds ? body.Name(RoundResult(value, result)) : value, nullptr};
 }
 
 }  // namespace hlorun::opencl

@@ -97,8 +97,21 @@ Values FusedValues::GetAll(const Frame& frame, const Instruction& instruction, c
   return values;
 }
 
-Value FusedValues::LoadElement(const ir::BufferRef& buffer, const hlo::Shape& shape, const Indices& index, const Expr& mask) {
-  const Expr at = StoreIndex(math_, shape, index);
+void FusedValues::Keep(const Frame& frame, const Instruction& instruction, Frame::InMemory memory) {
+  const auto found = std::find_if(frames_.begin(), frames_.end(), [&](const Frame& f) { return &f == &frame; });
+  HLORUN_CHECK(found != frames_.end());
+  found->Bind(&instruction, std::move(memory));
+}
+
+Value FusedValues::LoadElement(const Frame::InMemory& memory, const hlo::Shape& shape, const Indices& index, const Expr& mask) {
+  const ir::BufferRef& buffer = memory.buffer;
+  Indices places;
+  hlo::Dims sizes;
+  for (const size_t d : memory.dimensions) {
+    places.push_back(index[d]);
+    sizes.push_back(shape.dimension(static_cast<int64_t>(d)));
+  }
+  const Expr at = memory.dimensions.empty() ? StoreIndex(math_, shape, index) : math_.ToExpr(math_.Linearize(places, sizes));
   if (!hlo::IsComplex(shape.element_type())) return {body_.Name(ir::Load(buffer, at, mask)), nullptr};
   const Expr re = body_.Name(at * 2);
   return {body_.Name(ir::Load(buffer, re, mask)), body_.Name(ir::Load(buffer, re + 1, mask))};
@@ -118,7 +131,7 @@ const Frame& FusedValues::Enter(const Frame& frame, const Instruction& fusion) {
 
 Values FusedValues::Compute(const Frame& frame, const Instruction& op, const Indices& index, const Expr& mask) {
   if (const Frame::Binding* binding = frame.Find(&op)) {
-    if (const auto* memory = std::get_if<Frame::InMemory>(binding)) return {LoadElement(memory->buffer, op.shape(), index, mask)};
+    if (const auto* memory = std::get_if<Frame::InMemory>(binding)) return {LoadElement(*memory, op.shape(), index, mask)};
     if (const auto* outer = std::get_if<Frame::Outer>(binding)) return GetAll(*outer->frame, *outer->instruction, index, mask);
     return std::get<Values>(*binding);
   }

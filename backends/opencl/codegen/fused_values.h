@@ -28,9 +28,11 @@ using Values = std::vector<Value>;  // one a leaf of the instruction's shape
 // Where the instructions of one computation (as inlined at one place) get their outside values from.
 class Frame {
  public:
-  // A leaf in memory; complex arrays are buffers of reals, pairwise.
+  // A leaf in memory; complex arrays are buffers of reals, pairwise. `dimensions`: those by which the buffer is indexed,
+  // where the others are fixed (one row of the leaf); empty: all.
   struct InMemory {
     ir::BufferRef buffer;
+    std::vector<size_t> dimensions = {};
   };
   // An instruction of an outer frame.
   struct Outer {
@@ -69,6 +71,9 @@ class FusedValues {
   // A scalar computation (a reducer, a comparator, map's function) applied to values.
   Values Apply(const hlo::Computation& computation, Values arguments);
 
+  // From here on, `instruction` of that frame is found in memory.
+  void Keep(const Frame& frame, const hlo::Instruction& instruction, Frame::InMemory memory);
+
   // Blocks: values found inside one are forgotten when it closes, since their variables are out of scope.
   void Open();
   ir::Stmt Close();
@@ -95,7 +100,7 @@ class FusedValues {
     auto operator<=>(const Key&) const = default;
   };
   Values Compute(const Frame& frame, const hlo::Instruction& instruction, const Indices& index, const ir::Expr& mask);
-  Value LoadElement(const ir::BufferRef& buffer, const hlo::Shape& shape, const Indices& index, const ir::Expr& mask);
+  Value LoadElement(const Frame::InMemory& memory, const hlo::Shape& shape, const Indices& index, const ir::Expr& mask);
 
   IndexMath& math_;
   Body& body_;

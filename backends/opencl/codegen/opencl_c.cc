@@ -58,7 +58,7 @@ FreeNames FreeNamesOf(const Stmt& s) {
 
 class Printer {
  public:
-  explicit Printer(const DeviceSpec& device) : device_(device) {}
+  explicit Printer(const DeviceSpec& device) : device_(device), helpers_(device.bf16_dot == "assembly") {}
 
   std::string Kernel(const ScheduledKernel& kernel) {
     for (const Helper& helper : kernel.function.helpers) helpers_.Add(helper.name, helper.source + "\n");

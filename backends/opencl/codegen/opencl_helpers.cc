@@ -55,6 +55,14 @@ std::string ArrayMacros(int lanes) {
   return fmt::format("#define HL_PUTV{0}(v, p) vstore{0}(v, 0, p);\n#define HL_GETV{0}(v, p) (v) = vload{0}(0, p);\n", lanes);
 }
 
+// One instruction of the CPU, which takes denormals for zeros.
+constexpr const char* kResultBf16 = R"(static inline float16 hl_result_bf16(float16 x) {
+  ushort16 bits;
+  __asm__("vcvtneps2bf16 %1, %0" : "=v"(bits) : "v"(x));
+  return as_float16(convert_uint16(bits) << 16);
+}
+)";
+
 // Round to nearest even on the bits; NaN stays NaN, quiet.
 constexpr const char* kToBf16 = R"(static inline @H NAME(@F x) {
   @U u = as_uint@n(x);
@@ -209,6 +217,11 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
   static const std::map<std::string, const char*> kSources = {{"hl_to_bf16", kToBf16},       {"hl_from_bf16", kFromBf16},
                                                               {"hl_round_bf16", kRoundBf16}, {"hl_to_f16", kToF16},
                                                               {"hl_from_f16", kFromF16}};
+  if (function == "hl_result_bf16") {
+    if (!bf16_assembly_ || lanes != 16) return Named("hl_round_bf16", lanes);
+    Add(function, kResultBf16);
+    return function;
+  }
   const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
   if (const auto found = kSources.find(function); found != kSources.end()) {
     Add("hl_pick", kPick);

@@ -21,6 +21,8 @@ const char* SpaceName(ir::Buffer::Space space);
 // The helpers of one kernel, in the order in which they were first needed. Each function returns the helper's name.
 class HelperSet {
  public:
+  // `bf16_assembly`: x86's conversions to bf16 may be used, by inline assembly.
+  explicit HelperSet(bool bf16_assembly) : bf16_assembly_(bf16_assembly) {}
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
   std::string FromStorage(hlo::ElementType storage, int lanes);  // carrier -> computation type; empty: the same
   std::string ToStorage(hlo::ElementType storage, int lanes);    // computation type -> carrier
@@ -31,7 +33,8 @@ class HelperSet {
   std::string MaskedLoad(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string Scatter(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string ReduceLanes(ir::Op op, ir::Type type);
-  // A named helper with lanes: "hl_round_bf16", "hl_to_bf16", "hl_from_f16"; other names are returned as they are.
+  // A named helper with lanes: "hl_round_bf16", "hl_to_bf16", "hl_from_f16", "hl_result_bf16" (rounds what is not
+  // denormal); other names are returned as they are.
   std::string Named(const std::string& function, int lanes);
   // What to call for OpenCL C's `builtin` on `type`: itself, or a function of math_functions.h.
   std::string Math(const std::string& builtin, ir::Type type);
@@ -40,6 +43,7 @@ class HelperSet {
   std::string Text() const;
 
  private:
+  bool bf16_assembly_;
   std::map<std::string, bool> known_;
   std::vector<std::string> sources_;
 };

@@ -22,6 +22,7 @@ using ir::Expr;
 constexpr int64_t kShortestRow = 8;          // shorter rows leave the vectors to the kept dimensions
 constexpr int64_t kSplitRow = 1 << 15;       // elements from which a row may be shared by several groups
 constexpr int64_t kPartElements = 1 << 13;   // ... of at least so many each
+constexpr int64_t kKeptBytes = 1 << 16;      // of private memory for what several sweeps over a row need
 constexpr int64_t kMostParts = 64;           // independent of the device, so that results are
 
 // Reduced dimensions of an operand, and those that stay, in its order.
@@ -101,7 +102,14 @@ class RowKernel {
   // Rows, each by one group: every reduction in turn, then the results.
   EmittedLaunch Whole() {
     OpenRow();
-    for (const auto& level : ReduceLevels(e_.instruction())) ReduceLevel(level, {0, shape_.outer_count()}, {0, shape_.length()}, nullptr);
+    const auto levels = ReduceLevels(e_.instruction());
+    ChooseKept(levels);
+    for (sweep_ = 0; sweep_ < levels.size(); ++sweep_) {
+      ReduceLevel(levels[sweep_], {0, shape_.outer_count()}, {0, shape_.length()}, nullptr);
+      for (const Kept& kept : kept_values_) {
+        if (kept.sweep == sweep_) e_.values().Keep(e_.frame(), *kept.value, {kept.buffer, shape_.row});
+      }
+    }
     StoreOutputs();
     return CloseRow(nullptr, 1);
   }
@@ -164,6 +172,59 @@ class RowKernel {
     Index at;
     std::vector<ir::BufferRef> buffers;
   };
+
+  // What is expensive, of the rows' shape, and needed by several sweeps over a row: the first one keeps it.
+  struct Kept {
+    const Instruction* value;
+    size_t sweep;
+    ir::BufferRef buffer;
+  };
+
+  void ChooseKept(const std::vector<std::vector<const Instruction*>>& levels) {
+    if (e_.IsGpu() || shape_.outer_count() != 1 || !e_.instruction().Is(Opcode::kFusion)) return;
+    std::vector<std::set<const Instruction*>> sweeps;
+    for (const auto& level : levels) {
+      std::set<const Instruction*>& needed = sweeps.emplace_back();
+      for (const Instruction* reduce : level) {
+        if (!HasLanes(*reduce) || !RowShapeMatches(*reduce)) continue;
+        for (const size_t d : shape_.row) {
+          if (passes::NeutralFrom(*reduce, static_cast<int64_t>(d)) != nullptr) return;  // sweeps end where the size says
+        }
+        Reach(reduce->operand(0), needed);
+      }
+    }
+    std::set<const Instruction*>& needed = sweeps.emplace_back();
+    for (const auto& output : e_.outputs()) {
+      if (output.frame == &e_.frame()) Reach(output.root, needed);
+    }
+    int64_t room = kKeptBytes;
+    std::set<const Instruction*> covered;  // by what is computed from it
+    const std::vector<Instruction*> order = e_.instruction().called()->PostOrder();
+    for (auto op = order.rbegin(); op != order.rend(); ++op) {
+      if (!IsExpensive(**op) || covered.count(*op) != 0) continue;
+      const auto needs = [&](const auto& sweep) { return sweep.count(*op) != 0; };
+      const auto first = std::find_if(sweeps.begin(), sweeps.end(), needs);
+      if (std::count_if(sweeps.begin(), sweeps.end(), needs) < 2) continue;
+      const int64_t size = shape_.length() + lanes_ * unroll_;  // the last vector may pass the end
+      room -= size * static_cast<int64_t>(sizeof(float));
+      if (room < 0) return;
+      ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("kept"), hlo::ElementType::kF32, size, ir::Buffer::Space::kPrivate, true);
+      e_.body().Add(ir::DeclareArray(buffer));
+      kept_values_.push_back({*op, static_cast<size_t>(first - sweeps.begin()), buffer});
+      Reach(*op, covered);
+    }
+  }
+
+  // `op` and what it is computed from element by element.
+  void Reach(const Instruction* op, std::set<const Instruction*>& reached) const {
+    if (op->shape().dimensions() != shape_.dimensions || !IsElementwise(*op) || !reached.insert(op).second) return;
+    for (const Instruction* operand : op->operands()) Reach(operand, reached);
+  }
+
+  static bool IsExpensive(const Instruction& op) {
+    const hlo::ElementType type = op.shape().IsArray() ? op.shape().element_type() : hlo::ElementType::kPred;
+    return hlo::HasTrait(op.opcode(), hlo::kExpensive) && ValueType(type).element == hlo::ElementType::kF32 && !hlo::IsComplex(type);
+  }
 
   std::vector<ir::BufferRef> ScratchFor(const std::vector<const Instruction*>& level, int64_t parts, bool written) {
     std::vector<ir::BufferRef> buffers;
@@ -336,6 +397,10 @@ class RowKernel {
       sums.push_back(EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), x, e_.body()));
     }
     for (size_t i = 0; i < lanes.size(); ++i) StoreLane(lanes[i], l, sums[i]);
+    for (const Kept& kept : kept_values_) {
+      if (kept.sweep != sweep_) continue;
+      e_.body().Add(ir::Store(kept.buffer, e_.math().ToExpr(j), e_.values().Get(e_.frame(), *kept.value, place, mask).re));
+    }
   }
 
   // `limit` times at most, until `end` where it is not null.
@@ -447,6 +512,8 @@ class RowKernel {
   Index row_;
   Indices kept_;
   std::vector<ir::Stmt> local_arrays_;
+  std::vector<Kept> kept_values_;
+  size_t sweep_ = 0;
 };
 
 }  // namespace

@@ -104,6 +104,18 @@ TEST(FusionKernels, Reductions) {
            hb = f32[2,6,100] broadcast(h), dimensions={0,1} d = f32[2,6,100] subtract(x, hb) ex = f32[2,6,100] exponential(d) z = f32[] constant(0)
            s = f32[2,6] reduce(ex, z), dimensions={2}, to_apply=add sb = f32[2,6,100] broadcast(s), dimensions={0,1} ROOT q = f32[2,6,100] divide(ex, sb) }
          ENTRY e { x = f32[2,6,100] parameter(0) ROOT r = f32[2,6,100] fusion(x), kind=kInput, calls=f })")},
+      // exp is needed by two sweeps and kept; rows are no multiple of a vector.
+      {"softmax_bf16", with_sum(R"(m { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT c = bf16[] maximum(a, b) }
+         f { x = bf16[3,5,133] parameter(0) n = bf16[] constant(-inf) h = bf16[3,5] reduce(x, n), dimensions={2}, to_apply=m
+           hb = bf16[3,5,133] broadcast(h), dimensions={0,1} d = bf16[3,5,133] subtract(x, hb) ex = bf16[3,5,133] exponential(d)
+           w = f32[3,5,133] convert(ex) z = f32[] constant(0) s = f32[3,5] reduce(w, z), dimensions={2}, to_apply=add c = bf16[3,5] convert(s)
+           sb = bf16[3,5,133] broadcast(c), dimensions={0,1} ROOT q = bf16[3,5,133] divide(ex, sb) }
+         ENTRY e { x = bf16[3,5,133] parameter(0) ROOT r = bf16[3,5,133] fusion(x), kind=kInput, calls=f })")},
+      {"two_kept", with_sum(R"(f { x = f32[6,75] parameter(0) z = f32[] constant(0) t = f32[6,75] tanh(x) e1 = f32[6,75] exponential(t)
+           s = f32[6] reduce(e1, z), dimensions={1}, to_apply=add sb = f32[6,75] broadcast(s), dimensions={0} d = f32[6,75] divide(t, sb)
+           e2 = f32[6,75] exponential(d) u = f32[6] reduce(e2, z), dimensions={1}, to_apply=add ub = f32[6,75] broadcast(u), dimensions={0}
+           v = f32[6,75] multiply(e2, ub) ROOT q = f32[6,75] add(v, e1) }
+         ENTRY e { x = f32[6,75] parameter(0) ROOT r = f32[6,75] fusion(x), kind=kInput, calls=f })")},
       {"mean_and_square", with_sum(R"(f { x = f32[12,200] parameter(0) z = f32[] constant(0) s = f32[12] reduce(x, z), dimensions={1}, to_apply=add
            q = f32[12,200] multiply(x, x) t = f32[12] reduce(q, z), dimensions={1}, to_apply=add k = f32[] constant(0.005) kb = f32[12] broadcast(k), dimensions={}
            m = f32[12] multiply(s, kb) ROOT o = (f32[12], f32[12], f32[12]) tuple(m, t, s) }

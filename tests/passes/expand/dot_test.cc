@@ -105,5 +105,38 @@ TEST(DotForm, TellsTransposedOperands) {
   EXPECT_EQ(form.k, 5);
 }
 
+// Attention's keys: a transpose behind a reshape that drops a unit dimension is only another name for the dimensions.
+TEST(CanonicalizeDots, ReadsThroughTransposesBehindUnits) {
+  constexpr const char* kText = R"(
+    q = f32[3,4,5] parameter(0)
+    k = f32[1,3,6,5] parameter(1)
+    t = f32[1,3,5,6] transpose(k), dimensions={0,1,3,2}
+    u = f32[3,5,6] reshape(t)
+    ROOT d = f32[3,4,6] dot(q, u), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})";
+  CanonicalizeDots pass;
+  RunAndCompare(kText, pass, kRounding);
+  const auto module = RunPass(kText, pass);
+  const hlo::Instruction* keys = module->entry()->root()->operand(1);
+  while (keys->Is(hlo::Opcode::kReshape)) keys = keys->operand(0);
+  EXPECT_TRUE(keys->Is(hlo::Opcode::kParameter));
+  // A paired unit dimension, units among the free ones, on either side.
+  for (const char* text : {R"(
+    x = f32[4,1,5] parameter(0)
+    y = f32[5,6,1,2] parameter(1)
+    a = f32[1,5,4] transpose(x), dimensions={1,2,0}
+    b = f32[5,4,1] reshape(a)
+    t = f32[2,1,5,6] transpose(y), dimensions={3,2,0,1}
+    u = f32[2,1,1,5,6] reshape(t)
+    ROOT d = f32[4,1,2,1,1,6] dot(b, u), lhs_contracting_dims={0}, rhs_contracting_dims={3})",
+                           R"(
+    x = f32[1,4,5] parameter(0)
+    y = f32[6,5] parameter(1)
+    t = f32[5,6] transpose(y), dimensions={1,0}
+    u = f32[1,5,6] reshape(t)
+    ROOT d = f32[1,4,6] dot(x, u), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})"}) {
+    RunAndCompare(text, pass, kRounding);
+  }
+}
+
 }  // namespace
 }  // namespace hlorun::passes
