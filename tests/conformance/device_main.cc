@@ -1,5 +1,6 @@
 // conformance_on_device [--device D] [--device_class C] [--device_spec FILE] [--dot_library L] [--only SUBSTRING] [--batch N]
-// [--every N]: all cases, or a sample of them, on a device against the evaluator. Prints each difference and refusal, then counts; exit status 1 when there are any.
+// [--every N] [--part I --parts N]: all cases, or a sample or part of them, on a device against the evaluator. Prints each difference
+// and refusal, then counts; exit status 1 when there are any.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <random>
@@ -19,6 +20,7 @@ struct Flags {
   size_t every = 1;
   size_t sample = 0;
   uint64_t seed = 1;
+  size_t part = 1, parts = 1;
 };
 
 std::vector<Case> Chosen(const Flags& flags) {
@@ -34,7 +36,14 @@ std::vector<Case> Chosen(const Flags& flags) {
   return chosen;
 }
 
+// Neighbours share families, whose kernels are alike: a part is a run of them.
+std::span<const Case> PartOf(std::span<const Case> cases, const Flags& flags) {
+  const size_t begin = cases.size() * (flags.part - 1) / flags.parts;
+  return cases.subspan(begin, cases.size() * flags.part / flags.parts - begin);
+}
+
 int Run(const Flags& flags) {
+  if (flags.part < 1 || flags.part > flags.parts) Invalid("--part={} is not one of --parts={}", flags.part, flags.parts);
   ClientOptions options;
   options.device = flags.device;
   options.device_class = flags.device_class;
@@ -42,10 +51,11 @@ int Run(const Flags& flags) {
   CompileOptions compile;
   if (flags.dot_library == "clblast") compile.dot_library = DotLibrary::kClblast;
   const std::shared_ptr<Client> client = Client::Create(options);
-  const std::vector<Case> chosen = Chosen(flags);
+  const std::vector<Case> all = Chosen(flags);
+  const std::span<const Case> chosen = PartOf(all, flags);
   size_t counts[3] = {};
   for (size_t begin = 0; begin < chosen.size(); begin += flags.batch) {
-    const std::span<const Case> batch = std::span(chosen).subspan(begin, std::min(flags.batch, chosen.size() - begin));
+    const std::span<const Case> batch = chosen.subspan(begin, std::min(flags.batch, chosen.size() - begin));
     for (const Outcome& outcome : Sweep(*client, batch, compile)) {
       ++counts[static_cast<size_t>(outcome.kind)];
       if (outcome.kind == Outcome::Kind::kAgrees) continue;
@@ -72,6 +82,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", flags.batch, "cases compiled as one module")->check(CLI::PositiveNumber);
   app.add_option("--sample", flags.sample, "take so many of them, drawn by --seed; 0: all");
   app.add_option("--seed", flags.seed, "of the sample");
+  app.add_option("--part", flags.part, "the how manieth of --parts equal parts");
+  app.add_option("--parts", flags.parts, "for several processes at once")->check(CLI::PositiveNumber);
   app.add_option("--every", flags.every, "take one case in N")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -311,7 +311,12 @@ Expr RealPower(const Expr& x, const Expr& y, const Context& c) {
   const Expr power = c.body.Name(F("pow", base, y));
   const Expr flushed = Select(minus, Like(x, -0.0), Like(x, 0));
   const Expr near = c.body.Name(Select(IsZero(power), flushed, power));
-  return Select(c.body.Name(undefined), Like(x, std::nan("")), Select(far, limit, near));
+  // Intel's built-in says NaN of an infinity and a denormal exponent.
+  const Expr endless = c.body.Name(And(is_denormal, Compare(Op::kEq, F("fabs", x), Like(x, INFINITY))));
+  const Expr grows = Compare(Op::kGt, F("copysign", Like(y, 1), y), Zero(y->type));
+  const Expr of_infinity = c.body.Name(Select(grows, Like(x, INFINITY), Zero(x->type)));
+  const Expr defined = c.body.Name(Select(endless, of_infinity, Select(far, limit, near)));
+  return Select(c.body.Name(undefined), Like(x, std::nan("")), defined);
 }
 Expr Atan2Rule(const Expr& y, const Expr& x, const Context& c) {
   if (x->type.element != ElementType::kF64) return F("atan2", y, x);

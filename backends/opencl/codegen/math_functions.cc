@@ -97,7 +97,7 @@ static float hl_huge_quadrants_of(float x, int* quadrant) {
   }
   ulong product = ((ulong)m * (high >> 32) << 32) + (ulong)m * (high & 0xffffffffu) + ((ulong)m * (low >> 32) >> 32);
   int q = (int)((product + 0x2000000000000000uL) >> 62);
-  float r = convert_float((long)(product << 2)) * 0x1.921fb6p-64f;
+  float r = (float)(long)(product << 2) * 0x1.921fb6p-64f;
   *quadrant = (u >> 31) ? -q : q;
   return (u >> 31) ? -r : r;
 }

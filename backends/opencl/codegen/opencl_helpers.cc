@@ -26,6 +26,12 @@ std::string Expand(std::string text, int lanes) {
   const std::string n = lanes == 1 ? "" : std::to_string(lanes);
   const bool scalar = lanes == 1;
   const std::pair<const char*, std::string> replacements[] = {
+      // Scalars by C's casts: Intel's compiler (2026.2) crashes on a sum or product in a loop that calls convert_uint and whose count
+      // is no multiple of its vectors.
+      {"convert_float@n", scalar ? "(float)" : "convert_float" + n},
+      {"convert_uint@n", scalar ? "(uint)" : "convert_uint" + n},
+      {"convert_int@n", scalar ? "(int)" : "convert_int" + n},
+      {"convert_ushort@n", scalar ? "(ushort)" : "convert_ushort" + n},
       {"@F", "float" + n},
       {"@U", "uint" + n},
       {"@I", "int" + n},

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Programs over arrays of varying size, at sizes 0, 1, 3 and the bound, against NumPy on arrays of the actual size.
+
+    python3 scripts/sized_arrays_against_numpy.py [--intel VENV] [--program build/bin/example_cases] [NAME ...]
+
+Each program is compiled once, at its bounds, and run at every combination of sizes, with padding of NaN and of random bits.
+Prints a line for each program, and each case that differs; exit 1 if one does, 77 where NumPy is missing.
+"""
+import argparse
+import dataclasses
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from typing import Callable
+
+try:
+    import numpy as np
+except ImportError:
+    sys.exit(77)
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+MAX = "max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] maximum(a, b) }\n"
+LESS = ("less { a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = s32[] parameter(2)\n d = s32[] parameter(3)\n"
+        " ROOT r = pred[] compare(a, b), direction=LT }\n")
+
+
+@dataclasses.dataclass
+class Program:
+    """`text`: the entry's instructions, ${N} a size, ${3N+2} a number that follows from it, #{N} the bound itself. `arrays(random,
+    **sizes)` gives the arguments, `expected(*arguments)` the results, by NumPy alone."""
+    name: str
+    bounds: dict
+    text: str
+    arrays: Callable
+    expected: Callable
+    computations: str = ""
+
+    def module(self):
+        def number(expression):
+            factor, name, constant = re.fullmatch(r"(\d*)(\w)(\+\d+)?", expression).groups()
+            return int(factor or 1) * self.bounds[name] + int(constant or 0)
+
+        text = re.sub(r"\$\{(.*?)\}", lambda m: f"<={number(m[1])}", self.text)
+        text = re.sub(r"#\{(.*?)\}", lambda m: str(number(m[1])), text)
+        return f"HloModule {self.name}\n{self.computations}ENTRY e {{\n{text}\n}}\n"
+
+    def cases(self):
+        names = list(self.bounds)
+        for sizes in itertools.product(*({0, 1, 3, self.bounds[n]} for n in names)):
+            random = np.random.default_rng(sum(s * 31**i for i, s in enumerate(sizes)) + 1)
+            arguments = [np.asarray(a) for a in self.arrays(random, **dict(zip(names, sizes)))]
+            results = self.expected(*arguments)
+            results = results if isinstance(results, tuple) else (results,)
+            yield "_".join(f"{n}{s}" for n, s in zip(names, sizes)), arguments, [np.asarray(r) for r in results]
+
+
+def normal(random, *shape):
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def wide(*arrays):
+    return [a.astype(np.float64) for a in arrays]
+
+
+def f32(array):
+    return np.asarray(array, np.float32)
+
+
+def softmax(x):
+    e = np.exp(x.astype(np.float64) - (x.max(axis=1, keepdims=True) if x.shape[1] else 0))
+    return f32(e / e.sum(axis=1, keepdims=True))
+
+
+def means(x):
+    with np.errstate(invalid="ignore"):
+        return f32(x.astype(np.float64).sum(axis=0) / np.float64(x.shape[0]))
+
+
+def convolution(x, w):
+    """3x3, padded by 1, NHWC by HWIO."""
+    padded = np.pad(x.astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    height, width = x.shape[1:3]
+    windows = [padded[:, i:i + height, j:j + width] @ w[i, j].astype(np.float64) for i in range(3) for j in range(3)]
+    return f32(sum(windows))
+
+
+def sort_pairs(x):
+    order = np.argsort(x, axis=1, kind="stable")
+    return np.take_along_axis(x, order, axis=1), order.astype(np.int32)
+
+
+def scatter_add(table, index, updates):
+    result = table.astype(np.float64)
+    inside = (index[:, 0] >= 0) & (index[:, 0] < len(table))  # XLA skips the others
+    np.add.at(result, index[inside, 0], updates[inside])
+    return f32(result)
+
+
+PROGRAMS = [
+    Program("elementwise", {"N": 8}, """
+  x = f32[${N},4] parameter(0)
+  y = f32[4] parameter(1)
+  b = f32[${N},4] broadcast(y), dimensions={1}
+  s = f32[${N},4] add(x, b)
+  p = f32[${N},4] multiply(s, x)
+  ROOT r = f32[${N},4] tanh(p)""",
+            lambda r, N: (normal(r, N, 4), normal(r, 4)), lambda x, y: f32(np.tanh((x + y) * x))),
+    Program("both_dimensions", {"N": 6, "M": 5}, """
+  x = f32[${N},${M}] parameter(0)
+  y = f32[${M}] parameter(1)
+  b = f32[${N},${M}] broadcast(y), dimensions={1}
+  s = f32[${N},${M}] subtract(x, b)
+  t = f32[${M},${N}] transpose(s), dimensions={1,0}
+  ROOT r = f32[${M},${N}] negate(t)""",
+            lambda r, N, M: (normal(r, N, M), normal(r, M)), lambda x, y: -(x - y).T),
+    Program("reductions", {"N": 9, "M": 6}, """
+  x = f32[${N},${M}] parameter(0)
+  zero = f32[] constant(0)
+  low = f32[] constant(-inf)
+  rows = f32[${N}] reduce(x, zero), dimensions={1}, to_apply=add
+  columns = f32[${M}] reduce(x, zero), dimensions={0}, to_apply=add
+  all = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add
+  top = f32[] reduce(x, low), dimensions={0,1}, to_apply=max
+  ROOT t = (f32[${N}], f32[${M}], f32[], f32[]) tuple(rows, columns, all, top)""",
+            lambda r, N, M: (normal(r, N, M),),
+            lambda x: (f32(x.sum(axis=1, dtype=np.float64)), f32(x.sum(axis=0, dtype=np.float64)), f32(x.sum(dtype=np.float64)),
+                       f32(x.max(initial=-np.inf))), ADD + MAX),
+    Program("mean", {"N": 9}, """
+  x = f32[${N},4] parameter(0)
+  zero = f32[] constant(0)
+  s = f32[4] reduce(x, zero), dimensions={0}, to_apply=add
+  n = s32[] get-dimension-size(x), dimensions={0}
+  f = f32[] convert(n)
+  b = f32[4] broadcast(f), dimensions={}
+  ROOT r = f32[4] divide(s, b)""", lambda r, N: (normal(r, N, 4),), means, ADD),
+    Program("softmax", {"N": 5, "M": 7}, """
+  x = f32[${N},${M}] parameter(0)
+  low = f32[] constant(-inf)
+  zero = f32[] constant(0)
+  m = f32[${N}] reduce(x, low), dimensions={1}, to_apply=max
+  mb = f32[${N},${M}] broadcast(m), dimensions={0}
+  d = f32[${N},${M}] subtract(x, mb)
+  e = f32[${N},${M}] exponential(d)
+  s = f32[${N}] reduce(e, zero), dimensions={1}, to_apply=add
+  sb = f32[${N},${M}] broadcast(s), dimensions={0}
+  ROOT r = f32[${N},${M}] divide(e, sb)""", lambda r, N, M: (normal(r, N, M),), softmax, ADD + MAX),
+    Program("dot", {"M": 6, "K": 5, "N": 7}, """
+  x = f32[${M},${K}] parameter(0)
+  y = f32[${K},${N}] parameter(1)
+  ROOT r = f32[${M},${N}] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}""",
+            lambda r, M, K, N: (normal(r, M, K), normal(r, K, N)), lambda x, y: f32(np.matmul(*wide(x, y)))),
+    Program("convolution", {"B": 4, "H": 7}, """
+  x = f32[${B},${H},5,2] parameter(0)
+  w = f32[3,3,2,4] parameter(1)
+  ROOT r = f32[${B},${H},5,4] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+            lambda r, B, H: (normal(r, B, H, 5, 2), normal(r, 3, 3, 2, 4)), convolution),
+    Program("concatenate", {"N": 4, "M": 5}, """
+  x = f32[2,${N}] parameter(0)
+  y = f32[2,3] parameter(1)
+  z = f32[2,${M}] parameter(2)
+  a = f32[2,${N+3}] concatenate(x, y), dimensions={1}
+  b = f32[2,${M+3}] concatenate(y, z), dimensions={1}
+  ROOT t = (f32[2,${N+3}], f32[2,${M+3}]) tuple(a, b)""",
+            lambda r, N, M: (normal(r, 2, N), normal(r, 2, 3), normal(r, 2, M)),
+            lambda x, y, z: (np.concatenate([x, y], axis=1), np.concatenate([y, z], axis=1))),
+    Program("pad_and_reverse", {"N": 5}, """
+  x = f32[2,${N}] parameter(0)
+  v = f32[] constant(7)
+  p = f32[3,${N+5}] pad(x, v), padding=1_0x2_3
+  ROOT r = f32[3,${N+5}] reverse(p), dimensions={1,0}""",
+            lambda r, N: (normal(r, 2, N),), lambda x: np.pad(x, ((1, 0), (2, 3)), constant_values=7)[::-1, ::-1]),
+    Program("sort", {"N": 8}, """
+  x = f32[3,${N}] parameter(0)
+  i = s32[3,#{N}] iota(), iota_dimension=1
+  n = s32[] get-dimension-size(x), dimensions={1}
+  j = s32[3,${N}] set-dimension-size(i, n), dimensions={1}
+  ROOT r = (f32[3,${N}], s32[3,${N}]) sort(x, j), dimensions={1}, is_stable=true, to_apply=less""",
+            lambda r, N: (np.round(normal(r, 3, N) * 2) / 2 + 10,), sort_pairs, LESS),
+    Program("cumsum", {"N": 7}, """
+  x = f32[${N},3] parameter(0)
+  zero = f32[] constant(0)
+  ROOT r = f32[${N},3] reduce-window(x, zero), window={size=7x1 pad=6_0x0_0}, to_apply=add""",
+            lambda r, N: (normal(r, N, 3),), lambda x: f32(np.cumsum(x, axis=0, dtype=np.float64)), ADD),
+    Program("gather", {"N": 6}, """
+  table = f32[9,4] parameter(0)
+  i = s32[${N}] parameter(1)
+  ROOT r = f32[${N},4] gather(table, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}""",
+            lambda r, N: (normal(r, 9, 4), r.integers(-2, 12, N).astype(np.int32)), lambda table, i: table[np.clip(i, 0, 8)]),
+    Program("scatter_add", {"N": 6}, """
+  base = f32[5,2] parameter(0)
+  i = s32[${N},1] parameter(1)
+  u = f32[${N},2] parameter(2)
+  ROOT r = f32[5,2] scatter(base, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add""",
+            lambda r, N: (normal(r, 5, 2), r.integers(-1, 7, (N, 1)).astype(np.int32), normal(r, N, 2)), scatter_add, ADD),
+]
+
+
+def write(program, folder):
+    cases = os.path.join(folder, "cases")
+    os.makedirs(cases)
+    with open(os.path.join(folder, "module.hlo"), "w") as file:
+        file.write(program.module())
+    for name, arguments, results in program.cases():
+        np.savez(os.path.join(cases, f"{name}.inputs.npz"), **{str(i): a for i, a in enumerate(arguments)})
+        np.savez(os.path.join(cases, f"{name}.expected.npz"), **{str(i): a for i, a in enumerate(results)})
+
+
+def platforms(intel, folder):
+    yield "default", dict(os.environ)
+    if intel:
+        library = os.path.join(intel, "lib")
+        with open(os.path.join(folder, "intel.icd"), "w") as file:
+            file.write(os.path.join(library, "libintelocl.so") + "\n")
+        yield "intel", {**os.environ, "OCL_ICD_VENDORS": folder, "LD_LIBRARY_PATH": library}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--intel", help="virtual environment with Intel's runtime")
+    parser.add_argument("--program", default=os.path.join(ROOT, "build/bin/example_cases"))
+    flags = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory() as top:
+        for program in PROGRAMS:
+            if flags.names and program.name not in flags.names:
+                continue
+            folder = os.path.join(top, program.name)
+            write(program, folder)
+            for platform, environment in platforms(flags.intel, top):
+                for padding in ("nan", "random"):
+                    done = subprocess.run([flags.program, folder, "auto"], env={**environment, "HLORUN_PADDING": padding},
+                                          capture_output=True, text=True, timeout=600)
+                    lines = done.stdout.splitlines()
+                    good, bad = (sum(line.startswith(word) for line in lines) for word in ("ok  ", "FAIL"))
+                    print(f"{platform:<8} {program.name:<16} {padding:<7} {good}/{good + bad}", flush=True)
+                    if done.returncode or not good:
+                        failed += 1
+                        print(done.stderr.strip() or "\n".join(line for line in lines if line.startswith("FAIL")), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
