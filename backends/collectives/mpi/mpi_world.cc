@@ -67,7 +67,6 @@ std::vector<std::string> PluginPaths(const std::string& mpi) {
 
 // What goes over the second channel: plain bytes of a fixed size.
 struct MpiWorld::Beat {
-  char host[64] = "";
   uint64_t progress = 0;
   uint64_t outstanding_bytes = 0;
   int32_t waiting = 0;
@@ -87,7 +86,7 @@ struct MpiWorld::Peer {
   std::atomic<int64_t> heard_ms{0}, moved_ms{0};
   std::atomic<uint64_t> progress{0}, outstanding_bytes{0};
   std::atomic<bool> waiting{false};
-  std::array<char, sizeof(Beat::host)> host{};
+  std::array<char, 64> host{};
 
   Beat in, out;
   Report report_in, report_out;
@@ -127,8 +126,8 @@ MpiWorld::MpiWorld(const std::string& mpi, double heartbeat, const void* communi
   for (int peer = 0; peer < size_; ++peer) {
     peers_[static_cast<size_t>(peer)].heard_ms = NowMs();
     peers_[static_cast<size_t>(peer)].moved_ms = NowMs();
+    std::snprintf(peers_[static_cast<size_t>(peer)].host.data(), sizeof(Peer::host), "%s", plugin_->host(peer));
   }
-  gethostname(peers_[static_cast<size_t>(rank_)].host.data(), sizeof(Beat::host) - 1);
   last_exchange_ms_ = NowMs();
   if (size_ > 1) beater_ = std::thread([this] { BeatUntilStopped(); });
 }
@@ -216,7 +215,6 @@ void MpiWorld::ExchangeBeats(bool send) {
     int done = 0;
     if (peer.send != nullptr) plugin_->test(&peer.send, &done);
     if (send && peer.send == nullptr) {
-      std::memcpy(peer.out.host, own.host.data(), sizeof(Beat::host));
       peer.out.progress = own.progress;
       peer.out.outstanding_bytes = own.outstanding_bytes;
       peer.out.waiting = own.waiting ? 1 : 0;
@@ -230,9 +228,6 @@ void MpiWorld::ExchangeBeats(bool send) {
       if (done == 0) break;
       peer.heard_ms = now;
       moved(peer, peer.in.progress, peer.in.waiting != 0, peer.in.outstanding_bytes);
-      const std::lock_guard<std::mutex> lock(report_mutex_);
-      std::memcpy(peer.host.data(), peer.in.host, sizeof(Beat::host));
-      peer.host.back() = '\0';
     } while (true);
   }
 }
@@ -311,11 +306,7 @@ int MpiWorld::LowestAlive() const {
   return rank_;
 }
 
-std::string MpiWorld::HostOf(int rank) const {
-  const std::lock_guard<std::mutex> lock(report_mutex_);
-  const char* host = peers_[static_cast<size_t>(rank)].host.data();
-  return *host != '\0' ? host : "an unknown host";
-}
+std::string MpiWorld::HostOf(int rank) const { return peers_[static_cast<size_t>(rank)].host.data(); }
 
 void MpiWorld::Finalize() {
   stop_ = true;

@@ -89,7 +89,7 @@ class MpiWorld {
   std::atomic<uint64_t> progress_{0};           // waits that ended, messages that arrived
   std::atomic<uint64_t> outstanding_bytes_{0};  // of messages under way
 
-  mutable std::mutex report_mutex_;  // of reports_ and of the peers' hosts
+  mutable std::mutex report_mutex_;  // of reports_
   std::vector<Report> reports_;
   std::atomic<int64_t> first_report_ms_{0};
   std::atomic<void (*)()> cleanup_{nullptr};

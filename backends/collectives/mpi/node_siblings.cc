@@ -63,6 +63,12 @@ NodeSiblings::NodeSiblings() : launcher_(getppid()), last_look_(Clock::now()) {
   // One daemon may have the ranks of several jobs.
   job_variable_ = "PMIX_NAMESPACE";
   if (const char* job = std::getenv(job_variable_.c_str())) job_ = job;
+  const char* local_size = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  if (local_size != nullptr && std::atoi(local_size) == launcher.size) {
+    for (int rank = 0; rank < launcher.size; ++rank) {
+      if (rank != rank_) expected_.insert(rank);
+    }
+  }
 }
 
 std::vector<NodeSiblings::Sibling> NodeSiblings::Siblings() const {
@@ -85,20 +91,20 @@ std::optional<NodeSiblings::Stopped> NodeSiblings::Look(double seconds) {
   last_look_ = now;
   std::optional<Stopped> first;
   for (const Sibling& sibling : Siblings()) {
-    if (Lives(sibling.state)) seen_.insert(sibling.rank);
+    if (Lives(sibling.state)) expected_.insert(sibling.rank);
     if (sibling.state != 'T') {
       stopped_since_.erase(sibling.process);
       continue;
     }
     const auto since = stopped_since_.emplace(sibling.process, now).first->second;
     const double stopped = std::chrono::duration<double>(now - since).count();
-    if (stopped > seconds && !first.has_value()) first = Stopped{sibling.rank, stopped};
+    if (stopped > seconds && !first.has_value()) first = Stopped{sibling.rank, sibling.process, stopped};
   }
   return first;
 }
 
 int NodeSiblings::Missing() const {
-  std::set<int> missing = seen_;
+  std::set<int> missing = expected_;
   for (const Sibling& sibling : Siblings()) {
     if (Lives(sibling.state)) missing.erase(sibling.rank);
   }

@@ -20,12 +20,13 @@ class NodeSiblings {
 
   struct Stopped {
     int rank = 0;
+    pid_t process = 0;
     double seconds = 0;
   };
   // The lowest rank that has been stopped at each look for longer than `seconds`. What happened while this process was
   // stopped itself does not count.
   std::optional<Stopped> Look(double seconds);
-  // The rank that was there at an earlier Look() and is gone; -1: none, or several.
+  // The rank that was there at an earlier Look(), or that the launcher has on this node, and is gone; -1: none, or several.
   int Missing() const;
   // Whether a sibling of a higher rank is still there.
   bool HigherRanksLive() const;
@@ -46,7 +47,7 @@ class NodeSiblings {
   int rank_ = 0;
   Clock::time_point last_look_;
   std::unordered_map<pid_t, Clock::time_point> stopped_since_;
-  std::set<int> seen_;  // ranks
+  std::set<int> expected_;  // ranks
 };
 
 }  // namespace hlorun::collectives

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HLORUN_MPI_PLUGIN_VERSION 2
+#define HLORUN_MPI_PLUGIN_VERSION 3
 #define HLORUN_MPI_PLUGIN_SYMBOL "HlorunMpiPluginEntry"
 
 #ifdef __cplusplus
@@ -24,6 +24,7 @@ struct HlorunMpiPlugin {
    * keeps heartbeats apart. Where the caller has initialised MPI it must be for several threads at once: heartbeats have
    * a thread of their own, and the caller's calls do not wait for it. */
   int (*init)(const void* communicator, int* rank, int* size);
+  const char* (*host)(int rank); /* where a rank runs; after init, which all ranks must have entered */
   int (*send)(int channel, const void* data, size_t bytes, int to, int tag, void** request);
   int (*receive)(int channel, void* data, size_t bytes, int from, int tag, void** request);
   int (*test)(void** request, int* done); /* frees the request once done */

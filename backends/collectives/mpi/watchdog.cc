@@ -22,6 +22,9 @@ constexpr double kLingerSeconds = 0.3;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 std::atomic<bool> g_told_to_leave{false};
 
+// A launcher ends a job of which a rank was killed at once; one with a stopped rank, not always.
+constexpr double kLauncherSeconds = 2;
+
 // While it lives, SIGTERM is noted.
 class TermNoted {
  public:
@@ -49,9 +52,12 @@ std::string HostName() {
   return host;
 }
 
-[[noreturn]] void Leave(const std::string& message, void (*cleanup)()) {
-  std::fprintf(stderr, "hlorun: %s (--heartbeat=0 waits for ever)\n", message.c_str());
+void Say(const std::string& message) {
+  std::fprintf(stderr, "hlorun: %s\n", message.c_str());
   std::fflush(stderr);
+}
+
+[[noreturn]] void Leave(void (*cleanup)()) {
   if (cleanup != nullptr) cleanup();
   _exit(2);
 }
@@ -71,8 +77,7 @@ bool Watchdog::DoneAfter(double seconds) {
 void Watchdog::LeaveAsTold(const NodeSiblings& siblings, void (*cleanup)()) {
   const int missing = siblings.Missing();
   if (missing >= 0 && siblings.LowerRanksRunning() == 0) {
-    std::fprintf(stderr, "hlorun: rank %d on %s has left while the job started: it was killed\n", missing, HostName().c_str());
-    std::fflush(stderr);
+    Say(fmt::format("rank {} on {} has left while the job started: it was killed", missing, HostName()));
   }
   DoneAfter(kLingerSeconds);
   if (cleanup != nullptr) cleanup();
@@ -89,11 +94,18 @@ void Watchdog::Watch(Limits limits, const std::string& doing, void (*cleanup)())
     if (noted.has_value() && g_told_to_leave) LeaveAsTold(siblings, cleanup);
     if (const auto stopped = siblings.Look(limits.heartbeat)) {
       if (DoneAfter(kTurnSeconds * siblings.LowerRanksRunning())) return;
-      Leave(fmt::format("rank {} on {} has been stopped for {:.1f} s: {}", stopped->rank, HostName(), stopped->seconds, doing), cleanup);
+      Say(fmt::format("rank {} on {} has been stopped for {:.1f} s: {} (--heartbeat=0 waits for ever)", stopped->rank, HostName(),
+                      stopped->seconds, doing));
+      noted.reset();  // told to leave, this process goes
+      kill(stopped->process, SIGKILL);
+      if (DoneAfter(kLauncherSeconds)) return;
+      Leave(cleanup);
     }
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (passed > limits.seconds) {
-      Leave(fmt::format("{} after {:.0f} s: {}: another rank was killed or stopped, or its host does not answer", HostName(), passed, doing), cleanup);
+      Say(fmt::format("{} after {:.0f} s: {}: another rank was killed or stopped, or its host does not answer (--heartbeat=0 waits for ever)",
+                      HostName(), passed, doing));
+      Leave(cleanup);
     }
   }
 }

@@ -2,6 +2,8 @@
 // Started by probe.cc; uses the C interface only.
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -97,6 +99,7 @@ bool TakesRawPointers(cl_device_id device) {
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody wants the answer of a process that was killed
   cl_device_id device = DeviceAt(std::strtoul(argv[2], nullptr, 10), std::strtoul(argv[3], nullptr, 10));
   if (device == nullptr) return 2;
   if (std::string_view(argv[1]) == "raw-pointers") return TakesRawPointers(device) ? 0 : 1;
