@@ -27,6 +27,9 @@ using hlo::Opcode;
 // What every device computes twice must gain more than a network's mood takes away.
 constexpr double kWorthwhile = 0.97;
 
+// Costs that differ by less the model cannot tell apart: then the plan that sends least is taken.
+constexpr double kAlike = 1.03;
+
 struct Candidate {
   size_t plan = 0;
   spmd::ProgramCost cost;
@@ -67,7 +70,7 @@ void Explain(const spmd::ShardingPlan& plan, const Candidate& best, const Candid
   Remark& remark = context.remarks.emplace_back();
   remark.subject = Remark::Subject::kSharding;
   remark.choice = plan.mesh.empty() ? plan.name : fmt::format("{} on a mesh of {}", plan.name, MeshText(plan));
-  remark.reason = fmt::format("of {} ways to cut the module it costs least: {:.3g} ms a run by the cost model, {:.3g} ms on one device",
+  remark.reason = fmt::format("of {} ways to cut the module it costs least, or sends least of those that cost alike: {:.3g} ms a run by the cost model, {:.3g} ms on one device",
                               tried, best.cost.seconds() * 1e3, replicated.cost.seconds() * 1e3);
   remark.cost = fmt::format("{:.3g} ms of {:.3g} in collectives ({} sent by each device); arguments of {} a device{}",
                             best.cost.collective_seconds * 1e3, best.cost.seconds() * 1e3, Megabytes(best.cost.ring_bytes),
@@ -133,6 +136,16 @@ size_t AutoSharder::Choose(PassContext& context) const {
   const Candidate replicated = candidates.front();
   const auto value = [&](const Candidate& c) { return c.cost.seconds() * (plans_[c.plan].mesh.empty() ? kWorthwhile : 1); };
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) { return value(a) < value(b); });
+
+  if (!plans_[candidates.front().plan].mesh.empty()) {
+    const double alike = value(candidates.front()) * kAlike;
+    const auto end = std::find_if(candidates.begin(), candidates.end(),
+                                  [&](const Candidate& c) { return value(c) > alike || plans_[c.plan].mesh.empty(); });
+    const auto quietest = std::min_element(candidates.begin(), end, [](const Candidate& a, const Candidate& b) {
+      return a.cost.ring_bytes < b.cost.ring_bytes;
+    });
+    std::rotate(candidates.begin(), quietest, quietest + 1);
+  }
 
   const int64_t limit = context.options.memory_limit;
   if (limit <= 0) {
