@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Modules without annotations, cut by hlorun itself, beside the same modules as annotated by hand: right, and how fast.
+
+  bench/scaling/auto_shard.py [--shared=../shared] [--keep=FOLDER] [--ranks=2,4] [--rounds=3] [--only=NAME,..] [--build=build]
+
+`mpirun -n N hlorun` of SHARED/models/sharded/NAME_N.hlo alternates with the same without its shardings. "training" is
+SHARED/models/training/imagenette.hlo, which nobody annotated. Each run compares with XLA:CPU's outputs of the program
+without annotations, which are made in --keep where they are missing. --memory_limit goes to the runs without annotations.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+from check_models import reference  # noqa: E402  pylint: disable=wrong-import-position
+
+# name: (data parameters, bound of integer inputs), as in SHARED/models/README.md
+MODELS = {"imagenette": ("102", None), "vit": ("199", None), "cappa": ("215", "32000"), "training": ("165", "10")}
+
+
+def without_shardings(text, shared):
+    """As SHARED/xla_reference.py makes it for XLA:CPU."""
+    sys.path.insert(0, shared)
+    import xla_reference  # pylint: disable=import-outside-toplevel,import-error
+    return xla_reference.unpartitioned(text)
+
+
+def run(flags, module, ranks, folder, extra):
+    command = ["timeout", "600", "mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks),
+               os.path.join(flags.build, "bin", "hlorun"), "--json", "--warmup=0", f"--iterations={flags.iterations}",
+               f"--inputs={folder}/inputs", f"--expect={folder}/expected", *extra, module]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    report = next((json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")), {})
+    choice = next((line.split("sharding: ", 1)[1].split(" (")[0] for line in done.stderr.splitlines() if "sharding: " in line), "")
+    verdict = {0: "equal", 1: "DIFFERENT"}.get(done.returncode, "TROUBLE: " + (done.stderr.strip().splitlines() or [""])[-1])
+    return report.get("best_ms", float("nan")), report.get("peak_bytes", 0) / 2**20, choice, verdict
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", default=os.environ.get("HLORUN_SHARED", os.path.join(os.path.dirname(ROOT), "shared")))
+    parser.add_argument("--keep", default="")
+    parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--iterations", type=int, default=2)
+    parser.add_argument("--only", default="imagenette,vit,training")
+    parser.add_argument("--memory_limit", default="")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    flags = parser.parse_args()
+    keep = flags.keep or tempfile.mkdtemp(prefix="hlorun_auto_shard_")
+    extra = [f"--memory_limit={flags.memory_limit}"] if flags.memory_limit else []
+    wrong = 0
+    print("| module | ranks | choice | against XLA:CPU | ms | peak MiB | by hand ms | peak MiB | auto / hand |\n|---|---|---|---|---|---|---|---|---|")
+    for name in flags.only.split(","):
+        normal, integers = MODELS[name]
+        for ranks in map(int, flags.ranks.split(",")):
+            hand = os.path.join(flags.shared, "models", "sharded", f"{name}_{ranks}.hlo")
+            module, folder = os.path.join(keep, f"{name}_{ranks}.hlo"), os.path.join(keep, f"{name}_{ranks}", "data")
+            if not os.path.exists(hand):
+                module = os.path.join(flags.shared, "models", "training", "imagenette.hlo")
+                folder = os.path.join(keep, name, "data")
+            else:
+                with open(hand, encoding="utf-8") as source, open(module, "w", encoding="utf-8") as target:
+                    target.write(without_shardings(source.read(), flags.shared))
+            trouble = reference(flags.shared, module, folder, normal, integers)
+            if trouble:
+                sys.exit(f"{name}: XLA:CPU: {trouble}")
+            ours, theirs = [], []
+            for _ in range(flags.rounds):
+                ours.append(run(flags, module, ranks, folder, extra))
+                if os.path.exists(hand):
+                    theirs.append(run(flags, hand, ranks, folder, []))
+            own = statistics.median(r[0] for r in ours)
+            verdicts = {r[3] for r in ours + theirs}
+            wrong += verdicts != {"equal"}
+            row = f"| {name} | {ranks} | {ours[0][2]} | {', '.join(sorted(verdicts))} | {own:.0f} | {ours[0][1]:.0f} | "
+            if theirs:
+                other = statistics.median(r[0] for r in theirs)
+                row += f"{other:.0f} | {theirs[0][1]:.0f} | {own / other:.2f} |"
+            else:
+                row += "none | | |"
+            print(row, flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
