@@ -27,6 +27,8 @@ constexpr const char* kPrefetch = R"(#ifdef HLORUN_NO_PREFETCH
 #endif
 )";
 
+bool HasBf16Assembly(const DeviceSpec& device) { return device.bf16_dot == "assembly"; }
+
 int MaskBytes(ElementType type) { return type == ElementType::kPred ? 4 : hlo::BytesOf(type); }
 
 // What a statement uses and does not declare itself, in the order of first use.
@@ -58,11 +60,12 @@ FreeNames FreeNamesOf(const Stmt& s) {
 
 class Printer {
  public:
-  explicit Printer(const DeviceSpec& device) : device_(device), helpers_(device.bf16_dot == "assembly") {}
+  explicit Printer(const DeviceSpec& device) : device_(device), helpers_(HasBf16Assembly(device)) {}
 
   std::string Kernel(const ScheduledKernel& kernel) {
     for (const Helper& helper : kernel.function.helpers) helpers_.Add(helper.name, helper.source + "\n");
     depth_ = 1;
+    CollectAssigned(kernel.function.body);
     Print(kernel.function.body);
     for (const BufferRef& p : kernel.function.parameters) uses_double_ |= p->storage == ElementType::kF64;
     std::string text = helpers_.Text();
@@ -101,7 +104,10 @@ class Printer {
       case StmtKind::kBlock:
         for (const Stmt& b : s->body) Print(b);
         break;
-      case StmtKind::kLet: Line(fmt::format("{} {} = {};", TypeName(s->var->type), s->var->name, Text(s->value))); break;
+      case StmtKind::kLet:
+        if (IsRounding(s->value) && assigned_.count(s->var.get()) == 0) rounded_.insert(s->var.get());
+        Line(fmt::format("{} {} = {};", TypeName(s->var->type), s->var->name, Text(s->value)));
+        break;
       case StmtKind::kAssign: Line(fmt::format("{} = {};", s->var->name, Text(s->value))); break;
       case StmtKind::kStore: PrintStore(s); break;
       case StmtKind::kFor: {
@@ -160,11 +166,23 @@ class Printer {
     Line(fmt::format("{}({});", name, arguments));
   }
 
+  void CollectAssigned(const Stmt& s) {
+    if (s->kind == StmtKind::kAssign) assigned_.insert(s->var.get());
+    for (const Stmt& b : s->body) CollectAssigned(b);
+  }
+
+  // What the CPU's own conversion to bf16 gave, widened: storing it cuts it off, without rounding again.
+  bool IsRounding(const Expr& x) const {
+    return x->kind == ExprKind::kCall && x->function == "hl_result_bf16" && x->type.lanes == 16 && HasBf16Assembly(device_);
+  }
+  bool IsRounded(const Expr& x) const { return x->kind == ExprKind::kVar && rounded_.count(x->var.get()) != 0; }
+
   void PrintStore(const Stmt& s) {
     const Buffer& buffer = *s->buffer;
     const std::string element = CarrierName(buffer.storage);
     const int lanes = s->value->type.lanes;
-    const std::string convert = helpers_.ToStorage(buffer.storage, lanes);
+    const bool is_cut = buffer.storage == ElementType::kBF16 && IsRounded(s->value);
+    const std::string convert = is_cut ? helpers_.Named("hl_cut_bf16", lanes) : helpers_.ToStorage(buffer.storage, lanes);
     std::string value = Text(s->value);
     if (!convert.empty()) value = fmt::format("{}({})", convert, value);
     if (lanes == 1) return Line(fmt::format("{}[{}] = {};", buffer.name, Text(s->index), value));
@@ -339,6 +357,7 @@ class Printer {
 
   const DeviceSpec& device_;
   HelperSet helpers_;
+  std::set<const Variable*> assigned_, rounded_;  // variables: after their declaration; IsRounding
   std::string body_;
   int depth_ = 0;
   bool uses_double_ = false;

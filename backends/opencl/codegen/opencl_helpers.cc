@@ -82,6 +82,7 @@ constexpr const char* kRoundBf16 = R"(static inline @F NAME(@F x) {
   return @?(x != x, x, as_float@n(r));
 }
 )";
+constexpr const char* kCutBf16 = "static inline @H NAME(@F x) { return convert_ushort@n(as_uint@n(x) >> 16); }\n";
 constexpr const char* kFromBf16 = "static inline @F NAME(@H x) { return as_float@n(convert_uint@n(x) << 16); }\n";
 
 // Subnormal halves go through an exact float: the magic number 2^23 rounds to integers, to nearest even.
@@ -222,7 +223,8 @@ std::string HelperSet::Unaligned(const std::string& element, int lanes) {
 std::string HelperSet::Named(const std::string& function, int lanes) {
   static const std::map<std::string, const char*> kSources = {{"hl_to_bf16", kToBf16},       {"hl_from_bf16", kFromBf16},
                                                               {"hl_round_bf16", kRoundBf16}, {"hl_to_f16", kToF16},
-                                                              {"hl_from_f16", kFromF16}};
+                                                              {"hl_from_f16", kFromF16},
+                                                              {"hl_cut_bf16", kCutBf16}};
   if (function == "hl_result_bf16") {
     if (!bf16_assembly_ || lanes != 16) return Named("hl_round_bf16", lanes);
     Add(function, kResultBf16);
