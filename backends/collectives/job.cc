@@ -175,7 +175,14 @@ class MpiJob : public Job {
  public:
   MpiJob(const std::string& mpi, int64_t devices_per_rank, double heartbeat, const void* communicator = nullptr)
       : Job(devices_per_rank), world_(mpi, heartbeat, communicator), hub_(std::make_shared<InProcessHub>(static_cast<int>(devices_per_rank))) {
-    if (rank_count() > 1) OpenWindow();
+    if (rank_count() == 1) return;
+    try {
+      OpenWindow();
+    } catch (const Error& error) {
+      // Nobody has the job yet whose Abort() would speak for all ranks.
+      if (communicator == nullptr) MpiJob::Abort(error);
+      throw;
+    }
   }
 
   int rank() const override { return world_.rank(); }
