@@ -66,8 +66,8 @@ void AddConversionCases(std::vector<Case>& cases) {
     for (const ElementType to : kTypes) {
       const int from_bits = hlo::BitsOf(from);
       const int to_bits = hlo::BitsOf(to);
-      if (from == ElementType::kPred || to == ElementType::kPred || hlo::IsComplex(from) != hlo::IsComplex(to))
-        continue;
+      const bool one_is_pred = (from == ElementType::kPred) != (to == ElementType::kPred);
+      if (one_is_pred || hlo::IsComplex(from) != hlo::IsComplex(to)) continue;
       const std::string wide = from_bits > to_bits ? "," + std::to_string(from_bits / to_bits) : "";
       const std::string narrow = from_bits < to_bits ? "," + std::to_string(to_bits / from_bits) : "";
       Case c;

@@ -134,7 +134,7 @@ void AddNumeric(std::vector<Template>& templates) {
   constexpr struct {
     const char *types, *bits, *fault;
   } kFloats[] = {{"f8e5m2 f8e4m3fn", "u8", ""}, {"f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e4m3 f8e3m4", "u8", "multiplies by 2^8 in the type itself, which overflows"}, {"f16 bf16", "u16", ""}, {"f32", "u32", ""}, {"f64", "u64", ""}};
-  for (const char* to : {"s4", "s8", "s32", "s64", "u8"}) {
+  for (const char* to : {"s2", "s4", "s8", "s16", "s32", "s64", "u8"}) {
     for (const auto& from : kFloats) {
       templates.push_back({std::string("typed-stochastic-convert-") + to, from.types, std::string("ENTRY e { x = $T[8] parameter(0)\n n = ") + from.bits + "[8] parameter(1)\n ROOT r = " + to + "[8] stochastic-convert(x, n) }", 0, 0, {{0, {1.5, -1.5, 0.25, 200, -3.75}}, {1, {200, 20, 1, 255}}}, from.fault});
     }
