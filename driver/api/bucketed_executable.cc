@@ -13,6 +13,28 @@
 namespace hlorun {
 namespace {
 
+// A dimension that buckets follow. Those of one name have the same size.
+struct VaryingDimension {
+  std::string name;
+  passes::DimensionOfLeaf at;
+  int64_t most = kNoBound;
+};
+
+// Those that the exporter named, and those that `bounds` names.
+std::vector<VaryingDimension> VaryingDimensions(const hlo::Module& module, const std::vector<std::string>& bounds) {
+  std::vector<VaryingDimension> all;
+  for (const DimensionName& name : DimensionNames(module)) all.push_back({name.name, {name.leaf, name.dimension}});
+  for (const passes::NewSize& bound : BoundsOf(module, bounds)) {
+    const auto known = std::find_if(all.begin(), all.end(), [&](const VaryingDimension& v) { return v.at == bound.dimension; });
+    if (known != all.end()) {
+      known->most = bound.size;
+    } else {
+      all.push_back({fmt::format("{}:{}", bound.dimension.leaf, bound.dimension.dimension), bound.dimension, bound.size});
+    }
+  }
+  return all;
+}
+
 // Bounds become kNoBound: what is said of all buckets.
 std::vector<Shape> WithoutBounds(const Shape& shape) {
   std::vector<Shape> leaves = hlo::FlattenShape(shape);
@@ -31,20 +53,20 @@ class BucketedExecutableImpl : public BucketedExecutable {
       : module_(module),
         options_(options),
         compile_(std::move(compile)),
-        names_(DimensionNames(*module.impl()->module)) {
-    if (names_.empty()) {
+        varying_(VaryingDimensions(*module.impl()->module, options.bounds)) {
+    if (varying_.empty()) {
       Invalid(
           "--bucket: {} names no sizes that vary: export it with symbolic ones (scripts/export_jax.py --symbolic), or "
-          "bound a dimension "
-          "(--bound=PARAM:DIM=N)",
+          "say which dimension does, and how large it gets (--bound=PARAM:DIM=N)",
           module.name());
     }
     if (options.capacity < 1 || options.multiple < 0)
       Invalid("buckets: the capacity is at least 1, the multiple not negative");
     const std::unique_ptr<hlo::Module> open = module.impl()->module->Clone();
     std::vector<passes::DimensionOfLeaf> dimensions;
-    for (const DimensionName& name : names_) dimensions.push_back({name.leaf, name.dimension});
+    for (const VaryingDimension& varying : varying_) dimensions.push_back(varying.at);
     passes::PrepareForSizes(*open);
+    passes::CheckParametersMeet(*open, dimensions);
     passes::BoundParameters(*open, dimensions);
     for (const hlo::Instruction* parameter : open->entry()->parameters()) {
       for (Shape& leaf : WithoutBounds(parameter->shape())) {
@@ -52,6 +74,9 @@ class BucketedExecutableImpl : public BucketedExecutable {
         parameter_names_.push_back(parameter->name());
         op_names_.push_back(parameter->metadata.op_name);
       }
+    }
+    for (const VaryingDimension& varying : varying_) {
+      parameter_shapes_[static_cast<size_t>(varying.at.leaf)].mutable_dimensions()[static_cast<size_t>(varying.at.dimension)] = varying.most;
     }
     result_shapes_ = WithoutBounds(open->entry()->root()->shape());
   }
@@ -103,7 +128,7 @@ class BucketedExecutableImpl : public BucketedExecutable {
   }
 
  private:
-  using Bucket = std::vector<int64_t>;  // by name, in the order of names_; equal names agree
+  using Bucket = std::vector<int64_t>;  // in the order of varying_; equal names agree
   struct Held {
     Bucket bucket;
     std::shared_ptr<Executable> executable;
@@ -122,16 +147,18 @@ class BucketedExecutableImpl : public BucketedExecutable {
       Invalid("the module has {} parameter arrays, {} are given", parameter_shapes_.size(), arguments.size());
     }
     Bucket bucket;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      const Shape& shape = arguments[static_cast<size_t>(names_[i].leaf)].shape();
-      if (shape.rank() <= names_[i].dimension)
-        Invalid("argument {} is {}: it has no dimension {}", names_[i].leaf, shape.ToString(false),
-                names_[i].dimension);
-      bucket.push_back(RoundUp(shape.dimension(names_[i].dimension)));
+    for (const VaryingDimension& varying : varying_) {
+      const auto& [leaf, dimension] = varying.at;
+      const auto number = static_cast<size_t>(leaf);
+      const Shape& shape = arguments[number].shape();
+      if (shape.rank() <= dimension)
+        Invalid("argument {} is {}: it has no dimension {}", leaf, shape.ToString(false), dimension);
+      CheckBounds(shape, parameter_shapes_[number], fmt::format("argument {} (%{})", leaf, parameter_names_[number]));
+      bucket.push_back(std::min(RoundUp(shape.dimension(dimension)), varying.most));
     }
-    for (size_t i = 0; i < names_.size(); ++i) {
+    for (size_t i = 0; i < varying_.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
-        if (names_[i].name == names_[j].name) bucket[i] = bucket[j] = std::max(bucket[i], bucket[j]);
+        if (varying_[i].name == varying_[j].name) bucket[i] = bucket[j] = std::max(bucket[i], bucket[j]);
       }
     }
     return bucket;
@@ -148,7 +175,7 @@ class BucketedExecutableImpl : public BucketedExecutable {
     }
     std::shared_ptr<hlo::Module> sized = module_.impl()->module->Clone();
     std::vector<passes::NewSize> sizes;
-    for (size_t i = 0; i < names_.size(); ++i) sizes.push_back({{names_[i].leaf, names_[i].dimension}, bucket[i]});
+    for (size_t i = 0; i < varying_.size(); ++i) sizes.push_back({varying_[i].at, bucket[i]});
     BoundDimensions(*sized, sizes);
     held_.push_front({bucket, compile_(Module(std::make_shared<const Module::Impl>(Module::Impl{std::move(sized)})))});
     ++use_.compiled;
@@ -168,7 +195,7 @@ class BucketedExecutableImpl : public BucketedExecutable {
   const Module module_;
   const BucketOptions options_;
   const std::function<std::shared_ptr<Executable>(const Module&)> compile_;
-  const std::vector<DimensionName> names_;
+  const std::vector<VaryingDimension> varying_;
   std::vector<Shape> parameter_shapes_, result_shapes_;
   std::vector<std::string> parameter_names_, op_names_;
   mutable std::mutex mutex_;

@@ -73,7 +73,7 @@ std::vector<DimensionName> DimensionNames(const hlo::Module& module) {
   return names;
 }
 
-void BoundModule(hlo::Module& module, const std::vector<std::string>& settings) {
+std::vector<passes::NewSize> BoundsOf(const hlo::Module& module, const std::vector<std::string>& settings) {
   const std::vector<ArraySlot> slots = SlotsOf(module);
   const std::vector<DimensionName> names = DimensionNames(module);
   Sizes sizes;
@@ -85,7 +85,11 @@ void BoundModule(hlo::Module& module, const std::vector<std::string>& settings) 
       sizes.insert(sizes.end(), named.begin(), named.end());
     }
   }
-  BoundDimensions(module, sizes);
+  return sizes;
+}
+
+void BoundModule(hlo::Module& module, const std::vector<std::string>& settings) {
+  BoundDimensions(module, BoundsOf(module, settings));
 }
 
 void BoundDimensions(hlo::Module& module, const std::vector<passes::NewSize>& bounds) {

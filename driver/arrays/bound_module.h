@@ -22,6 +22,9 @@ std::vector<DimensionName> DimensionNames(const hlo::Module& module);
 // The bound need not be the size for which the module was exported: everything that follows from it is resized.
 void BoundModule(hlo::Module& module, const std::vector<std::string>& settings);
 
+// The dimensions that settings name, with their bounds.
+std::vector<passes::NewSize> BoundsOf(const hlo::Module& module, const std::vector<std::string>& settings);
+
 void BoundDimensions(hlo::Module& module, const std::vector<passes::NewSize>& bounds);
 
 }  // namespace hlorun

@@ -56,7 +56,7 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--branches", f.branches, "conditionals: select, predicate, host or auto")
       ->group(kCompile)->check(CLI::IsMember({"auto", "select", "predicate", "host"}))->option_text(" ");
   app.add_option("--bound", f.bounds, "PARAM:DIM=N or NAME=N: a size that is at most N")->group(kCompile)->delimiter(',')->allow_extra_args(false);
-  app.add_option("--bucket", f.bucket, "pow2 or N: round sizes without a bound up")->group(kCompile);
+  app.add_option("--bucket", f.bucket, "pow2 or N: round sizes that vary up")->group(kCompile);
   app.add_flag("--strict", f.strict, "refuse a program for which the host must wait")->group(kCompile);
   app.add_option("--custom_calls", f.custom_calls, "JSON FILE: one's own custom-calls")->group(kCompile);
   app.add_option("--cache_dir", f.cache_dir, "of compiled kernels")->group(kCompile);

@@ -18,7 +18,7 @@ struct Flags {
   std::string normal;    // slots that are data: "0,1,2"
   int64_t integers = 4;
   bool fill_elided = false;
-  std::string bucket;               // pow2 or N: round sizes without a bound up
+  std::string bucket;               // pow2 or N: round sizes that vary up
   std::vector<std::string> bounds;  // of dimensions: PARAM:DIM=N or NAME=N
   std::vector<std::string> sizes;  // of made-up inputs: PARAM:DIM=N
 

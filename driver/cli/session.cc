@@ -41,8 +41,9 @@ DotLibrary DotLibraryOf(const std::string& name) {
   Invalid("--dot_library={}: expected auto, own or clblast", name);
 }
 
-BucketOptions BucketsOf(const std::string& flag) {
+BucketOptions BucketsOf(const std::string& flag, const std::vector<std::string>& bounds) {
   BucketOptions buckets;
+  buckets.bounds = bounds;
   if (flag == "pow2") return buckets;
   const char* end = flag.data() + flag.size();
   if (std::from_chars(flag.data(), end, buckets.multiple).ptr != end || buckets.multiple < 1) {
@@ -145,7 +146,7 @@ class Session {
         std::fprintf(stderr, "hlorun: warning: %s holds %zu modules; only the first, %s, runs\n", flags_.file.c_str(),
                      modules.size(), modules.front()->name().c_str());
       }
-      if (!flags_.bounds.empty()) BoundModule(*modules.front(), flags_.bounds);
+      if (!flags_.bounds.empty() && flags_.bucket.empty()) BoundModule(*modules.front(), flags_.bounds);
       module_ = std::move(modules.front());
       compiled_module_ = Shard(options);
       SpreadPartitions(options);
@@ -178,7 +179,7 @@ class Session {
   }
 
   std::shared_ptr<Executable> CompileModule(const Module& module, const CompileOptions& options) {
-    if (!flags_.bucket.empty()) return client_->CompileBuckets(module, BucketsOf(flags_.bucket), options);
+    if (!flags_.bucket.empty()) return client_->CompileBuckets(module, BucketsOf(flags_.bucket, flags_.bounds), options);
     std::string open;
     for (const DimensionName& name : DimensionNames(*module_)) {
       const std::vector<Shape> leaves = module.parameter_shapes();

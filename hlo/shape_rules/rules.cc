@@ -11,11 +11,6 @@ Shape Query::Declared() const {
   return declared.WithoutLayout();
 }
 
-Shape Query::DeclaredOr(ElementType type, const Dims& dimensions) const {
-  if (has_declared() && declared.IsArray() && declared.dimensions() == dimensions) return declared.WithoutLayout();
-  return Shape(type, dimensions);
-}
-
 const Shape& Query::Array(int64_t i) const {
   RequireOperands(i + 1);
   const Shape& shape = operand(i);

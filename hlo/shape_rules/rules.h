@@ -41,8 +41,6 @@ struct Query {
 
   // The declared shape without layouts; an error when there is none.
   Shape Declared() const;
-  // The declared shape if it is an array of `dimensions`, else one of those with `type`.
-  Shape DeclaredOr(ElementType type, const Dims& dimensions) const;
   // Operand i, which must be an array.
   const Shape& Array(int64_t i) const;
   void RequireOperands(int64_t least) const;

@@ -95,16 +95,6 @@ Instruction* OpLowering::MaskDimension(Instruction* x, int64_t d, Instruction* s
   return build.Select(Inside(dimensions, d, size), x, build.Broadcast(fill, dimensions, {}));
 }
 
-Instruction* OpLowering::Masked(int64_t operand_number, Instruction* fill, const std::vector<int64_t>& dims) {
-  const SizedValue& x = operand(operand_number);
-  Instruction* value = x.value;
-  for (int64_t d = 0; d < static_cast<int64_t>(x.sizes.size()); ++d) {
-    const bool wanted = dims.empty() || std::find(dims.begin(), dims.end(), d) != dims.end();
-    if (wanted && x.size(d) != nullptr) value = MaskDimension(value, d, x.size(d), fill);
-  }
-  return value;
-}
-
 Instruction* OpLowering::Zero(hlo::ElementType type) { return build.ScalarConstant(type, int64_t{0}); }
 
 void OpLowering::Refuse(const std::string& what) const {

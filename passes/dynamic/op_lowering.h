@@ -62,8 +62,7 @@ class OpLowering {
   // --- masks ---
   // iota(d) < size, over `dimensions`.
   hlo::Instruction* Inside(const hlo::Dims& dimensions, int64_t d, hlo::Instruction* size);
-  // x where every sized dimension among `dims` (all of them when empty) is inside its size, else `fill`.
-  hlo::Instruction* Masked(int64_t operand_number, hlo::Instruction* fill, const std::vector<int64_t>& dims = {});
+  // x where dimension `d` is inside `size`, else `fill`.
   hlo::Instruction* MaskDimension(hlo::Instruction* x, int64_t d, hlo::Instruction* size, hlo::Instruction* fill);
   hlo::Instruction* Zero(hlo::ElementType type);
 

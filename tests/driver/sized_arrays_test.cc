@@ -138,6 +138,24 @@ TEST(Buckets, CompileOnceForEachAndDropTheOldest) {
   EXPECT_EQ(use.evicted, 1);
 }
 
+// A dimension that no exporter named: buckets end at the bound.
+TEST(Buckets, FollowDimensionsThatBoundsName) {
+  const auto client = Client::Create({});
+  std::string nameless = kStatic;
+  nameless.erase(nameless.find(", frontend"), nameless.find('\n') - nameless.find(", frontend"));
+  const auto executable = client->CompileBuckets(Module::FromText(nameless), {.bounds = {"0:0=12", "s:0=12"}}, {});
+  EXPECT_EQ(executable->parameter_shapes()[0].ToString(false), "f32[<=12,3]");
+  for (const int64_t n : {5, 8, 9, 12}) {
+    const std::vector<Literal> arguments = {Counting({n, 3}), Counting({n})};
+    ExpectEqual(executable->Run(ToDevice(*client, arguments)), Expected(n, arguments), std::to_string(n));
+  }
+  EXPECT_EQ(executable->bucket_use().compiled, 2);  // 8, and 12 instead of 16
+  EXPECT_THAT(MessageOf([&] { executable->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); }),
+              HasSubstr("dimension 0 has size 13, its bound is 12"));
+  EXPECT_THAT(MessageOf([&] { client->CompileBuckets(Module::FromText(nameless), {.bounds = {"0:0=12"}}, {}); }),
+              HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
+}
+
 TEST(Buckets, WantNamedSizes) {
   const auto client = Client::Create({});
   const Module module = Module::FromText("HloModule m\nENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] negate(x) }\n");

@@ -208,6 +208,8 @@ struct ClientOptions {
 struct BucketOptions {
   int64_t multiple = 0;     // 0: to powers of two
   size_t capacity = 16;     // executables kept; the least recently used goes first
+  // As of Module::WithBounds: dimensions that vary besides those that the exporter named, or how large one gets at most.
+  std::vector<std::string> bounds = {};
 };
 struct BucketUse {
   int64_t compiled = 0, reused = 0, evicted = 0;
@@ -233,7 +235,7 @@ class Client {
   // that is given); any other, and every one when options.auto_shard is off, as it is. Collective: the first rank
   // chooses. `remarks`, when not null, gets the first rank's reasons.
   virtual Module Shard(const Module& module, const CompileOptions& options, std::vector<Remark>* remarks = nullptr) = 0;
-  // For a module whose exporter named sizes that vary: any size of theirs is accepted. (--bucket)
+  // For a module whose exporter named sizes that vary, or with bounds: any size of theirs is accepted. (--bucket)
   virtual std::shared_ptr<BucketedExecutable> CompileBuckets(const Module& module, const BucketOptions& buckets,
                                                              const CompileOptions& options) = 0;
   virtual std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile = false) = 0;
