@@ -5,6 +5,7 @@
 #include <set>
 
 #include "hlo/error.h"
+#include "hlo/evaluator/strided_copy.h"
 
 namespace hlorun::hlo {
 namespace {
@@ -78,6 +79,35 @@ Literal CutShard(const Literal& whole, const Sharding& sharding, int64_t device,
   CopyTile(whole.shape(), shape, StartOf(whole.shape(), shape, sharding, device), BytesOf(shape.element_type()),
            [&](int64_t from, int64_t at, int64_t bytes) { std::memcpy(to + at, whole.data() + from, static_cast<size_t>(bytes)); });
   return part;
+}
+
+Dims PartDimensions(const Dims& actual, const Shape& bound, const Sharding& sharding, int64_t device) {
+  const Shape part = ShardShape(bound, sharding);
+  const Dims start = StartOf(bound, part, sharding, device);
+  Dims dimensions = part.dimensions();
+  for (size_t d = 0; d < dimensions.size(); ++d) dimensions[d] = std::clamp<int64_t>(actual[d] - start[d], 0, dimensions[d]);
+  return dimensions;
+}
+
+Literal CutBoundedShard(const Literal& whole, const Shape& bound, const Sharding& sharding, int64_t device) {
+  const Shape shape(whole.element_type(), PartDimensions(whole.shape().dimensions(), bound, sharding, device));
+  if (shape.SameDimensions(whole.shape())) return whole;
+  Literal part(shape);
+  std::byte* to = part.mutable_data();
+  CopyTile(whole.shape(), shape, StartOf(bound, ShardShape(bound, sharding), sharding, device), BytesOf(shape.element_type()),
+           [&](int64_t from, int64_t at, int64_t bytes) { std::memcpy(to + at, whole.data() + from, static_cast<size_t>(bytes)); });
+  return part;
+}
+
+Literal AtDimensions(const Literal& literal, const Dims& dimensions) {
+  const Shape& from = literal.shape();
+  if (from.dimensions() == dimensions) return literal;
+  const Shape shape(from.element_type(), dimensions);
+  Dims common = dimensions;
+  for (size_t d = 0; d < common.size(); ++d) common[d] = std::min(common[d], from.dimensions()[d]);
+  Literal resized(shape);
+  CopyStrided(literal.data(), {0, from.Strides()}, resized.mutable_data(), {0, shape.Strides()}, common, BytesOf(shape.element_type()));
+  return resized;
 }
 
 Literal JoinShards(std::span<const Literal> parts, const Sharding& sharding, const Shape& shape) {

@@ -47,6 +47,7 @@
 #include "passes/simplify/markers.h"
 #include "passes/simplify/rewrite.h"
 #include "passes/simplify/unwrap_async.h"
+#include "passes/spmd/combine_collectives.h"
 #include "passes/spmd/spmd.h"
 
 namespace hlorun::passes {
@@ -122,6 +123,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<FlattenControl>();
 
   // One module for all devices becomes one device's.
+  p.Add<LowerSizesToCut>();
   p.Add<PropagateShardings>();
   p.Add<PartitionModule>();
 
@@ -150,6 +152,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<MatchReducerTypes>();
   p.Fixpoint("simplify-expanded", Simplifications);
   p.Add<HoistLoopInvariants>();
+  p.Add<CombineCollectives>();
 
   p.Add<ConditionalToSelect>();  // cheap, pure branches become masks
   p.Add<InlineCalls>();

@@ -61,6 +61,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<UnwrapAsync>("start and done pairs become the plain op"),
       Entry<InlineFusions>("fusion instructions become what they fuse"),
       Entry<InlineCalls>("calls become the body of what they call"),
+      Entry<LowerSizesToCut>("sizes of a module that will be cut become s32[] instructions first"),
       Entry<PropagateShardings>("every value gets a sharding, from those that the user wrote"),
       Entry<PartitionModule>("an annotated module becomes one device's program, with collectives"),
       Entry<CombineCollectives>("small collectives that do not wait for each other become one"),

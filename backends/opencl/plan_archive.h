@@ -252,7 +252,7 @@ void Describe(A& archive, passes::DimensionOfLeaf& d) {
 }
 template <typename A>
 void Describe(A& archive, passes::SizeSignature& sizes) {
-  archive(sizes.parameters, sizes.results, sizes.equal);
+  archive(sizes.parameters, sizes.results, sizes.equal, sizes.whole_results);
 }
 
 // Everything but the constants and the module's text, which have sections of their own.

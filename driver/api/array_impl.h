@@ -17,6 +17,10 @@ struct Array::Impl {
   std::vector<Array> shards;
   std::string sharding;
   std::shared_ptr<collectives::Job> job;
+  // Of a whole array in parts whose dimensions are bounded: what is cut; empty where it is the shape itself.
+  hlo::Dims bound;
+  // Of one device's part of such an array, where a run made it: the dimensions of the whole.
+  hlo::Dims whole;
 };
 
 Array MakeArray(opencl::DeviceArray array, std::shared_ptr<opencl::DeviceContext> context);

@@ -96,6 +96,7 @@ class BucketedExecutableImpl : public BucketedExecutable {
     return use_;
   }
   std::vector<Shape> parameter_shapes() const override { return parameter_shapes_; }
+  std::vector<Shape> whole_parameter_shapes() const override { return parameter_shapes_; }
   std::vector<std::string> parameter_names() const override { return parameter_names_; }
   std::vector<std::string> parameter_op_names() const override { return op_names_; }
   std::vector<std::string> parameter_shardings() const override {

@@ -15,6 +15,7 @@
 #include "driver/api/sized_arrays.h"
 #include "driver/arrays/bounds.h"
 #include "hlo/error.h"
+#include "hlo/shards.h"
 #include "hlo/text/parser.h"
 #include "backends/opencl/codegen/emit.h"
 #include "hlorun/hlorun.h"
@@ -75,18 +76,22 @@ class ExecutableImpl : public Executable {
   std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags) override {
     if (!IsCut()) return RunSharded({arguments}, flags).front();
     std::vector<std::vector<Array>> parts(static_cast<size_t>(job_->local_devices()));
+    RunFlags of_parts = flags;
     for (size_t i = 0; i < arguments.size(); ++i) {
+      of_parts.whole_shapes.push_back(arguments[i].shape());
       const std::vector<Array>& shards = arguments[i].shards();
       if (!shards.empty()) CheckSharding(i, arguments[i].sharding());
       for (size_t d = 0; d < parts.size(); ++d) parts[d].push_back(shards.empty() ? arguments[i] : shards[d]);
     }
-    std::vector<std::vector<Array>> results = RunSharded(parts, flags);
+    std::vector<std::vector<Array>> results = RunSharded(parts, of_parts);
     std::vector<Array> whole;
     for (size_t r = 0; r < whole_results_.size(); ++r) {
       std::vector<Array> shards;
       for (std::vector<Array>& device : results) shards.push_back(std::move(device[r]));
+      const hlo::Dims whole_dimensions = shards.front().impl()->whole;
       auto impl = std::make_shared<Array::Impl>();
-      impl->array.shape = whole_results_[r];
+      impl->array.shape = whole_dimensions.empty() ? whole_results_[r] : Shape(whole_results_[r].element_type(), whole_dimensions);
+      if (!whole_dimensions.empty()) impl->bound = whole_results_[r].dimensions();
       impl->context = context_;
       impl->shards = std::move(shards);
       impl->sharding = plan().results[r].sharding;
@@ -112,8 +117,11 @@ class ExecutableImpl : public Executable {
     });
   }
 
+  std::vector<Shape> whole_parameter_shapes() const override { return IsCut() ? whole_parameters_ : parameter_shapes(); }
   std::vector<Shape> parameter_shapes() const override { return Shapes(plan().parameters, plan().sizes.parameters.size()); }
-  std::vector<Shape> result_shapes() const override { return Shapes(plan().results, plan().sizes.results.size()); }
+  std::vector<Shape> result_shapes() const override {
+    return Shapes(plan().results, plan().sizes.results.size() + plan().sizes.whole_results.size());
+  }
   std::vector<std::string> parameter_names() const override {
     return Strings([](const opencl::ArrayInfo& p) { return p.name; });
   }
@@ -145,7 +153,7 @@ class ExecutableImpl : public Executable {
   const opencl::Plan& plan() const { return executable_->plan(); }
 
   // Whether the plan is one device's part of a module of whole arrays; finds the shapes of its whole results.
-  bool IsCut() {
+  bool IsCut() const {
     std::call_once(cut_once_, [&] {
       if (device_count() == 1) return;
       const Module source = Module::FromText(plan().module_text);
@@ -153,8 +161,48 @@ class ExecutableImpl : public Executable {
       options.num_partitions = device_count();
       is_cut_ = passes::spmd::NeedsPartitioning(*source.impl()->module, options);
       for (const Shape& leaf : hlo::FlattenShape(source.result_shape())) whole_results_.push_back(leaf.WithoutLayout());
+      whole_parameters_ = source.parameter_shapes();
     });
     return is_cut_;
+  }
+
+  // Of arguments in parts, where the plan reads sizes: the dimensions of the whole arrays, and that each part is its piece.
+  std::vector<hlo::Dims> WholeDimensions(const std::vector<Array>& arguments, const RunFlags& flags, int64_t device) const {
+    if (plan().sizes.parameters.empty() || !IsCut()) return {};
+    std::vector<hlo::Dims> whole;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const opencl::ArrayInfo& parameter = plan().parameters[i];
+      const hlo::Dims& mine = arguments[i].shape().dimensions();
+      const bool is_cut = parameter.shape.dimensions() != whole_parameters_[i].dimensions();
+      if (is_cut && flags.whole_shapes.empty()) {
+        Invalid("argument {} (%{}) is a part of an array of varying size: say what the whole arrays are (RunFlags::whole_shapes), or "
+                "run on arrays in shards", i, parameter.name);
+      }
+      whole.push_back(is_cut ? flags.whole_shapes[i].dimensions() : mine);
+      if (!is_cut) continue;
+      const std::string what = fmt::format("argument {} (%{})", i, parameter.name);
+      CheckBounds(Shape(parameter.shape.element_type(), whole[i]), whole_parameters_[i], what);
+      const hlo::Dims part = hlo::PartDimensions(whole[i], whole_parameters_[i], hlo::ParseSharding(parameter.sharding), device);
+      if (mine == part) continue;
+      Invalid("{}: device {} has a part of {}, its part of {} is {}", what, device, arguments[i].shape().ToString(false),
+              Shape(parameter.shape.element_type(), whole[i]).ToString(false), Shape(parameter.shape.element_type(), part).ToString(false));
+    }
+    return whole;
+  }
+
+  // Keeps with each result what the whole array's dimensions are.
+  void KeepWholeDimensions(std::vector<Array>& results, const std::vector<int64_t>& whole_sizes) const {
+    if (plan().sizes.results.empty() || !IsCut()) return;
+    for (size_t r = 0; r < results.size(); ++r) {
+      hlo::Dims& whole = results[r].impl()->whole = whole_results_[r].dimensions();
+      for (int64_t d = 0; d < whole_results_[r].rank(); ++d) {
+        if (whole_results_[r].is_dynamic_dimension(d)) whole[static_cast<size_t>(d)] = results[r].shape().dimension(d);
+      }
+    }
+    for (size_t i = 0; i < whole_sizes.size(); ++i) {
+      const passes::DimensionOfLeaf& d = plan().sizes.whole_results[i];
+      results[static_cast<size_t>(d.leaf)].impl()->whole[static_cast<size_t>(d.dimension)] = whole_sizes[i];
+    }
   }
 
   void CheckSharding(size_t argument, const std::string& given) const {
@@ -200,12 +248,12 @@ class ExecutableImpl : public Executable {
       run_arguments.push_back({arguments[i].impl()->array, i < flags.donate.size() && flags.donate[i]});
     }
     const SizedArrays sized(plan(), context_);
-    sized.Bind(run_arguments, copies);
+    const int64_t device = communicator != nullptr ? job_->first_device() + local_device : 0;
+    sized.Bind(run_arguments, copies, WholeDimensions(arguments, flags, device));
     opencl::RunOptions options;
     options.custom_calls = custom_calls_;
     options.channels = flags.channels;
     if (communicator != nullptr) {
-      const int64_t device = job_->first_device() + local_device;
       options.replica = device / plan().num_partitions;
       options.partition = device % plan().num_partitions;
       options.communicator = std::move(communicator);
@@ -213,9 +261,9 @@ class ExecutableImpl : public Executable {
     std::vector<opencl::ThunkTime> times;
     if (flags.profile != nullptr) options.profile = &times;
     std::vector<Array> results;
-    for (opencl::DeviceArray& array : sized.Compact(executable_->Run(run_arguments, options))) {
-      results.push_back(MakeArray(std::move(array), context_));
-    }
+    SizedArrays::Compacted compacted = sized.Compact(executable_->Run(run_arguments, options));
+    for (opencl::DeviceArray& array : compacted.arrays) results.push_back(MakeArray(std::move(array), context_));
+    KeepWholeDimensions(results, compacted.whole_sizes);
     // Collectives of two runs must not interleave, and a profile is complete only at the end.
     if (options.communicator != nullptr || flags.profile != nullptr) {
       for (const Array& result : results) result.Wait();
@@ -256,9 +304,9 @@ class ExecutableImpl : public Executable {
   std::shared_ptr<collectives::Job> job_;
   std::shared_ptr<const CustomCallRegistry> custom_calls_;
   CompileReport report_;
-  std::once_flag cut_once_;
-  bool is_cut_ = false;
-  std::vector<Shape> whole_results_;  // whole shapes of the results
+  mutable std::once_flag cut_once_;
+  mutable bool is_cut_ = false;
+  mutable std::vector<Shape> whole_parameters_, whole_results_;  // where it is cut
 };
 
 class ClientImpl : public Client {
@@ -343,7 +391,11 @@ class ClientImpl : public Client {
            "module inside",
            plan_path, saved.fingerprint, fingerprint_);
     }
-    CheckDevices(saved.plan.module_name, saved.plan.replica_count * saved.plan.num_partitions);
+    const int64_t devices = saved.plan.replica_count * saved.plan.num_partitions;
+    // k x N partitions on N ranks: k a rank, as for a module.
+    const int64_t ranks = job_->rank_count();
+    if (ranks > 1 && job_->local_devices() == 1 && devices > ranks && devices % ranks == 0) job_->DriveDevices(devices / ranks);
+    CheckDevices(saved.plan.module_name, devices);
     auto executable = opencl::BuildExecutable(std::move(saved), context_, BuildOptionsOf(options));
     CompileReport report;
     report.compile_s = SecondsSince(start);

@@ -5,6 +5,7 @@
 #include "hlo/reader.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
+#include "passes/spmd/overrides.h"
 
 namespace hlorun {
 namespace {
@@ -56,6 +57,13 @@ int64_t Module::num_partitions() const { return impl_->module->num_partitions; }
 Module Module::WithBounds(const std::vector<std::string>& bounds) const {
   std::shared_ptr<hlo::Module> module = impl_->module->Clone();
   BoundModule(*module, bounds);
+  return Module(std::make_shared<const Impl>(Impl{std::move(module)}));
+}
+Module Module::WithShardings(const std::string& mesh, const std::string& in_shardings, const std::string& out_shardings) const {
+  std::shared_ptr<hlo::Module> module = impl_->module->Clone();
+  const int64_t devices = passes::spmd::DevicesOfMesh(mesh);
+  if (devices > 0) module->num_partitions = devices;
+  passes::spmd::OverrideShardings(*module, {mesh, in_shardings, out_shardings});
   return Module(std::make_shared<const Impl>(Impl{std::move(module)}));
 }
 std::string Module::ToText() const { return hlo::PrintModule(*impl_->module); }

@@ -2,6 +2,7 @@
 #include "backends/collectives/job.h"
 #include "driver/api/array_impl.h"
 #include "driver/api/literals.h"
+#include "driver/arrays/bounds.h"
 #include "hlo/error.h"
 #include "hlo/literal.h"
 #include "hlo/shards.h"
@@ -22,16 +23,22 @@ const Array::Impl& Checked(const std::shared_ptr<Array::Impl>& impl) {
 
 }  // namespace
 
-Array Array::FromShards(const Client& client, const Shape& shape, const std::string& sharding, std::vector<Array> shards) {
+Array Array::FromShards(const Client& client, const Shape& shape, const std::string& sharding, std::vector<Array> shards,
+                        const Shape* bound) {
   const std::shared_ptr<collectives::Job>& job = client.job();
   if (static_cast<int64_t>(shards.size()) != job->local_devices()) {
     Invalid("an array of {} shards is made on a process of {} devices", shards.size(), job->local_devices());
   }
-  const Shape part = hlo::ShardShape(shape, ShardingOf(sharding));
-  for (const Array& shard : shards) {
-    if (!shard.shape().SameDimensions(part) || shard.shape().element_type() != shape.element_type()) {
-      Invalid("a shard is {}, but {} cuts {} into parts of {}", shard.shape().ToString(false), sharding, shape.ToString(false),
-              part.ToString(false));
+  if (bound != nullptr) CheckBounds(shape, *bound, "an array in shards");
+  const hlo::Sharding cut = ShardingOf(sharding);
+  for (size_t d = 0; d < shards.size(); ++d) {
+    const Shape& shard = shards[d].shape();
+    const int64_t device = job->first_device() + static_cast<int64_t>(d);
+    const Shape part(shape.element_type(), bound == nullptr ? hlo::ShardShape(shape, cut).dimensions()
+                                                            : hlo::PartDimensions(shape.dimensions(), *bound, cut, device));
+    if (!shard.SameDimensions(part) || shard.element_type() != shape.element_type()) {
+      Invalid("a shard is {}, but {} cuts {}{} into parts of {}", shard.ToString(false), sharding, shape.ToString(false),
+              bound == nullptr ? "" : ", which is at most " + bound->ToString(false) + ",", part.ToString(false));
     }
   }
   auto impl = std::make_shared<Impl>();
@@ -40,6 +47,7 @@ Array Array::FromShards(const Client& client, const Shape& shape, const std::str
   impl->shards = std::move(shards);
   impl->sharding = sharding;
   impl->job = job;
+  if (bound != nullptr) impl->bound = bound->dimensions();
   return Array(std::move(impl));
 }
 
@@ -50,11 +58,15 @@ void Array::Gather(void* destination) const {
   const Impl& impl = Checked(impl_);
   if (impl.shards.empty()) return ToHost(destination);
   const hlo::Sharding sharding = ShardingOf(impl.sharding);
-  if (hlo::ShardShape(impl.array.shape, sharding).SameDimensions(impl.array.shape)) return impl.shards.front().ToHost(destination);
+  // Parts of a bounded array differ in size: what is exchanged has the bound's.
+  const Shape& shape = impl.array.shape;
+  const Shape cut(shape.element_type(), impl.bound.empty() ? shape.dimensions() : impl.bound);
+  const hlo::Dims part = hlo::ShardShape(cut, sharding).dimensions();
+  if (part == cut.dimensions()) return impl.shards.front().ToHost(destination);
   std::vector<int64_t> group(static_cast<size_t>(impl.job->device_count()));
   for (size_t d = 0; d < group.size(); ++d) group[d] = static_cast<int64_t>(d);
   impl.job->OnEachLocalDevice<int>([&](int64_t d, const std::shared_ptr<collectives::Communicator>& communicator) {
-    const hlo::Literal mine = ToLiteral(impl.shards[static_cast<size_t>(d)]);
+    const hlo::Literal mine = hlo::AtDimensions(ToLiteral(impl.shards[static_cast<size_t>(d)]), part);
     const auto bytes = static_cast<size_t>(mine.ByteSize());
     std::vector<std::byte> all(bytes * group.size());
     communicator->AllGather(group, {mine.data(), bytes}, all, kGatherSequence);
@@ -63,21 +75,23 @@ void Array::Gather(void* destination) const {
     for (size_t i = 0; i < group.size(); ++i) {
       std::memcpy(parts.emplace_back(mine.shape()).mutable_data(), all.data() + i * bytes, bytes);
     }
-    const hlo::Literal whole = hlo::JoinShards(parts, sharding, impl.array.shape);
+    const hlo::Literal whole = hlo::AtDimensions(hlo::JoinShards(parts, sharding, cut), shape.dimensions());
     std::memcpy(destination, whole.data(), static_cast<size_t>(whole.ByteSize()));
     return 0;
   });
 }
 
-Array Client::FromHost(const Shape& shape, const void* data, const std::string& sharding) {
+Array Client::FromHost(const Shape& shape, const void* data, const std::string& sharding, const Shape* bound) {
   hlo::Literal whole(shape.WithoutLayout());
   std::memcpy(whole.mutable_data(), data, static_cast<size_t>(whole.ByteSize()));
   std::vector<Array> shards;
   for (int64_t d = 0; d < job()->local_devices(); ++d) {
-    const hlo::Literal part = hlo::CutShard(whole, ShardingOf(sharding), job()->first_device() + d);
+    const int64_t device = job()->first_device() + d;
+    const hlo::Literal part = bound == nullptr ? hlo::CutShard(whole, ShardingOf(sharding), device)
+                                               : hlo::CutBoundedShard(whole, *bound, ShardingOf(sharding), device);
     shards.push_back(FromHost(part.shape(), part.data()));
   }
-  return Array::FromShards(*this, shape, sharding, std::move(shards));
+  return Array::FromShards(*this, shape, sharding, std::move(shards), bound);
 }
 
 }  // namespace hlorun

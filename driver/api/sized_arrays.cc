@@ -65,11 +65,11 @@ DeviceArray SizedArrays::Resized(const DeviceArray& array, const hlo::Shape& sha
   return copy;
 }
 
-void SizedArrays::CheckEqualSizes(const std::vector<opencl::RunArgument>& arguments) const {
+void SizedArrays::CheckEqualSizes(const std::vector<hlo::Dims>& dimensions) const {
   for (const auto& [a, b] : plan_.sizes.equal) {
     const passes::DimensionOfLeaf& x = plan_.sizes.parameters[static_cast<size_t>(a)];
     const passes::DimensionOfLeaf& y = plan_.sizes.parameters[static_cast<size_t>(b)];
-    const auto size = [&](const passes::DimensionOfLeaf& d) { return arguments[static_cast<size_t>(d.leaf)].array.shape.dimension(d.dimension); };
+    const auto size = [&](const passes::DimensionOfLeaf& d) { return dimensions[static_cast<size_t>(d.leaf)][static_cast<size_t>(d.dimension)]; };
     if (size(x) == size(y)) continue;
     const auto name = [&](const passes::DimensionOfLeaf& d) { return plan_.parameters[static_cast<size_t>(d.leaf)].name; };
     Invalid("argument {} (%{}): dimension {} has size {}, but dimension {} of argument {} (%{}), which meets it in the program, has {}",
@@ -77,12 +77,17 @@ void SizedArrays::CheckEqualSizes(const std::vector<opencl::RunArgument>& argume
   }
 }
 
-void SizedArrays::Bind(std::vector<opencl::RunArgument>& arguments, const std::vector<PaddedCopy*>& copies) const {
+void SizedArrays::Bind(std::vector<opencl::RunArgument>& arguments, const std::vector<PaddedCopy*>& copies,
+                       const std::vector<hlo::Dims>& whole) const {
   if (plan_.sizes.parameters.empty()) return;
-  CheckEqualSizes(arguments);
+  std::vector<hlo::Dims> dimensions = whole;
+  if (whole.empty()) {
+    for (const opencl::RunArgument& argument : arguments) dimensions.push_back(argument.array.shape.dimensions());
+  }
+  CheckEqualSizes(dimensions);
   const size_t count = arguments.size();
   for (const passes::DimensionOfLeaf& d : plan_.sizes.parameters) {
-    const auto size = static_cast<int32_t>(arguments[static_cast<size_t>(d.leaf)].array.shape.dimension(d.dimension));
+    const auto size = static_cast<int32_t>(dimensions[static_cast<size_t>(d.leaf)][static_cast<size_t>(d.dimension)]);
     DeviceArray scalar{hlo::Shape::Scalar(hlo::ElementType::kS32), opencl::PoolOf(context_)->Allocate(sizeof(size), "a size"), nullptr};
     opencl::CopyToDevice(context_, &size, scalar.memory, sizeof(size));
     arguments.push_back({std::move(scalar), false});
@@ -106,21 +111,27 @@ void SizedArrays::Bind(std::vector<opencl::RunArgument>& arguments, const std::v
   }
 }
 
-std::vector<DeviceArray> SizedArrays::Compact(std::vector<DeviceArray> results) const {
+int64_t SizedArrays::ReadSize(const DeviceArray& scalar) const {
+  int32_t size = 0;
+  opencl::CopyToHost(context_, scalar.memory, &size, sizeof(size));
+  return size;
+}
+
+SizedArrays::Compacted SizedArrays::Compact(std::vector<DeviceArray> results) const {
   const auto& sized = plan_.sizes.results;
-  if (sized.empty()) return results;
-  const size_t count = results.size() - sized.size();
+  if (sized.empty()) return {std::move(results), {}};
+  const size_t count = results.size() - sized.size() - plan_.sizes.whole_results.size();
   for (const DeviceArray& result : results) {
     if (result.ready != nullptr) result.ready->Wait();
   }
   std::vector<hlo::Dims> dimensions;
   for (size_t i = 0; i < count; ++i) dimensions.push_back(results[i].shape.dimensions());
   for (size_t i = 0; i < sized.size(); ++i) {
-    int32_t size = 0;
-    opencl::CopyToHost(context_, results[count + i].memory, &size, sizeof(size));
     int64_t& dimension = dimensions[static_cast<size_t>(sized[i].leaf)][static_cast<size_t>(sized[i].dimension)];
-    dimension = std::clamp<int64_t>(size, 0, dimension);
+    dimension = std::clamp<int64_t>(ReadSize(results[count + i]), 0, dimension);
   }
+  std::vector<int64_t> whole_sizes;
+  for (size_t i = count + sized.size(); i < results.size(); ++i) whole_sizes.push_back(ReadSize(results[i]));
   results.resize(count);
   for (size_t i = 0; i < count; ++i) {
     DeviceArray& result = results[i];
@@ -132,7 +143,7 @@ std::vector<DeviceArray> SizedArrays::Compact(std::vector<DeviceArray> results) 
       result = Resized(result, actual, bound, dimensions[i]);
     }
   }
-  return results;
+  return {std::move(results), std::move(whole_sizes)};
 }
 
 }  // namespace hlorun

@@ -34,6 +34,10 @@ void CheckSameFlags(const Flags& f, collectives::Job& job) {
   add("outputs", f.outputs.empty() ? "(none)" : "(given)");
   add("list_devices", f.list_devices);
   add("auto_shard", f.auto_shard);
+  add("num_partitions", f.num_partitions);
+  add("mesh", f.mesh);
+  add("in_shardings", f.in_shardings);
+  add("out_shardings", f.out_shardings);
   add("memory_limit", f.memory_limit);
   job.CheckSame(text, "the command line");
 }

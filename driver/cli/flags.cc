@@ -43,6 +43,10 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--device_spec", f.device_spec, "JSON FILE that replaces what it reports")->group(kDevice);
   app.add_option("--devices,--devices_per_rank", f.devices_per_rank, "partitions in this process")->group(kDevice)->check(CLI::PositiveNumber)->option_text(" N");
   app.add_option("--num_partitions", f.num_partitions, "devices that an annotated module is cut for")->group(kDevice)->check(CLI::PositiveNumber)->option_text("N");
+  app.add_option("--mesh", f.mesh, "AXIS:SIZE,..: the devices' axes, which shardings name")->group(kDevice);
+  // One line for both: the second is in no group.
+  app.add_option("--in_shardings", f.in_shardings, "of each array: '[AXIS,None];..' or HloSharding")->group(kDevice)->option_text(" --out_shardings");
+  app.add_option("--out_shardings", f.out_shardings)->group("");
   app.add_option("--heartbeat", f.heartbeat, "seconds until a silent rank is dead; 0: never")->group(kDevice);
   app.add_flag("--list_devices", f.list_devices, "list OpenCL devices (under mpirun: ranks)")->group(kDevice);
   app.add_option("--save_plan", f.save_plan, "keep the compiled plan in FILE")->group(kCompile);
@@ -75,7 +79,7 @@ void Declare(CLI::App& app, Flags& f) {
 class ShortPage : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: hlorun [FLAGS] FILE, where FILE is HLO text, HLO proto, StableHLO or a saved plan; - is stdin\n";
+    return "Usage: [mpirun -n N] hlorun [FLAGS] FILE: runs HLO text, HLO proto, StableHLO or a saved plan; - is stdin\n";
   }
   std::string make_positionals(const CLI::App*) const override { return ""; }
   std::string make_group(std::string group, bool is_positional, std::vector<const CLI::Option*> options) const override {
@@ -113,7 +117,7 @@ std::set<int64_t> Flags::NormalSlots() const {
 
 std::optional<Flags> ParseFlags(int argc, char** argv) {
   Flags flags;
-  CLI::App app{"hlorun: runs XLA's HLO on OpenCL devices, alone or under mpirun", "hlorun"};
+  CLI::App app{"", "hlorun"};
   app.set_help_flag("--help", "this page")->group(kOutput);
   app.formatter(std::make_shared<ShortPage>());
   app.get_formatter()->column_width(34);

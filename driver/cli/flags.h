@@ -37,6 +37,7 @@ struct Flags {
   std::string device, device_class, device_spec;
   int64_t devices_per_rank = 1;
   int64_t num_partitions = 0;  // 0: as the module says
+  std::string mesh, in_shardings, out_shardings;  // passes/spmd/overrides.h
   bool list_devices = false;
   double heartbeat = 5.5;
 

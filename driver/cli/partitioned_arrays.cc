@@ -41,12 +41,15 @@ hlo::Literal LoadShared(const std::string& path, const ArraySlot& slot, const st
 }  // namespace
 
 std::vector<std::vector<hlo::Literal>> CutForDevices(const std::vector<hlo::Literal>& whole,
-                                                     const std::vector<std::string>& shardings, const collectives::Job& job) {
+                                                     const std::vector<std::string>& shardings,
+                                                     const std::vector<hlo::Shape>& bounds, const collectives::Job& job) {
   std::vector<std::vector<hlo::Literal>> parts(static_cast<size_t>(job.local_devices()));
   for (size_t i = 0; i < whole.size(); ++i) {
     const hlo::Sharding sharding = shardings[i].empty() ? hlo::Sharding{} : hlo::ParseSharding(shardings[i]);
     for (size_t d = 0; d < parts.size(); ++d) {
-      parts[d].push_back(hlo::CutShard(whole[i], sharding, job.first_device() + static_cast<int64_t>(d)));
+      const int64_t device = job.first_device() + static_cast<int64_t>(d);
+      parts[d].push_back(bounds[i].IsStatic() ? hlo::CutShard(whole[i], sharding, device)
+                                              : hlo::CutBoundedShard(whole[i], bounds[i], sharding, device));
     }
   }
   return parts;
@@ -55,11 +58,15 @@ std::vector<std::vector<hlo::Literal>> CutForDevices(const std::vector<hlo::Lite
 std::vector<hlo::Literal> JoinOnFirst(const std::vector<std::vector<hlo::Literal>>& parts,
                                       const std::vector<std::string>& shardings, const std::vector<hlo::Shape>& shapes,
                                       collectives::Job& job) {
+  std::vector<hlo::Sharding> cuts;
+  std::vector<hlo::Dims> part;
   std::vector<std::vector<hlo::Literal>> all;  // by array, by device
-  if (job.rank() == 0) {
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      all.emplace_back(static_cast<size_t>(job.device_count()), hlo::Literal(parts.front()[i].shape()));
-    }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    cuts.push_back(shardings[i].empty() ? hlo::Sharding{} : hlo::ParseSharding(shardings[i]));
+    const hlo::Shape& mine = parts.front()[i].shape();
+    part.push_back(shapes[i].IsStatic() ? mine.dimensions() : hlo::ShardShape(shapes[i], cuts[i]).dimensions());
+    if (job.rank() != 0) continue;
+    all.emplace_back(static_cast<size_t>(job.device_count()), hlo::AtDimensions(parts.front()[i], part[i]));
   }
   constexpr int64_t kFirstTag = 1 << 10;
   job.OnEachLocalDevice<int>([&](int64_t d, const std::shared_ptr<collectives::Communicator>& communicator) {
@@ -71,7 +78,7 @@ std::vector<hlo::Literal> JoinOnFirst(const std::vector<std::vector<hlo::Literal
       });
     };
     for (size_t i = 0; i < shapes.size(); ++i) {
-      const hlo::Literal& mine = parts[static_cast<size_t>(d)][i];
+      const hlo::Literal mine = hlo::AtDimensions(parts[static_cast<size_t>(d)][i], part[i]);
       const int64_t tag = kFirstTag + static_cast<int64_t>(i);
       if (communicator->device() != 0) {
         complete(transport.Send({mine.data(), static_cast<size_t>(mine.ByteSize())}, 0, tag));
@@ -87,7 +94,8 @@ std::vector<hlo::Literal> JoinOnFirst(const std::vector<std::vector<hlo::Literal
   });
   std::vector<hlo::Literal> whole;
   for (size_t i = 0; i < all.size(); ++i) {
-    whole.push_back(hlo::JoinShards(all[i], shardings[i].empty() ? hlo::Sharding{} : hlo::ParseSharding(shardings[i]), shapes[i]));
+    const bool is_static = shapes[i].IsStatic();
+    whole.push_back(hlo::JoinShards(all[i], cuts[i], is_static ? shapes[i] : hlo::Shape(shapes[i].element_type(), shapes[i].dimensions())));
   }
   return whole;
 }

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "backends/opencl/plan_builder.h"
+#include "driver/api/array_impl.h"
 #include "driver/api/literals.h"
 #include "driver/api/module_impl.h"
 #include "driver/arrays/array_set.h"
@@ -24,6 +25,8 @@
 #include "driver/cli/report.h"
 #include "hlo/error.h"
 #include "hlo/reader.h"
+#include "hlo/shards.h"
+#include "passes/spmd/overrides.h"
 #include "passes/spmd/spmd.h"
 
 namespace hlorun::cli {
@@ -112,6 +115,10 @@ class Session {
       // The parts become whole arrays on rank 0, which speaks for all.
       Literals whole = JoinOnFirst(results, executable_->result_shardings(), hlo::FlattenShape(source_result_), *job_);
       if (job_->rank() != 0) return kExitEqual;
+      for (size_t i = 0; i < whole.size(); ++i) {
+        const hlo::Dims& dimensions = results_.front()[i].impl()->whole;
+        if (!dimensions.empty()) whole[i] = hlo::AtDimensions(whole[i], dimensions);
+      }
       results = {std::move(whole)};
     }
     // Replicated runs compute the same everywhere: rank 0 speaks for all.
@@ -134,6 +141,10 @@ class Session {
     CompileOptions options = CompileOptionsOf(flags_, progress_);
     const std::string bytes = ReadSameFile(flags_.file, *job_);
     if (opencl::LooksLikePlan(bytes)) {
+      if (!flags_.mesh.empty() || !flags_.in_shardings.empty() || !flags_.out_shardings.empty()) {
+        Invalid("{} is a saved plan: its shardings are fixed; give --mesh, --in_shardings and --out_shardings to the run that saves it",
+                flags_.file);
+      }
       executable_ = client_->Load(flags_.file, options, flags_.recompile);
       module_ = nullptr;
       CheckSameModule(executable_->module_text(), *job_);  // each rank maps the file of its own host
@@ -147,6 +158,7 @@ class Session {
                      modules.size(), modules.front()->name().c_str());
       }
       if (!flags_.bounds.empty() && flags_.bucket.empty()) BoundModule(*modules.front(), flags_.bounds);
+      OverrideShardings(*modules.front());
       module_ = std::move(modules.front());
       compiled_module_ = Shard(options);
       SpreadPartitions(options);
@@ -160,6 +172,16 @@ class Session {
                    static_cast<int>(job_->rank_count()));
     }
     progress_.Clear();
+  }
+
+  // --mesh, --in_shardings, --out_shardings.
+  void OverrideShardings(hlo::Module& module) const {
+    const int64_t devices = passes::spmd::DevicesOfMesh(flags_.mesh);
+    if (devices > 0 && flags_.num_partitions > 0 && devices != flags_.num_partitions) {
+      Invalid("--mesh={} has {} devices, but --num_partitions is {}", flags_.mesh, devices, flags_.num_partitions);
+    }
+    if (devices > 0) module.num_partitions = devices;
+    passes::spmd::OverrideShardings(module, {flags_.mesh, flags_.in_shardings, flags_.out_shardings});
   }
 
   // A module without shardings gets some, where several devices run it; the user reads which.
@@ -261,7 +283,7 @@ class Session {
     if (is_cut_) {
       whole_inputs_ = flags_.inputs.empty() ? SeededInputs(seed_) : LoadArrays(flags_.inputs, WholeSlots(), "input");
       if (!flags_.save_inputs.empty() && job_->rank() == 0) SaveArrays(flags_.save_inputs, whole_inputs_);
-      inputs_ = CutForDevices(whole_inputs_, executable_->parameter_shardings(), *job_);
+      CutInputs();
       LoadExpectations();
       return UploadInputs();
     }
@@ -276,6 +298,8 @@ class Session {
     LoadExpectations();
     UploadInputs();
   }
+
+  void CutInputs() { inputs_ = CutForDevices(whole_inputs_, executable_->parameter_shardings(), source_parameters_, *job_); }
 
   // Rank 0 compares what was joined.
   void LoadExpectations() {
@@ -301,7 +325,8 @@ class Session {
     }
   }
 
-  double RunOnce(const RunFlags& run_flags) {
+  double RunOnce(RunFlags run_flags) {
+    for (const hlo::Literal& input : whole_inputs_) run_flags.whole_shapes.push_back(input.shape());
     RunFaults();
     const auto start = Clock::now();
     results_ = executable_->RunSharded(arguments_, run_flags);
@@ -320,7 +345,8 @@ class Session {
         SeedOptions seed = seed_;
         seed.seed += static_cast<uint64_t>(i) + 1;
         if (is_cut_) {
-          inputs_ = CutForDevices(SeededInputs(seed), executable_->parameter_shardings(), *job_);
+          whole_inputs_ = SeededInputs(seed);
+          CutInputs();
         } else {
           for (Literals& device_inputs : inputs_) device_inputs = SeededInputs(seed);
         }

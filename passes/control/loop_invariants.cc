@@ -7,6 +7,8 @@
 #include "hlo/builder.h"
 #include "hlo/cost_analysis.h"
 #include "passes/control/loop_carry.h"
+#include "passes/simplify/dce.h"
+#include "passes/spmd/spmd.h"
 
 namespace hlorun::passes {
 namespace {
@@ -18,8 +20,18 @@ using hlo::Opcode;
 // Elementary operations an element of the result: fewer are computed anew in less time than they are read.
 constexpr double kOperationsWorthReading = 8;
 
+// Only where all devices run each loop alike.
+bool IsMovableCollective(const Instruction& i) {
+  const bool only_exchanges = i.Is(Opcode::kAllGather) || i.Is(Opcode::kAllReduce) || i.Is(Opcode::kAllToAll) ||
+                              i.Is(Opcode::kReduceScatter) || i.Is(Opcode::kCollectivePermute);
+  const auto& attributes = i.module()->frontend_attributes;
+  const auto partitioned = attributes.find(spmd::kPartitioned);
+  return only_exchanges && partitioned != attributes.end() && partitioned->second == spmd::kAlike;
+}
+
 bool MayMove(const Instruction& i) {
-  if (i.Is(Opcode::kParameter) || i.Has(hlo::kControl) || i.Has(hlo::kCollective) || i.HasSideEffect()) return false;
+  if (i.Is(Opcode::kParameter) || i.Has(hlo::kControl)) return false;
+  if ((i.Has(hlo::kCollective) || i.HasSideEffect()) && !IsMovableCollective(i)) return false;
   if (i.Is(Opcode::kCustomCall) || i.Is(Opcode::kPartitionId) || i.Is(Opcode::kReplicaId)) return false;
   return i.shape().IsArray() && i.control_predecessors().empty() && i.control_successors().empty();
 }
@@ -36,6 +48,7 @@ class Hoister {
     }
     if (targets.empty()) return false;
     for (Instruction* target : targets) Carry(target);
+    RemoveMovedCollectives();
     return true;
   }
 
@@ -48,6 +61,18 @@ class Hoister {
                                             [&](const Instruction* o) { return invariant_.contains(o); })) {
         invariant_.insert(i);
       }
+    }
+  }
+
+  // Nothing else would remove them: they have effects.
+  void RemoveMovedCollectives() {
+    std::vector<Instruction*> moved;
+    for (Instruction* i : body_->PostOrder()) {
+      if (invariant_.contains(i) && i->Has(hlo::kCollective)) moved.push_back(i);
+    }
+    for (auto i = moved.rbegin(); i != moved.rend(); ++i) {
+      RemoveDeadInstructions(body_);
+      if ((*i)->users().empty()) body_->Remove(*i);
     }
   }
 
@@ -70,6 +95,7 @@ class Hoister {
 
   bool IsWorthwhile(const Instruction& i) const {
     if (PassedOn(i) >= 0 || i.IsConstant() || i.Has(hlo::kTransparent)) return false;
+    if (i.Has(hlo::kCollective)) return true;
     int64_t read = 0;
     for (const Instruction* operand : i.operands()) read += operand->shape().ByteSize();
     constexpr int64_t kSmallBytes = 4096;

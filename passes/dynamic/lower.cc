@@ -55,6 +55,20 @@ Shape WithSizes(const Shape& shape, const SizedValue& value) {
   return dynamic;
 }
 
+// The sharding of a value that has become a tuple of its leaves and, behind them, `sizes` sizes: those are replicated.
+void ExtendSharding(Instruction* value, const Shape& before, int64_t sizes) {
+  if (!value->sharding || sizes == 0) return;
+  hlo::Sharding tuple;
+  tuple.kind = hlo::Sharding::Kind::kTuple;
+  tuple.elements = value->sharding->kind == hlo::Sharding::Kind::kTuple
+                       ? std::move(value->sharding->elements)
+                       : std::vector<hlo::Sharding>(static_cast<size_t>(hlo::LeafCount(before)), *value->sharding);
+  tuple.elements.resize(tuple.elements.size() + static_cast<size_t>(sizes));
+  value->sharding = std::move(tuple);
+}
+
+int64_t AddedLeaves(const Shape& packed, const Shape& before) { return hlo::LeafCount(packed) - hlo::LeafCount(before); }
+
 // Builds the lowered computations beside the old ones.
 class ModuleLowering {
  public:
@@ -129,9 +143,21 @@ class ModuleLowering {
         elements.push_back(leaves[leaf]->sizes[d]);
       }
     }
-    if (signature_.results.empty()) return entry->set_root(value);
-    entry->set_root(build.Tuple(std::move(elements)));
+    Instruction* result = signature_.results.empty() ? value : build.Tuple(std::move(elements));
+    entry->set_root(result);
+    KeepAnnotations(*old.root(), result);
+    if (signature_.results.empty()) return;
     for (hlo::AliasEntry& alias : module_.input_output_alias) alias.output.insert(alias.output.begin(), 0);
+  }
+
+  // What the old root says of where the results lie; a parameter has its own.
+  void KeepAnnotations(const Instruction& old, Instruction* result) const {
+    if (result->Is(Opcode::kParameter)) return;
+    if (!result->sharding && old.sharding) {
+      result->sharding = old.sharding;
+      ExtendSharding(result, old.shape(), static_cast<int64_t>(signature_.results.size()));
+    }
+    result->frontend_attributes.insert(old.frontend_attributes.begin(), old.frontend_attributes.end());
   }
 
   // Two sizes of one dimension. Of two that the caller gives, the first is used and the second must be equal; others are
@@ -227,12 +253,15 @@ class ModuleLowering {
     auto lowered = loop.CloneWithOperands(carrier.PackedShape(), {packed});
     lowered->set_called(0, condition);
     lowered->set_called(1, body);
+    ExtendSharding(lowered.get(), loop.shape(), AddedLeaves(lowered->shape(), loop.shape()));
     return carrier.Unpack(build, into->Add(std::move(lowered)));
   }
 
   SizedValue LowerCallee(const Computation& old, Computation* into, const Carrier& carrier) {
     Builder build(into);
     Instruction* parameter = into->AddParameter(0, carrier.PackedShape(), old.parameter(0)->name());
+    parameter->sharding = old.parameter(0)->sharding;
+    ExtendSharding(parameter, old.parameter(0)->shape(), AddedLeaves(parameter->shape(), old.parameter(0)->shape()));
     return Lower(old, into, {carrier.Unpack(build, parameter)});
   }
 
@@ -257,6 +286,7 @@ class ModuleLowering {
       branches[i]->set_root(result.Pack(in_branch, roots[i]));
       lowered->set_called(static_cast<int64_t>(i), branches[i]);
     }
+    ExtendSharding(lowered.get(), conditional.shape(), AddedLeaves(lowered->shape(), conditional.shape()));
     return result.Unpack(build, into->Add(std::move(lowered)));
   }
 

@@ -12,6 +12,7 @@ namespace {
 constexpr const char* kParameters = "hlorun.size_parameters";
 constexpr const char* kResults = "hlorun.size_results";
 constexpr const char* kEqual = "hlorun.equal_sizes";
+constexpr const char* kWholeResults = "hlorun.whole_size_results";
 
 using Pairs = std::vector<std::pair<int64_t, int64_t>>;
 
@@ -55,13 +56,14 @@ Pairs ToPairs(const std::vector<DimensionOfLeaf>& dimensions) {
 
 SizeSignature SignatureOf(const hlo::Module& module) {
   return {ToDimensions(ReadPairs(module, kParameters, ':')), ToDimensions(ReadPairs(module, kResults, ':')),
-          ReadPairs(module, kEqual, '=')};
+          ReadPairs(module, kEqual, '='), ToDimensions(ReadPairs(module, kWholeResults, ':'))};
 }
 
 void SetSignature(hlo::Module& module, const SizeSignature& signature) {
   WritePairs(module, kParameters, ':', ToPairs(signature.parameters));
   WritePairs(module, kResults, ':', ToPairs(signature.results));
   WritePairs(module, kEqual, '=', signature.equal);
+  WritePairs(module, kWholeResults, ':', ToPairs(signature.whole_results));
 }
 
 std::vector<DimensionOfLeaf> DynamicDimensions(const std::vector<hlo::Shape>& shapes) {

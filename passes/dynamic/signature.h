@@ -5,6 +5,9 @@
 //                                      dimension 1 of leaf 2
 //   hlorun.size_results="0:0"          the last leaf of the result is the size of dimension 0 of result leaf 0
 //   hlorun.equal_sizes="0=1"           those two size parameters must be given the same value
+//
+// In one device's program (spmd/part_sizes.h) a size parameter is the whole array's, a size result that of the device's part;
+//   hlorun.whole_size_results="0:0"    behind them, the size of dimension 0 of the whole result leaf 0, which is cut
 #pragma once
 
 #include <string>
@@ -23,6 +26,7 @@ struct DimensionOfLeaf {
 struct SizeSignature {
   std::vector<DimensionOfLeaf> parameters, results;
   std::vector<std::pair<int64_t, int64_t>> equal;  // indices into `parameters`
+  std::vector<DimensionOfLeaf> whole_results;
   bool empty() const { return parameters.empty() && results.empty(); }
 };
 

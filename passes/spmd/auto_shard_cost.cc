@@ -7,6 +7,7 @@
 #include "hlo/communication_cost.h"
 #include "hlo/cost_analysis.h"
 #include "passes/control/trip_count.h"
+#include "passes/spmd/link.h"
 
 namespace hlorun::passes::spmd {
 namespace {
@@ -18,8 +19,6 @@ using hlo::Opcode;
 // What a device is taken for where bench/roofline did not measure it.
 constexpr double kNominalFlopsPerLane = 2 * 3e9;  // one multiply-add a cycle and lane
 constexpr double kNominalBandwidth = 15e9;
-constexpr double kNominalLinkBandwidth = 4e9;
-constexpr double kNominalLinkLatency = 20e-6;
 // Shares that our kernels reach (docs/products.md, docs/performance.md).
 constexpr double kProductEfficiency = 0.8;
 constexpr double kFusedTraffic = 0.35;  // of an elementwise op's bytes: the rest stays in registers and caches
@@ -38,33 +37,9 @@ bool IsProduct(const Instruction& i) {
   return i.Is(Opcode::kDot) || i.Is(Opcode::kConvolution) || i.Is(Opcode::kRaggedDot) || i.Is(Opcode::kScaledDot);
 }
 
-// A message's cost, from the all-reduces in the device's cost table ("all_reduce_BYTES_us") where there are any.
-struct Link {
-  double latency = kNominalLinkLatency;
-  double bandwidth = kNominalLinkBandwidth;
-
-  explicit Link(const DeviceSpec& device) {
-    constexpr std::string_view kPrefix = "all_reduce_";
-    double smallest = 0, largest = 0;
-    for (const auto& [name, microseconds] : device.cost_table) {
-      if (!name.starts_with(kPrefix) || microseconds <= 0) continue;
-      const double bytes = std::strtod(name.c_str() + kPrefix.size(), nullptr);
-      if (bytes <= 0) continue;
-      if (smallest == 0 || bytes < smallest) {
-        smallest = bytes;
-        latency = microseconds / 1e6;
-      }
-      if (bytes > largest) {
-        largest = bytes;
-        bandwidth = bytes / (microseconds / 1e6);
-      }
-    }
-  }
-};
-
 class Counter {
  public:
-  explicit Counter(const DeviceSpec& device) : device_(device), link_(device) {}
+  explicit Counter(const DeviceSpec& device) : device_(device), link_(LinkOf(device)) {}
 
   ProgramCost CostOf(const Computation& computation) const {
     ProgramCost cost;

@@ -5,6 +5,8 @@
 #include <unordered_map>
 
 #include "hlo/builder.h"
+#include "passes/spmd/link.h"
+#include "passes/spmd/uniform_predicates.h"
 
 namespace hlorun::passes {
 namespace {
@@ -12,14 +14,21 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// At 5 GB/s and 20 microseconds a message, 100 KB take as long to send as to start sending.
-constexpr int64_t kSmallBytes = 128 << 10;
-constexpr int64_t kCombinedBytes = 4 << 20;
+// A combined message is at most so many times what a link is worth starting for: by then its latency is nothing, while all
+// operands must be there before the first is sent.
+constexpr double kCombinedWorth = 32;
 
-bool IsCombinable(const Instruction& instruction) {
+// In bytes.
+struct Limits {
+  explicit Limits(const spmd::Link& link)
+      : small(static_cast<int64_t>(link.worth_bytes())), combined(static_cast<int64_t>(link.worth_bytes() * kCombinedWorth)) {}
+  int64_t small, combined;
+};
+
+bool IsCombinable(const Instruction& instruction, const Limits& limits) {
   if (!instruction.Is(Opcode::kAllReduce) || instruction.operand_count() != 1) return false;
   if (!instruction.control_predecessors().empty() || !instruction.control_successors().empty()) return false;
-  return instruction.shape().ByteSize() <= kSmallBytes && hlo::ReducerOpcode(*instruction.called()).has_value();
+  return instruction.shape().ByteSize() <= limits.small && hlo::ReducerOpcode(*instruction.called()).has_value();
 }
 
 // What must be equal for two to become one. The level is the number of collectives on the longest path before: those of one
@@ -33,7 +42,7 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-std::vector<std::vector<Instruction*>> CombinableSets(const std::vector<Instruction*>& order) {
+std::vector<std::vector<Instruction*>> CombinableSets(const std::vector<Instruction*>& order, const Limits& limits) {
   std::unordered_map<const Instruction*, int64_t> levels;
   std::map<Key, std::vector<Instruction*>> sets;
   std::vector<std::vector<Instruction*>> full;
@@ -45,14 +54,14 @@ std::vector<std::vector<Instruction*>> CombinableSets(const std::vector<Instruct
     for (const Instruction* operand : instruction->operands()) after(operand);
     for (const Instruction* predecessor : instruction->control_predecessors()) after(predecessor);
     levels[instruction] = level;
-    if (!IsCombinable(*instruction)) continue;
+    if (!IsCombinable(*instruction, limits)) continue;
     const auto& collective = instruction->As<hlo::attr::Collective>();
     std::vector<Instruction*>& set =
         sets[{level, *hlo::ReducerOpcode(*instruction->called()), instruction->shape().element_type(),
               collective.channel_id.has_value(), collective.use_global_device_ids, collective.replica_groups.Expanded()}];
     int64_t bytes = instruction->shape().ByteSize();
     for (const Instruction* member : set) bytes += member->shape().ByteSize();
-    if (bytes > kCombinedBytes) full.push_back(std::exchange(set, {}));
+    if (bytes > limits.combined) full.push_back(std::exchange(set, {}));
     set.push_back(instruction);
   }
   for (auto& [key, set] : sets) full.push_back(std::move(set));
@@ -65,18 +74,21 @@ void Combine(hlo::Computation* computation, const std::vector<Instruction*>& set
   for (const Instruction* member : set) operands.push_back(member->operand(0));
   hlo::Builder build(computation, set[0]);
   Instruction* combined = build.Make(Opcode::kAllReduce, operands, set[0]->attributes(), {set[0]->called()});
-  for (size_t i = 0; i < set.size(); ++i) {
-    Instruction* element = build.GetTupleElement(combined, static_cast<int64_t>(i));
-    computation->Replace(set[i], element);
-  }
+  // Made before the first is replaced, whose metadata they take.
+  std::vector<Instruction*> elements;
+  for (size_t i = 0; i < set.size(); ++i) elements.push_back(build.GetTupleElement(combined, static_cast<int64_t>(i)));
+  for (size_t i = 0; i < set.size(); ++i) computation->Replace(set[i], elements[i]);
 }
 
 }  // namespace
 
-bool CombineCollectives::Run(hlo::Module& module, PassContext&) {
+bool CombineCollectives::Run(hlo::Module& module, PassContext& context) {
+  // Devices of several kinds must come to the same collectives, whatever each of them measured.
+  const bool mixed = module.frontend_attributes.contains(spmd::kMixedDevices);
+  const Limits limits(mixed ? spmd::Link{} : spmd::LinkOf(context.device));
   bool changed = false;
   for (hlo::Computation* computation : module.ControlComputations()) {
-    const auto sets = CombinableSets(computation->PostOrder());
+    const auto sets = CombinableSets(computation->PostOrder(), limits);
     for (const std::vector<Instruction*>& set : sets) Combine(computation, set);
     if (!sets.empty()) computation->SetOrder(computation->PostOrder());
     changed |= !sets.empty();

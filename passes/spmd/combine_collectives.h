@@ -2,7 +2,8 @@
 // message costs its latency, however short it is.
 //   before: a = f32[64] all-reduce(x);  b = f32[8,196] all-reduce(y)
 //   after:  t = (f32[64], f32[8,196]) all-reduce(x, y);  a = get-tuple-element(t), index=0;  b = ...
-// Never combines what another collective must come between, nor arrays that take longer to send than to start sending.
+// Never combines what another collective must come between, nor arrays that take longer to send than to start sending
+// (link.h).
 #pragma once
 
 #include "passes/pass.h"

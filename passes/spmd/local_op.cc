@@ -14,6 +14,7 @@ struct Row {
 
 // Other ops need smaller shapes only.
 constexpr Row kRows[] = {
+    {Opcode::kCompare, AdaptCompare},
     {Opcode::kConcatenate, AdaptConcatenate},
     {Opcode::kConvolution, AdaptConvolution},
     {Opcode::kDot, AdaptDot},

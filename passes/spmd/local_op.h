@@ -45,6 +45,7 @@ void AdaptScatter(LocalOp& op);
 void AdaptDot(LocalOp& op);
 void AdaptReduce(LocalOp& op);
 void AdaptIota(LocalOp& op);
+void AdaptCompare(LocalOp& op);
 // Whether init combined with itself is init: then every part may begin with it.
 bool CountsOnce(hlo::Opcode reducer, const hlo::Instruction& init);
 // Padding of operand i along reduced factors becomes `fill`.

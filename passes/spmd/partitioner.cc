@@ -6,6 +6,7 @@
 #include "hlo/error.h"
 #include "passes/expand/reducer_identity.h"
 #include "passes/spmd/local_op.h"
+#include "passes/spmd/part_sizes.h"
 #include "passes/spmd/reshard.h"
 
 namespace hlorun::passes::spmd {
@@ -504,7 +505,6 @@ void PartitionComputations(hlo::Module& module, const Mesh& mesh, const ModuleAn
   ModuleState state{module, mesh, annotations, shardings.shardings, context, FirstFreeChannel(module)};
   module.num_partitions = mesh.device_count();
   const Computation& whole = *module.entry();
-  const Shape result = whole.root()->shape();
   Computation* entry = ComputationPartitioner(state, whole).Run(shardings.outputs);
   for (Instruction* parameter : entry->parameters()) {
     const Instruction& original = *whole.parameter(parameter->parameter_number());
@@ -516,7 +516,10 @@ void PartitionComputations(hlo::Module& module, const Mesh& mesh, const ModuleAn
     // The root's sharding is the result's; a parameter has its own.
     entry->set_root(hlo::Builder(entry, entry->root()).Unary(Opcode::kCopy, entry->root()));
   }
-  entry->root()->sharding = Structured(mesh, result, shardings.outputs, next);
+  std::vector<MeshSharding> outputs = shardings.outputs;
+  // Sizes of whole arrays, and of nothing else.
+  outputs.resize(outputs.size() + static_cast<size_t>(AddPartSizes(module, entry, mesh, outputs)), MeshSharding::Replicated(0));
+  entry->root()->sharding = Structured(mesh, entry->root()->shape(), outputs, next);
   module.set_entry(entry);
   module.RemoveUnreachable();
   hlo::ProgramShape layout;

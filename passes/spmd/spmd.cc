@@ -1,5 +1,6 @@
 #include "passes/spmd/spmd.h"
 
+#include "passes/dynamic/lower.h"
 #include "passes/simplify/dce.h"
 #include "passes/simplify/inline.h"
 #include "passes/spmd/annotations.h"
@@ -14,11 +15,9 @@ using hlo::Opcode;
 
 namespace {
 
-constexpr const char* kPartitioned = "hlorun.partitioned";
-
 // A program that already speaks of single devices outside of manual computations.
 bool IsPartitioned(const hlo::Module& module) {
-  if (module.is_scheduled || module.frontend_attributes.contains(kPartitioned)) return true;
+  if (module.is_scheduled || module.frontend_attributes.contains(spmd::kPartitioned)) return true;
   bool speaks = false, enters = false;
   for (const auto& computation : module.computations()) {
     for (const auto& instruction : computation->instructions()) {
@@ -60,6 +59,10 @@ bool NeedsPartitioning(const hlo::Module& module, const CompileOptions& options)
 
 }  // namespace spmd
 
+bool LowerSizesToCut::Run(hlo::Module& module, PassContext& context) {
+  return spmd::NeedsPartitioning(module, context.options) && LowerDynamicDimensions().Run(module, context);
+}
+
 bool PropagateShardings::Run(hlo::Module& module, PassContext& context) {
   if (!spmd::NeedsPartitioning(module, context.options)) return false;
   const spmd::ModuleAnnotations annotations = spmd::ReadAnnotations(module, spmd::PartitionsFor(module, context.options));
@@ -85,7 +88,7 @@ bool PartitionModule::Run(hlo::Module& module, PassContext& context) {
   // In manual computations each device has predicates of its own.
   const bool mixed = module.frontend_attributes.contains(spmd::kMixedDevices);
   if (mixed && annotations.boundaries.empty()) spmd::MakePredicatesUniform(module);
-  module.frontend_attributes[kPartitioned] = "true";
+  module.frontend_attributes[spmd::kPartitioned] = annotations.boundaries.empty() ? spmd::kAlike : "manual";
   module.frontend_attributes[spmd::kResultSharding] = module.entry()->root()->sharding->ToString();
   module.frontend_attributes.erase("xla.sdy.meshes");
   module.allow_spmd_sharding_propagation_to_parameters.clear();

@@ -5,6 +5,14 @@
 
 namespace hlorun::passes {
 
+// Lowers the dynamic dimensions of a module that PartitionModule will cut (dynamic/lower.h), so that what is cut is the bound:
+// the part of a device has max(0, min(size - start, part of the bound)) elements, and may be empty.
+class LowerSizesToCut : public Pass {
+ public:
+  std::string_view name() const override { return "spmd-lower-sizes"; }
+  bool Run(hlo::Module& module, PassContext& context) override;
+};
+
 // Gives every instruction a sharding, from those that the user wrote (see spmd/propagation.h for the order).
 //   before: y = dot(x, w)                                 with x {devices=[4,1]<=[4]}
 //   after:  y = dot(x, w), sharding={devices=[4,1]<=[4]}
@@ -26,6 +34,10 @@ class PartitionModule : public Pass {
 };
 
 namespace spmd {
+// A module's attribute: PartitionModule made it. Its value is kAlike where all devices take all branches and loops alike, which
+// manual computations need not.
+inline constexpr const char* kPartitioned = "hlorun.partitioned";
+inline constexpr const char* kAlike = "true";
 // A module's attribute that says how PartitionModule left the result: later passes may replace the root and lose what it
 // says of itself.
 inline constexpr const char* kResultSharding = "hlorun.result_sharding";

@@ -80,7 +80,7 @@ void RunOfWholeArrays(const Job& job, const std::string& path, const std::string
   // A module that nothing cuts runs on every device alike.
   const bool is_cut = executable.device_count() > 1;
   std::vector<Literals> parts = {inputs};
-  if (is_cut) parts = cli::CutForDevices(inputs, executable.parameter_shardings(), job.ranks);
+  if (is_cut) parts = cli::CutForDevices(inputs, executable.parameter_shardings(), module.parameter_shapes(), job.ranks);
   const auto run = [&] {
     const std::vector<Literals> results = RunOnce(executable, job.client, parts);
     return is_cut ? cli::JoinOnFirst(results, executable.result_shardings(), shapes, job.ranks) : results.front();

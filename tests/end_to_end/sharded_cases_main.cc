@@ -65,7 +65,7 @@ class Runner {
     const auto executable = client_->Compile(Module::FromText(hlo::PrintModule(module)), options);
     const bool is_cut = executable->device_count() > 1;  // else nothing is annotated
     std::vector<Literals> parts = {arguments};
-    if (is_cut) parts = cli::CutForDevices(arguments, executable->parameter_shardings(), *job_);
+    if (is_cut) parts = cli::CutForDevices(arguments, executable->parameter_shardings(), executable->whole_parameter_shapes(), *job_);
     std::vector<std::vector<Array>> arrays;
     for (const Literals& of_device : parts) arrays.push_back(ToDevice(*client_, of_device));
     std::vector<Literals> results;

@@ -60,6 +60,10 @@ class Module {
   // The module with dimensions of its parameters bounded, and all that follows from them: "PARAM:DIM=N", where PARAM is a
   // parameter's number, name or op_name, or "NAME=N" for a name that the exporter gave. (--bound)
   Module WithBounds(const std::vector<std::string>& bounds) const;
+  // The module with other shardings of its parameters and results, as passes/spmd/overrides.h says them: a mesh
+  // ("data:2,model:2"), and for each array the axes that cut its dimensions ("[data,None];[None,model]") or HloSharding text.
+  // (--mesh, --in_shardings, --out_shardings)
+  Module WithShardings(const std::string& mesh, const std::string& in_shardings, const std::string& out_shardings) const;
 
   struct Impl;
   explicit Module(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -95,7 +99,11 @@ class Array {
   // A whole array of which each device of the client's job has a part: `shards` are those of this process's devices, in
   // device order, as `sharding` (HloSharding text: "{devices=[2,1]<=[2]}") cuts `shape`. It is an argument for
   // Executable::Run, which returns such arrays, too. Throws Error when a part has another shape.
-  static Array FromShards(const Client& client, const Shape& shape, const std::string& sharding, std::vector<Array> shards);
+  //
+  // Where dimensions are bounded (f32[<=8,4]), `bound` has the bounds, and it is what is cut: the parts of 5 rows of at most 8
+  // on two devices have 4 and 1, those of 3 rows 3 and 0.
+  static Array FromShards(const Client& client, const Shape& shape, const std::string& sharding, std::vector<Array> shards,
+                          const Shape* bound = nullptr);
   const std::vector<Array>& shards() const;  // empty for an array on one device
   const std::string& sharding() const;
   // Collective over the job, for an array in shards: waits, then every rank gets all of its elements. ToHost does the same.
@@ -135,6 +143,8 @@ struct StepTime {
 struct RunFlags {
   std::vector<bool> donate;                 // by flattened argument; empty: none
   std::vector<StepTime>* profile = nullptr; // waits after each step when set
+  // For RunSharded, where dimensions that are cut are bounded: the shapes of the whole arguments.
+  std::vector<Shape> whole_shapes;
   // Where infeed, outfeed and the host's send and recv exchange values; devices are numbered over the whole job.
   std::shared_ptr<HostChannels> channels;
 };
@@ -153,7 +163,9 @@ class Executable {
   virtual std::vector<Shape> parameter_shapes() const = 0;
   virtual std::vector<std::string> parameter_names() const = 0;     // HLO names
   virtual std::vector<std::string> parameter_op_names() const = 0;  // metadata op_name, may be empty
-  // HloSharding text by leaf, empty for none. Shapes are those of one device's part.
+  // HloSharding text by leaf, empty for none. Shapes are those of one device's part; whole_parameter_shapes has those of the
+  // whole arrays, where the executable is one device's part of a module of whole arrays, else the same.
+  virtual std::vector<Shape> whole_parameter_shapes() const = 0;
   virtual std::vector<std::string> parameter_shardings() const = 0;
   virtual std::vector<Shape> result_shapes() const = 0;
   virtual std::vector<std::string> result_shardings() const = 0;
@@ -241,8 +253,9 @@ class Client {
   virtual std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile = false) = 0;
   // Copies row-major elements to the device.
   virtual Array FromHost(const Shape& shape, const void* data) = 0;
-  // The same for an array in shards: `data` is all of it, of which each device of this process takes its part.
-  Array FromHost(const Shape& shape, const void* data, const std::string& sharding);
+  // The same for an array in shards: `data` is all of it, of which each device of this process takes its part. `bound`: see
+  // Array::FromShards.
+  Array FromHost(const Shape& shape, const void* data, const std::string& sharding, const Shape* bound = nullptr);
   // Uses the caller's memory where the device can, else copies; `owner` keeps it alive and unchanged meanwhile.
   virtual Array Wrap(const Shape& shape, const void* data, std::shared_ptr<const void> owner) = 0;
 };

@@ -1,0 +1,18 @@
+// What messages between devices cost.
+#pragma once
+
+#include "hlo/device_spec.h"
+
+namespace hlorun::passes::spmd {
+
+struct Link {
+  double latency = 20e-6;   // seconds until a message starts
+  double bandwidth = 4e9;   // bytes a second
+  // Bytes that take as long to send as to start sending.
+  double worth_bytes() const { return latency * bandwidth; }
+};
+
+// From the all-reduces in the device's cost table ("all_reduce_BYTES_us") where there are any.
+Link LinkOf(const DeviceSpec& device);
+
+}  // namespace hlorun::passes::spmd
