@@ -27,8 +27,6 @@ class Transport {
   // Messages between two ranks with one tag arrive in order. Any length; buffers belong to the transport until Test().
   virtual std::unique_ptr<Request> Send(std::span<const std::byte> data, int to, int64_t tag) = 0;
   virtual std::unique_ptr<Request> Receive(std::span<std::byte> data, int from, int64_t tag) = 0;
-  // Another peer's memory that this process can read directly, or null (other node, other process).
-  virtual const std::byte* PeerAddress(int peer, const std::byte* address) { (void)peer; (void)address; return nullptr; }
   // Memory that all endpoints share, each in a process of its own; null where they do not.
   virtual NodeWindow* window() { return nullptr; }
   // Called by every wait loop: progresses messages, updates this rank's heartbeat, and throws Error kAborted when a

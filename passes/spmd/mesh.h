@@ -30,7 +30,6 @@ class Mesh {
   explicit Mesh(std::vector<int64_t> sizes, std::vector<int64_t> order = {});
 
   int64_t device_count() const { return device_count_; }
-  int axis_count() const { return static_cast<int>(sizes_.size()); }
   int64_t SizeOf(Axis axis) const { return sizes_[static_cast<size_t>(axis)]; }
   int64_t SizeOf(std::span<const Axis> axes) const;
   AxisList AllAxes() const;

@@ -34,10 +34,6 @@ int64_t ShardCount(const Mesh& mesh, const MeshSharding& sharding, int64_t dimen
   return mesh.SizeOf(sharding.dims[static_cast<size_t>(dimension)]);
 }
 
-bool IsEven(const Mesh& mesh, const hlo::Shape& global, const MeshSharding& sharding, int64_t dimension) {
-  return global.dimension(dimension) % ShardCount(mesh, sharding, dimension) == 0;
-}
-
 hlo::Shape LocalShape(const Mesh& mesh, const hlo::Shape& global, const MeshSharding& sharding) {
   hlo::Shape local = global;
   for (int64_t d = 0; d < global.rank(); ++d) {

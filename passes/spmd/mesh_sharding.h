@@ -26,8 +26,6 @@ struct MeshSharding {
 };
 
 int64_t ShardCount(const Mesh& mesh, const MeshSharding& sharding, int64_t dimension);
-// True when the parts of this dimension have no padding.
-bool IsEven(const Mesh& mesh, const hlo::Shape& global, const MeshSharding& sharding, int64_t dimension);
 hlo::Shape LocalShape(const Mesh& mesh, const hlo::Shape& global, const MeshSharding& sharding);
 
 // HloSharding v1, for dumps and for the driver. Partial axes have no v1 form and are dropped.

@@ -50,7 +50,6 @@ Index IndexMath::Of(const ir::Var& variable) {
 Index IndexMath::Atom(IndexAtom::Kind kind, const Index& inner, int64_t divisor, Range range) {
   AtomRef& atom = divided_[KeyOf(kind, inner, divisor)];
   if (atom == nullptr) {
-    ++divisions_;
     atoms_.push_back(std::make_unique<IndexAtom>(IndexAtom{.kind = kind, .number = static_cast<int64_t>(atoms_.size()),
                                                            .variable = nullptr, .inner = inner, .divisor = divisor, .range = range}));
     atom = atoms_.back().get();
@@ -93,9 +92,7 @@ Index IndexMath::Add(const Index& x, const Index& y) {
 bool IndexMath::JoinRemainder(Index& x) {
   for (const auto& [mod, k] : x.terms) {
     if (mod->kind != IndexAtom::Kind::kMod) continue;
-    const int64_t before = divisions_;
     const Index quotient = FloorDiv(mod->inner, mod->divisor);
-    divisions_ = before;  // only asked whether it is there
     if (quotient.terms.size() != 1 || quotient.constant != 0 || quotient.terms[0].second != 1) continue;
     for (const auto& [div, coefficient] : x.terms) {
       if (div != quotient.terms[0].first || coefficient != k * mod->divisor) continue;

@@ -75,9 +75,6 @@ class IndexMath {
   // begin <= x < end as a predicate; the constant true where the range proves it.
   ir::Expr Within(const Index& x, int64_t begin, int64_t end) const;
 
-  // Divisions and remainders that were ever needed: what a schedule wants few of.
-  int64_t division_count() const { return divisions_; }
-
  private:
   Index Atom(IndexAtom::Kind kind, const Index& inner, int64_t divisor, Range range);
   // x = high + low where every coefficient of high is a multiple of `unit` and 0 <= low < unit; false when it is not so.
@@ -88,7 +85,6 @@ class IndexMath {
   std::vector<std::unique_ptr<IndexAtom>> atoms_;
   std::map<const ir::Variable*, AtomRef> variables_;
   std::map<std::string, AtomRef> divided_;
-  int64_t divisions_ = 0;
 };
 
 }  // namespace hlorun::opencl
