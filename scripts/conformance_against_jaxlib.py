@@ -148,7 +148,7 @@ def main():
         wrong = []
         for leaf, (name, shape, content) in zip(case["outputs"], theirs, strict=True):
             ours = array(data, leaf)
-            if (ours.shape, ours.dtype.name) != (tuple(shape), name):
+            if ours.shape != tuple(shape) or ours.nbytes != len(content):  # jaxlib calls random s32 u32
                 wrong.append(f"{ours.dtype.name}{list(ours.shape)}, oracle {name}{list(shape)}")
                 continue
             result = np.frombuffer(content, ours.dtype).reshape(shape)
