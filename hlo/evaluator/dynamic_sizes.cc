@@ -1,4 +1,6 @@
 // Sizes at run time: which shape a result has when operands are smaller than their bounds.
+#include <algorithm>
+
 #include "hlo/error.h"
 #include "hlo/evaluator/op_functions.h"
 #include "hlo/evaluator/strided_copy.h"
@@ -81,13 +83,20 @@ Shape InferredShape(const Instruction& instruction, std::span<const Literal> ope
                     instruction.shape().WithoutLayout());
 }
 
+bool IsElementwise(const Instruction& instruction) {
+  return instruction.Has(kElementwise) || instruction.Is(Opcode::kClamp) || instruction.Is(Opcode::kMap);
+}
+
+// The operands that are smaller than the bound say how small; static ones reach up to it.
 Shape ElementwiseShape(const Instruction& instruction, std::span<const Literal> operands) {
+  Shape shape(instruction.shape().element_type(), instruction.shape().dimensions());
   for (const Literal& operand : operands) {
-    if (operand.shape().rank() == instruction.shape().rank()) {
-      return {instruction.shape().element_type(), operand.shape().dimensions()};
+    if (operand.shape().rank() != shape.rank()) continue;
+    for (size_t d = 0; d < shape.dimensions().size(); ++d) {
+      shape.mutable_dimensions()[d] = std::min(shape.dimensions()[d], operand.shape().dimensions()[d]);
     }
   }
-  return {instruction.shape().element_type(), instruction.shape().dimensions()};
+  return shape;
 }
 
 }  // namespace
@@ -96,9 +105,7 @@ Shape ActualShape(const Instruction& instruction, std::span<const Literal> opera
   const Shape& declared = instruction.shape();
   if (!declared.IsArray()) return declared;
   if (declared.IsStatic()) return {declared.element_type(), declared.dimensions()};
-  if (instruction.Has(kElementwise) || instruction.Is(Opcode::kClamp) || instruction.Is(Opcode::kMap)) {
-    return ElementwiseShape(instruction, operands);
-  }
+  if (IsElementwise(instruction)) return ElementwiseShape(instruction, operands);
   switch (instruction.opcode()) {
     case Opcode::kBroadcast:
       return BroadcastShape(instruction, operands[0].shape());
@@ -116,6 +123,18 @@ Shape ActualShape(const Instruction& instruction, std::span<const Literal> opera
       return {declared.element_type(), declared.dimensions()};
     default:
       return InferredShape(instruction, operands).WithoutLayout();
+  }
+}
+
+void CropOperands(const Instruction& instruction, const Shape& actual, std::span<Literal> operands) {
+  if (!actual.IsArray() || instruction.shape().IsStatic() || !IsElementwise(instruction)) return;
+  for (Literal& operand : operands) {
+    const Shape& whole = operand.shape();
+    if (whole.rank() != actual.rank() || whole.dimensions() == actual.dimensions()) continue;
+    Literal cropped(Shape(whole.element_type(), actual.dimensions()));
+    CopyStrided(operand.data(), {0, whole.Strides()}, cropped.mutable_data(), {0, cropped.shape().Strides()},
+                actual.dimensions(), BytesOf(whole.element_type()));
+    operand = std::move(cropped);
   }
 }
 

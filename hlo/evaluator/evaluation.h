@@ -79,6 +79,9 @@ class Evaluation {
 // The shape of the result where operands have these values: the instruction's, with actual sizes in place of bounds.
 Shape ActualShape(const Instruction& instruction, std::span<const Literal> operands);
 
+// Cuts static operands of an elementwise op down to the actual sizes of its result.
+void CropOperands(const Instruction& instruction, const Shape& actual, std::span<Literal> operands);
+
 // Flushes denormals of f32 and f64 arithmetic to zero in this thread while it lives, as XLA:CPU does.
 class DenormalFlush {
  public:

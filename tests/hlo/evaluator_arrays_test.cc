@@ -180,5 +180,18 @@ ENTRY e { x = f32[<=4] parameter(0)
   EXPECT_THAT(Numbers(result.elements()[2]), ElementsAre(2, 4, 6));
 }
 
+TEST(EvaluatorArraysTest, AStaticOperandIsCutToTheOthersSize) {
+  const std::string text = R"(HloModule m
+ENTRY e { x = f32[<=4] parameter(0)
+  i = f32[4] iota(), iota_dimension=0
+  y = f32[<=4] add(i, x)
+  p = pred[<=4] compare(x, i), direction=GT
+  s = f32[<=4] select(p, i, x)
+  ROOT t = (f32[<=4], f32[<=4]) tuple(y, s) })";
+  const Literal result = EvaluateText(text, {Floats({5, 0.5, 6})});
+  EXPECT_THAT(Numbers(result.elements()[0]), ElementsAre(5, 1.5, 8));
+  EXPECT_THAT(Numbers(result.elements()[1]), ElementsAre(0, 0.5, 2));
+}
+
 }  // namespace
 }  // namespace hlorun::hlo
