@@ -9,7 +9,9 @@ namespace hlorun::collectives {
 
 class InProcessHub::HubRequest : public Request {
  public:
-  HubRequest(const InProcessHub* hub, std::shared_ptr<bool> done) : hub_(hub), done_(std::move(done)) {}
+  HubRequest(InProcessHub* hub, const Key& key, std::shared_ptr<bool> done) : hub_(hub), key_(key), done_(std::move(done)) {}
+  // A device that fails leaves its requests, and the memory that they name.
+  ~HubRequest() override { hub_->Withdraw(key_, *done_); }
   bool Test() override {
     const std::lock_guard<std::mutex> lock(hub_->mutex_);
     if (*done_) return true;
@@ -18,7 +20,8 @@ class InProcessHub::HubRequest : public Request {
   }
 
  private:
-  const InProcessHub* hub_;
+  InProcessHub* hub_;
+  Key key_;
   std::shared_ptr<bool> done_;
 };
 
@@ -89,6 +92,19 @@ void InProcessHub::Idle(int change) {
   moved_ = std::chrono::steady_clock::now();
 }
 
+void InProcessHub::Withdraw(const Key& key, const bool& done) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (done) return;
+  const auto erase_from = [&](auto& halves) {
+    const auto waiting = halves.find(key);
+    if (waiting == halves.end()) return;
+    std::erase_if(waiting->second, [&](const auto& half) { return half.done.get() == &done; });
+    if (waiting->second.empty()) halves.erase(waiting);
+  };
+  erase_from(offers_);
+  erase_from(demands_);
+}
+
 std::unique_ptr<Request> InProcessHub::Send(std::span<const std::byte> data, int from, int to, int64_t tag) {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto done = std::make_shared<bool>(false);
@@ -103,7 +119,7 @@ std::unique_ptr<Request> InProcessHub::Send(std::span<const std::byte> data, int
   } else {
     offers_[key].push_back({data, done});
   }
-  return std::make_unique<HubRequest>(this, std::move(done));
+  return std::make_unique<HubRequest>(this, key, std::move(done));
 }
 
 std::unique_ptr<Request> InProcessHub::Receive(std::span<std::byte> data, int from, int to, int64_t tag) {
@@ -120,7 +136,7 @@ std::unique_ptr<Request> InProcessHub::Receive(std::span<std::byte> data, int fr
   } else {
     demands_[key].push_back({data, done});
   }
-  return std::make_unique<HubRequest>(this, std::move(done));
+  return std::make_unique<HubRequest>(this, key, std::move(done));
 }
 
 }  // namespace hlorun::collectives

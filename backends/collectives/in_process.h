@@ -44,6 +44,9 @@ class InProcessHub : public std::enable_shared_from_this<InProcessHub> {
   using Key = std::tuple<int, int, int64_t>;  // from, to, tag
   class HubRequest;
 
+  // Forgets the half whose flag is `done`, if it still waits.
+  void Withdraw(const Key& key, const bool& done);
+
   const int size_;
   mutable std::mutex mutex_;
   std::map<Key, std::deque<Offer>> offers_;
