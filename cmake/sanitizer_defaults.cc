@@ -1,5 +1,5 @@
 // Part of every executable that is built with a sanitizer: what the OpenCL and MPI runtimes do, and their compilers, is not
-// reported. Each line names a library of theirs.
+// reported. Each line names a library or a component of theirs.
 #include <cstdlib>
 
 extern "C" {
@@ -32,8 +32,13 @@ const char* __tsan_default_suppressions() {
          "mutex:libpocl\n"
          "mutex:libLLVM\n"
          "deadlock:libpocl\n"
+         "race:openmpi3/mca_\n"
+         "race:libevent\n"
+         "deadlock:mca_btl_tcp\n"
          "thread:libpocl\n"
-         "called_from_lib:libpocl\n";
+         "called_from_lib:libpocl.so\n"
+         "called_from_lib:libpocl-devices-basic\n"
+         "called_from_lib:libpocl-devices-pthread\n";
 }
 
 }  // extern "C"

@@ -11,7 +11,8 @@
 #pragma GCC optimize("O3")
 #endif
 
-#if defined(__x86_64__)
+// The choice among clones is made before a thread sanitizer has started.
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define HLO_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define HLO_VECTOR_CLONES
