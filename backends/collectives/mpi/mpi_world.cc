@@ -1,6 +1,8 @@
 #include "backends/collectives/mpi/mpi_world.h"
 
 #include <dlfcn.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "backends/collectives/mpi/launcher.h"
 #include "backends/collectives/mpi/node_siblings.h"
@@ -63,6 +64,16 @@ std::vector<std::string> PluginPaths(const std::string& mpi) {
   return paths;
 }
 
+// A launcher that hears of the abort may close its ends of the pipes before it has read them: the message would be lost.
+void AwaitReaderOfStderr() {
+  struct stat file;
+  if (fstat(STDERR_FILENO, &file) != 0 || !S_ISFIFO(file.st_mode)) return;
+  int unread = 0;
+  for (int i = 0; i < 1000 && ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 }  // namespace
 
 // What goes over the second channel: plain bytes of a fixed size.
@@ -74,7 +85,7 @@ struct MpiWorld::Beat {
 
 struct MpiWorld::Report {
   // Of several reports the weightiest is printed: a rank's own failure, then what the watch saw, then what waits ended with.
-  enum Weight : int32_t { kEcho, kSilence, kCause };
+  enum Weight : int32_t { kEcho, kSeen, kCause };
   int32_t rank = 0;
   int32_t weight = kEcho;
   char text[2040] = "";
@@ -192,7 +203,7 @@ void MpiWorld::BeatUntilStopped() {
     }
     if (now >= next_beat_ms) next_beat_ms = now + kBeatMs;
     last_exchange_ms_ = now;
-    if (cleanup_.load() != nullptr) ReportSilence();
+    if (cleanup_.load() != nullptr) ReportTrouble();
     if (first_report_ms_ > 0 && now - first_report_ms_ > kCollectMs) PrintAndLeave();
     std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
   }
@@ -270,33 +281,36 @@ int MpiWorld::SilentPeer() const {
   return -1;
 }
 
-std::string MpiWorld::SilenceText(int peer) const {
-  return fmt::format("rank {} on {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)", peer,
-                     HostOf(peer), SilenceOf(peer));
+std::string MpiWorld::Trouble() const {
+  if (const int peer = SilentPeer(); peer >= 0) {
+    return fmt::format("rank {} on {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)", peer,
+                       HostOf(peer), SilenceOf(peer));
+  }
+  if (heartbeat_ > 0 && Standstill() > heartbeat_) {
+    return fmt::format("all {} ranks wait for each other: they do not run the same collectives (does a branch or a loop around one "
+                       "differ between ranks?)",
+                       size_);
+  }
+  return "";
 }
 
 // By the lowest rank that is alive, from the thread that hears the beats: the others may compute for long, or wait for a
 // lock that the silent one holds.
-void MpiWorld::ReportSilence() {
-  const int silent = SilentPeer();
-  if (silent < 0 || LowestAlive() != rank_ || std::exchange(silence_reported_, true)) return;
+void MpiWorld::ReportTrouble() {
+  if (trouble_reported_ || LowestAlive() != rank_) return;
+  const std::string trouble = Trouble();
+  if (trouble.empty()) return;
+  trouble_reported_ = true;
   Report report;
   report.rank = rank_;
-  report.weight = Report::kSilence;
-  SilenceText(silent).copy(report.text, sizeof(report.text) - 1);
+  report.weight = Report::kSeen;
+  trouble.copy(report.text, sizeof(report.text) - 1);
   Collect(report);
 }
 
 void MpiWorld::CheckPeers() {
-  if (heartbeat_ <= 0 || !beater_.joinable()) return;
-  if (const int silent = SilentPeer(); silent >= 0) throw Error(ErrorCode::kAborted, SilenceText(silent));
-  if (Standstill() > heartbeat_) {
-    Fail(ErrorCode::kAborted,
-         "all {} ranks wait for each other: they do not run the same collectives (does a branch or a loop around one "
-         "differ "
-         "between ranks?)",
-         size_);
-  }
+  if (!beater_.joinable()) return;
+  if (const std::string trouble = Trouble(); !trouble.empty()) throw Error(ErrorCode::kAborted, trouble);
 }
 
 int MpiWorld::LowestAlive() const {
@@ -373,6 +387,7 @@ void MpiWorld::PrintAndLeave() {
   }
   std::fprintf(stderr, "hlorun: rank %d on %s: %s\n", first->rank, HostOf(first->rank).c_str(), first->text);
   std::fflush(stderr);
+  AwaitReaderOfStderr();
   if (void (*cleanup)() = cleanup_) cleanup();
   // A thread that is stuck inside MPI must not keep this one from leaving.
   for (int i = 0; i < 100; ++i) {

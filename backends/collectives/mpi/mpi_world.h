@@ -52,7 +52,7 @@ class MpiWorld {
   // Ends the job with one message and exit code 2; `is_cause`: this rank's own failure, not the echo of another's.
   [[noreturn]] void EndJob(const std::string& message, bool is_cause);
   // What any thread does before it leaves the process without unwinding. Async-signal-safe. Once it is set, a rank's silence
-  // ends this process even when no thread of it waits.
+  // or a standstill ends this process even when no thread of it looks.
   void set_cleanup(void (*cleanup)()) { cleanup_ = cleanup; }
 
  private:
@@ -69,8 +69,9 @@ class MpiWorld {
   void Collect(const Report& report);
   double SilenceOf(int peer) const;
   int SilentPeer() const;  // -1: none
-  std::string SilenceText(int peer) const;
-  void ReportSilence();
+  // What ends the job: a rank's silence, or a standstill of all; empty: nothing.
+  std::string Trouble() const;
+  void ReportTrouble();
   void OutliveTheOthers() const;
   double Standstill() const;
   int LowestAlive() const;
@@ -94,7 +95,7 @@ class MpiWorld {
   std::atomic<int64_t> first_report_ms_{0};
   std::atomic<void (*)()> cleanup_{nullptr};
   std::atomic<bool> leaving_{false}, stop_{false};
-  bool silence_reported_ = false;  // the beater's
+  bool trouble_reported_ = false;  // the beater's
   std::thread beater_;
 };
 
