@@ -49,12 +49,15 @@ void RunModule(benchmark::State& state, const std::string& text, double flops, d
 
 void MatrixProduct(benchmark::State& state, const char* type) {
   const int64_t n = state.range(0);
-  RunModule(state, fmt::format(R"(HloModule product
+  RunModule(state,
+            fmt::format(R"(HloModule product
 ENTRY main {{
   x = {0}[{1},{1}] parameter(0)
   y = {0}[{1},{1}] parameter(1)
   ROOT z = {0}[{1},{1}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
-}})", type, n), 2.0 * static_cast<double>(n * n * n), 0);
+}})",
+                        type, n),
+            2.0 * static_cast<double>(n * n * n), 0);
 }
 BENCHMARK_CAPTURE(MatrixProduct, f32, "f32")->Arg(64)->Arg(256)->Arg(1024)->UseRealTime();
 BENCHMARK_CAPTURE(MatrixProduct, bf16, "bf16")->Arg(256)->Arg(1024)->UseRealTime();
@@ -62,23 +65,29 @@ BENCHMARK_CAPTURE(MatrixProduct, bf16, "bf16")->Arg(256)->Arg(1024)->UseRealTime
 // 3x3, `range(0)` pixels square, `range(1)` channels in and out.
 void Convolution(benchmark::State& state) {
   const int64_t size = state.range(0), channels = state.range(1);
-  RunModule(state, fmt::format(R"(HloModule convolution
+  RunModule(state,
+            fmt::format(R"(HloModule convolution
 ENTRY main {{
   x = f32[1,{0},{0},{1}] parameter(0)
   w = f32[3,3,{1},{1}] parameter(1)
   ROOT y = f32[1,{0},{0},{1}] convolution(x, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f
-}})", size, channels), 2.0 * 9 * static_cast<double>(size * size * channels * channels), 0);
+}})",
+                        size, channels),
+            2.0 * 9 * static_cast<double>(size * size * channels * channels), 0);
 }
 BENCHMARK(Convolution)->Args({56, 64})->Args({14, 256})->UseRealTime();
 
 void Elementwise(benchmark::State& state, const char* op) {
   const int64_t n = state.range(0);
-  RunModule(state, fmt::format(R"(HloModule elementwise
+  RunModule(state,
+            fmt::format(R"(HloModule elementwise
 ENTRY main {{
   x = f32[{0}] parameter(0)
   a = f32[{0}] {1}(x)
   ROOT y = f32[{0}] add(a, x)
-}})", n, op), 0, 8.0 * static_cast<double>(n));
+}})",
+                        n, op),
+            0, 8.0 * static_cast<double>(n));
 }
 BENCHMARK_CAPTURE(Elementwise, negate, "negate")->Arg(1 << 10)->Arg(1 << 24)->UseRealTime();
 BENCHMARK_CAPTURE(Elementwise, tanh, "tanh")->Arg(1 << 24)->UseRealTime();
@@ -86,7 +95,8 @@ BENCHMARK_CAPTURE(Elementwise, tanh, "tanh")->Arg(1 << 24)->UseRealTime();
 // Of a square matrix, along `dimension`.
 void Reduction(benchmark::State& state, int64_t dimension) {
   const int64_t n = state.range(0);
-  RunModule(state, fmt::format(R"(HloModule reduction
+  RunModule(state,
+            fmt::format(R"(HloModule reduction
 add {{
   a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -96,7 +106,9 @@ ENTRY main {{
   x = f32[{0},{0}] parameter(0)
   zero = f32[] constant(0)
   ROOT y = f32[{0}] reduce(x, zero), dimensions={{{1}}}, to_apply=add
-}})", n, dimension), 0, 4.0 * static_cast<double>(n * n));
+}})",
+                        n, dimension),
+            0, 4.0 * static_cast<double>(n * n));
 }
 BENCHMARK_CAPTURE(Reduction, rows, 1)->Arg(4096)->UseRealTime();
 BENCHMARK_CAPTURE(Reduction, columns, 0)->Arg(4096)->UseRealTime();
@@ -110,7 +122,8 @@ BENCHMARK(Launch)->UseRealTime();
 // Tiny kernels that wait for each other in the queue; time is of all of them.
 void QueuedLaunches(benchmark::State& state) {
   const auto executable = BenchClient().Compile(
-      Module::FromText("HloModule launch\nENTRY main {\n  x = f32[16] parameter(0)\n  ROOT y = f32[16] add(x, x)\n}"), {});
+      Module::FromText("HloModule launch\nENTRY main {\n  x = f32[16] parameter(0)\n  ROOT y = f32[16] add(x, x)\n}"),
+      {});
   const std::vector<Array> inputs = Inputs(*executable);
   const int64_t launches = state.range(0);
   for (auto _ : state) {
@@ -127,9 +140,10 @@ std::string Layers(int64_t layers, int64_t salt) {
   std::string text = "HloModule layers\nENTRY main {\n  x0 = f32[64,64] parameter(0)\n  w = f32[64,64] parameter(1)\n";
   text += fmt::format("  salt = f32[] constant({})\n  salts = f32[64,64] broadcast(salt), dimensions={{}}\n", salt);
   for (int64_t i = 1; i <= layers; ++i) {
-    text += fmt::format("  d{0} = f32[64,64] dot(x{1}, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n"
-                        "  a{0} = f32[64,64] add(d{0}, salts)\n  {2}x{0} = f32[64,64] tanh(a{0})\n",
-                        i, i - 1, i == layers ? "ROOT " : "");
+    text += fmt::format(
+        "  d{0} = f32[64,64] dot(x{1}, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n"
+        "  a{0} = f32[64,64] add(d{0}, salts)\n  {2}x{0} = f32[64,64] tanh(a{0})\n",
+        i, i - 1, i == layers ? "ROOT " : "");
   }
   return text + "}\n";
 }

@@ -54,12 +54,16 @@ double PeakOfACore(LaunchRunner& runner) {
   constexpr int64_t kRounds = 200000, kChains = 24;
   const int64_t groups = runner.spec().compute_units, lanes = runner.spec().vector_bytes / 4;
   std::string body, sum = "a0";
-  std::string source = fmt::format("__kernel __attribute__((reqd_work_group_size(1, 1, 1))) __attribute__((min_vector_width(512)))\n"
-                                   "void {}(__global float* y) {{\n  float{} m = vload{}(0, y) * 0.5f;\n", kKernelName, lanes, lanes);
-  for (int64_t i = 0; i < kChains; ++i) source += fmt::format("  float{} a{} = (float{})({}.0f);\n", lanes, i, lanes, i);
+  std::string source = fmt::format(
+      "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) __attribute__((min_vector_width(512)))\n"
+      "void {}(__global float* y) {{\n  float{} m = vload{}(0, y) * 0.5f;\n",
+      kKernelName, lanes, lanes);
+  for (int64_t i = 0; i < kChains; ++i)
+    source += fmt::format("  float{} a{} = (float{})({}.0f);\n", lanes, i, lanes, i);
   for (int64_t i = 0; i < kChains; ++i) body += fmt::format("    a{0} = fma(a{0}, m, m);\n", i);
   for (int64_t i = 1; i < kChains; ++i) sum += fmt::format(" + a{}", i);
-  source += fmt::format("  for (int r = 0; r < {}; ++r) {{\n{}  }}\n  vstore{}({}, get_group_id(0), y);\n}}\n", kRounds, body, lanes, sum);
+  source += fmt::format("  for (int r = 0; r < {}; ++r) {{\n{}  }}\n  vstore{}({}, get_group_id(0), y);\n}}\n", kRounds,
+                        body, lanes, sum);
   EmittedLaunch launch;
   launch.source = source;
   launch.grid.groups[0] = groups;
@@ -123,7 +127,8 @@ void Report(LaunchRunner& runner, const Work& work, double peak) {
   const auto block = [](int64_t bytes) { return std::vector<float>(static_cast<size_t>(bytes / 4 + 16), 0.5f); };
   std::vector<float> x = block(root.operand(0)->shape().ByteSize()), y = block(root.operand(1)->shape().ByteSize());
   std::vector<float> out = block(root.shape().ByteSize());
-  std::vector<float> scratch = block(is_dot ? DotScratchBytes(root, runner.spec()) : ConvolutionScratchBytes(root, runner.spec()));
+  std::vector<float> scratch =
+      block(is_dot ? DotScratchBytes(root, runner.spec()) : ConvolutionScratchBytes(root, runner.spec()));
   const auto run = [&](const std::vector<EmittedLaunch>& what) {
     runner.Run(what, {x.data(), y.data()}, {out.data()}, scratch.data());
   };
@@ -133,11 +138,13 @@ void Report(LaunchRunner& runner, const Work& work, double peak) {
   const Timing time = Best([&] { run(*launches); });
   std::string parts;
   if (launches->size() > 1) {
-    for (const EmittedLaunch& launch : *launches) parts += fmt::format(" {:.3f}", Best([&] { run({launch}); }).cpu * 1e3);
+    for (const EmittedLaunch& launch : *launches)
+      parts += fmt::format(" {:.3f}", Best([&] { run({launch}); }).cpu * 1e3);
   }
   const double gflop = 2.0 * work.multiply_adds * 1e-9;
-  fmt::print("{:<40} wall {:>8.3f} ms {:>6.1f} GFLOP/s; cpu {:>8.3f} ms, {:>4.2f} of peak; first {:.2f} s{}{}\n", work.label,
-             time.wall * 1e3, gflop / time.wall, time.cpu * 1e3, gflop / time.cpu / peak, first, parts.empty() ? "" : "; launches", parts);
+  fmt::print("{:<40} wall {:>8.3f} ms {:>6.1f} GFLOP/s; cpu {:>8.3f} ms, {:>4.2f} of peak; first {:.2f} s{}{}\n",
+             work.label, time.wall * 1e3, gflop / time.wall, time.cpu * 1e3, gflop / time.cpu / peak, first,
+             parts.empty() ? "" : "; launches", parts);
   std::fflush(stdout);
 }
 
@@ -147,11 +154,29 @@ int Main(int argc, char** argv) {
   fmt::print("multiply-add peak of a core: {:.1f} GFLOP/s; shares below are by processor time\n", peak);
   std::vector<std::string> cases(argv + 1, argv + argc);
   if (cases.empty()) {
-    cases = {"256,256,256", "512,512,512", "1024,1024,1024", "1000,999,1001", "1024,1024,1024,0,nt", "1024,1024,1024,0,tn",
-             "197,768,768", "50000,64,64", "64,50000,64,0,tn", "196,64,196,96,nt", "196,196,64,96", "1,4096,4096",
-             "1,4096,4096,0,nt", "8,2048,2048", "16,768,3072", "4096,4096,1",
-             "conv:8,56,64,64,3,1,1,1", "conv:8,28,128,128,3,1,1,1", "conv:8,14,256,256,3,1,1,1", "conv:8,7,512,512,3,1,1,1",
-             "conv:8,56,128,128,3,2,0,1", "conv:8,14,512,512,3,2,0,1", "conv:8,224,3,64,7,2,3,3"};
+    cases = {"256,256,256",
+             "512,512,512",
+             "1024,1024,1024",
+             "1000,999,1001",
+             "1024,1024,1024,0,nt",
+             "1024,1024,1024,0,tn",
+             "197,768,768",
+             "50000,64,64",
+             "64,50000,64,0,tn",
+             "196,64,196,96,nt",
+             "196,196,64,96",
+             "1,4096,4096",
+             "1,4096,4096,0,nt",
+             "8,2048,2048",
+             "16,768,3072",
+             "4096,4096,1",
+             "conv:8,56,64,64,3,1,1,1",
+             "conv:8,28,128,128,3,1,1,1",
+             "conv:8,14,256,256,3,1,1,1",
+             "conv:8,7,512,512,3,1,1,1",
+             "conv:8,56,128,128,3,2,0,1",
+             "conv:8,14,512,512,3,2,0,1",
+             "conv:8,224,3,64,7,2,3,3"};
   }
   for (const std::string& text : cases) {
     Report(runner, text.starts_with("conv:") ? ParseConvolution(text) : ParseProduct(text), peak);

@@ -2,8 +2,9 @@
 //
 //   roofline [DEVICE]      DEVICE as hlorun's --device; under mpirun the collectives' cost is measured too
 //
-// Measured: multiply-add peak for f32 and f64, copy bandwidth in L1, L2, L3 and memory, the cost of a launch (queued, and
-// run to finish), and of an all-reduce by size. Best of several repetitions: a cost table describes an undisturbed machine.
+// Measured: multiply-add peak for f32 and f64, copy bandwidth in L1, L2, L3 and memory, the cost of a launch (queued,
+// and run to finish), and of an all-reduce by size. Best of several repetitions: a cost table describes an undisturbed
+// machine.
 #include <chrono>
 #include <cstdio>
 #include <numeric>
@@ -59,7 +60,10 @@ double Seconds(const std::function<void()>& work) {
 class Roofline {
  public:
   explicit Roofline(const opencl::Device& device)
-      : spec_(device.spec()), context_(device.device()), queue_(context_, device.device()), program_(context_, kSource) {
+      : spec_(device.spec()),
+        context_(device.device()),
+        queue_(context_, device.device()),
+        program_(context_, kSource) {
     program_.build("-cl-std=CL1.2 -cl-mad-enable");
     units_ = static_cast<size_t>(spec_.compute_units);
   }
@@ -110,13 +114,15 @@ class Roofline {
     kernel.setArg(0, x);
     Launch(kernel, 1);
     const double queued = Seconds([&] {
-      for (int i = 0; i < kLaunches; ++i) queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1));
+      for (int i = 0; i < kLaunches; ++i)
+        queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1));
       queue_.finish();
     });
     spec_.launch_us = queued / kLaunches * 1e6;
     spec_.cost_table["launch_and_finish_us"] = Seconds([&] {
-      for (int i = 0; i < kLaunches; ++i) Launch(kernel, 1);
-    }) / kLaunches * 1e6;
+                                                 for (int i = 0; i < kLaunches; ++i) Launch(kernel, 1);
+                                               }) /
+                                               kLaunches * 1e6;
   }
 
   void Launch(cl::Kernel& kernel, size_t groups) {

@@ -1,5 +1,5 @@
-// Part of every executable that is built with a sanitizer: what the OpenCL and MPI runtimes do, and their compilers, is not
-// reported. Each line names a library or a component of theirs.
+// Part of every executable that is built with a sanitizer: what the OpenCL and MPI runtimes do, and their compilers, is
+// not reported. Each line names a library or a component of theirs.
 #include <cstdlib>
 
 extern "C" {
@@ -9,9 +9,11 @@ const char* __lsan_default_options();
 const char* __lsan_default_suppressions();
 const char* __tsan_default_suppressions();
 
-// Open MPI unloads its components before leaks are looked for, so that theirs have no name to go by. Addresses and undefined
-// behaviour are watched in its jobs all the same.
-int __lsan_is_turned_off() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMI_SIZE") != nullptr; }
+// Open MPI unloads its components before leaks are looked for, so that theirs have no name to go by. Addresses and
+// undefined behaviour are watched in its jobs all the same.
+int __lsan_is_turned_off() {
+  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMI_SIZE") != nullptr;
+}
 
 // The tests compare what is printed.
 const char* __lsan_default_options() { return "print_suppressions=0"; }

@@ -138,8 +138,9 @@ std::string CostOf(const hlorun::hlo::Module& module) {
     sent += bytes;
     kinds += fmt::format("{}\"{}\": {:.0f}", kinds.empty() ? "" : ", ", name, bytes);
   }
-  return fmt::format("{{\"module\": \"{}\", \"flops\": {:.0f}, \"transcendentals\": {:.0f}, \"collective_bytes\": {:.0f}, \"collectives\": {{{}}}}}\n",
-                     module.name(), cost.flops, cost.transcendentals, sent, kinds);
+  return fmt::format(
+      "{{\"module\": \"{}\", \"flops\": {:.0f}, \"transcendentals\": {:.0f}, \"collective_bytes\": {:.0f}, \"collectives\": {{{}}}}}\n",
+      module.name(), cost.flops, cost.transcendentals, sent, kinds);
 }
 
 hlorun::DeviceSpec ReadDeviceSpec(const std::string& path) {
@@ -225,10 +226,13 @@ int Main(int argc, char** argv) {
   app.add_flag("--emit_proto", flags.emit_proto, "write HloModuleProto instead of text");
   app.add_flag("--split_input_file", flags.split_input_file, "split the input at lines '// -----'");
   app.add_option("--device_spec", flags.device_spec, "JSON of the device to compile for");
-  app.add_option("--bound", flags.bounds, "PARAM:DIM=N or NAME=N: a dimension that is at most N")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--bound", flags.bounds, "PARAM:DIM=N or NAME=N: a dimension that is at most N")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_flag("--fill_elided", flags.fill_elided, "fill constants {...} as XLA does");
   app.add_flag("--stats", flags.stats, "passes with their times, and rule firings, on stderr");
-  app.add_flag("--cost", flags.cost, "print flops and collective bytes of a device, by the cost analysis, not the module");
+  app.add_flag("--cost", flags.cost,
+               "print flops and collective bytes of a device, by the cost analysis, not the module");
   app.add_flag("--explain", flags.explain, "what passes decided, with reasons, on stderr");
   app.add_option("--num_partitions", flags.options.num_partitions, "partitions to cut an annotated module into");
   app.add_flag("--verify", flags.options.verify_each_pass, "verify the module after each pass");

@@ -6,9 +6,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -188,7 +188,8 @@ void AtomicFiles::Write(const std::string& path, std::vector<std::string_view> p
   Pending& pending = Add(path);
   pending.nameless = OpenNameless(std::filesystem::path(pending.temporary).parent_path());
   const bool named = pending.nameless < 0;
-  const int file = named ? open(pending.temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : pending.nameless;
+  const int file =
+      named ? open(pending.temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : pending.nameless;
   if (file < 0) FailWriting(path, errno);
   const auto fail = [&](int error) {
     if (named) close(file);
@@ -214,7 +215,8 @@ void AtomicFiles::Commit() {
   for (Pending& pending : pending_) {
     if (pending.nameless >= 0) {
       // A link cannot replace a file, a rename can.
-      if (linkat(AT_FDCWD, NameOf(pending.nameless).c_str(), AT_FDCWD, pending.temporary.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      if (linkat(AT_FDCWD, NameOf(pending.nameless).c_str(), AT_FDCWD, pending.temporary.c_str(), AT_SYMLINK_FOLLOW) !=
+          0) {
         FailWriting(pending.path, errno);
       }
       CloseNameless(pending.nameless);

@@ -1,4 +1,5 @@
-// Files that appear whole or not at all: written without a name, or under a temporary one beside the target, then renamed.
+// Files that appear whole or not at all: written without a name, or under a temporary one beside the target, then
+// renamed.
 #pragma once
 
 #include <cstdio>
@@ -15,8 +16,8 @@ namespace hlorun {
 // the handlers of SIGINT and SIGTERM (InstallInterruptCleanup). An object is one thread's; threads may write the same
 // path.
 //
-// A process that is killed leaves nothing either: where the file system allows, files have no name until Commit(), and what
-// dead processes of this node left under temporary names goes when the next one writes into the folder.
+// A process that is killed leaves nothing either: where the file system allows, files have no name until Commit(), and
+// what dead processes of this node left under temporary names goes when the next one writes into the folder.
 class AtomicFiles {
  public:
   // `fault`: the point at which tests fill the disk.

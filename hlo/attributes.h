@@ -20,7 +20,7 @@ namespace hlorun::hlo {
 struct WindowDimension {
   int64_t size = 1;
   int64_t stride = 1;
-  int64_t padding_low = 0;   // may be negative
+  int64_t padding_low = 0;  // may be negative
   int64_t padding_high = 0;
   int64_t window_dilation = 1;  // rhs_dilate
   int64_t base_dilation = 1;    // lhs_dilate
@@ -183,7 +183,7 @@ struct Call {
 };
 struct CustomCall {
   std::string target;
-  std::string opaque;  // backend_config="..." string of the call
+  std::string opaque;       // backend_config="..." string of the call
   std::string api_version;  // "API_VERSION_TYPED_FFI", ...; empty when absent
   bool has_side_effect = false;
   std::vector<Shape> operand_layouts;  // operand_layout_constraints; empty when absent
@@ -194,7 +194,7 @@ struct CustomCall {
   std::optional<ConvolutionDimensions> dimensions;
   int64_t feature_group_count = 1;
   int64_t batch_group_count = 1;
-  std::string schedule;          // SCHEDULE_LATEST, ...; empty when absent
+  std::string schedule;  // SCHEDULE_LATEST, ...; empty when absent
   std::string padding_type;
   std::vector<Precision> precision;
   std::optional<Literal> literal;

@@ -121,10 +121,8 @@ std::optional<Opcode> ReducerOpcode(const Computation& computation) {
     case Opcode::kMinimum:
     case Opcode::kAnd:
     case Opcode::kOr:
-    case Opcode::kXor:
-      break;
-    default:
-      return std::nullopt;
+    case Opcode::kXor: break;
+    default: return std::nullopt;
   }
   const Instruction* x = computation.parameter(0);
   const Instruction* y = computation.parameter(1);

@@ -9,7 +9,8 @@
 
 namespace hlorun::hlo {
 
-// Instructions go to the end of the computation, or before `before` when set. Metadata is copied from `origin` if given.
+// Instructions go to the end of the computation, or before `before` when set. Metadata is copied from `origin` if
+// given.
 class Builder {
  public:
   explicit Builder(Computation* computation, const Instruction* origin = nullptr)

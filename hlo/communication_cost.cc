@@ -29,7 +29,8 @@ constexpr Row kRows[] = {
 };
 
 const Row* RowOf(const Instruction& instruction) {
-  const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return instruction.Is(r.opcode); });
+  const auto* row =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return instruction.Is(r.opcode); });
   return row == std::end(kRows) ? nullptr : row;
 }
 
@@ -83,14 +84,10 @@ double RingBytes(const Instruction& instruction) {
   for (const Instruction* operand : instruction.operands()) bytes += static_cast<double>(operand->shape().ByteSize());
   const double n = GroupSize(instruction);
   switch (row->pattern) {
-    case Pattern::kReduceAll:
-      return 2 * bytes * (n - 1) / n;
-    case Pattern::kScatter:
-      return bytes * (n - 1) / n;
-    case Pattern::kGather:
-      return bytes * (n - 1);
-    case Pattern::kCopy:
-      return bytes;
+    case Pattern::kReduceAll: return 2 * bytes * (n - 1) / n;
+    case Pattern::kScatter: return bytes * (n - 1) / n;
+    case Pattern::kGather: return bytes * (n - 1);
+    case Pattern::kCopy: return bytes;
   }
   return 0;
 }

@@ -52,7 +52,8 @@ void Computation::Remove(Instruction* instruction) {
   const std::vector<Instruction*> operands = std::move(instruction->operands_);
   instruction->operands_.clear();
   for (Instruction* operand : operands) operand->RemoveUser(instruction);
-  if (instruction->Is(Opcode::kParameter)) std::replace(parameters_.begin(), parameters_.end(), instruction, static_cast<Instruction*>(nullptr));
+  if (instruction->Is(Opcode::kParameter))
+    std::replace(parameters_.begin(), parameters_.end(), instruction, static_cast<Instruction*>(nullptr));
   if (module_ != nullptr) module_->ForgetName(instruction->name_);
   instructions_.erase(instruction->position_);
 }
@@ -69,7 +70,8 @@ void Computation::RemoveWithDeadOperands(Instruction* instruction) {
     }
     Remove(next);
     // Each is pushed once: by the removal of its last user.
-    std::copy_if(operands.begin(), operands.end(), std::back_inserter(work), [](Instruction* o) { return o->IsDead(); });
+    std::copy_if(operands.begin(), operands.end(), std::back_inserter(work),
+                 [](Instruction* o) { return o->IsDead(); });
   }
 }
 

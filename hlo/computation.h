@@ -25,7 +25,8 @@ class Computation {
   void set_name(std::string name) { name_ = std::move(name); }
   Module* module() const { return module_; }
 
-  // Appends (or inserts before `before`), takes ownership, gives it a module-unique name when it has none or a taken one.
+  // Appends (or inserts before `before`), takes ownership, gives it a module-unique name when it has none or a taken
+  // one.
   Instruction* Add(std::unique_ptr<Instruction> instruction, Instruction* before = nullptr);
   Instruction* Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands, Attributes attributes = attr::None{},
                    std::vector<Computation*> called = {});
@@ -35,7 +36,8 @@ class Computation {
   void Remove(Instruction* instruction);
   // Removes it if dead, then its operands that became so (never parameters, never side effects).
   void RemoveWithDeadOperands(Instruction* instruction);
-  // Replaces `old`, everywhere and as root, and removes it; the replacement inherits metadata and sharding if it has none.
+  // Replaces `old`, everywhere and as root, and removes it; the replacement inherits metadata and sharding if it has
+  // none.
   void Replace(Instruction* old, Instruction* with);
   Instruction* ReplaceWithNew(Instruction* old, std::unique_ptr<Instruction> with);
 
@@ -62,7 +64,7 @@ class Computation {
   // where it has an entry, else are shared. Returns the image of the root. Fills `map`.
   Instruction* CloneInto(Computation* into, InstructionMap& map, const ComputationMap& computations = {}) const;
 
-  std::string execution_thread;  // empty: main
+  std::string execution_thread;        // empty: main
   bool is_fusion_computation() const;  // called by a fusion
 
  private:

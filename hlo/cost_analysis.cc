@@ -216,32 +216,26 @@ double BytesReadOf(const Instruction& i, int64_t index) {
   switch (i.opcode()) {
     case Opcode::kSlice:
     case Opcode::kDynamicSlice:
-    case Opcode::kGather:
-      return index == 0 ? std::min(whole, Bytes(i.shape())) : whole;
-    case Opcode::kDynamicUpdateSlice:
-      return index == 0 ? 0 : whole;  // the rest of the operand stays where it is
+    case Opcode::kGather: return index == 0 ? std::min(whole, Bytes(i.shape())) : whole;
+    case Opcode::kDynamicUpdateSlice: return index == 0 ? 0 : whole;  // the rest of the operand stays where it is
     case Opcode::kScatter:
       return index < i.operand_count() / 2
                  ? std::min(whole, Bytes(i.operand(i.operand_count() / 2 + 1 + index)->shape()))
                  : whole;
-    case Opcode::kGetDimensionSize:
-      return 0;
-    default:
-      return whole;
+    case Opcode::kGetDimensionSize: return 0;
+    default: return whole;
   }
 }
 
 double BytesWritten(const Instruction& i) {
   switch (i.opcode()) {
-    case Opcode::kDynamicUpdateSlice:
-      return Bytes(i.operand(1)->shape());
+    case Opcode::kDynamicUpdateSlice: return Bytes(i.operand(1)->shape());
     case Opcode::kScatter: {
       double bytes = 0;
       for (int64_t n = i.operand_count() / 2 + 1; n < i.operand_count(); ++n) bytes += Bytes(i.operand(n)->shape());
       return std::min(bytes, Bytes(i.shape()));
     }
-    default:
-      return Bytes(i.shape());
+    default: return Bytes(i.shape());
   }
 }
 

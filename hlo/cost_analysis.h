@@ -16,9 +16,9 @@ struct Cost {
 };
 
 // A fusion's flops are its computation's; its bytes are what it reads of its operands and writes of its results. Slices
-// and gathers read what they take; dynamic-update-slice and scatter work in place. While: one iteration of condition and
-// body, times the known_trip_count of its backend_config where there is one. Conditional: its costliest branch.
-// The module must have passed the verifier.
+// and gathers read what they take; dynamic-update-slice and scatter work in place. While: one iteration of condition
+// and body, times the known_trip_count of its backend_config where there is one. Conditional: its costliest branch. The
+// module must have passed the verifier.
 Cost CostOf(const Instruction& instruction);
 Cost CostOf(const Computation& computation);
 

@@ -12,35 +12,35 @@ enum class DeviceClass : uint8_t { kCpu, kGpu };
 
 struct DeviceSpec {
   std::string name = "generic";
-  std::string platform;        // "Portable Computing Language", "Intel(R) OpenCL", ...
+  std::string platform;  // "Portable Computing Language", "Intel(R) OpenCL", ...
   std::string driver_version;
-  std::string isa;             // the CPU features that generated code may depend on, sorted: "avx512bf16,avx512f"
+  std::string isa;  // the CPU features that generated code may depend on, sorted: "avx512bf16,avx512f"
   DeviceClass device_class = DeviceClass::kCpu;
 
   int64_t compute_units = 2;
-  int64_t vector_bytes = 64;          // width of a vector register: float lanes = vector_bytes / 4
-  int64_t l1_bytes = 32 << 10;        // per core
-  int64_t l2_bytes = 1 << 20;         // per core
-  int64_t l3_bytes = 16 << 20;        // shared
+  int64_t vector_bytes = 64;    // width of a vector register: float lanes = vector_bytes / 4
+  int64_t l1_bytes = 32 << 10;  // per core
+  int64_t l2_bytes = 1 << 20;   // per core
+  int64_t l3_bytes = 16 << 20;  // shared
   int64_t local_memory_bytes = 32 << 10;
   int64_t max_work_group_size = 4096;
-  int64_t sub_group_size = 0;         // 0: no sub-groups
+  int64_t sub_group_size = 0;  // 0: no sub-groups
   int64_t global_memory_bytes = int64_t{8} << 30;
   int64_t max_allocation_bytes = int64_t{2} << 30;
-  int64_t buffer_alignment = 64;      // of a buffer's start, bytes
+  int64_t buffer_alignment = 64;  // of a buffer's start, bytes
 
   bool has_f64 = true;
-  bool has_f16 = false;               // arithmetic in half; storage always works
+  bool has_f16 = false;  // arithmetic in half; storage always works
   bool has_int64_atomics = true;
-  bool unified_memory = true;         // host and device share memory
-  bool raw_pointers = true;           // kernels take plain host pointers; never without unified memory
-  bool has_inline_assembly = false;   // x86 instructions by inline assembly (PoCL)
-  std::string bf16_dot;               // how kernels multiply pairs of bf16 ("assembly", "intrinsic"); empty: not
+  bool unified_memory = true;        // host and device share memory
+  bool raw_pointers = true;          // kernels take plain host pointers; never without unified memory
+  bool has_inline_assembly = false;  // x86 instructions by inline assembly (PoCL)
+  std::string bf16_dot;              // how kernels multiply pairs of bf16 ("assembly", "intrinsic"); empty: not
 
   // Measured by bench/roofline; 0: not measured, a default is used.
   double f32_gflops = 0;
-  double bandwidth_gbps = 0;          // main memory
-  double launch_us = 0;               // one kernel, queued behind others
+  double bandwidth_gbps = 0;                 // main memory
+  double launch_us = 0;                      // one kernel, queued behind others
   std::map<std::string, double> cost_table;  // everything else roofline measures, by name
 
   std::string ToJson() const;

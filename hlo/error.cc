@@ -24,30 +24,22 @@ Error::Error(ErrorCode code, const std::string& message, SourceLocation location
 
 const char* ErrorCodeName(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return "invalid argument";
-    case ErrorCode::kNotFound:
-      return "not found";
-    case ErrorCode::kUnimplemented:
-      return "unimplemented";
-    case ErrorCode::kFailedPrecondition:
-      return "failed precondition";
-    case ErrorCode::kResourceExhausted:
-      return "resource exhausted";
-    case ErrorCode::kDataLoss:
-      return "data loss";
-    case ErrorCode::kAborted:
-      return "aborted";
-    case ErrorCode::kInternal:
-      return "internal";
+    case ErrorCode::kInvalidArgument: return "invalid argument";
+    case ErrorCode::kNotFound: return "not found";
+    case ErrorCode::kUnimplemented: return "unimplemented";
+    case ErrorCode::kFailedPrecondition: return "failed precondition";
+    case ErrorCode::kResourceExhausted: return "resource exhausted";
+    case ErrorCode::kDataLoss: return "data loss";
+    case ErrorCode::kAborted: return "aborted";
+    case ErrorCode::kInternal: return "internal";
   }
   return "unknown";
 }
 
 void FailCheck(const char* condition, const char* file, int line) {
   throw Error(ErrorCode::kInternal,
-              fmt::format("internal error: {} does not hold ({}:{}); please report this with the module", condition, file,
-                          line));
+              fmt::format("internal error: {} does not hold ({}:{}); please report this with the module", condition,
+                          file, line));
 }
 
 }  // namespace hlorun

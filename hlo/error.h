@@ -63,7 +63,7 @@ template <typename... Args>
 }  // namespace hlorun
 
 // For invariants of hlorun itself: a failure is a bug, reported as ErrorCode::kInternal.
-#define HLORUN_CHECK(condition) \
-  do {                          \
+#define HLORUN_CHECK(condition)                                            \
+  do {                                                                     \
     if (!(condition)) ::hlorun::FailCheck(#condition, __FILE__, __LINE__); \
   } while (false)

@@ -85,8 +85,8 @@ class Instruction {
   int64_t parameter_number() const { return As<attr::Parameter>().number; }
   int64_t tuple_index() const { return As<attr::TupleIndex>().index; }
 
-  // Called computations, by opcode: call, reduce, map, sort, scatter, fusion, ...: {to_apply}; while: {condition, body};
-  // conditional: the branches; select-and-scatter: {select, scatter}. Not owned.
+  // Called computations, by opcode: call, reduce, map, sort, scatter, fusion, ...: {to_apply}; while: {condition,
+  // body}; conditional: the branches; select-and-scatter: {select, scatter}. Not owned.
   const std::vector<Computation*>& called_computations() const { return called_; }
   Computation* called(int64_t i = 0) const { return called_[static_cast<size_t>(i)]; }
   void set_called(int64_t i, Computation* computation);

@@ -25,9 +25,9 @@ std::shared_ptr<std::byte> Allocate(int64_t bytes) {
     }
     return {static_cast<std::byte*>(mapped), [size](std::byte* p) { munmap(p, size); }};
   }
-  auto* block = static_cast<std::byte*>(::operator new(size, std::align_val_t{kAlignment}));
+  auto* block = static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment}));
   std::memset(block, 0, size);
-  return {block, [](std::byte* p) { ::operator delete(p, std::align_val_t{kAlignment}); }};
+  return {block, [](std::byte* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
 }
 
 template <typename T>

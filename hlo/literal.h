@@ -5,8 +5,8 @@
 // Not synchronised: concurrent readers are fine, a writer needs the literal for itself.
 #pragma once
 
-#include <cstddef>
 #include <complex>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,12 +51,12 @@ class Literal {
   std::vector<Literal>& mutable_elements() { return elements_; }
 
   // The element at a row-major linear index, converted; for code where speed does not matter.
-  double GetDouble(int64_t linear) const;                // real types, pred as 0 or 1
+  double GetDouble(int64_t linear) const;                 // real types, pred as 0 or 1
   std::complex<double> GetComplex(int64_t linear) const;  // every array type
   int64_t GetInt(int64_t linear) const;                   // integer types and pred; u64 wraps
   void SetDouble(int64_t linear, double value);           // rounds to the type (nearest even; integers truncate)
   void SetComplex(int64_t linear, std::complex<double> value);
-  void SetInt(int64_t linear, int64_t value);             // wraps to the type
+  void SetInt(int64_t linear, int64_t value);  // wraps to the type
 
   // Bitwise equality of element type, dimensions and contents; layouts are ignored.
   bool operator==(const Literal& other) const;

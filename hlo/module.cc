@@ -129,7 +129,8 @@ std::string Module::UniqueName(const std::string& base) {
   std::string stem = base;
   const size_t dot = base.rfind('.');
   if (dot != std::string::npos && dot + 1 < base.size() &&
-      std::all_of(base.begin() + static_cast<int64_t>(dot) + 1, base.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+      std::all_of(base.begin() + static_cast<int64_t>(dot) + 1, base.end(),
+                  [](char c) { return c >= '0' && c <= '9'; })) {
     stem = base.substr(0, dot);
   }
   int64_t& next = next_suffix_[stem];

@@ -98,7 +98,7 @@ class Module {
   std::string name_;
   std::list<std::unique_ptr<Computation>> computations_;
   Computation* entry_ = nullptr;
-  std::unordered_set<std::string> names_;              // of instructions
+  std::unordered_set<std::string> names_;  // of instructions
   std::unordered_set<std::string> computation_names_;
   std::unordered_map<std::string, int64_t> next_suffix_;
 };

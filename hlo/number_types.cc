@@ -41,26 +41,16 @@ int NanBits(const NarrowFormat& f) {
 
 const NarrowFormat& NarrowFormatOf(ElementType type) {
   switch (type) {
-    case ElementType::kF8E5M2:
-      return kF8E5M2Format;
-    case ElementType::kF8E4M3FN:
-      return kF8E4M3FNFormat;
-    case ElementType::kF8E4M3B11FNUZ:
-      return kF8E4M3B11FNUZFormat;
-    case ElementType::kF8E5M2FNUZ:
-      return kF8E5M2FNUZFormat;
-    case ElementType::kF8E4M3FNUZ:
-      return kF8E4M3FNUZFormat;
-    case ElementType::kF8E4M3:
-      return kF8E4M3Format;
-    case ElementType::kF8E3M4:
-      return kF8E3M4Format;
-    case ElementType::kF4E2M1FN:
-      return kF4E2M1FNFormat;
-    case ElementType::kF8E8M0FNU:
-      return kF8E8M0FNUFormat;
-    default:
-      Fail(ErrorCode::kInternal, "{} is not a narrow floating type", ElementTypeName(type));
+    case ElementType::kF8E5M2: return kF8E5M2Format;
+    case ElementType::kF8E4M3FN: return kF8E4M3FNFormat;
+    case ElementType::kF8E4M3B11FNUZ: return kF8E4M3B11FNUZFormat;
+    case ElementType::kF8E5M2FNUZ: return kF8E5M2FNUZFormat;
+    case ElementType::kF8E4M3FNUZ: return kF8E4M3FNUZFormat;
+    case ElementType::kF8E4M3: return kF8E4M3Format;
+    case ElementType::kF8E3M4: return kF8E3M4Format;
+    case ElementType::kF4E2M1FN: return kF4E2M1FNFormat;
+    case ElementType::kF8E8M0FNU: return kF8E8M0FNUFormat;
+    default: Fail(ErrorCode::kInternal, "{} is not a narrow floating type", ElementTypeName(type));
   }
 }
 
@@ -75,8 +65,7 @@ float NarrowToFloat(ElementType type, uint8_t bits) {
   if (f.is_fnuz && negative && magnitude == 0) return std::numeric_limits<float>::quiet_NaN();
   if (f.has_nan && magnitude > LargestFinite(f)) {
     const bool infinity = f.has_infinity && (magnitude & ((1 << f.mantissa_bits) - 1)) == 0;
-    const float value =
-        infinity ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    const float value = infinity ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
     return negative ? -value : value;
   }
   const int exponent = magnitude >> f.mantissa_bits;
@@ -110,7 +99,7 @@ uint8_t FloatToNarrow(ElementType type, float value) {
   } else if (magnitude > 0) {
     int exponent = 0;
     std::frexp(magnitude, &exponent);
-    const int least = 1 - f.bias;                        // exponent of the smallest normal value
+    const int least = 1 - f.bias;  // exponent of the smallest normal value
     const int scale = std::max(exponent - 1, least) - f.mantissa_bits;
     // Exact: at most 24 significant bits shifted by a power of two; nearbyint rounds to even.
     const auto steps = static_cast<int>(std::nearbyint(std::ldexp(static_cast<double>(magnitude), -scale)));

@@ -1,7 +1,7 @@
 // Host number types for the element types that C++ lacks, and the mapping from ElementType to a C++ type.
 //
-// half and bfloat16 are Eigen's. The narrow floats are one table of formats: their values convert through float exactly,
-// and back with round-to-nearest-even.
+// half and bfloat16 are Eigen's. The narrow floats are one table of formats: their values convert through float
+// exactly, and back with round-to-nearest-even.
 #pragma once
 
 #include <Eigen/Core>
@@ -47,8 +47,7 @@ template <typename Visitor>
 decltype(auto) VisitType(ElementType type, Visitor&& visit) {
   switch (type) {
 #define HLO_VISIT(enumerator, cpp) \
-  case ElementType::enumerator:    \
-    return visit.template operator()<cpp, ElementType::enumerator>();
+  case ElementType::enumerator: return visit.template operator()<cpp, ElementType::enumerator>();
     HLO_VISIT(kPred, bool)
     HLO_VISIT(kS1, int8_t)
     HLO_VISIT(kS2, int8_t)
@@ -83,8 +82,7 @@ decltype(auto) VisitType(ElementType type, Visitor&& visit) {
     case ElementType::kInvalid:
     case ElementType::kTuple:
     case ElementType::kOpaque:
-    case ElementType::kToken:
-      break;
+    case ElementType::kToken: break;
   }
   Fail(ErrorCode::kInternal, "no host type stores elements of type {}", ElementTypeName(type));
 }

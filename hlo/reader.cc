@@ -64,7 +64,8 @@ bool LooksLikeOnnx(std::string_view bytes) {
 
 std::string StrippedName(const std::string& file_name) { return file_name == "-" ? "stdin" : file_name; }
 
-std::vector<std::unique_ptr<Module>> VerifiedText(const std::string& text, const std::string& name, const ReadOptions& options) {
+std::vector<std::unique_ptr<Module>> VerifiedText(const std::string& text, const std::string& name,
+                                                  const ReadOptions& options) {
   ModuleSource source{name, {}};
   auto modules = ParseModules(text, {name, options.fill_elided, &source});
   for (const auto& module : modules) {
@@ -121,15 +122,15 @@ std::vector<std::unique_ptr<Module>> ReadModulesFromBytes(const std::string& byt
   const std::string name = StrippedName(file_name);
   std::vector<std::unique_ptr<Module>> modules;
   switch (SniffFileKind(bytes)) {
-    case FileKind::kHloText:
-      return VerifiedText(bytes, name, options);
+    case FileKind::kHloText: return VerifiedText(bytes, name, options);
     case FileKind::kHloProto:
       modules.push_back(ModuleFromProto(bytes, name));
       if (options.verify) VerifyModule(*modules.back(), {name, {}});
       return modules;
     case FileKind::kStableHloText:
     case FileKind::kStableHloBytecode:
-      return VerifiedText(ConvertStableHlo(bytes, name, options.stablehlo_converter), name + " (converted to HLO)", options);
+      return VerifiedText(ConvertStableHlo(bytes, name, options.stablehlo_converter), name + " (converted to HLO)",
+                          options);
     case FileKind::kTorchExport:
       Invalid(
           "{}: this is a zip archive, as torch.export writes .pt2 files, not HLO: convert it with: python3 "
@@ -140,10 +141,8 @@ std::vector<std::unique_ptr<Module>> ReadModulesFromBytes(const std::string& byt
           "{}: this is an ONNX model, not HLO: export the model it was made from instead, with: python3 "
           "scripts/export_torch.py MODEL.pt2 --output DIR (PyTorch) or scripts/export_jax.py (JAX)",
           name);
-    case FileKind::kPlan:
-      Invalid("{}: this is a saved plan, not a module: run it with: hlorun {}", name, name);
-    case FileKind::kUnknown:
-      break;
+    case FileKind::kPlan: Invalid("{}: this is a saved plan, not a module: run it with: hlorun {}", name, name);
+    case FileKind::kUnknown: break;
   }
   if (bytes.empty()) Invalid("{}: the file is empty", name);
   Invalid("{}: this is neither HLO text, an HLO proto, nor StableHLO (it starts with the bytes {:02x})", name,

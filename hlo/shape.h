@@ -19,8 +19,8 @@ using Dims = std::vector<int64_t>;
 // memory space) is kept so that it prints as it was read.
 struct Layout {
   std::vector<int64_t> minor_to_major;
-  std::string tiling;             // "T(8,128)(2,1)" as in text, without the colon; empty for none
-  std::string annotations;        // whatever else follows in the text: "E(4)", "SC(...)", ...; empty for none
+  std::string tiling;       // "T(8,128)(2,1)" as in text, without the colon; empty for none
+  std::string annotations;  // whatever else follows in the text: "E(4)", "SC(...)", ...; empty for none
   int64_t memory_space = 0;
   int64_t element_size_in_bits = 0;  // 0: the type's own
 

@@ -16,8 +16,8 @@ Shape InferShape(const Instruction& instruction);
 Shape InferShape(Opcode opcode, std::span<Instruction* const> operands, const Attributes& attributes,
                  std::span<Computation* const> called, const Shape& declared);
 
-// The type in which scaled-dot multiplies an operand by its scale: the wider one; bf16 where both are below 16 bits, f32
-// where they differ at the same width.
+// The type in which scaled-dot multiplies an operand by its scale: the wider one; bf16 where both are below 16 bits,
+// f32 where they differ at the same width.
 ElementType DequantizedType(ElementType operand, ElementType scale);
 
 // Output size of one window dimension over a base of `size` elements.

@@ -26,21 +26,11 @@ std::string Sharding::ToString() const {
   }
   std::string body;
   switch (kind) {
-    case Kind::kReplicated:
-      body = "replicated";
-      break;
-    case Kind::kMaximal:
-      body = fmt::format("maximal device={}", maximal_device);
-      break;
-    case Kind::kManual:
-      body = "manual";
-      break;
-    case Kind::kUnknown:
-      body = "unknown";
-      break;
-    case Kind::kUnreduced:
-      body = "unreduced";
-      break;
+    case Kind::kReplicated: body = "replicated"; break;
+    case Kind::kMaximal: body = fmt::format("maximal device={}", maximal_device); break;
+    case Kind::kManual: body = "manual"; break;
+    case Kind::kUnknown: body = "unknown"; break;
+    case Kind::kUnreduced: body = "unreduced"; break;
     default: {
       body = fmt::format("devices=[{}]", fmt::join(tile_dimensions, ","));
       if (!devices.empty()) {

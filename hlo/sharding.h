@@ -12,16 +12,16 @@ struct Sharding {
 
   Kind kind = Kind::kReplicated;
   int64_t maximal_device = 0;
-  std::vector<int64_t> tile_dimensions;       // devices=[2,1,4]
-  std::vector<int64_t> devices;               // list form of the device order; empty when iota form
-  std::vector<int64_t> iota_reshape_dims;     // <=[4,2]
-  std::vector<int64_t> iota_transpose_perm;   // T(1,0); empty for none
+  std::vector<int64_t> tile_dimensions;      // devices=[2,1,4]
+  std::vector<int64_t> devices;              // list form of the device order; empty when iota form
+  std::vector<int64_t> iota_reshape_dims;    // <=[4,2]
+  std::vector<int64_t> iota_transpose_perm;  // T(1,0); empty for none
   bool replicate_on_last_tile_dim = false;
-  std::vector<std::string> last_tile_dims;    // {manual, replicated}
-  std::vector<Sharding> elements;             // of a tuple
-  std::string shard_group;                    // "shard_as 1" or "shard_like 1"; empty for none
-  std::string metadata;                       // metadata={...} as written; empty for none
-  std::string verbatim;                       // kVerbatim: v2 (named meshes) text as written, braces included
+  std::vector<std::string> last_tile_dims;  // {manual, replicated}
+  std::vector<Sharding> elements;           // of a tuple
+  std::string shard_group;                  // "shard_as 1" or "shard_like 1"; empty for none
+  std::string metadata;                     // metadata={...} as written; empty for none
+  std::string verbatim;                     // kVerbatim: v2 (named meshes) text as written, braces included
 
   // The devices in order, whichever form was written.
   std::vector<int64_t> DeviceOrder() const;

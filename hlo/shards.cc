@@ -15,8 +15,8 @@ std::vector<int64_t> TilesOf(const Shape& shape, const Sharding& sharding) {
   const auto rank = static_cast<size_t>(shape.rank());
   if (sharding.kind != Sharding::Kind::kTiled) return std::vector<int64_t>(rank, 1);
   if (sharding.tile_dimensions.size() < rank) {
-    Invalid("the sharding {} has {} dimensions, the array {} has {}", sharding.ToString(), sharding.tile_dimensions.size(),
-            shape.ToString(false), rank);
+    Invalid("the sharding {} has {} dimensions, the array {} has {}", sharding.ToString(),
+            sharding.tile_dimensions.size(), shape.ToString(false), rank);
   }
   return {sharding.tile_dimensions.begin(), sharding.tile_dimensions.begin() + static_cast<int64_t>(rank)};
 }
@@ -66,7 +66,8 @@ void CopyTile(const Shape& whole, const Shape& part, const Dims& start, int64_t 
 Shape ShardShape(const Shape& whole, const Sharding& sharding) {
   const std::vector<int64_t> tiles = TilesOf(whole, sharding);
   Shape part = whole;
-  for (size_t d = 0; d < tiles.size(); ++d) part.mutable_dimensions()[d] = (whole.dimensions()[d] + tiles[d] - 1) / tiles[d];
+  for (size_t d = 0; d < tiles.size(); ++d)
+    part.mutable_dimensions()[d] = (whole.dimensions()[d] + tiles[d] - 1) / tiles[d];
   return part;
 }
 
@@ -77,7 +78,9 @@ Literal CutShard(const Literal& whole, const Sharding& sharding, int64_t device,
   std::byte* to = part.mutable_data();
   std::fill_n(to, part.ByteSize(), padding);
   CopyTile(whole.shape(), shape, StartOf(whole.shape(), shape, sharding, device), BytesOf(shape.element_type()),
-           [&](int64_t from, int64_t at, int64_t bytes) { std::memcpy(to + at, whole.data() + from, static_cast<size_t>(bytes)); });
+           [&](int64_t from, int64_t at, int64_t bytes) {
+             std::memcpy(to + at, whole.data() + from, static_cast<size_t>(bytes));
+           });
   return part;
 }
 
@@ -85,7 +88,8 @@ Dims PartDimensions(const Dims& actual, const Shape& bound, const Sharding& shar
   const Shape part = ShardShape(bound, sharding);
   const Dims start = StartOf(bound, part, sharding, device);
   Dims dimensions = part.dimensions();
-  for (size_t d = 0; d < dimensions.size(); ++d) dimensions[d] = std::clamp<int64_t>(actual[d] - start[d], 0, dimensions[d]);
+  for (size_t d = 0; d < dimensions.size(); ++d)
+    dimensions[d] = std::clamp<int64_t>(actual[d] - start[d], 0, dimensions[d]);
   return dimensions;
 }
 
@@ -94,8 +98,10 @@ Literal CutBoundedShard(const Literal& whole, const Shape& bound, const Sharding
   if (shape.SameDimensions(whole.shape())) return whole;
   Literal part(shape);
   std::byte* to = part.mutable_data();
-  CopyTile(whole.shape(), shape, StartOf(bound, ShardShape(bound, sharding), sharding, device), BytesOf(shape.element_type()),
-           [&](int64_t from, int64_t at, int64_t bytes) { std::memcpy(to + at, whole.data() + from, static_cast<size_t>(bytes)); });
+  CopyTile(whole.shape(), shape, StartOf(bound, ShardShape(bound, sharding), sharding, device),
+           BytesOf(shape.element_type()), [&](int64_t from, int64_t at, int64_t bytes) {
+             std::memcpy(to + at, whole.data() + from, static_cast<size_t>(bytes));
+           });
   return part;
 }
 
@@ -106,7 +112,8 @@ Literal AtDimensions(const Literal& literal, const Dims& dimensions) {
   Dims common = dimensions;
   for (size_t d = 0; d < common.size(); ++d) common[d] = std::min(common[d], from.dimensions()[d]);
   Literal resized(shape);
-  CopyStrided(literal.data(), {0, from.Strides()}, resized.mutable_data(), {0, shape.Strides()}, common, BytesOf(shape.element_type()));
+  CopyStrided(literal.data(), {0, from.Strides()}, resized.mutable_data(), {0, shape.Strides()}, common,
+              BytesOf(shape.element_type()));
   return resized;
 }
 

@@ -28,7 +28,7 @@ std::vector<int64_t> NumbersIn(const Instruction& transfer, std::string_view tex
 const Instruction& StartOf(const Instruction& transfer) {
   const bool is_done = transfer.Is(Opcode::kSendDone) || transfer.Is(Opcode::kRecvDone);
   return is_done && transfer.operand(0)->attributes().index() == transfer.attributes().index() ? *transfer.operand(0)
-                                                                                              : transfer;
+                                                                                               : transfer;
 }
 
 }  // namespace
@@ -44,7 +44,8 @@ DevicePairs TransferPairs(const Instruction& transfer) {
     return pairs;
   }
   if (replicas > 1 && partitions > 1) {
-    Fail(ErrorCode::kUnimplemented, "{}: transfers between devices of a module with replicas and partitions", start.name());
+    Fail(ErrorCode::kUnimplemented, "{}: transfers between devices of a module with replicas and partitions",
+         start.name());
   }
   const std::vector<int64_t> numbers = NumbersIn(start, attribute->second);
   if (numbers.size() % 2 != 0) Invalid("{}: \"{}\" is no list of source-target pairs", start.name(), attribute->second);

@@ -212,7 +212,8 @@ void CheckComputation(const Computation& computation, const ModuleSource& file) 
   try {
     computation.PostOrder();
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("computation {}: {}", computation.name(), error.message()), file.PlaceOf(root));
+    throw Error(error.code(), fmt::format("computation {}: {}", computation.name(), error.message()),
+                file.PlaceOf(root));
   }
 }
 

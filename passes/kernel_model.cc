@@ -64,18 +64,12 @@ bool GenericKernelModel::MayShareBuffer(const Instruction& instruction, int64_t 
   const hlo::Shape& result = leaves[static_cast<size_t>(result_leaf)];
   if (instruction.operand(operand)->shape().ByteSize() != result.ByteSize()) return false;
   switch (instruction.opcode()) {
-    case Opcode::kFusion:
-      return FusionMayShare(instruction, operand, result_leaf);
-    case Opcode::kCustomCall:
-      return AliasesOperand(instruction, operand, result_leaf);
-    case Opcode::kDynamicUpdateSlice:
-      return operand == 0;
-    case Opcode::kScatter:
-      return operand == result_leaf;  // operands come first, one for each result
-    case Opcode::kAllReduce:
-      return operand == result_leaf;
-    default:
-      return IsSamePlace(instruction, instruction.operand(operand));
+    case Opcode::kFusion: return FusionMayShare(instruction, operand, result_leaf);
+    case Opcode::kCustomCall: return AliasesOperand(instruction, operand, result_leaf);
+    case Opcode::kDynamicUpdateSlice: return operand == 0;
+    case Opcode::kScatter: return operand == result_leaf;  // operands come first, one for each result
+    case Opcode::kAllReduce: return operand == result_leaf;
+    default: return IsSamePlace(instruction, instruction.operand(operand));
   }
 }
 

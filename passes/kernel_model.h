@@ -22,24 +22,23 @@ class KernelModel {
   // Whether a library, or the host, computes `instruction`: alone, so that nothing may be fused with it.
   virtual bool RunsAlone(const hlo::Instruction&) const { return false; }
 
-  // Whether result leaf `result_leaf` may share the buffer of operand `operand` (each element is read before, and only by
-  // the work-item that overwrites it).
+  // Whether result leaf `result_leaf` may share the buffer of operand `operand` (each element is read before, and only
+  // by the work-item that overwrites it).
   virtual bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const = 0;
 
   // Whether the kernel of `instruction`, a dot, reads no operand beyond a size that its contraction is given.
   virtual bool BoundsContraction(const hlo::Instruction&) const { return false; }
 
-  // Whether a kernel computes `convolution` once it is brought to the form f01b_i01o->01bf: a window larger than its result,
-  // which is the gradient of another one's weights.
+  // Whether a kernel computes `convolution` once it is brought to the form f01b_i01o->01bf: a window larger than its
+  // result, which is the gradient of another one's weights.
   virtual bool SumsOverWindow(const hlo::Instruction& /*convolution*/) const { return false; }
 };
 
 // Whether a custom-call says (output_to_operand_aliasing) that result leaf `result_leaf` lies where `operand` does.
 bool AliasesOperand(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf);
 
-// The model of a backend with no kernels of its own: everything is supported but what has an expander instead, elementwise
-// results may share.
-// hlo-opt uses it when no backend is linked in, and tests of passes do.
+// The model of a backend with no kernels of its own: everything is supported but what has an expander instead,
+// elementwise results may share. hlo-opt uses it when no backend is linked in, and tests of passes do.
 class GenericKernelModel : public KernelModel {
  public:
   bool Supports(const hlo::Instruction& instruction) const override { return !instruction.Is(hlo::Opcode::kTopK); }

@@ -13,12 +13,12 @@ namespace hlo {
 class CustomCallRegistry;
 }
 
-// Who multiplies matrices: whoever measured faster (our kernels, unless a GPU's cost table says otherwise), our kernels, or
-// CLBlast wherever it has the type.
+// Who multiplies matrices: whoever measured faster (our kernels, unless a GPU's cost table says otherwise), our
+// kernels, or CLBlast wherever it has the type.
 enum class DotLibrary : uint8_t { kAuto, kOwn, kClblast };
 
-// What becomes of a conditional: both branches and a select; kernels that read the predicate; the host reads it and takes
-// one branch; or the cheapest of them.
+// What becomes of a conditional: both branches and a select; kernels that read the predicate; the host reads it and
+// takes one branch; or the cheapest of them.
 enum class BranchStrategy : uint8_t { kAuto, kSelect, kPredicate, kHost };
 
 struct CompileOptions {

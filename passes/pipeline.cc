@@ -13,9 +13,9 @@
 #include "passes/control/predication.h"
 #include "passes/dynamic/extents.h"
 #include "passes/dynamic/lower.h"
+#include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/convolution.h"
-#include "passes/expand/approx_top_k.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
 #include "passes/expand/fft.h"
@@ -175,7 +175,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<Fusion>();
   p.Add<FormRegions>();  // small kernels, loops and branches as one work-item's sequential code
   p.Add<FlattenControl>();
-  p.Add<BoundWork>();  // loops end at actual sizes
+  p.Add<BoundWork>();         // loops end at actual sizes
   p.Add<PredicateControl>();  // what is left of branches and loops of unknown length: kernels read the predicate
   p.Add<Schedule>();
   p.Add<CopyInsertion>();

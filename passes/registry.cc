@@ -7,9 +7,9 @@
 #include "passes/control/predication.h"
 #include "passes/dynamic/extents.h"
 #include "passes/dynamic/lower.h"
+#include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/convolution.h"
-#include "passes/expand/approx_top_k.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
 #include "passes/expand/fft.h"
@@ -67,7 +67,8 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<CombineCollectives>("small collectives that do not wait for each other become one"),
       Entry<RemoveMarkers>("barriers, domains and sharding markers go"),
       Entry<AssignRowMajorLayouts>("every shape is row-major, bitcasts become reshapes and transposes"),
-      Entry<LowerDynamicDimensions>("bounds become sizes of arrays, actual sizes s32[] instructions; padding is masked"),
+      Entry<LowerDynamicDimensions>(
+          "bounds become sizes of arrays, actual sizes s32[] instructions; padding is masked"),
       Entry<RewriteByRules>("the table of rewrite rules, to a fixpoint"),
       Entry<CommonSubexpressions>("equal instructions and equal reducers are merged"),
       Entry<ConstantFolding>("instructions of constants become constants, within limits"),

@@ -1,4 +1,5 @@
-// What the compiler tells a user about a decision of its own: control flow, sizes, host steps, shardings (--explain, --strict).
+// What the compiler tells a user about a decision of its own: control flow, sizes, host steps, shardings (--explain,
+// --strict).
 #pragma once
 
 #include <cstdint>

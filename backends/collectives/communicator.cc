@@ -95,8 +95,8 @@ void Communicator::AllToAll(std::span<const int64_t> group, std::span<const std:
   Complete(*transport_, requests);
 }
 
-void Communicator::ReduceScatter(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out,
-                                 const Reduction& reduction, int64_t sequence) {
+void Communicator::ReduceScatter(std::span<const int64_t> group, std::span<const std::byte> in,
+                                 std::span<std::byte> out, const Reduction& reduction, int64_t sequence) {
   HLORUN_CHECK(in.size() == out.size() * group.size());
   if (NodeWindow* window = WindowOf(group, in)) {
     return WindowReduceScatter({*window, *transport_, group, PositionIn(group, device_)}, in, out, reduction);
@@ -119,7 +119,8 @@ void Communicator::AllReduce(std::span<const int64_t> group, std::span<const std
     CopyBytes(in, out);
     return;
   }
-  if (NodeWindow* window = WindowOf(group, in)) return WindowAllReduce({*window, *transport_, group, me}, in, out, reduction);
+  if (NodeWindow* window = WindowOf(group, in))
+    return WindowAllReduce({*window, *transport_, group, me}, in, out, reduction);
   if (static_cast<int64_t>(in.size()) <= kDirectBytes) {
     std::vector<std::byte> all(in.size() * group.size());
     AllGather(group, in, all, sequence);
@@ -201,13 +202,15 @@ void Communicator::PermuteInNode(std::span<const std::pair<int64_t, int64_t>> pa
   // This device meets those two only, in one order on all devices.
   std::vector<int64_t> partners;
   for (const int64_t partner : {source, target}) {
-    if (partner >= 0 && std::find(partners.begin(), partners.end(), partner) == partners.end()) partners.push_back(partner);
+    if (partner >= 0 && std::find(partners.begin(), partners.end(), partner) == partners.end())
+      partners.push_back(partner);
   }
   if (source < 0) std::memset(out.data(), 0, target < 0 ? out.size() : 0);
   if (partners.empty()) return;
   partners.push_back(device_);
   const auto position = [&](int64_t partner) { return partner < 0 ? -1 : PositionIn(partners, partner); };
-  WindowPermute({*transport_->window(), *transport_, partners, PositionIn(partners, device_)}, position(source), position(target), in, out);
+  WindowPermute({*transport_->window(), *transport_, partners, PositionIn(partners, device_)}, position(source),
+                position(target), in, out);
   if (source < 0) std::memset(out.data(), 0, out.size());
 }
 

@@ -26,9 +26,9 @@ struct Reduction {
   ElementwiseReducer custom;  // when set, used instead of opcode
 };
 
-// Device `device`'s view of the job. Every call is collective over its group (global device numbers, in group order) and
-// blocks, progressing the transport; `sequence` numbers the collectives of a run equally on all devices.
-// One thread a communicator.
+// Device `device`'s view of the job. Every call is collective over its group (global device numbers, in group order)
+// and blocks, progressing the transport; `sequence` numbers the collectives of a run equally on all devices. One thread
+// a communicator.
 class Communicator {
  public:
   // Devices are numbered 0 .. transport.size() - 1 = ranks, unless several devices share a process (in-process hub).
@@ -39,22 +39,26 @@ class Communicator {
   void AllReduce(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out,
                  const Reduction& reduction, int64_t sequence);
   // in: this device's part; out: the parts in group order, each `in.size()` bytes.
-  void AllGather(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out, int64_t sequence);
+  void AllGather(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out,
+                 int64_t sequence);
   // in: group.size() blocks; out: this device's block, reduced.
   void ReduceScatter(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out,
                      const Reduction& reduction, int64_t sequence);
   // Block i of in goes to group[i]; block j of out comes from group[j].
-  void AllToAll(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out, int64_t sequence);
+  void AllToAll(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out,
+                int64_t sequence);
   // Sends `in` along the pair whose source is this device, receives along the one whose target it is, else zeros `out`.
-  void Permute(std::span<const std::pair<int64_t, int64_t>> pairs, std::span<const std::byte> in, std::span<std::byte> out,
-               int64_t sequence);
+  void Permute(std::span<const std::pair<int64_t, int64_t>> pairs, std::span<const std::byte> in,
+               std::span<std::byte> out, int64_t sequence);
   // group[0]'s `in` reaches every `out`.
-  void Broadcast(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out, int64_t sequence);
+  void Broadcast(std::span<const int64_t> group, std::span<const std::byte> in, std::span<std::byte> out,
+                 int64_t sequence);
 
  private:
   // Where the group's operands can meet without messages, or null.
   NodeWindow* WindowOf(std::span<const int64_t> group, std::span<const std::byte> in) const;
-  void PermuteInNode(std::span<const std::pair<int64_t, int64_t>> pairs, std::span<const std::byte> in, std::span<std::byte> out);
+  void PermuteInNode(std::span<const std::pair<int64_t, int64_t>> pairs, std::span<const std::byte> in,
+                     std::span<std::byte> out);
 
   std::shared_ptr<Transport> transport_;
   int64_t device_;

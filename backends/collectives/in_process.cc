@@ -9,7 +9,8 @@ namespace hlorun::collectives {
 
 class InProcessHub::HubRequest : public Request {
  public:
-  HubRequest(InProcessHub* hub, const Key& key, std::shared_ptr<bool> done) : hub_(hub), key_(key), done_(std::move(done)) {}
+  HubRequest(InProcessHub* hub, const Key& key, std::shared_ptr<bool> done)
+      : hub_(hub), key_(key), done_(std::move(done)) {}
   // A device that fails leaves its requests, and the memory that they name.
   ~HubRequest() override { hub_->Withdraw(key_, *done_); }
   bool Test() override {

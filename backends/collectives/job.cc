@@ -71,7 +71,8 @@ class Working {
 
 class InProcessJob : public Job {
  public:
-  explicit InProcessJob(int64_t devices) : Job(devices), hub_(std::make_shared<InProcessHub>(static_cast<int>(devices))) {
+  explicit InProcessJob(int64_t devices)
+      : Job(devices), hub_(std::make_shared<InProcessHub>(static_cast<int>(devices))) {
     hub_->Idle(static_cast<int>(devices));
   }
   int rank() const override { return 0; }
@@ -109,8 +110,13 @@ class InProcessJob : public Job {
 class RankTransport : public Transport {
  public:
   // `window`: what all ranks share, where each drives one device; else null.
-  RankTransport(MpiWorld* world, std::shared_ptr<InProcessHub> hub, NodeWindow* window, int64_t local_devices, int64_t local)
-      : world_(world), hub_(std::move(hub)), window_(window), local_devices_(static_cast<int>(local_devices)), local_(static_cast<int>(local)) {}
+  RankTransport(MpiWorld* world, std::shared_ptr<InProcessHub> hub, NodeWindow* window, int64_t local_devices,
+                int64_t local)
+      : world_(world),
+        hub_(std::move(hub)),
+        window_(window),
+        local_devices_(static_cast<int>(local_devices)),
+        local_(static_cast<int>(local)) {}
   int rank() const override { return world_->rank() * local_devices_ + local_; }
   int size() const override { return world_->size() * local_devices_; }
 
@@ -174,7 +180,9 @@ class Computing {
 class MpiJob : public Job {
  public:
   MpiJob(const std::string& mpi, int64_t devices_per_rank, double heartbeat, const void* communicator = nullptr)
-      : Job(devices_per_rank), world_(mpi, heartbeat, communicator), hub_(std::make_shared<InProcessHub>(static_cast<int>(devices_per_rank))) {
+      : Job(devices_per_rank),
+        world_(mpi, heartbeat, communicator),
+        hub_(std::make_shared<InProcessHub>(static_cast<int>(devices_per_rank))) {
     if (rank_count() == 1) return;
     try {
       OpenWindow();
@@ -307,8 +315,10 @@ class MpiJob : public Job {
 
 std::shared_ptr<Job> Job::InProcess(int64_t devices) { return std::make_shared<InProcessJob>(devices); }
 
-std::shared_ptr<Job> Job::OverCommunicator(const void* communicator, size_t bytes, int64_t devices_per_rank, double heartbeat) {
-  return std::make_shared<MpiJob>(bytes == sizeof(void*) ? "openmpi" : "mpich", devices_per_rank, heartbeat, communicator);
+std::shared_ptr<Job> Job::OverCommunicator(const void* communicator, size_t bytes, int64_t devices_per_rank,
+                                           double heartbeat) {
+  return std::make_shared<MpiJob>(bytes == sizeof(void*) ? "openmpi" : "mpich", devices_per_rank, heartbeat,
+                                  communicator);
 }
 
 std::shared_ptr<Job> Job::Start(int64_t devices_per_rank, double heartbeat) {
@@ -316,9 +326,10 @@ std::shared_ptr<Job> Job::Start(int64_t devices_per_rank, double heartbeat) {
   if (launcher.mpi.empty()) return InProcess(devices_per_rank);
   auto job = std::make_shared<MpiJob>(launcher.mpi, devices_per_rank, heartbeat);
   if (job->rank_count() == 1 && launcher.size > 1) {
-    Fail(ErrorCode::kFailedPrecondition,
-         "the launcher started {} processes ({}), but {} sees one: use the mpirun of the MPI that hlorun was built with",
-         launcher.size, launcher.signal, launcher.mpi);
+    Fail(
+        ErrorCode::kFailedPrecondition,
+        "the launcher started {} processes ({}), but {} sees one: use the mpirun of the MPI that hlorun was built with",
+        launcher.size, launcher.signal, launcher.mpi);
   }
   return job;
 }

@@ -15,8 +15,8 @@ namespace hlorun::collectives {
 namespace {
 
 constexpr int kSlots = 2;
-// Polls of a line before the thread lets others run, where each rank has a core: some milliseconds. Whoever yields on a busy
-// machine is back after a slice of the scheduler's, which is many times what a collective takes.
+// Polls of a line before the thread lets others run, where each rank has a core: some milliseconds. Whoever yields on a
+// busy machine is back after a slice of the scheduler's, which is many times what a collective takes.
 constexpr int kSpins = 100'000;
 
 // Tells windows of one process apart, should a descriptor be used again.
@@ -27,8 +27,8 @@ int64_t NextTag() {
 
 }  // namespace
 
-// Written by one rank, read by another, in one cache miss. Two ranks have two in each direction: one that was met a second
-// time has read what was written for the first.
+// Written by one rank, read by another, in one cache miss. Two ranks have two in each direction: one that was met a
+// second time has read what was written for the first.
 struct alignas(64) NodeWindow::Line {
   std::atomic<uint64_t> number{0};  // of the meeting
   Note note;
@@ -66,8 +66,14 @@ void Relax() {
 }  // namespace
 
 NodeWindow::NodeWindow(std::byte* base, size_t bytes, int descriptor, int rank, int ranks)
-    : base_(base), bytes_(bytes), descriptor_(descriptor), rank_(rank), ranks_(ranks),
-      has_own_core_(ranks <= sysconf(_SC_NPROCESSORS_ONLN)), posts_(kSlots), met_(static_cast<size_t>(ranks)) {
+    : base_(base),
+      bytes_(bytes),
+      descriptor_(descriptor),
+      rank_(rank),
+      ranks_(ranks),
+      has_own_core_(ranks <= sysconf(_SC_NPROCESSORS_ONLN)),
+      posts_(kSlots),
+      met_(static_cast<size_t>(ranks)) {
   static_assert(sizeof(Line) == 64);
 }
 
@@ -86,7 +92,8 @@ NodeWindow::Line& NodeWindow::LineOf(int64_t from, int64_t to, uint64_t number) 
 }
 
 std::atomic<uint64_t>& NodeWindow::ReadUpTo(int64_t reader, int64_t writer) const {
-  return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + Sections(ranks_).read_up_to + static_cast<size_t>(reader * ranks_ + writer) * 64);
+  return *reinterpret_cast<std::atomic<uint64_t>*>(base_ + Sections(ranks_).read_up_to +
+                                                   static_cast<size_t>(reader * ranks_ + writer) * 64);
 }
 
 std::byte* NodeWindow::SlotOf(int64_t rank, int slot) const {
@@ -186,10 +193,11 @@ void NodeWindow::Meet(std::span<const int64_t> ranks, const Note& note, std::spa
     Wait(transport, [&] { return line.number.load(std::memory_order_acquire) == number; });
     notes[p] = line.note;
     if (notes[p].kind != note.kind || notes[p].bytes != note.bytes) {
-      Fail(ErrorCode::kFailedPrecondition,
-           "rank {} came with {} bytes for a collective to which rank {} brings {}, or for another collective: they do not run the "
-           "same program",
-           peer, notes[p].bytes, rank_, note.bytes);
+      Fail(
+          ErrorCode::kFailedPrecondition,
+          "rank {} came with {} bytes for a collective to which rank {} brings {}, or for another collective: they do not run the "
+          "same program",
+          peer, notes[p].bytes, rank_, note.bytes);
     }
   }
 }
@@ -204,8 +212,8 @@ void NodeWindow::WaitUntilRead(Post& post, Transport& transport) {
   post.readers.clear();
 }
 
-void NodeWindow::Exchange(std::span<const int64_t> group, int64_t steps, const Note& note, const Fill& fill, const Read& read,
-                          Transport& transport) {
+void NodeWindow::Exchange(std::span<const int64_t> group, int64_t steps, const Note& note, const Fill& fill,
+                          const Read& read, Transport& transport) {
   Note mine = note, notes[kMaxRanks];
   const std::byte* slots[kMaxRanks];
   for (int64_t step = 0; step < steps; ++step) {

@@ -1,8 +1,8 @@
 // NodeWindow: how the ranks of one node meet without messages.
 //
-// Each pair of ranks has lines of its own in one shared mapping; to meet is to write a line for each of the others and to
-// wait for theirs. A line carries a note: where the operands lie in the ranks' shared heaps. Operands elsewhere go through
-// slots, two for each rank: a rank fills one while the others read the other.
+// Each pair of ranks has lines of its own in one shared mapping; to meet is to write a line for each of the others and
+// to wait for theirs. A line carries a note: where the operands lie in the ranks' shared heaps. Operands elsewhere go
+// through slots, two for each rank: a rank fills one while the others read the other.
 //
 // A rank is one thread here.
 #pragma once
@@ -45,15 +45,15 @@ class NodeWindow {
   void set_heap(std::shared_ptr<SharedHeap> heap) { heap_ = std::move(heap); }
   const std::shared_ptr<SharedHeap>& heap() const { return heap_; }
 
-  // What a rank tells those that it meets: which collective this is, and where its operand and result lie in its heap (-1:
-  // elsewhere).
+  // What a rank tells those that it meets: which collective this is, and where its operand and result lie in its heap
+  // (-1: elsewhere).
   struct Note {
     int32_t kind = 0, slot = 0;
     int64_t bytes = 0, in = -1, out = -1;
   };
-  // Collective over `ranks` (own one included or not): posts the note to all others, waits for theirs, and returns them in
-  // `notes`, in order, with this rank's own. Whatever a rank wrote before it met, those that it met see. Throws Error
-  // kFailedPrecondition when a rank came for another collective.
+  // Collective over `ranks` (own one included or not): posts the note to all others, waits for theirs, and returns them
+  // in `notes`, in order, with this rank's own. Whatever a rank wrote before it met, those that it met see. Throws
+  // Error kFailedPrecondition when a rank came for another collective.
   void Meet(std::span<const int64_t> ranks, const Note& note, std::span<Note> notes, Transport& transport);
 
   // Writes this rank's piece number `step` into a slot; reads those of the others.
@@ -61,7 +61,8 @@ class NodeWindow {
   using Read = std::function<void(std::span<const std::byte* const> slots, int64_t step)>;
   // Collective over the group (ranks, in group order): `steps` times, everyone fills its slot, meets the others, and
   // reads all slots; the one at this rank's own position is the one that it filled.
-  void Exchange(std::span<const int64_t> group, int64_t steps, const Note& note, const Fill& fill, const Read& read, Transport& transport);
+  void Exchange(std::span<const int64_t> group, int64_t steps, const Note& note, const Fill& fill, const Read& read,
+                Transport& transport);
 
  private:
   struct Line;

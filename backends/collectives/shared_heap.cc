@@ -82,7 +82,8 @@ bool SharedHeap::Join(std::span<const HeapAddress> ranks, int own_rank) {
     const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (descriptor < 0) return false;
     const auto bytes = static_cast<size_t>(address.bytes);
-    std::byte* base = lseek(descriptor, 0, SEEK_END) == static_cast<off_t>(bytes) ? MapFile(descriptor, bytes) : nullptr;
+    std::byte* base =
+        lseek(descriptor, 0, SEEK_END) == static_cast<off_t>(bytes) ? MapFile(descriptor, bytes) : nullptr;
     close(descriptor);
     if (base == nullptr) return false;
     mapped_.emplace_back(base, bytes);
@@ -125,7 +126,8 @@ std::byte* SharedHeap::Allocate(size_t bytes) {
 void SharedHeap::Free(std::byte* block, size_t bytes) {
   bytes = RoundUp(bytes, kPage);
   int64_t begin = block - base_, length = static_cast<int64_t>(bytes);
-  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(length));
+  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+            static_cast<off_t>(length));
   const std::lock_guard<std::mutex> lock(mutex_);
   auto after = free_.lower_bound(begin);
   if (after != free_.begin()) {

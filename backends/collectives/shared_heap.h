@@ -1,6 +1,7 @@
 // SharedHeap: memory of this process that the other ranks of its node read and write in place.
 //
-// Collectives whose operands lie in it copy once, straight from where a kernel left them to where the next one wants them.
+// Collectives whose operands lie in it copy once, straight from where a kernel left them to where the next one wants
+// them.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +32,8 @@ class SharedHeap {
   // Maps the other ranks' heaps, of all ranks in order; false where one cannot be opened.
   bool Join(std::span<const HeapAddress> ranks, int own_rank);
 
-  // Zeros, page-aligned; from a huge page's size on aligned to and made of huge pages, where the system has them. Null when
-  // there is no room.
+  // Zeros, page-aligned; from a huge page's size on aligned to and made of huge pages, where the system has them. Null
+  // when there is no room.
   std::byte* Allocate(size_t bytes);
   void Free(std::byte* block, size_t bytes);
 

@@ -18,7 +18,8 @@ class Request {
   virtual bool Test() = 0;  // true once complete; throws Error when a peer failed
 };
 
-// One endpoint of `size` peers; a peer is a process (MPI) or a device (in process). One thread uses an endpoint at a time.
+// One endpoint of `size` peers; a peer is a process (MPI) or a device (in process). One thread uses an endpoint at a
+// time.
 class Transport {
  public:
   virtual ~Transport() = default;

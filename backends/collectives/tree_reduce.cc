@@ -1,8 +1,8 @@
 #include "backends/collectives/tree_reduce.h"
 
 #include <cmath>
-#include <functional>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 
@@ -73,8 +73,7 @@ void Combine(Opcode opcode, T* a, const T* b, int64_t count) {
     case Opcode::kXor:
       if constexpr (std::is_integral_v<T>) return each([](T x, T y) { return x ^ y; });
       break;
-    default:
-      break;
+    default: break;
   }
   Fail(ErrorCode::kUnimplemented, "a collective cannot reduce with {} over this element type", hlo::OpcodeName(opcode));
 }
@@ -127,7 +126,8 @@ template <typename T>
 bool ReducePair(std::span<const std::byte* const> parts, std::byte* out, int64_t count, Opcode opcode) {
   if constexpr (std::is_floating_point_v<T>) {
     if (parts.size() != 2 || opcode != Opcode::kAdd) return false;
-    AddPair(reinterpret_cast<const T*>(parts[0]), reinterpret_cast<const T*>(parts[1]), reinterpret_cast<T*>(out), count);
+    AddPair(reinterpret_cast<const T*>(parts[0]), reinterpret_cast<const T*>(parts[1]), reinterpret_cast<T*>(out),
+            count);
     return true;
   }
   return false;
@@ -141,7 +141,8 @@ void ReduceAll(std::span<const std::byte* const> parts, std::byte* out, int64_t 
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t n = std::min(kBlock, count - begin);
     Tree<T, C>(typed, 0, static_cast<int64_t>(parts.size()), begin, n, join, stack, 0);
-    for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(out)[begin + i] = static_cast<T>(stack[0][static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < n; ++i)
+      reinterpret_cast<T*>(out)[begin + i] = static_cast<T>(stack[0][static_cast<size_t>(i)]);
   }
 }
 

@@ -1,5 +1,5 @@
-// The one wait loop: poll, spin briefly, yield, then sleep. On few cores a spinning thread costs kernels more than a late
-// wake-up does (measured: 45 % of a kernel on two cores).
+// The one wait loop: poll, spin briefly, yield, then sleep. On few cores a spinning thread costs kernels more than a
+// late wake-up does (measured: 45 % of a kernel on two cores).
 #pragma once
 
 #include <sched.h>

@@ -63,7 +63,8 @@ Copier CopierFor(const WindowGroup& group, size_t result_bytes) {
 class InPlace {
  public:
   // `in` and `out`: what others may read and write; empty: nothing.
-  InPlace(const WindowGroup& group, Kind kind, int64_t bytes, std::span<const std::byte> in, std::span<const std::byte> out)
+  InPlace(const WindowGroup& group, Kind kind, int64_t bytes, std::span<const std::byte> in,
+          std::span<const std::byte> out)
       : group_(group) {
     note_.kind = kind;
     note_.bytes = bytes;
@@ -87,7 +88,8 @@ class InPlace {
  private:
   bool All(int64_t NodeWindow::Note::*place) const {
     return group_.window.heap() != nullptr &&
-           std::all_of(notes_, notes_ + group_.ranks.size(), [&](const NodeWindow::Note& note) { return note.*place >= 0; });
+           std::all_of(notes_, notes_ + group_.ranks.size(),
+                       [&](const NodeWindow::Note& note) { return note.*place >= 0; });
   }
   std::byte* At(size_t position, int64_t offset) const {
     return group_.window.heap()->At(static_cast<int>(group_.ranks[position]), offset);
@@ -129,7 +131,8 @@ void ReduceInPlace(const WindowGroup& group, const InPlace& place, int64_t bytes
 
 }  // namespace
 
-void WindowAllReduce(const WindowGroup& group, std::span<const std::byte> in, std::span<std::byte> out, const Reduction& reduction) {
+void WindowAllReduce(const WindowGroup& group, std::span<const std::byte> in, std::span<std::byte> out,
+                     const Reduction& reduction) {
   const int64_t bytes = Length(in), width = hlo::BytesOf(reduction.type);
   if (bytes > kSlotBytes) {
     InPlace place(group, kAllReduce, bytes, in, out);
@@ -141,7 +144,9 @@ void WindowAllReduce(const WindowGroup& group, std::span<const std::byte> in, st
   const Pieces pieces(bytes, NodeWindow::kSlotBytes);
   group.window.Exchange(
       group.ranks, pieces.count, SlotNote(kAllReduce, bytes),
-      [&](std::byte* slot, int64_t step) { std::memcpy(slot, in.data() + pieces.Begin(step), Size(pieces.Length(step))); },
+      [&](std::byte* slot, int64_t step) {
+        std::memcpy(slot, in.data() + pieces.Begin(step), Size(pieces.Length(step)));
+      },
       [&](std::span<const std::byte* const> slots, int64_t step) {
         TreeReduce(slots, out.data() + pieces.Begin(step), pieces.Length(step) / width, reduction);
       },
@@ -166,7 +171,9 @@ void WindowAllGather(const WindowGroup& group, std::span<const std::byte> in, st
   std::byte* mine = out.data() + Size(group.me) * in.size();
   group.window.Exchange(
       group.ranks, pieces.count, SlotNote(kAllGather, bytes),
-      [&](std::byte* slot, int64_t step) { std::memcpy(slot, in.data() + pieces.Begin(step), Size(pieces.Length(step))); },
+      [&](std::byte* slot, int64_t step) {
+        std::memcpy(slot, in.data() + pieces.Begin(step), Size(pieces.Length(step)));
+      },
       [&](std::span<const std::byte* const> slots, int64_t step) {
         for (size_t p = 0; p < slots.size(); ++p) {
           if (static_cast<int64_t>(p) == group.me && mine == in.data()) continue;
@@ -229,9 +236,10 @@ void WindowReduceScatter(const WindowGroup& group, std::span<const std::byte> in
       return place.Finish();
     }
   }
-  ExchangeBlocks(group, kReduceScatter, in, [&](std::span<const std::byte* const> parts, int64_t begin, int64_t length) {
-    TreeReduce(parts, out.data() + begin, length / width, reduction);
-  });
+  ExchangeBlocks(group, kReduceScatter, in,
+                 [&](std::span<const std::byte* const> parts, int64_t begin, int64_t length) {
+                   TreeReduce(parts, out.data() + begin, length / width, reduction);
+                 });
 }
 
 void WindowAllToAll(const WindowGroup& group, std::span<const std::byte> in, std::span<std::byte> out) {
@@ -257,7 +265,8 @@ void WindowAllToAll(const WindowGroup& group, std::span<const std::byte> in, std
   });
 }
 
-void WindowPermute(const WindowGroup& group, int64_t source, int64_t target, std::span<const std::byte> in, std::span<std::byte> out) {
+void WindowPermute(const WindowGroup& group, int64_t source, int64_t target, std::span<const std::byte> in,
+                   std::span<std::byte> out) {
   const int64_t bytes = Length(in);
   const Pieces pieces(bytes, NodeWindow::kSlotBytes);
   group.window.Exchange(

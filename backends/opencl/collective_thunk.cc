@@ -89,8 +89,8 @@ CollectiveThunk MakeCollectiveThunk(const Instruction& instruction) {
   CollectiveThunk thunk;
   thunk.kind = entry->kind;
   if (instruction.Is(Opcode::kCollectivePermute)) {
-    thunk.pairs = DevicePairs(instruction.As<hlo::attr::CollectivePermute>(), module.replica_count,
-                              module.num_partitions);
+    thunk.pairs =
+        DevicePairs(instruction.As<hlo::attr::CollectivePermute>(), module.replica_count, module.num_partitions);
   } else {
     const auto& collective = instruction.As<hlo::attr::Collective>();
     thunk.groups = DeviceGroups(collective, entry->moves, module.replica_count, module.num_partitions);

@@ -19,15 +19,19 @@ struct Spelling {
   const char* name;
 };
 constexpr std::array kSpellings = {
-    Spelling{ElementType::kPred, "uchar"}, Spelling{ElementType::kS8, "char"},    Spelling{ElementType::kU8, "uchar"},
-    Spelling{ElementType::kS16, "short"},  Spelling{ElementType::kU16, "ushort"}, Spelling{ElementType::kS32, "int"},
-    Spelling{ElementType::kU32, "uint"},   Spelling{ElementType::kS64, "long"},   Spelling{ElementType::kU64, "ulong"},
-    Spelling{ElementType::kF16, "half"},   Spelling{ElementType::kBF16, "ushort"}, Spelling{ElementType::kF32, "float"},
-    Spelling{ElementType::kF64, "double"}, Spelling{ElementType::kC64, "float2"}, Spelling{ElementType::kC128, "double2"},
+    Spelling{ElementType::kPred, "uchar"},   Spelling{ElementType::kS8, "char"},
+    Spelling{ElementType::kU8, "uchar"},     Spelling{ElementType::kS16, "short"},
+    Spelling{ElementType::kU16, "ushort"},   Spelling{ElementType::kS32, "int"},
+    Spelling{ElementType::kU32, "uint"},     Spelling{ElementType::kS64, "long"},
+    Spelling{ElementType::kU64, "ulong"},    Spelling{ElementType::kF16, "half"},
+    Spelling{ElementType::kBF16, "ushort"},  Spelling{ElementType::kF32, "float"},
+    Spelling{ElementType::kF64, "double"},   Spelling{ElementType::kC64, "float2"},
+    Spelling{ElementType::kC128, "double2"},
 };
 
 std::string SpellingOf(ElementType type) {
-  const auto found = std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) { return s.type == type; });
+  const auto found =
+      std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) { return s.type == type; });
   return found == kSpellings.end() ? "uchar" : found->name;
 }
 
@@ -46,7 +50,8 @@ void AppendLeaves(const Instruction& instruction, const passes::BufferAssignment
 size_t ArrayNumber(const hlo::Shape& shape, const hlo::ShapeIndex& index) {
   const auto leaves = hlo::FlattenShape(shape);
   const int64_t leaf = hlo::LeafNumber(shape, index);
-  return static_cast<size_t>(std::count_if(leaves.begin(), leaves.begin() + leaf, [](const auto& s) { return s.IsArray(); }));
+  return static_cast<size_t>(
+      std::count_if(leaves.begin(), leaves.begin() + leaf, [](const auto& s) { return s.IsArray(); }));
 }
 
 void CheckLayouts(const Instruction& call) {
@@ -84,7 +89,9 @@ Grid GridOf(const hlo::OpenClCall& call, const hlo::Bindings& bindings) {
 
 // Whether `word` stands in `text` as a word of its own.
 bool HasWord(std::string_view text, std::string_view word) {
-  const auto in_name = [&](size_t at) { return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_'); };
+  const auto in_name = [&](size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+  };
   for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     if (!in_name(at - 1) && !in_name(at + word.size())) return true;  // at - 1 wraps past the end
   }

@@ -20,7 +20,8 @@ struct CallArrays {
 };
 CallArrays ArraysOf(const hlo::Instruction& call, const passes::BufferAssignment& buffers);
 
-// The user's definition of `call`, its shapes checked; null for LAPACK's. Throws Error for a target that nobody defines.
+// The user's definition of `call`, its shapes checked; null for LAPACK's. Throws Error for a target that nobody
+// defines.
 const hlo::CustomCallDefinition* DefinitionOf(const hlo::Instruction& call, const CallArrays& arrays,
                                               const hlo::CustomCallRegistry* registry);
 

@@ -119,9 +119,9 @@ class Printer {
   }
 
   void PrintWork(const LibraryThunk& work, const Thunk& thunk, size_t) {
-    fmt::format_to(Out(), "clblast {} {}x {}x{}x{} {}{} {} by {} to {}", hlo::ElementTypeName(work.type), work.batch, work.m,
-                   work.k, work.n, work.lhs_transposed ? 't' : 'n', work.rhs_transposed ? 't' : 'n', ToText(work.lhs),
-                   ToText(work.rhs), ToText(work.out));
+    fmt::format_to(Out(), "clblast {} {}x {}x{}x{} {}{} {} by {} to {}", hlo::ElementTypeName(work.type), work.batch,
+                   work.m, work.k, work.n, work.lhs_transposed ? 't' : 'n', work.rhs_transposed ? 't' : 'n',
+                   ToText(work.lhs), ToText(work.rhs), ToText(work.out));
     EndLine(thunk);
   }
 

@@ -49,11 +49,18 @@ struct WriteThunk {
   Slice to;
 };
 enum class CollectiveKind : uint8_t {
-  kAllReduce, kAllGather, kReduceScatter, kAllToAll, kCollectivePermute, kCollectiveBroadcast, kRaggedAllToAll,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kCollectivePermute,
+  kCollectiveBroadcast,
+  kRaggedAllToAll,
 };
 struct CollectiveThunk {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  std::vector<std::vector<int64_t>> groups;  // of global device numbers (replica * num_partitions + partition), expanded
+  // Of global device numbers (replica * num_partitions + partition), expanded.
+  std::vector<std::vector<int64_t>> groups;
   std::vector<std::pair<int64_t, int64_t>> pairs;  // collective-permute, global device numbers
   // Operands and results, pairwise, with their shapes; results[i] may equal operands[i].
   std::vector<Slice> operands, results;
@@ -66,8 +73,8 @@ struct CollectiveThunk {
 };
 struct WhileThunk {
   std::shared_ptr<Sequence> condition, body;  // both never null
-  Slice predicate;          // pred[] that `condition` computes
-  int64_t trip_count = -1;  // known: the predicate is never read; -1: unknown
+  Slice predicate;                            // pred[] that `condition` computes
+  int64_t trip_count = -1;                    // known: the predicate is never read; -1: unknown
   // Where kernels of the body read the predicate themselves: iterations to enqueue between two reads of it by the host
   // (0: it waits for each), and the end of a loop that the host need not ask about (-1: none).
   int64_t ahead = 0;
@@ -105,11 +112,11 @@ struct TransferThunk {
 };
 
 struct Thunk {
-  std::variant<LaunchThunk, CopyThunk, WriteThunk, CollectiveThunk, WhileThunk, ConditionalThunk, HostCallThunk, LibraryThunk,
-               TransferThunk>
+  std::variant<LaunchThunk, CopyThunk, WriteThunk, CollectiveThunk, WhileThunk, ConditionalThunk, HostCallThunk,
+               LibraryThunk, TransferThunk>
       work;
-  std::string label;   // the HLO instruction's name, for profiles and messages
-  std::string op_name; // its metadata, likewise
+  std::string label;            // the HLO instruction's name, for profiles and messages
+  std::string op_name;          // its metadata, likewise
   double flops = 0, bytes = 0;  // for profiles
 };
 
@@ -124,18 +131,18 @@ struct Kernel {
   std::string source;
   std::vector<Grid> grids;  // with which it is launched: variants are warmed up for these
   int64_t parameter_count = 0;
-  bool foreign = false;     // the user's own source: a program of its own, launched on nothing but real arguments
-  std::string kernel_ir;    // printed kernel IR, for --dump_to; not saved
+  bool foreign = false;   // the user's own source: a program of its own, launched on nothing but real arguments
+  std::string kernel_ir;  // printed kernel IR, for --dump_to; not saved
 };
 
 struct ArrayInfo {
-  std::string name;      // parameter: the HLO name; result: its path ("0", "1.2")
-  std::string op_name;   // parameter: metadata op_name ("params['w']"), may be empty
-  hlo::Shape shape;      // of this leaf
-  int64_t parameter = 0; // parameter number the leaf belongs to
-  hlo::ShapeIndex index; // path within the parameter or the result
-  bool donated = false;  // input_output_alias or buffer_donor names it
-  std::string sharding;  // as text; empty for none
+  std::string name;       // parameter: the HLO name; result: its path ("0", "1.2")
+  std::string op_name;    // parameter: metadata op_name ("params['w']"), may be empty
+  hlo::Shape shape;       // of this leaf
+  int64_t parameter = 0;  // parameter number the leaf belongs to
+  hlo::ShapeIndex index;  // path within the parameter or the result
+  bool donated = false;   // input_output_alias or buffer_donor names it
+  std::string sharding;   // as text; empty for none
 };
 
 struct Plan {
@@ -152,7 +159,7 @@ struct Plan {
   passes::MemoryStatistics memory;
   int64_t replica_count = 1, num_partitions = 1;
   int64_t host_thunks = 0;
-  std::string module_text;  // the module as read, for --recompile and --reference
+  std::string module_text;              // the module as read, for --recompile and --reference
   std::vector<passes::Remark> remarks;  // what was decided of control flow, and why
 
   std::string ToString() const;  // for dumps and diffs

@@ -58,8 +58,7 @@ class Reader {
 };
 
 template <typename A, typename T>
-  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-void Describe(A& archive, T& value) {
+requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void Describe(A& archive, T& value) {
   archive.Raw(&value, sizeof(value));
 }
 
@@ -68,7 +67,8 @@ void DescribeSize(A& archive, size_t& size) {
   uint64_t count = size;
   Describe(archive, count);
   // Every element takes a byte at least.
-  if (A::kReads && count > archive.Left()) Fail(ErrorCode::kDataLoss, "the plan names {} elements where {} bytes are left", count, archive.Left());
+  if (A::kReads && count > archive.Left())
+    Fail(ErrorCode::kDataLoss, "the plan names {} elements where {} bytes are left", count, archive.Left());
   size = static_cast<size_t>(count);
 }
 
@@ -134,7 +134,8 @@ void Describe(A& archive, hlo::Shape& shape) {
   hlo::Layout layout = shape.layout().value_or(hlo::Layout{});
   if (has_layout) archive(layout);
   if constexpr (A::kReads) {
-    if (dynamic.size() != dimensions.size()) Fail(ErrorCode::kDataLoss, "the plan holds a shape that contradicts itself");
+    if (dynamic.size() != dimensions.size())
+      Fail(ErrorCode::kDataLoss, "the plan holds a shape that contradicts itself");
     shape = elements.empty() ? hlo::Shape(type, std::move(dimensions)) : hlo::Shape::Tuple(std::move(elements));
     for (size_t d = 0; d < dynamic.size(); ++d) {
       if (dynamic[d]) shape.set_dynamic_dimension(static_cast<int64_t>(d), true);
@@ -206,7 +207,8 @@ template <typename A>
 void Describe(A& archive, Thunk& thunk) {
   auto kind = static_cast<uint8_t>(thunk.work.index());
   archive(kind);
-  if (A::kReads && !Emplace(thunk.work, kind)) Fail(ErrorCode::kDataLoss, "the plan holds a thunk of unknown kind {}", kind);
+  if (A::kReads && !Emplace(thunk.work, kind))
+    Fail(ErrorCode::kDataLoss, "the plan holds a thunk of unknown kind {}", kind);
   std::visit([&](auto& work) { Describe(archive, work); }, thunk.work);
   archive(thunk.label, thunk.op_name, thunk.flops, thunk.bytes);
 }
@@ -258,8 +260,9 @@ void Describe(A& archive, passes::SizeSignature& sizes) {
 // Everything but the constants and the module's text, which have sections of their own.
 template <typename A>
 void Describe(A& archive, Plan& plan) {
-  archive(plan.module_name, plan.device, plan.allocations, plan.kernels, plan.entry, plan.parameters, plan.results, plan.sizes,
-          plan.result_slices, plan.memory, plan.replica_count, plan.num_partitions, plan.host_thunks, plan.remarks);
+  archive(plan.module_name, plan.device, plan.allocations, plan.kernels, plan.entry, plan.parameters, plan.results,
+          plan.sizes, plan.result_slices, plan.memory, plan.replica_count, plan.num_partitions, plan.host_thunks,
+          plan.remarks);
 }
 
 }  // namespace hlorun::opencl

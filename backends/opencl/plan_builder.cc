@@ -8,9 +8,9 @@
 #include "backends/opencl/codegen/guard.h"
 #include "backends/opencl/codegen/host_evaluation.h"
 #include "backends/opencl/collective_thunk.h"
+#include "backends/opencl/foreign_kernel.h"
 #include "backends/opencl/kernels/library_product.h"
 #include "backends/opencl/plan_remarks.h"
-#include "backends/opencl/foreign_kernel.h"
 #include "backends/opencl/transfer_thunk.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
@@ -64,7 +64,8 @@ class KernelTable {
  private:
   static std::string WithName(std::string source, const std::string& name) {
     const std::string_view placeholder = kKernelName;
-    for (size_t at = source.find(placeholder); at != std::string::npos; at = source.find(placeholder, at + name.size())) {
+    for (size_t at = source.find(placeholder); at != std::string::npos;
+         at = source.find(placeholder, at + name.size())) {
       source.replace(at, placeholder.size(), name);
     }
     return source;
@@ -77,7 +78,11 @@ class KernelTable {
 class PlanBuilder {
  public:
   PlanBuilder(const hlo::Module& module, const passes::BufferAssignment& buffers, passes::PassContext& context)
-      : module_(module), buffers_(buffers), context_(context), emit_{context.device, context.options}, kernels_(plan_.kernels) {
+      : module_(module),
+        buffers_(buffers),
+        context_(context),
+        emit_{context.device, context.options},
+        kernels_(plan_.kernels) {
     plan_.device = context.device;
   }
 
@@ -98,7 +103,8 @@ class PlanBuilder {
   void DescribeMemory() {
     plan_.allocations = buffers_.allocations();
     for (passes::Allocation& allocation : plan_.allocations) {
-      if (allocation.kind == passes::Allocation::Kind::kArena) arena_ = static_cast<int32_t>(&allocation - &plan_.allocations[0]);
+      if (allocation.kind == passes::Allocation::Kind::kArena)
+        arena_ = static_cast<int32_t>(&allocation - &plan_.allocations[0]);
       if (allocation.kind != passes::Allocation::Kind::kConstant) continue;
       plan_.constants.push_back(allocation.constant->literal());
       allocation.constant = nullptr;
@@ -131,11 +137,14 @@ class PlanBuilder {
 
   std::optional<hlo::Sharding> ResultSharding() const {
     const auto said = module_.frontend_attributes.find(passes::spmd::kResultSharding);
-    return said == module_.frontend_attributes.end() ? module_.entry()->root()->sharding : hlo::ParseSharding(said->second);
+    return said == module_.frontend_attributes.end() ? module_.entry()->root()->sharding
+                                                     : hlo::ParseSharding(said->second);
   }
 
   bool IsDonated(int64_t parameter, const hlo::ShapeIndex& index) const {
-    const auto names = [&](const auto& entry) { return entry.parameter == parameter && entry.parameter_index == index; };
+    const auto names = [&](const auto& entry) {
+      return entry.parameter == parameter && entry.parameter_index == index;
+    };
     return std::any_of(module_.input_output_alias.begin(), module_.input_output_alias.end(), names) ||
            std::any_of(module_.buffer_donors.begin(), module_.buffer_donors.end(), names);
   }
@@ -161,7 +170,8 @@ class PlanBuilder {
   void DescribeSizes() {
     plan_.sizes = passes::SignatureOf(module_);
     const auto mark = [](std::vector<ArrayInfo>& arrays, const std::vector<passes::DimensionOfLeaf>& sized) {
-      for (const passes::DimensionOfLeaf& d : sized) arrays[static_cast<size_t>(d.leaf)].shape.set_dynamic_dimension(d.dimension, true);
+      for (const passes::DimensionOfLeaf& d : sized)
+        arrays[static_cast<size_t>(d.leaf)].shape.set_dynamic_dimension(d.dimension, true);
     };
     mark(plan_.parameters, plan_.sizes.parameters);
     mark(plan_.results, plan_.sizes.results);
@@ -179,13 +189,11 @@ class PlanBuilder {
 
   void Append(const Instruction& instruction, Sequence& sequence) {
     switch (instruction.opcode()) {
-      case Opcode::kWhile:
-        return Add(sequence, instruction, MakeWhile(instruction));
+      case Opcode::kWhile: return Add(sequence, instruction, MakeWhile(instruction));
       case Opcode::kConditional:
         if (passes::IsPredicated(instruction)) return AppendPredicated(instruction, sequence);
         return Add(sequence, instruction, MakeConditional(instruction));
-      case Opcode::kCall:
-        return Append(*instruction.called(), sequence);
+      case Opcode::kCall: return Append(*instruction.called(), sequence);
       case Opcode::kPartitionId:
         return Add(sequence, instruction, WriteThunk{WriteThunk::Value::kPartitionId, "", ResultSlice(instruction, 0)});
       case Opcode::kReplicaId:
@@ -193,18 +201,13 @@ class PlanBuilder {
       case Opcode::kCopy:
         if (!guards_.empty()) return AppendGuardedCopy(instruction, sequence);
         return AddCopy(sequence, instruction, OperandSlice(instruction, 0), ResultSlice(instruction, 0));
-      default:
-        break;
+      default: break;
     }
     switch (passes::HeroOf(instruction).kind) {
-      case KernelKind::kNone:
-        return;
-      case KernelKind::kCollective:
-        return Add(sequence, instruction, MakeCollective(instruction));
-      case KernelKind::kHost:
-        return AddHostStep(sequence, instruction);
-      default:
-        break;
+      case KernelKind::kNone: return;
+      case KernelKind::kCollective: return Add(sequence, instruction, MakeCollective(instruction));
+      case KernelKind::kHost: return AddHostStep(sequence, instruction);
+      default: break;
     }
     if (NeedsHostEvaluation(instruction, emit_.device)) return AddEvaluation(sequence, instruction);
     if (const auto product = LibraryProductOf(instruction, emit_.device, emit_.options)) {
@@ -330,8 +333,12 @@ class PlanBuilder {
   }
 
   static HostCallThunk MakeHostCall(std::string target, std::string config, CallArrays arrays) {
-    return {std::move(target), std::move(config), std::move(arrays.operands), std::move(arrays.results),
-            std::move(arrays.operand_shapes), std::move(arrays.result_shapes)};
+    return {std::move(target),
+            std::move(config),
+            std::move(arrays.operands),
+            std::move(arrays.results),
+            std::move(arrays.operand_shapes),
+            std::move(arrays.result_shapes)};
   }
 
   template <typename Work>
@@ -343,8 +350,16 @@ class PlanBuilder {
 
   LibraryThunk MakeLibraryCall(const Instruction& dot, const LibraryProduct& product) const {
     const passes::DotForm& form = product.form;
-    return {product.type, form.batch, form.m, form.n, form.k, form.lhs_transposed, form.rhs_transposed,
-            OperandSlice(dot, 0), OperandSlice(dot, 1), ResultSlice(dot, 0)};
+    return {product.type,
+            form.batch,
+            form.m,
+            form.n,
+            form.k,
+            form.lhs_transposed,
+            form.rhs_transposed,
+            OperandSlice(dot, 0),
+            OperandSlice(dot, 1),
+            ResultSlice(dot, 0)};
   }
 
   static void AddCost(const Instruction& instruction, Thunk& thunk) {
@@ -389,15 +404,9 @@ class PlanBuilder {
   Slice Resolve(const Instruction& instruction, const ArgumentRef& argument) const {
     Slice slice;
     switch (argument.kind) {
-      case ArgumentRef::Kind::kOperand:
-        slice = OperandSlice(instruction, argument.number);
-        break;
-      case ArgumentRef::Kind::kResult:
-        slice = ResultSlice(instruction, argument.number);
-        break;
-      case ArgumentRef::Kind::kScratch:
-        slice = buffers_.ScratchOf(&instruction);
-        break;
+      case ArgumentRef::Kind::kOperand: slice = OperandSlice(instruction, argument.number); break;
+      case ArgumentRef::Kind::kResult: slice = ResultSlice(instruction, argument.number); break;
+      case ArgumentRef::Kind::kScratch: slice = buffers_.ScratchOf(&instruction); break;
     }
     const int64_t bytes = argument.bytes > 0 ? argument.bytes : slice.bytes - argument.offset;
     if (slice.allocation < 0 || argument.offset < 0 || bytes < 0 || argument.offset + bytes > slice.bytes) {

@@ -16,9 +16,9 @@ Plan BuildPlan(const hlo::Module& module, const passes::BufferAssignment& buffer
 // not read. Load throws Error: kDataLoss for a corrupt file, kFailedPrecondition for another version.
 struct SavedPlan {
   Plan plan;
-  std::vector<std::string> binaries;            // per program, as clGetProgramInfo gave them
-  std::vector<std::vector<int32_t>> programs;   // kernel indices of each program
-  std::string fingerprint;                      // of device, driver and hlorun's codegen version
+  std::vector<std::string> binaries;           // per program, as clGetProgramInfo gave them
+  std::vector<std::vector<int32_t>> programs;  // kernel indices of each program
+  std::string fingerprint;                     // of device, driver and hlorun's codegen version
 };
 void SavePlan(const SavedPlan& saved, const std::string& path);  // temporary name, then rename
 SavedPlan LoadPlan(const std::string& path);

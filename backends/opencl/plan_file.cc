@@ -1,8 +1,8 @@
 // The file of a saved plan:
 //
-//   Header, then sections without gaps. Header and sections carry checksums over all of their bytes, padding included, so
-//   that no byte of the file is unchecked. The constants' section starts on a page, each constant on 64 bytes (large ones
-//   on a page), so that they are used where the file is mapped.
+//   Header, then sections without gaps. Header and sections carry checksums over all of their bytes, padding included,
+//   so that no byte of the file is unchecked. The constants' section starts on a page, each constant on 64 bytes (large
+//   ones on a page), so that they are used where the file is mapped.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -79,7 +79,8 @@ class FileImage {
     texts_ = {plan.Take(), binaries.Take(), saved.plan.module_text};
     // The last of them ends where a page does.
     const size_t before = sizeof(Header) + texts_[0].size() + texts_[1].size() + texts_[2].size();
-    texts_[2].resize(texts_[2].size() + static_cast<size_t>(RoundUp(static_cast<int64_t>(before), kPage)) - before, '\0');
+    texts_[2].resize(texts_[2].size() + static_cast<size_t>(RoundUp(static_cast<int64_t>(before), kPage)) - before,
+                     '\0');
     parts_.emplace_back();  // the header
     for (size_t s = 0; s < texts_.size(); ++s) {
       StartSection(s);
@@ -136,7 +137,8 @@ std::shared_ptr<const std::byte> MapFile(const std::string& path, size_t& bytes)
   void* data = bytes >= sizeof(Header) ? mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
   close(file);
   if (data == MAP_FAILED) Fail(ErrorCode::kDataLoss, "{} is too short to be a plan ({} bytes)", path, bytes);
-  return {static_cast<const std::byte*>(data), [bytes](const std::byte* p) { munmap(const_cast<std::byte*>(p), bytes); }};
+  return {static_cast<const std::byte*>(data),
+          [bytes](const std::byte* p) { munmap(const_cast<std::byte*>(p), bytes); }};
 }
 
 Header CheckedHeader(const std::string& path, std::string_view file) {
@@ -144,12 +146,15 @@ Header CheckedHeader(const std::string& path, std::string_view file) {
   std::memcpy(&header, file.data(), sizeof(header));
   if (!LooksLikePlan(file)) Fail(ErrorCode::kDataLoss, "{} is not a saved plan", path);
   if (header.version != kVersion) {
-    Fail(ErrorCode::kFailedPrecondition, "{} is a plan of format {}, this hlorun reads format {}: save it again from the module",
-         path, header.version, kVersion);
+    Fail(ErrorCode::kFailedPrecondition,
+         "{} is a plan of format {}, this hlorun reads format {}: save it again from the module", path, header.version,
+         kVersion);
   }
-  if (header.checksum != header.Checksum()) Fail(ErrorCode::kDataLoss, "{} is corrupt: the header's checksum is wrong", path);
+  if (header.checksum != header.Checksum())
+    Fail(ErrorCode::kDataLoss, "{} is corrupt: the header's checksum is wrong", path);
   if (header.section_count != kSectionCount || header.file_bytes != file.size()) {
-    Fail(ErrorCode::kDataLoss, "{} is corrupt: {} bytes where its header says {}", path, file.size(), header.file_bytes);
+    Fail(ErrorCode::kDataLoss, "{} is corrupt: {} bytes where its header says {}", path, file.size(),
+         header.file_bytes);
   }
   for (size_t s = 0; s < kSectionCount; ++s) {
     const Section& section = header.sections[s];
@@ -207,6 +212,8 @@ SavedPlan LoadPlan(const std::string& path) {
   return saved;
 }
 
-bool LooksLikePlan(std::string_view bytes) { return bytes.substr(0, sizeof(kMagic)) == std::string_view(kMagic, sizeof(kMagic)); }
+bool LooksLikePlan(std::string_view bytes) {
+  return bytes.substr(0, sizeof(kMagic)) == std::string_view(kMagic, sizeof(kMagic));
+}
 
 }  // namespace hlorun::opencl

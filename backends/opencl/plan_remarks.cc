@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "hlo/module.h"
 #include "hlo/cost_analysis.h"
+#include "hlo/module.h"
 #include "passes/control/conditional_to_select.h"
 #include "passes/control/predication.h"
 #include "passes/control/time_model.h"
@@ -36,18 +36,24 @@ Remark ExplainLoop(const hlo::Instruction& loop, const passes::PassContext& cont
   const std::optional<passes::LoopPredication> predicated = passes::PredicationOf(loop);
   if (predicated && predicated->ahead == 0) {
     remark.choice = "enqueued";
-    remark.reason = fmt::format("it ends after {} iterations at the latest: the host enqueues them all, and kernels of those after "
-                                "its end read the predicate and return at once", predicated->at_most);
-    remark.cost = fmt::format("{}; about {:.2g} us for an iteration that does not run", launches,
-                              time.launch() * (time.Launches(*loop.while_body()) + time.Launches(*loop.while_condition())));
+    remark.reason = fmt::format(
+        "it ends after {} iterations at the latest: the host enqueues them all, and kernels of those after "
+        "its end read the predicate and return at once",
+        predicated->at_most);
+    remark.cost =
+        fmt::format("{}; about {:.2g} us for an iteration that does not run", launches,
+                    time.launch() * (time.Launches(*loop.while_body()) + time.Launches(*loop.while_condition())));
     return remark;
   }
   remark.host_waits = true;
-  remark.advice = "count to a constant (fori_loop, scan), or add \"and i < N\" to its condition: then it is enqueued to the end";
+  remark.advice =
+      "count to a constant (fori_loop, scan), or add \"and i < N\" to its condition: then it is enqueued to the end";
   if (predicated) {
     remark.choice = "ahead";
-    remark.reason = fmt::format("its number of iterations is data: kernels read the predicate, and the host enqueues {} iteration{} "
-                                "while that of earlier ones comes back", predicated->ahead, predicated->ahead == 1 ? "" : "s");
+    remark.reason = fmt::format(
+        "its number of iterations is data: kernels read the predicate, and the host enqueues {} iteration{} "
+        "while that of earlier ones comes back",
+        predicated->ahead, predicated->ahead == 1 ? "" : "s");
     remark.cost = fmt::format("no wait of the device; up to {} iterations after the end, whose kernels return at once",
                               2 * predicated->ahead);
     return remark;
@@ -69,8 +75,10 @@ Remark ExplainPredicatedBranch(const hlo::Instruction& conditional, const passes
   for (const hlo::Computation* branch : conditional.called_computations()) launches += time.Launches(*branch);
   Remark remark = About(Remark::Subject::kConditional, conditional);
   remark.choice = "predicate";
-  remark.reason = "kernels of all branches read the predicate on the device, and those of a branch that is not taken return at once";
-  remark.cost = fmt::format("{:.3g} launches of about {:.2g} us, of which the branch that is taken works", launches, time.launch());
+  remark.reason =
+      "kernels of all branches read the predicate on the device, and those of a branch that is not taken return at once";
+  remark.cost = fmt::format("{:.3g} launches of about {:.2g} us, of which the branch that is taken works", launches,
+                            time.launch());
   const std::string why = passes::WhyNotBothBranches(conditional);
   if (context.options.branches == BranchStrategy::kSelect) {
     remark.reason += "; not select, as --branches asks: " + why;

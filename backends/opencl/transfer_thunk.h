@@ -9,8 +9,9 @@
 
 namespace hlorun::opencl {
 
-// Nothing for recv and send-done, whose work the other half of the pair does. A send's value leaves at the send, so that
-// no order of sends and receives blocks.
-std::optional<TransferThunk> MakeTransferThunk(const hlo::Instruction& transfer, const passes::BufferAssignment& buffers);
+// Nothing for recv and send-done, whose work the other half of the pair does. A send's value leaves at the send, so
+// that no order of sends and receives blocks.
+std::optional<TransferThunk> MakeTransferThunk(const hlo::Instruction& transfer,
+                                               const passes::BufferAssignment& buffers);
 
 }  // namespace hlorun::opencl

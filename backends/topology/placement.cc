@@ -25,11 +25,14 @@ constexpr LocalRankRow kLocalRanks[] = {
     {"SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"},
 };
 
-// Set by Open MPI exactly when the user gives --bind-to (measured with 4.1); "none" asks for no binding, so a share is taken.
-constexpr const char* kOpenMpiBinding[] = {"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy"};
+// Set by Open MPI exactly when the user gives --bind-to (measured with 4.1); "none" asks for no binding, so a share is
+// taken.
+constexpr const char* kOpenMpiBinding[] = {"OMPI_MCA_hwloc_base_binding_policy",
+                                           "PRTE_MCA_hwloc_default_binding_policy"};
 
 // Process names of launchers' daemons, whose own binding is what the job was given.
-constexpr const char* kLaunchers[] = {"mpirun", "mpiexec", "orted", "orterun", "prted", "prterun", "hydra_pmi_proxy", "slurmstepd"};
+constexpr const char* kLaunchers[] = {"mpirun", "mpiexec", "orted",           "orterun",
+                                      "prted",  "prterun", "hydra_pmi_proxy", "slurmstepd"};
 
 std::optional<int> Number(const char* variable) {
   const char* text = std::getenv(variable);
@@ -102,11 +105,10 @@ pid_t LauncherProcess() {
 
 bool AskedForBinding(const CpuSet& own, const CpuSet& launchers) {
   if (std::getenv("OMPI_COMM_WORLD_LOCAL_RANK") != nullptr) {
-    return std::any_of(std::begin(kOpenMpiBinding), std::end(kOpenMpiBinding),
-                       [](const char* variable) {
-                         const char* policy = std::getenv(variable);
-                         return policy != nullptr && std::string(policy) != "none";
-                       });
+    return std::any_of(std::begin(kOpenMpiBinding), std::end(kOpenMpiBinding), [](const char* variable) {
+      const char* policy = std::getenv(variable);
+      return policy != nullptr && std::string(policy) != "none";
+    });
   }
   // Other launchers bind only when asked to.
   return hwloc_bitmap_isincluded(own.get(), launchers.get()) != 0 && !hwloc_bitmap_isequal(own.get(), launchers.get());
@@ -156,13 +158,15 @@ Placement PlaceProcess() {
   CpuSet own, allowed, share;
   hwloc_get_cpubind(topology, own.get(), HWLOC_CPUBIND_PROCESS);
   hwloc_bitmap_copy(share.get(), own.get());
-  const pid_t launcher = placement.local_size > 1 || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr ? LauncherProcess() : 0;
+  const pid_t launcher =
+      placement.local_size > 1 || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr ? LauncherProcess() : 0;
   if (launcher != 0 && hwloc_get_proc_cpubind(topology, launcher, allowed.get(), 0) == 0) {
     placement.bound_by_launcher = AskedForBinding(own, allowed);
     if (!placement.bound_by_launcher) {
       hwloc_bitmap_zero(share.get());
       TakeShare(topology, placement, allowed, share);
-      if (hwloc_set_cpubind(topology, share.get(), HWLOC_CPUBIND_PROCESS) != 0) hwloc_bitmap_copy(share.get(), own.get());
+      if (hwloc_set_cpubind(topology, share.get(), HWLOC_CPUBIND_PROCESS) != 0)
+        hwloc_bitmap_copy(share.get(), own.get());
     }
   }
   placement.cores = std::max(1, share.Count());

@@ -2,8 +2,9 @@
 //
 //   mpirun -n 2 build/bin/collectives_bench [--kinds=all-reduce,all-gather] [--largest=BYTES] [--private]
 //
-// Sizes are of one rank's operand; memory is the runtime's arena: the ranks' shared heap. --private: memory of each rank's own.
-// Rank 0 prints microseconds (the median of rounds of the slowest rank's mean), the ratio, and each kind's geometric mean.
+// Sizes are of one rank's operand; memory is the runtime's arena: the ranks' shared heap. --private: memory of each
+// rank's own. Rank 0 prints microseconds (the median of rounds of the slowest rank's mean), the ratio, and each kind's
+// geometric mean.
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 #include <sys/mman.h>
@@ -54,18 +55,34 @@ int Floats(size_t bytes) { return static_cast<int>(bytes / sizeof(float)); }
 std::vector<Kind> Kinds() {
   static const hlorun::collectives::Reduction kSum{};
   return {
-      {"all-reduce", [](Communicator& c, auto group, const Arena& a, size_t n) { c.AllReduce(group, a.in.first(n), a.out.first(n), kSum, 1); },
-       [](const Arena& a, size_t n, int) { MPI_Allreduce(a.in.data(), a.out.data(), Floats(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }},
-      {"all-gather", [](Communicator& c, auto group, const Arena& a, size_t n) { c.AllGather(group, a.in.first(n), a.out.first(n * group.size()), 2); },
-       [](const Arena& a, size_t n, int) { MPI_Allgather(a.in.data(), Floats(n), MPI_FLOAT, a.out.data(), Floats(n), MPI_FLOAT, MPI_COMM_WORLD); }},
+      {"all-reduce",
+       [](Communicator& c, auto group, const Arena& a, size_t n) {
+         c.AllReduce(group, a.in.first(n), a.out.first(n), kSum, 1);
+       },
+       [](const Arena& a, size_t n, int) {
+         MPI_Allreduce(a.in.data(), a.out.data(), Floats(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+       }},
+      {"all-gather",
+       [](Communicator& c, auto group, const Arena& a, size_t n) {
+         c.AllGather(group, a.in.first(n), a.out.first(n * group.size()), 2);
+       },
+       [](const Arena& a, size_t n, int) {
+         MPI_Allgather(a.in.data(), Floats(n), MPI_FLOAT, a.out.data(), Floats(n), MPI_FLOAT, MPI_COMM_WORLD);
+       }},
       {"reduce-scatter",
-       [](Communicator& c, auto group, const Arena& a, size_t n) { c.ReduceScatter(group, a.in.first(n), a.out.first(n / group.size()), kSum, 3); },
+       [](Communicator& c, auto group, const Arena& a, size_t n) {
+         c.ReduceScatter(group, a.in.first(n), a.out.first(n / group.size()), kSum, 3);
+       },
        [](const Arena& a, size_t n, int ranks) {
          MPI_Reduce_scatter_block(a.in.data(), a.out.data(), Floats(n) / ranks, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
        }},
-      {"all-to-all", [](Communicator& c, auto group, const Arena& a, size_t n) { c.AllToAll(group, a.in.first(n), a.out.first(n), 4); },
+      {"all-to-all",
+       [](Communicator& c, auto group, const Arena& a, size_t n) {
+         c.AllToAll(group, a.in.first(n), a.out.first(n), 4);
+       },
        [](const Arena& a, size_t n, int ranks) {
-         MPI_Alltoall(a.in.data(), Floats(n) / ranks, MPI_FLOAT, a.out.data(), Floats(n) / ranks, MPI_FLOAT, MPI_COMM_WORLD);
+         MPI_Alltoall(a.in.data(), Floats(n) / ranks, MPI_FLOAT, a.out.data(), Floats(n) / ranks, MPI_FLOAT,
+                      MPI_COMM_WORLD);
        }},
   };
 }
@@ -85,7 +102,8 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double Measure(const Kind& kind, size_t bytes, Communicator& communicator, std::span<const int64_t> group, const Arena& arena, bool print) {
+double Measure(const Kind& kind, size_t bytes, Communicator& communicator, std::span<const int64_t> group,
+               const Arena& arena, bool print) {
   const auto own = [&] { kind.own(communicator, group, arena, bytes); };
   const auto raw = [&] { kind.raw(arena, bytes, static_cast<int>(group.size())); };
   const double once = std::max(Seconds(3, own), Seconds(3, raw));
@@ -96,7 +114,9 @@ double Measure(const Kind& kind, size_t bytes, Communicator& communicator, std::
     raw_s.push_back(Seconds(times, raw));
   }
   const double ratio = Median(raw_s) / Median(own_s);
-  if (print) std::printf("| %s | %zu | %.1f | %.1f | %.2f |\n", kind.name.c_str(), bytes, Median(own_s) * 1e6, Median(raw_s) * 1e6, ratio);
+  if (print)
+    std::printf("| %s | %zu | %.1f | %.1f | %.2f |\n", kind.name.c_str(), bytes, Median(own_s) * 1e6,
+                Median(raw_s) * 1e6, ratio);
   std::fflush(stdout);
   return ratio;
 }
@@ -137,7 +157,8 @@ int main(int argc, char** argv) {
           worst = std::min(worst, ratio);
         }
         char line[128];
-        std::snprintf(line, sizeof line, "%s: geometric mean %.2f, worst %.2f\n", kind.name.c_str(), std::exp(logs / count), worst);
+        std::snprintf(line, sizeof line, "%s: geometric mean %.2f, worst %.2f\n", kind.name.c_str(),
+                      std::exp(logs / count), worst);
         means += line;
       }
       return 0;

@@ -25,11 +25,13 @@ std::vector<VaryingDimension> VaryingDimensions(const hlo::Module& module, const
   std::vector<VaryingDimension> all;
   for (const DimensionName& name : DimensionNames(module)) all.push_back({name.name, {name.leaf, name.dimension}});
   for (const passes::NewSize& bound : BoundsOf(module, bounds)) {
-    const auto known = std::find_if(all.begin(), all.end(), [&](const VaryingDimension& v) { return v.at == bound.dimension; });
+    const auto known =
+        std::find_if(all.begin(), all.end(), [&](const VaryingDimension& v) { return v.at == bound.dimension; });
     if (known != all.end()) {
       known->most = bound.size;
     } else {
-      all.push_back({fmt::format("{}:{}", bound.dimension.leaf, bound.dimension.dimension), bound.dimension, bound.size});
+      all.push_back(
+          {fmt::format("{}:{}", bound.dimension.leaf, bound.dimension.dimension), bound.dimension, bound.size});
     }
   }
   return all;
@@ -76,7 +78,8 @@ class BucketedExecutableImpl : public BucketedExecutable {
       }
     }
     for (const VaryingDimension& varying : varying_) {
-      parameter_shapes_[static_cast<size_t>(varying.at.leaf)].mutable_dimensions()[static_cast<size_t>(varying.at.dimension)] = varying.most;
+      parameter_shapes_[static_cast<size_t>(varying.at.leaf)]
+          .mutable_dimensions()[static_cast<size_t>(varying.at.dimension)] = varying.most;
     }
     result_shapes_ = WithoutBounds(open->entry()->root()->shape());
   }

@@ -9,7 +9,8 @@
 namespace hlorun {
 
 // `compile` outlives the executable. Throws Error where the module names no sizes, or they cannot be followed.
-std::shared_ptr<BucketedExecutable> MakeBucketedExecutable(const Module& module, const BucketOptions& options,
-                                                           std::function<std::shared_ptr<Executable>(const Module&)> compile);
+std::shared_ptr<BucketedExecutable> MakeBucketedExecutable(
+    const Module& module, const BucketOptions& options,
+    std::function<std::shared_ptr<Executable>(const Module&)> compile);
 
 }  // namespace hlorun

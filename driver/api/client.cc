@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/collectives/job.h"
+#include "backends/opencl/codegen/emit.h"
 #include "backends/opencl/compiler.h"
 #include "backends/opencl/runtime/executable.h"
 #include "backends/topology/placement.h"
@@ -17,7 +18,6 @@
 #include "hlo/error.h"
 #include "hlo/shards.h"
 #include "hlo/text/parser.h"
-#include "backends/opencl/codegen/emit.h"
 #include "hlorun/hlorun.h"
 #include "passes/spmd/auto_shard.h"
 #include "passes/spmd/spmd.h"
@@ -45,14 +45,16 @@ DeviceDescription Describe(const opencl::Device& device) {
 std::string SizesAdvice(const Shape& actual, const Shape& declared, size_t argument) {
   for (int64_t d = 0; d < actual.rank(); ++d) {
     if (actual.dimension(d) == declared.dimension(d)) continue;
-    return fmt::format("; for sizes that vary, bound the dimension (--bound={}:{}=N), or export it with a named size and let --bucket=pow2 "
-                       "round it up", argument, d);
+    return fmt::format(
+        "; for sizes that vary, bound the dimension (--bound={}:{}=N), or export it with a named size and let --bucket=pow2 "
+        "round it up",
+        argument, d);
   }
   return "";
 }
 
 const char* KindName(const opencl::Thunk& thunk) {
-  static constexpr const char* kNames[] = {"kernel", "copy",        "write", "collective", "while",
+  static constexpr const char* kNames[] = {"kernel",      "copy", "write",   "collective", "while",
                                            "conditional", "host", "library", "transfer"};
   return kNames[thunk.work.index()];
 }
@@ -90,7 +92,8 @@ class ExecutableImpl : public Executable {
       for (std::vector<Array>& device : results) shards.push_back(std::move(device[r]));
       const hlo::Dims whole_dimensions = shards.front().impl()->whole;
       auto impl = std::make_shared<Array::Impl>();
-      impl->array.shape = whole_dimensions.empty() ? whole_results_[r] : Shape(whole_results_[r].element_type(), whole_dimensions);
+      impl->array.shape =
+          whole_dimensions.empty() ? whole_results_[r] : Shape(whole_results_[r].element_type(), whole_dimensions);
       if (!whole_dimensions.empty()) impl->bound = whole_results_[r].dimensions();
       impl->context = context_;
       impl->shards = std::move(shards);
@@ -106,19 +109,25 @@ class ExecutableImpl : public Executable {
     const bool partitioned = device_count() > 1;
     const auto local = partitioned ? job_->local_devices() : int64_t{1};
     if (static_cast<int64_t>(arguments.size()) != local) {
-      Invalid("this executable runs on {} devices of this process, arguments are given for {}", local, arguments.size());
+      Invalid("this executable runs on {} devices of this process, arguments are given for {}", local,
+              arguments.size());
     }
     if (!partitioned) return {RunOn(0, arguments[0], flags, nullptr)};
-    return job_->OnEachLocalDevice<std::vector<Array>>([&](int64_t d, const std::shared_ptr<collectives::Communicator>& c) {
-      // One device's steps are enough for a profile; the others would interleave.
-      RunFlags own = flags;
-      if (d > 0) own.profile = nullptr;
-      return RunOn(d, arguments[static_cast<size_t>(d)], own, c);
-    });
+    return job_->OnEachLocalDevice<std::vector<Array>>(
+        [&](int64_t d, const std::shared_ptr<collectives::Communicator>& c) {
+          // One device's steps are enough for a profile; the others would interleave.
+          RunFlags own = flags;
+          if (d > 0) own.profile = nullptr;
+          return RunOn(d, arguments[static_cast<size_t>(d)], own, c);
+        });
   }
 
-  std::vector<Shape> whole_parameter_shapes() const override { return IsCut() ? whole_parameters_ : parameter_shapes(); }
-  std::vector<Shape> parameter_shapes() const override { return Shapes(plan().parameters, plan().sizes.parameters.size()); }
+  std::vector<Shape> whole_parameter_shapes() const override {
+    return IsCut() ? whole_parameters_ : parameter_shapes();
+  }
+  std::vector<Shape> parameter_shapes() const override {
+    return Shapes(plan().parameters, plan().sizes.parameters.size());
+  }
   std::vector<Shape> result_shapes() const override {
     return Shapes(plan().results, plan().sizes.results.size() + plan().sizes.whole_results.size());
   }
@@ -166,8 +175,10 @@ class ExecutableImpl : public Executable {
     return is_cut_;
   }
 
-  // Of arguments in parts, where the plan reads sizes: the dimensions of the whole arrays, and that each part is its piece.
-  std::vector<hlo::Dims> WholeDimensions(const std::vector<Array>& arguments, const RunFlags& flags, int64_t device) const {
+  // Of arguments in parts, where the plan reads sizes: the dimensions of the whole arrays, and that each part is its
+  // piece.
+  std::vector<hlo::Dims> WholeDimensions(const std::vector<Array>& arguments, const RunFlags& flags,
+                                         int64_t device) const {
     if (plan().sizes.parameters.empty() || !IsCut()) return {};
     std::vector<hlo::Dims> whole;
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -175,17 +186,21 @@ class ExecutableImpl : public Executable {
       const hlo::Dims& mine = arguments[i].shape().dimensions();
       const bool is_cut = parameter.shape.dimensions() != whole_parameters_[i].dimensions();
       if (is_cut && flags.whole_shapes.empty()) {
-        Invalid("argument {} (%{}) is a part of an array of varying size: say what the whole arrays are (RunFlags::whole_shapes), or "
-                "run on arrays in shards", i, parameter.name);
+        Invalid(
+            "argument {} (%{}) is a part of an array of varying size: say what the whole arrays are (RunFlags::whole_shapes), or "
+            "run on arrays in shards",
+            i, parameter.name);
       }
       whole.push_back(is_cut ? flags.whole_shapes[i].dimensions() : mine);
       if (!is_cut) continue;
       const std::string what = fmt::format("argument {} (%{})", i, parameter.name);
       CheckBounds(Shape(parameter.shape.element_type(), whole[i]), whole_parameters_[i], what);
-      const hlo::Dims part = hlo::PartDimensions(whole[i], whole_parameters_[i], hlo::ParseSharding(parameter.sharding), device);
+      const hlo::Dims part =
+          hlo::PartDimensions(whole[i], whole_parameters_[i], hlo::ParseSharding(parameter.sharding), device);
       if (mine == part) continue;
-      Invalid("{}: device {} has a part of {}, its part of {} is {}", what, device, arguments[i].shape().ToString(false),
-              Shape(parameter.shape.element_type(), whole[i]).ToString(false), Shape(parameter.shape.element_type(), part).ToString(false));
+      Invalid("{}: device {} has a part of {}, its part of {} is {}", what, device,
+              arguments[i].shape().ToString(false), Shape(parameter.shape.element_type(), whole[i]).ToString(false),
+              Shape(parameter.shape.element_type(), part).ToString(false));
     }
     return whole;
   }
@@ -207,10 +222,13 @@ class ExecutableImpl : public Executable {
 
   void CheckSharding(size_t argument, const std::string& given) const {
     const opencl::ArrayInfo& parameter = plan().parameters.at(argument);
-    const auto parsed = [](const std::string& text) { return text.empty() ? hlo::Sharding{} : hlo::ParseSharding(text); };
+    const auto parsed = [](const std::string& text) {
+      return text.empty() ? hlo::Sharding{} : hlo::ParseSharding(text);
+    };
     if (parsed(given) == parsed(parameter.sharding)) return;
-    Invalid("argument {} (%{}) lies as {}, the executable wants {}: make it with FromHost(shape, data, parameter_shardings()[{}])", argument,
-            parameter.name, given, parameter.sharding, argument);
+    Invalid(
+        "argument {} (%{}) lies as {}, the executable wants {}: make it with FromHost(shape, data, parameter_shardings()[{}])",
+        argument, parameter.name, given, parameter.sharding, argument);
   }
 
   // Of all but the sizes, which come last and are the driver's own.
@@ -270,8 +288,8 @@ class ExecutableImpl : public Executable {
     }
     if (flags.profile != nullptr) {
       for (const opencl::ThunkTime& time : times) {
-        flags.profile->push_back({time.thunk->label, time.thunk->op_name, KindName(*time.thunk), time.start_us, time.end_us,
-                                  time.thunk->flops, time.thunk->bytes});
+        flags.profile->push_back({time.thunk->label, time.thunk->op_name, KindName(*time.thunk), time.start_us,
+                                  time.end_us, time.thunk->flops, time.thunk->bytes});
       }
     }
     return results;
@@ -288,13 +306,15 @@ class ExecutableImpl : public Executable {
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (arguments[i].impl() == nullptr) Invalid("argument {} (%{}) is an empty array", i, parameters[i].name);
       CheckBounds(arguments[i].shape(), parameters[i].shape,
-                  fmt::format("argument {} (%{}{})", i, parameters[i].name, parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name));
+                  fmt::format("argument {} (%{}{})", i, parameters[i].name,
+                              parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name));
       if (!FitsBounds(arguments[i].shape(), parameters[i].shape)) {
         const bool differs_in_size = arguments[i].shape().rank() == parameters[i].shape.rank() &&
                                      arguments[i].shape().element_type() == parameters[i].shape.element_type();
         Invalid("argument {} (%{}{}) is {}, the module wants {}{}", i, parameters[i].name,
                 parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name, arguments[i].shape().ToString(false),
-                parameters[i].shape.ToString(false), differs_in_size ? SizesAdvice(arguments[i].shape(), parameters[i].shape, i) : "");
+                parameters[i].shape.ToString(false),
+                differs_in_size ? SizesAdvice(arguments[i].shape(), parameters[i].shape, i) : "");
       }
     }
   }
@@ -370,7 +390,8 @@ class ClientImpl : public Client {
     report.compile_s = SecondsSince(start);
     auto result = std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, options.custom_calls, report);
     if (options.memory_limit > 0 && result->memory().peak_bytes > options.memory_limit) {
-      Fail(ErrorCode::kResourceExhausted, "{} takes {} bytes on each device, the limit is {}: cut it for more devices, or raise --memory_limit",
+      Fail(ErrorCode::kResourceExhausted,
+           "{} takes {} bytes on each device, the limit is {}: cut it for more devices, or raise --memory_limit",
            source.name(), result->memory().peak_bytes, options.memory_limit);
     }
     return result;
@@ -378,23 +399,27 @@ class ClientImpl : public Client {
 
   std::shared_ptr<BucketedExecutable> CompileBuckets(const Module& module, const BucketOptions& buckets,
                                                      const CompileOptions& options) override {
-    return MakeBucketedExecutable(module, buckets, [this, options](const Module& sized) { return Compile(sized, options); });
+    return MakeBucketedExecutable(module, buckets,
+                                  [this, options](const Module& sized) { return Compile(sized, options); });
   }
 
-  std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile) override {
+  std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options,
+                                   bool recompile) override {
     const auto start = Clock::now();
     opencl::SavedPlan saved = opencl::LoadPlan(plan_path);
     if (recompile) return Compile(Module::FromText(saved.plan.module_text, plan_path), options);
     if (saved.fingerprint != fingerprint_) {
-      Fail(ErrorCode::kFailedPrecondition,
-           "{} was made for another device or driver: it wants \"{}\", this is \"{}\"; --recompile rebuilds it from the "
-           "module inside",
-           plan_path, saved.fingerprint, fingerprint_);
+      Fail(
+          ErrorCode::kFailedPrecondition,
+          "{} was made for another device or driver: it wants \"{}\", this is \"{}\"; --recompile rebuilds it from the "
+          "module inside",
+          plan_path, saved.fingerprint, fingerprint_);
     }
     const int64_t devices = saved.plan.replica_count * saved.plan.num_partitions;
     // k x N partitions on N ranks: k a rank, as for a module.
     const int64_t ranks = job_->rank_count();
-    if (ranks > 1 && job_->local_devices() == 1 && devices > ranks && devices % ranks == 0) job_->DriveDevices(devices / ranks);
+    if (ranks > 1 && job_->local_devices() == 1 && devices > ranks && devices % ranks == 0)
+      job_->DriveDevices(devices / ranks);
     CheckDevices(saved.plan.module_name, devices);
     auto executable = opencl::BuildExecutable(std::move(saved), context_, BuildOptionsOf(options));
     CompileReport report;
@@ -410,7 +435,8 @@ class ClientImpl : public Client {
 
   Array Wrap(const Shape& shape, const void* data, std::shared_ptr<const void> owner) override {
     // The kernels' widest aligned access; memory that is less aligned is copied.
-    const bool aligned = reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(description_.spec.buffer_alignment) == 0;
+    const bool aligned =
+        reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(description_.spec.buffer_alignment) == 0;
     if (!description_.spec.raw_pointers || !aligned || shape.ByteSize() == 0) return FromHost(shape, data);
     return MakeArray({shape.WithoutLayout(),
                       opencl::DeviceMemory::Wrap(const_cast<void*>(data), shape.ByteSize(), std::move(owner)), nullptr},
@@ -432,8 +458,9 @@ class ClientImpl : public Client {
 
   void CheckDevices(const std::string& name, int64_t wanted) const {
     if (wanted > 1 && wanted != job_->device_count()) {
-      Invalid("{} is for {} devices (replica_count x num_partitions), the job has {}: run it with mpirun -n {} or --devices={}",
-              name, wanted, job_->device_count(), wanted, wanted);
+      Invalid(
+          "{} is for {} devices (replica_count x num_partitions), the job has {}: run it with mpirun -n {} or --devices={}",
+          name, wanted, job_->device_count(), wanted, wanted);
     }
   }
 
@@ -444,12 +471,14 @@ class ClientImpl : public Client {
     std::vector<int64_t> all(static_cast<size_t>(job_->device_count()));
     for (size_t d = 0; d < all.size(); ++d) all[d] = static_cast<int64_t>(d);
     const auto differs = static_cast<uint32_t>(first != fingerprint_);
-    return job_->OnEachLocalDevice<uint32_t>([&](int64_t, const std::shared_ptr<collectives::Communicator>& communicator) {
-             uint32_t any = 0;
-             communicator->AllReduce(all, std::as_bytes(std::span(&differs, 1)), std::as_writable_bytes(std::span(&any, 1)),
-                                     {hlo::Opcode::kMaximum, ElementType::kU32, nullptr}, kSetupSequence);
-             return any;
-           })
+    return job_->OnEachLocalDevice<uint32_t>(
+                   [&](int64_t, const std::shared_ptr<collectives::Communicator>& communicator) {
+                     uint32_t any = 0;
+                     communicator->AllReduce(all, std::as_bytes(std::span(&differs, 1)),
+                                             std::as_writable_bytes(std::span(&any, 1)),
+                                             {hlo::Opcode::kMaximum, ElementType::kU32, nullptr}, kSetupSequence);
+                     return any;
+                   })
                .front() != 0;
   }
   static constexpr int64_t kSetupSequence = 1 << 11;

@@ -11,7 +11,8 @@ namespace hlorun {
 namespace {
 
 Module Wrap(std::unique_ptr<hlo::Module> module) {
-  return Module(std::make_shared<const Module::Impl>(Module::Impl{std::shared_ptr<const hlo::Module>(std::move(module))}));
+  return Module(
+      std::make_shared<const Module::Impl>(Module::Impl{std::shared_ptr<const hlo::Module>(std::move(module))}));
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ Module Module::WithBounds(const std::vector<std::string>& bounds) const {
   BoundModule(*module, bounds);
   return Module(std::make_shared<const Impl>(Impl{std::move(module)}));
 }
-Module Module::WithShardings(const std::string& mesh, const std::string& in_shardings, const std::string& out_shardings) const {
+Module Module::WithShardings(const std::string& mesh, const std::string& in_shardings,
+                             const std::string& out_shardings) const {
   std::shared_ptr<hlo::Module> module = impl_->module->Clone();
   const int64_t devices = passes::spmd::DevicesOfMesh(mesh);
   if (devices > 0) module->num_partitions = devices;

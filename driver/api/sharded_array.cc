@@ -23,8 +23,8 @@ const Array::Impl& Checked(const std::shared_ptr<Array::Impl>& impl) {
 
 }  // namespace
 
-Array Array::FromShards(const Client& client, const Shape& shape, const std::string& sharding, std::vector<Array> shards,
-                        const Shape* bound) {
+Array Array::FromShards(const Client& client, const Shape& shape, const std::string& sharding,
+                        std::vector<Array> shards, const Shape* bound) {
   const std::shared_ptr<collectives::Job>& job = client.job();
   if (static_cast<int64_t>(shards.size()) != job->local_devices()) {
     Invalid("an array of {} shards is made on a process of {} devices", shards.size(), job->local_devices());
@@ -34,11 +34,13 @@ Array Array::FromShards(const Client& client, const Shape& shape, const std::str
   for (size_t d = 0; d < shards.size(); ++d) {
     const Shape& shard = shards[d].shape();
     const int64_t device = job->first_device() + static_cast<int64_t>(d);
-    const Shape part(shape.element_type(), bound == nullptr ? hlo::ShardShape(shape, cut).dimensions()
-                                                            : hlo::PartDimensions(shape.dimensions(), *bound, cut, device));
+    const Shape part(shape.element_type(), bound == nullptr
+                                               ? hlo::ShardShape(shape, cut).dimensions()
+                                               : hlo::PartDimensions(shape.dimensions(), *bound, cut, device));
     if (!shard.SameDimensions(part) || shard.element_type() != shape.element_type()) {
-      Invalid("a shard is {}, but {} cuts {}{} into parts of {}", shard.ToString(false), sharding, shape.ToString(false),
-              bound == nullptr ? "" : ", which is at most " + bound->ToString(false) + ",", part.ToString(false));
+      Invalid("a shard is {}, but {} cuts {}{} into parts of {}", shard.ToString(false), sharding,
+              shape.ToString(false), bound == nullptr ? "" : ", which is at most " + bound->ToString(false) + ",",
+              part.ToString(false));
     }
   }
   auto impl = std::make_shared<Impl>();

@@ -42,7 +42,8 @@ void FillPadding(std::byte* memory, int64_t bytes) {
 }  // namespace
 
 // A copy: `array` lies as if its dimensions were `from_bound`, the copy as if they were `to_bound`.
-DeviceArray SizedArrays::Resized(const DeviceArray& array, const hlo::Shape& shape, const hlo::Dims& from_bound, const hlo::Dims& to_bound) const {
+DeviceArray SizedArrays::Resized(const DeviceArray& array, const hlo::Shape& shape, const hlo::Dims& from_bound,
+                                 const hlo::Dims& to_bound) const {
   const int64_t element = hlo::BytesOf(shape.element_type());
   const int64_t bytes = hlo::CheckedProduct(to_bound) * element;
   DeviceArray copy{shape, opencl::PoolOf(context_)->Allocate(bytes, shape.ToString(false)), nullptr};
@@ -69,11 +70,16 @@ void SizedArrays::CheckEqualSizes(const std::vector<hlo::Dims>& dimensions) cons
   for (const auto& [a, b] : plan_.sizes.equal) {
     const passes::DimensionOfLeaf& x = plan_.sizes.parameters[static_cast<size_t>(a)];
     const passes::DimensionOfLeaf& y = plan_.sizes.parameters[static_cast<size_t>(b)];
-    const auto size = [&](const passes::DimensionOfLeaf& d) { return dimensions[static_cast<size_t>(d.leaf)][static_cast<size_t>(d.dimension)]; };
+    const auto size = [&](const passes::DimensionOfLeaf& d) {
+      return dimensions[static_cast<size_t>(d.leaf)][static_cast<size_t>(d.dimension)];
+    };
     if (size(x) == size(y)) continue;
-    const auto name = [&](const passes::DimensionOfLeaf& d) { return plan_.parameters[static_cast<size_t>(d.leaf)].name; };
-    Invalid("argument {} (%{}): dimension {} has size {}, but dimension {} of argument {} (%{}), which meets it in the program, has {}",
-            y.leaf, name(y), y.dimension, size(y), x.dimension, x.leaf, name(x), size(x));
+    const auto name = [&](const passes::DimensionOfLeaf& d) {
+      return plan_.parameters[static_cast<size_t>(d.leaf)].name;
+    };
+    Invalid(
+        "argument {} (%{}): dimension {} has size {}, but dimension {} of argument {} (%{}), which meets it in the program, has {}",
+        y.leaf, name(y), y.dimension, size(y), x.dimension, x.leaf, name(x), size(x));
   }
 }
 
@@ -88,7 +94,8 @@ void SizedArrays::Bind(std::vector<opencl::RunArgument>& arguments, const std::v
   const size_t count = arguments.size();
   for (const passes::DimensionOfLeaf& d : plan_.sizes.parameters) {
     const auto size = static_cast<int32_t>(dimensions[static_cast<size_t>(d.leaf)][static_cast<size_t>(d.dimension)]);
-    DeviceArray scalar{hlo::Shape::Scalar(hlo::ElementType::kS32), opencl::PoolOf(context_)->Allocate(sizeof(size), "a size"), nullptr};
+    DeviceArray scalar{hlo::Shape::Scalar(hlo::ElementType::kS32),
+                       opencl::PoolOf(context_)->Allocate(sizeof(size), "a size"), nullptr};
     opencl::CopyToDevice(context_, &size, scalar.memory, sizeof(size));
     arguments.push_back({std::move(scalar), false});
   }

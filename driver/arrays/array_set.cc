@@ -33,12 +33,14 @@ std::vector<hlo::Literal> LoadDirectory(const std::string& path, const std::vect
   }
   const std::string surplus = fmt::format("{}/{}.npy", path, slots.size());
   if (std::filesystem::exists(surplus)) {
-    Invalid("{} holds more arrays than the module has {}s: it has {}, but there is {}", path, what, slots.size(), surplus);
+    Invalid("{} holds more arrays than the module has {}s: it has {}, but there is {}", path, what, slots.size(),
+            surplus);
   }
   return arrays;
 }
 
-std::vector<hlo::Literal> LoadNpz(const std::string& path, const std::vector<ArraySlot>& slots, const std::string& what) {
+std::vector<hlo::Literal> LoadNpz(const std::string& path, const std::vector<ArraySlot>& slots,
+                                  const std::string& what) {
   const auto entries = ReadNpz(path);
   const auto find = [&](const ArraySlot& slot) -> const NpyArray* {
     for (const std::string& name : {slot.name, slot.op_name, DottedPath(slot.op_name), std::to_string(slot.index)}) {
@@ -50,9 +52,10 @@ std::vector<hlo::Literal> LoadNpz(const std::string& path, const std::vector<Arr
   };
   const bool by_name = std::all_of(slots.begin(), slots.end(), [&](const ArraySlot& s) { return find(s) != nullptr; });
   if (!by_name && entries.size() != slots.size()) {
-    const auto missing = std::find_if(slots.begin(), slots.end(), [&](const ArraySlot& s) { return find(s) == nullptr; });
-    Fail(ErrorCode::kNotFound, "{} holds {} arrays, the module has {} {}s, and none is named like {}", path, entries.size(),
-         slots.size(), what, missing->Describe());
+    const auto missing =
+        std::find_if(slots.begin(), slots.end(), [&](const ArraySlot& s) { return find(s) == nullptr; });
+    Fail(ErrorCode::kNotFound, "{} holds {} arrays, the module has {} {}s, and none is named like {}", path,
+         entries.size(), slots.size(), what, missing->Describe());
   }
   std::vector<hlo::Literal> arrays;
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -75,13 +78,16 @@ std::string DottedPath(const std::string& op_name) {
   return path;
 }
 
-std::vector<hlo::Literal> LoadArrays(const std::string& path, const std::vector<ArraySlot>& slots, const std::string& what) {
+std::vector<hlo::Literal> LoadArrays(const std::string& path, const std::vector<ArraySlot>& slots,
+                                     const std::string& what) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) Fail(ErrorCode::kNotFound, "there is no file or directory {} for the {}s", path, what);
+  if (stat(path.c_str(), &info) != 0)
+    Fail(ErrorCode::kNotFound, "there is no file or directory {} for the {}s", path, what);
   if (S_ISDIR(info.st_mode)) return LoadDirectory(path, slots, what);
   if (path.ends_with(".npz")) return LoadNpz(path, slots, what);
   if (slots.size() != 1) {
-    Invalid("{} is one file, the module has {} {}s: give a directory of 0.npy, 1.npy ... or an .npz", path, slots.size(), what);
+    Invalid("{} is one file, the module has {} {}s: give a directory of 0.npy, 1.npy ... or an .npz", path,
+            slots.size(), what);
   }
   return {Convert(ReadNpy(path), slots[0], what, path)};
 }

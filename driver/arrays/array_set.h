@@ -11,9 +11,10 @@
 namespace hlorun {
 
 // Reads an array for each slot from a directory of 0.npy, 1.npy ..., one .npy (a single slot), or an .npz by name (HLO
-// name, op_name, or op_name as a dotted path: params.dense.kernel), else by position. `what` ("input", "expected output")
-// is for messages. Throws Error naming the array and everything about it that does not fit.
-std::vector<hlo::Literal> LoadArrays(const std::string& path, const std::vector<ArraySlot>& slots, const std::string& what);
+// name, op_name, or op_name as a dotted path: params.dense.kernel), else by position. `what` ("input", "expected
+// output") is for messages. Throws Error naming the array and everything about it that does not fit.
+std::vector<hlo::Literal> LoadArrays(const std::string& path, const std::vector<ArraySlot>& slots,
+                                     const std::string& what);
 
 // Writes DIR/0.npy ... or, when the path ends in .npz, one file with the same names; files.Commit() lets them appear.
 void StageArrays(AtomicFiles& files, const std::string& path, const std::vector<hlo::Literal>& arrays);

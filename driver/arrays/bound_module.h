@@ -9,8 +9,8 @@
 
 namespace hlorun {
 
-// Exporters leave the names of dimensions in the module's attribute hlorun.symbols: "batch:0:0,length:1:1" is the name, the
-// parameter leaf and its dimension.
+// Exporters leave the names of dimensions in the module's attribute hlorun.symbols: "batch:0:0,length:1:1" is the name,
+// the parameter leaf and its dimension.
 struct DimensionName {
   std::string name;
   int64_t leaf = 0, dimension = 0;

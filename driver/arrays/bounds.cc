@@ -22,7 +22,8 @@ bool FitsBounds(const hlo::Shape& actual, const hlo::Shape& declared) {
   if (actual.element_type() != declared.element_type() || actual.rank() != declared.rank()) return false;
   for (int64_t d = 0; d < actual.rank(); ++d) {
     const bool dynamic = declared.is_dynamic_dimension(d);
-    if (dynamic ? actual.dimension(d) > declared.dimension(d) : actual.dimension(d) != declared.dimension(d)) return false;
+    if (dynamic ? actual.dimension(d) > declared.dimension(d) : actual.dimension(d) != declared.dimension(d))
+      return false;
   }
   return true;
 }
@@ -31,8 +32,8 @@ void CheckBounds(const hlo::Shape& actual, const hlo::Shape& declared, const std
   if (actual.rank() != declared.rank()) return;
   for (int64_t d = 0; d < actual.rank(); ++d) {
     if (!declared.is_dynamic_dimension(d) || actual.dimension(d) <= declared.dimension(d)) continue;
-    Invalid("{}: dimension {} has size {}, its bound is {} ({}); use a smaller array, or a module with a larger bound", what, d,
-            actual.dimension(d), declared.dimension(d), declared.ToString(false));
+    Invalid("{}: dimension {} has size {}, its bound is {} ({}); use a smaller array, or a module with a larger bound",
+            what, d, actual.dimension(d), declared.dimension(d), declared.ToString(false));
   }
 }
 
@@ -42,14 +43,16 @@ DimensionSetting ParseDimensionSetting(const std::string& flag, const std::strin
     Invalid("--{}={}: expected PARAM:DIM=N, such as 0:1=128", flag, text);
   }
   const std::string_view view = text;
-  return {text.substr(0, colon), Number(flag, text, view.substr(colon + 1, equals - colon - 1)), Number(flag, text, view.substr(equals + 1))};
+  return {text.substr(0, colon), Number(flag, text, view.substr(colon + 1, equals - colon - 1)),
+          Number(flag, text, view.substr(equals + 1))};
 }
 
 size_t SlotOf(const std::string& flag, const DimensionSetting& setting, const std::vector<ArraySlot>& slots) {
   std::string known;
   for (size_t i = 0; i < slots.size(); ++i) {
     const ArraySlot& slot = slots[i];
-    if (setting.parameter == std::to_string(slot.index) || setting.parameter == slot.name || setting.parameter == slot.op_name) {
+    if (setting.parameter == std::to_string(slot.index) || setting.parameter == slot.name ||
+        setting.parameter == slot.op_name) {
       if (setting.dimension >= slot.shape.rank()) {
         Invalid("--{}: parameter {} has no dimension {}", flag, slot.Describe(), setting.dimension);
       }
@@ -75,7 +78,8 @@ std::vector<hlo::Shape> ActualShapes(const std::vector<ArraySlot>& slots, const 
   for (size_t i = 0; i < shapes.size(); ++i) {
     for (int64_t d = 0; d < shapes[i].rank(); ++d) {
       if (shapes[i].dimension(d) != kNoBound) continue;
-      Invalid("dimension {} of {} has no bound: say the size of made-up inputs by --size={}:{}=N", d, slots[i].Describe(), slots[i].index, d);
+      Invalid("dimension {} of {} has no bound: say the size of made-up inputs by --size={}:{}=N", d,
+              slots[i].Describe(), slots[i].index, d);
     }
   }
   return shapes;

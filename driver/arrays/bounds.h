@@ -28,8 +28,8 @@ DimensionSetting ParseDimensionSetting(const std::string& flag, const std::strin
 // The slot that a setting names; throws Error naming the flag and the parameters there are.
 size_t SlotOf(const std::string& flag, const DimensionSetting& setting, const std::vector<ArraySlot>& slots);
 
-// Static shapes of made-up inputs: bounds, but for what `sizes` (of --size) says. A size that must be equal to one that is
-// given is not inferred: say both.
+// Static shapes of made-up inputs: bounds, but for what `sizes` (of --size) says. A size that must be equal to one that
+// is given is not inferred: say both.
 std::vector<hlo::Shape> ActualShapes(const std::vector<ArraySlot>& slots, const std::vector<std::string>& sizes);
 
 }  // namespace hlorun

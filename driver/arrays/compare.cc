@@ -34,8 +34,7 @@ bool SameSpecial(double a, double b) { return (std::isnan(a) && std::isnan(b)) |
 
 void CompareExactly(const hlo::Literal& actual, const hlo::Literal& expected, Comparison& result) {
   for (int64_t i = 0; i < expected.ElementCount(); ++i) {
-    const auto difference =
-        static_cast<double>(actual.GetInt(i)) - static_cast<double>(expected.GetInt(i));
+    const auto difference = static_cast<double>(actual.GetInt(i)) - static_cast<double>(expected.GetInt(i));
     if (actual.GetInt(i) == expected.GetInt(i)) continue;
     ++result.mismatches;
     if (result.worst < 0 || std::abs(difference) > result.largest_error) result.worst = i;
@@ -51,7 +50,8 @@ void CompareFloating(const hlo::Literal& actual, const hlo::Literal& expected, c
   for (int64_t i = 0; i < expected.ElementCount(); ++i) {
     const std::complex<double> a = actual.GetComplex(i);
     const std::complex<double> e = expected.GetComplex(i);
-    const bool finite = std::isfinite(a.real()) && std::isfinite(a.imag()) && std::isfinite(e.real()) && std::isfinite(e.imag());
+    const bool finite =
+        std::isfinite(a.real()) && std::isfinite(a.imag()) && std::isfinite(e.real()) && std::isfinite(e.imag());
     if (!finite) {
       if (SameSpecial(a.real(), e.real()) && SameSpecial(a.imag(), e.imag())) continue;
       ++result.mismatches;
@@ -72,7 +72,8 @@ void CompareFloating(const hlo::Literal& actual, const hlo::Literal& expected, c
   const double relative = tolerance.relative.value_or(DefaultRelative(expected.element_type()));
   const double bound = tolerance.absolute.value_or(relative * result.largest_expected);
   const bool l2_matters = !tolerance.absolute.has_value() || tolerance.relative.has_value();
-  result.equal = result.mismatches == 0 && result.largest_error <= bound && (!l2_matters || result.relative_l2 <= relative);
+  result.equal =
+      result.mismatches == 0 && result.largest_error <= bound && (!l2_matters || result.relative_l2 <= relative);
 }
 
 }  // namespace
@@ -80,17 +81,12 @@ void CompareFloating(const hlo::Literal& actual, const hlo::Literal& expected, c
 double DefaultRelative(ElementType type) {
   switch (type) {
     case ElementType::kF64:
-    case ElementType::kC128:
-      return 1e-10;
+    case ElementType::kC128: return 1e-10;
     case ElementType::kF32:
-    case ElementType::kC64:
-      return 1e-4;
-    case ElementType::kF16:
-      return 5e-3;
-    case ElementType::kBF16:
-      return 2e-2;
-    default:
-      return 0.25;  // f8 and narrower: one unit of a 2-bit mantissa
+    case ElementType::kC64: return 1e-4;
+    case ElementType::kF16: return 5e-3;
+    case ElementType::kBF16: return 2e-2;
+    default: return 0.25;  // f8 and narrower: one unit of a 2-bit mantissa
   }
 }
 
@@ -98,7 +94,8 @@ Comparison Compare(const hlo::Literal& actual, const hlo::Literal& expected, con
   Comparison result;
   if (!actual.shape().SameAs(expected.shape())) {
     result.equal = false;
-    result.message = fmt::format("the shape is {}, {} is expected", actual.shape().ToString(false), expected.shape().ToString(false));
+    result.message = fmt::format("the shape is {}, {} is expected", actual.shape().ToString(false),
+                                 expected.shape().ToString(false));
     return result;
   }
   const bool exact = !hlo::IsFloating(expected.element_type()) && !hlo::IsComplex(expected.element_type());

@@ -19,12 +19,12 @@ double DefaultRelative(hlo::ElementType type);
 
 struct Comparison {
   bool equal = true;
-  double largest_error = 0;   // |difference|
+  double largest_error = 0;  // |difference|
   double largest_expected = 0;
   double relative_l2 = 0;
-  int64_t mismatches = 0;     // elements that are NaN, infinite or (integers) different where they must not be
-  int64_t worst = -1;         // row-major index of the worst element
-  std::string message;        // one line when not equal: index, both values, largest and relative L2 error
+  int64_t mismatches = 0;  // elements that are NaN, infinite or (integers) different where they must not be
+  int64_t worst = -1;      // row-major index of the worst element
+  std::string message;     // one line when not equal: index, both values, largest and relative L2 error
 };
 Comparison Compare(const hlo::Literal& actual, const hlo::Literal& expected, const Tolerance& tolerance);
 

@@ -100,14 +100,10 @@ struct NumpyType {
 NumpyType NumpyTypeOf(ElementType type) {
   const int bytes = hlo::BytesOf(type);
   switch (hlo::ClassOf(type)) {
-    case hlo::TypeClass::kPredicate:
-      return {'b', 1};
-    case hlo::TypeClass::kSigned:
-      return {'i', bytes};
-    case hlo::TypeClass::kUnsigned:
-      return {'u', bytes};
-    case hlo::TypeClass::kComplex:
-      return {'c', bytes};
+    case hlo::TypeClass::kPredicate: return {'b', 1};
+    case hlo::TypeClass::kSigned: return {'i', bytes};
+    case hlo::TypeClass::kUnsigned: return {'u', bytes};
+    case hlo::TypeClass::kComplex: return {'c', bytes};
     default:
       if (type == ElementType::kBF16) return {'V', 2};
       return {bytes == 1 ? 'u' : 'f', bytes};
@@ -120,7 +116,8 @@ bool SameStorage(const NpyArray& array, ElementType type) {
   if (array.kind == wanted.kind) return true;
   if (wanted.bytes == 1) {
     // A byte of any name for the types that NumPy lacks; true bytes and booleans only among themselves.
-    return type != ElementType::kPred && array.kind != 'b' && (array.kind == 'V' || hlo::BitsOf(type) < 8 || hlo::IsFloating(type));
+    return type != ElementType::kPred && array.kind != 'b' &&
+           (array.kind == 'V' || hlo::BitsOf(type) < 8 || hlo::IsFloating(type));
   }
   return array.kind == 'V';
 }
@@ -137,7 +134,8 @@ bool NarrowIntegers(const NpyArray& array, ElementType type, std::string& bytes)
     const auto low = static_cast<uint32_t>(wide);
     const uint64_t back = to_signed ? static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(low))) : low;
     if (back != wide) {
-      Invalid("element {} is {}, which does not fit {}", i, to_signed ? fmt::format("{}", static_cast<int64_t>(wide)) : fmt::format("{}", wide),
+      Invalid("element {} is {}, which does not fit {}", i,
+              to_signed ? fmt::format("{}", static_cast<int64_t>(wide)) : fmt::format("{}", wide),
               hlo::ElementTypeName(type));
     }
     std::memcpy(narrow.data() + i * 4, &low, 4);
@@ -150,18 +148,12 @@ bool NarrowIntegers(const NpyArray& array, ElementType type, std::string& bytes)
 
 std::string NpyArray::TypeName() const {
   switch (kind) {
-    case 'b':
-      return "bool";
-    case 'i':
-      return fmt::format("int{}", item_bytes * 8);
-    case 'u':
-      return fmt::format("uint{}", item_bytes * 8);
-    case 'f':
-      return fmt::format("float{}", item_bytes * 8);
-    case 'c':
-      return fmt::format("complex{}", item_bytes * 8);
-    default:
-      return fmt::format("V{}", item_bytes);
+    case 'b': return "bool";
+    case 'i': return fmt::format("int{}", item_bytes * 8);
+    case 'u': return fmt::format("uint{}", item_bytes * 8);
+    case 'f': return fmt::format("float{}", item_bytes * 8);
+    case 'c': return fmt::format("complex{}", item_bytes * 8);
+    default: return fmt::format("V{}", item_bytes);
   }
 }
 
@@ -204,7 +196,8 @@ hlo::Literal ToLiteral(const NpyArray& array, const hlo::Shape& shape) {
     Invalid("the array is {}, the module wants {}", describe(), shape.ToString(false));
   }
   std::string bytes = array.bytes;
-  if (array.big_endian && array.item_bytes > 1) SwapBytes(bytes, array.kind == 'c' ? array.item_bytes / 2 : array.item_bytes);
+  if (array.big_endian && array.item_bytes > 1)
+    SwapBytes(bytes, array.kind == 'c' ? array.item_bytes / 2 : array.item_bytes);
   if (array.fortran_order && array.dimensions.size() > 1) {
     NpyArray swapped = array;
     swapped.bytes = std::move(bytes);

@@ -11,12 +11,12 @@ namespace hlorun {
 
 // An array as the file holds it.
 struct NpyArray {
-  char kind = 'f';       // numpy's dtype.kind: b i u f c V
+  char kind = 'f';  // numpy's dtype.kind: b i u f c V
   int item_bytes = 4;
   bool big_endian = false;
   bool fortran_order = false;
   hlo::Dims dimensions;
-  std::string bytes;     // the elements as in the file
+  std::string bytes;  // the elements as in the file
 
   std::string TypeName() const;  // "float32", "V2"
 };

@@ -25,41 +25,69 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--seed", f.seed, "of inputs that are made up")->group(kData);
   app.add_option("--normal", f.normal, "made-up inputs I,J.. are data: deviation 1")->group(kData);
   app.add_option("--integers", f.integers, "made-up integers are below N")->group(kData);
-  app.add_option("--size", f.sizes, "PARAM:DIM=N: a made-up input's size where it is dynamic")->group(kData)->delimiter(',')->allow_extra_args(false);
+  app.add_option("--size", f.sizes, "PARAM:DIM=N: a made-up input's size where it is dynamic")
+      ->group(kData)
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_flag("--fill_elided", f.fill_elided, "fill constants printed as {...}")->group(kData);
   app.add_option("--expect", f.expect, "compare with arrays in DIR; exit 1 if they differ")->group(kChecks);
   // A flag with an optional value: CLI11 takes it only after '=', so that a file name may follow.
   app.add_flag("--reference{all}", f.reference, "compare with the evaluator; =each: by instruction")
-      ->group(kChecks)->check(CLI::IsMember({"all", "each"}))->option_text(" ");
+      ->group(kChecks)
+      ->check(CLI::IsMember({"all", "each"}))
+      ->option_text(" ");
   app.add_option("--rel_error_bound", f.rel_error_bound, "largest and L2 error, relative")->group(kChecks);
   app.add_option("--abs_error_bound", f.abs_error_bound, "largest error, absolute")->group(kChecks);
   app.add_flag("--debug_nans", f.debug_nans, "name the first step that makes a NaN")->group(kChecks);
-  app.add_option("--iterations", f.iterations, "timed runs")->group(kRuns)->check(CLI::PositiveNumber)->option_text("N");
-  app.add_option("--warmup", f.warmup, "runs before them")->group(kRuns)->check(CLI::NonNegativeNumber)->option_text("N");
+  app.add_option("--iterations", f.iterations, "timed runs")
+      ->group(kRuns)
+      ->check(CLI::PositiveNumber)
+      ->option_text("N");
+  app.add_option("--warmup", f.warmup, "runs before them")
+      ->group(kRuns)
+      ->check(CLI::NonNegativeNumber)
+      ->option_text("N");
   app.add_flag("--vary_inputs", f.vary_inputs, "other made-up inputs in each run")->group(kRuns);
   app.add_flag("--compile_only", f.compile_only, "do not run")->group(kRuns);
   app.add_option("--device", f.device, "P:D or part of a name")->group(kDevice);
   app.add_option("--device_class", f.device_class, "cpu or gpu: force the kind of kernels")->group(kDevice);
   app.add_option("--device_spec", f.device_spec, "JSON FILE that replaces what it reports")->group(kDevice);
-  app.add_option("--devices,--devices_per_rank", f.devices_per_rank, "partitions in this process")->group(kDevice)->check(CLI::PositiveNumber)->option_text(" N");
-  app.add_option("--num_partitions", f.num_partitions, "devices that an annotated module is cut for")->group(kDevice)->check(CLI::PositiveNumber)->option_text("N");
+  app.add_option("--devices,--devices_per_rank", f.devices_per_rank, "partitions in this process")
+      ->group(kDevice)
+      ->check(CLI::PositiveNumber)
+      ->option_text(" N");
+  app.add_option("--num_partitions", f.num_partitions, "devices that an annotated module is cut for")
+      ->group(kDevice)
+      ->check(CLI::PositiveNumber)
+      ->option_text("N");
   app.add_option("--mesh", f.mesh, "AXIS:SIZE,..: the devices' axes, which shardings name")->group(kDevice);
   // One line for both: the second is in no group.
-  app.add_option("--in_shardings", f.in_shardings, "of each array: '[AXIS,None];..' or HloSharding")->group(kDevice)->option_text(" --out_shardings");
+  app.add_option("--in_shardings", f.in_shardings, "of each array: '[AXIS,None];..' or HloSharding")
+      ->group(kDevice)
+      ->option_text(" --out_shardings");
   app.add_option("--out_shardings", f.out_shardings)->group("");
   app.add_option("--heartbeat", f.heartbeat, "seconds until a silent rank is dead; 0: never")->group(kDevice);
   app.add_flag("--list_devices", f.list_devices, "list OpenCL devices (under mpirun: ranks)")->group(kDevice);
   app.add_option("--save_plan", f.save_plan, "keep the compiled plan in FILE")->group(kCompile);
   app.add_option("--auto_shard", f.auto_shard, "modules without shardings on N devices: on, or off")
-      ->group(kCompile)->check(CLI::IsMember({"on", "off"}))->option_text(" ");
+      ->group(kCompile)
+      ->check(CLI::IsMember({"on", "off"}))
+      ->option_text(" ");
   app.add_option("--save_sharded", f.save_sharded, "write the module with its shardings")->group(kCompile);
   app.add_option("--memory_limit", f.memory_limit, "a device may take BYTES (2G, 500M)")
-      ->group(kCompile)->transform(CLI::AsSizeValue(false))->option_text(" ");
+      ->group(kCompile)
+      ->transform(CLI::AsSizeValue(false))
+      ->option_text(" ");
   app.add_flag("--recompile", f.recompile, "rebuild a plan of another device")->group(kCompile);
   app.add_option("--dot_library", f.dot_library, "auto, own or clblast")->group(kCompile);
   app.add_option("--branches", f.branches, "conditionals: select, predicate, host or auto")
-      ->group(kCompile)->check(CLI::IsMember({"auto", "select", "predicate", "host"}))->option_text(" ");
-  app.add_option("--bound", f.bounds, "PARAM:DIM=N or NAME=N: a size that is at most N")->group(kCompile)->delimiter(',')->allow_extra_args(false);
+      ->group(kCompile)
+      ->check(CLI::IsMember({"auto", "select", "predicate", "host"}))
+      ->option_text(" ");
+  app.add_option("--bound", f.bounds, "PARAM:DIM=N or NAME=N: a size that is at most N")
+      ->group(kCompile)
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--bucket", f.bucket, "pow2 or N: round sizes that vary up")->group(kCompile);
   app.add_flag("--strict", f.strict, "refuse a program for which the host must wait")->group(kCompile);
   app.add_option("--custom_calls", f.custom_calls, "JSON FILE: one's own custom-calls")->group(kCompile);
@@ -67,7 +95,9 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_flag("--no_cache", f.no_cache, "compile everything anew")->group(kCompile);
   app.add_flag("--json", f.json, "one line of JSON on stdout")->group(kOutput);
   app.add_flag("--explain{text}", f.explain, "what became of branches, loops, sizes; =json")
-      ->group(kOutput)->check(CLI::IsMember({"text", "json"}))->option_text(" ");
+      ->group(kOutput)
+      ->check(CLI::IsMember({"text", "json"}))
+      ->option_text(" ");
   app.add_flag("--profile", f.profile, "time of each kernel")->group(kOutput);
   app.add_option("--trace", f.trace, "Chrome trace FILE")->group(kOutput);
   app.add_option("--dump_to", f.dump_to, "every stage as files in DIR")->group(kOutput);
@@ -82,7 +112,8 @@ class ShortPage : public CLI::Formatter {
     return "Usage: [mpirun -n N] hlorun [FLAGS] FILE: runs HLO text, HLO proto, StableHLO or a saved plan; - is stdin\n";
   }
   std::string make_positionals(const CLI::App*) const override { return ""; }
-  std::string make_group(std::string group, bool is_positional, std::vector<const CLI::Option*> options) const override {
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
     std::string text = CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
     return text.substr(0, text.find_last_not_of('\n') + 1);
   }
@@ -138,7 +169,8 @@ std::optional<Flags> ParseFlags(int argc, char** argv) {
     std::printf("hlorun %s\n", kVersion);
     return std::nullopt;
   }
-  if (flags.file.empty() && !flags.list_devices) Invalid("no module is given: hlorun [flags] FILE (hlorun --help lists the flags)");
+  if (flags.file.empty() && !flags.list_devices)
+    Invalid("no module is given: hlorun [flags] FILE (hlorun --help lists the flags)");
   ApplyXlaFlags(flags);
   return flags;
 }

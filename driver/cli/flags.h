@@ -15,12 +15,12 @@ struct Flags {
   // Data.
   std::string inputs, outputs, save_inputs;
   uint64_t seed = 0;
-  std::string normal;    // slots that are data: "0,1,2"
+  std::string normal;  // slots that are data: "0,1,2"
   int64_t integers = 4;
   bool fill_elided = false;
   std::string bucket;               // pow2 or N: round sizes that vary up
   std::vector<std::string> bounds;  // of dimensions: PARAM:DIM=N or NAME=N
-  std::vector<std::string> sizes;  // of made-up inputs: PARAM:DIM=N
+  std::vector<std::string> sizes;   // of made-up inputs: PARAM:DIM=N
 
   // Checks.
   std::string expect;
@@ -36,7 +36,7 @@ struct Flags {
   // Device.
   std::string device, device_class, device_spec;
   int64_t devices_per_rank = 1;
-  int64_t num_partitions = 0;  // 0: as the module says
+  int64_t num_partitions = 0;                     // 0: as the module says
   std::string mesh, in_shardings, out_shardings;  // passes/spmd/overrides.h
   bool list_devices = false;
   double heartbeat = 5.5;
@@ -62,7 +62,8 @@ struct Flags {
 // Throws Error naming the flag.
 std::optional<Flags> ParseFlags(int argc, char** argv);
 
-// Dump flags of XLA_FLAGS, where the command line does not say otherwise; others are ignored with one warning on stderr.
+// Dump flags of XLA_FLAGS, where the command line does not say otherwise; others are ignored with one warning on
+// stderr.
 void ApplyXlaFlags(Flags& flags);
 
 }  // namespace hlorun::cli

@@ -16,7 +16,8 @@ std::string RankFolder(const std::string& path, int64_t device) { return fmt::fo
 // Reads slot `slot` whole: of the local shape, or of the global one that its sharding cuts.
 hlo::Literal LoadShared(const std::string& path, const ArraySlot& slot, const std::string& sharding, int64_t device) {
   const std::string file = fmt::format("{}/{}.npy", path, slot.index);
-  if (!std::filesystem::exists(file)) Fail(ErrorCode::kNotFound, "input {} is missing: there is no {}", slot.Describe(), file);
+  if (!std::filesystem::exists(file))
+    Fail(ErrorCode::kNotFound, "input {} is missing: there is no {}", slot.Describe(), file);
   const NpyArray array = ReadNpy(file);
   hlo::Shape shape = slot.shape;
   shape.mutable_dimensions() = array.dimensions;
@@ -29,8 +30,8 @@ hlo::Literal LoadShared(const std::string& path, const ArraySlot& slot, const st
     }
     hlo::Literal part = hlo::CutShard(whole, hlo::ParseSharding(sharding), device);
     if (!part.shape().SameDimensions(slot.shape)) {
-      Invalid("the array is {}, cut by {} its parts are {}, but the module wants {}", whole.shape().ToString(false), sharding,
-              part.shape().ToString(false), slot.shape.ToString(false));
+      Invalid("the array is {}, cut by {} its parts are {}, but the module wants {}", whole.shape().ToString(false),
+              sharding, part.shape().ToString(false), slot.shape.ToString(false));
     }
     return part;
   } catch (const Error& e) {
@@ -42,7 +43,8 @@ hlo::Literal LoadShared(const std::string& path, const ArraySlot& slot, const st
 
 std::vector<std::vector<hlo::Literal>> CutForDevices(const std::vector<hlo::Literal>& whole,
                                                      const std::vector<std::string>& shardings,
-                                                     const std::vector<hlo::Shape>& bounds, const collectives::Job& job) {
+                                                     const std::vector<hlo::Shape>& bounds,
+                                                     const collectives::Job& job) {
   std::vector<std::vector<hlo::Literal>> parts(static_cast<size_t>(job.local_devices()));
   for (size_t i = 0; i < whole.size(); ++i) {
     const hlo::Sharding sharding = shardings[i].empty() ? hlo::Sharding{} : hlo::ParseSharding(shardings[i]);
@@ -87,7 +89,8 @@ std::vector<hlo::Literal> JoinOnFirst(const std::vector<std::vector<hlo::Literal
       all[i][0] = mine;
       for (size_t peer = 1; peer < all[i].size(); ++peer) {
         hlo::Literal& theirs = all[i][peer];
-        complete(transport.Receive({theirs.mutable_data(), static_cast<size_t>(theirs.ByteSize())}, static_cast<int>(peer), tag));
+        complete(transport.Receive({theirs.mutable_data(), static_cast<size_t>(theirs.ByteSize())},
+                                   static_cast<int>(peer), tag));
       }
     }
     return 0;
@@ -95,7 +98,8 @@ std::vector<hlo::Literal> JoinOnFirst(const std::vector<std::vector<hlo::Literal
   std::vector<hlo::Literal> whole;
   for (size_t i = 0; i < all.size(); ++i) {
     const bool is_static = shapes[i].IsStatic();
-    whole.push_back(hlo::JoinShards(all[i], cuts[i], is_static ? shapes[i] : hlo::Shape(shapes[i].element_type(), shapes[i].dimensions())));
+    whole.push_back(hlo::JoinShards(
+        all[i], cuts[i], is_static ? shapes[i] : hlo::Shape(shapes[i].element_type(), shapes[i].dimensions())));
   }
   return whole;
 }
@@ -130,8 +134,9 @@ std::vector<std::vector<hlo::Literal>> LoadExpected(const std::string& path, con
   return expected;
 }
 
-void StagePartitioned(AtomicFiles& files, const std::string& path, const std::vector<std::vector<hlo::Literal>>& results,
-                      const collectives::Job& job, bool partitioned) {
+void StagePartitioned(AtomicFiles& files, const std::string& path,
+                      const std::vector<std::vector<hlo::Literal>>& results, const collectives::Job& job,
+                      bool partitioned) {
   if (!partitioned) {
     StageArrays(files, path, results.front());
     return;

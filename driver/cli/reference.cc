@@ -56,7 +56,8 @@ struct Exposed {
     entry->set_root(entry->Add(hlo::Opcode::kTuple, hlo::Shape::Tuple(shapes), std::move(elements)));
   }
 
-  std::vector<hlo::Literal> Run(const std::vector<hlo::Literal>& leaves, Client& client, const CompileOptions& options) const {
+  std::vector<hlo::Literal> Run(const std::vector<hlo::Literal>& leaves, Client& client,
+                                const CompileOptions& options) const {
     const Module wrapped(std::make_shared<const Module::Impl>(Module::Impl{module}));
     const std::shared_ptr<Executable> executable = client.Compile(wrapped, options);
     return ToLiterals(executable->Run(ToDevice(client, leaves)));

@@ -18,8 +18,8 @@ std::vector<hlo::Literal> FlattenLiteral(const hlo::Literal& literal);
 std::vector<hlo::Literal> ReferenceResults(const hlo::Module& module, const std::vector<hlo::Literal>& leaves,
                                            const CompileOptions& options);
 
-// Compiles the module once more with every array of the entry computation as a result, runs it and compares each with the
-// evaluator, in execution order. Returns one line naming the first that diverges with its source, or "".
+// Compiles the module once more with every array of the entry computation as a result, runs it and compares each with
+// the evaluator, in execution order. Returns one line naming the first that diverges with its source, or "".
 std::string FirstDivergence(const hlo::Module& module, const std::vector<hlo::Literal>& leaves, Client& client,
                             const CompileOptions& options, const Tolerance& tolerance);
 

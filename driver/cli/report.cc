@@ -94,11 +94,12 @@ std::string ProfileTable(const std::vector<StepTime>& steps) {
   }
   std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.us > b.second.us; });
-  std::string text = fmt::format("{:>10} {:>6} {:>6} {:>9} {:>8}  {}\n", "us", "share", "calls", "GFLOP/s", "GB/s", "HLO");
+  std::string text =
+      fmt::format("{:>10} {:>6} {:>6} {:>9} {:>8}  {}\n", "us", "share", "calls", "GFLOP/s", "GB/s", "HLO");
   for (const auto& [label, row] : sorted) {
-    text += fmt::format("{:10.1f} {:5.1f}% {:6} {:9.1f} {:8.2f}  {} [{}] {}\n", row.us, 100 * row.us / std::max(total, 1e-9),
-                        row.calls, row.flops / std::max(row.us, 1e-9) / 1e3, row.bytes / std::max(row.us, 1e-9) / 1e3,
-                        label, row.kind, row.op_name);
+    text += fmt::format("{:10.1f} {:5.1f}% {:6} {:9.1f} {:8.2f}  {} [{}] {}\n", row.us,
+                        100 * row.us / std::max(total, 1e-9), row.calls, row.flops / std::max(row.us, 1e-9) / 1e3,
+                        row.bytes / std::max(row.us, 1e-9) / 1e3, label, row.kind, row.op_name);
   }
   return text + fmt::format("{:10.1f} in all\n", total);
 }

@@ -78,13 +78,15 @@ std::vector<ArraySlot> SlotsOf(const Executable& executable) {
   const std::vector<std::string> names = executable.parameter_names();
   const std::vector<std::string> op_names = executable.parameter_op_names();
   std::vector<ArraySlot> slots;
-  for (size_t i = 0; i < shapes.size(); ++i) slots.push_back({static_cast<int64_t>(i), names[i], op_names[i], shapes[i]});
+  for (size_t i = 0; i < shapes.size(); ++i)
+    slots.push_back({static_cast<int64_t>(i), names[i], op_names[i], shapes[i]});
   return slots;
 }
 
 std::vector<ArraySlot> ResultSlots(const Executable& executable) {
   std::vector<ArraySlot> slots;
-  for (const Shape& shape : executable.result_shapes()) slots.push_back({static_cast<int64_t>(slots.size()), "", "", shape});
+  for (const Shape& shape : executable.result_shapes())
+    slots.push_back({static_cast<int64_t>(slots.size()), "", "", shape});
   return slots;
 }
 
@@ -142,8 +144,9 @@ class Session {
     const std::string bytes = ReadSameFile(flags_.file, *job_);
     if (opencl::LooksLikePlan(bytes)) {
       if (!flags_.mesh.empty() || !flags_.in_shardings.empty() || !flags_.out_shardings.empty()) {
-        Invalid("{} is a saved plan: its shardings are fixed; give --mesh, --in_shardings and --out_shardings to the run that saves it",
-                flags_.file);
+        Invalid(
+            "{} is a saved plan: its shardings are fixed; give --mesh, --in_shardings and --out_shardings to the run that saves it",
+            flags_.file);
       }
       executable_ = client_->Load(flags_.file, options, flags_.recompile);
       module_ = nullptr;
@@ -162,7 +165,8 @@ class Session {
       module_ = std::move(modules.front());
       compiled_module_ = Shard(options);
       SpreadPartitions(options);
-      executable_ = CompileModule(Module(std::make_shared<const Module::Impl>(Module::Impl{compiled_module_})), options);
+      executable_ =
+          CompileModule(Module(std::make_shared<const Module::Impl>(Module::Impl{compiled_module_})), options);
     }
     PrintWarnings();
     partitioned_ = executable_->device_count() > 1;
@@ -188,12 +192,14 @@ class Session {
   std::shared_ptr<const hlo::Module> Shard(CompileOptions& options) {
     options.num_partitions = flags_.num_partitions;
     if (!flags_.bucket.empty()) options.auto_shard = false;  // its sizes are not known yet
-    const Module sharded = client_->Shard(Module(std::make_shared<const Module::Impl>(Module::Impl{module_})), options, &sharding_remarks_);
+    const Module sharded = client_->Shard(Module(std::make_shared<const Module::Impl>(Module::Impl{module_})), options,
+                                          &sharding_remarks_);
     options.auto_shard = false;  // done
     if (job_->rank() == 0) {
       progress_.Clear();
       for (const Remark& remark : sharding_remarks_) {
-        std::fprintf(stderr, "hlorun: sharding: %s (%s; %s)\n", remark.choice.c_str(), remark.reason.c_str(), remark.cost.c_str());
+        std::fprintf(stderr, "hlorun: sharding: %s (%s; %s)\n", remark.choice.c_str(), remark.reason.c_str(),
+                     remark.cost.c_str());
       }
       if (!flags_.save_sharded.empty()) WriteFileAtomically(flags_.save_sharded, sharded.ToText());
     }
@@ -201,14 +207,16 @@ class Session {
   }
 
   std::shared_ptr<Executable> CompileModule(const Module& module, const CompileOptions& options) {
-    if (!flags_.bucket.empty()) return client_->CompileBuckets(module, BucketsOf(flags_.bucket, flags_.bounds), options);
+    if (!flags_.bucket.empty())
+      return client_->CompileBuckets(module, BucketsOf(flags_.bucket, flags_.bounds), options);
     std::string open;
     for (const DimensionName& name : DimensionNames(*module_)) {
       const std::vector<Shape> leaves = module.parameter_shapes();
       if (!leaves.at(static_cast<size_t>(name.leaf)).is_dynamic_dimension(name.dimension)) open = name.name;
     }
     if (!open.empty()) {
-      Invalid("the size {} of {} has no bound: give one (--bound={}=N), or round it up as it comes (--bucket=pow2)", open, module.name(), open);
+      Invalid("the size {} of {} has no bound: give one (--bound={}=N), or round it up as it comes (--bucket=pow2)",
+              open, module.name(), open);
     }
     return client_->Compile(module, options);
   }
@@ -237,9 +245,10 @@ class Session {
     const int64_t ranks = job_->rank_count();
     if (ranks == 1 && flags_.num_partitions == 0) return;
     if (partitions % ranks != 0) {
-      Invalid("{} is for {} partitions, which {} ranks cannot share evenly: run it with mpirun -n {}, or with a number of "
-              "ranks that divides it",
-              module_->name(), partitions, ranks, partitions);
+      Invalid(
+          "{} is for {} partitions, which {} ranks cannot share evenly: run it with mpirun -n {}, or with a number of "
+          "ranks that divides it",
+          module_->name(), partitions, ranks, partitions);
     }
     job_->DriveDevices(partitions / ranks);
   }
@@ -299,7 +308,9 @@ class Session {
     UploadInputs();
   }
 
-  void CutInputs() { inputs_ = CutForDevices(whole_inputs_, executable_->parameter_shardings(), source_parameters_, *job_); }
+  void CutInputs() {
+    inputs_ = CutForDevices(whole_inputs_, executable_->parameter_shardings(), source_parameters_, *job_);
+  }
 
   // Rank 0 compares what was joined.
   void LoadExpectations() {
@@ -401,21 +412,25 @@ class Session {
       }
     }
     if (!flags_.reference.empty()) {
-      if (partitioned_ && !is_cut_) Invalid("--reference compares a module for one device; use --expect for {} devices", job_->device_count());
+      if (partitioned_ && !is_cut_)
+        Invalid("--reference compares a module for one device; use --expect for {} devices", job_->device_count());
       const hlo::Module& module = ReferenceModule();
       if (flags_.reference == "each" && partitioned_) Invalid("--reference=each runs on one device; use --reference");
       if (flags_.reference == "each") {
-        const std::string line = FirstDivergence(module, inputs_.front(), *client_, CompileOptionsOf(flags_, progress_), tolerance);
+        const std::string line =
+            FirstDivergence(module, inputs_.front(), *client_, CompileOptionsOf(flags_, progress_), tolerance);
         if (!line.empty()) std::fprintf(stderr, "hlorun: %s\n", line.c_str());
         if (!line.empty()) exit_code = kExitMismatch;
       } else if (!Equal(results.front(),
-                        ReferenceResults(module, is_cut_ ? whole_inputs_ : inputs_.front(), CompileOptionsOf(flags_, progress_)),
+                        ReferenceResults(module, is_cut_ ? whole_inputs_ : inputs_.front(),
+                                         CompileOptionsOf(flags_, progress_)),
                         tolerance, "evaluator")) {
         exit_code = kExitMismatch;
       }
     }
     if (flags_.debug_nans && !partitioned_) {
-      const std::string line = FirstNan(ReferenceModule(), inputs_.front(), *client_, CompileOptionsOf(flags_, progress_));
+      const std::string line =
+          FirstNan(ReferenceModule(), inputs_.front(), *client_, CompileOptionsOf(flags_, progress_));
       if (!line.empty()) std::fprintf(stderr, "hlorun: %s\n", line.c_str());
       if (!line.empty()) exit_code = kExitMismatch;
     }
@@ -430,7 +445,8 @@ class Session {
   }
 
   const hlo::Module& ReferenceModule() {
-    if (module_ == nullptr) module_ = std::move(hlo::ReadModulesFromBytes(executable_->module_text(), flags_.file).front());
+    if (module_ == nullptr)
+      module_ = std::move(hlo::ReadModulesFromBytes(executable_->module_text(), flags_.file).front());
     return *module_;
   }
 
@@ -440,7 +456,8 @@ class Session {
       const Comparison comparison = Compare(actual[i], expected[i], tolerance);
       if (comparison.equal) continue;
       equal = false;
-      std::fprintf(stderr, "hlorun: output %zu differs from the %s value: %s\n", i, against, comparison.message.c_str());
+      std::fprintf(stderr, "hlorun: output %zu differs from the %s value: %s\n", i, against,
+                   comparison.message.c_str());
     }
     return equal;
   }
@@ -453,8 +470,8 @@ class Session {
   std::shared_ptr<const hlo::Module> module_;           // as it was read
   std::shared_ptr<const hlo::Module> compiled_module_;  // with shardings that were chosen for it; null for a plan
   std::vector<Remark> sharding_remarks_;
-  bool partitioned_ = false;  // one program for several devices
-  bool is_cut_ = false;       // from a module of whole arrays
+  bool partitioned_ = false;                   // one program for several devices
+  bool is_cut_ = false;                        // from a module of whole arrays
   std::vector<hlo::Shape> source_parameters_;  // leaves, whole
   hlo::Shape source_result_;
   Literals whole_inputs_;

@@ -13,8 +13,8 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr const char* kKeys[] = {"target", "operands",  "results", "library", "function",
-                                 "source", "kernel",    "arguments", "global", "local", "define"};
+constexpr const char* kKeys[] = {"target", "operands",  "results", "library", "function", "source",
+                                 "kernel", "arguments", "global",  "local",   "define"};
 
 // Files are named relative to the registration's own folder.
 std::string Beside(const fs::path& folder, const std::string& name) {
@@ -29,9 +29,11 @@ hlo::OpenClCall::Argument ParseArgument(const std::string& text, size_t operands
   argument.is_operand = kind == "operand";
   const size_t limit = argument.is_operand ? operands : results;
   const std::string number = space == std::string::npos ? "" : text.substr(space + 1);
-  const bool is_number = !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == std::string::npos;
+  const bool is_number =
+      !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == std::string::npos;
   if ((kind != "operand" && kind != "result") || !is_number || std::stoul(number) >= limit) {
-    Invalid("\"{}\" is no argument; there are \"operand I\" with I < {} and \"result I\" with I < {}", text, operands, results);
+    Invalid("\"{}\" is no argument; there are \"operand I\" with I < {} and \"result I\" with I < {}", text, operands,
+            results);
   }
   argument.number = std::stol(number);
   return argument;
@@ -59,11 +61,11 @@ hlo::CustomCallDefinition ParseEntry(const Json& entry, const fs::path& folder) 
       Invalid("\"{}\" is no key; there are {}", key, fmt::join(kKeys, ", "));
     }
   }
-  hlo::CustomCallDefinition definition{
-      entry.at("target").get<std::string>(),
-      hlo::Signature(entry.at("operands").get<std::vector<std::string>>(), entry.at("results").get<std::vector<std::string>>()),
-      {},
-      {}};
+  hlo::CustomCallDefinition definition{entry.at("target").get<std::string>(),
+                                       hlo::Signature(entry.at("operands").get<std::vector<std::string>>(),
+                                                      entry.at("results").get<std::vector<std::string>>()),
+                                       {},
+                                       {}};
   if (entry.contains("library")) {
     const auto library = SharedLibrary::Open(Beside(folder, entry.at("library").get<std::string>()));
     definition.host = library->Function(entry.at("function").get<std::string>());

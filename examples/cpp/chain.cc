@@ -43,7 +43,7 @@ int main() {
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) / static_cast<float>(x.size());
     const hlorun::Shape shape(hlorun::ElementType::kF32, {1 << 20});
     const std::vector<hlorun::Array> y = square->Run({client->FromHost(shape, x.data())});
-    const std::vector<hlorun::Array> z = cube->Run(y);      // enqueued behind y, not waited for
+    const std::vector<hlorun::Array> z = cube->Run(y);         // enqueued behind y, not waited for
     const std::vector<float> y_host = y[0].ToVector<float>();  // while z is computed
     const std::vector<float> z_host = z[0].ToVector<float>();
 

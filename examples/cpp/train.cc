@@ -1,9 +1,10 @@
-// Data-parallel training: each rank feeds its part of every batch, gradients are summed over the ranks, and the weights stay
-// on the devices from step to step.
+// Data-parallel training: each rank feeds its part of every batch, gradients are summed over the ranks, and the weights
+// stay on the devices from step to step.
 //
 //   mpirun -n 2 ./train
 //
-// The module is one device's view of the whole step. Its shardings say that the batch is cut: hlorun adds the all-reduces.
+// The module is one device's view of the whole step. Its shardings say that the batch is cut: hlorun adds the
+// all-reduces.
 #include <hlorun/hlorun.h>
 #define OMPI_SKIP_MPICXX 1  // its deprecated C++ bindings
 #include <mpi.h>
@@ -58,7 +59,8 @@ ENTRY main {
 
 std::string StepFor(int ranks) {
   std::string text = kStep;
-  for (size_t at = text.find("RANKS"); at != std::string::npos; at = text.find("RANKS")) text.replace(at, 5, std::to_string(ranks));
+  for (size_t at = text.find("RANKS"); at != std::string::npos; at = text.find("RANKS"))
+    text.replace(at, 5, std::to_string(ranks));
   return text;
 }
 
@@ -79,7 +81,8 @@ float Train(const hlorun::ClientOptions& options, int ranks, bool print) {
   const std::vector<std::string> shardings = step->parameter_shardings();
   const auto whole = [&](size_t argument, std::vector<int64_t> dimensions, const std::vector<float>& values) {
     const hlorun::Shape shape(ElementType::kF32, std::move(dimensions));
-    return ranks == 1 ? client->FromHost(shape, values.data()) : client->FromHost(shape, values.data(), shardings[argument]);
+    return ranks == 1 ? client->FromHost(shape, values.data())
+                      : client->FromHost(shape, values.data(), shardings[argument]);
   };
   hlorun::Array w1 = whole(0, {kInputs, kHidden}, Numbers(kInputs * kHidden, 1, 0.3F));
   hlorun::Array w2 = whole(1, {kHidden, 1}, Numbers(kHidden, 2, 0.3F));
@@ -112,7 +115,9 @@ int main(int argc, char** argv) {
     const float loss = Train(together, ranks, rank == 0);
     const float alone = Train({}, 1, false);
     const bool equal = std::abs(loss - alone) <= 1e-4F * std::abs(alone);
-    if (rank == 0) std::printf("last loss on %d ranks %.6f, on one %.6f: %s\n", ranks, static_cast<double>(loss), static_cast<double>(alone), equal ? "equal" : "DIFFERENT");
+    if (rank == 0)
+      std::printf("last loss on %d ranks %.6f, on one %.6f: %s\n", ranks, static_cast<double>(loss),
+                  static_cast<double>(alone), equal ? "equal" : "DIFFERENT");
     code = equal ? 0 : 1;
   } catch (const hlorun::Error& e) {
     std::fprintf(stderr, "rank %d: %s\n", rank, e.what());

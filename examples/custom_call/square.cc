@@ -23,7 +23,8 @@ extern "C" int refuse_negative(const hlorun_call* call) {
   const auto* x = static_cast<const float*>(call->operands[0].data);
   for (int64_t i = 0; i < call->operands[0].element_count; ++i) {
     if (x[i] >= 0) continue;
-    std::snprintf(call->error, call->error_size, "element %lld is %g", static_cast<long long>(i), static_cast<double>(x[i]));
+    std::snprintf(call->error, call->error_size, "element %lld is %g", static_cast<long long>(i),
+                  static_cast<double>(x[i]));
     return 1;
   }
   return square(call);

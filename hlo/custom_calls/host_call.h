@@ -21,7 +21,7 @@ struct HostArray {
 // address. Results do not overlap anything else.
 struct HostCall {
   std::string_view target;
-  std::string_view config;  // backend_config as written: a dictionary {mode = 65 : ui8} or a string
+  std::string_view config;              // backend_config as written: a dictionary {mode = 65 : ui8} or a string
   std::span<const HostArray> operands;  // flattened leaves, tokens left out
   std::span<const HostArray> results;
 };
@@ -29,8 +29,8 @@ struct HostCall {
 // Throws Error when the call fails. Called from several threads at once.
 using HostFunction = std::function<void(const HostCall& call)>;
 
-// The text of `key` in a dictionary `{key = 65 : ui8, other = true}` or `{"key": 65}` without its type; nothing when it is
-// absent.
+// The text of `key` in a dictionary `{key = 65 : ui8, other = true}` or `{"key": 65}` without its type; nothing when it
+// is absent.
 std::optional<std::string> ConfigText(std::string_view config, std::string_view key);
 // The same as a number; true is 1. Throws kInvalidArgument naming the key when it is absent or no number.
 int64_t ConfigInteger(std::string_view config, std::string_view key);

@@ -63,7 +63,8 @@ void CheckTopKShapes(const Instruction& instruction) {
     Dims expected = x.dimensions();
     if (!expected.empty()) expected.back() = std::min(expected.back(), values.dimensions().back());
     fits = values.element_type() == x.element_type() && values.dimensions() == expected &&
-           places.element_type() == ElementType::kS32 && places.dimensions() == expected && !IsComplex(x.element_type());
+           places.element_type() == ElementType::kS32 && places.dimensions() == expected &&
+           !IsComplex(x.element_type());
   }
   if (fits) return;
   Invalid("{}: {} takes T[...,n] and gives (T[...,k], s32[...,k]) with k <= n", instruction.ToString(),
@@ -110,7 +111,8 @@ std::optional<ApproxTopK> ApproxTopKOf(const Instruction& instruction) {
   if (!Contains(kApproxTopK, TargetOf(instruction))) return std::nullopt;
   const auto& call = instruction.As<attr::CustomCall>();
   ApproxTopK request{};
-  request.dimension = ConfigInteger(instruction.backend_config.empty() ? call.opaque : instruction.backend_config, "reduction_dim");
+  request.dimension =
+      ConfigInteger(instruction.backend_config.empty() ? call.opaque : instruction.backend_config, "reduction_dim");
   request.arrays = instruction.operand_count() / 2;
   const std::vector<Shape> results =
       instruction.shape().IsTuple() ? instruction.shape().tuple_shapes() : std::vector<Shape>{instruction.shape()};
@@ -122,9 +124,11 @@ std::optional<ApproxTopK> ApproxTopKOf(const Instruction& instruction) {
   }
   const Shape& first = instruction.operand(0)->shape();
   if (!first.IsArray() || request.dimension < 0 || request.dimension >= first.rank()) {
-    Invalid("{}: reduction_dim is {}, but operand 0 is {}", instruction.name(), request.dimension, first.ToString(false));
+    Invalid("{}: reduction_dim is {}, but operand 0 is {}", instruction.name(), request.dimension,
+            first.ToString(false));
   }
-  request.length = results[0].IsArray() && results[0].rank() == first.rank() ? results[0].dimension(request.dimension) : -1;
+  request.length =
+      results[0].IsArray() && results[0].rank() == first.rank() ? results[0].dimension(request.dimension) : -1;
   Dims expected = first.dimensions();
   expected[static_cast<size_t>(request.dimension)] = request.length;
   for (int64_t i = 0; i < request.arrays; ++i) {
@@ -145,7 +149,8 @@ std::optional<ApproxTopK> ApproxTopKOf(const Instruction& instruction) {
 std::vector<std::string> NamedTargets() {
   std::vector<std::string> targets;
   for (const Named& named : kNamed) {
-    for (const std::string_view dialect : {"mhlo.", "chlo."}) targets.push_back(std::string(dialect) + std::string(named.name));
+    for (const std::string_view dialect : {"mhlo.", "chlo."})
+      targets.push_back(std::string(dialect) + std::string(named.name));
   }
   targets.insert(targets.end(), kMarkers.begin(), kMarkers.end());
   targets.insert(targets.end(), kTopK.begin(), kTopK.end());

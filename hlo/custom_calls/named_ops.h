@@ -12,7 +12,8 @@ namespace hlorun::hlo {
 // The opcode that "mhlo.erf" or "chlo.erf" is; nothing for other targets.
 std::optional<Opcode> OpcodeNamedBy(std::string_view target);
 
-// Sharding, annotate_device_placement, MoveToHost ...: the value is the operand's, the target only says something of it.
+// Sharding, annotate_device_placement, MoveToHost ...: the value is the operand's, the target only says something of
+// it.
 bool IsMarkerTarget(std::string_view target);
 
 struct TopKRequest {

@@ -68,7 +68,8 @@ void FailUnknownTarget(const CustomCallRegistry* registry, const std::string& ta
     Fail(ErrorCode::kUnimplemented,
          "custom-call target \"{}\" calls back into the Python process that exported the module, which is not there; "
          "export without pure_callback, io_callback and debug.print, or register a function of that name with "
-         "--custom_calls", target);
+         "--custom_calls",
+         target);
   }
   std::vector<std::pair<size_t, std::string>> nearest;
   std::vector<std::string> known = LapackTargets();

@@ -15,7 +15,7 @@ namespace hlorun::hlo {
 
 // A kernel in the user's own OpenCL C, with the launch as expressions of the signature's names.
 struct OpenClCall {
-  std::string file;    // for messages
+  std::string file;  // for messages
   std::string source;
   std::string kernel;  // the __kernel function
   // What its parameters are, in order: operands (true) or results by number.
@@ -24,8 +24,8 @@ struct OpenClCall {
     int64_t number = 0;
   };
   std::vector<Argument> arguments;
-  std::vector<std::string> global, local;           // 1 to 3 expressions each
-  std::map<std::string, std::string> definitions;   // macro -> expression, or a type variable's name
+  std::vector<std::string> global, local;          // 1 to 3 expressions each
+  std::map<std::string, std::string> definitions;  // macro -> expression, or a type variable's name
 };
 
 struct CustomCallDefinition {
@@ -50,8 +50,8 @@ class CustomCallRegistry {
 // What the host computes for `target`: the user's function, else LAPACK's; empty when neither has it.
 HostFunction FindHostFunction(const CustomCallRegistry* registry, const std::string& target);
 
-// Throws the Error of a target that nothing defines: names it and the nearest ones that are known, or says why it cannot
-// run (a callback into Python).
+// Throws the Error of a target that nothing defines: names it and the nearest ones that are known, or says why it
+// cannot run (a callback into Python).
 [[noreturn]] void FailUnknownTarget(const CustomCallRegistry* registry, const std::string& target);
 
 }  // namespace hlorun::hlo

@@ -172,7 +172,8 @@ Signature::Pattern Signature::Parse(const std::string& text) {
     pattern.dimensions.erase(pattern.dimensions.begin());
   }
   for (const std::string& dimension : pattern.dimensions) {
-    if (dimension.empty() || dimension == "...") Invalid("\"{}\": \"...\" comes first, and no dimension is empty", text);
+    if (dimension.empty() || dimension == "...")
+      Invalid("\"{}\": \"...\" comes first, and no dimension is empty", text);
   }
   return pattern;
 }
@@ -221,7 +222,8 @@ Bindings Signature::Match(std::span<const Shape> operands, std::span<const Shape
       try {
         Bind(patterns[i], shapes[i], known);
       } catch (const Error& error) {
-        Invalid("{} {} is {}, which is not {}: {}", what, i, shapes[i].ToString(false), patterns[i].text, error.message());
+        Invalid("{} {} is {}, which is not {}: {}", what, i, shapes[i].ToString(false), patterns[i].text,
+                error.message());
       }
     }
   };

@@ -105,7 +105,8 @@ Literal EvaluateBatchNormGrad(OpCall& call) {
     grad_operand[static_cast<size_t>(i)] =
         scale[f] * inverse_deviation[f] * (grad[i] - (grad_offset[f] + normalized * grad_scale[f]) / x.PerFeature());
   }
-  return Literal::Tuple({FromDoubles(call.shape.tuple_shape(0), grad_operand), FromDoubles(call.shape.tuple_shape(1), grad_scale),
+  return Literal::Tuple({FromDoubles(call.shape.tuple_shape(0), grad_operand),
+                         FromDoubles(call.shape.tuple_shape(1), grad_scale),
                          FromDoubles(call.shape.tuple_shape(2), grad_offset)});
 }
 

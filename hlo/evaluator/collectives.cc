@@ -38,18 +38,12 @@ Group DevicesOf(const Group& ids, GroupMode mode, int64_t device, int64_t partit
   const int64_t partition = device % partitions;
   for (const int64_t id : ids) {
     switch (mode) {
-      case GroupMode::kReplicas:
-        devices.push_back(id * partitions + partition);
-        break;
-      case GroupMode::kPartitions:
-        devices.push_back(replica * partitions + id);
-        break;
+      case GroupMode::kReplicas: devices.push_back(id * partitions + partition); break;
+      case GroupMode::kPartitions: devices.push_back(replica * partitions + id); break;
       case GroupMode::kReplicasOfAllPartitions:
         for (int64_t p = 0; p < partitions; ++p) devices.push_back(id * partitions + p);
         break;
-      case GroupMode::kDevices:
-        devices.push_back(id);
-        break;
+      case GroupMode::kDevices: devices.push_back(id); break;
     }
   }
   return devices;

@@ -27,8 +27,8 @@ Literal Identity(OpCall& call) {
 Literal TopKCall(OpCall& call) {
   const std::optional<TopKRequest> request = TopKRequestOf(call.instruction);
   if (!request) {
-    Fail(ErrorCode::kUnimplemented, "{}: the comparator of {} is no comparison of its parameters", call.instruction.name(),
-         call.As<attr::CustomCall>().target);
+    Fail(ErrorCode::kUnimplemented, "{}: the comparator of {} is no comparison of its parameters",
+         call.instruction.name(), call.As<attr::CustomCall>().target);
   }
   return TopK(call.operand(0), request->k, request->largest);
 }
@@ -39,10 +39,9 @@ Literal ApproxTopKCall(OpCall& call) {
   const auto n = static_cast<size_t>(request.arrays);
   std::vector<Shape> shapes;
   for (size_t i = 0; i < n; ++i) shapes.push_back(call.operands[i].shape());
-  Literal sorted = call.evaluation.Apply(
-      Instruction(Opcode::kSort, n == 1 ? shapes[0] : Shape::Tuple(shapes), {}, attr::Sort{request.dimension, true},
-                  {call.instruction.called()}),
-      call.operands.subspan(0, n));
+  Literal sorted = call.evaluation.Apply(Instruction(Opcode::kSort, n == 1 ? shapes[0] : Shape::Tuple(shapes), {},
+                                                     attr::Sort{request.dimension, true}, {call.instruction.called()}),
+                                         call.operands.subspan(0, n));
   std::vector<Literal> results;
   for (size_t i = 0; i < n; ++i) {
     attr::Pad pad;
@@ -51,8 +50,8 @@ Literal ApproxTopKCall(OpCall& call) {
     std::vector<Literal> operands = {n == 1 ? sorted : sorted.elements()[i], call.operands[n + i]};
     Dims dimensions = shapes[i].dimensions();
     dimensions[static_cast<size_t>(request.dimension)] = request.length;
-    results.push_back(
-        call.evaluation.Apply(Instruction(Opcode::kPad, Shape(shapes[i].element_type(), dimensions), {}, pad), operands));
+    results.push_back(call.evaluation.Apply(
+        Instruction(Opcode::kPad, Shape(shapes[i].element_type(), dimensions), {}, pad), operands));
   }
   return call.shape.IsTuple() ? Literal::Tuple(std::move(results)) : std::move(results[0]);
 }
@@ -106,8 +105,8 @@ Literal ComputedByHost(OpCall& call, const HostFunction& function) {
     const Shape& operand_shape = call.instruction.operand(input.first)->shape();
     const auto operand = static_cast<size_t>(first[static_cast<size_t>(input.first)] +
                                              ArrayCount(operand_shape, LeafNumber(operand_shape, input.second)));
-    const auto result = static_cast<size_t>(
-        ArrayCount(call.instruction.shape(), LeafNumber(call.instruction.shape(), output)));
+    const auto result =
+        static_cast<size_t>(ArrayCount(call.instruction.shape(), LeafNumber(call.instruction.shape(), output)));
     results[result] = operands[operand];
     in[operand].data = results[result].mutable_data();
   }
@@ -141,8 +140,12 @@ class Registry {
  private:
   std::mutex mutex_;
   std::unordered_map<std::string, OpFunction> functions_ = {
-      {"AllocateBuffer", AllocateBuffer}, {"ApproxTopK", ApproxTopKCall}, {"PadToStatic", PadToStatic},
-      {"PartialReduce", ApproxTopKCall},  {"SliceToDynamic", SliceToDynamic}, {"TopK", TopKCall},
+      {"AllocateBuffer", AllocateBuffer},
+      {"ApproxTopK", ApproxTopKCall},
+      {"PadToStatic", PadToStatic},
+      {"PartialReduce", ApproxTopKCall},
+      {"SliceToDynamic", SliceToDynamic},
+      {"TopK", TopKCall},
       {"mhlo.topk", TopKCall},
   };
 };
@@ -165,8 +168,10 @@ Literal EvaluateCustomCall(OpCall& call) {
   const HostFunction host = FindHostFunction(own, target);
   if (host) return ComputedByHost(call, host);
   if (own != nullptr && own->Find(target) != nullptr) {
-    Fail(ErrorCode::kUnimplemented, "{}: custom-call target \"{}\" is an OpenCL kernel, which the evaluator cannot run; "
-         "register a library with it", call.instruction.name(), target);
+    Fail(ErrorCode::kUnimplemented,
+         "{}: custom-call target \"{}\" is an OpenCL kernel, which the evaluator cannot run; "
+         "register a library with it",
+         call.instruction.name(), target);
   }
   FailUnknownTarget(own, target);
 }

@@ -117,7 +117,8 @@ Literal Dequantized(const Literal& operand, const Literal& scale) {
   Dims index(dimensions.size(), 0);
   for (int64_t i = 0; i < result.ElementCount(); ++i) {
     int64_t at = 0;
-    for (size_t d = 0; d < index.size(); ++d) at += index[d] * scale.shape().dimensions()[d] / dimensions[d] * strides[d];
+    for (size_t d = 0; d < index.size(); ++d)
+      at += index[d] * scale.shape().dimensions()[d] / dimensions[d] * strides[d];
     result.SetDouble(i, values.GetDouble(i) * scales.GetDouble(at));
     NextIndex(index, dimensions);
   }
@@ -129,7 +130,8 @@ Literal Dequantized(const Literal& operand, const Literal& scale) {
 Literal EvaluateScaledDot(OpCall& call) {
   const auto& dot = call.As<attr::Dot>();
   call.evaluation.Charge(call.shape.ElementCount() * SizeOf(call.operand(0), dot.lhs_contracting));
-  return Dot(Dequantized(call.operand(0), call.operand(2)), Dequantized(call.operand(1), call.operand(3)), dot, call.shape);
+  return Dot(Dequantized(call.operand(0), call.operand(2)), Dequantized(call.operand(1), call.operand(3)), dot,
+             call.shape);
 }
 
 namespace {

@@ -107,22 +107,16 @@ Shape ActualShape(const Instruction& instruction, std::span<const Literal> opera
   if (declared.IsStatic()) return {declared.element_type(), declared.dimensions()};
   if (IsElementwise(instruction)) return ElementwiseShape(instruction, operands);
   switch (instruction.opcode()) {
-    case Opcode::kBroadcast:
-      return BroadcastShape(instruction, operands[0].shape());
-    case Opcode::kReshape:
-      return ReshapeShape(instruction, operands[0].shape());
-    case Opcode::kSlice:
-      return SliceShape(instruction, operands[0].shape());
+    case Opcode::kBroadcast: return BroadcastShape(instruction, operands[0].shape());
+    case Opcode::kReshape: return ReshapeShape(instruction, operands[0].shape());
+    case Opcode::kSlice: return SliceShape(instruction, operands[0].shape());
     case Opcode::kSetDimensionSize:
-    case Opcode::kDynamicReshape:
-      return SizedShape(instruction, operands);
+    case Opcode::kDynamicReshape: return SizedShape(instruction, operands);
     case Opcode::kGetTupleElement:
     case Opcode::kParameter:
     case Opcode::kIota:
-    case Opcode::kConstant:
-      return {declared.element_type(), declared.dimensions()};
-    default:
-      return InferredShape(instruction, operands).WithoutLayout();
+    case Opcode::kConstant: return {declared.element_type(), declared.dimensions()};
+    default: return InferredShape(instruction, operands).WithoutLayout();
   }
 }
 

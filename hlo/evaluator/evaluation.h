@@ -71,7 +71,7 @@ class Evaluation {
   int64_t steps_ = 0;
   int depth_ = 0;
   const Computation* observed_ = nullptr;
-  Mailbox mailbox_;  // of a single device
+  Mailbox mailbox_;                   // of a single device
   RngState rng_state_{0x7012395, 0};  // where XLA:CPU starts
   std::unordered_map<const Computation*, std::unique_ptr<Program>> programs_;
 };

@@ -12,7 +12,8 @@ bool Mailbox::Has(const Key& key) const {
 Literal Mailbox::Take(const Key& key, const Instruction& receiver) {
   if (!Has(key)) {
     const auto [channel, source, target] = key;
-    Invalid("{}: device {} receives on channel {} what device {} has not sent", receiver.name(), target, channel, source);
+    Invalid("{}: device {} receives on channel {} what device {} has not sent", receiver.name(), target, channel,
+            source);
   }
   std::deque<Literal>& queue = queues_[key];
   Literal value = std::move(queue.front());

@@ -13,10 +13,8 @@ bool IsAssociative(Opcode opcode) {
     case Opcode::kMinimum:
     case Opcode::kAnd:
     case Opcode::kOr:
-    case Opcode::kXor:
-      return true;
-    default:
-      return false;
+    case Opcode::kXor: return true;
+    default: return false;
   }
 }
 
@@ -24,7 +22,8 @@ ElementType ComputingFloat(ElementType type) { return IsNarrowFloat(type) ? Elem
 
 }  // namespace
 
-Reducer::Reducer(Evaluation& evaluation, const Computation& computation, Rounding rounding) : computation_(computation) {
+Reducer::Reducer(Evaluation& evaluation, const Computation& computation, Rounding rounding)
+    : computation_(computation) {
   const int64_t count = computation.parameter_count() / 2;
   for (int64_t i = 0; i < count; ++i) {
     types_.push_back(computation.parameter(i)->shape().element_type());
@@ -62,7 +61,8 @@ void Reducer::Specialise(const Computation& computation, Rounding rounding) {
 }
 
 Literal Reducer::AsAccumulator(int64_t i, const Literal& array) const {
-  return ConvertedTo(ConvertedTo(array, computation_.parameter(i)->shape().element_type()), types_[static_cast<size_t>(i)]);
+  return ConvertedTo(ConvertedTo(array, computation_.parameter(i)->shape().element_type()),
+                     types_[static_cast<size_t>(i)]);
 }
 
 Literal Reducer::AsValue(int64_t i, const Literal& array) const {

@@ -25,8 +25,7 @@ bool IsIdentityOnScalars(const Instruction& instruction) {
              !IsFloating(instruction.shape().element_type()) && instruction.shape().IsScalar() &&
              instruction.operand(0)->shape().IsScalar() &&
              BitsOf(instruction.shape().element_type()) == BitsOf(instruction.operand(0)->shape().element_type());
-    default:
-      return false;
+    default: return false;
   }
 }
 

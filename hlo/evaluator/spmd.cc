@@ -55,9 +55,10 @@ Literal SpmdRun::Receive(const Mailbox::Key& key, const Instruction& receiver) {
     awaited_.insert(key);
     if (--running_ == 0) {
       const auto [channel, source, target] = key;
-      Stop(std::make_exception_ptr(Error(
-          ErrorCode::kInvalidArgument, fmt::format("{}: device {} waits for ever for what device {} never sends on channel {}",
-                                                   receiver.name(), target, source, channel))));
+      Stop(std::make_exception_ptr(
+          Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: device {} waits for ever for what device {} never sends on channel {}",
+                            receiver.name(), target, source, channel))));
     }
     std::unique_lock lock(mutex_, std::adopt_lock);
     changed_.wait(lock, [&] { return mailbox_.Has(key) || error_ != nullptr; });

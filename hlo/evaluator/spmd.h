@@ -51,7 +51,7 @@ class SpmdRun {
   std::condition_variable changed_;
   Mailbox mailbox_;
   std::set<Mailbox::Key> awaited_;  // what waiting devices wait for
-  int64_t running_ = 0;  // devices that neither wait nor have ended
+  int64_t running_ = 0;             // devices that neither wait nor have ended
   std::exception_ptr error_;
   std::map<std::tuple<const Instruction*, int64_t, int64_t>, Meeting> meetings_;  // by instruction, group, visit
   std::map<std::pair<const Instruction*, int64_t>, int64_t> visits_;              // by instruction, device

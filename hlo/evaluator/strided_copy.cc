@@ -25,18 +25,12 @@ struct Wide {
 using LineCopy = void (*)(const std::byte*, int64_t, std::byte*, int64_t, int64_t);
 LineCopy LineCopyOf(int element_bytes) {
   switch (element_bytes) {
-    case 1:
-      return CopyLine<uint8_t>;
-    case 2:
-      return CopyLine<uint16_t>;
-    case 4:
-      return CopyLine<uint32_t>;
-    case 8:
-      return CopyLine<uint64_t>;
-    case 16:
-      return CopyLine<Wide>;
-    default:
-      Fail(ErrorCode::kInternal, "no copy of elements of {} bytes", element_bytes);
+    case 1: return CopyLine<uint8_t>;
+    case 2: return CopyLine<uint16_t>;
+    case 4: return CopyLine<uint32_t>;
+    case 8: return CopyLine<uint64_t>;
+    case 16: return CopyLine<Wide>;
+    default: Fail(ErrorCode::kInternal, "no copy of elements of {} bytes", element_bytes);
   }
 }
 

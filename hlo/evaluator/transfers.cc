@@ -11,8 +11,10 @@ namespace {
 HostChannels& Channels(const OpCall& call) {
   HostChannels* channels = call.evaluation.options().channels;
   if (channels == nullptr) {
-    Fail(ErrorCode::kUnimplemented, "{}: {} exchanges data with a host that is not there; pass values as parameters, or "
-         "give the run HostChannels", call.instruction.name(), OpcodeName(call.instruction.opcode()));
+    Fail(ErrorCode::kUnimplemented,
+         "{}: {} exchanges data with a host that is not there; pass values as parameters, or "
+         "give the run HostChannels",
+         call.instruction.name(), OpcodeName(call.instruction.opcode()));
   }
   return *channels;
 }
@@ -22,7 +24,8 @@ Literal Received(const OpCall& call, const Shape& shape, std::vector<Literal> le
   const std::vector<Shape> expected = ArrayLeaves(shape);
   bool fits = leaves.size() == expected.size();
   for (size_t i = 0; fits && i < leaves.size(); ++i) fits = leaves[i].shape().SameAs(expected[i]);
-  if (!fits) Invalid("{}: the value that came is not the {} that it wants", call.instruction.name(), shape.ToString(false));
+  if (!fits)
+    Invalid("{}: the value that came is not the {} that it wants", call.instruction.name(), shape.ToString(false));
   return AssembleLeaves(shape, leaves);
 }
 

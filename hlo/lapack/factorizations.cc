@@ -45,7 +45,8 @@ void Geqp3(const Arrays& arrays) {
     auto a = arrays.Columns<T>(0, b);
     auto pivots = arrays.Vector<int>(1, b);
     auto tau = Room<T>(std::min(m, n));
-    CheckInfo(Api<T>::Get().geqp3(LAPACK_COL_MAJOR, m, n, a.data(), std::max(m, 1), pivots.data(), tau.data()), "geqp3");
+    CheckInfo(Api<T>::Get().geqp3(LAPACK_COL_MAJOR, m, n, a.data(), std::max(m, 1), pivots.data(), tau.data()),
+              "geqp3");
     arrays.SetColumns(0, b, a);
     arrays.SetVector(1, b, pivots);
     arrays.SetVector(2, b, tau);
@@ -75,7 +76,8 @@ void Ormqr(const Arrays& arrays) {
     const auto tau = arrays.Vector<T>(1, b);
     auto c = arrays.Columns<T>(2, b);
     CheckInfo(Api<T>::Get().ormqr(LAPACK_COL_MAJOR, left ? 'L' : 'R', transpose, m, n, k, a.data(), std::max(rows, 1),
-                                  tau.data(), c.data(), std::max(m, 1)), "ormqr");
+                                  tau.data(), c.data(), std::max(m, 1)),
+              "ormqr");
     arrays.SetColumns(0, b, c);
   }
 }
@@ -126,14 +128,14 @@ void Gtsv(const Arrays& arrays) {
   }
 }
 
-#define HLORUN_INSTANTIATE(T)                               \
-  template void Getrf<T>(const Arrays&);                    \
-  template void Geqrf<T>(const Arrays&);                    \
-  template void Geqp3<T>(const Arrays&);                    \
-  template void Orgqr<T>(const Arrays&);                    \
-  template void Ormqr<T>(const Arrays&);                    \
-  template void Potrf<T>(const Arrays&);                    \
-  template void SolveTriangular<T>(const Arrays&);          \
+#define HLORUN_INSTANTIATE(T)                      \
+  template void Getrf<T>(const Arrays&);           \
+  template void Geqrf<T>(const Arrays&);           \
+  template void Geqp3<T>(const Arrays&);           \
+  template void Orgqr<T>(const Arrays&);           \
+  template void Ormqr<T>(const Arrays&);           \
+  template void Potrf<T>(const Arrays&);           \
+  template void SolveTriangular<T>(const Arrays&); \
   template void Gtsv<T>(const Arrays&);
 HLORUN_INSTANTIATE(float)
 HLORUN_INSTANTIATE(double)

@@ -45,23 +45,43 @@ const std::vector<Routine>& Routines() {
   static const std::vector<Routine> routines = {
       {"getrf", "getrf", matrix, {"T[...,m,n]", "s32[...,min(m,n)]", "s32[...]"}, {}, HLORUN_FOR_ALL_TYPES(Getrf)},
       {"geqrf", "geqrf", matrix, {"T[...,m,n]", "T[...,min(m,n)]"}, {}, HLORUN_FOR_ALL_TYPES(Geqrf)},
-      {"geqp3", "geqp3", {"T[...,m,n]", "s32[...,n]"}, {"T[...,m,n]", "s32[...,n]", "T[...,min(m,n)]"}, {},
+      {"geqp3",
+       "geqp3",
+       {"T[...,m,n]", "s32[...,n]"},
+       {"T[...,m,n]", "s32[...,n]", "T[...,min(m,n)]"},
+       {},
        HLORUN_FOR_ALL_TYPES(Geqp3)},
       {"orgqr", "ungqr", {"T[...,m,n]", "T[...,k]"}, matrix, {}, HLORUN_FOR_ALL_TYPES(Orgqr)},
       {"ormqr", "unmqr", {"T[...,p,k]", "T[...,k]", "T[...,m,n]"}, matrix, {}, HLORUN_FOR_ALL_TYPES(Ormqr)},
       {"potrf", "potrf", square, {"T[...,n,n]", "s32[...]"}, {}, HLORUN_FOR_ALL_TYPES(Potrf)},
       {"trsm", "trsm", {"T[...,k,k]", "T[...,m,n]"}, matrix, {}, HLORUN_FOR_ALL_TYPES(SolveTriangular)},
-      {"gtsv", "gtsv", {"T[...,n]", "T[...,n]", "T[...,n]", "T[...,n,k]"},
-       {"T[...,n]", "T[...,n]", "T[...,n]", "T[...,n,k]", "s32[...]"}, {}, HLORUN_FOR_ALL_TYPES(Gtsv)},
+      {"gtsv",
+       "gtsv",
+       {"T[...,n]", "T[...,n]", "T[...,n]", "T[...,n,k]"},
+       {"T[...,n]", "T[...,n]", "T[...,n]", "T[...,n,k]", "s32[...]"},
+       {},
+       HLORUN_FOR_ALL_TYPES(Gtsv)},
       {"gesdd", "gesdd", matrix, svd, {}, HLORUN_FOR_ALL_TYPES(Gesdd)},
       {"gesvd", "gesvd", matrix, svd, {}, HLORUN_FOR_ALL_TYPES(Gesvd)},
       {"syevd", "heevd", square, {"T[...,n,n]", "R[...,n]", "s32[...]"}, {}, HLORUN_FOR_ALL_TYPES(Syevd)},
-      {"sytrd", "hetrd", square, {"T[...,n,n]", "R[...,n]", "R[...,max(n-1,0)]", "T[...,max(n-1,0)]", "s32[...]"}, {},
+      {"sytrd",
+       "hetrd",
+       square,
+       {"T[...,n,n]", "R[...,n]", "R[...,max(n-1,0)]", "T[...,max(n-1,0)]", "s32[...]"},
+       {},
        HLORUN_FOR_ALL_TYPES(Sytrd)},
-      {"geev", "geev", square, {"T[...,n]", "T[...,n]", "C[...,n,n]", "C[...,n,n]", "s32[...]"},
-       {"T[...,n]", "T[...,n,n]", "T[...,n,n]", "s32[...]"}, HLORUN_FOR_ALL_TYPES(Geev)},
-      {"gees", "gees", square, {"T[...,n,n]", "T[...,n,n]", "T[...,n]", "T[...,n]", "s32[...]", "s32[...]"},
-       {"T[...,n,n]", "T[...,n,n]", "T[...,n]", "s32[...]", "s32[...]"}, HLORUN_FOR_ALL_TYPES(Gees)},
+      {"geev",
+       "geev",
+       square,
+       {"T[...,n]", "T[...,n]", "C[...,n,n]", "C[...,n,n]", "s32[...]"},
+       {"T[...,n]", "T[...,n,n]", "T[...,n,n]", "s32[...]"},
+       HLORUN_FOR_ALL_TYPES(Geev)},
+      {"gees",
+       "gees",
+       square,
+       {"T[...,n,n]", "T[...,n,n]", "T[...,n]", "T[...,n]", "s32[...]", "s32[...]"},
+       {"T[...,n,n]", "T[...,n,n]", "T[...,n]", "s32[...]", "s32[...]"},
+       HLORUN_FOR_ALL_TYPES(Gees)},
       {"gehrd", "gehrd", square, {"T[...,n,n]", "T[...,max(n-1,0)]", "s32[...]"}, {}, HLORUN_FOR_ALL_TYPES(Gehrd)},
   };
   return routines;
@@ -74,7 +94,8 @@ HostFunction MakeFunction(const Routine& routine, size_t letter) {
   const Patterns& results = is_complex && !routine.complex_results.empty() ? routine.complex_results : routine.results;
   Bindings types;
   types.types = {{"T", kLetters[letter].type}, {"R", kLetters[letter].real}, {"C", kLetters[letter].complex}};
-  return [signature = Signature(routine.operands, results), types, function = routine.functions[letter]](const HostCall& call) {
+  return [signature = Signature(routine.operands, results), types,
+          function = routine.functions[letter]](const HostCall& call) {
     const auto shapes = [](std::span<const HostArray> arrays) {
       std::vector<Shape> list;
       for (const HostArray& array : arrays) list.push_back(array.shape);

@@ -52,7 +52,8 @@ class Arrays {
     const HostArray& array = call_.operands[operand];
     const int64_t size = array.shape.dimensions().back();
     std::vector<T> vector(static_cast<size_t>(std::max<int64_t>(size, 1)));
-    std::memcpy(vector.data(), reinterpret_cast<const T*>(array.data) + b * size, static_cast<size_t>(size) * sizeof(T));
+    std::memcpy(vector.data(), reinterpret_cast<const T*>(array.data) + b * size,
+                static_cast<size_t>(size) * sizeof(T));
     return vector;
   }
   template <typename T>
@@ -80,9 +81,8 @@ class Arrays {
 
 template <typename T>
 bool IsFinite(const std::vector<T>& values) {
-  return std::all_of(values.begin(), values.end(), [](T value) {
-    return std::isfinite(std::real(value)) && std::isfinite(std::imag(value));
-  });
+  return std::all_of(values.begin(), values.end(),
+                     [](T value) { return std::isfinite(std::real(value)) && std::isfinite(std::imag(value)); });
 }
 
 template <typename T>

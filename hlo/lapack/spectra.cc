@@ -14,8 +14,8 @@ void SingularValues(const Arrays& arrays, const Compute& compute) {
   const char mode = arrays.Option("mode");
   if (mode != 'A' && mode != 'S' && mode != 'N') Invalid("its mode is '{}'; 'A', 'S' and 'N' are known", mode);
   if (mode != 'N' && (u_columns != (mode == 'A' ? m : k) || vt_rows != (mode == 'A' ? n : k))) {
-    Invalid("in mode '{}' u has {} columns and vt {} rows, not {} and {}", mode, mode == 'A' ? m : k, mode == 'A' ? n : k,
-            u_columns, vt_rows);
+    Invalid("in mode '{}' u has {} columns and vt {} rows, not {} and {}", mode, mode == 'A' ? m : k,
+            mode == 'A' ? n : k, u_columns, vt_rows);
   }
   for (int64_t b = 0; b < arrays.batch(); ++b) {
     auto a = arrays.Columns<T>(0, b);
@@ -52,8 +52,8 @@ std::vector<std::complex<T>> ComplexVectors(const std::vector<T>& imaginary, con
 template <typename T>
 void Gesdd(const Arrays& arrays) {
   SingularValues<T>(arrays, [](char mode, int m, int n, auto& a, auto& s, auto& u, auto& vt, int vt_rows) {
-    return Api<T>::Get().gesdd(LAPACK_COL_MAJOR, mode, m, n, a.data(), std::max(m, 1), s.data(), u.data(), std::max(m, 1),
-                               vt.data(), std::max(vt_rows, 1));
+    return Api<T>::Get().gesdd(LAPACK_COL_MAJOR, mode, m, n, a.data(), std::max(m, 1), s.data(), u.data(),
+                               std::max(m, 1), vt.data(), std::max(vt_rows, 1));
   });
 }
 
@@ -89,8 +89,8 @@ void Sytrd(const Arrays& arrays) {
     auto a = arrays.Columns<T>(0, b);
     auto d = Room<RealOf<T>>(n), e = Room<RealOf<T>>(n - 1);
     auto tau = Room<T>(n - 1);
-    const int info = n == 0 ? 0
-                            : Api<T>::Get().sytrd(LAPACK_COL_MAJOR, uplo, n, a.data(), n, d.data(), e.data(), tau.data());
+    const int info =
+        n == 0 ? 0 : Api<T>::Get().sytrd(LAPACK_COL_MAJOR, uplo, n, a.data(), n, d.data(), e.data(), tau.data());
     arrays.SetColumns(0, b, a);
     arrays.SetVector(1, b, d);
     arrays.SetVector(2, b, e);
@@ -180,13 +180,13 @@ void Gehrd(const Arrays& arrays) {
   }
 }
 
-#define HLORUN_INSTANTIATE(T)              \
-  template void Gesdd<T>(const Arrays&);   \
-  template void Gesvd<T>(const Arrays&);   \
-  template void Syevd<T>(const Arrays&);   \
-  template void Sytrd<T>(const Arrays&);   \
-  template void Geev<T>(const Arrays&);    \
-  template void Gees<T>(const Arrays&);    \
+#define HLORUN_INSTANTIATE(T)            \
+  template void Gesdd<T>(const Arrays&); \
+  template void Gesvd<T>(const Arrays&); \
+  template void Syevd<T>(const Arrays&); \
+  template void Sytrd<T>(const Arrays&); \
+  template void Geev<T>(const Arrays&);  \
+  template void Gees<T>(const Arrays&);  \
   template void Gehrd<T>(const Arrays&);
 HLORUN_INSTANTIATE(float)
 HLORUN_INSTANTIATE(double)

@@ -230,14 +230,10 @@ std::unique_ptr<Module> ModuleFromProto(std::string_view bytes, const std::strin
   google::protobuf::Arena arena;
   try {
     switch (SniffWire(bytes)) {
-      case WireKind::kModule:
-        return FromMessage(Parse<proto::HloModuleProto>(bytes, &arena));
-      case WireKind::kHlo:
-        return FromMessage(Parse<proto::HloProto>(bytes, &arena).hlo_module());
-      case WireKind::kSnapshot:
-        return FromMessage(Parse<proto::HloSnapshot>(bytes, &arena).hlo().hlo_module());
-      case WireKind::kUnknown:
-        break;
+      case WireKind::kModule: return FromMessage(Parse<proto::HloModuleProto>(bytes, &arena));
+      case WireKind::kHlo: return FromMessage(Parse<proto::HloProto>(bytes, &arena).hlo_module());
+      case WireKind::kSnapshot: return FromMessage(Parse<proto::HloSnapshot>(bytes, &arena).hlo().hlo_module());
+      case WireKind::kUnknown: break;
     }
     Invalid("this is no HloModuleProto, HloProto or HloSnapshot");
   } catch (const Error& error) {

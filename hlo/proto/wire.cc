@@ -20,12 +20,9 @@ class FieldCursor {
     number_ = static_cast<int>(*tag >> 3);
     value_ = {};
     switch (*tag & 7) {
-      case 0:
-        return Varint().has_value();
-      case 1:
-        return Skip(8);
-      case 5:
-        return Skip(4);
+      case 0: return Varint().has_value();
+      case 1: return Skip(8);
+      case 5: return Skip(4);
       case 2: {
         const std::optional<uint64_t> size = Varint();
         if (!size.has_value()) return false;
@@ -33,8 +30,7 @@ class FieldCursor {
         at_ += value_.size();
         return true;
       }
-      default:
-        return false;
+      default: return false;
     }
   }
   int number() const { return number_; }

@@ -116,7 +116,8 @@ Shape Dot(const Query& q) {
   return DotShape(q);
 }
 
-// (lhs, rhs, lhs_scale, rhs_scale): a scale has its operand's rank, each dimension divides the operand's; a scalar is none.
+// (lhs, rhs, lhs_scale, rhs_scale): a scale has its operand's rank, each dimension divides the operand's; a scalar is
+// none.
 Shape ScaledDot(const Query& q) {
   q.RequireOperands(4);
   for (int64_t i = 0; i < 2; ++i) {
@@ -124,11 +125,13 @@ Shape ScaledDot(const Query& q) {
     const Shape& scale = q.Array(i + 2);
     if (scale.rank() == 0) continue;
     if (scale.rank() != operand.rank()) {
-      q.Reject("the scale {} of operand {} must be a scalar or have the operand's rank", scale.ToString(false), operand.ToString(false));
+      q.Reject("the scale {} of operand {} must be a scalar or have the operand's rank", scale.ToString(false),
+               operand.ToString(false));
     }
     for (int64_t d = 0; d < scale.rank(); ++d) {
       if (scale.dimension(d) < 1 || operand.dimension(d) % scale.dimension(d) != 0) {
-        q.Reject("dimension {} of the scale {} must divide that of {}", d, scale.ToString(false), operand.ToString(false));
+        q.Reject("dimension {} of the scale {} must divide that of {}", d, scale.ToString(false),
+                 operand.ToString(false));
       }
     }
   }

@@ -215,17 +215,13 @@ struct CalledNames {
 };
 inline CalledNames CalledNamesOf(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kWhile:
-      return {{"condition", "body"}};
-    case Opcode::kSelectAndScatter:
-      return {{"select", "scatter"}};
+    case Opcode::kWhile: return {{"condition", "body"}};
+    case Opcode::kSelectAndScatter: return {{"select", "scatter"}};
     case Opcode::kFusion:
     case Opcode::kAsyncStart:
     case Opcode::kAsyncUpdate:
-    case Opcode::kAsyncDone:
-      return {{"calls", ""}};
-    default:
-      return {{"to_apply", ""}};
+    case Opcode::kAsyncDone: return {{"calls", ""}};
+    default: return {{"to_apply", ""}};
   }
 }
 

@@ -255,12 +255,8 @@ void InstructionParser::ReadAttributes(Parsed& parsed, AttributeList& attributes
   parsed.attributes = ReadPayload(parsed.opcode, attributes, lexer_, parsed.opcode_offset, scope_.elided);
   parsed.called = ReadCalled(parsed, attributes);
   switch (parsed.opcode) {
-    case Opcode::kParameter:
-      std::get<attr::Parameter>(parsed.attributes).number = parsed.parameter_number;
-      break;
-    case Opcode::kConstant:
-      std::get<attr::Constant>(parsed.attributes).value = std::move(parsed.literal);
-      break;
+    case Opcode::kParameter: std::get<attr::Parameter>(parsed.attributes).number = parsed.parameter_number; break;
+    case Opcode::kConstant: std::get<attr::Constant>(parsed.attributes).value = std::move(parsed.literal); break;
     case Opcode::kMap: {
       // A map is over all dimensions, and its text may leave them out.
       auto& dimensions = std::get<attr::Dimensions>(parsed.attributes).dimensions;

@@ -61,15 +61,9 @@ size_t Lexer::EndOfBalanced(size_t open) const {
   std::string closers;
   for (size_t i = open; i < end_; ++i) {
     switch (text_[i]) {
-      case '{':
-        closers += '}';
-        break;
-      case '(':
-        closers += ')';
-        break;
-      case '[':
-        closers += ']';
-        break;
+      case '{': closers += '}'; break;
+      case '(': closers += ')'; break;
+      case '[': closers += ']'; break;
       case '}':
       case ')':
       case ']':
@@ -79,14 +73,11 @@ size_t Lexer::EndOfBalanced(size_t open) const {
         closers.pop_back();
         if (closers.empty()) return i + 1;
         break;
-      case '"':
-        i = EndOfString(i);
-        break;
+      case '"': i = EndOfString(i); break;
       case '/':
         if (i + 1 < end_ && text_[i + 1] == '*') i = SkipBlank(i) - 1;
         break;
-      default:
-        break;
+      default: break;
     }
   }
   FailAt(open, fmt::format("this '{}' is never closed", text_[open]));

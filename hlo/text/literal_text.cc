@@ -15,16 +15,11 @@ constexpr bool kIsComplex = std::is_same_v<T, std::complex<float>> || std::is_sa
 
 int MantissaBits(ElementType type) {
   switch (type) {
-    case ElementType::kF64:
-      return 52;
-    case ElementType::kF32:
-      return 23;
-    case ElementType::kF16:
-      return 10;
-    case ElementType::kBF16:
-      return 7;
-    default:
-      return NarrowFormatOf(type).mantissa_bits;
+    case ElementType::kF64: return 52;
+    case ElementType::kF32: return 23;
+    case ElementType::kF16: return 10;
+    case ElementType::kBF16: return 7;
+    default: return NarrowFormatOf(type).mantissa_bits;
   }
 }
 

@@ -40,7 +40,8 @@ int64_t TextCursor::Int() {
 
 std::string TextCursor::Word() {
   const std::string_view rest = Rest();
-  const auto end = std::find_if_not(rest.begin(), rest.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+  const auto end =
+      std::find_if_not(rest.begin(), rest.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
   const std::string word(rest.begin(), end);
   if (word.empty()) Reject("a name");
   at_ += word.size();

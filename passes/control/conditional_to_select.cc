@@ -56,9 +56,9 @@ void Replace(Instruction* conditional) {
   std::vector<Instruction*> results;
   for (size_t b = 0; b < conditional->called_computations().size(); ++b) {
     const auto branch = static_cast<int64_t>(b);
-    auto call = std::make_unique<Instruction>(Opcode::kCall, conditional->shape(),
-                                              std::vector<Instruction*>{conditional->operand(branch + 1)}, hlo::attr::Call{},
-                                              std::vector<Computation*>{conditional->called(branch)});
+    auto call = std::make_unique<Instruction>(
+        Opcode::kCall, conditional->shape(), std::vector<Instruction*>{conditional->operand(branch + 1)},
+        hlo::attr::Call{}, std::vector<Computation*>{conditional->called(branch)});
     results.push_back(conditional->parent()->Add(std::move(call), conditional));
   }
   Instruction* selector = conditional->operand(0);
@@ -107,8 +107,10 @@ bool ConditionalToSelect::Run(hlo::Module& module, PassContext& context) {
       remark.choice = "select";
       remark.reason = cheap ? "all branches are pure, and together cheaper than launching kernels for one of them"
                             : "--branches=select asks for it, and all branches are pure";
-      remark.cost = fmt::format("all {} branches are computed, about {:.3g} us; each result is a masked select, fused with "
-                                "its neighbours", conditional->called_computations().size(), work);
+      remark.cost = fmt::format(
+          "all {} branches are computed, about {:.3g} us; each result is a masked select, fused with "
+          "its neighbours",
+          conditional->called_computations().size(), work);
       if (!cheap) remark.advice = "--branches=auto computes the branch that is taken only";
       Replace(conditional);
       here = true;

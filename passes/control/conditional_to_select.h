@@ -3,9 +3,9 @@
 //   before: r = conditional(p, x, y), true_computation=t, false_computation=f
 //   after:  r = select(p, t(x), f(y))
 //
-// An element is taken from one branch or the other, so a NaN of the branch not taken goes nowhere. Never touches a branch
-// with effects, host calls, collectives or a loop that may not end; under --branches=select it does whatever the branches
-// cost, under predicate and host nothing.
+// An element is taken from one branch or the other, so a NaN of the branch not taken goes nowhere. Never touches a
+// branch with effects, host calls, collectives or a loop that may not end; under --branches=select it does whatever the
+// branches cost, under predicate and host nothing.
 #pragma once
 
 #include "passes/pass.h"

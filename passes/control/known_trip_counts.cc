@@ -15,8 +15,10 @@ bool KnownTripCounts::Run(hlo::Module& module, PassContext&) {
       const std::optional<int64_t> count = TripCountOf(*instruction);
       const std::optional<int64_t> bound = TripBoundOf(*instruction);
       std::string config;
-      if (count) config = fmt::format(R"({{"known_trip_count":{{"n":"{}"}}}})", *count);
-      else if (bound) config = fmt::format(R"({{"{}":"{}"}})", kTripBound, *bound);
+      if (count)
+        config = fmt::format(R"({{"known_trip_count":{{"n":"{}"}}}})", *count);
+      else if (bound)
+        config = fmt::format(R"({{"{}":"{}"}})", kTripBound, *bound);
       if (instruction->backend_config == config) continue;
       instruction->backend_config = config;
       changed = true;

@@ -149,8 +149,9 @@ Instruction* AddCarry(Instruction* loop, Instruction* value) {
   loop->set_shape(init->shape());
   for (Computation* computation : loop->called_computations()) computation->parameter(0)->set_shape(init->shape());
   Computation* body = loop->while_body();
-  auto element = std::make_unique<Instruction>(Opcode::kGetTupleElement, value->shape(), std::vector<Instruction*>{body->parameter(0)},
-                                               hlo::attr::TupleIndex{index});
+  auto element =
+      std::make_unique<Instruction>(Opcode::kGetTupleElement, value->shape(),
+                                    std::vector<Instruction*>{body->parameter(0)}, hlo::attr::TupleIndex{index});
   Instruction* inside = body->Add(std::move(element));
   Instruction* next = body->root();
   body->set_root(Longer(next, inside, nullptr));

@@ -39,7 +39,8 @@ bool IsVectorised(const Instruction& instruction) {
 
 TimeModel::TimeModel(const DeviceSpec& device)
     : launch_(device.launch_us > 0 ? device.launch_us : kLaunchUs),
-      gflops_(device.f32_gflops > 0 ? device.f32_gflops / 4 : kGflopsOfUnit * static_cast<double>(device.compute_units)),
+      gflops_(device.f32_gflops > 0 ? device.f32_gflops / 4
+                                    : kGflopsOfUnit * static_cast<double>(device.compute_units)),
       gbytes_(device.bandwidth_gbps > 0 ? device.bandwidth_gbps : kGbytes),
       units_(static_cast<double>(std::max<int64_t>(device.compute_units, 1))),
       is_gpu_(device.device_class == DeviceClass::kGpu) {}
@@ -56,12 +57,14 @@ double TimeModel::Work(const hlo::Computation& computation) const {
       operations += Trips(*instruction) * gflops_ * 1e3 *
                     (Work(*instruction->while_body()) + Work(*instruction->while_condition()));
     } else if (instruction->Has(hlo::kControl)) {
-      for (const hlo::Computation* called : instruction->called_computations()) operations += Work(*called) * gflops_ * 1e3;
+      for (const hlo::Computation* called : instruction->called_computations())
+        operations += Work(*called) * gflops_ * 1e3;
     } else {
       const hlo::Cost cost = hlo::CostOf(*instruction);
       operations += Operations(cost);
       // Elementwise chains become one loop: what counts is what heavy ops read and what comes out at the end.
-      if (!instruction->Has(hlo::kElementwise) && !instruction->Has(hlo::kDataMovement)) bytes += cost.bytes_read + cost.bytes_written;
+      if (!instruction->Has(hlo::kElementwise) && !instruction->Has(hlo::kDataMovement))
+        bytes += cost.bytes_read + cost.bytes_written;
     }
   }
   for (const hlo::Shape& leaf : hlo::FlattenShape(computation.root()->shape())) {
@@ -78,13 +81,15 @@ double TimeModel::Launched(const Instruction& instruction) const {
   }
   if (instruction.Is(Opcode::kConditional)) {
     double longest = 0;
-    for (const hlo::Computation* branch : instruction.called_computations()) longest = std::max(longest, Launched(*branch));
+    for (const hlo::Computation* branch : instruction.called_computations())
+      longest = std::max(longest, Launched(*branch));
     return longest + round_trip();
   }
   if (instruction.Is(Opcode::kCall)) return Launched(*instruction.called());
   if (instruction.Is(Opcode::kCopy) || HeroOf(instruction).kind != KernelKind::kNone) {
     const hlo::Cost cost = hlo::CostOf(instruction);
-    return launch_ + std::max(Seconds1e6(Operations(cost), gflops_), Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_));
+    return launch_ +
+           std::max(Seconds1e6(Operations(cost), gflops_), Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_));
   }
   return 0;
 }
@@ -115,7 +120,8 @@ double TimeModel::Sequential(const Instruction& instruction) const {
   }
   if (instruction.Is(Opcode::kConditional)) {
     double longest = 0;
-    for (const hlo::Computation* branch : instruction.called_computations()) longest = std::max(longest, Sequential(*branch));
+    for (const hlo::Computation* branch : instruction.called_computations())
+      longest = std::max(longest, Sequential(*branch));
     return longest;
   }
   if (instruction.Is(Opcode::kCall)) return Sequential(*instruction.called());

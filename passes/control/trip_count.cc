@@ -29,16 +29,11 @@ int64_t CarriedIndex(const Instruction* x) {
 
 ComparisonDirection Mirrored(ComparisonDirection direction) {
   switch (direction) {
-    case ComparisonDirection::kLt:
-      return ComparisonDirection::kGt;
-    case ComparisonDirection::kLe:
-      return ComparisonDirection::kGe;
-    case ComparisonDirection::kGt:
-      return ComparisonDirection::kLt;
-    case ComparisonDirection::kGe:
-      return ComparisonDirection::kLe;
-    default:
-      return direction;
+    case ComparisonDirection::kLt: return ComparisonDirection::kGt;
+    case ComparisonDirection::kLe: return ComparisonDirection::kGe;
+    case ComparisonDirection::kGt: return ComparisonDirection::kLt;
+    case ComparisonDirection::kGe: return ComparisonDirection::kLe;
+    default: return direction;
   }
 }
 

@@ -12,8 +12,8 @@ namespace hlorun::passes {
 // stepped by a constant and compared with a constant; nullopt otherwise.
 std::optional<int64_t> TripCountOf(const hlo::Instruction& loop);
 
-// The most iterations of `loop`: its trip count, or that of the counter where its condition is a conjunction of a counter's
-// test and others.
+// The most iterations of `loop`: its trip count, or that of the counter where its condition is a conjunction of a
+// counter's test and others.
 std::optional<int64_t> TripBoundOf(const hlo::Instruction& loop);
 
 }  // namespace hlorun::passes

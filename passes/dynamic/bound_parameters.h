@@ -3,8 +3,9 @@
 //   before: x = f32[8,4] parameter(0)   r = f32[8,4] tanh(x)         bounds: dimension 0 of leaf 0
 //   after:  x = f32[<=8,4] parameter(0) r = f32[<=8,4] tanh(x)
 //
-// The bound is the size that the module has there (resize_parameters.h gives it another). What the program computed from that size when it was exported (the
-// divisor of a mean) is a constant of it and stays one: export with a symbolic dimension instead.
+// The bound is the size that the module has there (resize_parameters.h gives it another). What the program computed
+// from that size when it was exported (the divisor of a mean) is a constant of it and stays one: export with a symbolic
+// dimension instead.
 #pragma once
 
 #include <cstdint>

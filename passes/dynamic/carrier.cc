@@ -77,7 +77,8 @@ Instruction* Carrier::Pack(hlo::Builder& build, SizedValue& value) const {
     for (size_t d = 0; d < sized_[i].size(); ++d) {
       if (!sized_[i][d]) continue;
       Instruction* size = leaves[i]->sizes[d];
-      if (size == nullptr) size = build.ScalarConstant(hlo::ElementType::kS32, leaves[i]->value->shape().dimensions()[d]);
+      if (size == nullptr)
+        size = build.ScalarConstant(hlo::ElementType::kS32, leaves[i]->value->shape().dimensions()[d]);
       elements.push_back(size);
     }
   }

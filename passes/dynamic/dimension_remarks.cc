@@ -41,7 +41,11 @@ struct Tally {
 class Explainer {
  public:
   Explainer(const hlo::Module& module, const SizeSignature& signature, const WholeDimensions& whole)
-      : module_(module), signature_(signature), whole_(whole), sized_(module, signature), tallies_(signature.parameters.size()) {}
+      : module_(module),
+        signature_(signature),
+        whole_(whole),
+        sized_(module, signature),
+        tallies_(signature.parameters.size()) {}
 
   std::vector<Remark> Run() {
     for (const hlo::Computation* computation : module_.ControlComputations()) {
@@ -119,8 +123,9 @@ class Explainer {
     Remark remark = About(op, 0);
     remark.instruction = op.name();
     remark.choice = "padded";
-    remark.reason = over.Is(Opcode::kDot) ? "the product multiplies the zeros behind the size of the dimension that it contracts"
-                                          : "the reduction goes over all elements, those behind the size are masked";
+    remark.reason = over.Is(Opcode::kDot)
+                        ? "the product multiplies the zeros behind the size of the dimension that it contracts"
+                        : "the reduction goes over all elements, those behind the size are masked";
     remark.cost = fmt::format("computed up to its bound of {}, whatever the size", bound);
     return remark;
   }
@@ -131,11 +136,14 @@ class Explainer {
     remark.choice = "padded";
     const auto* text = std::find_if(kWhole.begin(), kWhole.end(), [&](const KindText& t) { return t.kind == kind; });
     const auto noted = whole_.find(&op);
-    if (text != kWhole.end()) remark.reason = text->why;
-    else if (noted != whole_.end()) remark.reason = noted->second[static_cast<size_t>(leaf)][static_cast<size_t>(d)];
+    if (text != kWhole.end())
+      remark.reason = text->why;
+    else if (noted != whole_.end())
+      remark.reason = noted->second[static_cast<size_t>(leaf)][static_cast<size_t>(d)];
     if (remark.reason.empty()) remark.reason = "its readers do not say how much of it they need";
     remark.cost = fmt::format("computed up to its bound of {}, whatever the size", bound);
-    if (kind != KernelKind::kRegion) remark.advice = "a bound nearer to the sizes that occur, or --bucket=pow2: one executable for each power of two";
+    if (kind != KernelKind::kRegion)
+      remark.advice = "a bound nearer to the sizes that occur, or --bucket=pow2: one executable for each power of two";
     return remark;
   }
 
@@ -143,7 +151,8 @@ class Explainer {
   std::string SourceOfReader(const Instruction& value) const {
     for (const Instruction* user : value.users()) {
       const bool inside = user->Is(Opcode::kFusion);
-      const std::string source = inside ? SourceOfReader(*user->called()->parameter(user->OperandIndex(&value))) : module_.SourceOf(*user);
+      const std::string source =
+          inside ? SourceOfReader(*user->called()->parameter(user->OperandIndex(&value))) : module_.SourceOf(*user);
       if (!source.empty()) return source;
     }
     return "";
@@ -165,14 +174,16 @@ class Explainer {
     const int64_t bound = hlo::FlattenShape(parameter->shape())[static_cast<size_t>(leaf)].dimension(at.dimension);
     const auto& [followed, padded] = tallies_[i];
     remark.choice = padded == 0 ? "followed" : followed == 0 ? "padded" : "followed in part";
-    const auto first = std::find_if(signature_.equal.begin(), signature_.equal.end(), [&](const auto& pair) { return pair.second == static_cast<int64_t>(i); });
+    const auto first = std::find_if(signature_.equal.begin(), signature_.equal.end(),
+                                    [&](const auto& pair) { return pair.second == static_cast<int64_t>(i); });
     if (followed + padded == 0 && first != signature_.equal.end()) {
       const DimensionOfLeaf& other = signature_.parameters[static_cast<size_t>(first->first)];
       remark.choice = "followed";
-      remark.reason = fmt::format("it equals dimension {} of argument {}, which is followed", other.dimension, other.leaf);
+      remark.reason =
+          fmt::format("it equals dimension {} of argument {}, which is followed", other.dimension, other.leaf);
     } else {
-      remark.reason = fmt::format("its size is data that kernels read: {} end{} at it, {} work{} up to the bound", followed,
-                                  followed == 1 ? "s" : "", padded, padded == 1 ? "s" : "");
+      remark.reason = fmt::format("its size is data that kernels read: {} end{} at it, {} work{} up to the bound",
+                                  followed, followed == 1 ? "s" : "", padded, padded == 1 ? "s" : "");
     }
     remark.cost = fmt::format("memory for the bound of {}", bound);
     return remark;

@@ -48,13 +48,15 @@ struct Need {
 };
 using Needs = std::vector<Need>;  // one a dimension
 
-Needs AllOf(const Shape& shape, const Why& why = nullptr) { return Needs(static_cast<size_t>(shape.rank()), Need::All(why)); }
+Needs AllOf(const Shape& shape, const Why& why = nullptr) {
+  return Needs(static_cast<size_t>(shape.rank()), Need::All(why));
+}
 
 // "%name (opcode at FILE:LINE) reads it anywhere"
 Why ReadsAll(const Instruction& op) {
   const std::string source = op.module()->SourceOf(op);
-  return std::make_shared<std::string>(fmt::format("%{} ({}{}{}) may read all of it", op.name(), hlo::OpcodeName(op.opcode()),
-                                                   source.empty() ? "" : " at ", source));
+  return std::make_shared<std::string>(fmt::format("%{} ({}{}{}) may read all of it", op.name(),
+                                                   hlo::OpcodeName(op.opcode()), source.empty() ? "" : " at ", source));
 }
 
 // What a rule says of one operand.
@@ -62,13 +64,16 @@ struct OperandNeeds {
   const Instruction& op;
   const Needs& result;  // of an array result; all leaves of a multi-output reduce have the same
   int64_t operand;
-  const std::function<Instruction*(const Instruction*)>& resolve;  // a scalar, as an instruction of the executed computation
+  const std::function<Instruction*(const Instruction*)>&
+      resolve;  // a scalar, as an instruction of the executed computation
 
   const Shape& shape() const { return op.operand(operand)->shape(); }
   Needs All() const { return AllOf(shape()); }
 };
 
-bool Contains(const std::vector<int64_t>& list, int64_t d) { return std::find(list.begin(), list.end(), d) != list.end(); }
+bool Contains(const std::vector<int64_t>& list, int64_t d) {
+  return std::find(list.begin(), list.end(), d) != list.end();
+}
 
 Needs ThroughBroadcast(const OperandNeeds& at) {
   Needs needs;
@@ -94,9 +99,12 @@ Needs ThroughReshape(const OperandNeeds& at) {
     const size_t first_in = i, first_out = o;
     int64_t x = in[i++], y = out[o++];
     while (x != y) {
-      if (x < y && i < in.size()) x *= in[i++];
-      else if (y < x && o < out.size()) y *= out[o++];
-      else return at.All();
+      if (x < y && i < in.size())
+        x *= in[i++];
+      else if (y < x && o < out.size())
+        y *= out[o++];
+      else
+        return at.All();
     }
     // Leading ones are needed anyway.
     size_t slow_in = first_in, slow_out = first_out;
@@ -155,7 +163,8 @@ Needs ThroughConvolution(const OperandNeeds& at) {
   const hlo::attr::ConvolutionDimensions& n = conv.dimensions;
   Needs needs = at.All();
   if (at.operand != 0) return needs;
-  if (conv.batch_group_count == 1) needs[static_cast<size_t>(n.input_batch)] = at.result[static_cast<size_t>(n.output_batch)];
+  if (conv.batch_group_count == 1)
+    needs[static_cast<size_t>(n.input_batch)] = at.result[static_cast<size_t>(n.output_batch)];
   for (size_t i = 0; i < conv.window.size(); ++i) {
     const hlo::WindowDimension& w = conv.window[i];
     Need need = at.result[static_cast<size_t>(n.output_spatial[i])];
@@ -173,7 +182,10 @@ Needs ThroughSlice(const OperandNeeds& at) {
   Needs needs = at.result;
   for (size_t d = 0; d < needs.size(); ++d) {
     if (needs[d].kind != Need::Kind::kSized) continue;
-    if (needs[d].div != 1) { needs[d] = Need::All(); continue; }
+    if (needs[d].div != 1) {
+      needs[d] = Need::All();
+      continue;
+    }
     needs[d].add = needs[d].add * slice.strides[d] + slice.starts[d];
     needs[d].mul *= slice.strides[d];
   }
@@ -186,8 +198,10 @@ Needs ThroughPad(const OperandNeeds& at) {
   Needs needs = at.result;
   for (size_t d = 0; d < needs.size(); ++d) {
     if (needs[d].kind != Need::Kind::kSized) continue;
-    if (padding[d].interior != 0) needs[d] = Need::All();
-    else needs[d].add -= padding[d].low;
+    if (padding[d].interior != 0)
+      needs[d] = Need::All();
+    else
+      needs[d].add -= padding[d].low;
   }
   return needs;
 }
@@ -222,10 +236,18 @@ Needs ThroughGather(const OperandNeeds& at) {
 using NeedsRule = Needs (*)(const OperandNeeds&);
 NeedsRule RuleOf(Opcode opcode) {
   static const std::map<Opcode, NeedsRule> kRules = {
-      {Opcode::kBitcast, ThroughReshape},     {Opcode::kBroadcast, ThroughBroadcast}, {Opcode::kConcatenate, ThroughConcatenate},
-      {Opcode::kConvolution, ThroughConvolution}, {Opcode::kDot, ThroughDot},         {Opcode::kGather, ThroughGather},
-      {Opcode::kPad, ThroughPad},             {Opcode::kReduce, ThroughReduce},       {Opcode::kReshape, ThroughReshape},
-      {Opcode::kReverse, ThroughReverse},     {Opcode::kSlice, ThroughSlice},         {Opcode::kTranspose, ThroughTranspose},
+      {Opcode::kBitcast, ThroughReshape},
+      {Opcode::kBroadcast, ThroughBroadcast},
+      {Opcode::kConcatenate, ThroughConcatenate},
+      {Opcode::kConvolution, ThroughConvolution},
+      {Opcode::kDot, ThroughDot},
+      {Opcode::kGather, ThroughGather},
+      {Opcode::kPad, ThroughPad},
+      {Opcode::kReduce, ThroughReduce},
+      {Opcode::kReshape, ThroughReshape},
+      {Opcode::kReverse, ThroughReverse},
+      {Opcode::kSlice, ThroughSlice},
+      {Opcode::kTranspose, ThroughTranspose},
   };
   const auto found = kRules.find(opcode);
   return found == kRules.end() ? nullptr : found->second;
@@ -273,7 +295,8 @@ class NeedTable {
   std::vector<Needs>& Of(const Instruction* instruction) {
     auto [found, added] = table_.try_emplace(instruction);
     if (added) {
-      for (const Shape& leaf : hlo::FlattenShape(instruction->shape())) found->second.emplace_back(static_cast<size_t>(leaf.rank()));
+      for (const Shape& leaf : hlo::FlattenShape(instruction->shape()))
+        found->second.emplace_back(static_cast<size_t>(leaf.rank()));
     }
     return found->second;
   }
@@ -313,13 +336,15 @@ class ComputationWork {
   void Seed(const std::vector<DimensionOfLeaf>& sizes) {
     Instruction* root = computation_->root();
     const bool is_entry = computation_ == computation_->module()->entry();
-    const Why is_result = std::make_shared<std::string>(is_entry ? "it is a result of static size" : "a loop or branch carries it whole");
+    const Why is_result =
+        std::make_shared<std::string>(is_entry ? "it is a result of static size" : "a loop or branch carries it whole");
     if (sizes.empty() || !root->Is(Opcode::kTuple)) return table_.JoinAll(root, is_result);
     int64_t leaf = 0;
     hlo::ForEachLeaf(root->shape(), [&](const hlo::ShapeIndex& index, const Shape& shape) {
       Needs needs = AllOf(shape, is_result);
       for (size_t i = 0; i < sizes.size(); ++i) {
-        if (sizes[i].leaf == leaf) needs[static_cast<size_t>(sizes[i].dimension)] = Need::Upto(root->operand(static_cast<int64_t>(i) + 1));
+        if (sizes[i].leaf == leaf)
+          needs[static_cast<size_t>(sizes[i].dimension)] = Need::Upto(root->operand(static_cast<int64_t>(i) + 1));
       }
       SeedLeaf(root, index, needs);
       ++leaf;
@@ -428,14 +453,18 @@ class ComputationWork {
     }
     const hlo::Literal zero = hlo::Literal::Scalar(value->shape().element_type(), int64_t{0});
     const Instruction* size = FilledFrom(*value, along, zero);
-    Instruction* outer = size == nullptr ? nullptr : fusion->Is(Opcode::kFusion) ? Outer(fusion, size) : const_cast<Instruction*>(size);
+    Instruction* outer = size == nullptr               ? nullptr
+                         : fusion->Is(Opcode::kFusion) ? Outer(fusion, size)
+                                                       : const_cast<Instruction*>(size);
     return outer == nullptr ? Need{} : Need::Upto(outer);
   }
 
   // What `op` needs of its operands.
   void PassOn(const Instruction* op) {
     if (!op->Is(Opcode::kFusion)) {
-      const std::function<Instruction*(const Instruction*)> self = [](const Instruction* x) { return const_cast<Instruction*>(x); };
+      const std::function<Instruction*(const Instruction*)> self = [](const Instruction* x) {
+        return const_cast<Instruction*>(x);
+      };
       PassOnOne(*op, table_.Of(op), table_, self);
       return;
     }
@@ -453,8 +482,10 @@ class ComputationWork {
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
       if ((*it)->Is(Opcode::kParameter)) {
         const Instruction* operand = op->operand((*it)->parameter_number());
-        if (operand->shape().IsArray()) table_.Join(operand, 0, inner.Of(*it)[0]);
-        else table_.JoinAll(operand, ReadsAll(*op));
+        if (operand->shape().IsArray())
+          table_.Join(operand, 0, inner.Of(*it)[0]);
+        else
+          table_.JoinAll(operand, ReadsAll(*op));
       } else if (!(*it)->Is(Opcode::kTuple)) {
         PassOnOne(**it, inner.Of(*it), inner, resolve);
       }
@@ -522,9 +553,11 @@ class ComputationWork {
   Instruction* Wrap(Instruction* op) {
     Computation* body = op->module()->AddComputation("sized_" + op->name());
     std::vector<Instruction*> inner;
-    for (int64_t i = 0; i < op->operand_count(); ++i) inner.push_back(body->AddParameter(i, op->operand(i)->shape(), fmt::format("p{}", i)));
+    for (int64_t i = 0; i < op->operand_count(); ++i)
+      inner.push_back(body->AddParameter(i, op->operand(i)->shape(), fmt::format("p{}", i)));
     body->set_root(body->Add(op->CloneWithOperands(op->shape(), std::move(inner))));
-    auto fusion = std::make_unique<Instruction>(Opcode::kFusion, op->shape(), op->operands(), hlo::attr::Fusion{}, std::vector<Computation*>{body});
+    auto fusion = std::make_unique<Instruction>(Opcode::kFusion, op->shape(), op->operands(), hlo::attr::Fusion{},
+                                                std::vector<Computation*>{body});
     fusion->set_name(op->name() + "_sized");
     fusion->metadata = op->metadata;
     Instruction* added = computation_->Add(std::move(fusion), op);
@@ -552,7 +585,8 @@ bool BoundWork::Run(hlo::Module& module, PassContext& context) {
   WholeDimensions whole;
   for (Computation* computation : module.ControlComputations()) {
     const bool is_entry = computation == module.entry();
-    const bool here = ComputationWork(computation, context, whole).Run(is_entry ? signature.results : std::vector<DimensionOfLeaf>{});
+    const bool here =
+        ComputationWork(computation, context, whole).Run(is_entry ? signature.results : std::vector<DimensionOfLeaf>{});
     if (here) computation->SetOrder(computation->PostOrder());
     changed |= here;
   }

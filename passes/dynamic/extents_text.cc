@@ -20,7 +20,8 @@ std::string ToText(const OperandExtent& e) { return fmt::format("{}*{}/{}+{}", e
 OperandExtent FromText(std::istream& text) {
   OperandExtent e;
   char times = 0, over = 0, plus = 0;
-  if (!(text >> e.operand >> times >> e.mul >> over >> e.div >> plus >> e.add)) Invalid("an attribute {} cannot be read", kAttribute);
+  if (!(text >> e.operand >> times >> e.mul >> over >> e.div >> plus >> e.add))
+    Invalid("an attribute {} cannot be read", kAttribute);
   return e;
 }
 
@@ -96,7 +97,8 @@ KernelExtents ExtentsOf(const Instruction& instruction) {
 
 void SetExtents(Instruction& instruction, const KernelExtents& extents) {
   std::string text;
-  for (const KernelExtents::OfResult& r : extents.results) text += fmt::format("{}{}.{}={}", text.empty() ? "" : ",", r.leaf, r.dimension, ToText(r.extent));
+  for (const KernelExtents::OfResult& r : extents.results)
+    text += fmt::format("{}{}.{}={}", text.empty() ? "" : ",", r.leaf, r.dimension, ToText(r.extent));
   if (extents.contraction) text += fmt::format("{}k={}", text.empty() ? "" : ",", ToText(*extents.contraction));
   instruction.frontend_attributes[kAttribute] = text;
 }

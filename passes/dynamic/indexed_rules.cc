@@ -10,7 +10,9 @@ using hlo::Opcode;
 
 namespace {
 
-bool Contains(const std::vector<int64_t>& list, int64_t d) { return std::find(list.begin(), list.end(), d) != list.end(); }
+bool Contains(const std::vector<int64_t>& list, int64_t d) {
+  return std::find(list.begin(), list.end(), d) != list.end();
+}
 
 // Sizes of the indices' own dimensions, in order, without the vector's.
 std::vector<Instruction*> IndexSizes(const SizedValue& indices, int64_t vector_dimension) {
@@ -22,13 +24,15 @@ std::vector<Instruction*> IndexSizes(const SizedValue& indices, int64_t vector_d
 }
 
 // Component `k` of each index vector at most `last`.
-Instruction* ClampComponent(OpLowering& at, Instruction* indices, int64_t vector_dimension, int64_t k, Instruction* last) {
+Instruction* ClampComponent(OpLowering& at, Instruction* indices, int64_t vector_dimension, int64_t k,
+                            Instruction* last) {
   const hlo::Dims& dimensions = indices->shape().dimensions();
   Instruction* limit = at.build.Broadcast(at.build.Convert(last, indices->shape().element_type()), dimensions, {});
   Instruction* clamped = at.build.Binary(Opcode::kMinimum, indices, limit);
   if (vector_dimension == indices->shape().rank()) return clamped;
   Instruction* component = at.build.Iota(hlo::Shape(hlo::ElementType::kS32, dimensions), vector_dimension);
-  Instruction* is_k = at.build.Compare(component, at.build.Broadcast(at.Int(k), dimensions, {}), hlo::ComparisonDirection::kEq);
+  Instruction* is_k =
+      at.build.Compare(component, at.build.Broadcast(at.Int(k), dimensions, {}), hlo::ComparisonDirection::kEq);
   return at.build.Select(is_k, clamped, indices);
 }
 
@@ -80,7 +84,8 @@ SizedValue LowerScatter(OpLowering& at) {
     }
     int64_t target = 0;
     for (int64_t seen = -1; target < at.OperandShape(0).rank(); ++target) {
-      const bool skipped = Contains(scatter.inserted_window_dims, target) || Contains(scatter.input_batching_dims, target);
+      const bool skipped =
+          Contains(scatter.inserted_window_dims, target) || Contains(scatter.input_batching_dims, target);
       if (!skipped && ++seen == window) break;
     }
     ++window;

@@ -35,7 +35,8 @@ bool IsDynamic(const hlo::Module& module) {
 
 // These read or make sizes, whether or not their operands have any.
 bool SpeaksOfSizes(const Instruction& op) {
-  if (op.Is(Opcode::kGetDimensionSize) || op.Is(Opcode::kSetDimensionSize) || op.Is(Opcode::kDynamicReshape)) return true;
+  if (op.Is(Opcode::kGetDimensionSize) || op.Is(Opcode::kSetDimensionSize) || op.Is(Opcode::kDynamicReshape))
+    return true;
   if (!op.Is(Opcode::kCustomCall)) return false;
   const std::string& target = op.As<hlo::attr::CustomCall>().target;
   return target == "PadToStatic" || target == "SliceToDynamic";
@@ -45,7 +46,8 @@ bool SpeaksOfSizes(const Instruction& op) {
 Shape WithSizes(const Shape& shape, const SizedValue& value) {
   if (shape.IsTuple()) {
     std::vector<Shape> elements;
-    for (size_t i = 0; i < shape.tuple_shapes().size(); ++i) elements.push_back(WithSizes(shape.tuple_shapes()[i], value.elements[i]));
+    for (size_t i = 0; i < shape.tuple_shapes().size(); ++i)
+      elements.push_back(WithSizes(shape.tuple_shapes()[i], value.elements[i]));
     return Shape::Tuple(std::move(elements));
   }
   Shape dynamic = StaticShape(shape);
@@ -67,7 +69,9 @@ void ExtendSharding(Instruction* value, const Shape& before, int64_t sizes) {
   value->sharding = std::move(tuple);
 }
 
-int64_t AddedLeaves(const Shape& packed, const Shape& before) { return hlo::LeafCount(packed) - hlo::LeafCount(before); }
+int64_t AddedLeaves(const Shape& packed, const Shape& before) {
+  return hlo::LeafCount(packed) - hlo::LeafCount(before);
+}
 
 // Builds the lowered computations beside the old ones.
 class ModuleLowering {
@@ -160,8 +164,8 @@ class ModuleLowering {
     result->frontend_attributes.insert(old.frontend_attributes.begin(), old.frontend_attributes.end());
   }
 
-  // Two sizes of one dimension. Of two that the caller gives, the first is used and the second must be equal; others are
-  // the program's own to keep equal, and where they are not, what both have is there.
+  // Two sizes of one dimension. Of two that the caller gives, the first is used and the second must be equal; others
+  // are the program's own to keep equal, and where they are not, what both have is there.
   Instruction* Unify(Builder& build, Instruction* x, Instruction* y) {
     const auto number = [&](Instruction* size) {
       return std::find(size_parameters_.begin(), size_parameters_.end(), size) - size_parameters_.begin();
@@ -169,7 +173,8 @@ class ModuleLowering {
     const auto a = std::min(number(x), number(y)), b = std::max(number(x), number(y));
     if (b < static_cast<ptrdiff_t>(size_parameters_.size())) {
       const std::pair<int64_t, int64_t> pair{a, b};
-      if (std::find(signature_.equal.begin(), signature_.equal.end(), pair) == signature_.equal.end()) signature_.equal.push_back(pair);
+      if (std::find(signature_.equal.begin(), signature_.equal.end(), pair) == signature_.equal.end())
+        signature_.equal.push_back(pair);
       return size_parameters_[static_cast<size_t>(a)];
     }
     return build.Binary(Opcode::kMinimum, x, y);
@@ -265,7 +270,8 @@ class ModuleLowering {
     return Lower(old, into, {carrier.Unpack(build, parameter)});
   }
 
-  SizedValue LowerConditional(const Instruction& conditional, const std::vector<SizedValue*>& operands, Computation* into) {
+  SizedValue LowerConditional(const Instruction& conditional, const std::vector<SizedValue*>& operands,
+                              Computation* into) {
     Builder build(into, &conditional);
     std::vector<Instruction*> packed = {AsInstruction(build, *operands[0])};
     std::vector<Computation*> branches;

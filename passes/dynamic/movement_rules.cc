@@ -50,8 +50,10 @@ SizedValue LowerPad(OpLowering& at) {
     if (size == nullptr) continue;
     const hlo::PaddingDimension& p = padding[d];
     if (p != hlo::PaddingDimension{}) x = at.MaskDimension(x, static_cast<int64_t>(d), size, at.operand(1).value);
-    Instruction* spread = p.interior == 0 ? size : at.AtLeast(at.AddInt(at.Multiply(size, p.interior + 1), -p.interior), 0);
-    sizes[d] = p.low + p.high < 0 ? at.AtLeast(at.AddInt(spread, p.low + p.high), 0) : at.AddInt(spread, p.low + p.high);
+    Instruction* spread =
+        p.interior == 0 ? size : at.AtLeast(at.AddInt(at.Multiply(size, p.interior + 1), -p.interior), 0);
+    sizes[d] =
+        p.low + p.high < 0 ? at.AtLeast(at.AddInt(spread, p.low + p.high), 0) : at.AddInt(spread, p.low + p.high);
   }
   return {at.Clone({x, at.operand(1).value}), sizes, {}};
 }
@@ -129,14 +131,15 @@ SizedValue LowerDynamicSlice(OpLowering& at) {
   return {at.Clone(std::move(operands)), sizes, {}};
 }
 
-// An update of dynamic size is written with its padding to an array that is larger by its bound; then only the places of
-// the update's own elements are taken from it.
+// An update of dynamic size is written with its padding to an array that is larger by its bound; then only the places
+// of the update's own elements are taken from it.
 SizedValue LowerDynamicUpdateSlice(OpLowering& at) {
   const SizedValue &x = at.operand(0), &update = at.operand(1);
   const hlo::Shape shape = x.value->shape(), part = update.value->shape();
   SizedValue result = at.Unsized(x.value);
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    if (x.size(d) != nullptr || at.op.shape().is_dynamic_dimension(d)) result.sizes[static_cast<size_t>(d)] = at.Unify(x.size(d), nullptr);
+    if (x.size(d) != nullptr || at.op.shape().is_dynamic_dimension(d))
+      result.sizes[static_cast<size_t>(d)] = at.Unify(x.size(d), nullptr);
   }
   std::vector<Instruction*> starts;
   std::vector<hlo::PaddingDimension> room(static_cast<size_t>(shape.rank()));
@@ -150,8 +153,9 @@ SizedValue LowerDynamicUpdateSlice(OpLowering& at) {
     room[static_cast<size_t>(d)].high = part.dimension(d);
     Instruction* iota = at.build.Iota(hlo::Shape(hlo::ElementType::kS32, shape.dimensions()), d);
     const auto spread = [&](Instruction* s) { return at.build.Broadcast(s, shape.dimensions(), {}); };
-    Instruction* here = at.build.Binary(Opcode::kAnd, at.build.Compare(iota, spread(start), hlo::ComparisonDirection::kGe),
-                                        at.build.Compare(iota, spread(at.Add(start, update.size(d))), hlo::ComparisonDirection::kLt));
+    Instruction* here =
+        at.build.Binary(Opcode::kAnd, at.build.Compare(iota, spread(start), hlo::ComparisonDirection::kGe),
+                        at.build.Compare(iota, spread(at.Add(start, update.size(d))), hlo::ComparisonDirection::kLt));
     inside = inside == nullptr ? here : at.build.Binary(Opcode::kAnd, inside, here);
   }
   if (inside == nullptr) {

@@ -37,7 +37,9 @@ std::vector<Instruction*> OpLowering::Values() const {
 
 Instruction* OpLowering::Clone() { return Clone(Values()); }
 
-Instruction* OpLowering::Clone(std::vector<Instruction*> operands) { return Clone(StaticShape(op.shape()), std::move(operands)); }
+Instruction* OpLowering::Clone(std::vector<Instruction*> operands) {
+  return Clone(StaticShape(op.shape()), std::move(operands));
+}
 
 Instruction* OpLowering::Clone(const Shape& shape, std::vector<Instruction*> operands) {
   // Appended through the builder's computation, so that it follows what the rule has built.
@@ -99,8 +101,8 @@ Instruction* OpLowering::Zero(hlo::ElementType type) { return build.ScalarConsta
 
 void OpLowering::Refuse(const std::string& what) const {
   const std::string source = op.module() != nullptr ? op.module()->SourceOf(op) : "";
-  Fail(ErrorCode::kUnimplemented, "%{}: {} {}{}{}", op.name(), hlo::OpcodeName(op.opcode()), what, source.empty() ? "" : "; from ",
-       source);
+  Fail(ErrorCode::kUnimplemented, "%{}: {} {}{}{}", op.name(), hlo::OpcodeName(op.opcode()), what,
+       source.empty() ? "" : "; from ", source);
 }
 
 LoweringRule LoweringRuleOf(Opcode opcode) {

@@ -20,7 +20,8 @@ using SizeUnifier = std::function<hlo::Instruction*(hlo::Builder&, hlo::Instruct
 
 class OpLowering {
  public:
-  OpLowering(const hlo::Instruction& op, std::span<SizedValue* const> operands, hlo::Computation* into, const SizeUnifier& unify)
+  OpLowering(const hlo::Instruction& op, std::span<SizedValue* const> operands, hlo::Computation* into,
+             const SizeUnifier& unify)
       : op(op), build(into, &op), operands_(operands), unify_(unify) {}
 
   const hlo::Instruction& op;
@@ -46,9 +47,15 @@ class OpLowering {
   hlo::Instruction* Int(int64_t value) { return build.ScalarConstant(hlo::ElementType::kS32, value); }
   hlo::Instruction* Add(hlo::Instruction* x, hlo::Instruction* y) { return build.Binary(hlo::Opcode::kAdd, x, y); }
   hlo::Instruction* AddInt(hlo::Instruction* x, int64_t y) { return y == 0 ? x : Add(x, Int(y)); }
-  hlo::Instruction* Subtract(hlo::Instruction* x, hlo::Instruction* y) { return build.Binary(hlo::Opcode::kSubtract, x, y); }
-  hlo::Instruction* Multiply(hlo::Instruction* x, int64_t y) { return y == 1 ? x : build.Binary(hlo::Opcode::kMultiply, x, Int(y)); }
-  hlo::Instruction* Divide(hlo::Instruction* x, int64_t y) { return y == 1 ? x : build.Binary(hlo::Opcode::kDivide, x, Int(y)); }
+  hlo::Instruction* Subtract(hlo::Instruction* x, hlo::Instruction* y) {
+    return build.Binary(hlo::Opcode::kSubtract, x, y);
+  }
+  hlo::Instruction* Multiply(hlo::Instruction* x, int64_t y) {
+    return y == 1 ? x : build.Binary(hlo::Opcode::kMultiply, x, Int(y));
+  }
+  hlo::Instruction* Divide(hlo::Instruction* x, int64_t y) {
+    return y == 1 ? x : build.Binary(hlo::Opcode::kDivide, x, Int(y));
+  }
   hlo::Instruction* AtMost(hlo::Instruction* x, int64_t y) { return build.Binary(hlo::Opcode::kMinimum, x, Int(y)); }
   hlo::Instruction* AtLeast(hlo::Instruction* x, int64_t y) { return build.Binary(hlo::Opcode::kMaximum, x, Int(y)); }
   // The same instruction where it is the size of a parameter, whose bound is known to be no more than `high`.

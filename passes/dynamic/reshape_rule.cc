@@ -1,5 +1,5 @@
-// Lowering of reshapes. Where the dynamic dimension is the slowest of those it is merged with or split into, elements stay
-// where they are; else they move, because a smaller array packs them differently.
+// Lowering of reshapes. Where the dynamic dimension is the slowest of those it is merged with or split into, elements
+// stay where they are; else they move, because a smaller array packs them differently.
 #include <algorithm>
 
 #include "hlo/error.h"
@@ -25,9 +25,12 @@ std::vector<Group> GroupsOf(const Dims& in, const Dims& out) {
     Group group{i, i + 1, o, o + 1};
     int64_t x = in[i++], y = out[o++];
     while (x != y) {
-      if (x < y && i < in.size()) x *= in[i++];
-      else if (y < x && o < out.size()) y *= out[o++];
-      else break;
+      if (x < y && i < in.size())
+        x *= in[i++];
+      else if (y < x && o < out.size())
+        y *= out[o++];
+      else
+        break;
     }
     group.in_end = i;
     group.out_end = o;
@@ -41,7 +44,8 @@ std::vector<Group> GroupsOf(const Dims& in, const Dims& out) {
 
 class ReshapeLowering {
  public:
-  explicit ReshapeLowering(OpLowering& at) : at_(at), in_(at.OperandShape(0).dimensions()), out_(at.op.shape().dimensions()) {}
+  explicit ReshapeLowering(OpLowering& at)
+      : at_(at), in_(at.OperandShape(0).dimensions()), out_(at.op.shape().dimensions()) {}
 
   // Sizes of the result where `given` is none; then the elements' places.
   SizedValue Lower(std::vector<Instruction*> given) {
@@ -64,8 +68,8 @@ class ReshapeLowering {
     return false;
   }
 
-  // Where the module does not say it: the dimensions of the result that can only be those of the operand that have sizes, since
-  // nothing but dimensions of one element comes or goes, or all are merged into one.
+  // Where the module does not say it: the dimensions of the result that can only be those of the operand that have
+  // sizes, since nothing but dimensions of one element comes or goes, or all are merged into one.
   std::vector<size_t> Followers(const Group& group) const {
     std::vector<size_t> from, to, followers;
     for (size_t d = group.in_begin; d < group.in_end; ++d) {
@@ -95,21 +99,25 @@ class ReshapeLowering {
     }
     if (dynamic.empty()) dynamic = Followers(group);
     if (dynamic.size() != 1) {
-      at_.Refuse(fmt::format("from {} to {}: which dimension of the result takes the size cannot be told; use dynamic-reshape",
-                             at_.OperandShape(0).ToString(false), at_.op.shape().ToString(false)));
+      at_.Refuse(
+          fmt::format("from {} to {}: which dimension of the result takes the size cannot be told; use dynamic-reshape",
+                      at_.OperandShape(0).ToString(false), at_.op.shape().ToString(false)));
     }
     Instruction* total = nullptr;
     int64_t fixed = 1, others = 1;
     for (size_t d = group.in_begin; d < group.in_end; ++d) {
       Instruction* size = at_.operand(0).sizes[d];
-      if (size == nullptr) fixed *= in_[d];
-      else total = total == nullptr ? size : at_.build.Binary(Opcode::kMultiply, total, size);
+      if (size == nullptr)
+        fixed *= in_[d];
+      else
+        total = total == nullptr ? size : at_.build.Binary(Opcode::kMultiply, total, size);
     }
     for (size_t d = group.out_begin; d < group.out_end; ++d) {
       if (d != dynamic[0]) others *= out_[d];
     }
     const bool whole = others > 0 && fixed % others == 0;
-    sizes_[dynamic[0]] = whole ? at_.Multiply(total, fixed / others) : at_.Divide(at_.Multiply(total, fixed), std::max<int64_t>(others, 1));
+    sizes_[dynamic[0]] = whole ? at_.Multiply(total, fixed / others)
+                               : at_.Divide(at_.Multiply(total, fixed), std::max<int64_t>(others, 1));
   }
 
   // Whether only the slowest dimension (ones aside) has a size.
@@ -125,8 +133,9 @@ class ReshapeLowering {
 
   bool Moves(const Group& group) const {
     if (group.in_end - group.in_begin == 1 && group.out_end - group.out_begin == 1) return false;
-    return !OnlySlowest(in_, group.in_begin, group.in_end, [&](size_t d) { return at_.operand(0).sizes[d] != nullptr; }) ||
-           !OnlySlowest(out_, group.out_begin, group.out_end, [&](size_t d) { return sizes_[d] != nullptr; });
+    return !OnlySlowest(in_, group.in_begin, group.in_end, [&](size_t d) {
+      return at_.operand(0).sizes[d] != nullptr;
+    }) || !OnlySlowest(out_, group.out_begin, group.out_end, [&](size_t d) { return sizes_[d] != nullptr; });
   }
 
   Instruction* Spread(Instruction* size, int64_t bound) {
@@ -150,7 +159,9 @@ class ReshapeLowering {
       Instruction* size = Spread(at_.operand(0).sizes[d], std::max<int64_t>(in_[d], 1));
       Instruction* coordinate = d == 0 ? number : build.Binary(Opcode::kRemainder, number, size);
       number = d == 0 ? number : build.Binary(Opcode::kDivide, number, size);
-      Instruction* offset = stride == 1 ? coordinate : build.Binary(Opcode::kMultiply, coordinate, build.Broadcast(at_.Int(stride), out_, {}));
+      Instruction* offset =
+          stride == 1 ? coordinate
+                      : build.Binary(Opcode::kMultiply, coordinate, build.Broadcast(at_.Int(stride), out_, {}));
       place = place == nullptr ? offset : at_.Add(place, offset);
       stride *= in_[d];
     }

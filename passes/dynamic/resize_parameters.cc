@@ -133,14 +133,10 @@ class Spread {
           LinkAll(i, i->called(branch)->root());
         }
         return;
-      case Opcode::kSetDimensionSize:
-        return LinkAll(i->operand(0), i);
+      case Opcode::kSetDimensionSize: return LinkAll(i->operand(0), i);
       case Opcode::kParameter:
-      case Opcode::kGetDimensionSize:
-        return;
-      default:
-        VisitFactors(i);
-        Infer(i);
+      case Opcode::kGetDimensionSize: return;
+      default: VisitFactors(i); Infer(i);
     }
   }
 

@@ -36,7 +36,8 @@ Pairs ReadPairs(const hlo::Module& module, const char* name, char separator) {
 void WritePairs(hlo::Module& module, const char* name, char separator, const Pairs& pairs) {
   module.frontend_attributes.erase(name);
   std::string text;
-  for (const auto& [first, second] : pairs) text += fmt::format("{}{}{}{}", text.empty() ? "" : ",", first, separator, second);
+  for (const auto& [first, second] : pairs)
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : ",", first, separator, second);
   if (!text.empty()) module.frontend_attributes[name] = text;
 }
 

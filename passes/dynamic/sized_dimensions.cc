@@ -30,7 +30,8 @@ void Include(std::vector<std::vector<int>>& all, const std::vector<std::vector<i
 
 // Ops whose results have the dimensions of their first operand, also along those that cannot be cut.
 bool KeepsDimensions(const Instruction& op) {
-  constexpr Opcode kKeeping[] = {Opcode::kDynamicUpdateSlice, Opcode::kReduceWindow, Opcode::kReverse, Opcode::kScatter, Opcode::kSort};
+  constexpr Opcode kKeeping[] = {Opcode::kDynamicUpdateSlice, Opcode::kReduceWindow, Opcode::kReverse, Opcode::kScatter,
+                                 Opcode::kSort};
   if (std::find(std::begin(kKeeping), std::end(kKeeping), op.opcode()) == std::end(kKeeping)) return false;
   return hlo::FlattenShape(op.shape())[0].SameDimensions(op.operand(0)->shape());
 }
@@ -77,7 +78,8 @@ SizedDimensions::Leaves SizedDimensions::Transfer(const Instruction& op) {
   switch (op.opcode()) {
     case Opcode::kTuple: {
       Leaves leaves;
-      for (const Instruction* operand : op.operands()) leaves.insert(leaves.end(), Of(operand).begin(), Of(operand).end());
+      for (const Instruction* operand : op.operands())
+        leaves.insert(leaves.end(), Of(operand).begin(), Of(operand).end());
       return leaves;
     }
     case Opcode::kGetTupleElement: {
@@ -108,8 +110,7 @@ SizedDimensions::Leaves SizedDimensions::Transfer(const Instruction& op) {
       for (const Instruction* operand : op.operands()) arguments.push_back(Of(operand));
       return Walk(*op.called(), arguments);
     }
-    default:
-      return ThroughFactors(op);
+    default: return ThroughFactors(op);
   }
 }
 

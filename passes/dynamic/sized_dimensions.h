@@ -1,4 +1,5 @@
-// Which dimensions of a lowered module's values vary: those that share a loop with a parameter's dimension of varying size.
+// Which dimensions of a lowered module's values vary: those that share a loop with a parameter's dimension of varying
+// size.
 #pragma once
 
 #include <span>
@@ -21,7 +22,7 @@ class SizedDimensions {
   int OriginOf(const hlo::Instruction* instruction, int64_t leaf, int64_t d) const;
 
  private:
-  using Dimensions = std::vector<int>;      // of an array, an origin each
+  using Dimensions = std::vector<int>;  // of an array, an origin each
   using Leaves = std::vector<Dimensions>;
 
   Leaves Walk(const hlo::Computation& computation, std::span<const Leaves> arguments);

@@ -12,9 +12,9 @@ inline constexpr const char* kMostAttribute = "hlorun.most";
 
 // Sizes are s32[] instructions of the same computation; null where a dimension is always as large as its bound.
 struct SizedValue {
-  hlo::Instruction* value = nullptr;       // of static shape; null for a tuple that nobody has needed as one yet
-  std::vector<hlo::Instruction*> sizes;    // of an array, one a dimension
-  std::vector<SizedValue> elements;        // of a tuple
+  hlo::Instruction* value = nullptr;     // of static shape; null for a tuple that nobody has needed as one yet
+  std::vector<hlo::Instruction*> sizes;  // of an array, one a dimension
+  std::vector<SizedValue> elements;      // of a tuple
 
   hlo::Instruction* size(int64_t d) const { return sizes[static_cast<size_t>(d)]; }
   // Whether any dimension of any leaf has a size of its own.

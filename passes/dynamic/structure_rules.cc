@@ -15,10 +15,13 @@ using hlo::Shape;
 
 namespace {
 
-bool Contains(const std::vector<int64_t>& list, int64_t d) { return std::find(list.begin(), list.end(), d) != list.end(); }
+bool Contains(const std::vector<int64_t>& list, int64_t d) {
+  return std::find(list.begin(), list.end(), d) != list.end();
+}
 
 // Copies `computation` onto `arguments` in the same computation.
-std::vector<Instruction*> Inline(const hlo::Computation& computation, hlo::Computation* into, const std::vector<Instruction*>& arguments) {
+std::vector<Instruction*> Inline(const hlo::Computation& computation, hlo::Computation* into,
+                                 const std::vector<Instruction*>& arguments) {
   hlo::InstructionMap map;
   for (size_t i = 0; i < arguments.size(); ++i) map[computation.parameter(static_cast<int64_t>(i))] = arguments[i];
   Instruction* root = computation.CloneInto(into, map);
@@ -34,7 +37,8 @@ hlo::Computation* ReducerOfValid(const hlo::Computation& reducer) {
   const int64_t count = reducer.parameter_count() / 2;
   const Shape pred = Shape::Scalar(hlo::ElementType::kPred);
   std::vector<Instruction*> accumulators, values;
-  for (int64_t i = 0; i < count; ++i) accumulators.push_back(computation->AddParameter(i, reducer.parameter(i)->shape(), "a"));
+  for (int64_t i = 0; i < count; ++i)
+    accumulators.push_back(computation->AddParameter(i, reducer.parameter(i)->shape(), "a"));
   Instruction* seen = computation->AddParameter(count, pred, "seen");
   for (int64_t i = 0; i < count; ++i) {
     values.push_back(computation->AddParameter(count + 1 + i, reducer.parameter(count + i)->shape(), "x"));
@@ -60,7 +64,8 @@ SizedValue LowerElementwise(OpLowering& at) {
   SizedValue result = at.Unsized(at.Clone());
   for (int64_t i = 0; i < at.operand_count(); ++i) {
     if (at.operand(i).sizes.size() != result.sizes.size()) continue;
-    for (size_t d = 0; d < result.sizes.size(); ++d) result.sizes[d] = at.Unify(result.sizes[d], at.operand(i).sizes[d]);
+    for (size_t d = 0; d < result.sizes.size(); ++d)
+      result.sizes[d] = at.Unify(result.sizes[d], at.operand(i).sizes[d]);
   }
   return result;
 }
@@ -94,7 +99,8 @@ SizedValue LowerReduce(OpLowering& at) {
     if (!Contains(reduced, d)) kept.push_back(size);
   }
   const std::vector<std::vector<Instruction*>> result_sizes(static_cast<size_t>(count), kept);
-  const bool masks = std::any_of(reduced.begin(), reduced.end(), [&](int64_t d) { return sizes[static_cast<size_t>(d)] != nullptr; });
+  const bool masks =
+      std::any_of(reduced.begin(), reduced.end(), [&](int64_t d) { return sizes[static_cast<size_t>(d)] != nullptr; });
   if (!masks) return at.FromLeaves(at.Clone(), result_sizes);
 
   std::vector<Instruction*> operands = at.Values();
@@ -102,7 +108,8 @@ SizedValue LowerReduce(OpLowering& at) {
   if (opcode && count == 1) {
     Instruction* identity = at.build.Constant(ReducerIdentity(*opcode, at.OperandShape(0).element_type()));
     for (const int64_t d : reduced) {
-      if (sizes[static_cast<size_t>(d)] != nullptr) operands[0] = at.MaskDimension(operands[0], d, sizes[static_cast<size_t>(d)], identity);
+      if (sizes[static_cast<size_t>(d)] != nullptr)
+        operands[0] = at.MaskDimension(operands[0], d, sizes[static_cast<size_t>(d)], identity);
     }
     return at.FromLeaves(at.Clone(std::move(operands)), result_sizes);
   }
@@ -131,8 +138,10 @@ SizedValue LowerDot(OpLowering& at) {
     Instruction* size = at.Unify(lhs.size(dot.lhs_contracting[i]), rhs.size(dot.rhs_contracting[i]));
     if (size == nullptr) continue;
     // Both: zero times what is no number is none.
-    operands[0] = at.MaskDimension(operands[0], dot.lhs_contracting[i], size, at.Zero(at.OperandShape(0).element_type()));
-    operands[1] = at.MaskDimension(operands[1], dot.rhs_contracting[i], size, at.Zero(at.OperandShape(1).element_type()));
+    operands[0] =
+        at.MaskDimension(operands[0], dot.lhs_contracting[i], size, at.Zero(at.OperandShape(0).element_type()));
+    operands[1] =
+        at.MaskDimension(operands[1], dot.rhs_contracting[i], size, at.Zero(at.OperandShape(1).element_type()));
   }
   SizedValue result = at.Unsized(at.Clone(std::move(operands)));
   size_t next = 0;
@@ -193,7 +202,8 @@ SizedValue LowerSetDimensionSize(OpLowering& at) {
   const bool is_static = !at.op.shape().is_dynamic_dimension(d);
   if (before == size && !is_static) return result;
   // What a larger size adds is zero.
-  if (before != nullptr) result.value = at.MaskDimension(result.value, d, before, at.Zero(result.value->shape().element_type()));
+  if (before != nullptr)
+    result.value = at.MaskDimension(result.value, d, before, at.Zero(result.value->shape().element_type()));
   result.sizes[static_cast<size_t>(d)] = is_static ? nullptr : at.Clamp(size, 0, bound);
   return result;
 }
@@ -210,7 +220,8 @@ SizedValue LowerCustomCall(OpLowering& at) {
     SizedValue result = at.Unsized(at.operand(0).value);
     for (int64_t d = 0; d < at.OperandShape(0).rank() && d + 1 < at.operand_count(); ++d) {
       const int64_t bound = at.op.shape().dimension(d);
-      if (at.op.shape().is_dynamic_dimension(d)) result.sizes[static_cast<size_t>(d)] = at.Clamp(at.operand(d + 1).value, 0, bound);
+      if (at.op.shape().is_dynamic_dimension(d))
+        result.sizes[static_cast<size_t>(d)] = at.Clamp(at.operand(d + 1).value, 0, bound);
     }
     return result;
   }
@@ -226,7 +237,8 @@ SizedValue LowerBatched(OpLowering& at) {
   for (int64_t i = 0; i < at.operand_count(); ++i) {
     for (int64_t d = 0; d < at.OperandShape(i).rank(); ++d) {
       if (at.operand(i).size(d) == nullptr) continue;
-      if (d >= at.OperandShape(i).rank() - inner) at.Refuse("works on whole dimensions, but dimension " + std::to_string(d) + " is dynamic");
+      if (d >= at.OperandShape(i).rank() - inner)
+        at.Refuse("works on whole dimensions, but dimension " + std::to_string(d) + " is dynamic");
       auto& size = result.sizes[static_cast<size_t>(d)];
       size = at.Unify(size, at.operand(i).size(d));
     }

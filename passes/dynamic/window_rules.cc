@@ -35,7 +35,8 @@ SizedValue LowerConvolution(OpLowering& at) {
     sizes[static_cast<size_t>(n.output_batch)] = batch;
   }
   if (Instruction* features = kernel.size(n.kernel_output_feature)) {
-    if (conv.feature_group_count > 1 || conv.batch_group_count > 1) at.Refuse("in groups of a dynamic number of features has no rule");
+    if (conv.feature_group_count > 1 || conv.batch_group_count > 1)
+      at.Refuse("in groups of a dynamic number of features has no rule");
     sizes[static_cast<size_t>(n.output_feature)] = features;
   }
   return {at.Clone(std::move(operands)), sizes, {}};
@@ -54,12 +55,15 @@ SizedValue LowerReduceWindow(OpLowering& at) {
     const std::optional<Opcode> opcode = hlo::ReducerOpcode(*at.op.called());
     for (int64_t i = 0; i < count; ++i) {
       // A reducer of its own gets its initial value, as the window's padding does.
-      Instruction* fill = opcode && count == 1 ? at.build.Constant(ReducerIdentity(*opcode, at.OperandShape(i).element_type()))
-                                               : at.operand(count + i).value;
-      operands[static_cast<size_t>(i)] = at.MaskDimension(operands[static_cast<size_t>(i)], static_cast<int64_t>(d), size, fill);
+      Instruction* fill = opcode && count == 1
+                              ? at.build.Constant(ReducerIdentity(*opcode, at.OperandShape(i).element_type()))
+                              : at.operand(count + i).value;
+      operands[static_cast<size_t>(i)] =
+          at.MaskDimension(operands[static_cast<size_t>(i)], static_cast<int64_t>(d), size, fill);
     }
   }
-  return at.FromLeaves(at.Clone(std::move(operands)), std::vector<std::vector<Instruction*>>(static_cast<size_t>(count), sizes));
+  return at.FromLeaves(at.Clone(std::move(operands)),
+                       std::vector<std::vector<Instruction*>>(static_cast<size_t>(count), sizes));
 }
 
 SizedValue LowerSelectAndScatter(OpLowering& at) {
@@ -75,7 +79,8 @@ SizedValue LowerSelectAndScatter(OpLowering& at) {
       sizes[d] = at.Unify(size, at.operand(1).sizes[d]);
       continue;
     }
-    if (!selects->Is(Opcode::kCompare)) at.Refuse("with a selection that is no comparison has no rule for dynamic dimensions");
+    if (!selects->Is(Opcode::kCompare))
+      at.Refuse("with a selection that is no comparison has no rule for dynamic dimensions");
     const auto direction = selects->As<hlo::attr::Compare>().direction;
     const bool largest = direction == hlo::ComparisonDirection::kGe || direction == hlo::ComparisonDirection::kGt;
     const hlo::ElementType type = at.OperandShape(0).element_type();

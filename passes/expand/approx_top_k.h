@@ -1,5 +1,5 @@
-// The custom-calls ApproxTopK and PartialReduce become a sort by their comparator and its first elements: exact, which is
-// a recall of one.
+// The custom-calls ApproxTopK and PartialReduce become a sort by their comparator and its first elements: exact, which
+// is a recall of one.
 #pragma once
 
 #include "passes/pass.h"

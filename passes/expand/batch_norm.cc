@@ -52,7 +52,8 @@ class Norm {
         fixed *= static_cast<double>(shape_.dimension(d));
         continue;
       }
-      Instruction* size = build_.Convert(build_.Make(Opcode::kGetDimensionSize, {x}, hlo::attr::Dimensions{{d}}), type_);
+      Instruction* size =
+          build_.Convert(build_.Make(Opcode::kGetDimensionSize, {x}, hlo::attr::Dimensions{{d}}), type_);
       dynamic = dynamic == nullptr ? size : Multiply(dynamic, size);
     }
     Instruction* count = build_.ScalarConstant(type_, fixed);
@@ -118,14 +119,10 @@ Instruction* Gradient(Instruction* grad) {
 
 Instruction* Expanded(Instruction* instruction) {
   switch (instruction->opcode()) {
-    case Opcode::kBatchNormTraining:
-      return Training(instruction);
-    case Opcode::kBatchNormInference:
-      return Inference(instruction);
-    case Opcode::kBatchNormGrad:
-      return Gradient(instruction);
-    default:
-      return nullptr;
+    case Opcode::kBatchNormTraining: return Training(instruction);
+    case Opcode::kBatchNormInference: return Inference(instruction);
+    case Opcode::kBatchNormGrad: return Gradient(instruction);
+    default: return nullptr;
   }
 }
 

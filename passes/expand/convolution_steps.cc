@@ -287,9 +287,10 @@ Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build) {
 
 Instruction* ConvolutionOverWindow(ConvolutionParts& parts, hlo::Builder& build) {
   const hlo::attr::ConvolutionDimensions labels = parts.attributes.dimensions;
-  Instruction* input = Transposed(parts.input, Order(labels.input_feature, labels.input_spatial, labels.input_batch), build);
-  Instruction* kernel =
-      Transposed(parts.kernel, Order(labels.kernel_input_feature, labels.kernel_spatial, labels.kernel_output_feature), build);
+  Instruction* input =
+      Transposed(parts.input, Order(labels.input_feature, labels.input_spatial, labels.input_batch), build);
+  Instruction* kernel = Transposed(
+      parts.kernel, Order(labels.kernel_input_feature, labels.kernel_spatial, labels.kernel_output_feature), build);
   const int64_t rank = parts.spatial_rank() + 2;
   std::vector<int64_t> spatial(static_cast<size_t>(parts.spatial_rank())), taps(spatial.size());
   std::iota(spatial.begin(), spatial.end(), 1);
@@ -299,11 +300,13 @@ Instruction* ConvolutionOverWindow(ConvolutionParts& parts, hlo::Builder& build)
   Dims sizes = parts.OutputSpatial();
   sizes.push_back(parts.output.dimension(labels.output_batch));
   sizes.push_back(parts.output.dimension(labels.output_feature));
-  Instruction* gradient = build.Make(Opcode::kConvolution, {input, kernel}, form, {}, hlo::Shape(parts.output.element_type(), sizes));
+  Instruction* gradient =
+      build.Make(Opcode::kConvolution, {input, kernel}, form, {}, hlo::Shape(parts.output.element_type(), sizes));
 
   // From [taps..., batch, feature] to the output's labels.
   std::vector<int64_t> source(static_cast<size_t>(rank));
-  for (size_t i = 0; i < taps.size(); ++i) source[static_cast<size_t>(labels.output_spatial[i])] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < taps.size(); ++i)
+    source[static_cast<size_t>(labels.output_spatial[i])] = static_cast<int64_t>(i);
   source[static_cast<size_t>(labels.output_batch)] = rank - 2;
   source[static_cast<size_t>(labels.output_feature)] = rank - 1;
   return Transposed(gradient, source, build);

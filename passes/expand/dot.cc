@@ -224,7 +224,9 @@ bool MayImprove(const Instruction& dot) {
   const auto is_static = [](const Instruction* operand) { return operand->shape().IsStatic(); };
   if (dot.operand_count() != 2 || !std::all_of(dot.operands().begin(), dot.operands().end(), is_static)) return false;
   if (!DotFormOf(dot)) return true;
-  const auto has_transpose = [](const Instruction* operand) { return operand->Is(Opcode::kTranspose) || HidesTranspose(*operand); };
+  const auto has_transpose = [](const Instruction* operand) {
+    return operand->Is(Opcode::kTranspose) || HidesTranspose(*operand);
+  };
   return std::any_of(dot.operands().begin(), dot.operands().end(), has_transpose) ||
          WantsExchange(dot, MakeSide(dot.operand(0), attributes.lhs_batch, attributes.lhs_contracting),
                        MakeSide(dot.operand(1), attributes.rhs_batch, attributes.rhs_contracting));

@@ -92,14 +92,9 @@ Instruction* Trsm(Instruction* call) {
   solve.lower = Option(*call, "uplo") == 'L';
   solve.unit_diagonal = Option(*call, "diag") == 'U';
   switch (Option(*call, "trans_x")) {
-    case 'T':
-      solve.transpose_a = hlo::TransposeKind::kTranspose;
-      break;
-    case 'C':
-      solve.transpose_a = hlo::TransposeKind::kAdjoint;
-      break;
-    default:
-      solve.transpose_a = hlo::TransposeKind::kNoTranspose;
+    case 'T': solve.transpose_a = hlo::TransposeKind::kTranspose; break;
+    case 'C': solve.transpose_a = hlo::TransposeKind::kAdjoint; break;
+    default: solve.transpose_a = hlo::TransposeKind::kNoTranspose;
   }
   return build.Make(Opcode::kTriangularSolve, {call->operand(0), call->operand(1)}, solve);
 }

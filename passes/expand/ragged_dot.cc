@@ -34,7 +34,10 @@ Axes Without(Axes axes, int64_t removed) {
 class Expansion {
  public:
   explicit Expansion(Instruction* dot)
-      : dot_(dot), attributes_(dot->As<hlo::attr::Dot>()), ragged_(attributes_.lhs_ragged.at(0)), build_(dot->parent(), dot) {
+      : dot_(dot),
+        attributes_(dot->As<hlo::attr::Dot>()),
+        ragged_(attributes_.lhs_ragged.at(0)),
+        build_(dot->parent(), dot) {
     build_.before = dot;
     plain_ = attributes_;
     plain_.lhs_ragged.clear();
@@ -68,8 +71,9 @@ class Expansion {
     window[0].size = groups_;
     window[0].padding_low = groups_ - 1;
     hlo::Computation* add = hlo::MakeScalarComputation(dot_->module(), Opcode::kAdd, ElementType::kS64);
-    Instruction* ends = build_.Make(Opcode::kReduceWindow, {sizes, build_.ScalarConstant(ElementType::kS64, int64_t{0})},
-                                    hlo::attr::Windowed{window}, {add});
+    Instruction* ends =
+        build_.Make(Opcode::kReduceWindow, {sizes, build_.ScalarConstant(ElementType::kS64, int64_t{0})},
+                    hlo::attr::Windowed{window}, {add});
     Instruction* starts = build_.Binary(Opcode::kSubtract, ends, sizes);
     const auto bounded = [&](Instruction* x) {
       return build_.Convert(build_.Binary(Opcode::kMinimum, x, build_.Splat(wide, rows)), ElementType::kS32);
@@ -79,7 +83,8 @@ class Expansion {
   }
 
   // Positions along dimension `d` of an array of `dimensions` that lie in [first, last), spread over the array.
-  static Instruction* Inside(hlo::Builder& build, const Dims& dimensions, int64_t d, Instruction* first, Instruction* last) {
+  static Instruction* Inside(hlo::Builder& build, const Dims& dimensions, int64_t d, Instruction* first,
+                             Instruction* last) {
     Instruction* at = build.Iota(Shape(ElementType::kS32, dimensions), d);
     return build.Binary(Opcode::kAnd, build.Compare(at, first, hlo::ComparisonDirection::kGe),
                         build.Compare(at, last, hlo::ComparisonDirection::kLt));
@@ -99,8 +104,10 @@ class Expansion {
 
   Instruction* Contracted() {
     const auto place = std::find(attributes_.lhs_contracting.begin(), attributes_.lhs_contracting.end(), ragged_);
-    const int64_t rhs_ragged = attributes_.rhs_contracting[static_cast<size_t>(place - attributes_.lhs_contracting.begin())];
-    for (Axes* axes : {&plain_.lhs_batch, &plain_.rhs_batch, &plain_.lhs_contracting, &plain_.rhs_contracting}) *axes = Shifted(*axes, 1);
+    const int64_t rhs_ragged =
+        attributes_.rhs_contracting[static_cast<size_t>(place - attributes_.lhs_contracting.begin())];
+    for (Axes* axes : {&plain_.lhs_batch, &plain_.rhs_batch, &plain_.lhs_contracting, &plain_.rhs_contracting})
+      *axes = Shifted(*axes, 1);
     plain_.lhs_batch.insert(plain_.lhs_batch.begin(), 0);
     plain_.rhs_batch.insert(plain_.rhs_batch.begin(), 0);
     return build_.Dot(Grouped(lhs(), ragged_), Grouped(rhs(), rhs_ragged), plain_, type());
@@ -111,7 +118,8 @@ class Expansion {
     const auto batch = std::find(plain_.lhs_batch.begin(), plain_.lhs_batch.end(), ragged_);
     if (batch != plain_.lhs_batch.end()) return batch - plain_.lhs_batch.begin();
     auto at = static_cast<int64_t>(plain_.lhs_batch.size());
-    for (int64_t d = 0; d < ragged_; ++d) at += Contains(plain_.lhs_batch, d) || Contains(plain_.lhs_contracting, d) ? 0 : 1;
+    for (int64_t d = 0; d < ragged_; ++d)
+      at += Contains(plain_.lhs_batch, d) || Contains(plain_.lhs_contracting, d) ? 0 : 1;
     return at;
   }
 
@@ -142,10 +150,12 @@ class Expansion {
         return in.Broadcast(in.Reshape(in.DynamicSlice(all, {group}, {1}), {}), dimensions, {});
       };
       Instruction* inside = Inside(in, dimensions, place, bound(carried[2]), bound(carried[3]));
-      return std::vector<Instruction*>{carried[0], carried[1], carried[2], carried[3], in.Select(inside, product, carried[4])};
+      return std::vector<Instruction*>{carried[0], carried[1], carried[2], carried[3],
+                                       in.Select(inside, product, carried[4])};
     };
     const Shape shape(type(), dot_->shape().dimensions());
-    return CountedLoop(build_, dot_->module(), groups_, {lhs(), rhs(), starts_, ends_, build_.Splat(shape, 0.0)}, step)[4];
+    return CountedLoop(build_, dot_->module(), groups_, {lhs(), rhs(), starts_, ends_, build_.Splat(shape, 0.0)},
+                       step)[4];
   }
 
   Instruction* dot_;
@@ -176,8 +186,9 @@ Instruction* Dequantized(hlo::Builder& build, Instruction* operand, Instruction*
 Instruction* ExpandedScaledDot(Instruction* dot) {
   hlo::Builder build(dot->parent(), dot);
   build.before = dot;
-  return build.Dot(Dequantized(build, dot->operand(0), dot->operand(2)), Dequantized(build, dot->operand(1), dot->operand(3)),
-                   dot->As<hlo::attr::Dot>(), dot->shape().element_type());
+  return build.Dot(Dequantized(build, dot->operand(0), dot->operand(2)),
+                   Dequantized(build, dot->operand(1), dot->operand(3)), dot->As<hlo::attr::Dot>(),
+                   dot->shape().element_type());
 }
 
 bool ExpandAll(hlo::Module& module, Opcode opcode, Instruction* (*expand)(Instruction*)) {

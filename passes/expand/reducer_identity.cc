@@ -12,10 +12,8 @@ Literal ReducerIdentity(Opcode opcode, ElementType type) {
   const bool floating = hlo::IsFloating(type);
   const double infinity = std::numeric_limits<double>::infinity();
   switch (opcode) {
-    case Opcode::kMultiply:
-      return Literal::Scalar(type, 1.0);
-    case Opcode::kAnd:
-      return Literal::Scalar(type, int64_t{type == ElementType::kPred ? 1 : -1});
+    case Opcode::kMultiply: return Literal::Scalar(type, 1.0);
+    case Opcode::kAnd: return Literal::Scalar(type, int64_t{type == ElementType::kPred ? 1 : -1});
     case Opcode::kMaximum: {
       if (floating) return Literal::Scalar(type, -infinity);
       const bool least_is_zero = !hlo::IsSigned(type);
@@ -27,8 +25,7 @@ Literal ReducerIdentity(Opcode opcode, ElementType type) {
       if (!hlo::IsSigned(type)) return Literal::Scalar(type, int64_t{-1});
       return Literal::Scalar(type, static_cast<int64_t>((uint64_t{1} << (hlo::BitsOf(type) - 1)) - 1));
     }
-    default:
-      return Literal::Scalar(type, 0.0);
+    default: return Literal::Scalar(type, 0.0);
   }
 }
 

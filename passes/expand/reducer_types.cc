@@ -32,9 +32,12 @@ Types ParameterTypes(const Computation& computation) {
   return types;
 }
 
-Instruction* As(hlo::Builder& build, Instruction* x, ElementType type) { return TypeOf(x) == type ? x : build.Convert(x, type); }
+Instruction* As(hlo::Builder& build, Instruction* x, ElementType type) {
+  return TypeOf(x) == type ? x : build.Convert(x, type);
+}
 
-// `computation` as a function of scalars of `outer` types, whose results have the type of the parameter of their number.
+// `computation` as a function of scalars of `outer` types, whose results have the type of the parameter of their
+// number.
 Computation* Wrapped(Computation& computation, const Types& outer) {
   if (ParameterTypes(computation) == outer) return &computation;
   Computation* wrapper = computation.module()->AddComputation(computation.name());
@@ -42,7 +45,8 @@ Computation* Wrapped(Computation& computation, const Types& outer) {
   std::vector<Instruction*> arguments;
   for (size_t i = 0; i < outer.size(); ++i) {
     const auto number = static_cast<int64_t>(i);
-    Instruction* parameter = wrapper->AddParameter(number, Shape::Scalar(outer[i]), computation.parameter(number)->name());
+    Instruction* parameter =
+        wrapper->AddParameter(number, Shape::Scalar(outer[i]), computation.parameter(number)->name());
     arguments.push_back(As(build, parameter, TypeOf(computation.parameter(number))));
   }
   const Shape& shape = computation.root()->shape();
@@ -75,7 +79,8 @@ void ReplaceConverted(hlo::Builder& build, Instruction* op, Instruction* by) {
   }
   std::vector<Instruction*> leaves;
   for (size_t i = 0; i < shape.tuple_shapes().size(); ++i) {
-    leaves.push_back(As(build, build.GetTupleElement(by, static_cast<int64_t>(i)), shape.tuple_shape(i).element_type()));
+    leaves.push_back(
+        As(build, build.GetTupleElement(by, static_cast<int64_t>(i)), shape.tuple_shape(i).element_type()));
   }
   op->parent()->Replace(op, build.Tuple(std::move(leaves)));
 }
@@ -93,7 +98,8 @@ bool MatchReduction(Instruction* op, const Roles& roles) {
   bool matches = true;
   for (int64_t i = 0; i < n; ++i) {
     const auto at = static_cast<size_t>(i);
-    for (const Instruction* x : {reducer.parameter(i), reducer.parameter(n + i), op->operand(roles.values + i), op->operand(roles.accumulators + i)}) {
+    for (const Instruction* x : {reducer.parameter(i), reducer.parameter(n + i), op->operand(roles.values + i),
+                                 op->operand(roles.accumulators + i)}) {
       matches &= TypeOf(x) == held[at];
     }
   }
@@ -109,7 +115,8 @@ bool MatchReduction(Instruction* op, const Roles& roles) {
   }
   Types outer = held;
   outer.insert(outer.end(), held.begin(), held.end());
-  ReplaceConverted(build, op, build.Make(op->opcode(), std::move(operands), op->attributes(), {Wrapped(reducer, outer)}));
+  ReplaceConverted(build, op,
+                   build.Make(op->opcode(), std::move(operands), op->attributes(), {Wrapped(reducer, outer)}));
   return true;
 }
 
@@ -118,13 +125,18 @@ bool MatchSelectAndScatter(Instruction* op) {
   const Types declared = {TypeOf(op->operand(0)), TypeOf(scatter.parameter(1)), TypeOf(scatter.parameter(0))};
   const ElementType held = Wider(Wider(declared[0], declared[1]), declared[2]);
   const auto is_held = [&](const Instruction* x) { return TypeOf(x) == held; };
-  if (std::all_of(op->operands().begin(), op->operands().end(), is_held) && is_held(scatter.parameter(0)) && is_held(scatter.parameter(1))) return false;
+  if (std::all_of(op->operands().begin(), op->operands().end(), is_held) && is_held(scatter.parameter(0)) &&
+      is_held(scatter.parameter(1)))
+    return false;
   hlo::Builder build(op->parent(), op);
   build.before = op;
   std::vector<Instruction*> operands;
-  for (size_t i = 0; i < declared.size(); ++i) operands.push_back(Rounded(build, op->operand(static_cast<int64_t>(i)), declared[i], held));
+  for (size_t i = 0; i < declared.size(); ++i)
+    operands.push_back(Rounded(build, op->operand(static_cast<int64_t>(i)), declared[i], held));
   const Types outer = {held, held};
-  ReplaceConverted(build, op, build.Make(op->opcode(), std::move(operands), op->attributes(), {Wrapped(*op->called(0), outer), Wrapped(scatter, outer)}));
+  ReplaceConverted(build, op,
+                   build.Make(op->opcode(), std::move(operands), op->attributes(),
+                              {Wrapped(*op->called(0), outer), Wrapped(scatter, outer)}));
   return true;
 }
 
@@ -132,14 +144,10 @@ bool Match(Instruction* op) {
   const int64_t n = op->operand_count() / 2;
   switch (op->opcode()) {
     case Opcode::kReduce:
-    case Opcode::kReduceWindow:
-      return MatchReduction(op, {0, n});
-    case Opcode::kScatter:
-      return MatchReduction(op, {n + 1, 0});
-    case Opcode::kSelectAndScatter:
-      return MatchSelectAndScatter(op);
-    default:
-      return false;
+    case Opcode::kReduceWindow: return MatchReduction(op, {0, n});
+    case Opcode::kScatter: return MatchReduction(op, {n + 1, 0});
+    case Opcode::kSelectAndScatter: return MatchSelectAndScatter(op);
+    default: return false;
   }
 }
 

@@ -61,13 +61,15 @@ Computation* WithState(const Computation& original, bool returns_state) {
 
 Instruction* ThreadWhile(Instruction* loop, Instruction* state) {
   for (const auto& inner : loop->while_condition()->instructions()) {
-    if (UsesState(*inner)) Fail(ErrorCode::kUnimplemented, "{}: random numbers in the condition of a loop are not supported", loop->name());
+    if (UsesState(*inner))
+      Fail(ErrorCode::kUnimplemented, "{}: random numbers in the condition of a loop are not supported", loop->name());
   }
   hlo::Builder build(loop->parent(), loop);
   build.before = loop;
   Computation* condition = WithState(*loop->while_condition(), false);
   Computation* body = WithState(*loop->while_body(), true);
-  Instruction* made = build.Make(Opcode::kWhile, {build.Tuple({loop->operand(0), state})}, loop->attributes(), {condition, body});
+  Instruction* made =
+      build.Make(Opcode::kWhile, {build.Tuple({loop->operand(0), state})}, loop->attributes(), {condition, body});
   Instruction* next = build.GetTupleElement(made, 1);
   loop->parent()->Replace(loop, build.GetTupleElement(made, 0));
   return next;
@@ -83,7 +85,8 @@ Instruction* ThreadConditional(Instruction* conditional, Instruction* state) {
     operands.push_back(build.Tuple({conditional->operand(number + 1), state}));
     branches.push_back(WithState(*conditional->called(number), true));
   }
-  Instruction* made = build.Make(Opcode::kConditional, std::move(operands), conditional->attributes(), std::move(branches));
+  Instruction* made =
+      build.Make(Opcode::kConditional, std::move(operands), conditional->attributes(), std::move(branches));
   Instruction* next = build.GetTupleElement(made, 1);
   conditional->parent()->Replace(conditional, build.GetTupleElement(made, 0));
   return next;

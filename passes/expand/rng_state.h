@@ -1,5 +1,6 @@
-// rng-get-and-update-state: the run's 128-bit state becomes a value, u64[2] with the high word first, that goes from each
-// use to the next, around loops and through branches. A run starts where XLA:CPU starts, so equal runs draw equal numbers.
+// rng-get-and-update-state: the run's 128-bit state becomes a value, u64[2] with the high word first, that goes from
+// each use to the next, around loops and through branches. A run starts where XLA:CPU starts, so equal runs draw equal
+// numbers.
 #pragma once
 
 #include "passes/pass.h"

@@ -40,8 +40,9 @@ class Expansion {
     Instructions carried = scan_->operands();
     for (size_t i = 0; i < outputs; ++i) carried.push_back(build.Splat(shapes[i], int64_t{0}));
     if (length_ > 0) {
-      carried = CountedLoop(build, scan_->module(), length_, carried,
-                            [&](hlo::Builder& in, Instruction* trip, const Instructions& values) { return Step(in, trip, values); });
+      carried = CountedLoop(
+          build, scan_->module(), length_, carried,
+          [&](hlo::Builder& in, Instruction* trip, const Instructions& values) { return Step(in, trip, values); });
     }
     Instructions results(carried.begin() + static_cast<std::ptrdiff_t>(inputs_ + carries_), carried.end());
     results.insert(results.end(), carried.begin() + static_cast<std::ptrdiff_t>(inputs_),
@@ -61,7 +62,8 @@ class Expansion {
     for (size_t i = 0; i < inputs_; ++i) {
       Dims sizes = values[i]->shape().dimensions();
       sizes[static_cast<size_t>(dimension)] = 1;
-      Instruction* slice = build.DynamicSlice(values[i], StartsAt(build, at, dimension, values[i]->shape().rank()), sizes);
+      Instruction* slice =
+          build.DynamicSlice(values[i], StartsAt(build, at, dimension, values[i]->shape().rank()), sizes);
       sizes.erase(sizes.begin() + dimension);
       arguments.push_back(build.Reshape(slice, sizes));
     }
@@ -71,7 +73,8 @@ class Expansion {
     Instruction* call = build.Make(Opcode::kCall, arguments, hlo::attr::Call{}, {body}, body->root()->shape());
     Instructions leaves;
     if (call->shape().IsTuple()) {
-      for (size_t i = 0; i < call->shape().tuple_shapes().size(); ++i) leaves.push_back(build.GetTupleElement(call, static_cast<int64_t>(i)));
+      for (size_t i = 0; i < call->shape().tuple_shapes().size(); ++i)
+        leaves.push_back(build.GetTupleElement(call, static_cast<int64_t>(i)));
     } else {
       leaves.push_back(call);
     }

@@ -21,9 +21,7 @@ bool IsNarrow(const Shape& shape) {
   return shape.IsArray() && hlo::IsFloating(shape.element_type()) && hlo::BitsOf(shape.element_type()) < 32;
 }
 
-Shape Widened(const Shape& shape) {
-  return IsNarrow(shape) ? Shape(ElementType::kF32, shape.dimensions()) : shape;
-}
+Shape Widened(const Shape& shape) { return IsNarrow(shape) ? Shape(ElementType::kF32, shape.dimensions()) : shape; }
 
 bool OnlyChooses(Opcode opcode) { return opcode == Opcode::kMaximum || opcode == Opcode::kMinimum; }
 
@@ -35,7 +33,8 @@ bool HoldsInF32(const Instruction& op) {
 bool ShouldWiden(const Instruction& reduce) {
   if (!reduce.Is(Opcode::kReduce) && !reduce.Is(Opcode::kReduceWindow)) return false;
   const auto& operands = reduce.operands();
-  if (std::none_of(operands.begin(), operands.end(), [](const Instruction* o) { return IsNarrow(o->shape()); })) return false;
+  if (std::none_of(operands.begin(), operands.end(), [](const Instruction* o) { return IsNarrow(o->shape()); }))
+    return false;
   const Computation& reducer = *reduce.called();
   if (const std::optional<Opcode> opcode = hlo::ReducerOpcode(reducer); opcode && OnlyChooses(*opcode)) return false;
   bool rounds = false;

@@ -88,8 +88,7 @@ class ClusterFinder {
         if (slot == 0) return std::nullopt;
         return Demand{elements, false};
       case Opcode::kConcatenate:
-      case Opcode::kPad:
-        return Demand{std::max(elements, elements * demand.evaluations / of_user), false};
+      case Opcode::kPad: return Demand{std::max(elements, elements * demand.evaluations / of_user), false};
       default:
         if (!IsLoopOp(user)) return std::nullopt;
     }
@@ -122,7 +121,8 @@ class ClusterFinder {
   static bool Fits(const Instruction& instruction, const Cluster& cluster, const Demand& demand) {
     size_t reads = cluster.reads.size() - 1;  // its own place
     for (const Instruction* operand : instruction.operands()) {
-      if (!IsScalarConstant(*operand) && !cluster.reads.contains(operand) && !cluster.is_member.contains(operand)) ++reads;
+      if (!IsScalarConstant(*operand) && !cluster.reads.contains(operand) && !cluster.is_member.contains(operand))
+        ++reads;
     }
     if (cluster.members.size() >= kMaxClusterMembers || reads > kMaxClusterReads) return false;
     const Instruction* root = cluster.roots[0];
@@ -167,8 +167,8 @@ class ClusterFinder {
   // Starts a cluster, where instructions of this kind take producers in.
   void Materialise(Instruction* instruction) {
     const KernelKind kind = HeroOf(*instruction).kind;
-    const bool takes_producers = kind == KernelKind::kReduction || kind == KernelKind::kInPlace || kind == KernelKind::kSort ||
-                                 (kind == KernelKind::kLoop && IsLoopOp(*instruction));
+    const bool takes_producers = kind == KernelKind::kReduction || kind == KernelKind::kInPlace ||
+                                 kind == KernelKind::kSort || (kind == KernelKind::kLoop && IsLoopOp(*instruction));
     if (instruction->Is(Opcode::kFusion) || !takes_producers || IsReinterpretation(*instruction)) return;
     const auto elements = static_cast<double>(hlo::FlattenShape(instruction->shape())[0].ElementCount());
     demands_[instruction] = {{clusters_.size(), Demand{elements, true}}};

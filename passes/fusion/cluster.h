@@ -1,8 +1,8 @@
 // Clusters: which instructions of a computation become one kernel.
 //
-// Every instruction either is materialised (a kernel writes it to memory) or inlined into all kernels that read it. So a
-// cluster is a materialised root with all that is inlined into it, instructions may belong to several clusters, and no
-// choice can make a cycle.
+// Every instruction either is materialised (a kernel writes it to memory) or inlined into all kernels that read it. So
+// a cluster is a materialised root with all that is inlined into it, instructions may belong to several clusters, and
+// no choice can make a cycle.
 #pragma once
 
 #include <cstdint>

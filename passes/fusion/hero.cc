@@ -91,16 +91,14 @@ Hero HeroOfFusion(const hlo::Computation& computation) {
     const KernelKind kind = KindOf(*instruction);
     switch (kind) {
       case KernelKind::kNone:
-      case KernelKind::kLoop:
-        break;
+      case KernelKind::kLoop: break;
       case KernelKind::kReduction:
         if (reduce == nullptr) reduce = instruction;
         break;
       case KernelKind::kInPlace:  // elsewhere than at the root it is computed like any index op
         if (instruction == root) return {kind, instruction};
         break;
-      default:
-        return {kind, instruction};
+      default: return {kind, instruction};
     }
   }
   if (reduce == nullptr) return {KernelKind::kLoop, root};

@@ -20,11 +20,11 @@ enum class KernelKind : uint8_t {
   kSort,
   kReduceWindow,
   kSelectAndScatter,
-  kRng,          // rng-bit-generator
-  kCustom,       // hlorun.* internal custom-calls, and everything with an emitter of its own (topk, fft, cholesky ...)
-  kRegion,       // kernels, loops and branches that one work-item runs in turn (regions.h)
+  kRng,     // rng-bit-generator
+  kCustom,  // hlorun.* internal custom-calls, and everything with an emitter of its own (topk, fft, cholesky ...)
+  kRegion,  // kernels, loops and branches that one work-item runs in turn (regions.h)
   kCollective,
-  kHost,         // runs on the host: user custom-calls, infeed, outfeed, send, recv
+  kHost,  // runs on the host: user custom-calls, infeed, outfeed, send, recv
 };
 
 struct Hero {

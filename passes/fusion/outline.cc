@@ -14,16 +14,12 @@ using hlo::Opcode;
 FusionKind KindFor(KernelKind kind) {
   switch (kind) {
     case KernelKind::kLoop:
-    case KernelKind::kInPlace:
-      return FusionKind::kLoop;
+    case KernelKind::kInPlace: return FusionKind::kLoop;
     case KernelKind::kReduction:
-    case KernelKind::kRow:
-      return FusionKind::kInput;
+    case KernelKind::kRow: return FusionKind::kInput;
     case KernelKind::kDot:
-    case KernelKind::kConvolution:
-      return FusionKind::kOutput;
-    default:
-      return FusionKind::kCustom;
+    case KernelKind::kConvolution: return FusionKind::kOutput;
+    default: return FusionKind::kCustom;
   }
 }
 
@@ -81,9 +77,9 @@ void Outline(const Cluster& cluster) {
     Instruction* root = cluster.roots[i];
     Instruction* result = fusion;
     if (cluster.roots.size() > 1) {
-      auto element = std::make_unique<Instruction>(Opcode::kGetTupleElement, root->shape(),
-                                                   std::vector<Instruction*>{fusion},
-                                                   hlo::attr::TupleIndex{static_cast<int64_t>(i)});
+      auto element =
+          std::make_unique<Instruction>(Opcode::kGetTupleElement, root->shape(), std::vector<Instruction*>{fusion},
+                                        hlo::attr::TupleIndex{static_cast<int64_t>(i)});
       result = computation->Add(std::move(element), cluster.roots.back());
     }
     root->ReplaceAllUsesWith(result);

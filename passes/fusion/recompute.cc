@@ -17,10 +17,17 @@ struct Limit {
 };
 constexpr double kUnlimited = 1e30;
 constexpr std::array kLimits = {
-    Limit{Opcode::kBroadcast, kUnlimited}, Limit{Opcode::kReshape, kUnlimited}, Limit{Opcode::kBitcast, kUnlimited},
-    Limit{Opcode::kIota, kUnlimited},      Limit{Opcode::kSlice, kUnlimited},   Limit{Opcode::kDynamicSlice, 2},
-    Limit{Opcode::kReverse, 2},            Limit{Opcode::kPad, 2},              Limit{Opcode::kConcatenate, 1},
-    Limit{Opcode::kTranspose, 1},          Limit{Opcode::kGather, 1},
+    Limit{Opcode::kBroadcast, kUnlimited},
+    Limit{Opcode::kReshape, kUnlimited},
+    Limit{Opcode::kBitcast, kUnlimited},
+    Limit{Opcode::kIota, kUnlimited},
+    Limit{Opcode::kSlice, kUnlimited},
+    Limit{Opcode::kDynamicSlice, 2},
+    Limit{Opcode::kReverse, 2},
+    Limit{Opcode::kPad, 2},
+    Limit{Opcode::kConcatenate, 1},
+    Limit{Opcode::kTranspose, 1},
+    Limit{Opcode::kGather, 1},
 };
 
 const Limit* LimitOf(Opcode opcode) {

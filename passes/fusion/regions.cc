@@ -21,14 +21,16 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// One kernel of this many parts still compiles in a fraction of a second, and has fewer parameters than any device's limit.
+// One kernel of this many parts still compiles in a fraction of a second, and has fewer parameters than any device's
+// limit.
 constexpr size_t kMaxParts = 48;
 constexpr size_t kMaxArrays = 48;
 // Array constants inside of loops are written out in the code.
 constexpr int64_t kMaxConstantElements = 64;
 // A row kernel would compute its reduction anew for each element.
 constexpr int64_t kMaxRowElements = 32;
-// Kernels of products work in register tiles, an order of magnitude faster than a region does, however few cores there are.
+// Kernels of products work in register tiles, an order of magnitude faster than a region does, however few cores there
+// are.
 constexpr double kMaxProductFlops = 1 << 17;
 // Code and stack of one kernel.
 constexpr int64_t kMaxNesting = 6;
@@ -68,16 +70,14 @@ class Eligibility {
       case KernelKind::kLoop:
       case KernelKind::kReduction:
       case KernelKind::kReduceWindow:
-      case KernelKind::kInPlace:
-        return context_.kernels.Supports(i);
+      case KernelKind::kInPlace: return context_.kernels.Supports(i);
       case KernelKind::kDot:
       case KernelKind::kConvolution:
         return context_.kernels.Supports(i) && hlo::CostOf(*HeroOf(i).instruction).flops <= kMaxProductFlops;
       case KernelKind::kRow:
         return context_.kernels.Supports(i) &&
                HeroOf(i).instruction->operand(0)->shape().ElementCount() <= kMaxRowElements;
-      default:
-        return false;
+      default: return false;
     }
   }
 
@@ -108,8 +108,8 @@ class Eligibility {
 // The instructions of one region, operands before users.
 using Members = std::vector<Instruction*>;
 
-// Groups by level: how many other kernels lie on the longest way to an instruction. A value that leaves a region and comes
-// back through another kernel comes back on a higher level, so no region depends on itself.
+// Groups by level: how many other kernels lie on the longest way to an instruction. A value that leaves a region and
+// comes back through another kernel comes back on a higher level, so no region depends on itself.
 std::vector<Members> FindGroups(const Computation& computation, const Eligibility& eligible) {
   std::unordered_map<const Instruction*, int64_t> levels;
   std::unordered_set<const Instruction*> outside;
@@ -152,9 +152,8 @@ void DropViews(Members& members) {
     inside.erase(i);
     return true;
   };
-  std::erase_if(members, [&](const Instruction* i) {
-    return IsPlumbing(*i) && !inside.contains(i->operand(0)) && drop(i);
-  });
+  std::erase_if(members,
+                [&](const Instruction* i) { return IsPlumbing(*i) && !inside.contains(i->operand(0)) && drop(i); });
   for (size_t n = members.size(); n-- > 0;) {
     const Instruction* i = members[n];
     if (!i->Is(Opcode::kBitcast) || IsUsedInside(i, inside)) continue;
@@ -197,7 +196,9 @@ bool IsWorthwhile(const Members& members) {
 class Outliner {
  public:
   Outliner(Computation* computation, const Members& members)
-      : computation_(computation), members_(members), inside_(members.begin(), members.end()),
+      : computation_(computation),
+        members_(members),
+        inside_(members.begin(), members.end()),
         body_(computation->module()->AddComputation("region")) {}
 
   void Run() {
@@ -212,7 +213,8 @@ class Outliner {
     if (escapes_.size() == 1) {
       replacements_[escapes_[0]] = region;
     } else {
-      for (size_t r = 0; r < escapes_.size(); ++r) replacements_[escapes_[r]] = Element(region, static_cast<int64_t>(r));
+      for (size_t r = 0; r < escapes_.size(); ++r)
+        replacements_[escapes_[r]] = Element(region, static_cast<int64_t>(r));
     }
     for (Instruction* member : members_) RedirectUsers(member);
     RemoveAll();
@@ -229,7 +231,8 @@ class Outliner {
         const std::unordered_set<Instruction*> operands(next->operands().begin(), next->operands().end());
         computation_->Remove(next);
         for (Instruction* operand : operands) {
-          if (operand->Is(Opcode::kTuple) && inside_.contains(operand) && operand->users().empty()) work.push_back(operand);
+          if (operand->Is(Opcode::kTuple) && inside_.contains(operand) && operand->users().empty())
+            work.push_back(operand);
         }
       }
     }
@@ -319,11 +322,13 @@ class Outliner {
       body_->set_root(build.Tuple(results_));
       shape = body_->root()->shape();
     }
-    auto made = std::make_unique<Instruction>(Opcode::kFusion, shape, operands_, hlo::attr::Fusion{hlo::FusionKind::kCustom, {}},
+    auto made = std::make_unique<Instruction>(Opcode::kFusion, shape, operands_,
+                                              hlo::attr::Fusion{hlo::FusionKind::kCustom, {}},
                                               std::vector<Computation*>{body_});
     made->backend_config = kRegionConfig;
     made->set_name("region");
-    const auto control = std::find_if(members_.begin(), members_.end(), [](const Instruction* i) { return IsControl(*i); });
+    const auto control =
+        std::find_if(members_.begin(), members_.end(), [](const Instruction* i) { return IsControl(*i); });
     made->metadata = (control != members_.end() ? *control : members_.back())->metadata;
     return computation_->Add(std::move(made));
   }
@@ -373,9 +378,11 @@ void Explain(const Instruction& i, const hlo::Module& module, const TimeModel& t
     remark.source = module.SourceOf(i);
     remark.choice = "region";
     const bool known = i.Is(Opcode::kWhile) && hlo::KnownTripCount(i).has_value();
-    const double trips = i.Is(Opcode::kWhile) ? static_cast<double>(hlo::KnownTripCount(i).value_or(TimeModel::kAssumedTrips)) : 1;
-    remark.reason = fmt::format("small enough for one work-item: {} runs inside of a kernel, which reads the {} itself",
-                                i.Is(Opcode::kWhile) ? "the loop" : "the branch that is taken", known ? "counter" : "predicate");
+    const double trips =
+        i.Is(Opcode::kWhile) ? static_cast<double>(hlo::KnownTripCount(i).value_or(TimeModel::kAssumedTrips)) : 1;
+    remark.reason =
+        fmt::format("small enough for one work-item: {} runs inside of a kernel, which reads the {} itself",
+                    i.Is(Opcode::kWhile) ? "the loop" : "the branch that is taken", known ? "counter" : "predicate");
     remark.cost = fmt::format("one launch in all; about {:.2g} us {} instead of {:.2g}", time.Sequential(i) / trips,
                               i.Is(Opcode::kWhile) ? "an iteration" : "at most", time.Launched(i) / trips);
   }

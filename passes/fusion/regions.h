@@ -5,8 +5,9 @@
 //   after:  r = fusion(x, y), kind=kCustom, calls={ all of it }, backend_config={"region":"sequential"}
 //
 // Runs after Fusion, so that its members are kernels. A kernel joins when one work-item does its work in less time than
-// launching it takes; a loop or branch when running it there is faster than launching its kernels (TimeModel). Of a computation,
-// what is between two larger kernels becomes one region. Nothing with effects, no collective, sort, scatter or host call.
+// launching it takes; a loop or branch when running it there is faster than launching its kernels (TimeModel). Of a
+// computation, what is between two larger kernels becomes one region. Nothing with effects, no collective, sort,
+// scatter or host call.
 #pragma once
 
 #include "passes/pass.h"

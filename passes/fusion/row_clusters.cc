@@ -24,13 +24,15 @@ struct Rows {
 
   bool IsWide(const hlo::Shape& shape) const { return shape.dimensions() == dimensions; }
   bool IsReduced(const hlo::Shape& shape) const {
-    return shape.dimensions().size() == kept && std::equal(shape.dimensions().begin(), shape.dimensions().end(), dimensions.begin());
+    return shape.dimensions().size() == kept &&
+           std::equal(shape.dimensions().begin(), shape.dimensions().end(), dimensions.begin());
   }
 };
 
 // Of a reduction of innermost dimensions by one opcode.
 std::optional<Rows> RowsOf(const Instruction& reduce) {
-  if (!reduce.Is(Opcode::kReduce) || !reduce.shape().IsArray() || !hlo::ReducerOpcode(*reduce.called())) return std::nullopt;
+  if (!reduce.Is(Opcode::kReduce) || !reduce.shape().IsArray() || !hlo::ReducerOpcode(*reduce.called()))
+    return std::nullopt;
   Rows rows{reduce.operand(0)->shape().dimensions(), reduce.shape().dimensions().size()};
   std::vector<int64_t> reduced = reduce.dimensions();
   std::sort(reduced.begin(), reduced.end());
@@ -97,9 +99,8 @@ class RowMerger {
   }
 
   static bool SharesLargeRead(const Cluster& a, const Cluster& b, const Rows& rows) {
-    return std::any_of(a.reads.begin(), a.reads.end(), [&](const Instruction* read) {
-      return rows.IsWide(read->shape()) && b.reads.contains(read);
-    });
+    return std::any_of(a.reads.begin(), a.reads.end(),
+                       [&](const Instruction* read) { return rows.IsWide(read->shape()) && b.reads.contains(read); });
   }
 
   static size_t ReadsOf(const Cluster& a, const Cluster& b) {

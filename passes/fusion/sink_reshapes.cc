@@ -138,8 +138,8 @@ class Sinker {
     if (!dimensions.has_value() || dimensions->empty()) return false;
     hlo::Builder builder(&computation_, reduce);
     builder.before = reduce;
-    Instruction* result = builder.Reduce({reduce->operand(0)->operand(0)}, {reduce->operand(1)}, *dimensions,
-                                         reduce->called());
+    Instruction* result =
+        builder.Reduce({reduce->operand(0)->operand(0)}, {reduce->operand(1)}, *dimensions, reduce->called());
     sources_.insert(result);
     ReplaceByReshapeOf(result, reduce);
     return true;
@@ -149,9 +149,8 @@ class Sinker {
   static bool IsPassedThrough(const Instruction* operand) {
     const auto& inputs = operand->operands();
     return operand->Has(hlo::kElementwise) && operand->users().size() == 1 && !operand->IsRoot() &&
-           std::all_of(inputs.begin(), inputs.end(), [&](const Instruction* input) {
-             return input->shape().SameDimensions(operand->shape());
-           });
+           std::all_of(inputs.begin(), inputs.end(),
+                       [&](const Instruction* input) { return input->shape().SameDimensions(operand->shape()); });
   }
 
   static bool CanReshape(const Instruction* operand, const Dims& dims) {
@@ -169,8 +168,7 @@ class Sinker {
     hlo::Builder builder(&computation_, operand);
     builder.before = before;
     if (operand->Is(Opcode::kBroadcast)) {
-      const std::vector<int64_t> kept =
-          *MapWholeGroups(operand->dimensions(), operand->shape().dimensions(), dims);
+      const std::vector<int64_t> kept = *MapWholeGroups(operand->dimensions(), operand->shape().dimensions(), dims);
       return builder.Broadcast(Direct(operand->operand(0), Select(dims, kept), builder), dims, kept);
     }
     if (IsPassedThrough(operand)) {
@@ -202,9 +200,9 @@ class Sinker {
   }
 
   void ReplaceByReshapeOf(Instruction* result, Instruction* old) {
-    computation_.ReplaceWithNew(old, std::make_unique<Instruction>(Opcode::kReshape, old->shape(),
-                                                                   std::vector<Instruction*>{result},
-                                                                   hlo::attr::Reshape{}));
+    computation_.ReplaceWithNew(
+        old, std::make_unique<Instruction>(Opcode::kReshape, old->shape(), std::vector<Instruction*>{result},
+                                           hlo::attr::Reshape{}));
   }
 
   hlo::Computation& computation_;

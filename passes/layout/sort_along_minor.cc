@@ -35,7 +35,8 @@ void Turn(Instruction* sort) {
   for (size_t i = 0; i < there.size(); ++i) back[static_cast<size_t>(there[i])] = static_cast<int64_t>(i);
   std::vector<Instruction*> operands;
   for (Instruction* operand : sort->operands()) operands.push_back(build.Transpose(operand, there));
-  Instruction* turned = build.Make(Opcode::kSort, operands, hlo::attr::Sort{rank - 1, attributes.is_stable}, {sort->called()});
+  Instruction* turned =
+      build.Make(Opcode::kSort, operands, hlo::attr::Sort{rank - 1, attributes.is_stable}, {sort->called()});
   if (turned->shape().IsArray()) return static_cast<void>(sort->parent()->Replace(sort, build.Transpose(turned, back)));
   std::vector<Instruction*> results;
   for (int64_t i = 0; i < sort->operand_count(); ++i) {

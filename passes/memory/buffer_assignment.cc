@@ -204,10 +204,10 @@ Slice BufferAssignment::ScratchOf(const Instruction* instruction) const {
 
 std::string BufferAssignment::ToString() const {
   constexpr const char* kKinds[] = {"argument", "constant", "result", "arena"};
-  std::string text = fmt::format(
-      "peak {} bytes: arguments {}, constants {}, results {}, arena {}; largest live set {}\n", statistics_.peak_bytes,
-      statistics_.argument_bytes, statistics_.constant_bytes, statistics_.result_bytes, statistics_.arena_bytes,
-      statistics_.largest_live_bytes);
+  std::string text =
+      fmt::format("peak {} bytes: arguments {}, constants {}, results {}, arena {}; largest live set {}\n",
+                  statistics_.peak_bytes, statistics_.argument_bytes, statistics_.constant_bytes,
+                  statistics_.result_bytes, statistics_.arena_bytes, statistics_.largest_live_bytes);
   std::vector<std::vector<std::pair<int64_t, std::string>>> contents(allocations_.size());
   const auto list = [&](const Slice& slice, std::string what) {
     if (slice.allocation < 0) return;
@@ -216,9 +216,9 @@ std::string BufferAssignment::ToString() const {
   };
   for (const auto& [instruction, slices] : slices_) {
     for (size_t leaf = 0; leaf < slices.size(); ++leaf) {
-      list(slices[leaf], fmt::format("%{}{} in {}", instruction->name(),
-                                     slices.size() > 1 ? fmt::format(" leaf {}", leaf) : "",
-                                     instruction->parent()->name()));
+      list(slices[leaf],
+           fmt::format("%{}{} in {}", instruction->name(), slices.size() > 1 ? fmt::format(" leaf {}", leaf) : "",
+                       instruction->parent()->name()));
     }
   }
   for (const auto& [instruction, slice] : scratch_) list(slice, fmt::format("scratch of %{}", instruction->name()));

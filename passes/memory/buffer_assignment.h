@@ -46,8 +46,9 @@ struct MemoryStatistics {
   int64_t argument_bytes = 0;
   int64_t constant_bytes = 0;
   int64_t result_bytes = 0;
-  int64_t largest_live_bytes = 0;  // lower bound: arguments, constants and live values (scratch included) at the worst moment
-  int64_t peak_bytes = 0;          // what the plan takes: arguments + constants + results + arena
+  int64_t largest_live_bytes =
+      0;                   // lower bound: arguments, constants and live values (scratch included) at the worst moment
+  int64_t peak_bytes = 0;  // what the plan takes: arguments + constants + results + arena
 };
 
 class BufferAssignment {

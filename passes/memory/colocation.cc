@@ -54,8 +54,8 @@ void Colocation::FindAliases(const hlo::Module& module) {
   }
   for (const hlo::AliasEntry& entry : module.input_output_alias) {
     const Instruction* parameter = module.entry()->parameter(entry.parameter);
-    const int64_t leaf = first_leaf[static_cast<size_t>(entry.parameter)] +
-                         leaf_at(parameter->shape(), entry.parameter_index);
+    const int64_t leaf =
+        first_leaf[static_cast<size_t>(entry.parameter)] + leaf_at(parameter->shape(), entry.parameter_index);
     aliased_results_[static_cast<size_t>(leaf)] = leaf_at(module.entry()->root()->shape(), entry.output);
   }
 }
@@ -199,9 +199,8 @@ std::vector<Flow> FlowsOf(const hlo::Module& module, const Dataflow& dataflow, c
 std::vector<Flow> JoinFlows(const hlo::Module& module, const Dataflow& dataflow, Colocation& sets) {
   std::vector<Flow> flows = FlowsOf(module, dataflow, sets);
   // A slot that an argument or a constant enters first could not be written: these come last, and get the copies.
-  const auto from_read_only = std::stable_partition(flows.begin(), flows.end(), [&](const Flow& flow) {
-    return !sets.SetOf(flow.from).home.IsReadOnly();
-  });
+  const auto from_read_only = std::stable_partition(
+      flows.begin(), flows.end(), [&](const Flow& flow) { return !sets.SetOf(flow.from).home.IsReadOnly(); });
   std::vector<Flow> failed;
   const auto join = [&](const Flow& flow) {
     // A result may be an argument or a constant as it stands.

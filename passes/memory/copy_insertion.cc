@@ -106,7 +106,8 @@ bool CopyInsertion::Run(hlo::Module& module, PassContext& context) {
     const Dataflow dataflow(module);
     const LiveRanges live(module, dataflow);
     Colocation sets(module, dataflow, live, context.kernels);
-    std::map<std::pair<std::string, std::string>, std::vector<Flow>> places;  // by name: the order is the same every time
+    std::map<std::pair<std::string, std::string>, std::vector<Flow>>
+        places;  // by name: the order is the same every time
     for (const Flow& flow : JoinFlows(module, dataflow, sets)) {
       places[{flow.source->name(), flow.consumer == nullptr ? "" : flow.consumer->name()}].push_back(flow);
     }

@@ -60,8 +60,7 @@ void Dataflow::Visit(const Computation& computation, std::span<const Leaves> arg
 
 Dataflow::Leaves Dataflow::Transfer(const Instruction* instruction) {
   switch (instruction->opcode()) {
-    case Opcode::kConstant:
-      return DefineAll(instruction, Value::Kind::kConstant);
+    case Opcode::kConstant: return DefineAll(instruction, Value::Kind::kConstant);
     case Opcode::kTuple: {
       Leaves leaves;
       for (const Instruction* operand : instruction->operands()) {
@@ -76,10 +75,8 @@ Dataflow::Leaves Dataflow::Transfer(const Instruction* instruction) {
       const auto first = all.begin() + FirstLeafOf(tuple->shape(), instruction->tuple_index());
       return Leaves(first, first + hlo::LeafCount(instruction->shape()));
     }
-    case Opcode::kWhile:
-      return TransferWhile(instruction);
-    case Opcode::kConditional:
-      return TransferConditional(instruction);
+    case Opcode::kWhile: return TransferWhile(instruction);
+    case Opcode::kConditional: return TransferConditional(instruction);
     case Opcode::kCall: {
       std::vector<Leaves> arguments;
       for (const Instruction* operand : instruction->operands()) arguments.push_back(ValuesOf(operand));

@@ -22,7 +22,7 @@ inline constexpr ValueId kNoValue = -1;  // tokens
 
 struct Value {
   enum class Kind : uint8_t {
-    kArgument,    // leaf of an entry parameter
+    kArgument,  // leaf of an entry parameter
     kConstant,
     kDefined,     // written by `instruction`
     kCarried,     // leaf of a while body's parameter (the condition's is the same value)

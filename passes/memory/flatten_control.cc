@@ -26,8 +26,10 @@ bool FlattenControl::Run(hlo::Module& module, PassContext&) {
         if (!called.insert(callee).second) {
           added += callee->instruction_count();
           if (added > kMostInstructions) {
-            Fail(ErrorCode::kResourceExhausted, "giving each caller of computation {} a copy makes the module larger than {} "
-                 "instructions", callee->name(), kMostInstructions);
+            Fail(ErrorCode::kResourceExhausted,
+                 "giving each caller of computation {} a copy makes the module larger than {} "
+                 "instructions",
+                 callee->name(), kMostInstructions);
           }
           hlo::Computation* clone = module.AddComputation(callee->name());
           hlo::InstructionMap map;

@@ -95,7 +95,8 @@ void LiveRanges::WalkControl(const Instruction* instruction, int64_t start) {
       Walk(*instruction->while_body());
       const int64_t finish = 2 * clock_++;
       UseAll(instruction->while_body()->root(), finish);
-      if (PredicationOf(*instruction)) UseAll(instruction->while_condition()->root(), finish);  // each kernel of the body reads it
+      if (PredicationOf(*instruction))
+        UseAll(instruction->while_condition()->root(), finish);  // each kernel of the body reads it
       const std::vector<ValueId> used = std::move(used_in_loop_.back());
       used_in_loop_.pop_back();
       // What comes from outside is read again by the next iteration.
@@ -126,8 +127,7 @@ void LiveRanges::WalkControl(const Instruction* instruction, int64_t start) {
       Begin(instruction, 2 * clock_++ + 1);
       return;
     }
-    default:
-      Walk(*instruction->called());
+    default: Walk(*instruction->called());
   }
 }
 

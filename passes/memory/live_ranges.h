@@ -2,8 +2,8 @@
 //
 // The instructions of a loop's condition and body, of a branch or a callee count between the start and the end of the
 // instruction that calls them. Instruction number t reads at 2t and writes from 2t on; what it defines is live from 2t
-// (so that it overlaps the operands, unless sharing is allowed) and the values that exist on the line but are written by
-// nobody (carried leaves, results of loops and conditionals) from 2t + 1.
+// (so that it overlaps the operands, unless sharing is allowed) and the values that exist on the line but are written
+// by nobody (carried leaves, results of loops and conditionals) from 2t + 1.
 //
 // Branches of a conditional follow one another on the line though one of them runs: a value that is last read in a
 // branch is dead in each branch from its last use there on, so its life has holes.
@@ -57,10 +57,10 @@ class LiveRanges {
   };
 
   int64_t clock_ = 0;
-  std::vector<int64_t> begins_;              // by value
-  std::vector<std::vector<int64_t>> uses_;   // by value, in the order of time
-  std::vector<std::vector<Range>> ranges_;   // by value
-  std::vector<Branching> branchings_;        // outer before inner
+  std::vector<int64_t> begins_;             // by value
+  std::vector<std::vector<int64_t>> uses_;  // by value, in the order of time
+  std::vector<std::vector<Range>> ranges_;  // by value
+  std::vector<Branching> branchings_;       // outer before inner
   std::unordered_map<const hlo::Instruction*, int64_t> times_;
   std::vector<const hlo::Instruction*> order_;
   // Values used so far inside each open loop, innermost last.

@@ -157,7 +157,8 @@ RegionLayout::RegionLayout(const Instruction& region, const DeviceSpec& device, 
     }
   }
   const Packing packing = PackBlocks(blocks, {}, 64);
-  for (size_t b = 0; b < blocks.size(); ++b) places_[static_cast<size_t>(in_scratch[b])].offset = packing.placements[b].offset;
+  for (size_t b = 0; b < blocks.size(); ++b)
+    places_[static_cast<size_t>(in_scratch[b])].offset = packing.placements[b].offset;
   scratch_bytes_ = packing.arena_bytes;
 }
 

@@ -24,16 +24,19 @@ struct RegionPlace {
   int64_t offset = 0;
   int64_t bytes = 0;
   const hlo::Instruction* constant = nullptr;
-  bool operator==(const RegionPlace& other) const { return kind == other.kind && index == other.index && kind != Kind::kNowhere; }
+  bool operator==(const RegionPlace& other) const {
+    return kind == other.kind && index == other.index && kind != Kind::kNowhere;
+  }
 };
 
-// For each result leaf of a region the operand whose memory it updates in place, so that only a large array's changed part
-// is written; -1 for none. Where the two are not one array the operand is copied to the result first.
+// For each result leaf of a region the operand whose memory it updates in place, so that only a large array's changed
+// part is written; -1 for none. Where the two are not one array the operand is copied to the result first.
 std::vector<int64_t> RegionAliases(const hlo::Instruction& region);
 
 class RegionLayout {
  public:
-  RegionLayout(const hlo::Instruction& region, const DeviceSpec& device, const CompileOptions& options, const KernelModel& kernels);
+  RegionLayout(const hlo::Instruction& region, const DeviceSpec& device, const CompileOptions& options,
+               const KernelModel& kernels);
   ~RegionLayout();
 
   // The region as a module: its entry's parameters are the region's operands. Scheduled, copies inserted.

@@ -56,7 +56,8 @@ class Graph {
     std::vector<int64_t> need(size());
     for (size_t i = 0; i < size(); ++i) {
       std::vector<std::pair<int64_t, int64_t>> operands;  // need, bytes that stay
-      for (const int before : nodes_[i].before) operands.push_back({need[static_cast<size_t>(before)], Defined(before)});
+      for (const int before : nodes_[i].before)
+        operands.push_back({need[static_cast<size_t>(before)], Defined(before)});
       std::sort(operands.begin(), operands.end(),
                 [](const auto& a, const auto& b) { return a.first - a.second > b.first - b.second; });
       int64_t held = 0;
@@ -110,9 +111,9 @@ class Graph {
       int64_t best_change = std::numeric_limits<int64_t>::max();
       for (size_t i = 0; i < ready.size(); ++i) {
         const int64_t change = run.Change(ready[i]);
-        const bool better = change < best_change ||
-                            (change == best_change && since[static_cast<size_t>(ready[i])] >
-                                                          since[static_cast<size_t>(ready[best])]);
+        const bool better =
+            change < best_change ||
+            (change == best_change && since[static_cast<size_t>(ready[i])] > since[static_cast<size_t>(ready[best])]);
         if (!better) continue;
         best = i;
         best_change = change;
@@ -214,8 +215,8 @@ class Graph {
     const auto held = [&](const Instruction* operand) -> const std::vector<size_t>& {
       return nodes_[static_cast<size_t>(index_.at(operand))].holds;
     };
-    if (instruction->Is(Opcode::kGetTupleElement) && held(instruction->operand(0)).size() ==
-        static_cast<size_t>(hlo::LeafCount(instruction->operand(0)->shape()))) {
+    if (instruction->Is(Opcode::kGetTupleElement) &&
+        held(instruction->operand(0)).size() == static_cast<size_t>(hlo::LeafCount(instruction->operand(0)->shape()))) {
       const int64_t first = FirstLeafOf(instruction->operand(0)->shape(), instruction->tuple_index());
       const auto& all = held(instruction->operand(0));
       node.holds.assign(all.begin() + first, all.begin() + first + hlo::LeafCount(instruction->shape()));
@@ -255,9 +256,8 @@ class Graph {
 
   static bool IsDonated(const Instruction& parameter) {
     const auto& aliases = parameter.module()->input_output_alias;
-    return std::any_of(aliases.begin(), aliases.end(), [&](const hlo::AliasEntry& entry) {
-      return entry.parameter == parameter.parameter_number();
-    });
+    return std::any_of(aliases.begin(), aliases.end(),
+                       [&](const hlo::AliasEntry& entry) { return entry.parameter == parameter.parameter_number(); });
   }
 
   void AddUpdates(Node& node, const Instruction& instruction, int64_t leaf, int64_t bytes, const KernelModel& kernels) {

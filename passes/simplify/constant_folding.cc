@@ -28,10 +28,8 @@ bool MayFold(const Instruction& instruction, const CompileOptions& options) {
     case Opcode::kCall:
     case Opcode::kFusion:
     case Opcode::kConditional:
-    case Opcode::kWhile:
-      return false;
-    default:
-      break;
+    case Opcode::kWhile: return false;
+    default: break;
   }
   if (instruction.operand_count() == 0 || !instruction.shape().IsArray() || !instruction.shape().IsStatic())
     return false;

@@ -18,12 +18,11 @@ bool GivesBackItsOperands(const Instruction& instruction) {
     case Opcode::kAllGather:
     case Opcode::kAllToAll:
     case Opcode::kReduceScatter:
-    case Opcode::kCollectiveBroadcast:
-      break;
-    default:
-      return false;
+    case Opcode::kCollectiveBroadcast: break;
+    default: return false;
   }
-  if (!instruction.shape().IsTuple()) return instruction.operand_count() == 1 && instruction.shape().SameAs(instruction.operand(0)->shape());
+  if (!instruction.shape().IsTuple())
+    return instruction.operand_count() == 1 && instruction.shape().SameAs(instruction.operand(0)->shape());
   const auto& leaves = instruction.shape().tuple_shapes();
   if (static_cast<int64_t>(leaves.size()) != instruction.operand_count()) return false;
   for (size_t i = 0; i < leaves.size(); ++i) {

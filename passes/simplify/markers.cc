@@ -12,16 +12,14 @@ namespace {
 bool IsMarker(const Instruction& instruction) {
   switch (instruction.opcode()) {
     case Opcode::kOptimizationBarrier:
-    case Opcode::kDomain:
-      return true;
+    case Opcode::kDomain: return true;
     case Opcode::kCustomCall: {
       const std::string& target = instruction.As<hlo::attr::CustomCall>().target;
       // On a program that was partitioned by hand the two shapes differ; then there is work to do, and no marker.
-      return hlo::IsMarkerTarget(target) &&
-             instruction.operand_count() == 1 && instruction.shape().SameAs(instruction.operand(0)->shape());
+      return hlo::IsMarkerTarget(target) && instruction.operand_count() == 1 &&
+             instruction.shape().SameAs(instruction.operand(0)->shape());
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 

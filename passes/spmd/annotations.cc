@@ -45,8 +45,10 @@ struct BoundaryDraft {
 
 class Reader {
  public:
-  Reader(const hlo::Module& module, int64_t partitions) : module_(module), partitions_(partitions), builder_(partitions) {
-    if (const std::string* text = FrontendAttribute(module.frontend_attributes, kMeshes)) meshes_ = ParseShardyMeshes(*text);
+  Reader(const hlo::Module& module, int64_t partitions)
+      : module_(module), partitions_(partitions), builder_(partitions) {
+    if (const std::string* text = FrontendAttribute(module.frontend_attributes, kMeshes))
+      meshes_ = ParseShardyMeshes(*text);
   }
 
   ModuleAnnotations Read() {
@@ -117,7 +119,8 @@ class Reader {
     const std::vector<hlo::Shape> shapes = hlo::FlattenShape(instruction.shape());
     if (const std::string* text = FrontendAttribute(instruction.frontend_attributes, kSharding)) {
       LeafDrafts drafts = ReadShardy(instruction, ParseShardyShardings(*text), shapes);
-      if (instruction.sharding) said_twice_.push_back({&instruction, ReadHloSharding(instruction, shapes, false), drafts});
+      if (instruction.sharding)
+        said_twice_.push_back({&instruction, ReadHloSharding(instruction, shapes, false), drafts});
       return drafts;
     }
     if (!instruction.sharding) return LeafDrafts(shapes.size());
@@ -159,7 +162,8 @@ class Reader {
     }
   }
 
-  std::optional<Draft> ReadTiles(const Instruction& instruction, const hlo::Sharding& sharding, const hlo::Shape& shape, bool warns) {
+  std::optional<Draft> ReadTiles(const Instruction& instruction, const hlo::Sharding& sharding, const hlo::Shape& shape,
+                                 bool warns) {
     Draft draft;
     const auto rank = static_cast<size_t>(shape.rank());
     draft.dims.resize(rank);
@@ -168,20 +172,16 @@ class Reader {
       case Kind::kReplicated:
       case Kind::kMaximal:  // computed everywhere: the device that is asked for has it
         return draft;
-      case Kind::kManual:
-        draft.all_manual = true;
-        return draft;
-      case Kind::kTiled:
-        break;
+      case Kind::kManual: draft.all_manual = true; return draft;
+      case Kind::kTiled: break;
       case Kind::kVerbatim:
         if (warns) Warn(instruction, sharding.ToString());
         return std::nullopt;
-      default:
-        return std::nullopt;
+      default: return std::nullopt;
     }
     if (sharding.tile_dimensions.size() < rank) {
-      Invalid("its sharding {} has {} dimensions, its shape {} has {}", sharding.ToString(), sharding.tile_dimensions.size(),
-              shape.ToString(false), rank);
+      Invalid("its sharding {} has {} dimensions, its shape {} has {}", sharding.ToString(),
+              sharding.tile_dimensions.size(), shape.ToString(false), rank);
     }
     const std::vector<int64_t> devices = sharding.DeviceOrder();
     if (hlo::CheckedProduct(sharding.tile_dimensions) != static_cast<int64_t>(devices.size())) {
@@ -190,9 +190,10 @@ class Reader {
     }
     if (static_cast<int64_t>(devices.size()) != partitions_) {
       const Instruction* other = OneForAllPartitions();
-      Invalid("its sharding {} is for {} devices, {} for {} partitions; --num_partitions overrides", sharding.ToString(),
-              devices.size(),
-              other == nullptr ? "the module is" : fmt::format("that of {}, {}, is", Place(*other), other->sharding->ToString()),
+      Invalid("its sharding {} is for {} devices, {} for {} partitions; --num_partitions overrides",
+              sharding.ToString(), devices.size(),
+              other == nullptr ? "the module is"
+                               : fmt::format("that of {}, {}, is", Place(*other), other->sharding->ToString()),
               partitions_);
     }
     const auto digits = DigitsOfGrid(sharding.tile_dimensions, Positions(devices));
@@ -222,7 +223,8 @@ class Reader {
     for (const auto& computation : module_.computations()) {
       for (const auto& instruction : computation->instructions()) {
         const bool is_tiled = instruction->sharding && instruction->sharding->kind == Kind::kTiled;
-        if (is_tiled && static_cast<int64_t>(instruction->sharding->DeviceOrder().size()) == partitions_) return instruction.get();
+        if (is_tiled && static_cast<int64_t>(instruction->sharding->DeviceOrder().size()) == partitions_)
+          return instruction.get();
       }
     }
     return nullptr;
@@ -235,22 +237,24 @@ class Reader {
         if (!tiles[leaf] || !shardy[leaf] || tiles[leaf]->all_manual) continue;
         for (size_t d = 0; d < shardy[leaf]->dims.size(); ++d) {
           if (shardy[leaf]->open[d] || Axes(tiles[leaf]->dims[d]) == Axes(shardy[leaf]->dims[d])) continue;
-          Invalid("{}: its annotations contradict each other in dimension {}: sharding={} and {}={}", Place(*instruction), d,
-                  instruction->sharding->ToString(), kSharding, instruction->frontend_attributes.at(kSharding));
+          Invalid("{}: its annotations contradict each other in dimension {}: sharding={} and {}={}",
+                  Place(*instruction), d, instruction->sharding->ToString(), kSharding,
+                  instruction->frontend_attributes.at(kSharding));
         }
       }
     }
   }
 
   void Warn(const Instruction& instruction, const std::string& sharding) {
-    result_.warnings.push_back(
-        fmt::format("%{}: the sharding {} does not fit the mesh of the others and is ignored", instruction.name(), sharding));
+    result_.warnings.push_back(fmt::format("%{}: the sharding {} does not fit the mesh of the others and is ignored",
+                                           instruction.name(), sharding));
   }
 
   const ShardyMesh& MeshOf(const ShardySharding& sharding) const {
     if (sharding.mesh_name.empty()) return sharding.mesh;
     const auto it = meshes_.find(sharding.mesh_name);
-    if (it == meshes_.end()) Invalid("its sharding names the mesh @{}, which the module does not define", sharding.mesh_name);
+    if (it == meshes_.end())
+      Invalid("its sharding names the mesh @{}, which the module does not define", sharding.mesh_name);
     CheckProduct(it->first, it->second);
     return it->second;
   }
@@ -265,9 +269,10 @@ class Reader {
     }
     const int64_t devices = hlo::CheckedProduct(sizes);
     if (sizes.empty() || devices == partitions_) return;
-    Invalid("its mesh @{}, {}, has {} devices, the module is for {} partitions: use --num_partitions={} on as many devices, "
-            "or another mesh",
-            name, product, devices, partitions_, devices);
+    Invalid(
+        "its mesh @{}, {}, has {} devices, the module is for {} partitions: use --num_partitions={} on as many devices, "
+        "or another mesh",
+        name, product, devices, partitions_, devices);
   }
 
   void AppendAxis(const ShardyMesh& mesh, const ShardyAxis& axis, Digits& digits) {
@@ -314,7 +319,8 @@ class Reader {
     std::set<std::pair<std::string, int64_t>> seen;
     for (size_t d = 0; d < sharding.dimensions.size(); ++d) {
       for (const ShardyAxis& axis : sharding.dimensions[d].axes) {
-        if (!seen.insert({axis.name, axis.pre_size}).second) Invalid("its sharding uses the axis \"{}\" twice", axis.name);
+        if (!seen.insert({axis.name, axis.pre_size}).second)
+          Invalid("its sharding uses the axis \"{}\" twice", axis.name);
         AppendAxis(mesh, axis, draft.dims[d]);
       }
       draft.open[d] = sharding.dimensions[d].open;
@@ -329,7 +335,8 @@ class Reader {
     const std::string_view target = TargetOf(instruction);
     draft.enters = target == "SPMDFullToShardShape" || target == "xla.sdy.GlobalToLocalShape";
     if (target.starts_with("SPMD")) {
-      // The whole array's sharding is on the operand (a Sharding custom-call) when entering, on the result when leaving.
+      // The whole array's sharding is on the operand (a Sharding custom-call) when entering, on the result when
+      // leaving.
       const Instruction& whole = draft.enters ? *instruction.operand(0) : instruction;
       const Instruction& part = draft.enters ? instruction : *instruction.operand(0);
       draft.leaves = ReadLeaves(whole);
@@ -337,8 +344,8 @@ class Reader {
       draft.all_manual = inside.empty() || !inside[0] || inside[0]->all_manual;
       if (!draft.all_manual) draft.manual = inside[0]->manual;
     } else {
-      const std::string* shardings =
-          FrontendAttribute(instruction.frontend_attributes, draft.enters ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings");
+      const std::string* shardings = FrontendAttribute(instruction.frontend_attributes,
+                                                       draft.enters ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings");
       const std::string* axes = FrontendAttribute(instruction.frontend_attributes, "xla.sdy.manual_axes");
       if (shardings == nullptr || axes == nullptr) Invalid("a {} needs its shardings and manual axes", target);
       const std::vector<ShardySharding> parsed = ParseShardyShardings(*shardings);
@@ -376,9 +383,11 @@ class Reader {
     const std::vector<hlo::Shape> shapes = WholeShapes(instruction, draft.enters);
     for (size_t i = 0; i < shapes.size(); ++i) {
       const bool known = i < draft.leaves.size() && draft.leaves[i].has_value();
-      boundary.shardings.push_back(known ? Finish(*draft.leaves[i])->sharding : MeshSharding::Replicated(shapes[i].rank()));
+      boundary.shardings.push_back(known ? Finish(*draft.leaves[i])->sharding
+                                         : MeshSharding::Replicated(shapes[i].rank()));
       boundary.shardings.back().manual.clear();
-      boundary.open.push_back(known ? draft.leaves[i]->open : std::vector<bool>(static_cast<size_t>(shapes[i].rank()), true));
+      boundary.open.push_back(known ? draft.leaves[i]->open
+                                    : std::vector<bool>(static_cast<size_t>(shapes[i].rank()), true));
     }
   }
 

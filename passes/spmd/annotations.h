@@ -22,10 +22,10 @@ using LeafAnnotations = std::vector<std::optional<Annotation>>;
 
 // A custom-call between a whole array and the parts that a manual computation (shard_map) sees. Works on each leaf.
 struct ManualBoundary {
-  bool enters = false;                   // whole -> parts
-  std::vector<MeshSharding> shardings;   // of the whole arrays, one a leaf
-  std::vector<std::vector<bool>> open;   // dimensions that may be cut further
-  AxisList manual;                       // ascending
+  bool enters = false;                  // whole -> parts
+  std::vector<MeshSharding> shardings;  // of the whole arrays, one a leaf
+  std::vector<std::vector<bool>> open;  // dimensions that may be cut further
+  AxisList manual;                      // ascending
 };
 
 struct ModuleAnnotations {
@@ -38,8 +38,8 @@ struct ModuleAnnotations {
 // True when an instruction has a sharding, or a custom-call names one.
 bool IsAnnotated(const hlo::Module& module);
 
-// The devices that the module's annotations are for: its header, else the largest mesh, else the largest device list; 1 when
-// nothing is said.
+// The devices that the module's annotations are for: its header, else the largest mesh, else the largest device list; 1
+// when nothing is said.
 int64_t PartitionCountOf(const hlo::Module& module);
 
 // Throws Error when an annotation is malformed or does not fit its array, with the instruction's name.

@@ -12,8 +12,8 @@ using hlo::Instruction;
 
 namespace {
 
-// Work in terms of bytes sent: a device computes some 20 flops and moves some 10 bytes of memory in the time that one byte
-// takes to a neighbour (100 GFLOP/s, 50 GB/s, 5 GB/s).
+// Work in terms of bytes sent: a device computes some 20 flops and moves some 10 bytes of memory in the time that one
+// byte takes to a neighbour (100 GFLOP/s, 50 GB/s, 5 GB/s).
 constexpr double kFlopsPerByteSent = 20;
 constexpr double kBytesMovedPerByteSent = 10;
 
@@ -53,7 +53,12 @@ class Chooser {
  public:
   Chooser(const Mesh& mesh, const Instruction& op, const FactorRule& rule, const std::vector<MeshSharding>& operands,
           const std::vector<MeshSharding>& results)
-      : mesh_(mesh), op_(op), rule_(rule), operands_(operands), results_(results), leaves_(hlo::FlattenShape(op.shape())) {
+      : mesh_(mesh),
+        op_(op),
+        rule_(rule),
+        operands_(operands),
+        results_(results),
+        leaves_(hlo::FlattenShape(op.shape())) {
     const hlo::Cost cost = hlo::CostOf(op);
     work_ = cost.flops / kFlopsPerByteSent + cost.transcendentals / kFlopsPerByteSent * 10 +
             (cost.bytes_read + cost.bytes_written) / kBytesMovedPerByteSent;
@@ -77,7 +82,8 @@ class Chooser {
  private:
   void Absorb(int64_t tensor, FactorAxes& axes) const {
     if (tensor >= 0) {
-      AbsorbTensor(mesh_, rule_, rule_.operands[static_cast<size_t>(tensor)], operands_[static_cast<size_t>(tensor)], axes);
+      AbsorbTensor(mesh_, rule_, rule_.operands[static_cast<size_t>(tensor)], operands_[static_cast<size_t>(tensor)],
+                   axes);
       return;
     }
     for (size_t leaf = 0; leaf < results_.size(); ++leaf) {
@@ -92,7 +98,8 @@ class Chooser {
     for (size_t i = 0; i < operands_.size(); ++i) {
       const hlo::Shape& shape = op_.operand(static_cast<int64_t>(i))->shape();
       if (!shape.IsArray()) continue;
-      communication += ReshardBytes(mesh_, shape, operands_[i], ShardingOf(rule_.operands[i], axes, operands_[i].manual));
+      communication +=
+          ReshardBytes(mesh_, shape, operands_[i], ShardingOf(rule_.operands[i], axes, operands_[i].manual));
     }
     AxisList partial = PartialAxes(rule_, axes);
     const bool combines = CombinerOf(op_).has_value();

@@ -16,8 +16,8 @@ void AbsorbDimension(const Mesh& mesh, const FactorRule& rule, const FactorRule:
 void AbsorbTensor(const Mesh& mesh, const FactorRule& rule, const FactorRule::Tensor& tensor,
                   const MeshSharding& sharding, FactorAxes& into);
 
-// Drops what cannot be: blocked factors, a minor factor of a dimension whose major one is not cut through, uneven cuts of
-// dimensions of several factors.
+// Drops what cannot be: blocked factors, a minor factor of a dimension whose major one is not cut through, uneven cuts
+// of dimensions of several factors.
 void Legalize(const Mesh& mesh, const FactorRule& rule, FactorAxes& axes);
 
 MeshSharding ShardingOf(const FactorRule::Tensor& tensor, const FactorAxes& axes, const AxisList& manual);

@@ -47,7 +47,9 @@ CompileOptions OptionsFor(const CompileOptions& options, int64_t devices) {
   return own;
 }
 
-std::string Megabytes(double bytes) { return bytes < 1e5 ? fmt::format("{:.1f} KB", bytes / 1e3) : fmt::format("{:.1f} MB", bytes / 1e6); }
+std::string Megabytes(double bytes) {
+  return bytes < 1e5 ? fmt::format("{:.1f} KB", bytes / 1e3) : fmt::format("{:.1f} MB", bytes / 1e6);
+}
 
 std::string MeshText(const spmd::ShardingPlan& plan) { return fmt::format("{}", fmt::join(plan.mesh, "x")); }
 
@@ -70,13 +72,15 @@ void Explain(const spmd::ShardingPlan& plan, const Candidate& best, const Candid
   Remark& remark = context.remarks.emplace_back();
   remark.subject = Remark::Subject::kSharding;
   remark.choice = plan.mesh.empty() ? plan.name : fmt::format("{} on a mesh of {}", plan.name, MeshText(plan));
-  remark.reason = fmt::format("of {} ways to cut the module it costs least, or sends least of those that cost alike: {:.3g} ms a run by the cost model, {:.3g} ms on one device",
-                              tried, best.cost.seconds() * 1e3, replicated.cost.seconds() * 1e3);
+  remark.reason = fmt::format(
+      "of {} ways to cut the module it costs least, or sends least of those that cost alike: {:.3g} ms a run by the cost model, {:.3g} ms on one device",
+      tried, best.cost.seconds() * 1e3, replicated.cost.seconds() * 1e3);
   remark.cost = fmt::format("{:.3g} ms of {:.3g} in collectives ({} sent by each device); arguments of {} a device{}",
-                            best.cost.collective_seconds * 1e3, best.cost.seconds() * 1e3, Megabytes(best.cost.ring_bytes),
-                            Megabytes(best.cost.argument_bytes),
+                            best.cost.collective_seconds * 1e3, best.cost.seconds() * 1e3,
+                            Megabytes(best.cost.ring_bytes), Megabytes(best.cost.argument_bytes),
                             peak ? fmt::format(", {} in all", Megabytes(static_cast<double>(*peak))) : "");
-  remark.advice = "--save_sharded=FILE writes the annotated module, for other shardings of your own; --auto_shard=off replicates";
+  remark.advice =
+      "--save_sharded=FILE writes the annotated module, for other shardings of your own; --auto_shard=off replicates";
 }
 
 }  // namespace
@@ -89,10 +93,12 @@ bool CanShardAutomatically(const hlo::Module& module) {
       }
     }
   }
-  if (module.replica_count * module.num_partitions != 1 || module.is_scheduled || spmd::IsAnnotated(module)) return false;
+  if (module.replica_count * module.num_partitions != 1 || module.is_scheduled || spmd::IsAnnotated(module))
+    return false;
   for (const auto& computation : module.computations()) {
     for (const auto& i : computation->instructions()) {
-      if (i->Has(hlo::kCollective) || i->Is(Opcode::kPartitionId) || i->Is(Opcode::kReplicaId) || SpeaksToTheHost(*i)) return false;
+      if (i->Has(hlo::kCollective) || i->Is(Opcode::kPartitionId) || i->Is(Opcode::kReplicaId) || SpeaksToTheHost(*i))
+        return false;
     }
   }
   return true;
@@ -100,7 +106,8 @@ bool CanShardAutomatically(const hlo::Module& module) {
 
 AutoSharder::AutoSharder(const hlo::Module& module, int64_t devices) : devices_(devices), module_(module.Clone()) {
   if (!CanShardAutomatically(module)) {
-    Fail(ErrorCode::kUnimplemented, "{} cannot be sharded automatically: it has shardings or collectives of its own, or speaks to the host",
+    Fail(ErrorCode::kUnimplemented,
+         "{} cannot be sharded automatically: it has shardings or collectives of its own, or speaks to the host",
          module.name());
   }
   const CompileOptions options;
@@ -123,7 +130,9 @@ std::unique_ptr<hlo::Module> AutoSharder::Annotated(size_t plan) const {
 size_t AutoSharder::Choose(PassContext& context) const {
   const CompileOptions options = OptionsFor(context.options, devices_);
   const CompileOptions alone = OptionsFor(context.options, 1);
-  const auto options_of = [&](size_t plan) -> const CompileOptions& { return plans_[plan].mesh.empty() ? alone : options; };
+  const auto options_of = [&](size_t plan) -> const CompileOptions& {
+    return plans_[plan].mesh.empty() ? alone : options;
+  };
   std::vector<Candidate> candidates;
   for (size_t plan = 0; plan < plans_.size(); ++plan) {
     PassContext own{context.device, options_of(plan), context.kernels, {}};
@@ -134,8 +143,11 @@ size_t AutoSharder::Choose(PassContext& context) const {
     }
   }
   const Candidate replicated = candidates.front();
-  const auto value = [&](const Candidate& c) { return c.cost.seconds() * (plans_[c.plan].mesh.empty() ? kWorthwhile : 1); };
-  std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) { return value(a) < value(b); });
+  const auto value = [&](const Candidate& c) {
+    return c.cost.seconds() * (plans_[c.plan].mesh.empty() ? kWorthwhile : 1);
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return value(a) < value(b); });
 
   if (!plans_[candidates.front().plan].mesh.empty()) {
     const double alike = value(candidates.front()) * kAlike;
@@ -149,7 +161,8 @@ size_t AutoSharder::Choose(PassContext& context) const {
 
   const int64_t limit = context.options.memory_limit;
   if (limit <= 0) {
-    Explain(plans_[candidates.front().plan], candidates.front(), replicated, static_cast<int64_t>(candidates.size()), std::nullopt, context);
+    Explain(plans_[candidates.front().plan], candidates.front(), replicated, static_cast<int64_t>(candidates.size()),
+            std::nullopt, context);
     return candidates.front().plan;
   }
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -168,11 +181,14 @@ size_t AutoSharder::Choose(PassContext& context) const {
     }
   }
   if (least == std::numeric_limits<int64_t>::max()) {
-    Fail(ErrorCode::kResourceExhausted, "no way to cut {} for {} devices fits --memory_limit={}: its arguments alone are larger; use more devices",
+    Fail(ErrorCode::kResourceExhausted,
+         "no way to cut {} for {} devices fits --memory_limit={}: its arguments alone are larger; use more devices",
          module_->name(), devices_, limit);
   }
-  Fail(ErrorCode::kResourceExhausted, "no way to cut {} for {} devices fits --memory_limit={}: the least, {}, takes {} bytes a device; use more devices",
-       module_->name(), devices_, limit, plans_[smallest].name, least);
+  Fail(
+      ErrorCode::kResourceExhausted,
+      "no way to cut {} for {} devices fits --memory_limit={}: the least, {}, takes {} bytes a device; use more devices",
+      module_->name(), devices_, limit, plans_[smallest].name, least);
 }
 
 }  // namespace hlorun::passes

@@ -10,12 +10,12 @@
 
 namespace hlorun::passes {
 
-// Whether AutoSharder may cut the module: written for one device, without annotations or collectives, of known sizes, and
-// without exchanging values with the host as it runs.
+// Whether AutoSharder may cut the module: written for one device, without annotations or collectives, of known sizes,
+// and without exchanging values with the host as it runs.
 bool CanShardAutomatically(const hlo::Module& module);
 
-// Partitions the module by every plan of auto_shard_templates.h and keeps the one that costs least, by the device's cost table, of
-// those that fit into --memory_limit.
+// Partitions the module by every plan of auto_shard_templates.h and keeps the one that costs least, by the device's
+// cost table, of those that fit into --memory_limit.
 //
 // Which plans there are depends on the module and the number of devices alone: one rank chooses, and tells the others
 // the plan's index.
@@ -25,11 +25,11 @@ class AutoSharder {
   AutoSharder(const hlo::Module& module, int64_t devices);
 
   const std::vector<spmd::ShardingPlan>& plans() const { return plans_; }
-  // The index of the best plan. Appends a remark that says which and why. Throws Error kResourceExhausted when none fits
-  // into the memory limit.
+  // The index of the best plan. Appends a remark that says which and why. Throws Error kResourceExhausted when none
+  // fits into the memory limit.
   size_t Choose(PassContext& context) const;
-  // The module with the plan's shardings: ready to compile, to print, and to be edited by hand. For "replicated" it is a
-  // plain copy.
+  // The module with the plan's shardings: ready to compile, to print, and to be edited by hand. For "replicated" it is
+  // a plain copy.
   std::unique_ptr<hlo::Module> Annotated(size_t plan) const;
 
  private:

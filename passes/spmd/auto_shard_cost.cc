@@ -103,7 +103,8 @@ double SecondsOf(const Instruction& instruction, const DeviceSpec& device) {
 
 ProgramCost CostOfProgram(const hlo::Module& module, const DeviceSpec& device) {
   ProgramCost cost = Counter(device).CostOf(*module.entry());
-  for (const Instruction* parameter : module.entry()->parameters()) cost.argument_bytes += static_cast<double>(parameter->shape().ByteSize());
+  for (const Instruction* parameter : module.entry()->parameters())
+    cost.argument_bytes += static_cast<double>(parameter->shape().ByteSize());
   cost.result_bytes = static_cast<double>(module.entry()->root()->shape().ByteSize());
   return cost;
 }

@@ -118,10 +118,8 @@ class GroupBuilder {
         }
         return {leaves.begin() + first, leaves.begin() + first + hlo::LeafCount(instruction.shape())};
       }
-      case Opcode::kParameter:
-        return ParameterNodes(instruction);
-      default:
-        return OpNodes(instruction);
+      case Opcode::kParameter: return ParameterNodes(instruction);
+      default: return OpNodes(instruction);
     }
   }
 
@@ -165,10 +163,10 @@ class GroupBuilder {
 
   // Ops after which a weight is still a weight.
   void HandOnParameter(const Instruction& instruction, const std::vector<int>& operands, const std::vector<int>& ids) {
-    const bool hands_on = (instruction.Has(hlo::kElementwise) && operands.size() == 1) || instruction.Is(Opcode::kReshape) ||
-                          instruction.Is(Opcode::kTranspose) || instruction.Is(Opcode::kSlice) ||
-                          instruction.Is(Opcode::kDynamicSlice) || instruction.Is(Opcode::kCopy) ||
-                          instruction.Is(Opcode::kBroadcast) || instruction.Is(Opcode::kReverse);
+    const bool hands_on =
+        (instruction.Has(hlo::kElementwise) && operands.size() == 1) || instruction.Is(Opcode::kReshape) ||
+        instruction.Is(Opcode::kTranspose) || instruction.Is(Opcode::kSlice) || instruction.Is(Opcode::kDynamicSlice) ||
+        instruction.Is(Opcode::kCopy) || instruction.Is(Opcode::kBroadcast) || instruction.Is(Opcode::kReverse);
     if (!hands_on || operands.empty() || operands[0] < 0 || ids.size() != 1) return;
     nodes_[static_cast<size_t>(ids[0])].parameter = nodes_[static_cast<size_t>(operands[0])].parameter;
   }
@@ -192,7 +190,8 @@ class GroupBuilder {
     for (size_t i = 0; i < instruction.called_computations().size(); ++i) {
       const Computation& callee = *instruction.called(static_cast<int64_t>(i));
       for (int64_t p = 0; !instruction.Is(Opcode::kWhile) && p < callee.parameter_count(); ++p) {
-        node_of_[callee.parameter(p)] = node_of_.at(instruction.operand(is_conditional ? static_cast<int64_t>(i) + 1 : p));
+        node_of_[callee.parameter(p)] =
+            node_of_.at(instruction.operand(is_conditional ? static_cast<int64_t>(i) + 1 : p));
       }
       Visit(callee);
       if (instruction.Is(Opcode::kWhile) && &callee == instruction.while_condition()) continue;
@@ -216,7 +215,8 @@ class GroupBuilder {
       auto& leaves = result_.group_of_[instruction];
       for (const int id : ids) {
         std::vector<int>& dimensions = leaves.emplace_back();
-        for (int64_t d = 0; id >= 0 && d < nodes_[static_cast<size_t>(id)].shape.rank(); ++d) dimensions.push_back(DimensionOf(id, d));
+        for (int64_t d = 0; id >= 0 && d < nodes_[static_cast<size_t>(id)].shape.rank(); ++d)
+          dimensions.push_back(DimensionOf(id, d));
       }
     }
     // Groups are numbered by their first dimension: the same in every run.
@@ -238,7 +238,8 @@ class GroupBuilder {
     }
     for (const Node& node : nodes_) {
       if (node.parameter < 0) continue;
-      for (const int group : GroupsOf(node)) result_.groups_[static_cast<size_t>(group)].parameters.insert(node.parameter);
+      for (const int group : GroupsOf(node))
+        result_.groups_[static_cast<size_t>(group)].parameters.insert(node.parameter);
     }
   }
 
@@ -251,7 +252,9 @@ class GroupBuilder {
     return groups;
   }
 
-  std::set<int> GroupsOf(int node) const { return node < 0 ? std::set<int>{} : GroupsOf(nodes_[static_cast<size_t>(node)]); }
+  std::set<int> GroupsOf(int node) const {
+    return node < 0 ? std::set<int>{} : GroupsOf(nodes_[static_cast<size_t>(node)]);
+  }
 
   // `inputs` are parameters that are no weights.
   void Weigh(const std::set<int64_t>& inputs) {
@@ -265,7 +268,8 @@ class GroupBuilder {
       for (const int node : product.operands) all.merge(GroupsOf(node));
       for (const int node : product.results) all.merge(GroupsOf(node));
       for (const int group : all) result_.groups_[static_cast<size_t>(group)].work += product.seconds * product.repeats;
-      if (product.instruction->Is(Opcode::kDot) || product.instruction->Is(Opcode::kConvolution)) WeighProduct(product, inputs);
+      if (product.instruction->Is(Opcode::kDot) || product.instruction->Is(Opcode::kConvolution))
+        WeighProduct(product, inputs);
     }
   }
 
@@ -310,8 +314,8 @@ class GroupBuilder {
   const hlo::Module& module_;
   DimensionGroups& result_;
   std::vector<Node> nodes_;
-  std::vector<int> parent_;       // by dimension
-  std::vector<int64_t> size_;     // by dimension
+  std::vector<int> parent_;    // by dimension
+  std::vector<int64_t> size_;  // by dimension
   std::vector<int> group_of_dimension_;
   std::unordered_map<const Instruction*, std::vector<int>> node_of_;
   std::vector<Product> products_;

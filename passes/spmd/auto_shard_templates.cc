@@ -11,15 +11,16 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-constexpr size_t kOtherGroups = 3;          // groups with much work that are tried alone
-constexpr int64_t kSmallestCutBytes = 4096; // of a parameter that "fully sharded" cuts
+constexpr size_t kOtherGroups = 3;           // groups with much work that are tried alone
+constexpr int64_t kSmallestCutBytes = 4096;  // of a parameter that "fully sharded" cuts
 
 // No part is all padding.
 bool FillsParts(int64_t size, int64_t parts) { return size > 0 && (parts - 1) * ((size + parts - 1) / parts) < size; }
 
 class Templates {
  public:
-  Templates(const DimensionGroups& groups, int64_t devices) : groups_(groups.groups()), data_(groups.data_group()), devices_(devices) {}
+  Templates(const DimensionGroups& groups, int64_t devices)
+      : groups_(groups.groups()), data_(groups.data_group()), devices_(devices) {}
 
   std::vector<ShardingPlan> All() {
     plans_.push_back({"replicated", {}, {}, -1});
@@ -101,7 +102,8 @@ class Templates {
   std::vector<int> Features(int64_t parts) const {
     std::vector<int> order;
     for (size_t g = 0; g < groups_.size(); ++g) {
-      if (groups_[g].feature_work > groups_[g].activation_work && groups_[g].common % parts == 0) order.push_back(static_cast<int>(g));
+      if (groups_[g].feature_work > groups_[g].activation_work && groups_[g].common % parts == 0)
+        order.push_back(static_cast<int>(g));
     }
     const auto rank = [&](int g) {
       const DimensionGroup& group = Group(g);
@@ -234,9 +236,12 @@ class Annotator {
 
 }  // namespace
 
-std::vector<ShardingPlan> ShardingPlans(const DimensionGroups& groups, int64_t devices) { return Templates(groups, devices).All(); }
+std::vector<ShardingPlan> ShardingPlans(const DimensionGroups& groups, int64_t devices) {
+  return Templates(groups, devices).All();
+}
 
-std::unique_ptr<hlo::Module> Annotate(const hlo::Module& module, const DimensionGroups& groups, const ShardingPlan& plan) {
+std::unique_ptr<hlo::Module> Annotate(const hlo::Module& module, const DimensionGroups& groups,
+                                      const ShardingPlan& plan) {
   if (plan.mesh.empty()) return module.Clone();
   return Annotator(module, groups, plan).Run();
 }

@@ -20,17 +20,19 @@
 namespace hlorun::passes::spmd {
 
 struct ShardingPlan {
-  std::string name;                        // "data-parallel x tensor-parallel"
-  std::vector<int64_t> mesh;               // sizes of its axes, major first; empty: replicated
-  std::vector<std::pair<int, int>> cuts;   // group, axis
-  int weight_axis = -1;                    // cuts every parameter that it does not cut already; -1: none
+  std::string name;                       // "data-parallel x tensor-parallel"
+  std::vector<int64_t> mesh;              // sizes of its axes, major first; empty: replicated
+  std::vector<std::pair<int, int>> cuts;  // group, axis
+  int weight_axis = -1;                   // cuts every parameter that it does not cut already; -1: none
 };
 
 // For `devices` devices. The same for the same module, whatever the device; "replicated" comes first.
 std::vector<ShardingPlan> ShardingPlans(const DimensionGroups& groups, int64_t devices);
 
-// A copy of `module` (whose groups these are) with the plan as shardings of the entry's parameters, of results that alias
-// them and, where weights are gathered or a group has no parameter, of products. num_partitions is the mesh's size.
-std::unique_ptr<hlo::Module> Annotate(const hlo::Module& module, const DimensionGroups& groups, const ShardingPlan& plan);
+// A copy of `module` (whose groups these are) with the plan as shardings of the entry's parameters, of results that
+// alias them and, where weights are gathered or a group has no parameter, of products. num_partitions is the mesh's
+// size.
+std::unique_ptr<hlo::Module> Annotate(const hlo::Module& module, const DimensionGroups& groups,
+                                      const ShardingPlan& plan);
 
 }  // namespace hlorun::passes::spmd

@@ -14,14 +14,15 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// A combined message is at most so many times what a link is worth starting for: by then its latency is nothing, while all
-// operands must be there before the first is sent.
+// A combined message is at most so many times what a link is worth starting for: by then its latency is nothing, while
+// all operands must be there before the first is sent.
 constexpr double kCombinedWorth = 32;
 
 // In bytes.
 struct Limits {
   explicit Limits(const spmd::Link& link)
-      : small(static_cast<int64_t>(link.worth_bytes())), combined(static_cast<int64_t>(link.worth_bytes() * kCombinedWorth)) {}
+      : small(static_cast<int64_t>(link.worth_bytes())),
+        combined(static_cast<int64_t>(link.worth_bytes() * kCombinedWorth)) {}
   int64_t small, combined;
 };
 
@@ -31,8 +32,8 @@ bool IsCombinable(const Instruction& instruction, const Limits& limits) {
   return instruction.shape().ByteSize() <= limits.small && hlo::ReducerOpcode(*instruction.called()).has_value();
 }
 
-// What must be equal for two to become one. The level is the number of collectives on the longest path before: those of one
-// level cannot depend on each other, and combining them makes no cycle.
+// What must be equal for two to become one. The level is the number of collectives on the longest path before: those of
+// one level cannot depend on each other, and combining them makes no cycle.
 struct Key {
   int64_t level;
   Opcode reducer;
@@ -56,9 +57,9 @@ std::vector<std::vector<Instruction*>> CombinableSets(const std::vector<Instruct
     levels[instruction] = level;
     if (!IsCombinable(*instruction, limits)) continue;
     const auto& collective = instruction->As<hlo::attr::Collective>();
-    std::vector<Instruction*>& set =
-        sets[{level, *hlo::ReducerOpcode(*instruction->called()), instruction->shape().element_type(),
-              collective.channel_id.has_value(), collective.use_global_device_ids, collective.replica_groups.Expanded()}];
+    std::vector<Instruction*>& set = sets[{level, *hlo::ReducerOpcode(*instruction->called()),
+                                           instruction->shape().element_type(), collective.channel_id.has_value(),
+                                           collective.use_global_device_ids, collective.replica_groups.Expanded()}];
     int64_t bytes = instruction->shape().ByteSize();
     for (const Instruction* member : set) bytes += member->shape().ByteSize();
     if (bytes > limits.combined) full.push_back(std::exchange(set, {}));

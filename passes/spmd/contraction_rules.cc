@@ -57,7 +57,8 @@ void ConvolutionRule(RuleBuilder& r) {
   for (size_t i = 0; i < conv.window.size(); ++i) {
     const hlo::WindowDimension& w = conv.window[i];
     const int64_t in = input.dimension(n.input_spatial[i]), out = result.dimension(n.output_spatial[i]);
-    const bool trivial = w.size == 1 && w.stride == 1 && w.base_dilation == 1 && w.padding_low == 0 && w.padding_high == 0;
+    const bool trivial =
+        w.size == 1 && w.stride == 1 && w.base_dilation == 1 && w.padding_low == 0 && w.padding_high == 0;
     const bool whole = w.base_dilation > 1;
     const int factor = r.Add(out, trivial ? FactorKind::kParallel : whole ? FactorKind::kBlocked : FactorKind::kWindow);
     // A window about as large as the array (a gradient's) touches everything: no part is cheaper than the whole.
@@ -84,7 +85,8 @@ void ReduceWindowRule(RuleBuilder& r) {
   const int64_t arrays = r.op.operand_count() / 2;
   for (size_t d = 0; d < window.size(); ++d) {
     const hlo::WindowDimension& w = window[d];
-    const bool trivial = w.size == 1 && w.stride == 1 && w.base_dilation == 1 && w.padding_low == 0 && w.padding_high == 0;
+    const bool trivial =
+        w.size == 1 && w.stride == 1 && w.base_dilation == 1 && w.padding_low == 0 && w.padding_high == 0;
     const int factor = r.Add(hlo::FlattenShape(r.op.shape())[0].dimension(static_cast<int64_t>(d)),
                              trivial                              ? FactorKind::kParallel
                              : w.base_dilation > 1 || arrays != 1 ? FactorKind::kBlocked

@@ -100,7 +100,8 @@ FactorRule FactorRuleOf(const Instruction& instruction) {
     Elementwise(builder);
     return std::move(builder.rule);
   }
-  const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return instruction.Is(r.opcode); });
+  const auto* row =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return instruction.Is(r.opcode); });
   if (row == std::end(kRows)) {
     builder.rule.is_known = false;
   } else {
@@ -112,16 +113,14 @@ FactorRule FactorRuleOf(const Instruction& instruction) {
 std::optional<Opcode> CombinerOf(const Instruction& instruction) {
   switch (instruction.opcode()) {
     case Opcode::kDot:
-    case Opcode::kConvolution:
-      return Opcode::kAdd;
+    case Opcode::kConvolution: return Opcode::kAdd;
     case Opcode::kDynamicSlice:
     case Opcode::kGather:
       return instruction.shape().element_type() == hlo::ElementType::kPred ? Opcode::kOr : Opcode::kAdd;
     case Opcode::kReduce:
     case Opcode::kScatter:
       return instruction.shape().IsTuple() ? std::nullopt : hlo::ReducerOpcode(*instruction.called());
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
 }
 

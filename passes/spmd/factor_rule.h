@@ -27,8 +27,8 @@ struct FactorRule {
     int64_t size = 1;
     FactorKind kind = FactorKind::kParallel;
   };
-  using Dimension = std::vector<int>;       // factors, major first
-  using Tensor = std::vector<Dimension>;    // one entry a dimension
+  using Dimension = std::vector<int>;     // factors, major first
+  using Tensor = std::vector<Dimension>;  // one entry a dimension
 
   std::vector<Factor> factors;
   std::vector<Tensor> operands;
@@ -36,11 +36,12 @@ struct FactorRule {
   bool is_known = true;         // false: the op has no rule, everything stays whole
 };
 
-// For any instruction whose operands are arrays or tokens. Control flow, tuples and parameters have no rule of their own.
+// For any instruction whose operands are arrays or tokens. Control flow, tuples and parameters have no rule of their
+// own.
 FactorRule FactorRuleOf(const hlo::Instruction& instruction);
 
-// The reducer that combines the parts' results along reduced and selected factors; nullopt when they cannot be combined by
-// one all-reduce (several results, or an unknown reducer).
+// The reducer that combines the parts' results along reduced and selected factors; nullopt when they cannot be combined
+// by one all-reduce (several results, or an unknown reducer).
 std::optional<hlo::Opcode> CombinerOf(const hlo::Instruction& instruction);
 
 }  // namespace hlorun::passes::spmd

@@ -24,8 +24,12 @@ class RuleBuilder {
     rule.factors.push_back({size, kind});
     return static_cast<int>(rule.factors.size()) - 1;
   }
-  void Operand(int64_t i, int64_t d, int factor) { rule.operands[static_cast<size_t>(i)][static_cast<size_t>(d)].push_back(factor); }
-  void Result(int64_t leaf, int64_t d, int factor) { rule.results[static_cast<size_t>(leaf)][static_cast<size_t>(d)].push_back(factor); }
+  void Operand(int64_t i, int64_t d, int factor) {
+    rule.operands[static_cast<size_t>(i)][static_cast<size_t>(d)].push_back(factor);
+  }
+  void Result(int64_t leaf, int64_t d, int factor) {
+    rule.results[static_cast<size_t>(leaf)][static_cast<size_t>(d)].push_back(factor);
+  }
   void AllResults(int64_t d, int factor) {
     for (size_t leaf = 0; leaf < rule.results.size(); ++leaf) Result(static_cast<int64_t>(leaf), d, factor);
   }

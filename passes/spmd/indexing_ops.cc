@@ -43,8 +43,8 @@ Instruction* InHalfOpen(hlo::Builder b, Instruction* x, int64_t limit) {
 
 }  // namespace
 
-// The part lies between two runs of zeros as long as the slice; a slice elsewhere takes zeros, and the sum of all has the
-// slice.
+// The part lies between two runs of zeros as long as the slice; a slice elsewhere takes zeros, and the sum of all has
+// the slice.
 void AdaptDynamicSlice(LocalOp& op) {
   auto& sizes = std::get<attr::DynamicSlice>(op.attributes).sizes;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -61,7 +61,8 @@ void AdaptDynamicSlice(LocalOp& op) {
       start = OffsetFrom(op, start, axes, length - 0);
       hlo::Builder b = op.build.Make();
       start = ClampTo(b, b.Binary(Opcode::kAdd, start, SplatLike(b, start, sizes[i])), length + sizes[i]);
-      op.operand(0) = op.build.PadWith(op.operand(0), d, sizes[i], sizes[i], op.build.Zero(op.operand(0)->shape().element_type()));
+      op.operand(0) =
+          op.build.PadWith(op.operand(0), d, sizes[i], sizes[i], op.build.Zero(op.operand(0)->shape().element_type()));
     }
     op.operand(d + 1) = start;  // all of one type
   }
@@ -90,7 +91,8 @@ void AdaptDynamicUpdateSlice(LocalOp& op) {
       } else {
         // A margin takes what belongs to other devices.
         margins[static_cast<size_t>(d)] = size;
-        op.operand(0) = op.build.PadWith(op.operand(0), d, size, size, op.build.Zero(op.operand(0)->shape().element_type()));
+        op.operand(0) =
+            op.build.PadWith(op.operand(0), d, size, size, op.build.Zero(op.operand(0)->shape().element_type()));
         start = ClampTo(b, b.Binary(Opcode::kAdd, start, SplatLike(b, start, size)), length + size);
       }
     }
@@ -114,7 +116,8 @@ void AdaptDynamicUpdateSlice(LocalOp& op) {
 namespace {
 
 // Of an index array: one number for each component of an index vector, as an array of its dimensions.
-Instruction* PerComponent(hlo::Builder b, Instruction* indices, int64_t vector_dim, const std::vector<Instruction*>& scalars) {
+Instruction* PerComponent(hlo::Builder b, Instruction* indices, int64_t vector_dim,
+                          const std::vector<Instruction*>& scalars) {
   const hlo::Dims& dims = indices->shape().dimensions();
   if (vector_dim == indices->shape().rank()) return b.Broadcast(scalars[0], dims, {});
   std::vector<Instruction*> ones;
@@ -139,7 +142,8 @@ void AdaptGather(LocalOp& op) {
   const Shape& whole = op.WholeOperand(0);
   for (int64_t d = 0; d < whole.rank(); ++d) {
     int64_t& size = g.slice_sizes[static_cast<size_t>(d)];
-    if (size == whole.dimension(d) && !op.OperandAxes(0, d).empty() && size != 1) size = op.operand(0)->shape().dimension(d);
+    if (size == whole.dimension(d) && !op.OperandAxes(0, d).empty() && size != 1)
+      size = op.operand(0)->shape().dimension(d);
   }
   bool any = false;
   std::vector<Instruction*> offsets, limits;
@@ -148,7 +152,8 @@ void AdaptGather(LocalOp& op) {
     const AxisList& axes = op.OperandAxes(0, d);
     const bool cut = selected && !axes.empty();
     any |= cut;
-    offsets.push_back(cut ? op.build.StartOf(axes, {0, op.operand(0)->shape().dimension(d)}) : op.build.Zero(ElementType::kS32));
+    offsets.push_back(cut ? op.build.StartOf(axes, {0, op.operand(0)->shape().dimension(d)})
+                          : op.build.Zero(ElementType::kS32));
     limits.push_back(op.build.Make().ScalarConstant(
         ElementType::kS32, whole.dimension(d) - op.original.As<attr::Gather>().slice_sizes[static_cast<size_t>(d)]));
   }
@@ -162,7 +167,8 @@ void AdaptGather(LocalOp& op) {
   Instruction* is_mine = nullptr;
   for (size_t c = 0; c < g.start_index_map.size(); ++c) {
     const int64_t d = g.start_index_map[c];
-    if (op.KindOf(op.rule.operands[0][static_cast<size_t>(d)]) != FactorKind::kSelected || op.OperandAxes(0, d).empty()) continue;
+    if (op.KindOf(op.rule.operands[0][static_cast<size_t>(d)]) != FactorKind::kSelected || op.OperandAxes(0, d).empty())
+      continue;
     Instruction* here = InHalfOpen(b, Component(op, indices, g.index_vector_dim, static_cast<int64_t>(c)),
                                    op.operand(0)->shape().dimension(d));
     is_mine = is_mine == nullptr ? here : b.Binary(Opcode::kAnd, is_mine, here);
@@ -184,7 +190,8 @@ void AdaptScatter(LocalOp& op) {
   bool any = false;
   std::vector<Instruction*> offsets;
   for (const int64_t d : s.scatter_dims_to_operand_dims) {
-    const bool cut = op.KindOf(op.rule.operands[0][static_cast<size_t>(d)]) == FactorKind::kUpdated && !op.OperandAxes(0, d).empty();
+    const bool cut =
+        op.KindOf(op.rule.operands[0][static_cast<size_t>(d)]) == FactorKind::kUpdated && !op.OperandAxes(0, d).empty();
     any |= cut;
     offsets.push_back(cut ? op.build.StartOf(op.OperandAxes(0, d), {0, op.operand(0)->shape().dimension(d)})
                           : op.build.Zero(ElementType::kS32));
@@ -206,9 +213,11 @@ void AdaptScatter(LocalOp& op) {
   // What the updates are added to counts once.
   hlo::Builder b = op.build.Make();
   Instruction*& into = op.operand(0);
-  Instruction* first = b.Compare(op.build.Coordinate(partial), op.build.Zero(ElementType::kS32), ComparisonDirection::kEq);
+  Instruction* first =
+      b.Compare(op.build.Coordinate(partial), op.build.Zero(ElementType::kS32), ComparisonDirection::kEq);
   Instruction* identity = b.Constant(ReducerIdentity(*CombinerOf(op.original), into->shape().element_type()));
-  into = b.Select(b.Broadcast(first, into->shape().dimensions(), {}), into, b.Broadcast(identity, into->shape().dimensions(), {}));
+  into = b.Select(b.Broadcast(first, into->shape().dimensions(), {}), into,
+                  b.Broadcast(identity, into->shape().dimensions(), {}));
 }
 
 }  // namespace hlorun::passes::spmd

@@ -87,7 +87,8 @@ void ScatterRule(RuleBuilder& r) {
     for (int64_t i = 0; i < arrays; ++i) r.Operand(arrays + 1 + i, scatter_dims[at], factor);
     ++at;
     if (parallel) {
-      tie_arrays(s.input_batching_dims[static_cast<size_t>(batching - s.scatter_indices_batching_dims.begin())], factor);
+      tie_arrays(s.input_batching_dims[static_cast<size_t>(batching - s.scatter_indices_batching_dims.begin())],
+                 factor);
     }
   }
   size_t window = 0;

@@ -6,8 +6,8 @@
 namespace hlorun::passes::spmd {
 
 struct Link {
-  double latency = 20e-6;   // seconds until a message starts
-  double bandwidth = 4e9;   // bytes a second
+  double latency = 20e-6;  // seconds until a message starts
+  double bandwidth = 4e9;  // bytes a second
   // Bytes that take as long to send as to start sending.
   double worth_bytes() const { return latency * bandwidth; }
 };

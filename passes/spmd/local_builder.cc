@@ -28,10 +28,12 @@ Instruction* LocalBuilder::Coordinate(const AxisList& axes) {
   Instruction*& known = coordinates_[axes];
   if (known != nullptr) return known;
   hlo::Builder b = Make();
-  if (partition_id_ == nullptr) partition_id_ = b.Make(Opcode::kPartitionId, {}, hlo::attr::None{}, {}, Shape::Scalar(ElementType::kU32));
+  if (partition_id_ == nullptr)
+    partition_id_ = b.Make(Opcode::kPartitionId, {}, hlo::attr::None{}, {}, Shape::Scalar(ElementType::kU32));
   // A table rather than arithmetic: any device order is the same few instructions.
   Literal table(Shape(ElementType::kS32, {mesh_.device_count()}));
-  for (int64_t device = 0; device < mesh_.device_count(); ++device) table.SetInt(device, mesh_.Coordinate(device, axes));
+  for (int64_t device = 0; device < mesh_.device_count(); ++device)
+    table.SetInt(device, mesh_.Coordinate(device, axes));
   known = b.Reshape(b.DynamicSlice(b.Constant(std::move(table)), {partition_id_}, {1}), {});
   return known;
 }
@@ -65,12 +67,14 @@ hlo::Computation* LocalBuilder::ReducerOf(Opcode opcode, ElementType type) {
 
 Instruction* LocalBuilder::AllReduce(Instruction* x, const AxisList& axes, Opcode reducer) {
   if (mesh_.SizeOf(axes) == 1) return x;
-  return Make().Make(Opcode::kAllReduce, {x}, Groups(axes, std::nullopt, true), {ReducerOf(reducer, x->shape().element_type())});
+  return Make().Make(Opcode::kAllReduce, {x}, Groups(axes, std::nullopt, true),
+                     {ReducerOf(reducer, x->shape().element_type())});
 }
 
 Instruction* LocalBuilder::ReduceScatter(Instruction* x, int64_t dimension, const AxisList& axes, Opcode reducer) {
   if (mesh_.SizeOf(axes) == 1) return x;
-  return Make().Make(Opcode::kReduceScatter, {x}, Groups(axes, dimension, true), {ReducerOf(reducer, x->shape().element_type())});
+  return Make().Make(Opcode::kReduceScatter, {x}, Groups(axes, dimension, true),
+                     {ReducerOf(reducer, x->shape().element_type())});
 }
 
 Instruction* LocalBuilder::AllGather(Instruction* x, int64_t dimension, const AxisList& axes) {
@@ -128,7 +132,8 @@ Instruction* LocalBuilder::SliceOf(Instruction* x, int64_t dimension, int64_t st
   return Make().Slice(x, starts, limits, strides);
 }
 
-Instruction* LocalBuilder::CutAt(Instruction* x, int64_t dimension, const AxisList& axes, PartStart start, int64_t size) {
+Instruction* LocalBuilder::CutAt(Instruction* x, int64_t dimension, const AxisList& axes, PartStart start,
+                                 int64_t size) {
   const int64_t last = start.first + start.step * (mesh_.SizeOf(axes) - 1);
   const int64_t least = std::min(start.first, last), most = std::max(start.first, last) + size;
   const int64_t low = std::max<int64_t>(0, -least);
@@ -143,8 +148,8 @@ Instruction* LocalBuilder::CutAt(Instruction* x, int64_t dimension, const AxisLi
   return b.DynamicSlice(padded, starts, WithDimension(padded->shape(), dimension, size).dimensions());
 }
 
-Instruction* LocalBuilder::Fetch(Instruction* x, int64_t dimension, const AxisList& axes, int64_t global, PartStart start,
-                                 int64_t size) {
+Instruction* LocalBuilder::Fetch(Instruction* x, int64_t dimension, const AxisList& axes, int64_t global,
+                                 PartStart start, int64_t size) {
   const int64_t parts = mesh_.SizeOf(axes);
   const int64_t length = x->shape().dimension(dimension);
   if (parts == 1) return CutAt(x, dimension, axes, start, size);
@@ -165,7 +170,8 @@ Instruction* LocalBuilder::Fetch(Instruction* x, int64_t dimension, const AxisLi
     std::vector<std::pair<int64_t, int64_t>> pairs;
     for (const std::vector<int64_t>& group : mesh_.Groups(axes)) {
       for (int64_t p = 0; p < parts; ++p) {
-        if (p + by >= 0 && p + by < parts) pairs.emplace_back(group[static_cast<size_t>(p)], group[static_cast<size_t>(p + by)]);
+        if (p + by >= 0 && p + by < parts)
+          pairs.emplace_back(group[static_cast<size_t>(p)], group[static_cast<size_t>(p + by)]);
       }
     }
     return Permute(piece, std::move(pairs));
@@ -185,7 +191,8 @@ Instruction* LocalBuilder::Fetch(Instruction* x, int64_t dimension, const AxisLi
   return CutAt(joined, dimension, axes, {start.first + before, start.step - length}, size);
 }
 
-Instruction* LocalBuilder::InRange(const Shape& shape, int64_t dimension, Instruction* start, int64_t low, int64_t high) {
+Instruction* LocalBuilder::InRange(const Shape& shape, int64_t dimension, Instruction* start, int64_t low,
+                                   int64_t high) {
   hlo::Builder b = Make();
   // One dimension of positions, compared there and broadcast: the rest of the array repeats it.
   const Shape line(ElementType::kS32, {shape.dimension(dimension)});
@@ -204,8 +211,8 @@ Instruction* LocalBuilder::InRange(const Shape& shape, int64_t dimension, Instru
 Instruction* LocalBuilder::Mask(Instruction* x, int64_t dimension, const AxisList& axes, PartStart start, int64_t low,
                                 int64_t high, Instruction* fill) {
   const int64_t last = start.first + start.step * (mesh_.SizeOf(axes) - 1);
-  const bool all_inside = std::min(start.first, last) >= low &&
-                          std::max(start.first, last) + x->shape().dimension(dimension) <= high;
+  const bool all_inside =
+      std::min(start.first, last) >= low && std::max(start.first, last) + x->shape().dimension(dimension) <= high;
   if (all_inside || x->shape().ElementCount() == 0) return x;
   hlo::Builder b = Make();
   Instruction* inside = InRange(x->shape(), dimension, StartOf(axes, start), low, high);

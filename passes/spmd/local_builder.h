@@ -1,4 +1,5 @@
-// LocalBuilder: builds one device's program: collectives along mesh axes, the device's own position, neighbours' elements.
+// LocalBuilder: builds one device's program: collectives along mesh axes, the device's own position, neighbours'
+// elements.
 //
 // One for each computation of the partitioned module; all of a module share one counter of channels.
 #pragma once
@@ -52,7 +53,8 @@ class LocalBuilder {
   hlo::Instruction* Mask(hlo::Instruction* x, int64_t dimension, const AxisList& axes, PartStart start, int64_t low,
                          int64_t high, hlo::Instruction* fill);
   // pred of x's dimensions: start + j is in [low, high).
-  hlo::Instruction* InRange(const hlo::Shape& shape, int64_t dimension, hlo::Instruction* start, int64_t low, int64_t high);
+  hlo::Instruction* InRange(const hlo::Shape& shape, int64_t dimension, hlo::Instruction* start, int64_t low,
+                            int64_t high);
 
   hlo::Instruction* Zero(hlo::ElementType type) { return Make().Constant(hlo::Literal(hlo::Shape::Scalar(type))); }
   hlo::Instruction* PadWith(hlo::Instruction* x, int64_t dimension, int64_t low, int64_t high, hlo::Instruction* value);

@@ -49,7 +49,8 @@ FactorKind LocalOp::KindOf(const FactorRule::Dimension& dimension) const {
 }
 
 void AdaptLocalOp(LocalOp& op) {
-  const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return op.original.Is(r.opcode); });
+  const auto* row =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& r) { return op.original.Is(r.opcode); });
   if (row != std::end(kRows)) row->adapt(op);
 }
 

@@ -13,8 +13,8 @@ struct LocalOp {
   LocalBuilder& build;
   std::vector<hlo::Instruction*> operands;  // of this device, cut as `axes` say
   hlo::Attributes attributes;
-  std::vector<hlo::Shape> shapes;           // of this device's results, one a leaf
-  hlo::Instruction* done = nullptr;         // set when the op was emitted in another form
+  std::vector<hlo::Shape> shapes;    // of this device's results, one a leaf
+  hlo::Instruction* done = nullptr;  // set when the op was emitted in another form
 
   // The axes and the only factor of a dimension that has one; empty otherwise.
   const AxisList& AxesOf(const FactorRule::Dimension& dimension) const;

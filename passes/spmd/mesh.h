@@ -1,7 +1,8 @@
 // Mesh: the devices of a job as a grid of axes of prime size.
 //
-// Every sharding of a module, however it was written (GSPMD tiles, named axes, sub-axes), is a list of axes of one mesh:
-// the common refinement of all of them. A device's number is read as digits in a mixed radix, and an axis is one digit.
+// Every sharding of a module, however it was written (GSPMD tiles, named axes, sub-axes), is a list of axes of one
+// mesh: the common refinement of all of them. A device's number is read as digits in a mixed radix, and an axis is one
+// digit.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +62,8 @@ class MeshBuilder {
   std::vector<int64_t> boundaries_;  // ascending; each divides the next
 };
 
-// Each dimension of a tile grid, row-major over `devices`, as digits of the device's number; nullopt when the order is no
-// permutation of digits.
+// Each dimension of a tile grid, row-major over `devices`, as digits of the device's number; nullopt when the order is
+// no permutation of digits.
 std::optional<std::vector<Digits>> DigitsOfGrid(std::span<const int64_t> grid, std::span<const int64_t> devices);
 
 }  // namespace hlorun::passes::spmd

@@ -88,9 +88,8 @@ hlo::Sharding ToHloSharding(const Mesh& mesh, const MeshSharding& sharding) {
   }
   std::vector<int64_t> by_axis(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) by_axis[i] = static_cast<int64_t>(i);
-  std::sort(by_axis.begin(), by_axis.end(), [&](int64_t a, int64_t b) {
-    return runs[static_cast<size_t>(a)][0] < runs[static_cast<size_t>(b)][0];
-  });
+  std::sort(by_axis.begin(), by_axis.end(),
+            [&](int64_t a, int64_t b) { return runs[static_cast<size_t>(a)][0] < runs[static_cast<size_t>(b)][0]; });
   result.iota_transpose_perm.resize(runs.size());
   for (size_t position = 0; position < by_axis.size(); ++position) {
     result.iota_reshape_dims.push_back(mesh.SizeOf(runs[static_cast<size_t>(by_axis[position])]));

@@ -10,15 +10,15 @@
 
 namespace hlorun::passes::spmd {
 
-// A dimension of size n that `axes` cut into k parts lies in parts of ceil(n / k) elements, the last ones padded; what the
-// padding holds is undefined. Devices along axes that appear nowhere hold copies.
+// A dimension of size n that `axes` cut into k parts lies in parts of ceil(n / k) elements, the last ones padded; what
+// the padding holds is undefined. Devices along axes that appear nowhere hold copies.
 struct MeshSharding {
   std::vector<AxisList> dims;  // one list a dimension
   AxisList partial;            // ascending; the array's value is the reduction of the parts along these axes
   AxisList manual;             // ascending; the shape is already local along these axes (shard_map)
 
   static MeshSharding Replicated(int64_t rank) { return {std::vector<AxisList>(static_cast<size_t>(rank)), {}, {}}; }
-  bool IsReplicated() const;  // no dimension is cut and nothing is partial
+  bool IsReplicated() const;   // no dimension is cut and nothing is partial
   bool Uses(Axis axis) const;  // in any of the three
   bool operator==(const MeshSharding&) const = default;
 

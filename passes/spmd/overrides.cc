@@ -57,7 +57,8 @@ ShardyMesh ParseMesh(const std::string& text) {
     int64_t size = 0;
     const char* end = axis.data() + axis.size();
     const bool is_number = colon < axis.size() && std::from_chars(axis.data() + colon + 1, end, size).ptr == end;
-    if (name.empty() || !is_number || size < 1) Invalid("--mesh={}: expected NAME:SIZE,.., such as data:2,model:2", text);
+    if (name.empty() || !is_number || size < 1)
+      Invalid("--mesh={}: expected NAME:SIZE,.., such as data:2,model:2", text);
     if (!names.insert(name).second) Invalid("--mesh={}: it has the axis {} twice", text, name);
     mesh.axes.emplace_back(name, size);
   }
@@ -84,7 +85,9 @@ class ShardingList {
     const std::string_view entry = entries_[index];
     if (entry.front() == '{') return Checked(entry, leaf, what);
     const std::optional<std::string_view> inside = Inside(entry, '[', ']');
-    if (!inside) Fail(entry, what, "expected axes of each dimension, such as [data,None], or HloSharding text, such as {devices=[2,1]<=[2]}");
+    if (!inside)
+      Fail(entry, what,
+           "expected axes of each dimension, such as [data,None], or HloSharding text, such as {devices=[2,1]<=[2]}");
     return FromAxes(entry, *inside, leaf, what);
   }
 
@@ -101,7 +104,8 @@ class ShardingList {
   Sharding Checked(std::string_view entry, const hlo::Shape& leaf, const std::string& what) const {
     try {
       Sharding sharding = hlo::ParseSharding(entry);
-      if (sharding.kind == Sharding::Kind::kTuple) Fail(entry, what, "a tuple's sharding has one entry for each of its arrays");
+      if (sharding.kind == Sharding::Kind::kTuple)
+        Fail(entry, what, "a tuple's sharding has one entry for each of its arrays");
       if (leaf.IsArray()) hlo::ShardShape(leaf, sharding);
       return sharding;
     } catch (const Error& error) {
@@ -118,17 +122,20 @@ class ShardingList {
   }
 
   // Tiles by the axes of each dimension; copies along the others.
-  Sharding FromAxes(std::string_view entry, std::string_view inside, const hlo::Shape& leaf, const std::string& what) const {
+  Sharding FromAxes(std::string_view entry, std::string_view inside, const hlo::Shape& leaf,
+                    const std::string& what) const {
     if (!mesh_) Fail(entry, what, "there is no mesh with such axes: give one (--mesh=data:2,model:2)");
     const std::vector<std::string_view> dims = inside.empty() ? std::vector<std::string_view>{} : Split(inside, ',');
     if (static_cast<int64_t>(dims.size()) > leaf.rank()) {
-      Fail(entry, what, fmt::format("it has {} dimensions, the array {} has {}", dims.size(), leaf.ToString(false), leaf.rank()));
+      Fail(entry, what,
+           fmt::format("it has {} dimensions, the array {} has {}", dims.size(), leaf.ToString(false), leaf.rank()));
     }
     Sharding sharding;
     std::vector<int64_t> order;
     for (int64_t d = 0; d < leaf.rank(); ++d) {
       int64_t tiles = 1;
-      for (const std::string_view name : AxesOf(static_cast<size_t>(d) < dims.size() ? dims[static_cast<size_t>(d)] : "")) {
+      for (const std::string_view name :
+           AxesOf(static_cast<size_t>(d) < dims.size() ? dims[static_cast<size_t>(d)] : "")) {
         const size_t axis = AxisNamed(name, entry, what);
         if (std::find(order.begin(), order.end(), static_cast<int64_t>(axis)) != order.end()) {
           Fail(entry, what, fmt::format("it uses the axis {} twice", name));
@@ -138,7 +145,8 @@ class ShardingList {
       }
       sharding.tile_dimensions.push_back(tiles);
     }
-    if (std::all_of(sharding.tile_dimensions.begin(), sharding.tile_dimensions.end(), [](int64_t t) { return t == 1; })) return Sharding{};
+    if (std::all_of(sharding.tile_dimensions.begin(), sharding.tile_dimensions.end(), [](int64_t t) { return t == 1; }))
+      return Sharding{};
     return Tiled(std::move(sharding), std::move(order));
   }
 
@@ -165,7 +173,8 @@ class ShardingList {
     }
     if (!mesh_->device_ids.empty()) {
       const std::vector<int64_t> positions = sharding.DeviceOrder();
-      for (const int64_t position : positions) sharding.devices.push_back(mesh_->device_ids[static_cast<size_t>(position)]);
+      for (const int64_t position : positions)
+        sharding.devices.push_back(mesh_->device_ids[static_cast<size_t>(position)]);
     }
     return sharding;
   }
@@ -184,7 +193,8 @@ std::optional<ShardyMesh> ChooseMesh(hlo::Module& module, const std::string& giv
   if (own.empty()) return mesh;
   std::string axes, text;
   for (const auto& [name, size] : mesh.axes) axes += fmt::format("{}\"{}\"={}", axes.empty() ? "" : ", ", name, size);
-  for (const auto& [name, replaced] : own) text += fmt::format("{}{} = #sdy.mesh<[{}]>", text.empty() ? "" : ", ", name, axes);
+  for (const auto& [name, replaced] : own)
+    text += fmt::format("{}{} = #sdy.mesh<[{}]>", text.empty() ? "" : ", ", name, axes);
   module.frontend_attributes[kMeshes] = "{" + text + "}";
   return mesh;
 }
@@ -193,11 +203,13 @@ std::optional<ShardyMesh> ChooseMesh(hlo::Module& module, const std::string& giv
 size_t Override(Instruction& instruction, const ShardingList& list, size_t first, const std::string& what) {
   const std::vector<hlo::Shape> leaves = hlo::FlattenShape(instruction.shape());
   std::vector<std::optional<Sharding>> given;
-  for (size_t i = 0; i < leaves.size(); ++i) given.push_back(list.Of(first + i, leaves[i], fmt::format("{} {}", what, first + i)));
+  for (size_t i = 0; i < leaves.size(); ++i)
+    given.push_back(list.Of(first + i, leaves[i], fmt::format("{} {}", what, first + i)));
   const auto count = std::count_if(given.begin(), given.end(), [](const auto& g) { return g.has_value(); });
   if (count == 0) return leaves.size();
   if (static_cast<size_t>(count) < given.size() && instruction.frontend_attributes.contains(kSharding)) {
-    Invalid("%{} is a tuple that the module annotates by axes: give a sharding for each of its {} arrays", instruction.name(), given.size());
+    Invalid("%{} is a tuple that the module annotates by axes: give a sharding for each of its {} arrays",
+            instruction.name(), given.size());
   }
   instruction.frontend_attributes.erase(kSharding);
   if (!instruction.shape().IsTuple()) {
@@ -229,7 +241,8 @@ int64_t DevicesOfMesh(const std::string& mesh) {
 void OverrideShardings(hlo::Module& module, const ShardingOverrides& overrides) {
   if (overrides.empty()) return;
   const std::optional<ShardyMesh> mesh = ChooseMesh(module, overrides.mesh);
-  const ShardingList in("in_shardings", overrides.in_shardings, mesh), out("out_shardings", overrides.out_shardings, mesh);
+  const ShardingList in("in_shardings", overrides.in_shardings, mesh),
+      out("out_shardings", overrides.out_shardings, mesh);
   size_t leaf = 0;
   for (Instruction* parameter : module.entry()->parameters()) leaf += Override(*parameter, in, leaf, "parameter array");
   in.CheckCount(leaf, "parameter arrays");

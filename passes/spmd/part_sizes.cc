@@ -9,7 +9,8 @@ using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 
-int64_t AddPartSizes(hlo::Module& module, hlo::Computation* entry, const Mesh& mesh, const std::vector<MeshSharding>& outputs) {
+int64_t AddPartSizes(hlo::Module& module, hlo::Computation* entry, const Mesh& mesh,
+                     const std::vector<MeshSharding>& outputs) {
   SizeSignature signature = SignatureOf(module);
   if (signature.results.empty()) return 0;
   const std::vector<hlo::Shape> leaves = hlo::FlattenShape(entry->root()->shape());

@@ -39,7 +39,10 @@ std::string Mebibytes(double bytes) { return fmt::format("{:.3f} MiB", bytes / (
 class ComputationPartitioner {
  public:
   ComputationPartitioner(ModuleState& state, const Computation& source)
-      : state_(state), mesh_(state.mesh), source_(source), target_(state.module.AddComputation(source.name())),
+      : state_(state),
+        mesh_(state.mesh),
+        source_(source),
+        target_(state.module.AddComputation(source.name())),
         build_(target_, state.mesh, &state.next_channel) {}
 
   // The parameters lie as the table says, the root's leaves as `outputs` say.
@@ -60,7 +63,9 @@ class ComputationPartitioner {
   }
 
  private:
-  const std::vector<MeshSharding>& AssignedTo(const Instruction& instruction) const { return state_.shardings.at(&instruction); }
+  const std::vector<MeshSharding>& AssignedTo(const Instruction& instruction) const {
+    return state_.shardings.at(&instruction);
+  }
 
   static Shape WithLeaves(const Shape& shape, const std::vector<Shape>& leaves, size_t& next) {
     if (!shape.IsTuple()) return leaves[next++];
@@ -85,7 +90,8 @@ class ComputationPartitioner {
       return;
     }
     for (size_t i = 0; i < global.tuple_shapes().size(); ++i) {
-      Unpack(build_.Make().GetTupleElement(local, static_cast<int64_t>(i)), global.tuple_shapes()[i], shardings, values);
+      Unpack(build_.Make().GetTupleElement(local, static_cast<int64_t>(i)), global.tuple_shapes()[i], shardings,
+             values);
     }
   }
 
@@ -135,14 +141,16 @@ class ComputationPartitioner {
     return local;
   }
 
-  void Explain(const std::vector<ReshardStep>& steps, const Value& value, const Instruction& user, std::string_view role) {
+  void Explain(const std::vector<ReshardStep>& steps, const Value& value, const Instruction& user,
+               std::string_view role) {
     for (const ReshardStep& step : steps) {
       if (step.kind == ReshardStep::Kind::kSlice) continue;
       Remark& remark = About(user);
       remark.choice = StepName(step.kind);
-      remark.reason = fmt::format("{} of {} ({} a device): {} lies as {}, wanted is {}", StepName(step.kind),
-                                  value.global.ToString(false), Mebibytes(step.bytes), role,
-                                  ToHloSharding(mesh_, step.before).ToString(), ToHloSharding(mesh_, step.after).ToString());
+      remark.reason =
+          fmt::format("{} of {} ({} a device): {} lies as {}, wanted is {}", StepName(step.kind),
+                      value.global.ToString(false), Mebibytes(step.bytes), role,
+                      ToHloSharding(mesh_, step.before).ToString(), ToHloSharding(mesh_, step.after).ToString());
     }
   }
 
@@ -161,7 +169,9 @@ class ComputationPartitioner {
   }
 
   // The leaf of an operand that is one array.
-  const Value& Operand(const Instruction& instruction, int64_t i) const { return values_.at(instruction.operand(i))[0]; }
+  const Value& Operand(const Instruction& instruction, int64_t i) const {
+    return values_.at(instruction.operand(i))[0];
+  }
 
   Values OperandLeaves(const Instruction& instruction) const {
     Values leaves;
@@ -183,16 +193,11 @@ class ComputationPartitioner {
         leaves.resize(static_cast<size_t>(hlo::LeafCount(instruction.shape())));
         return leaves;
       }
-      case Opcode::kGetTupleElement:
-        return ElementOf(instruction);
-      case Opcode::kConstant:
-        return {PartitionConstant(instruction)};
-      case Opcode::kWhile:
-        return PartitionWhile(instruction);
-      case Opcode::kConditional:
-        return PartitionConditional(instruction);
-      case Opcode::kCall:
-        return PartitionCall(instruction);
+      case Opcode::kGetTupleElement: return ElementOf(instruction);
+      case Opcode::kConstant: return {PartitionConstant(instruction)};
+      case Opcode::kWhile: return PartitionWhile(instruction);
+      case Opcode::kConditional: return PartitionConditional(instruction);
+      case Opcode::kCall: return PartitionCall(instruction);
       case Opcode::kGetDimensionSize:
         if (Operand(instruction, 0).global.is_dynamic_dimension(instruction.dimensions()[0])) break;
         return {{build_.Make().ScalarConstant(hlo::ElementType::kS32,
@@ -206,8 +211,7 @@ class ComputationPartitioner {
           return Values(static_cast<size_t>(hlo::LeafCount(instruction.shape())));
         }
         break;
-      default:
-        break;
+      default: break;
     }
     return PartitionByFactors(instruction);
   }
@@ -243,7 +247,8 @@ class ComputationPartitioner {
     for (size_t i = 0; i < operands.size(); ++i) {
       MeshSharding wanted = AssignedTo(instruction)[i];
       wanted.manual = operands[i].sharding.manual;
-      results.push_back({Resharded(operands[i], wanted, instruction, "what is constrained"), wanted, operands[i].global});
+      results.push_back(
+          {Resharded(operands[i], wanted, instruction, "what is constrained"), wanted, operands[i].global});
     }
     return results;
   }
@@ -265,17 +270,20 @@ class ComputationPartitioner {
         }
         outer.dims[d].insert(outer.dims[d].end(), inner.dims[d].begin(), inner.dims[d].end());
       }
-      Instruction* local = boundary.enters ? Resharded(operand, outer, instruction, "a manual computation's operand") : operand.local;
+      Instruction* local =
+          boundary.enters ? Resharded(operand, outer, instruction, "a manual computation's operand") : operand.local;
       if (boundary.enters) {
         results.push_back({local, inner, shapes[i]});
       } else {
         outer.manual = assigned[i].manual;
         const Value whole{local, outer, shapes[i]};
-        results.push_back({Resharded(whole, assigned[i], instruction, "a manual computation's result"), assigned[i], shapes[i]});
+        results.push_back(
+            {Resharded(whole, assigned[i], instruction, "a manual computation's result"), assigned[i], shapes[i]});
       }
       const Shape& whole = boundary.enters ? operand.global : shapes[i];
       if (!LocalShape(mesh_, whole, outer).SameDimensions(local->shape()) ||
-          !LocalShape(mesh_, boundary.enters ? shapes[i] : operand.global, inner).SameDimensions(LocalShape(mesh_, whole, outer))) {
+          !LocalShape(mesh_, boundary.enters ? shapes[i] : operand.global, inner)
+               .SameDimensions(LocalShape(mesh_, whole, outer))) {
         Invalid("%{}: the parts of {} under the sharding of this manual computation are not {}", instruction.name(),
                 whole.ToString(false), (boundary.enters ? shapes[i] : operand.global).ToString(false));
       }
@@ -296,7 +304,8 @@ class ComputationPartitioner {
 
   Instruction* Operation(const Instruction& instruction, const Shape& shape, std::vector<Instruction*> operands,
                          std::vector<Computation*> called) {
-    auto made = std::make_unique<Instruction>(instruction.opcode(), shape, std::move(operands), instruction.attributes(), std::move(called));
+    auto made = std::make_unique<Instruction>(instruction.opcode(), shape, std::move(operands),
+                                              instruction.attributes(), std::move(called));
     made->metadata = instruction.metadata;
     made->frontend_attributes = instruction.frontend_attributes;
     made->backend_config = instruction.backend_config;
@@ -308,7 +317,8 @@ class ComputationPartitioner {
     Computation* condition = Callee(*loop.while_condition(), {MeshSharding::Replicated(0)});
     Computation* body = Callee(*loop.while_body(), carried);
     build_.set_origin(&loop);
-    const std::vector<Instruction*> init = ReshardedLeaves(values_.at(loop.operand(0)), carried, loop, "a carried value");
+    const std::vector<Instruction*> init =
+        ReshardedLeaves(values_.at(loop.operand(0)), carried, loop, "a carried value");
     Instruction* tuple = TupleOf(loop.shape(), init);
     return Unpacked(Operation(loop, LocalOf(loop.shape(), carried), {tuple}, {condition, body}), loop.shape(), carried);
   }
@@ -327,7 +337,8 @@ class ComputationPartitioner {
           ReshardedLeaves(values_.at(argument), AssignedTo(*callee.parameter(0)), conditional, "a branch's operand");
       operands.push_back(TupleOf(argument->shape(), leaves));
     }
-    return Unpacked(Operation(conditional, LocalOf(conditional.shape(), results), operands, branches), conditional.shape(), results);
+    return Unpacked(Operation(conditional, LocalOf(conditional.shape(), results), operands, branches),
+                    conditional.shape(), results);
   }
 
   Values PartitionCall(const Instruction& call) {
@@ -343,7 +354,8 @@ class ComputationPartitioner {
     return Unpacked(Operation(call, LocalOf(call.shape(), results), operands, {callee}), call.shape(), results);
   }
 
-  Instruction* Clone(const Instruction& instruction, const Shape& shape, std::vector<Instruction*> operands, hlo::Attributes attributes) {
+  Instruction* Clone(const Instruction& instruction, const Shape& shape, std::vector<Instruction*> operands,
+                     hlo::Attributes attributes) {
     std::unique_ptr<Instruction> clone = instruction.CloneWithOperands(shape.WithoutLayout(), std::move(operands));
     clone->set_attributes(std::move(attributes));
     clone->sharding.reset();
@@ -384,7 +396,8 @@ class ComputationPartitioner {
                 const std::vector<Instruction*>& inits) {
     const Instruction& instruction = op.original;
     size_t next = 0;
-    if (op.done == nullptr) op.done = Clone(instruction, WithLeaves(instruction.shape(), op.shapes, next), op.operands, op.attributes);
+    if (op.done == nullptr)
+      op.done = Clone(instruction, WithLeaves(instruction.shape(), op.shapes, next), op.operands, op.attributes);
     Values values = Unpacked(op.done, instruction.shape(), produced);
     const AxisList partial = PartialAxes(op.rule, op.axes);
     const std::optional<Opcode> combiner = CombinerOf(instruction);
@@ -398,13 +411,15 @@ class ComputationPartitioner {
       value.local = Resharded(value, goal, instruction, "what it computes", combiner.value_or(Opcode::kAdd));
       value.sharding = std::move(goal);
     }
-    if (!partial.empty() && combiner && instruction.Is(Opcode::kReduce)) ApplyInit(instruction, *combiner, inits[0], values[0]);
+    if (!partial.empty() && combiner && instruction.Is(Opcode::kReduce))
+      ApplyInit(instruction, *combiner, inits[0], values[0]);
     return values;
   }
 
   // The parts counted from the reducer's identity; the init that the program gives counts once.
   void ApplyInit(const Instruction& reduce, Opcode reducer, Instruction* init, Value& value) {
-    const bool is_identity = init->IsConstant() && init->literal() == ReducerIdentity(reducer, init->shape().element_type());
+    const bool is_identity =
+        init->IsConstant() && init->literal() == ReducerIdentity(reducer, init->shape().element_type());
     if (is_identity || CountsOnce(reducer, *init)) return;
     build_.set_origin(&reduce);
     hlo::Builder b = build_.Make();
@@ -412,7 +427,8 @@ class ComputationPartitioner {
   }
 
   // Reducers that no collective knows: everyone gets all parts' results and reduces them.
-  void CombineByGathering(const Instruction& reduce, const AxisList& partial, const std::vector<Instruction*>& inits, Values& values) {
+  void CombineByGathering(const Instruction& reduce, const AxisList& partial, const std::vector<Instruction*>& inits,
+                          Values& values) {
     std::vector<Instruction*> operands;
     hlo::Builder b = build_.Make();
     for (const Value& value : values) {
@@ -422,7 +438,8 @@ class ComputationPartitioner {
     }
     Instruction* combined = b.Reduce(operands, inits, {0}, reduce.called());
     for (size_t leaf = 0; leaf < values.size(); ++leaf) {
-      values[leaf].local = reduce.shape().IsTuple() ? b.GetTupleElement(combined, static_cast<int64_t>(leaf)) : combined;
+      values[leaf].local =
+          reduce.shape().IsTuple() ? b.GetTupleElement(combined, static_cast<int64_t>(leaf)) : combined;
     }
   }
 
@@ -438,7 +455,8 @@ class ComputationPartitioner {
       operands.push_back(TupleOf(operand->shape(), leaves));
     }
     if (cut) {
-      Warn(instruction, fmt::format("{} cannot be cut: every device computes all of it", hlo::OpcodeName(instruction.opcode())));
+      Warn(instruction,
+           fmt::format("{} cannot be cut: every device computes all of it", hlo::OpcodeName(instruction.opcode())));
     }
     Instruction* local = Clone(instruction, instruction.shape(), operands, instruction.attributes());
     const std::vector<MeshSharding>& wanted = AssignedTo(instruction);
@@ -470,7 +488,8 @@ int64_t FirstFreeChannel(const hlo::Module& module) {
     for (const auto& instruction : computation->instructions()) {
       std::optional<int64_t> channel;
       if (const auto* c = std::get_if<hlo::attr::Collective>(&instruction->attributes())) channel = c->channel_id;
-      if (const auto* p = std::get_if<hlo::attr::CollectivePermute>(&instruction->attributes())) channel = p->channel_id;
+      if (const auto* p = std::get_if<hlo::attr::CollectivePermute>(&instruction->attributes()))
+        channel = p->channel_id;
       if (const auto* t = std::get_if<hlo::attr::Transfer>(&instruction->attributes())) channel = t->channel_id;
       next = std::max(next, channel.value_or(0) + 1);
     }
@@ -518,12 +537,14 @@ void PartitionComputations(hlo::Module& module, const Mesh& mesh, const ModuleAn
   }
   std::vector<MeshSharding> outputs = shardings.outputs;
   // Sizes of whole arrays, and of nothing else.
-  outputs.resize(outputs.size() + static_cast<size_t>(AddPartSizes(module, entry, mesh, outputs)), MeshSharding::Replicated(0));
+  outputs.resize(outputs.size() + static_cast<size_t>(AddPartSizes(module, entry, mesh, outputs)),
+                 MeshSharding::Replicated(0));
   entry->root()->sharding = Structured(mesh, entry->root()->shape(), outputs, next);
   module.set_entry(entry);
   module.RemoveUnreachable();
   hlo::ProgramShape layout;
-  for (const Instruction* parameter : entry->parameters()) layout.parameters.push_back(parameter->shape().WithRowMajorLayout());
+  for (const Instruction* parameter : entry->parameters())
+    layout.parameters.push_back(parameter->shape().WithRowMajorLayout());
   layout.result = entry->root()->shape().WithRowMajorLayout();
   module.entry_layout = std::move(layout);
   module.is_scheduled = false;

@@ -37,13 +37,10 @@ int LevelOf(const Instruction& instruction) {
     case Opcode::kReverse:
     case Opcode::kCustomCall:
     case Opcode::kClamp:
-    case Opcode::kMap:
-      return 0;
+    case Opcode::kMap: return 0;
     case Opcode::kDot:
-    case Opcode::kConvolution:
-      return 2;
-    default:
-      return 1;
+    case Opcode::kConvolution: return 2;
+    default: return 1;
   }
 }
 
@@ -107,7 +104,8 @@ class Propagator {
 
   // What a loop carries lies in its body as it lies outside. Elsewhere a second annotation is a change of places.
   void CheckAgrees(const Instruction& instruction, const MeshSharding& sharding, const Node& node) const {
-    if (!instruction.Is(Opcode::kParameter) || node.annotated_by == nullptr || sharding.dims == node.sharding.dims) return;
+    if (!instruction.Is(Opcode::kParameter) || node.annotated_by == nullptr || sharding.dims == node.sharding.dims)
+      return;
     const auto place = [&](const Instruction& at) {
       const std::string source = module_.SourceOf(at);
       return fmt::format("%{}{}{}", at.name(), source.empty() ? "" : " at ", source);
@@ -177,8 +175,7 @@ class Propagator {
         const auto known = node_of_.find(&instruction);
         return known == node_of_.end() ? NewNodes(instruction) : known->second;
       }
-      default:
-        break;
+      default: break;
     }
     std::vector<int> ids = NewNodes(instruction);
     if (!instruction.Has(hlo::kControl) && !IsManualBoundary(instruction) && !IsPropagationBarrier(instruction)) {
@@ -335,7 +332,8 @@ class Propagator {
   }
 
   // What one tensor says of each factor.
-  void Gather(const Op& op, int id, const FactorRule::Tensor& tensor, std::vector<std::vector<std::pair<int64_t, AxisList>>>& said) {
+  void Gather(const Op& op, int id, const FactorRule::Tensor& tensor,
+              std::vector<std::vector<std::pair<int64_t, AxisList>>>& said) {
     if (id < 0 || nodes_[static_cast<size_t>(id)].priority > priority_) return;
     const Node& node = nodes_[static_cast<size_t>(id)];
     if (node.sharding.IsReplicated()) return;
@@ -356,7 +354,8 @@ class Propagator {
         const FactorKind kind = op.rule.factors[f].kind;
         if (said[f].empty() || combined != (kind == FactorKind::kReduced || kind == FactorKind::kSelected)) continue;
         for (const Axis axis : MergeLists(said[f], op.level)) {
-          const bool taken = std::any_of(merged.begin(), merged.end(), [&](const AxisList& l) { return Contains(l, axis); });
+          const bool taken =
+              std::any_of(merged.begin(), merged.end(), [&](const AxisList& l) { return Contains(l, axis); });
           if (taken) break;
           merged[f].push_back(axis);
         }
@@ -433,8 +432,8 @@ class Propagator {
     for (size_t leaf = 0; leaf < outputs_.size(); ++leaf) {
       const bool is_array = root[leaf] >= 0;
       result.outputs.push_back(outputs_[leaf] ? *outputs_[leaf]
-                               : is_array    ? nodes_[static_cast<size_t>(root[leaf])].sharding
-                                             : MeshSharding{});
+                               : is_array     ? nodes_[static_cast<size_t>(root[leaf])].sharding
+                                              : MeshSharding{});
       result.outputs.back().partial.clear();
     }
     return result;

@@ -29,12 +29,9 @@ bool CountsOnce(Opcode reducer, const Instruction& init) {
     case Opcode::kMaximum:
     case Opcode::kMinimum:
     case Opcode::kAnd:
-    case Opcode::kOr:
-      return true;
-    case Opcode::kAdd:
-      return init.IsConstant() && init.literal() == hlo::Literal(init.shape());
-    default:
-      return false;
+    case Opcode::kOr: return true;
+    case Opcode::kAdd: return init.IsConstant() && init.literal() == hlo::Literal(init.shape());
+    default: return false;
   }
 }
 
@@ -64,14 +61,15 @@ void AdaptIota(LocalOp& op) {
   op.done = shape.element_type() == hlo::ElementType::kS32 ? position : b.Convert(position, shape.element_type());
 }
 
-// iota < n, the mask of a dimension of which n elements are there: the part's own iota against the part's own size, which
-// passes that look for masks know.
+// iota < n, the mask of a dimension of which n elements are there: the part's own iota against the part's own size,
+// which passes that look for masks know.
 void AdaptCompare(LocalOp& op) {
   const Instruction& compare = op.original;
   const Instruction &iota = *compare.operand(0), &limit = *compare.operand(1);
-  const bool is_mask = compare.As<hlo::attr::Compare>().direction == hlo::ComparisonDirection::kLt && iota.Is(Opcode::kIota) &&
-                       iota.shape().element_type() == hlo::ElementType::kS32 && limit.Is(Opcode::kBroadcast) &&
-                       limit.operand(0)->shape().IsScalar() && op.operand(1)->Is(Opcode::kBroadcast);
+  const bool is_mask = compare.As<hlo::attr::Compare>().direction == hlo::ComparisonDirection::kLt &&
+                       iota.Is(Opcode::kIota) && iota.shape().element_type() == hlo::ElementType::kS32 &&
+                       limit.Is(Opcode::kBroadcast) && limit.operand(0)->shape().IsScalar() &&
+                       op.operand(1)->Is(Opcode::kBroadcast);
   if (!is_mask) return;
   const int64_t d = iota.dimensions()[0];
   const AxisList& axes = op.ResultAxes(d);
@@ -79,7 +77,8 @@ void AdaptCompare(LocalOp& op) {
   hlo::Builder b = op.build.Make();
   const hlo::Shape part(hlo::ElementType::kS32, op.shapes[0].dimensions());
   // Below zero there is nothing either, and the difference cannot wrap.
-  Instruction* whole = b.Binary(Opcode::kMaximum, op.operand(1)->operand(0), b.ScalarConstant(hlo::ElementType::kS32, 0));
+  Instruction* whole =
+      b.Binary(Opcode::kMaximum, op.operand(1)->operand(0), b.ScalarConstant(hlo::ElementType::kS32, 0));
   Instruction* size = b.Binary(Opcode::kSubtract, whole, op.build.StartOf(axes, {0, part.dimension(d)}));
   op.done = b.Compare(b.Iota(part, d), b.Broadcast(size, part.dimensions(), {}), hlo::ComparisonDirection::kLt);
 }

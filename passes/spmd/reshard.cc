@@ -51,7 +51,8 @@ class Planner {
     for (int64_t d = 0; d < rank(); ++d) {
       if (!MayExtend(d, To(d))) continue;
       AxisList extra(To(d).begin() + static_cast<int64_t>(Now(d).size()), To(d).end());
-      const auto used = std::find_if(extra.begin(), extra.end(), [&](Axis a) { return now_.Uses(a) || Contains(reserved, a); });
+      const auto used =
+          std::find_if(extra.begin(), extra.end(), [&](Axis a) { return now_.Uses(a) || Contains(reserved, a); });
       extra.erase(used, extra.end());
       if (extra.empty()) continue;
       MeshSharding after = now_;
@@ -200,7 +201,8 @@ Instruction* EmitPermute(LocalBuilder& build, Instruction* local, const ReshardS
 }  // namespace
 
 const char* StepName(Kind kind) {
-  static constexpr const char* kNames[] = {"slice", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "collective-permute"};
+  static constexpr const char* kNames[] = {"slice",      "all-reduce", "reduce-scatter",
+                                           "all-gather", "all-to-all", "collective-permute"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -220,24 +222,12 @@ Instruction* EmitReshard(LocalBuilder& build, const hlo::Shape& global, Instruct
                          const std::vector<ReshardStep>& steps, hlo::Opcode reducer) {
   for (const ReshardStep& step : steps) {
     switch (step.kind) {
-      case Kind::kSlice:
-        local = EmitSlice(build, global, local, step);
-        break;
-      case Kind::kAllReduce:
-        local = build.AllReduce(local, step.axes, reducer);
-        break;
-      case Kind::kReduceScatter:
-        local = build.ReduceScatter(local, step.dimension, step.axes, reducer);
-        break;
-      case Kind::kAllGather:
-        local = EmitGather(build, global, local, step);
-        break;
-      case Kind::kAllToAll:
-        local = build.AllToAll(local, step.dimension, step.joined, step.axes);
-        break;
-      case Kind::kPermute:
-        local = EmitPermute(build, local, step);
-        break;
+      case Kind::kSlice: local = EmitSlice(build, global, local, step); break;
+      case Kind::kAllReduce: local = build.AllReduce(local, step.axes, reducer); break;
+      case Kind::kReduceScatter: local = build.ReduceScatter(local, step.dimension, step.axes, reducer); break;
+      case Kind::kAllGather: local = EmitGather(build, global, local, step); break;
+      case Kind::kAllToAll: local = build.AllToAll(local, step.dimension, step.joined, step.axes); break;
+      case Kind::kPermute: local = EmitPermute(build, local, step); break;
     }
   }
   return local;

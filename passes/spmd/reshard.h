@@ -10,11 +10,11 @@ namespace hlorun::passes::spmd {
 struct ReshardStep {
   enum class Kind : uint8_t { kSlice, kAllReduce, kReduceScatter, kAllGather, kAllToAll, kPermute };
   Kind kind = Kind::kSlice;
-  int64_t dimension = 0;    // cut, gathered, or (all-to-all) newly cut
-  int64_t joined = 0;       // all-to-all: the dimension that becomes longer
-  AxisList axes;            // along which devices exchange
+  int64_t dimension = 0;  // cut, gathered, or (all-to-all) newly cut
+  int64_t joined = 0;     // all-to-all: the dimension that becomes longer
+  AxisList axes;          // along which devices exchange
   MeshSharding before, after;
-  double bytes = 0;         // that each device sends, by the ring algorithm
+  double bytes = 0;  // that each device sends, by the ring algorithm
 };
 
 const char* StepName(ReshardStep::Kind kind);

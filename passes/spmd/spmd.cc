@@ -65,7 +65,8 @@ bool LowerSizesToCut::Run(hlo::Module& module, PassContext& context) {
 
 bool PropagateShardings::Run(hlo::Module& module, PassContext& context) {
   if (!spmd::NeedsPartitioning(module, context.options)) return false;
-  const spmd::ModuleAnnotations annotations = spmd::ReadAnnotations(module, spmd::PartitionsFor(module, context.options));
+  const spmd::ModuleAnnotations annotations =
+      spmd::ReadAnnotations(module, spmd::PartitionsFor(module, context.options));
   WarnOf(annotations, context);
   const spmd::PropagationResult result = spmd::Propagate(module, annotations);
   for (const auto& computation : module.computations()) {
@@ -82,7 +83,8 @@ bool PropagateShardings::Run(hlo::Module& module, PassContext& context) {
 
 bool PartitionModule::Run(hlo::Module& module, PassContext& context) {
   if (!spmd::NeedsPartitioning(module, context.options)) return false;
-  const spmd::ModuleAnnotations annotations = spmd::ReadAnnotations(module, spmd::PartitionsFor(module, context.options));
+  const spmd::ModuleAnnotations annotations =
+      spmd::ReadAnnotations(module, spmd::PartitionsFor(module, context.options));
   const spmd::PropagationResult shardings = spmd::Propagate(module, annotations);
   spmd::PartitionComputations(module, annotations.mesh, annotations, shardings, context);
   // In manual computations each device has predicates of its own.

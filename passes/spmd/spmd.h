@@ -5,8 +5,8 @@
 
 namespace hlorun::passes {
 
-// Lowers the dynamic dimensions of a module that PartitionModule will cut (dynamic/lower.h), so that what is cut is the bound:
-// the part of a device has max(0, min(size - start, part of the bound)) elements, and may be empty.
+// Lowers the dynamic dimensions of a module that PartitionModule will cut (dynamic/lower.h), so that what is cut is the
+// bound: the part of a device has max(0, min(size - start, part of the bound)) elements, and may be empty.
 class LowerSizesToCut : public Pass {
  public:
   std::string_view name() const override { return "spmd-lower-sizes"; }
@@ -34,12 +34,12 @@ class PartitionModule : public Pass {
 };
 
 namespace spmd {
-// A module's attribute: PartitionModule made it. Its value is kAlike where all devices take all branches and loops alike, which
-// manual computations need not.
+// A module's attribute: PartitionModule made it. Its value is kAlike where all devices take all branches and loops
+// alike, which manual computations need not.
 inline constexpr const char* kPartitioned = "hlorun.partitioned";
 inline constexpr const char* kAlike = "true";
-// A module's attribute that says how PartitionModule left the result: later passes may replace the root and lose what it
-// says of itself.
+// A module's attribute that says how PartitionModule left the result: later passes may replace the root and lose what
+// it says of itself.
 inline constexpr const char* kResultSharding = "hlorun.result_sharding";
 // Whether PartitionModule would change the module: annotated, for several partitions, and not partitioned yet.
 bool NeedsPartitioning(const hlo::Module& module, const CompileOptions& options);

@@ -32,8 +32,8 @@ bool IsFloat(const hlo::Shape& shape) {
   return shape.IsArray() && (hlo::IsFloating(shape.element_type()) || hlo::IsComplex(shape.element_type()));
 }
 
-// Whether devices that agree on the entry's parameters agree on `value`, whatever their arithmetic: only integers lead to
-// it. What a loop carries is not followed.
+// Whether devices that agree on the entry's parameters agree on `value`, whatever their arithmetic: only integers lead
+// to it. What a loop carries is not followed.
 bool IsExact(const Instruction* value, const Computation* entry) {
   std::unordered_set<const Instruction*> seen;
   std::vector<const Instruction*> pending = {value};

@@ -1,5 +1,5 @@
-// Uniform predicates: on devices of several kinds, what all of them compute alike may differ in its last bits, and so may
-// a comparison of it. Then one device would take a branch, or one more turn of a loop, without the others: a wrong
+// Uniform predicates: on devices of several kinds, what all of them compute alike may differ in its last bits, and so
+// may a comparison of it. Then one device would take a branch, or one more turn of a loop, without the others: a wrong
 // result, or a collective that some never enter. So the first device decides for all.
 //   before: ROOT more = pred[] compare(error, bound)
 //   after:  more = pred[] compare(error, bound);  ROOT same = pred[] collective-broadcast(more)

@@ -85,7 +85,8 @@ TEST_P(CollectivesTest, GatherScatterExchangeBroadcast) {
     for (size_t i = 0; i < size; ++i) EXPECT_EQ(exchanged[i], static_cast<int32_t>(i) * 100 + d);
 
     std::vector<int32_t> mine(1);
-    communicator->ReduceScatter(group, Bytes(blocks), Writable(mine), {Opcode::kMaximum, ElementType::kS32, nullptr}, 3);
+    communicator->ReduceScatter(group, Bytes(blocks), Writable(mine), {Opcode::kMaximum, ElementType::kS32, nullptr},
+                                3);
     EXPECT_EQ(mine[0], (n - 1) * 100 + d);
 
     std::vector<int32_t> everyones(3);
@@ -122,7 +123,8 @@ TEST(CollectivesTest, SubgroupsDoNotMix) {
 TEST(CollectivesTest, Bf16IsReducedInF32AndRoundedOnce) {
   // 256 + 1 + 1: in bf16 each step would round back to 256; in f32 the sum is 258, which bf16 holds.
   std::vector<hlo::bfloat16> a = {hlo::bfloat16(256.0f)}, b = {hlo::bfloat16(1.0f)}, c = b, out(1);
-  TreeReduce({Bytes(a).data(), Bytes(b).data(), Bytes(c).data()}, Writable(out).data(), 1, {Opcode::kAdd, ElementType::kBF16, nullptr});
+  TreeReduce({Bytes(a).data(), Bytes(b).data(), Bytes(c).data()}, Writable(out).data(), 1,
+             {Opcode::kAdd, ElementType::kBF16, nullptr});
   EXPECT_EQ(static_cast<float>(out[0]), 258.0f);
 }
 
@@ -146,7 +148,9 @@ TEST(CollectivesTest, AFailingDeviceEndsTheOthersWaits) {
 
 TEST(CollectivesTest, AnOperationThatTheTypeLacksIsAnError) {
   std::vector<float> a(1), b(1), out(1);
-  EXPECT_THROW(TreeReduce({Bytes(a).data(), Bytes(b).data()}, Writable(out).data(), 1, {Opcode::kXor, ElementType::kF32, nullptr}), Error);
+  EXPECT_THROW(TreeReduce({Bytes(a).data(), Bytes(b).data()}, Writable(out).data(), 1,
+                          {Opcode::kXor, ElementType::kF32, nullptr}),
+               Error);
 }
 
 }  // namespace

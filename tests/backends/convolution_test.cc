@@ -28,13 +28,15 @@ struct Case {
 };
 
 std::string Text(const Case& c, bool fused) {
-  const std::string conv = fmt::format("{} convolution(x, w), window={{{}}}, dim_labels={}", c.output, c.window, c.labels);
+  const std::string conv =
+      fmt::format("{} convolution(x, w), window={{{}}}, dim_labels={}", c.output, c.window, c.labels);
   const size_t comma = c.output.rfind(',');
   const std::string features = c.output.substr(comma + 1), type = c.output.substr(0, c.output.find('['));
   const std::string bias = fmt::format("{}[{}", type, features);
   const std::string last = std::to_string(std::count(c.output.begin(), c.output.end(), ','));
   if (!fused) {
-    return fmt::format("HloModule m\nENTRY main {{\n  x = {} parameter(0)\n  w = {} parameter(1)\n  ROOT y = {}\n}}\n", c.input, c.weights, conv);
+    return fmt::format("HloModule m\nENTRY main {{\n  x = {} parameter(0)\n  w = {} parameter(1)\n  ROOT y = {}\n}}\n",
+                       c.input, c.weights, conv);
   }
   return fmt::format(R"(HloModule m
 fused {{
@@ -54,7 +56,8 @@ ENTRY main {{
   bias = {2} parameter(2)
   ROOT out = {4} fusion(x, w, bias), kind=kOutput, calls=fused
 }}
-)", c.input, c.weights, bias, conv, c.output, last, type);
+)",
+                     c.input, c.weights, bias, conv, c.output, last, type);
 }
 
 Literal RandomLiteral(const hlo::Shape& shape, unsigned seed) {
@@ -94,7 +97,8 @@ std::vector<double> HostGradient(const hlo::Instruction& convolution, const Lite
         for (int64_t c = 0; c < in[3]; ++c) {
           const double element = x.GetDouble(((n * in[1] + h) * in[2] + w) * in[3] + c);
           for (int64_t f = 0; f < out[3]; ++f) {
-            sums[static_cast<size_t>(((th * out[1] + tw) * in[3] + c) * out[3] + f)] += element * g.GetDouble(pixel * from[3] + f);
+            sums[static_cast<size_t>(((th * out[1] + tw) * in[3] + c) * out[3] + f)] +=
+                element * g.GetDouble(pixel * from[3] + f);
           }
         }
       }
@@ -164,7 +168,8 @@ void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec) {
   EXPECT_TRUE(std::all_of(scratch.begin() + scratch_bytes, scratch.end(), [](unsigned char b) { return b == 0xab; }));
 
   const bool gradient = c.labels[0] == 'f';
-  const std::vector<double> sums = (gradient ? HostGradient : HostConvolution)(FindConvolution(root), operands[0], operands[1]);
+  const std::vector<double> sums =
+      (gradient ? HostGradient : HostConvolution)(FindConvolution(root), operands[0], operands[1]);
   const int64_t features = root.shape().dimensions().back();
   double largest = 0, error = 0;
   for (size_t i = 0; i < sums.size(); ++i) {

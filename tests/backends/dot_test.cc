@@ -69,13 +69,16 @@ class Guarded {
 
 // The largest error relative to the largest magnitude.
 void ExpectProduct(const Case& c, const DeviceSpec& spec) {
-  SCOPED_TRACE(::testing::Message() << "batch " << c.batch << " m " << c.m << " k " << c.k << " n " << c.n << " transposed "
-                                    << c.lhs_transposed << c.rhs_transposed << " " << hlo::ElementTypeName(c.operand_type) << " -> "
+  SCOPED_TRACE(::testing::Message() << "batch " << c.batch << " m " << c.m << " k " << c.k << " n " << c.n
+                                    << " transposed " << c.lhs_transposed << c.rhs_transposed << " "
+                                    << hlo::ElementTypeName(c.operand_type) << " -> "
                                     << hlo::ElementTypeName(c.result_type));
   hlo::Module module("m");
   hlo::Computation* entry = module.AddComputation("main");
-  hlo::Instruction* lhs = entry->AddParameter(0, MatrixShape(c.operand_type, c.batch, c.m, c.k, c.lhs_transposed), "lhs");
-  hlo::Instruction* rhs = entry->AddParameter(1, MatrixShape(c.operand_type, c.batch, c.k, c.n, c.rhs_transposed), "rhs");
+  hlo::Instruction* lhs =
+      entry->AddParameter(0, MatrixShape(c.operand_type, c.batch, c.m, c.k, c.lhs_transposed), "lhs");
+  hlo::Instruction* rhs =
+      entry->AddParameter(1, MatrixShape(c.operand_type, c.batch, c.k, c.n, c.rhs_transposed), "rhs");
   hlo::attr::Dot attributes;
   const int64_t b = c.batch > 0 ? 1 : 0;
   if (b == 1) attributes.lhs_batch = attributes.rhs_batch = {0};
@@ -89,7 +92,8 @@ void ExpectProduct(const Case& c, const DeviceSpec& spec) {
   ASSERT_TRUE(launches.has_value());
   const Literal x = RandomLiteral(lhs->shape(), 1), y = RandomLiteral(rhs->shape(), 2);
   Guarded out(dot->shape().ByteSize()), scratch(DotScratchBytes(*dot, spec));
-  Runner().Run(*launches, {const_cast<std::byte*>(x.data()), const_cast<std::byte*>(y.data())}, {out.data()}, scratch.data());
+  Runner().Run(*launches, {const_cast<std::byte*>(x.data()), const_cast<std::byte*>(y.data())}, {out.data()},
+               scratch.data());
   EXPECT_TRUE(out.GuardIntact());
   EXPECT_TRUE(scratch.GuardIntact());
 
@@ -114,20 +118,33 @@ void ExpectProduct(const Case& c, const DeviceSpec& spec) {
       }
     }
   }
-  const double bound = c.result_type == ElementType::kBF16 ? 4e-3 : c.result_type == ElementType::kF16 ? 5e-4
-                       : hlo::IsInteger(c.result_type) ? 0 : 1e-5;
+  const double bound = c.result_type == ElementType::kBF16  ? 4e-3
+                       : c.result_type == ElementType::kF16 ? 5e-4
+                       : hlo::IsInteger(c.result_type)      ? 0
+                                                            : 1e-5;
   EXPECT_LE(error, bound * largest);
 }
 
 TEST(Dot, SmallSizesOfEveryRemainder) {
-  for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{
-           {1, 1, 1}, {1, 70, 33}, {33, 17, 1}, {2, 3, 5}, {7, 19, 31}, {13, 64, 32}, {14, 33, 70}, {15, 1, 49}, {29, 40, 16}, {70, 70, 70}, {1, 100, 600}, {20, 1024, 40}}) {
+  for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                   {1, 70, 33},
+                                                                   {33, 17, 1},
+                                                                   {2, 3, 5},
+                                                                   {7, 19, 31},
+                                                                   {13, 64, 32},
+                                                                   {14, 33, 70},
+                                                                   {15, 1, 49},
+                                                                   {29, 40, 16},
+                                                                   {70, 70, 70},
+                                                                   {1, 100, 600},
+                                                                   {20, 1024, 40}}) {
     for (int form = 0; form < 4; ++form) ExpectProduct({0, m, k, n, (form & 1) != 0, (form & 2) != 0}, Runner().spec());
   }
 }
 
 TEST(Dot, Batches) {
-  for (int form = 0; form < 4; ++form) ExpectProduct({5, 21, 18, 37, (form & 1) != 0, (form & 2) != 0}, Runner().spec());
+  for (int form = 0; form < 4; ++form)
+    ExpectProduct({5, 21, 18, 37, (form & 1) != 0, (form & 2) != 0}, Runner().spec());
   ExpectProduct({3, 196, 64, 196, false, true}, Runner().spec());
 }
 
@@ -144,8 +161,14 @@ TEST(Dot, PartsOfALongSum) {
 
 TEST(Dot, OtherTypes) {
   using enum ElementType;
-  for (const auto& [operand, result] : std::vector<std::pair<ElementType, ElementType>>{
-           {kBF16, kBF16}, {kBF16, kF32}, {kF16, kF16}, {kF64, kF64}, {kS32, kS32}, {kS8, kS32}, {kS64, kS64}, {kS16, kS32}}) {
+  for (const auto& [operand, result] : std::vector<std::pair<ElementType, ElementType>>{{kBF16, kBF16},
+                                                                                        {kBF16, kF32},
+                                                                                        {kF16, kF16},
+                                                                                        {kF64, kF64},
+                                                                                        {kS32, kS32},
+                                                                                        {kS8, kS32},
+                                                                                        {kS64, kS64},
+                                                                                        {kS16, kS32}}) {
     ExpectProduct({0, 30, 45, 50, false, false, operand, result}, Runner().spec());
     ExpectProduct({2, 5, 21, 19, true, true, operand, result}, Runner().spec());
   }
@@ -155,7 +178,8 @@ TEST(Dot, PairsOfBf16) {
   DeviceSpec spec = Runner().spec();
   const Quirks quirks = QuirksOf(spec.platform, CL_DEVICE_TYPE_CPU);
   const bool has_instruction = ThisCpu().isa.find("avx512bf16") != std::string::npos;
-  if (!has_instruction || quirks.bf16_dot == nullptr) GTEST_SKIP() << "no way to multiply pairs of bf16 here: not measured";
+  if (!has_instruction || quirks.bf16_dot == nullptr)
+    GTEST_SKIP() << "no way to multiply pairs of bf16 here: not measured";
   spec.bf16_dot = quirks.bf16_dot;
   for (const ElementType result : {ElementType::kBF16, ElementType::kF32}) {
     for (const bool rhs_transposed : {false, true}) {
@@ -163,9 +187,9 @@ TEST(Dot, PairsOfBf16) {
       ExpectProduct({3, 41, 66, 96, false, rhs_transposed, ElementType::kBF16, result}, spec);
     }
   }
-  ExpectProduct({0, 40, 5000, 40, false, true, ElementType::kBF16, ElementType::kF32}, spec);   // parts of a long sum
-  ExpectProduct({0, 30, 45, 50, false, false, ElementType::kBF16, ElementType::kBF16}, spec);   // odd depth
-  ExpectProduct({0, 30, 46, 50, true, false, ElementType::kBF16, ElementType::kBF16}, spec);    // no pairs in lhs
+  ExpectProduct({0, 40, 5000, 40, false, true, ElementType::kBF16, ElementType::kF32}, spec);  // parts of a long sum
+  ExpectProduct({0, 30, 45, 50, false, false, ElementType::kBF16, ElementType::kBF16}, spec);  // odd depth
+  ExpectProduct({0, 30, 46, 50, true, false, ElementType::kBF16, ElementType::kBF16}, spec);   // no pairs in lhs
 }
 
 // A fusion in text: its only fusion instruction is run, with random operands.
@@ -231,10 +255,12 @@ ENTRY main {{
   residual = f32[{0},{2}] parameter(3)
   ROOT out = f32[{0},{2}] fusion(a, b, bias, residual), kind=kOutput, calls=fused
 }}
-)", m, k, n);
+)",
+                     m, k, n);
 }
 
-void ExpectBiasRelu(int64_t m, int64_t k, int64_t n, const AliasPattern& aliases, const DeviceSpec& spec = Runner().spec()) {
+void ExpectBiasRelu(int64_t m, int64_t k, int64_t n, const AliasPattern& aliases,
+                    const DeviceSpec& spec = Runner().spec()) {
   SCOPED_TRACE(::testing::Message() << m << " x " << k << " x " << n << " alias " << aliases[0]);
   const Fused run = RunFusion(BiasReluText(m, k, n), aliases, spec);
   for (int64_t i = 0; i < m; ++i) {

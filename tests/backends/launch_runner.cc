@@ -27,7 +27,8 @@ cl::Kernel& LaunchRunner::KernelOf(const std::string& source) {
   try {
     program.build(device_, "-cl-std=CL1.2 -cl-denorms-are-zero -cl-mad-enable");
   } catch (const cl::Error&) {
-    Fail(ErrorCode::kInternal, "kernel does not build: {}\n{}", program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_), source);
+    Fail(ErrorCode::kInternal, "kernel does not build: {}\n{}", program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device_),
+         source);
   }
   cl::Kernel kernel(program, kKernelName);
   build_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -18,8 +18,8 @@ class LaunchRunner {
 
   const DeviceSpec& spec() const { return spec_; }
   // Runs the launches in order and waits. Throws Error with the build log when a source does not compile.
-  void Run(const std::vector<EmittedLaunch>& launches, const std::vector<void*>& operands, const std::vector<void*>& results,
-           void* scratch);
+  void Run(const std::vector<EmittedLaunch>& launches, const std::vector<void*>& operands,
+           const std::vector<void*>& results, void* scratch);
   double build_seconds() const { return build_seconds_; }
 
  private:

@@ -7,7 +7,8 @@
 int main() {
   try {
     for (const auto& device : hlorun::opencl::ListDevices()) {
-      std::printf("%s\n%s\n%s", device->Label().c_str(), device->Fingerprint().c_str(), device->spec().ToJson().c_str());
+      std::printf("%s\n%s\n%s", device->Label().c_str(), device->Fingerprint().c_str(),
+                  device->spec().ToJson().c_str());
     }
   } catch (const hlorun::Error& e) {
     std::printf("%s: %s\n", hlorun::ErrorCodeName(e.code()), e.what());

@@ -6,8 +6,8 @@
 
 int main() {
   const hlorun::topology::Placement p = hlorun::topology::PlaceProcess();
-  std::printf("rank %d of %d: %d cores (%s)%s, now %s, POCL_MAX_PTHREAD_COUNT=%s\n", p.local_rank, p.local_size, p.cores,
-              p.cpus.c_str(), p.bound_by_launcher ? " as bound" : "", hlorun::topology::AllowedCores().c_str(),
+  std::printf("rank %d of %d: %d cores (%s)%s, now %s, POCL_MAX_PTHREAD_COUNT=%s\n", p.local_rank, p.local_size,
+              p.cores, p.cpus.c_str(), p.bound_by_launcher ? " as bound" : "", hlorun::topology::AllowedCores().c_str(),
               std::getenv("POCL_MAX_PTHREAD_COUNT"));
   return 0;
 }

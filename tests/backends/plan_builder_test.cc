@@ -51,7 +51,8 @@ ENTRY e {
 // Each value is read twice: there are 2^200 ways through the chain.
 TEST(PlanBuilder, AChainOfDiamondsTakesNoTime) {
   std::string text = "HloModule m\nENTRY e {\n  x0 = f32[64,64] parameter(0)\n";
-  for (int i = 0; i < 200; ++i) text += fmt::format("  {}x{} = f32[64,64] add(x{}, x{})\n", i == 199 ? "ROOT " : "", i + 1, i, std::max(0, i - 1));
+  for (int i = 0; i < 200; ++i)
+    text += fmt::format("  {}x{} = f32[64,64] add(x{}, x{})\n", i == 199 ? "ROOT " : "", i + 1, i, std::max(0, i - 1));
   EXPECT_EQ(ThunksOf<LaunchThunk>(PlanOf(text + "}\n").entry).size() > 0, true);
 }
 
@@ -112,7 +113,8 @@ ENTRY e {
   EXPECT_EQ(loops[0]->trip_count, 10);
   EXPECT_EQ(loops[0]->predicate.bytes, 1);
   for (const CopyThunk* copy : ThunksOf<CopyThunk>(*loops[0]->body)) {
-    EXPECT_LE(copy->to.bytes, 4) << plan.ToString();  // scalars that a kernel still reads when their next values are there
+    EXPECT_LE(copy->to.bytes, 4)
+        << plan.ToString();  // scalars that a kernel still reads when their next values are there
   }
   EXPECT_EQ(ThunksOf<CopyThunk>(plan.entry).size(), 3u);  // what enters the loop
   EXPECT_THAT(plan.ToString(), HasSubstr("while"));
@@ -153,7 +155,8 @@ TEST(PlanBuilder, KernelsOfABranchReadThePredicate) {
     EXPECT_EQ(plan.allocations[static_cast<size_t>(launch->arguments.back().allocation)].index, 0);
     EXPECT_FALSE(launch->written.back());
     const bool is_last = launch == launches.back();
-    EXPECT_THAT(kernel.source, HasSubstr(is_last ? "if (!(guard0[0] == 0)) return;" : "if (!(guard0[0] != 0)) return;"));
+    EXPECT_THAT(kernel.source,
+                HasSubstr(is_last ? "if (!(guard0[0] == 0)) return;" : "if (!(guard0[0] != 0)) return;"));
   }
 }
 
@@ -164,15 +167,16 @@ add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) 
 ENTRY e {{
   x = f32[8] parameter(0)
   ROOT r = f32[8] all-reduce(x), to_apply=add, {}
-}})", attributes));
+}})",
+                                         attributes));
     const auto thunks = ThunksOf<CollectiveThunk>(plan.entry);
     EXPECT_EQ(thunks.size(), 1u);
     EXPECT_EQ(thunks.at(0)->reduction, hlo::Opcode::kAdd);
     return thunks.at(0)->groups;
   };
   using Groups = std::vector<std::vector<int64_t>>;
-  EXPECT_EQ(groups("replica_groups={{0,1}}"), (Groups{{0, 2}, {1, 3}}));                       // replicas
-  EXPECT_EQ(groups("replica_groups={{0},{1}}, channel_id=1"), (Groups{{0, 1}, {2, 3}}));        // of all partitions
+  EXPECT_EQ(groups("replica_groups={{0,1}}"), (Groups{{0, 2}, {1, 3}}));                  // replicas
+  EXPECT_EQ(groups("replica_groups={{0},{1}}, channel_id=1"), (Groups{{0, 1}, {2, 3}}));  // of all partitions
   EXPECT_EQ(groups("replica_groups={{0,3},{1,2}}, channel_id=1, use_global_device_ids=true"), (Groups{{0, 3}, {1, 2}}));
   EXPECT_EQ(groups("replica_groups={}"), (Groups{{0, 2}, {1, 3}}));
 }
@@ -185,19 +189,23 @@ ENTRY e {
 })");
   const auto thunks = ThunksOf<CollectiveThunk>(plan.entry);
   ASSERT_EQ(thunks.size(), 1u);
-  EXPECT_THAT(thunks[0]->pairs, testing::ElementsAre(std::pair<int64_t, int64_t>(0, 1), std::pair<int64_t, int64_t>(2, 3)));
+  EXPECT_THAT(thunks[0]->pairs,
+              testing::ElementsAre(std::pair<int64_t, int64_t>(0, 1), std::pair<int64_t, int64_t>(2, 3)));
 }
 
 TEST(PlanBuilder, HostCallsAreCounted) {
   const auto registry = std::make_shared<hlo::CustomCallRegistry>();
-  registry->Add({"user_function", hlo::Signature({"f32[n]"}, {"f32[n]", "s32[]"}), [](const hlo::HostCall&) {}, std::nullopt});
+  registry->Add(
+      {"user_function", hlo::Signature({"f32[n]"}, {"f32[n]", "s32[]"}), [](const hlo::HostCall&) {}, std::nullopt});
   CompileOptions options;
   options.custom_calls = registry;
   const Plan plan = CompileModule(*hlo::ParseModule(R"(HloModule m
 ENTRY e {
   x = f32[8] parameter(0)
   ROOT r = (f32[8], s32[]) custom-call(x), custom_call_target="user_function", custom_call_has_side_effect=true
-})"), DeviceSpec(), options).plan;
+})"),
+                                  DeviceSpec(), options)
+                        .plan;
   EXPECT_EQ(plan.host_thunks, 1);
   const auto calls = ThunksOf<HostCallThunk>(plan.entry);
   ASSERT_EQ(calls.size(), 1u);

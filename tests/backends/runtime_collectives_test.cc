@@ -51,8 +51,8 @@ std::vector<std::vector<float>> RunOnAll(Plan plan, const std::vector<Inputs>& i
       });
 }
 
-std::vector<std::vector<float>> RunSimple(CollectiveKind kind, int64_t in, int64_t out, hlo::Shape in_shape, hlo::Shape out_shape,
-                                          int64_t dimension, const std::vector<Inputs>& inputs,
+std::vector<std::vector<float>> RunSimple(CollectiveKind kind, int64_t in, int64_t out, hlo::Shape in_shape,
+                                          hlo::Shape out_shape, int64_t dimension, const std::vector<Inputs>& inputs,
                                           std::vector<std::pair<int64_t, int64_t>> pairs = {}) {
   PlanMaker m;
   const int32_t x = m.Parameter(in), y = m.Result(out);
@@ -133,7 +133,8 @@ TEST(Collectives, ReducerGivenAsAKernel) {
   }
 }
 
-// Device 0 sends its row 0 to device 0 at row 1, rows 1-2 to device 1 at row 0; device 1 sends row 0 to device 1 at row 2.
+// Device 0 sends its row 0 to device 0 at row 1, rows 1-2 to device 1 at row 0; device 1 sends row 0 to device 1 at
+// row 2.
 TEST(Collectives, RaggedAllToAll) {
   const auto indices = [](std::vector<int32_t> values) {
     std::vector<float> bits(values.size());
@@ -151,9 +152,10 @@ TEST(Collectives, RaggedAllToAll) {
   }
   thunk.results = {m.Floats(m.Result(3), 3)};
   thunk.result_shapes = {F32(3)};
-  const auto y = RunOnAll(OneCollective(m, thunk),
-                     {{{1, 2, 3}, {-1, -2, -3}, indices({0, 1}), indices({1, 2}), indices({1, 0}), indices({1, 0})},
-                      {{7, 8, 9}, {-4, -5, -6}, indices({0, 0}), indices({0, 1}), indices({0, 2}), indices({2, 1})}});
+  const auto y =
+      RunOnAll(OneCollective(m, thunk),
+               {{{1, 2, 3}, {-1, -2, -3}, indices({0, 1}), indices({1, 2}), indices({1, 0}), indices({1, 0})},
+                {{7, 8, 9}, {-4, -5, -6}, indices({0, 0}), indices({0, 1}), indices({0, 2}), indices({2, 1})}});
   EXPECT_THAT(y[0], ElementsAre(-1, 1, -3));
   EXPECT_THAT(y[1], ElementsAre(2, 3, 7));
 }
@@ -161,9 +163,9 @@ TEST(Collectives, RaggedAllToAll) {
 TEST(Collectives, WithoutCommunicatorAnErrorSaysWhatToDo) {
   PlanMaker m;
   const int32_t x = m.Parameter(4), y = m.Result(4);
-  const auto executable =
-      BuildExecutable(OneCollective(m, Thunk1(CollectiveKind::kAllReduce, m.Floats(x, 4), m.Floats(y, 4), F32(4), F32(4))),
-                      TestContext(), {});
+  const auto executable = BuildExecutable(
+      OneCollective(m, Thunk1(CollectiveKind::kAllReduce, m.Floats(x, 4), m.Floats(y, 4), F32(4), F32(4))),
+      TestContext(), {});
   try {
     executable->Run({{Upload({1, 2, 3, 4})}}, {}).at(0).ready->Wait();
     FAIL();
@@ -182,8 +184,9 @@ TEST(Collectives, InsideALoopWithPartitionIds) {
   m.Add(m.Make(WriteThunk{WriteThunk::Value::kPartitionId, "", id}, "partition-id"));
   WhileThunk loop;
   loop.condition = m.Seq({});
-  loop.body = m.Seq({m.Launch(add_id, id, m.Floats(y, 1)),
-                     m.Make(Thunk1(CollectiveKind::kAllReduce, m.Floats(y, 1), m.Floats(y, 1), F32(1), F32(1)), "all-reduce")});
+  loop.body =
+      m.Seq({m.Launch(add_id, id, m.Floats(y, 1)),
+             m.Make(Thunk1(CollectiveKind::kAllReduce, m.Floats(y, 1), m.Floats(y, 1), F32(1), F32(1)), "all-reduce")});
   loop.predicate = id;
   loop.trip_count = 3;
   m.Add(m.Make(loop, "while"));

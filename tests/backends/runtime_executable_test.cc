@@ -41,14 +41,17 @@ TEST(Run, ChainsWithoutWaiting) {
 
 TEST(Run, UsesArenaConstantsCopiesAndWrites) {
   PlanMaker m;
-  const int32_t x = m.Parameter(4), c = m.Constant({10, 20, 30, 40}), arena = m.Arena(4096), y = m.Result(4), z = m.Result(4);
+  const int32_t x = m.Parameter(4), c = m.Constant({10, 20, 30, 40}), arena = m.Arena(4096), y = m.Result(4),
+                z = m.Result(4);
   const int32_t add_to = m.Kernel2("add_to", "*y += *x;", 4);
   const auto temporary = m.Bytes(arena, 1024, 16);
   m.Add(m.Make(CopyThunk{m.Floats(x, 4), temporary}, "copy"));
   m.Add(m.Launch(add_to, m.Floats(c, 4), temporary));
   m.Add(m.Make(CopyThunk{temporary, m.Floats(y, 4)}, "copy.1"));
   const float written[] = {7, 8, 9, 10};
-  m.Add(m.Make(WriteThunk{WriteThunk::Value::kBytes, std::string(reinterpret_cast<const char*>(written), 16), m.Floats(z, 4)}, "w"));
+  m.Add(m.Make(
+      WriteThunk{WriteThunk::Value::kBytes, std::string(reinterpret_cast<const char*>(written), 16), m.Floats(z, 4)},
+      "w"));
   const auto executable = Build(m.Take());
   const auto results = executable->Run({{Upload({1, 2, 3, 4})}}, {});
   EXPECT_THAT(Download(results.at(0)), ElementsAre(11, 22, 33, 44));
@@ -110,7 +113,9 @@ TEST(Conditional, TakesTheBranchOfPredicateAndIndex) {
   for (int i = 1; i <= 3; ++i) {
     add.push_back(m.Kernel2("add" + std::to_string(i), "*y = *x + " + std::to_string(i) + ";", 1));
   }
-  const auto branch = [&](int i, int32_t to) { return m.Seq({m.Launch(add[static_cast<size_t>(i)], m.Floats(x, 1), m.Floats(to, 1))}); };
+  const auto branch = [&](int i, int32_t to) {
+    return m.Seq({m.Launch(add[static_cast<size_t>(i)], m.Floats(x, 1), m.Floats(to, 1))});
+  };
   m.Add(m.Make(ConditionalThunk{m.Floats(selector, 1), true, {branch(0, y), branch(1, y)}}, "cond"));
   m.Add(m.Make(ConditionalThunk{m.Floats(selector, 1), false, {branch(0, z), branch(1, z), branch(2, z)}}, "switch"));
   const auto executable = Build(m.Take());
@@ -197,7 +202,8 @@ TEST(Errors, WrongArgumentsAreNamed) {
 TEST(Errors, SurfaceWhereTheResultIsAwaitedWithTheThunksName) {
   PlanMaker m;
   const int32_t x = m.Parameter(1), y = m.Result(1);
-  m.Add(m.Make(HostCallThunk{"no_such_target", "", {m.Floats(x, 1)}, {m.Floats(y, 1)}, {F32(1)}, {F32(1)}}, "custom-call.7"));
+  m.Add(m.Make(HostCallThunk{"no_such_target", "", {m.Floats(x, 1)}, {m.Floats(y, 1)}, {F32(1)}, {F32(1)}},
+               "custom-call.7"));
   const auto failing = Build(m.Take());
   const auto square = Build(SquarePlan(1));
   const auto failed = failing->Run({{Upload({1})}}, {});

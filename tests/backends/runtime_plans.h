@@ -61,8 +61,10 @@ class PlanMaker {
     Kernel kernel;
     kernel.name = name;
     kernel.parameter_count = 2;
-    kernel.source = "__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void " + name +
-                    "(__global const float* x, __global float* y) {\n  x += get_group_id(0); y += get_group_id(0);\n  " + body + "\n}\n";
+    kernel.source =
+        "__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void " + name +
+        "(__global const float* x, __global float* y) {\n  x += get_group_id(0); y += get_group_id(0);\n  " + body +
+        "\n}\n";
     Grid grid;
     grid.groups[0] = groups;
     kernel.grids = {grid};
@@ -76,7 +78,9 @@ class PlanMaker {
     thunk.label = "launch." + k.name;
     return thunk;
   }
-  static Slice Floats(int32_t allocation, int64_t count, int64_t offset = 0) { return {allocation, offset * 4, count * 4}; }
+  static Slice Floats(int32_t allocation, int64_t count, int64_t offset = 0) {
+    return {allocation, offset * 4, count * 4};
+  }
   static Slice Bytes(int32_t allocation, int64_t offset, int64_t bytes) { return {allocation, offset, bytes}; }
   static Thunk Make(decltype(Thunk::work) work, const std::string& label) {
     Thunk thunk;
@@ -84,7 +88,9 @@ class PlanMaker {
     thunk.label = label;
     return thunk;
   }
-  static std::shared_ptr<Sequence> Seq(std::vector<Thunk> thunks) { return std::make_shared<Sequence>(Sequence{std::move(thunks)}); }
+  static std::shared_ptr<Sequence> Seq(std::vector<Thunk> thunks) {
+    return std::make_shared<Sequence>(Sequence{std::move(thunks)});
+  }
   void Add(Thunk thunk) { plan_.entry.thunks.push_back(std::move(thunk)); }
   Plan Take() { return std::move(plan_); }
   Plan& plan() { return plan_; }
@@ -126,15 +132,17 @@ class ScratchFolder {
   std::string path_;
 };
 
-// One device with its context for all tests of a process. $HLORUN_TEST_DEVICE selects it; with $HLORUN_TEST_BUFFERS set,
-// arrays are cl_mem objects even where plain pointers work; $HLORUN_TEST_SPEC names a DeviceSpec that takes more away.
+// One device with its context for all tests of a process. $HLORUN_TEST_DEVICE selects it; with $HLORUN_TEST_BUFFERS
+// set, arrays are cl_mem objects even where plain pointers work; $HLORUN_TEST_SPEC names a DeviceSpec that takes more
+// away.
 inline const std::shared_ptr<DeviceContext>& TestContext() {
   static const std::shared_ptr<DeviceContext> context = [] {
     const char* selector = std::getenv("HLORUN_TEST_DEVICE");
     const auto device = FindDevice(selector != nullptr ? selector : "");
     DeviceSpec spec = device->spec();
     if (std::getenv("HLORUN_TEST_BUFFERS") != nullptr) spec.raw_pointers = false;
-    if (const char* path = std::getenv("HLORUN_TEST_SPEC")) spec = DeviceSpec::FromJson(hlo::ReadFileOrStdin(path), spec);
+    if (const char* path = std::getenv("HLORUN_TEST_SPEC"))
+      spec = DeviceSpec::FromJson(hlo::ReadFileOrStdin(path), spec);
     return OpenDevice(device, spec);
   }();
   return context;
@@ -142,7 +150,8 @@ inline const std::shared_ptr<DeviceContext>& TestContext() {
 
 inline DeviceArray Upload(const std::vector<float>& values) {
   const auto bytes = static_cast<int64_t>(values.size() * 4);
-  DeviceArray array{F32(static_cast<int64_t>(values.size())), PoolOf(TestContext())->Allocate(bytes, "a test's input"), nullptr};
+  DeviceArray array{F32(static_cast<int64_t>(values.size())), PoolOf(TestContext())->Allocate(bytes, "a test's input"),
+                    nullptr};
   CopyToDevice(TestContext(), values.data(), array.memory, bytes);
   return array;
 }

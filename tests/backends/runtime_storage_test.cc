@@ -43,7 +43,8 @@ Plan ManyKernels(int count) {
   const int32_t x = m.Parameter(2), c = m.Constant({0.5, 0.25}), y = m.Result(2);
   m.Add(m.Make(CopyThunk{m.Floats(x, 2), m.Floats(y, 2)}, "copy"));
   for (int i = 0; i < count; ++i) {
-    const int32_t k = m.Kernel2("k" + std::to_string(i), "for (int i = 0; i < " + std::to_string(i) + "; ++i) *y += 1;", 2);
+    const int32_t k =
+        m.Kernel2("k" + std::to_string(i), "for (int i = 0; i < " + std::to_string(i) + "; ++i) *y += 1;", 2);
     m.Add(m.Launch(k, m.Floats(x, 2), m.Floats(y, 2)));
   }
   m.Add(m.Launch(m.Kernel2("last", "*y += *x;", 2), m.Floats(c, 2), m.Floats(y, 2)));
@@ -168,7 +169,8 @@ TEST(Build, WarmUpDoesNotRunKernels) {
   const ScratchFolder folder;
   PlanMaker m;
   const int32_t x = m.Parameter(1), y = m.Result(1);
-  const int32_t k = m.Kernel2("collatz", "int n = (int)*x, s = 0; while (n != 1) { n = n % 2 ? 3 * n + 1 : n / 2; ++s; } *y = s;", 1);
+  const int32_t k =
+      m.Kernel2("collatz", "int n = (int)*x, s = 0; while (n != 1) { n = n % 2 ? 3 * n + 1 : n / 2; ++s; } *y = s;", 1);
   m.Add(m.Launch(k, m.Floats(x, 1), m.Floats(y, 1)));
   EXPECT_THAT(RunOne(*Build(m.Take(), folder.path()), {27}), ElementsAre(111));
 }
@@ -197,7 +199,8 @@ TEST(Build, KernelsWithBarriersAndLocalMemory) {
 TEST(WarmUp, GuardReturnsBeforeTheFirstStatement) {
   Kernel kernel;
   kernel.name = "f";
-  kernel.source = "float f_helper(float x) { return x; }\n__kernel void f(__global float * restrict p0, int n) {\n  *p0 = f_helper(1);\n}";
+  kernel.source =
+      "float f_helper(float x) { return x; }\n__kernel void f(__global float * restrict p0, int n) {\n  *p0 = f_helper(1);\n}";
   EXPECT_THAT(WithEntryGuard(kernel), HasSubstr("int n) { if (!p0) return;\n  *p0"));
   kernel.source = "__kernel void f(__global float* p0) { barrier(CLK_LOCAL_MEM_FENCE); }";
   EXPECT_EQ(WithEntryGuard(kernel), kernel.source);
@@ -252,7 +255,9 @@ TEST_F(SavedPlans, EveryKindOfThunkSurvives) {
   WhileThunk loop{m.Seq({m.Launch(k, s, d)}), m.Seq({m.Make(CopyThunk{s, d}, "c")}), d, 7};
   m.Add(m.Make(collective, "rs"));
   m.Add(m.Make(loop, "loop"));
-  m.Add(m.Make(ConditionalThunk{s, false, {m.Seq({}), m.Seq({m.Make(WriteThunk{WriteThunk::Value::kPartitionId, "", d}, "w")})}}, "if"));
+  m.Add(m.Make(
+      ConditionalThunk{s, false, {m.Seq({}), m.Seq({m.Make(WriteThunk{WriteThunk::Value::kPartitionId, "", d}, "w")})}},
+      "if"));
   m.Add(m.Make(HostCallThunk{"target", "opaque", {s}, {d}, {F32(4)}, {F32(4)}}, "call"));
   m.Add(m.Make(LibraryThunk{hlo::ElementType::kC64, 2, 3, 4, 5, true, false, s, d, s}, "product"));
   SavedPlan saved{m.Take(), {"binary"}, {{0}}, "fingerprint"};

@@ -21,10 +21,15 @@ Plan ManyKernels(int count) {
   PlanMaker m;
   const int32_t x = m.Parameter(kFloats), y = m.Result(kFloats);
   for (int i = 0; i < count; ++i) {
-    const std::string body = "x += 255 * get_group_id(0); y += 255 * get_group_id(0);\n  for (int i = 0; i < 256; ++i) {\n"
-                             "    float v = x[i] * " + std::to_string(i + 1) + ".0f;\n    float w = exp(-v * v);\n"
-                             "    if (w > 0.5f) w = tanh(v) + " + std::to_string(i) + ";\n    y[i] = w;\n  }";
-    m.Add(m.Launch(m.Kernel2("k" + std::to_string(i), body, kFloats / 256), m.Floats(x, kFloats), m.Floats(y, kFloats)));
+    const std::string body =
+        "x += 255 * get_group_id(0); y += 255 * get_group_id(0);\n  for (int i = 0; i < 256; ++i) {\n"
+        "    float v = x[i] * " +
+        std::to_string(i + 1) +
+        ".0f;\n    float w = exp(-v * v);\n"
+        "    if (w > 0.5f) w = tanh(v) + " +
+        std::to_string(i) + ";\n    y[i] = w;\n  }";
+    m.Add(
+        m.Launch(m.Kernel2("k" + std::to_string(i), body, kFloats / 256), m.Floats(x, kFloats), m.Floats(y, kFloats)));
   }
   return m.Take();
 }
@@ -43,9 +48,9 @@ int RunTwice(Executable& executable, Clock::time_point start, const char* what) 
     if (i == 19) y = Download(results[0]);
   }
   const CompileStatistics& s = executable.statistics();
-  std::printf("%s: %.0f ms for %lld kernels in %lld programs, %lld compiled; first run %.2f ms, best %.3f ms\n", what, build,
-              static_cast<long long>(s.kernels), static_cast<long long>(s.programs), static_cast<long long>(s.kernels_compiled),
-              first, best);
+  std::printf("%s: %.0f ms for %lld kernels in %lld programs, %lld compiled; first run %.2f ms, best %.3f ms\n", what,
+              build, static_cast<long long>(s.kernels), static_cast<long long>(s.programs),
+              static_cast<long long>(s.kernels_compiled), first, best);
   const float expected = static_cast<float>(s.kernels) - 1;  // at x = 0: tanh(0) + i
   if (y[0] != expected) {
     std::printf("wrong: %g, expected %g\n", y[0], expected);

@@ -136,15 +136,18 @@ TEST(NodeWindowTest, CollectivesOfTwoProcesses) {
   if (!TwoRanks::Possible()) GTEST_SKIP() << "no memfd here";
   for (const size_t count : {2, 500, 5000, 100002, 400000}) {
     for (const bool in_heap : {false, true}) {
-      EXPECT_TRUE(TwoRanks::Run([&](int rank, NodeWindow& window) { return AllCollectives(rank, window, count, in_heap); }))
-          << count << " floats, " << (in_heap ? "in the heap" : "elsewhere");
+      EXPECT_TRUE(TwoRanks::Run([&](int rank, NodeWindow& window) {
+        return AllCollectives(rank, window, count, in_heap);
+      })) << count
+          << " floats, " << (in_heap ? "in the heap" : "elsewhere");
     }
   }
 }
 
 TEST(NodeWindowTest, OneInTheHeapAndOneElsewhere) {
   if (!TwoRanks::Possible()) GTEST_SKIP() << "no memfd here";
-  EXPECT_TRUE(TwoRanks::Run([&](int rank, NodeWindow& window) { return AllCollectives(rank, window, 30000, rank == 0); }));
+  EXPECT_TRUE(
+      TwoRanks::Run([&](int rank, NodeWindow& window) { return AllCollectives(rank, window, 30000, rank == 0); }));
 }
 
 TEST(NodeWindowTest, RanksThatCameForDifferentCollectivesAreTold) {

@@ -40,7 +40,8 @@ TEST(Team, RunsEveryGroupOnce) {
       const DeviceArray x = Upload(Iota(n, 1));
       std::vector<float> twice = Iota(n, 1);
       for (float& v : twice) v *= 2;
-      for (int i = 0; i < 50; ++i) ASSERT_EQ(Download(executable->Run({{x}}, {}).at(0)), twice) << n << " groups, run " << i;
+      for (int i = 0; i < 50; ++i)
+        ASSERT_EQ(Download(executable->Run({{x}}, {}).at(0)), twice) << n << " groups, run " << i;
     }
   }
 }
@@ -61,7 +62,8 @@ TEST(Team, ThreadsTakeTurns) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       const DeviceArray x = Upload(Iota(100, static_cast<float>(t)));
-      for (int i = 0; i < 100; ++i) wrong += Download(executable->Run({{x}}, {}).at(0))[99] != 2.0F * static_cast<float>(t + 99);
+      for (int i = 0; i < 100; ++i)
+        wrong += Download(executable->Run({{x}}, {}).at(0))[99] != 2.0F * static_cast<float>(t + 99);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -101,8 +103,9 @@ TEST(Team, TakesShortRunsOfPlainLaunchesOnly) {
 
 TEST(Team, KernelsLearnTheirFirstGroup) {
   const std::string source = "__kernel void f(__global int* x) { x[get_group_id(0)] = get_group_id(0); }";
-  EXPECT_EQ(WithGroupBase(source, "f"),
-            "__kernel void f(__global int* x, int hl_group_base) { x[(get_group_id(0) + hl_group_base)] = (get_group_id(0) + hl_group_base); }");
+  EXPECT_EQ(
+      WithGroupBase(source, "f"),
+      "__kernel void f(__global int* x, int hl_group_base) { x[(get_group_id(0) + hl_group_base)] = (get_group_id(0) + hl_group_base); }");
 }
 
 }  // namespace

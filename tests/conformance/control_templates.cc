@@ -1,6 +1,9 @@
 // Calls, branches, loops, tuples, dynamic sizes.
 #include "tests/conformance/template_cases.h"
 
+// Tables, one case a row.
+// clang-format off
+
 // clang-format off: one case a line
 
 namespace hlorun::conformance {

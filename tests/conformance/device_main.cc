@@ -1,6 +1,7 @@
-// conformance_on_device [--device D] [--device_class C] [--device_spec FILE] [--dot_library L] [--only SUBSTRING] [--batch N]
-// [--every N] [--part I --parts N]: all cases, or a sample or part of them, on a device against the evaluator. Prints each difference
-// and refusal, then counts; exit status 1 when there are any.
+// conformance_on_device [--device D] [--device_class C] [--device_spec FILE] [--dot_library L] [--only SUBSTRING]
+// [--batch N]
+// [--every N] [--part I --parts N]: all cases, or a sample or part of them, on a device against the evaluator. Prints
+// each difference and refusal, then counts; exit status 1 when there are any.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <random>
@@ -43,7 +44,8 @@ std::span<const Case> PartOf(std::span<const Case> cases, const Flags& flags) {
 }
 
 int Run(const Flags& flags) {
-  if (flags.part < 1 || flags.part > flags.parts) Invalid("--part={} is not one of --parts={}", flags.part, flags.parts);
+  if (flags.part < 1 || flags.part > flags.parts)
+    Invalid("--part={} is not one of --parts={}", flags.part, flags.parts);
   ClientOptions options;
   options.device = flags.device;
   options.device_class = flags.device_class;
@@ -77,7 +79,8 @@ int main(int argc, char** argv) {
   app.add_option("--device", flags.device, "as hlorun's --device");
   app.add_option("--device_class", flags.device_class, "as hlorun's --device_class");
   app.add_option("--device_spec", flags.device_spec, "as hlorun's --device_spec");
-  app.add_option("--dot_library", flags.dot_library, "as hlorun's --dot_library")->check(CLI::IsMember({"auto", "own", "clblast"}));
+  app.add_option("--dot_library", flags.dot_library, "as hlorun's --dot_library")
+      ->check(CLI::IsMember({"auto", "own", "clblast"}));
   app.add_option("--only", flags.only, "cases whose name contains this");
   app.add_option("--batch", flags.batch, "cases compiled as one module")->check(CLI::PositiveNumber);
   app.add_option("--sample", flags.sample, "take so many of them, drawn by --seed; 0: all");

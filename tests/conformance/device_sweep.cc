@@ -22,7 +22,8 @@ std::vector<hlo::Literal> RunOnDevice(Client& client, std::span<const Case> case
   return ToLiterals(executable->Run(ToDevice(client, PackedInputs(cases))));
 }
 
-void SweepPart(Client& client, std::span<const Expected> part, const CompileOptions& options, std::vector<Outcome>& outcomes) {
+void SweepPart(Client& client, std::span<const Expected> part, const CompileOptions& options,
+               std::vector<Outcome>& outcomes) {
   if (part.empty()) return;
   std::vector<Case> cases;
   for (const Expected& expected : part) cases.push_back(expected.c);
@@ -64,7 +65,8 @@ std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const Co
     }
   }
   std::vector<Outcome> outcomes;
-  const auto alone = std::stable_partition(expected.begin(), expected.end(), [](const Expected& e) { return !e.c.alone; });
+  const auto alone =
+      std::stable_partition(expected.begin(), expected.end(), [](const Expected& e) { return !e.c.alone; });
   const std::span<const Expected> all(expected);
   const auto together = static_cast<size_t>(alone - expected.begin());
   SweepPart(client, all.first(together), options, outcomes);

@@ -44,12 +44,8 @@ int Dump(const std::string& directory, const std::string& filter) {
   nlohmann::json cases = nlohmann::json::array();
   for (const Case& c : Candidates()) {
     if (c.name.find(filter) == std::string::npos) continue;
-    nlohmann::json entry = {{"name", c.name},
-                            {"text", c.text},
-                            {"ulps", c.ulps},
-                            {"relative", c.relative},
-                            {"sums", c.sums},
-                            {"oracle_fault", c.oracle_fault}};
+    nlohmann::json entry = {{"name", c.name},         {"text", c.text}, {"ulps", c.ulps},
+                            {"relative", c.relative}, {"sums", c.sums}, {"oracle_fault", c.oracle_fault}};
     entry["inputs"] = nlohmann::json::array();
     for (const hlo::Literal& input : c.inputs) entry["inputs"].push_back(arrays.Add(input)[0]);
     try {

@@ -12,9 +12,9 @@ namespace {
 using hlo::ElementType;
 using Types = std::vector<ElementType>;
 
-const Types kIntegers = {ElementType::kS8,  ElementType::kS16, ElementType::kS32, ElementType::kS64, ElementType::kU8,
-                         ElementType::kU16, ElementType::kU32, ElementType::kU64, ElementType::kS4,  ElementType::kU4,
-                         ElementType::kS2,  ElementType::kU2};
+const Types kIntegers = {ElementType::kS8, ElementType::kS16, ElementType::kS32, ElementType::kS64,
+                         ElementType::kU8, ElementType::kU16, ElementType::kU32, ElementType::kU64,
+                         ElementType::kS4, ElementType::kU4,  ElementType::kS2,  ElementType::kU2};
 const Types kFloats = {ElementType::kF32, ElementType::kF64, ElementType::kBF16, ElementType::kF16};
 const Types kSmallFloats = {ElementType::kF8E5M2,     ElementType::kF8E4M3FN,   ElementType::kF8E4M3B11FNUZ,
                             ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ, ElementType::kF8E4M3,
@@ -107,7 +107,8 @@ void AddBinary(std::vector<Case>& cases, const Op& op, ElementType type, const s
            "] parameter(1)\n  ROOT r = " + Name(result) + "[" + n + "] " + op.name + "(a, b)" + attributes + "\n}\n";
   c.inputs = {Operand(type, a), Operand(type, b)};
   c.ulps = UlpsFor(op, type);
-  if (op.edges && (c.name.starts_with("power/") || c.name.starts_with("atan2/"))) c.oracle_fault = "noise for denormals";
+  if (op.edges && (c.name.starts_with("power/") || c.name.starts_with("atan2/")))
+    c.oracle_fault = "noise for denormals";
   c.relative = hlo::IsComplex(type) ? (type == ElementType::kC64 ? 4e-6 : 1e-14) : 0;
   cases.push_back(std::move(c));
 }

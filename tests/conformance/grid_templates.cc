@@ -5,6 +5,9 @@
 #include "hlo/shape_inference.h"
 #include "tests/conformance/template_cases.h"
 
+// Tables, one case a row.
+// clang-format off
+
 namespace hlorun::conformance {
 namespace {
 

@@ -1,7 +1,11 @@
-// Reducers in another precision than the arrays that they combine. A reduction has the reducer's type, a scatter the operand's.
+// Reducers in another precision than the arrays that they combine. A reduction has the reducer's type, a scatter the
+// operand's.
 #include <string>
 
 #include "tests/conformance/template_cases.h"
+
+// Tables, one case a row.
+// clang-format off
 
 // clang-format off: one case a line
 

@@ -11,10 +11,14 @@
 namespace hlorun::conformance {
 namespace {
 
-#define HL_ONE(opcode, expression, low, high) \
-  ElementaryFunction{opcode, 1, [](double x, double) -> double { return expression; }, low, high}
-#define HL_TWO(opcode, expression, low, high) \
-  ElementaryFunction{opcode, 2, [](double x, double y) -> double { return expression; }, low, high}
+#define HL_ONE(opcode, expression, low, high)                                   \
+  ElementaryFunction {                                                          \
+    opcode, 1, [](double x, double) -> double { return expression; }, low, high \
+  }
+#define HL_TWO(opcode, expression, low, high)                                     \
+  ElementaryFunction {                                                            \
+    opcode, 2, [](double x, double y) -> double { return expression; }, low, high \
+  }
 
 constexpr ElementaryFunction kFunctions[] = {
     HL_ONE("acos", std::acos(x), -1, 1),
@@ -79,7 +83,8 @@ double LeastError(Float got, const ElementaryFunction& function, double x, doubl
   double error = ErrorInUlps(got, function.reference(x, y));
   if (error == 0 || (std::fabs(x) >= smallest && (function.arguments == 1 || std::fabs(y) >= smallest))) return error;
   for (const double a : {x, Flushed(x, smallest)}) {
-    for (const double b : {y, Flushed(y, smallest)}) error = std::min(error, ErrorInUlps(got, function.reference(a, b)));
+    for (const double b : {y, Flushed(y, smallest)})
+      error = std::min(error, ErrorInUlps(got, function.reference(a, b)));
   }
   return error;
 }

@@ -1,4 +1,5 @@
-// Elementary functions of a device measured against the C library's f64, which reference_functions_test checks against MPFR.
+// Elementary functions of a device measured against the C library's f64, which reference_functions_test checks against
+// MPFR.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ std::span<const ElementaryFunction> ElementaryFunctions();
 // The worst error of one function, in units in the last place of the exact result.
 struct Accuracy {
   double ulps = 0;
-  double x = 0, y = 0;       // where
+  double x = 0, y = 0;  // where
   double got = 0, exact = 0;
   int64_t values = 0;
 };

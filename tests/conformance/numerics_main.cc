@@ -32,8 +32,9 @@ std::vector<double> Arguments(std::mt19937_64& engine, int64_t count, ElementTyp
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t bits = engine();
     const double usual = low + (high - low) * std::ldexp(static_cast<double>(engine() >> 11), -53);
-    const double any = type == ElementType::kF64 ? std::bit_cast<double>(bits)
-                                                 : static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    const double any = type == ElementType::kF64
+                           ? std::bit_cast<double>(bits)
+                           : static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
     const double value = i % 2 == 0 ? usual : any;
     values.push_back(type == ElementType::kF64 ? value : static_cast<double>(static_cast<float>(value)));
   }
@@ -59,7 +60,8 @@ bool EveryFloat(Client& client, const Flags& flags) {
   std::vector<double> x(kLongChunk);
   for (uint64_t begin = 0; begin < (uint64_t{1} << 32); begin += kLongChunk) {
     for (int64_t i = 0; i < kLongChunk; ++i) {
-      x[static_cast<size_t>(i)] = static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(begin + static_cast<uint64_t>(i))));
+      x[static_cast<size_t>(i)] =
+          static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(begin + static_cast<uint64_t>(i))));
     }
     measurement.Run(x, {});
   }
@@ -82,8 +84,8 @@ bool Seeded(Client& client, const Flags& flags, ElementType type, int arguments,
   return Print(measurement, type == ElementType::kF64 ? "f64" : "f32", flags.limit);
 }
 
-// All values of a type of 16 bits, for functions of one argument: computed in f32 and rounded once, so that the error is half
-// a unit and what four units of f32 add to it.
+// All values of a type of 16 bits, for functions of one argument: computed in f32 and rounded once, so that the error
+// is half a unit and what four units of f32 add to it.
 bool SixteenBits(Client& client, const Flags& flags, ElementType type) {
   constexpr double kRoundedOnce = 0.501;
   std::vector<double> x;

@@ -18,15 +18,23 @@ using hlo::ElementType;
 using hlo::Opcode;
 
 // The columns.
-constexpr std::array kTypes = {
-    ElementType::kPred, ElementType::kS2,   ElementType::kS4,  ElementType::kS8,  ElementType::kS16,     ElementType::kS32,
-    ElementType::kS64,  ElementType::kU2,   ElementType::kU4,  ElementType::kU8,  ElementType::kU16,     ElementType::kU32,
-    ElementType::kU64,  ElementType::kF16,  ElementType::kBF16, ElementType::kF32, ElementType::kF64,    ElementType::kC64,
-    ElementType::kC128, ElementType::kF8E5M2, ElementType::kF8E4M3FN, ElementType::kF8E4M3B11FNUZ, ElementType::kF8E5M2FNUZ,
-    ElementType::kF8E4M3FNUZ, ElementType::kF8E4M3, ElementType::kF8E3M4, ElementType::kF4E2M1FN, ElementType::kF8E8M0FNU};
+constexpr std::array kTypes = {ElementType::kPred,       ElementType::kS2,
+                               ElementType::kS4,         ElementType::kS8,
+                               ElementType::kS16,        ElementType::kS32,
+                               ElementType::kS64,        ElementType::kU2,
+                               ElementType::kU4,         ElementType::kU8,
+                               ElementType::kU16,        ElementType::kU32,
+                               ElementType::kU64,        ElementType::kF16,
+                               ElementType::kBF16,       ElementType::kF32,
+                               ElementType::kF64,        ElementType::kC64,
+                               ElementType::kC128,       ElementType::kF8E5M2,
+                               ElementType::kF8E4M3FN,   ElementType::kF8E4M3B11FNUZ,
+                               ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ,
+                               ElementType::kF8E4M3,     ElementType::kF8E3M4,
+                               ElementType::kF4E2M1FN,   ElementType::kF8E8M0FNU};
 
 // Ops that involve the host.
-constexpr std::array kHostOps = {Opcode::kInfeed, Opcode::kOutfeed, Opcode::kSend, Opcode::kSendDone,
+constexpr std::array kHostOps = {Opcode::kInfeed, Opcode::kOutfeed,  Opcode::kSend,      Opcode::kSendDone,
                                  Opcode::kRecv,   Opcode::kRecvDone, Opcode::kCustomCall};
 
 // What a packed case cannot hold is tested in f32 elsewhere; the host's part does not depend on the type.
@@ -35,9 +43,12 @@ struct Elsewhere {
   const char* test;
 };
 constexpr Elsewhere kElsewhere[] = {
-    {Opcode::kInfeed, "Transfers.FeedsReachARunningProgram"},        {Opcode::kOutfeed, "Transfers.FeedsReachARunningProgram"},
-    {Opcode::kSend, "Transfers.DevicesOfAProcessSendToEachOther"},     {Opcode::kRecv, "Transfers.DevicesOfAProcessSendToEachOther"},
-    {Opcode::kSendDone, "Transfers.DevicesOfAProcessSendToEachOther"}, {Opcode::kRecvDone, "Transfers.DevicesOfAProcessSendToEachOther"},
+    {Opcode::kInfeed, "Transfers.FeedsReachARunningProgram"},
+    {Opcode::kOutfeed, "Transfers.FeedsReachARunningProgram"},
+    {Opcode::kSend, "Transfers.DevicesOfAProcessSendToEachOther"},
+    {Opcode::kRecv, "Transfers.DevicesOfAProcessSendToEachOther"},
+    {Opcode::kSendDone, "Transfers.DevicesOfAProcessSendToEachOther"},
+    {Opcode::kRecvDone, "Transfers.DevicesOfAProcessSendToEachOther"},
 };
 
 // Opcode and type -> cases, by name.

@@ -26,16 +26,11 @@ hlo::Computation* Adopt(hlo::Module& module, const Case& c, size_t index) {
 // Bits of the significand of a floating type, the hidden one excluded.
 int MantissaBits(hlo::ElementType type) {
   switch (type) {
-    case hlo::ElementType::kF64:
-      return 52;
-    case hlo::ElementType::kF32:
-      return 23;
-    case hlo::ElementType::kF16:
-      return 10;
-    case hlo::ElementType::kBF16:
-      return 7;
-    default:
-      return hlo::NarrowFormatOf(type).mantissa_bits;
+    case hlo::ElementType::kF64: return 52;
+    case hlo::ElementType::kF32: return 23;
+    case hlo::ElementType::kF16: return 10;
+    case hlo::ElementType::kBF16: return 7;
+    default: return hlo::NarrowFormatOf(type).mantissa_bits;
   }
 }
 

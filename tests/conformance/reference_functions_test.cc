@@ -1,5 +1,5 @@
-// The C library's f64 functions, which the devices' are measured against, held against MPFR. HLORUN_MPFR_VALUES: how many
-// seeded arguments of each function (scripts/soak takes 50,000: a million in all).
+// The C library's f64 functions, which the devices' are measured against, held against MPFR. HLORUN_MPFR_VALUES: how
+// many seeded arguments of each function (scripts/soak takes 50,000: a million in all).
 #include <gtest/gtest.h>
 #include <mpfr.h>
 
@@ -29,10 +29,26 @@ int Logistic(mpfr_ptr result, mpfr_srcptr x, mpfr_rnd_t mode) {
 
 const std::map<std::string, Function>& OfOne() {
   static const std::map<std::string, Function> kFunctions = {
-      {"acos", mpfr_acos}, {"acosh", mpfr_acosh}, {"asin", mpfr_asin}, {"asinh", mpfr_asinh}, {"atanh", mpfr_atanh},
-      {"cbrt", mpfr_cbrt}, {"cosh", mpfr_cosh}, {"cosine", mpfr_cos}, {"erf", mpfr_erf}, {"exponential", mpfr_exp},
-      {"exponential-minus-one", mpfr_expm1}, {"log", mpfr_log}, {"log-plus-one", mpfr_log1p}, {"logistic", Logistic},
-      {"rsqrt", mpfr_rec_sqrt}, {"sine", mpfr_sin}, {"sinh", mpfr_sinh}, {"sqrt", mpfr_sqrt}, {"tan", mpfr_tan}, {"tanh", mpfr_tanh},
+      {"acos", mpfr_acos},
+      {"acosh", mpfr_acosh},
+      {"asin", mpfr_asin},
+      {"asinh", mpfr_asinh},
+      {"atanh", mpfr_atanh},
+      {"cbrt", mpfr_cbrt},
+      {"cosh", mpfr_cosh},
+      {"cosine", mpfr_cos},
+      {"erf", mpfr_erf},
+      {"exponential", mpfr_exp},
+      {"exponential-minus-one", mpfr_expm1},
+      {"log", mpfr_log},
+      {"log-plus-one", mpfr_log1p},
+      {"logistic", Logistic},
+      {"rsqrt", mpfr_rec_sqrt},
+      {"sine", mpfr_sin},
+      {"sinh", mpfr_sinh},
+      {"sqrt", mpfr_sqrt},
+      {"tan", mpfr_tan},
+      {"tanh", mpfr_tanh},
   };
   return kFunctions;
 }
@@ -73,8 +89,10 @@ TEST(ReferenceFunctionsTest, TheCLibraryIsWithinTwoUnitsOfMpfr) {
       // The arguments are f32, as those of the sweeps are: half of them any bits, half in the usual range.
       const auto draw = [&] {
         const uint64_t bits = engine();
-        const double usual = function.low + (function.high - function.low) * std::ldexp(static_cast<double>(engine() >> 11), -53);
-        return i % 2 == 0 ? static_cast<double>(static_cast<float>(usual)) : static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+        const double usual =
+            function.low + (function.high - function.low) * std::ldexp(static_cast<double>(engine() >> 11), -53);
+        return i % 2 == 0 ? static_cast<double>(static_cast<float>(usual))
+                          : static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
       };
       const double x = draw(), y = function.arguments == 2 ? draw() : 0;
       const double error = ErrorInUlps(function.reference(x, y), Exact(function, x, y));

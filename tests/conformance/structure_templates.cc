@@ -1,6 +1,9 @@
-// Ops that are about structure: async pairs, tokens, domains, several outputs at once, scans, products in groups and with
-// scales, scalar functions over arrays, the random state.
+// Ops that are about structure: async pairs, tokens, domains, several outputs at once, scans, products in groups and
+// with scales, scalar functions over arrays, the random state.
 #include "tests/conformance/template_cases.h"
+
+// Tables, one case a row.
+// clang-format off
 
 // clang-format off: one case a line
 

@@ -88,8 +88,9 @@ void Add(std::vector<Case>& cases, const Template& t, const std::string& type) {
 }  // namespace
 
 void AddTemplateCases(std::vector<Case>& cases) {
-  for (const auto& family : {MovementTemplates(), ReductionTemplates(), ProductTemplates(), IndexingTemplates(),
-                             NumericTemplates(), ControlTemplates(), StructureTemplates(), GridTemplates(), TypeTemplates(), MixedTemplates()}) {
+  for (const auto& family :
+       {MovementTemplates(), ReductionTemplates(), ProductTemplates(), IndexingTemplates(), NumericTemplates(),
+        ControlTemplates(), StructureTemplates(), GridTemplates(), TypeTemplates(), MixedTemplates()}) {
     for (const Template& t : family) {
       std::istringstream types(t.types);
       std::string type;

@@ -2,6 +2,9 @@
 // What XLA:CPU refuses among them, supported_types.cc takes out.
 #include "tests/conformance/template_cases.h"
 
+// Tables, one case a row.
+// clang-format off
+
 // clang-format off: one case a line
 
 namespace hlorun::conformance {

@@ -11,11 +11,11 @@
 #include <limits>
 
 #include "driver/arrays/array_set.h"
-#include "hlo/atomic_file.h"
 #include "driver/arrays/compare.h"
 #include "driver/arrays/npy.h"
 #include "driver/arrays/npz.h"
 #include "driver/arrays/seeded.h"
+#include "hlo/atomic_file.h"
 #include "hlo/error.h"
 #include "tests/end_to_end/command.h"
 
@@ -25,11 +25,12 @@ namespace {
 using hlo::ElementType;
 using hlo::Literal;
 using hlo::Shape;
-using testing_support::TemporaryFolder;
 using ::testing::HasSubstr;
+using testing_support::TemporaryFolder;
 
 std::string Npy(const std::string& descr, const std::string& shape, const std::string& data, bool fortran = false) {
-  std::string header = "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }\n";
+  std::string header =
+      "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }\n";
   std::string text("\x93NUMPY\x01\x00", 8);
   text += static_cast<char>(header.size());
   text += '\0';
@@ -52,7 +53,8 @@ std::string MessageOf(const std::function<void()>& body) {
 
 TEST(NpyTest, FortranOrderAndBigEndianBecomeRowMajorAndNative) {
   const Shape shape(ElementType::kS32, {2, 3});
-  const Literal fortran = ToLiteral(ParseNpy(Npy("<i4", "(2, 3)", BytesOf<int32_t>({0, 3, 1, 4, 2, 5}), true), "f"), shape);
+  const Literal fortran =
+      ToLiteral(ParseNpy(Npy("<i4", "(2, 3)", BytesOf<int32_t>({0, 3, 1, 4, 2, 5}), true), "f"), shape);
   EXPECT_THAT(fortran.values<int32_t>(), ::testing::ElementsAre(0, 1, 2, 3, 4, 5));
   const std::string big("\0\0\0\x07\0\0\1\0", 8);
   const Literal swapped = ToLiteral(ParseNpy(Npy(">i4", "(2,)", big), "b"), Shape(ElementType::kS32, {2}));
@@ -63,21 +65,27 @@ TEST(NpyTest, Int64NarrowsOnlyWithoutLoss) {
   const Shape shape(ElementType::kS32, {2});
   const Literal narrow = ToLiteral(ParseNpy(Npy("<i8", "(2,)", BytesOf<int64_t>({-1, 5})), "n"), shape);
   EXPECT_THAT(narrow.values<int32_t>(), ::testing::ElementsAre(-1, 5));
-  EXPECT_THAT(MessageOf([&] { ToLiteral(ParseNpy(Npy("<i8", "(2,)", BytesOf<int64_t>({1, int64_t{1} << 40})), "n"), shape); }),
+  EXPECT_THAT(MessageOf([&] {
+                ToLiteral(ParseNpy(Npy("<i8", "(2,)", BytesOf<int64_t>({1, int64_t{1} << 40})), "n"), shape);
+              }),
               HasSubstr("element 1 is 1099511627776, which does not fit s32"));
 }
 
 TEST(NpyTest, RawBytesServeTypesThatNumpyLacks) {
-  const Literal bf16 = ToLiteral(ParseNpy(Npy("<V2", "(1,)", std::string("\x80\x3f", 2)), "v"), Shape(ElementType::kBF16, {1}));
+  const Literal bf16 =
+      ToLiteral(ParseNpy(Npy("<V2", "(1,)", std::string("\x80\x3f", 2)), "v"), Shape(ElementType::kBF16, {1}));
   EXPECT_EQ(bf16.GetDouble(0), 1.0);
-  const Literal f8 = ToLiteral(ParseNpy(Npy("|u1", "(1,)", std::string(1, '\x3c')), "v"), Shape(ElementType::kF8E5M2, {1}));
+  const Literal f8 =
+      ToLiteral(ParseNpy(Npy("|u1", "(1,)", std::string(1, '\x3c')), "v"), Shape(ElementType::kF8E5M2, {1}));
   EXPECT_EQ(f8.GetDouble(0), 1.0);
 }
 
 TEST(NpyTest, MismatchesNameBothTypes) {
   const NpyArray array = ParseNpy(Npy("<f8", "(2,)", BytesOf<double>({1, 2})), "x");
-  EXPECT_EQ(MessageOf([&] { ToLiteral(array, Shape(ElementType::kF32, {2})); }), "the array is float64[2], the module wants f32[2]");
-  EXPECT_EQ(MessageOf([&] { ToLiteral(array, Shape(ElementType::kF64, {3})); }), "the array is float64[2], the module wants f64[3]");
+  EXPECT_EQ(MessageOf([&] { ToLiteral(array, Shape(ElementType::kF32, {2})); }),
+            "the array is float64[2], the module wants f32[2]");
+  EXPECT_EQ(MessageOf([&] { ToLiteral(array, Shape(ElementType::kF64, {3})); }),
+            "the array is float64[2], the module wants f64[3]");
 }
 
 TEST(NpyTest, GarbageIsAnErrorWhereverItIsCut) {
@@ -104,19 +112,23 @@ TEST(ArraySetTest, WritesAndReadsDirectoriesAndArchives) {
 
 TEST(ArraySetTest, ArchivesMatchByDottedPath) {
   const TemporaryFolder folder;
-  const Literal w = SeededLiteral(Shape(ElementType::kF32, {4}), 0, {}), b = SeededLiteral(Shape(ElementType::kF32, {4}), 1, {});
+  const Literal w = SeededLiteral(Shape(ElementType::kF32, {4}), 0, {}),
+                b = SeededLiteral(Shape(ElementType::kF32, {4}), 1, {});
   WriteNpz(folder / "p.npz", {{"params.b", b}, {"params.w", w}});
-  const auto loaded = LoadArrays(folder / "p.npz", {{0, "Arg_0", "params['w']", w.shape()}, {1, "Arg_1", "params['b']", b.shape()}}, "input");
+  const auto loaded = LoadArrays(
+      folder / "p.npz", {{0, "Arg_0", "params['w']", w.shape()}, {1, "Arg_1", "params['b']", b.shape()}}, "input");
   EXPECT_EQ(loaded, (std::vector<Literal>{w, b}));
 }
 
 TEST(ArraySetTest, MissingAndSurplusArraysAreNamed) {
   const TemporaryFolder folder;
   const ArraySlot slot{0, "Arg_0.1", "x", Shape(ElementType::kF32, {2})};
-  EXPECT_THAT(MessageOf([&] { LoadArrays(folder.path(), {slot}, "input"); }), HasSubstr("input 0 (%Arg_0.1, x) f32[2] is missing"));
+  EXPECT_THAT(MessageOf([&] { LoadArrays(folder.path(), {slot}, "input"); }),
+              HasSubstr("input 0 (%Arg_0.1, x) f32[2] is missing"));
   SaveArrays(folder.path(), {Literal(slot.shape), Literal(slot.shape)});
   EXPECT_THAT(MessageOf([&] { LoadArrays(folder.path(), {slot}, "input"); }), HasSubstr("holds more arrays"));
-  EXPECT_THAT(MessageOf([&] { LoadArrays(folder / "none", {slot}, "input"); }), HasSubstr("there is no file or directory"));
+  EXPECT_THAT(MessageOf([&] { LoadArrays(folder / "none", {slot}, "input"); }),
+              HasSubstr("there is no file or directory"));
 }
 
 TEST(AtomicFilesTest, NothingAppearsWithoutCommit) {
@@ -135,7 +147,8 @@ TEST(AtomicFilesTest, ManyFilesAppearTogether) {
   EXPECT_FALSE(std::filesystem::exists(folder / "0"));
   files.Commit();
   for (int i = 0; i < 300; ++i) EXPECT_EQ(std::filesystem::file_size(folder / std::to_string(i)), 7u);
-  const auto entries = std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator());
+  const auto entries =
+      std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator());
   EXPECT_EQ(entries, 300);
 }
 

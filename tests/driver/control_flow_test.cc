@@ -14,12 +14,12 @@ namespace {
 
 using passes::kRounding;
 
-
 // Parameter 0 is s32[]: which way to go. The others are arrays.
 struct Program {
   std::string name, text;
   std::vector<int32_t> ways;  // of parameter 0
-  std::string predicated;     // what --branches=predicate and auto make of its control flow, by remark: "%name choice" lines
+  std::string
+      predicated;  // what --branches=predicate and auto make of its control flow, by remark: "%name choice" lines
 };
 
 // Two branches of several kernels; one returns its operand as it is, and the selector besides.
@@ -184,7 +184,8 @@ struct Case {
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const Program& program : Programs()) {
-    for (const auto strategy : {BranchStrategy::kAuto, BranchStrategy::kSelect, BranchStrategy::kPredicate, BranchStrategy::kHost}) {
+    for (const auto strategy :
+         {BranchStrategy::kAuto, BranchStrategy::kSelect, BranchStrategy::kPredicate, BranchStrategy::kHost}) {
       cases.push_back({program, strategy, "cpu"});
     }
     cases.push_back({program, BranchStrategy::kPredicate, "gpu"});
@@ -216,7 +217,8 @@ TEST_P(ControlFlowTest, EqualsTheEvaluatorOnEveryWay) {
     const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
     ASSERT_EQ(results.size(), expected.size());
     for (size_t i = 0; i < results.size(); ++i) {
-      EXPECT_EQ(passes::Difference(expected[i], results[i], kRounding), "") << program.name << " " << way << " result " << i;
+      EXPECT_EQ(passes::Difference(expected[i], results[i], kRounding), "")
+          << program.name << " " << way << " result " << i;
     }
   }
 }
@@ -235,14 +237,16 @@ TEST_P(ControlFlowTest, TheHostWaitsOnlyWhereItIsSaidTo) {
   }
   // By cost the host may take the outer branch of many launches.
   if (strategy != BranchStrategy::kAuto) {
-    EXPECT_EQ(waits, strategy == BranchStrategy::kHost || program.predicated == "ahead") << OneLine(executable->remarks()[0]);
+    EXPECT_EQ(waits, strategy == BranchStrategy::kHost || program.predicated == "ahead")
+        << OneLine(executable->remarks()[0]);
   }
   EXPECT_EQ(chosen, strategy != BranchStrategy::kHost) << OneLine(executable->remarks()[0]);
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
   constexpr const char* kNames[] = {"auto", "select", "predicate", "host"};
-  return info.param.program.name + "_" + kNames[static_cast<size_t>(info.param.strategy)] + "_" + info.param.device_class;
+  return info.param.program.name + "_" + kNames[static_cast<size_t>(info.param.strategy)] + "_" +
+         info.param.device_class;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ControlFlowTest, ::testing::ValuesIn(Cases()), NameOf);
@@ -291,7 +295,8 @@ std::string RowLoop(int64_t rows) {
               zero = s32[] constant(0)
               t = (s32[], f32[{0},1024]) tuple(zero, x)
               w = (s32[], f32[{0},1024]) while(t), condition=cond, body=body
-              ROOT r = f32[{0},1024] get-tuple-element(w), index=1 }})", rows);
+              ROOT r = f32[{0},1024] get-tuple-element(w), index=1 }})",
+                     rows);
 }
 
 // Milliseconds of the fastest of a few runs; the last row written is checked.
@@ -310,7 +315,8 @@ double MillisecondsOf(Client& client, int64_t rows) {
   return best;
 }
 
-// Copying 4 MB in each iteration would take seconds; what is left is one copy of the argument, and a larger cache footprint.
+// Copying 4 MB in each iteration would take seconds; what is left is one copy of the argument, and a larger cache
+// footprint.
 TEST(Loops, TimeOfAnIterationDoesNotDependOnTheCarry) {
   const auto client = Client::Create({});
   EXPECT_LT(MillisecondsOf(*client, 1024), 4 * MillisecondsOf(*client, 64) + 30);

@@ -148,13 +148,15 @@ TEST(CustomCalls, AFailureSaysWhatTheCallSaid) {
 TEST(CustomCalls, ShapesAndTargetsAreCheckedAtCompileTime) {
   Library library;
   EXPECT_THAT(FailureOf([&] {
-                library.Compile("HloModule m\nENTRY e { x = s32[2] parameter(0)\n ROOT y = f32[2] custom-call(x), "
-                                "custom_call_target=\"mylib::log\" }");
+                library.Compile(
+                    "HloModule m\nENTRY e { x = s32[2] parameter(0)\n ROOT y = f32[2] custom-call(x), "
+                    "custom_call_target=\"mylib::log\" }");
               }),
               HasSubstr("operand 0 is s32[2], which is not f32[n]: its type must be f32"));
   EXPECT_THAT(FailureOf([&] {
-                library.Compile("HloModule m\nENTRY e { x = f32[2] parameter(0)\n ROOT y = f32[2] custom-call(x), "
-                                "custom_call_target=\"mylib::lag\" }");
+                library.Compile(
+                    "HloModule m\nENTRY e { x = f32[2] parameter(0)\n ROOT y = f32[2] custom-call(x), "
+                    "custom_call_target=\"mylib::lag\" }");
               }),
               HasSubstr("\"mylib::log\""));
 }
@@ -172,7 +174,8 @@ ENTRY e {
   j = (f32[2], token[]) infeed(o)
   w = f32[2] get-tuple-element(j), index=0
   ROOT r = f32[2] multiply(d, w)
-})"), {});
+})"),
+                                               {});
   const auto channels = std::make_shared<HostChannels>();
   RunFlags flags;
   flags.channels = channels;
@@ -197,10 +200,15 @@ TEST(Transfers, DevicesOfAProcessSendToEachOther) {
   const auto client = Client::Create(options);
   const std::string pairs = "channel_id=5, frontend_attributes={_xla_send_recv_source_target_pairs=\"{{0,1},{1,2}}\"}";
   const auto executable = client->Compile(Module::FromText("HloModule shift, num_partitions=3\nENTRY e {\n"
-      "  x = f32[2] parameter(0)\n  t = token[] after-all()\n"
-      "  s = (f32[2], u32[], token[]) send(x, t), " + pairs + "\n  sd = token[] send-done(s), " + pairs + "\n"
-      "  r = (f32[2], u32[], token[]) recv(sd), " + pairs + "\n  rd = (f32[2], token[]) recv-done(r), " + pairs + "\n"
-      "  ROOT y = f32[2] get-tuple-element(rd), index=0\n}\n"), {});
+                                                           "  x = f32[2] parameter(0)\n  t = token[] after-all()\n"
+                                                           "  s = (f32[2], u32[], token[]) send(x, t), " +
+                                                           pairs + "\n  sd = token[] send-done(s), " + pairs +
+                                                           "\n"
+                                                           "  r = (f32[2], u32[], token[]) recv(sd), " +
+                                                           pairs + "\n  rd = (f32[2], token[]) recv-done(r), " + pairs +
+                                                           "\n"
+                                                           "  ROOT y = f32[2] get-tuple-element(rd), index=0\n}\n"),
+                                          {});
   std::vector<std::vector<Array>> arguments;
   for (float d = 1; d < 4; ++d) {
     const std::vector<float> values = {d, 10 * d};

@@ -13,8 +13,8 @@
 namespace hlorun {
 namespace {
 
-using testing_support::SizedCase;
 using ::testing::HasSubstr;
+using testing_support::SizedCase;
 
 std::vector<Literal> LeavesOf(const Literal& literal) {
   if (!literal.shape().IsTuple()) return {literal};
@@ -38,7 +38,8 @@ class SizesOnDeviceTest : public ::testing::TestWithParam<SizedCase> {
 TEST_P(SizesOnDeviceTest, EqualTheStaticProgramWhateverThePaddingHolds) {
   const SizedCase& sized = GetParam();
   const auto client = Client::Create({});
-  const auto executable = client->Compile(Module::FromText(testing_support::AtSizes(sized.text, sized.bounds, true)), {});
+  const auto executable =
+      client->Compile(Module::FromText(testing_support::AtSizes(sized.text, sized.bounds, true)), {});
   uint64_t seed = 1;
   for (const auto& sizes : testing_support::AllSizes(sized, 40)) {
     std::string at;
@@ -81,7 +82,8 @@ Literal Counting(const hlo::Dims& dimensions) {
 // What kStatic computes for a batch of n.
 std::vector<Literal> Expected(int64_t n, const std::vector<Literal>& arguments) {
   std::string text = kStatic;
-  for (size_t at = text.find("[8"); at != std::string::npos; at = text.find("[8", at + 1)) text.replace(at, 2, fmt::format("[{}", n));
+  for (size_t at = text.find("[8"); at != std::string::npos; at = text.find("[8", at + 1))
+    text.replace(at, 2, fmt::format("[{}", n));
   return LeavesOf(hlo::Evaluate(*passes::Parse(text), arguments));
 }
 
@@ -114,10 +116,15 @@ TEST(Bounds, ErrorsNameParameterDimensionBoundAndSize) {
   const std::string over = MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); });
   EXPECT_THAT(over, HasSubstr("argument 0 (%x)"));
   EXPECT_THAT(over, HasSubstr("dimension 0 has size 13, its bound is 12"));
-  EXPECT_THAT(MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({3, 3}), Counting({4})})); }), HasSubstr("dimension 0"));
-  EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:0=12"}); }), HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
+  EXPECT_THAT(MessageOf([&] {
+                bounded->Run(ToDevice(*client, {Counting({3, 3}), Counting({4})}));
+              }),
+              HasSubstr("dimension 0"));
+  EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:0=12"}); }),
+              HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
   EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:5=12"}); }), HasSubstr("has no dimension 5"));
-  EXPECT_THAT(MessageOf([&] { module.WithBounds({"length=12"}); }), HasSubstr("the module's dimensions are called batch"));
+  EXPECT_THAT(MessageOf([&] { module.WithBounds({"length=12"}); }),
+              HasSubstr("the module's dimensions are called batch"));
   const auto fixed = client->Compile(module, {});
   const std::string neither = MessageOf([&] { fixed->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); });
   EXPECT_THAT(neither, HasSubstr("--bound=0:0=N"));
@@ -150,7 +157,9 @@ TEST(Buckets, FollowDimensionsThatBoundsName) {
     ExpectEqual(executable->Run(ToDevice(*client, arguments)), Expected(n, arguments), std::to_string(n));
   }
   EXPECT_EQ(executable->bucket_use().compiled, 2);  // 8, and 12 instead of 16
-  EXPECT_THAT(MessageOf([&] { executable->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); }),
+  EXPECT_THAT(MessageOf([&] {
+                executable->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})}));
+              }),
               HasSubstr("dimension 0 has size 13, its bound is 12"));
   EXPECT_THAT(MessageOf([&] { client->CompileBuckets(Module::FromText(nameless), {.bounds = {"0:0=12"}}, {}); }),
               HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
@@ -158,7 +167,8 @@ TEST(Buckets, FollowDimensionsThatBoundsName) {
 
 TEST(Buckets, WantNamedSizes) {
   const auto client = Client::Create({});
-  const Module module = Module::FromText("HloModule m\nENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] negate(x) }\n");
+  const Module module =
+      Module::FromText("HloModule m\nENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] negate(x) }\n");
   EXPECT_THAT(MessageOf([&] { client->CompileBuckets(module, {}, {}); }), HasSubstr("names no sizes"));
 }
 

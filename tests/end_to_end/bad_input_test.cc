@@ -89,13 +89,16 @@ TEST_F(BadInputTest, ModulesWithoutContentsAreErrors) {
 }
 
 TEST_F(BadInputTest, SizesThatOverflowAndConstantsThatDoNotFit) {
-  ExpectBadModule("  ROOT x = f32[4294967296,4294967296] parameter(0)\n", {"bad.hlo:3:", "multiply to more than 2^63 - 1"});
-  ExpectBadModule("  ROOT x = f32[4294967296,4294967296,0] parameter(0)\n", {"bad.hlo:3:", "multiply to more than 2^63 - 1"});
+  ExpectBadModule("  ROOT x = f32[4294967296,4294967296] parameter(0)\n",
+                  {"bad.hlo:3:", "multiply to more than 2^63 - 1"});
+  ExpectBadModule("  ROOT x = f32[4294967296,4294967296,0] parameter(0)\n",
+                  {"bad.hlo:3:", "multiply to more than 2^63 - 1"});
   ExpectBadModule("  ROOT x = f64[4294967296,1073741824] parameter(0)\n", {"bad.hlo:3:", "larger than any memory"});
   ExpectBadModule("  ROOT x = f32[99999999999999999999] parameter(0)\n", {"bad.hlo:3:", "expected a dimension's size"});
   ExpectBadModule("  ROOT c = f32[3] constant({1, 2})\n", {"bad.hlo:3:", "expected 3 elements", "found 2"});
   ExpectBadModule("  ROOT c = f32[3] constant({1, 2, 3, 4})\n", {"bad.hlo:3:", "after the 3 elements"});
-  ExpectBadModule("  ROOT c = f32[2,2] constant({{1, 2}, {3}})\n", {"bad.hlo:3:", "expected 2 elements in dimension 1"});
+  ExpectBadModule("  ROOT c = f32[2,2] constant({{1, 2}, {3}})\n",
+                  {"bad.hlo:3:", "expected 2 elements in dimension 1"});
   ExpectBadModule("  ROOT c = f32[] constant({1, 2})\n", {"bad.hlo:3:", "expected a number"});
   ExpectBadModule("  ROOT c = s8[2] constant({1, 300})\n", {"bad.hlo:3:", "out of the range of s8"});
   ExpectBadModule("  ROOT c = f32[1000000000,1000] constant({1, 2})\n", {"bad.hlo:3:", "too short"});
@@ -110,15 +113,18 @@ std::string CallsOfCalls(int depth, int times) {
     if (times == 2) text += " a = f32[] call(x), " + callee + "\n";
     text += " ROOT y = f32[] call(" + std::string(times == 2 ? "a" : "x") + "), " + callee + " }\n";
   }
-  return text + "ENTRY e { x = f32[] parameter(0)\n ROOT y = f32[] call(x), to_apply=f" + std::to_string(depth) + " }\n";
+  return text + "ENTRY e { x = f32[] parameter(0)\n ROOT y = f32[] call(x), to_apply=f" + std::to_string(depth) +
+         " }\n";
 }
 
 TEST_F(BadInputTest, RecursionAndDeepNestingEndAtOnce) {
   const auto refused = [&](const std::string& text, const std::vector<std::string>& messages) {
     ExpectTrouble("--compile_only " + folder_.Write("bad.hlo", text), messages);
   };
-  refused("HloModule m\nf { x = f32[] parameter(0)\n ROOT y = f32[] call(x), to_apply=f }\nENTRY e { x = f32[] parameter(0)\n"
-          " ROOT y = f32[] call(x), to_apply=f }\n", {"bad.hlo:3:", "computation f is not defined above its use"});
+  refused(
+      "HloModule m\nf { x = f32[] parameter(0)\n ROOT y = f32[] call(x), to_apply=f }\nENTRY e { x = f32[] parameter(0)\n"
+      " ROOT y = f32[] call(x), to_apply=f }\n",
+      {"bad.hlo:3:", "computation f is not defined above its use"});
   refused(CallsOfCalls(5000, 1), {"calls are nested more than 1000 deep"});
   refused(CallsOfCalls(60, 2), {"inlining computation", "larger than 2000000 instructions"});
   std::string chain = "HloModule m\nENTRY e {\n  t0 = f32[4] parameter(0)\n", doubling = chain;
@@ -130,7 +136,8 @@ TEST_F(BadInputTest, RecursionAndDeepNestingEndAtOnce) {
   refused(chain + "}\n", {"bad.hlo:", "tuples are nested more than 200 deep"});
   refused(doubling + "}\n", {"bad.hlo:", "a tuple of more than 100000 elements"});
   const std::string open(10000, '('), close(10000, ')');
-  refused("HloModule m\nENTRY e {\n ROOT p = " + open + "f32[]" + close + " parameter(0)\n}\n", {"bad.hlo:3:", "nested more than 200 deep"});
+  refused("HloModule m\nENTRY e {\n ROOT p = " + open + "f32[]" + close + " parameter(0)\n}\n",
+          {"bad.hlo:3:", "nested more than 200 deep"});
 }
 
 TEST_F(BadInputTest, ProtosThatAreCutOrDamagedAreErrors) {
@@ -249,11 +256,12 @@ ENTRY main {
   ROOT y = f32[8] negate(x)
 }
 )");
-  const CommandResult result =
-      RunCommand("timeout 60 mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 " HLORUN_BINARY " " + module);
+  const CommandResult result = RunCommand(
+      "timeout 60 mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 " HLORUN_BINARY " " + module);
   EXPECT_NE(result.exit_code, 0);
   EXPECT_LT(result.seconds, 10);
-  EXPECT_THAT(result.err, HasSubstr("two is for 2 partitions, which 3 ranks cannot share evenly: run it with mpirun -n 2"));
+  EXPECT_THAT(result.err,
+              HasSubstr("two is for 2 partitions, which 3 ranks cannot share evenly: run it with mpirun -n 2"));
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 namespace hlorun {
 namespace {
 
+using ::testing::HasSubstr;
 using testing_support::CommandResult;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
-using ::testing::HasSubstr;
 
 constexpr const char* kModule = R"(HloModule double
 ENTRY main {
@@ -24,7 +24,8 @@ ENTRY main {
 
 // A .npy of float32 values.
 std::string Npy(const std::vector<float>& values) {
-  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(values.size()) + ",), }\n";
+  std::string header =
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(values.size()) + ",), }\n";
   std::string text("\x93NUMPY\x01\x00", 8);
   text += static_cast<char>(header.size());
   text += '\0';
@@ -50,7 +51,8 @@ class CliTest : public ::testing::Test {
 
 TEST_F(CliTest, RunsOnGivenArraysAndWritesResults) {
   folder_.Write("in/0.npy", Npy({1, 2, 3, -4}));
-  const CommandResult result = Hlorun("--inputs=" + (folder_ / "in") + " --outputs=" + (folder_ / "made/out") + " " + module_);
+  const CommandResult result =
+      Hlorun("--inputs=" + (folder_ / "in") + " --outputs=" + (folder_ / "made/out") + " " + module_);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::string written = ReadAll(folder_ / "made/out/0.npy");
   ASSERT_GE(written.size(), 16u);
@@ -68,8 +70,9 @@ TEST_F(CliTest, JsonIsOneLineWithEveryField) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
   const auto json = nlohmann::json::parse(result.out);
-  for (const char* field : {"compile_s", "first_ms", "best_ms", "median_ms", "iterations", "arena_bytes", "largest_live_bytes",
-                            "argument_bytes", "kernels", "kernels_compiled", "host_thunks", "device", "results"}) {
+  for (const char* field :
+       {"compile_s", "first_ms", "best_ms", "median_ms", "iterations", "arena_bytes", "largest_live_bytes",
+        "argument_bytes", "kernels", "kernels_compiled", "host_thunks", "device", "results"}) {
     EXPECT_TRUE(json.contains(field)) << field;
   }
   EXPECT_EQ(json["iterations"], 3);
@@ -120,7 +123,8 @@ TEST_F(CliTest, HelpFitsAScreen) {
 
 TEST_F(CliTest, DumpsEveryStage) {
   ASSERT_EQ(Hlorun("--dump_to=" + (folder_ / "dump") + " --dump_pass_re=.* " + module_).exit_code, 0);
-  for (const char* stage : {"before_optimizations.txt", "after_optimizations.txt", "buffer-assignment.txt", "plan.txt"}) {
+  for (const char* stage :
+       {"before_optimizations.txt", "after_optimizations.txt", "buffer-assignment.txt", "plan.txt"}) {
     EXPECT_NE(ReadAll(folder_ / "dump/module_0000.double." + stage), "") << stage;
   }
 }
@@ -130,7 +134,8 @@ TEST_F(CliTest, ASavedPlanRunsWithoutPassesOrCompilation) {
   folder_.Write("in/0.npy", Npy({1, 2, 3, 4}));
   folder_.Write("right/0.npy", Npy({2, 4, 6, 8}));
   ASSERT_EQ(Hlorun("--save_plan=" + plan + " " + module_).exit_code, 0);
-  const CommandResult run = Hlorun("--json --inputs=" + (folder_ / "in") + " --expect=" + (folder_ / "right") + " " + plan);
+  const CommandResult run =
+      Hlorun("--json --inputs=" + (folder_ / "in") + " --expect=" + (folder_ / "right") + " " + plan);
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["kernels_compiled"], 0);
@@ -152,12 +157,16 @@ TEST_F(CliTest, BadModules) {
   ExpectTrouble(folder_.Write("garbage.hlo", "\x01\x02garbage"), "garbage.hlo");
   ExpectTrouble(folder_.Write("empty.hlo", ""), "empty.hlo");
   ExpectTrouble(folder_.Write("cut.hlo", std::string(kModule).substr(0, 60)), "cut.hlo:");
-  ExpectTrouble(folder_.Write("opcode.hlo", "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] frobnicate(x)\n}\n"),
-                "opcode.hlo:4:");
-  ExpectTrouble(folder_.Write("shape.hlo",
-                              "HloModule m\nENTRY e {\n  a = f32[8,64] parameter(0)\n  b = f32[65,32] parameter(1)\n  ROOT y = f32[8,32] "
-                              "dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"),
-                "contracting");
+  ExpectTrouble(
+      folder_.Write("opcode.hlo",
+                    "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] frobnicate(x)\n}\n"),
+      "opcode.hlo:4:");
+  ExpectTrouble(
+      folder_.Write(
+          "shape.hlo",
+          "HloModule m\nENTRY e {\n  a = f32[8,64] parameter(0)\n  b = f32[65,32] parameter(1)\n  ROOT y = f32[8,32] "
+          "dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"),
+      "contracting");
 }
 
 TEST_F(CliTest, BadArrays) {
@@ -186,7 +195,8 @@ TEST_F(CliTest, BadFlags) {
 TEST_F(CliTest, BadDevices) {
   ExpectTrouble("--device=nosuchdevice " + module_, "nosuchdevice");
   ExpectTrouble(module_, "pocl-opencl-icd", "OCL_ICD_VENDORS=/nonexistent");
-  ExpectTrouble("--device_spec=" + folder_.Write("spec.json", "{\"colour\": 3}") + " " + module_, "unknown field \"colour\"");
+  ExpectTrouble("--device_spec=" + folder_.Write("spec.json", "{\"colour\": 3}") + " " + module_,
+                "unknown field \"colour\"");
 }
 
 TEST_F(CliTest, OutputsThatCannotBeWrittenAreAnErrorAndLeaveNothing) {

@@ -4,10 +4,10 @@
 //   collective_set FOLDER DEVICES_PER_RANK LOG [NAME...]
 //
 // FOLDER/NAME/module.hlo, inputs/rank_R/, expected/rank_R/ as scripts/make_collective_modules.py writes them; or, of an
-// annotated module, whole arrays in inputs/ and expected/ (scripts/make_sharded_modules.py): those are cut, and joined on
-// rank 0. Each rank writes LOG.RANK, a line for each result of each of its devices (of whole arrays: of device 0): "NAME
-// DEVICE RESULT CHECKSUM equal|differs|error MESSAGE". Each module runs twice; a second run with other bits is an error. An
-// annotated module that is refused is "error MESSAGE", too: all ranks refuse it alike.
+// annotated module, whole arrays in inputs/ and expected/ (scripts/make_sharded_modules.py): those are cut, and joined
+// on rank 0. Each rank writes LOG.RANK, a line for each result of each of its devices (of whole arrays: of device 0):
+// "NAME DEVICE RESULT CHECKSUM equal|differs|error MESSAGE". Each module runs twice; a second run with other bits is an
+// error. An annotated module that is refused is "error MESSAGE", too: all ranks refuse it alike.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -80,7 +80,8 @@ void RunOfWholeArrays(const Job& job, const std::string& path, const std::string
   // A module that nothing cuts runs on every device alike.
   const bool is_cut = executable.device_count() > 1;
   std::vector<Literals> parts = {inputs};
-  if (is_cut) parts = cli::CutForDevices(inputs, executable.parameter_shardings(), module.parameter_shapes(), job.ranks);
+  if (is_cut)
+    parts = cli::CutForDevices(inputs, executable.parameter_shardings(), module.parameter_shapes(), job.ranks);
   const auto run = [&] {
     const std::vector<Literals> results = RunOnce(executable, job.client, parts);
     return is_cut ? cli::JoinOnFirst(results, executable.result_shardings(), shapes, job.ranks) : results.front();

@@ -32,7 +32,8 @@ std::string ReadAll(const std::string& path) {
 CommandResult RunCommand(const std::string& command) {
   const TemporaryFolder folder;
   const auto start = std::chrono::steady_clock::now();
-  const int status = std::system(("(" + command + ") >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null").c_str());
+  const int status =
+      std::system(("(" + command + ") >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null").c_str());
   CommandResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

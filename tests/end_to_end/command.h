@@ -7,7 +7,7 @@
 namespace hlorun::testing_support {
 
 struct CommandResult {
-  int exit_code = -1;   // 128 + signal when a signal ended it
+  int exit_code = -1;  // 128 + signal when a signal ended it
   std::string out, err;
   double seconds = 0;
 };

@@ -1,4 +1,5 @@
-// Custom-calls from the command line: registrations that are wrong, calls that do not fit, calls that fail, and saved plans.
+// Custom-calls from the command line: registrations that are wrong, calls that do not fit, calls that fail, and saved
+// plans.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,10 +30,13 @@ class CustomCallsTest : public ::testing::Test {
     return "--custom_calls=" + folder_.Write("calls.json", "{\"custom_calls\": [" + entry + "]}") + " ";
   }
   std::string Module(const std::string& call) {
-    return folder_.Write("m.hlo", "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] custom-call(x), " +
-                                      call + "\n}\n");
+    return folder_.Write(
+        "m.hlo",
+        "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] custom-call(x), " + call + "\n}\n");
   }
-  CommandResult Hlorun(const std::string& arguments) { return RunCommand(HLORUN_BINARY " --no_cache --seed=1 " + arguments); }
+  CommandResult Hlorun(const std::string& arguments) {
+    return RunCommand(HLORUN_BINARY " --no_cache --seed=1 " + arguments);
+  }
   void ExpectTrouble(const std::string& arguments, const std::vector<std::string>& texts) {
     const CommandResult result = Hlorun(arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments << "\n" << result.err;
@@ -64,21 +68,24 @@ TEST_F(CustomCallsTest, UnknownTargetsAndPythonCallbacks) {
 }
 
 TEST_F(CustomCallsTest, CallsThatDoNotFitTheirRegistration) {
-  ExpectTrouble(Registration(kEntry) +
-                    folder_.Write("s32.hlo", "HloModule m\nENTRY e { x = s32[4] parameter(0)\n"
-                                             " ROOT y = f32[4] custom-call(x), custom_call_target=\"mylib::twice\" }"),
-                {"%y", "operand 0 is s32[4], which is not f32[n]: its type must be f32"});
-  ExpectTrouble(Registration(kEntry) +
-                    folder_.Write("two.hlo", "HloModule m\nENTRY e { x = f32[4] parameter(0)\n"
-                                             " ROOT y = f32[4] custom-call(x, x), custom_call_target=\"mylib::twice\" }"),
-                {"%y", "it has 2 operand arrays, its registration (f32[n]) -> (f32[n]) has 1"});
-  ExpectTrouble(Registration(kEntry) +
-                    folder_.Write("size.hlo", "HloModule m\nENTRY e { x = f32[4] parameter(0)\n"
-                                              " ROOT y = f32[5] custom-call(x), custom_call_target=\"mylib::twice\" }"),
-                {"%y", "result 0 is f32[5], which is not f32[n]: dimension 0 must be n = 4"});
-  ExpectTrouble(Registration(kEntry) +
-                    Module("custom_call_target=\"mylib::twice\", output_to_operand_aliasing={{}: (1, {})}"),
-                {"m.hlo:4:", "output_to_operand_aliasing names operand 1 of 1"});
+  ExpectTrouble(
+      Registration(kEntry) + folder_.Write("s32.hlo",
+                                           "HloModule m\nENTRY e { x = s32[4] parameter(0)\n"
+                                           " ROOT y = f32[4] custom-call(x), custom_call_target=\"mylib::twice\" }"),
+      {"%y", "operand 0 is s32[4], which is not f32[n]: its type must be f32"});
+  ExpectTrouble(
+      Registration(kEntry) + folder_.Write("two.hlo",
+                                           "HloModule m\nENTRY e { x = f32[4] parameter(0)\n"
+                                           " ROOT y = f32[4] custom-call(x, x), custom_call_target=\"mylib::twice\" }"),
+      {"%y", "it has 2 operand arrays, its registration (f32[n]) -> (f32[n]) has 1"});
+  ExpectTrouble(
+      Registration(kEntry) + folder_.Write("size.hlo",
+                                           "HloModule m\nENTRY e { x = f32[4] parameter(0)\n"
+                                           " ROOT y = f32[5] custom-call(x), custom_call_target=\"mylib::twice\" }"),
+      {"%y", "result 0 is f32[5], which is not f32[n]: dimension 0 must be n = 4"});
+  ExpectTrouble(
+      Registration(kEntry) + Module("custom_call_target=\"mylib::twice\", output_to_operand_aliasing={{}: (1, {})}"),
+      {"m.hlo:4:", "output_to_operand_aliasing names operand 1 of 1"});
 }
 
 TEST_F(CustomCallsTest, RegistrationsThatAreWrong) {
@@ -95,8 +102,10 @@ TEST_F(CustomCallsTest, RegistrationsThatAreWrong) {
   ExpectBadEntry("\"global\": [\"n\"]", "\"global\": [\"m\"]", {"mylib::twice", "nothing gives m a value"});
   ExpectBadEntry("twice.cl", "thrice.cl", {"mylib::twice", "thrice.cl", "No such file"});
   ExpectTrouble(Registration(R"({"target": "f", "operands": [], "results": []})") + twice_, {"f", "neither"});
-  ExpectTrouble(Registration(R"({"target": "f", "operands": [], "results": [], "library": "./none.so", "function": "f"})") + twice_,
-                {"f", "none.so", "does not load"});
+  ExpectTrouble(
+      Registration(R"({"target": "f", "operands": [], "results": [], "library": "./none.so", "function": "f"})") +
+          twice_,
+      {"f", "none.so", "does not load"});
 }
 
 TEST_F(CustomCallsTest, KernelsThatDoNotBuildKeepSourceAndLog) {
@@ -137,12 +146,14 @@ ENTRY e {
 TEST_F(CustomCallsTest, EffectsAreLaunchedAndPureKernelsMerged) {
   const auto launches_with = [&](const std::string& attributes) {
     const std::string call = " = f32[4] custom-call(x), custom_call_target=\"mylib::twice\"" + attributes + "\n";
-    const std::string module = folder_.Write("k.hlo", "HloModule k\nENTRY e {\n  x = f32[4] parameter(0)\n  a" + call + "  b" + call +
-                                                          "  c" + call + "  ROOT r = (f32[4], f32[4]) tuple(a, b)\n}\n");
+    const std::string module =
+        folder_.Write("k.hlo", "HloModule k\nENTRY e {\n  x = f32[4] parameter(0)\n  a" + call + "  b" + call + "  c" +
+                                   call + "  ROOT r = (f32[4], f32[4]) tuple(a, b)\n}\n");
     const CommandResult result = Hlorun("--profile " + Registration(kEntry) + module);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     int launches = 0;
-    for (size_t at = result.err.find("[kernel]"); at != std::string::npos; at = result.err.find("[kernel]", at + 1)) ++launches;
+    for (size_t at = result.err.find("[kernel]"); at != std::string::npos; at = result.err.find("[kernel]", at + 1))
+      ++launches;
     return launches;
   };
   EXPECT_EQ(launches_with(""), 1);
@@ -151,12 +162,15 @@ TEST_F(CustomCallsTest, EffectsAreLaunchedAndPureKernelsMerged) {
 
 TEST_F(CustomCallsTest, SavedPlansKeepKernelsAndAskForFunctions) {
   const std::string plan = folder_ / "m.plan";
-  ASSERT_EQ(Hlorun("--save_plan=" + plan + " --outputs=" + (folder_ / "a") + " " + Registration(kEntry) + twice_).exit_code, 0);
+  ASSERT_EQ(
+      Hlorun("--save_plan=" + plan + " --outputs=" + (folder_ / "a") + " " + Registration(kEntry) + twice_).exit_code,
+      0);
   ASSERT_EQ(Hlorun("--outputs=" + (folder_ / "b") + " " + plan).exit_code, 0);
   EXPECT_EQ(RunCommand("cmp " + (folder_ / "a/0.npy") + " " + (folder_ / "b/0.npy")).exit_code, 0);
 
-  const std::string square = folder_.Write("square.hlo", "HloModule m\nENTRY e { x = f32[3,3] parameter(0)\n"
-                                                         " ROOT y = f32[3,3] custom-call(x), custom_call_target=\"mylib::square\" }");
+  const std::string square = folder_.Write("square.hlo",
+                                           "HloModule m\nENTRY e { x = f32[3,3] parameter(0)\n"
+                                           " ROOT y = f32[3,3] custom-call(x), custom_call_target=\"mylib::square\" }");
   const std::string calls = "--custom_calls=" HLORUN_EXAMPLE_CALLS " ";
   ASSERT_EQ(Hlorun("--save_plan=" + plan + " " + calls + square).exit_code, 0);
   EXPECT_EQ(Hlorun(calls + plan).exit_code, 0);

@@ -47,12 +47,14 @@ std::vector<ArraySlot> Slots(const std::vector<Shape>& shapes) {
 
 // What differs first; empty when the case gives what is expected.
 std::string RunCase(Client& client, Executable& executable, const std::string& path) {
-  const std::vector<Literal> inputs = LoadArrays(path + std::string(kInputs), Slots(executable.parameter_shapes()), "input");
+  const std::vector<Literal> inputs =
+      LoadArrays(path + std::string(kInputs), Slots(executable.parameter_shapes()), "input");
   const auto expected = LoadArrays(path + ".expected.npz", Slots(executable.result_shapes()), "expected output");
   const std::vector<Array> results = executable.Run(ToDevice(client, inputs));
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].shape().dimensions() != expected[i].shape().dimensions()) {
-      return fmt::format("result {} is {}, expected {}", i, results[i].shape().ToString(false), expected[i].shape().ToString(false));
+      return fmt::format("result {} is {}, expected {}", i, results[i].shape().ToString(false),
+                         expected[i].shape().ToString(false));
     }
     const Comparison comparison = Compare(ToLiteral(results[i]), expected[i], {});
     if (!comparison.equal) return fmt::format("result {}: {}", i, comparison.message);

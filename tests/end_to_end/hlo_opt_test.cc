@@ -7,12 +7,12 @@
 namespace hlorun {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
 using testing_support::CommandResult;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 // x + 0 with a dead instruction: what `rewrite` and `dce` change is apart.
 constexpr const char* kModule = R"(HloModule plus_zero, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
@@ -108,7 +108,8 @@ TEST_F(HloOptTest, SplitsItsInput) {
 }
 
 TEST_F(HloOptTest, ReadsStandardInputAndWritesFiles) {
-  const CommandResult result = RunCommand("cat " + module_ + " | " HLO_OPT_BINARY " --passes=dce -o " + (folder_ / "out.hlo") + " -");
+  const CommandResult result =
+      RunCommand("cat " + module_ + " | " HLO_OPT_BINARY " --passes=dce -o " + (folder_ / "out.hlo") + " -");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(ReadAll(folder_ / "out.hlo"), Printed("--passes=dce " + module_));
   ExpectTrouble("--passes= -o /proc/none/out.hlo " + module_, "/proc/none/out.hlo");
@@ -124,14 +125,16 @@ TEST_F(HloOptTest, FillsElidedConstantsOnlyWhenAsked) {
 TEST_F(HloOptTest, ReadsADeviceSpec) {
   const std::string spec = folder_.Write("spec.json", R"({"device_class": "gpu", "has_f64": false})");
   EXPECT_THAT(Printed("--device_spec=" + spec + " " + module_), HasSubstr("multiply("));
-  ExpectTrouble("--device_spec=" + folder_.Write("bad.json", "{\"colour\": 3}") + " " + module_, "unknown field \"colour\"");
+  ExpectTrouble("--device_spec=" + folder_.Write("bad.json", "{\"colour\": 3}") + " " + module_,
+                "unknown field \"colour\"");
   ExpectTrouble("--device_spec=" + (folder_ / "none.json") + " " + module_, "none.json");
 }
 
 TEST_F(HloOptTest, StatsNamePassesTimesAndRules) {
   const CommandResult result = HloOpt("--stats " + module_);
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* text : {"pass", "runs", "changed", "ms", "dce", "rule", "fired"}) EXPECT_THAT(result.err, HasSubstr(text));
+  for (const char* text : {"pass", "runs", "changed", "ms", "dce", "rule", "fired"})
+    EXPECT_THAT(result.err, HasSubstr(text));
   EXPECT_EQ(result.out, Printed(module_));
 }
 

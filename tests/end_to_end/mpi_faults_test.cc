@@ -185,8 +185,9 @@ ENTRY main {
 }
 
 TEST_F(MpiFaultsTest, EndingTheLauncherEndsAllRanksWithoutOutputs) {
-  const CommandResult result = RunCommand("HLORUN_FAULT=write_slow:30 " + Launcher("openmpi") + " -n 2 " HLORUN_BINARY " --outputs=" +
-                                          (folder_ / "out") + " " + Module(2) + " & pid=$!; sleep 3; kill -TERM $pid; wait $pid");
+  const CommandResult result = RunCommand("HLORUN_FAULT=write_slow:30 " + Launcher("openmpi") +
+                                          " -n 2 " HLORUN_BINARY " --outputs=" + (folder_ / "out") + " " + Module(2) +
+                                          " & pid=$!; sleep 3; kill -TERM $pid; wait $pid");
   EXPECT_NE(result.exit_code, 0);
   EXPECT_LT(result.seconds, 3 + kEndSeconds);
   EXPECT_EQ(Outputs(), "");

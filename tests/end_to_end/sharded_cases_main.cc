@@ -41,7 +41,9 @@ class Runner {
     const Literals actual = Run(module, arguments, expected);
     for (size_t i = 0; i < actual.size(); ++i) {  // none but on rank 0
       const Comparison close = Compare(actual[i], expected[i], {});
-      const std::string difference = exact ? passes::ExactDifference(expected[i], actual[i]) : close.equal ? "" : close.message;
+      const std::string difference = exact         ? passes::ExactDifference(expected[i], actual[i])
+                                     : close.equal ? ""
+                                                   : close.message;
       if (difference.empty()) continue;
       ++differ_;
       std::printf("DIFFERS %s: result %zu: %s\n", name.c_str(), i, difference.c_str());
@@ -65,7 +67,9 @@ class Runner {
     const auto executable = client_->Compile(Module::FromText(hlo::PrintModule(module)), options);
     const bool is_cut = executable->device_count() > 1;  // else nothing is annotated
     std::vector<Literals> parts = {arguments};
-    if (is_cut) parts = cli::CutForDevices(arguments, executable->parameter_shardings(), executable->whole_parameter_shapes(), *job_);
+    if (is_cut)
+      parts =
+          cli::CutForDevices(arguments, executable->parameter_shardings(), executable->whole_parameter_shapes(), *job_);
     std::vector<std::vector<Array>> arrays;
     for (const Literals& of_device : parts) arrays.push_back(ToDevice(*client_, of_device));
     std::vector<Literals> results;

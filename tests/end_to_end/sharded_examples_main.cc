@@ -3,9 +3,9 @@
 //   [mpirun -n N] sharded_examples DEVICES_PER_RANK STRATEGY,.. MODULE...
 //
 // MODULE is an HLO text; beside it there may be cases/NAME.inputs.npz and NAME.expected.npz (examples/dynamic). Every
-// parameter whose first dimension is bounded is cut along it, so that a device's part may be empty. Each case must give what
-// is expected, and made-up inputs of 0, 1, 3 and as many rows as the bound what a single device gives. Prints what differs
-// and how many ran; exit 1 when anything differs.
+// parameter whose first dimension is bounded is cut along it, so that a device's part may be empty. Each case must give
+// what is expected, and made-up inputs of 0, 1, 3 and as many rows as the bound what a single device gives. Prints what
+// differs and how many ran; exit 1 when anything differs.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -68,7 +68,8 @@ class Runner {
   }
 
   int Report() const {
-    if (job_->rank() == 0) std::printf("%d runs on %d devices, %d differ\n", ran_, static_cast<int>(job_->device_count()), differ_);
+    if (job_->rank() == 0)
+      std::printf("%d runs on %d devices, %d differ\n", ran_, static_cast<int>(job_->device_count()), differ_);
     return differ_ == 0 ? 0 : 1;
   }
 
@@ -99,7 +100,8 @@ class Runner {
       }
       std::vector<Array> arguments;
       for (const Literal& input : inputs) arguments.push_back(alone_->FromHost(input.shape(), input.data()));
-      Check(rows < 0 ? "rows of the bound" : std::to_string(rows) + " rows", inputs, ToLiterals(whole_->Run(arguments)));
+      Check(rows < 0 ? "rows of the bound" : std::to_string(rows) + " rows", inputs,
+            ToLiterals(whole_->Run(arguments)));
     }
   }
 
@@ -116,7 +118,8 @@ class Runner {
       const Literal actual = ToLiteral(results[i]);
       std::string difference;
       if (actual.shape().dimensions() != expected[i].shape().dimensions()) {
-        difference = fmt::format("it is {}, expected {}", actual.shape().ToString(false), expected[i].shape().ToString(false));
+        difference =
+            fmt::format("it is {}, expected {}", actual.shape().ToString(false), expected[i].shape().ToString(false));
       } else if (const Comparison comparison = Compare(actual, expected[i], {}); !comparison.equal) {
         difference = comparison.message;
       }

@@ -42,7 +42,9 @@ ENTRY main {
 }
 )";
 
-CommandResult RunAlone(const std::string& arguments) { return RunCommand("timeout 100 " HLORUN_BINARY " " + arguments); }
+CommandResult RunAlone(const std::string& arguments) {
+  return RunCommand("timeout 100 " HLORUN_BINARY " " + arguments);
+}
 CommandResult RunRanks(int ranks, const std::string& arguments) {
   return RunCommand(kMpirun + std::string("-n ") + std::to_string(ranks) + " " HLORUN_BINARY " " + arguments);
 }
@@ -58,8 +60,10 @@ void ExpectRefused(const CommandResult& result, const std::string& why) {
 TEST(ShardingFlagsTest, AMeshAndShardingsOfParametersAndResults) {
   const TemporaryFolder folder;
   const std::string module = folder.Write("product.hlo", kProduct);
-  const std::string flags = "--reference --normal=0,1 --mesh=data:2,model:2 '--in_shardings=[data,None];[None,model]' "
-                            "'--out_shardings=[data,model];[model]' --dump_to=" + folder / "dump" + " " + module;
+  const std::string flags =
+      "--reference --normal=0,1 --mesh=data:2,model:2 '--in_shardings=[data,None];[None,model]' "
+      "'--out_shardings=[data,model];[model]' --dump_to=" +
+      folder / "dump" + " " + module;
   ExpectRuns(RunAlone("--devices=4 " + flags));
   const std::string text = ReadAll(folder / "dump/module_0000.product.after_optimizations.txt");
   EXPECT_THAT(text, HasSubstr("{(f32[6,16]{1,0}, f32[16,4]{1,0})->(f32[6,4]{1,0}, f32[4]{0})}"));
@@ -72,19 +76,22 @@ TEST(ShardingFlagsTest, AnEmptyPart) {
   const TemporaryFolder folder;
   const std::string module = folder.Write("rows.hlo", kRows);
   for (const char* rows : {"0", "1", "5", "12"}) {
-    ExpectRuns(RunRanks(3, "--reference --normal=0,1 --mesh=data:3 '--in_shardings=[data]' --size=0:0=" + std::string(rows) + " " + module));
+    ExpectRuns(RunRanks(3, "--reference --normal=0,1 --mesh=data:3 '--in_shardings=[data]' --size=0:0=" +
+                               std::string(rows) + " " + module));
   }
 }
 
 TEST(ShardingFlagsTest, WhatDoesNotFitIsRefusedAtOnce) {
   const TemporaryFolder folder;
   const std::string module = folder.Write("product.hlo", kProduct);
-  ExpectRefused(RunRanks(2, "--mesh=data:3 '--in_shardings=[data]' " + module), "is for 3 partitions, which 2 ranks cannot share evenly");
+  ExpectRefused(RunRanks(2, "--mesh=data:3 '--in_shardings=[data]' " + module),
+                "is for 3 partitions, which 2 ranks cannot share evenly");
   ExpectRefused(RunAlone("--devices=2 --mesh=data:4 '--in_shardings=[data]' " + module), "is for 4 devices");
   ExpectRefused(RunAlone("--devices=4 --mesh=data:4 --num_partitions=2 '--in_shardings=[data]' " + module),
                 "--mesh=data:4 has 4 devices, but --num_partitions is 2");
   ExpectRefused(RunRanks(2, "--mesh=data:2 '--in_shardings=[model]' " + module), "the mesh data:2 has no axis model");
-  ExpectRefused(RunAlone("--devices=4 '--in_shardings={devices=[4,1]<=[4]};{devices=[2,1]<=[2]}' " + module), "is for 2 devices");
+  ExpectRefused(RunAlone("--devices=4 '--in_shardings={devices=[4,1]<=[4]};{devices=[2,1]<=[2]}' " + module),
+                "is for 2 devices");
 }
 
 TEST(ShardingFlagsTest, PlansForSeveralDevicesAreSavedAndLoaded) {

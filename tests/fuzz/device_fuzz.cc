@@ -70,11 +70,16 @@ Flags Parse(int argc, char** argv) {
     const std::string_view argument = argv[i];
     const std::string_view name = argument.substr(0, argument.find('='));
     const std::string value(argument.substr(std::min(name.size() + 1, argument.size())));
-    if (name == "--first") flags.first = std::stoull(value);
-    else if (name == "--count") flags.count = std::stoull(value);
-    else if (name == "--seconds") flags.seconds = std::stod(value);
-    else if (name == "--save") flags.save = value;
-    else Invalid("{} is no flag", argument);
+    if (name == "--first")
+      flags.first = std::stoull(value);
+    else if (name == "--count")
+      flags.count = std::stoull(value);
+    else if (name == "--seconds")
+      flags.seconds = std::stod(value);
+    else if (name == "--save")
+      flags.save = value;
+    else
+      Invalid("{} is no flag", argument);
   }
   return flags;
 }

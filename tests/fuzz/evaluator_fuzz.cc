@@ -53,7 +53,8 @@ void EvaluateChecked(const Module& module) {
   Literal result;
   try {
     uint64_t state = 1;
-    for (const Instruction* parameter : module.entry()->parameters()) arguments.push_back(Argument(parameter->shape(), state));
+    for (const Instruction* parameter : module.entry()->parameters())
+      arguments.push_back(Argument(parameter->shape(), state));
     EvaluatorOptions options;
     options.step_limit = kMostSteps;
     result = Evaluate(module, arguments, options);

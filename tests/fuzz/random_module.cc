@@ -28,7 +28,9 @@ constexpr int64_t kMostElements = 8192;
 bool IsFloat(std::string_view type) { return type == "f32" || type == "bf16"; }
 bool IsInteger(std::string_view type) { return !IsFloat(type) && type != "pred"; }
 int64_t Count(const Dims& dims) { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>()); }
-std::string ShapeText(std::string_view type, const Dims& dims) { return fmt::format("{}[{}]", type, fmt::join(dims, ",")); }
+std::string ShapeText(std::string_view type, const Dims& dims) {
+  return fmt::format("{}[{}]", type, fmt::join(dims, ","));
+}
 
 class Generator {
  public:
@@ -54,7 +56,9 @@ class Generator {
 
   int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
   template <size_t kCount>
-  std::string_view Pick(const std::array<std::string_view, kCount>& list) { return list[static_cast<size_t>(Below(kCount))]; }
+  std::string_view Pick(const std::array<std::string_view, kCount>& list) {
+    return list[static_cast<size_t>(Below(kCount))];
+  }
   void Line(const std::string& line) { body_ += "  " + line + "\n"; }
   static std::string Text(const Value& v) { return ShapeText(v.type, v.dims); }
   std::string Fresh(const char* prefix) { return fmt::format("{}{}", prefix, next_++); }
@@ -104,7 +108,8 @@ class Generator {
     return name;
   }
   std::string Reducer(std::string_view type, std::string_view op) {
-    return Computation(fmt::format("{{ a = {0}[] parameter(0)\n b = {0}[] parameter(1)\n ROOT r = {0}[] {1}(a, b) }}", type, op));
+    return Computation(
+        fmt::format("{{ a = {0}[] parameter(0)\n b = {0}[] parameter(1)\n ROOT r = {0}[] {1}(a, b) }}", type, op));
   }
   std::string_view ReducerOp(std::string_view type) {
     static constexpr std::array<std::string_view, 3> kOfFloats = {"add", "maximum", "minimum"};
@@ -119,8 +124,8 @@ class Generator {
     if (!from) return Constant("s32", Below(6) - 1);
     const std::string one = Fresh("i"), scalar = Fresh("i");
     if (from->dims.empty()) return from->name;
-    Line(fmt::format("{} = s32[{}] slice({}), slice={{{}}}", one, fmt::join(Dims(from->dims.size(), 1), ","), from->name,
-                     fmt::join(std::vector<std::string>(from->dims.size(), "[0:1]"), ", ")));
+    Line(fmt::format("{} = s32[{}] slice({}), slice={{{}}}", one, fmt::join(Dims(from->dims.size(), 1), ","),
+                     from->name, fmt::join(std::vector<std::string>(from->dims.size(), "[0:1]"), ", ")));
     Line(fmt::format("{} = s32[] reshape({})", scalar, one));
     return scalar;
   }
@@ -129,9 +134,10 @@ class Generator {
 
   void Unary() {
     const Value x = Any();
-    static constexpr std::array<std::string_view, 9> kOfFloats = {"negate", "abs", "tanh", "logistic", "floor",
-                                                                  "sine", "cosine", "sign", "round-nearest-even"};
-    static constexpr std::array<std::string_view, 6> kOfIntegers = {"negate", "not", "abs", "popcnt", "count-leading-zeros", "sign"};
+    static constexpr std::array<std::string_view, 9> kOfFloats = {
+        "negate", "abs", "tanh", "logistic", "floor", "sine", "cosine", "sign", "round-nearest-even"};
+    static constexpr std::array<std::string_view, 6> kOfIntegers = {
+        "negate", "not", "abs", "popcnt", "count-leading-zeros", "sign"};
     std::string_view op = IsFloat(x.type) ? Pick(kOfFloats) : IsInteger(x.type) ? Pick(kOfIntegers) : "not";
     // floor and the rest jump where rounding may decide.
     const bool jumps = op == "floor" || op == "sign" || op == "round-nearest-even";
@@ -145,11 +151,23 @@ class Generator {
     const Value x = Any();
     const Value y = *Like(x);
     static constexpr std::array<std::string_view, 4> kOfFloats = {"add", "subtract", "maximum", "minimum"};
-    static constexpr std::array<std::string_view, 13> kOfIntegers = {
-        "add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor", "divide", "remainder", "shift-left",
-        "shift-right-logical", "shift-right-arithmetic"};
+    static constexpr std::array<std::string_view, 13> kOfIntegers = {"add",
+                                                                     "subtract",
+                                                                     "multiply",
+                                                                     "maximum",
+                                                                     "minimum",
+                                                                     "and",
+                                                                     "or",
+                                                                     "xor",
+                                                                     "divide",
+                                                                     "remainder",
+                                                                     "shift-left",
+                                                                     "shift-right-logical",
+                                                                     "shift-right-arithmetic"};
     static constexpr std::array<std::string_view, 3> kOfPredicates = {"and", "or", "xor"};
-    const std::string_view op = IsFloat(x.type) ? Pick(kOfFloats) : IsInteger(x.type) ? Pick(kOfIntegers) : Pick(kOfPredicates);
+    const std::string_view op = IsFloat(x.type)     ? Pick(kOfFloats)
+                                : IsInteger(x.type) ? Pick(kOfIntegers)
+                                                    : Pick(kOfPredicates);
     Add(x.type, x.dims, fmt::format("{}({}, {})", op, x.name, y.name));
   }
 
@@ -170,7 +188,8 @@ class Generator {
   void Clamp() {
     const Value x = Any();
     if (x.type == "pred") return;
-    Add(x.type, x.dims, fmt::format("clamp({}, {}, {})", Constant(x.type, Below(3)), x.name, Constant(x.type, 3 + Below(100))));
+    Add(x.type, x.dims,
+        fmt::format("clamp({}, {}, {})", Constant(x.type, Below(3)), x.name, Constant(x.type, 3 + Below(100))));
   }
 
   void Convert() {
@@ -232,7 +251,8 @@ class Generator {
     Dims dims;
     std::vector<std::string> ranges;
     for (const int64_t size : x.dims) {
-      const int64_t start = size == 0 ? 0 : Below(size), limit = size == 0 ? 0 : start + 1 + Below(size - start), stride = 1 + Below(2);
+      const int64_t start = size == 0 ? 0 : Below(size), limit = size == 0 ? 0 : start + 1 + Below(size - start),
+                    stride = 1 + Below(2);
       dims.push_back((limit - start + stride - 1) / stride);
       ranges.push_back(fmt::format("[{}:{}:{}]", start, limit, stride));
     }
@@ -271,7 +291,8 @@ class Generator {
   void Reverse() {
     const Value x = Any();
     if (x.dims.empty()) return;
-    Add(x.type, x.dims, fmt::format("reverse({}), dimensions={{{}}}", x.name, Below(static_cast<int64_t>(x.dims.size()))));
+    Add(x.type, x.dims,
+        fmt::format("reverse({}), dimensions={{{}}}", x.name, Below(static_cast<int64_t>(x.dims.size()))));
   }
 
   void Iota() {
@@ -289,7 +310,8 @@ class Generator {
       operands.push_back(Index());
     }
     if (x.dims.empty()) return;
-    Add(x.type, dims, fmt::format("dynamic-slice({}), dynamic_slice_sizes={{{}}}", fmt::join(operands, ", "), fmt::join(dims, ",")));
+    Add(x.type, dims,
+        fmt::format("dynamic-slice({}), dynamic_slice_sizes={{{}}}", fmt::join(operands, ", "), fmt::join(dims, ",")));
   }
 
   void DynamicUpdateSlice() {
@@ -313,8 +335,9 @@ class Generator {
     const auto d = static_cast<size_t>(Below(static_cast<int64_t>(x.dims.size())));
     Dims dims = x.dims;
     dims.erase(dims.begin() + static_cast<int64_t>(d));
-    Add(x.type, dims, fmt::format("reduce({}, {}), dimensions={{{}}}, to_apply={}", x.name, SmallConstant(x.type), d,
-                                  Reducer(x.type, ReducerOp(x.type))));
+    Add(x.type, dims,
+        fmt::format("reduce({}, {}), dimensions={{{}}}, to_apply={}", x.name, SmallConstant(x.type), d,
+                    Reducer(x.type, ReducerOp(x.type))));
   }
 
   void ReduceWindow() {
@@ -331,9 +354,10 @@ class Generator {
       strides.push_back(stride);
       pads.push_back(fmt::format("{}_{}", low, high));
     }
-    Add(x.type, dims, fmt::format("reduce-window({}, {}), window={{size={} stride={} pad={}}}, to_apply={}", x.name,
-                                  SmallConstant(x.type), fmt::join(sizes, "x"), fmt::join(strides, "x"), fmt::join(pads, "x"),
-                                  Reducer(x.type, ReducerOp(x.type))));
+    Add(x.type, dims,
+        fmt::format("reduce-window({}, {}), window={{size={} stride={} pad={}}}, to_apply={}", x.name,
+                    SmallConstant(x.type), fmt::join(sizes, "x"), fmt::join(strides, "x"), fmt::join(pads, "x"),
+                    Reducer(x.type, ReducerOp(x.type))));
   }
 
   // A running sum or maximum, as XLA writes it.
@@ -345,8 +369,9 @@ class Generator {
     std::vector<std::string> pads(x.dims.size(), "0_0");
     sizes[d] = x.dims[d];
     pads[d] = fmt::format("{}_0", x.dims[d] - 1);
-    Add(x.type, x.dims, fmt::format("reduce-window({}, {}), window={{size={} pad={}}}, to_apply={}", x.name, SmallConstant(x.type),
-                                    fmt::join(sizes, "x"), fmt::join(pads, "x"), Reducer(x.type, ReducerOp(x.type))));
+    Add(x.type, x.dims,
+        fmt::format("reduce-window({}, {}), window={{size={} pad={}}}, to_apply={}", x.name, SmallConstant(x.type),
+                    fmt::join(sizes, "x"), fmt::join(pads, "x"), Reducer(x.type, ReducerOp(x.type))));
   }
 
   void Dot() {
@@ -354,7 +379,8 @@ class Generator {
     if (x.type == "pred" || x.dims.empty()) return;
     const auto i = static_cast<size_t>(Below(static_cast<int64_t>(x.dims.size())));
     const auto y = AnyWhere([&](const Value& v) {
-      return v.type == x.type && v.dims.size() + x.dims.size() < 6 && std::find(v.dims.begin(), v.dims.end(), x.dims[i]) != v.dims.end();
+      return v.type == x.type && v.dims.size() + x.dims.size() < 6 &&
+             std::find(v.dims.begin(), v.dims.end(), x.dims[i]) != v.dims.end();
     });
     if (!y) return;
     const auto j = static_cast<size_t>(std::find(y->dims.begin(), y->dims.end(), x.dims[i]) - y->dims.begin());
@@ -365,16 +391,17 @@ class Generator {
     for (size_t d = 0; d < y->dims.size(); ++d) {
       if (d != j) dims.push_back(y->dims[d]);
     }
-    Add(x.type, dims, fmt::format("dot({}, {}), lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}", x.name, y->name, i, j));
+    Add(x.type, dims,
+        fmt::format("dot({}, {}), lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}", x.name, y->name, i, j));
   }
 
   void Sort() {
     const Value x = Any();
     if (x.dims.empty() || x.type == "pred") return;
     const auto d = Below(static_cast<int64_t>(x.dims.size()));
-    const std::string order = Computation(
-        fmt::format("{{ a = {0}[] parameter(0)\n b = {0}[] parameter(1)\n ROOT r = pred[] compare(a, b), direction={1} }}", x.type,
-                    Below(2) == 0 ? "LT" : "GT"));
+    const std::string order = Computation(fmt::format(
+        "{{ a = {0}[] parameter(0)\n b = {0}[] parameter(1)\n ROOT r = pred[] compare(a, b), direction={1} }}", x.type,
+        Below(2) == 0 ? "LT" : "GT"));
     Add(x.type, x.dims, fmt::format("sort({}), dimensions={{{}}}, is_stable=true, to_apply={}", x.name, d, order));
   }
 
@@ -384,8 +411,8 @@ class Generator {
     Dims dims = x->dims;
     dims.back() = 1 + Below(std::min<int64_t>(dims.back(), 9));
     const std::string top = Fresh("t");
-    Line(fmt::format("{} = ({}, {}) topk({}), k={}, largest={}", top, ShapeText(x->type, dims), ShapeText("s32", dims), x->name,
-                     dims.back(), Below(2) == 0));
+    Line(fmt::format("{} = ({}, {}) topk({}), k={}, largest={}", top, ShapeText(x->type, dims), ShapeText("s32", dims),
+                     x->name, dims.back(), Below(2) == 0));
     Add(x->type, dims, fmt::format("get-tuple-element({}), index=0", top));
     Add("s32", dims, fmt::format("get-tuple-element({}), index=1", top));
   }
@@ -406,8 +433,10 @@ class Generator {
       offsets.push_back(static_cast<int64_t>(d));
     }
     sizes[0] = 1;
-    Add(x.type, dims, fmt::format("gather({}, {}), offset_dims={{{}}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, "
-                                  "index_vector_dim=1, slice_sizes={{{}}}", x.name, i->name, fmt::join(offsets, ","), fmt::join(sizes, ",")));
+    Add(x.type, dims,
+        fmt::format("gather({}, {}), offset_dims={{{}}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, "
+                    "index_vector_dim=1, slice_sizes={{{}}}",
+                    x.name, i->name, fmt::join(offsets, ","), fmt::join(sizes, ",")));
   }
 
   void Scatter() {
@@ -421,9 +450,10 @@ class Generator {
     }
     const Value updates = Add(x.type, dims, fmt::format("broadcast({}), dimensions={{}}", SmallConstant(x.type)));
     if (updates.dims != dims || updates.type != x.type) return;
-    Add(x.type, x.dims, fmt::format("scatter({}, {}, {}), update_window_dims={{{}}}, inserted_window_dims={{0}}, "
-                                    "scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply={}", x.name, i->name, updates.name,
-                                    fmt::join(window, ","), Reducer(x.type, ReducerOp(x.type))));
+    Add(x.type, x.dims,
+        fmt::format("scatter({}, {}, {}), update_window_dims={{{}}}, inserted_window_dims={{0}}, "
+                    "scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply={}",
+                    x.name, i->name, updates.name, fmt::join(window, ","), Reducer(x.type, ReducerOp(x.type))));
   }
 
   // --- control ---
@@ -458,15 +488,18 @@ class Generator {
     const std::string same = Computation(fmt::format("{{ x = {0} parameter(0)\n ROOT r = {0} copy(x) }}", Text(x)));
     const std::string_view op = IsFloat(x.type) ? "tanh" : "not";
     const std::string other = Computation(fmt::format("{{ x = {0} parameter(0)\n ROOT r = {0} {1}(x) }}", Text(x), op));
-    const std::string third = Computation(fmt::format("{{ x = {0} parameter(0)\n ROOT r = {0} {1}(x, x) }}", Text(x), x.type == "pred" ? "xor" : "maximum"));
+    const std::string third = Computation(fmt::format("{{ x = {0} parameter(0)\n ROOT r = {0} {1}(x, x) }}", Text(x),
+                                                      x.type == "pred" ? "xor" : "maximum"));
     const auto last = Like(x);
-    Add(x.type, x.dims, fmt::format("conditional({}, {}, {}, {}), branch_computations={{{}, {}, {}}}", Index(), x.name, last->name, x.name,
-                                    same, other, third));
+    Add(x.type, x.dims,
+        fmt::format("conditional({}, {}, {}, {}), branch_computations={{{}, {}, {}}}", Index(), x.name, last->name,
+                    x.name, same, other, third));
   }
 
   void Call() {
     const Value x = Any();
-    const std::string callee = Computation(fmt::format("{{ x = {0} parameter(0)\n ROOT r = {0} {1}(x) }}", Text(x), IsFloat(x.type) ? "logistic" : "not"));
+    const std::string callee = Computation(
+        fmt::format("{{ x = {0} parameter(0)\n ROOT r = {0} {1}(x) }}", Text(x), IsFloat(x.type) ? "logistic" : "not"));
     Add(x.type, x.dims, fmt::format("call({}), to_apply={}", x.name, callee));
   }
 
@@ -477,13 +510,36 @@ class Generator {
 };
 
 // More weight where a step stands twice.
-const std::array<Generator::Step, 30> Generator::kSteps = {
-    &Generator::Unary,        &Generator::Unary,        &Generator::Binary,     &Generator::Binary,       &Generator::Compare,
-    &Generator::Select,       &Generator::Clamp,        &Generator::Convert,    &Generator::Transpose,    &Generator::Reshape,
-    &Generator::Broadcast,    &Generator::Broadcast,    &Generator::Slice,      &Generator::Pad,          &Generator::Concatenate,
-    &Generator::Reverse,      &Generator::Iota,         &Generator::DynamicSlice, &Generator::DynamicUpdateSlice, &Generator::Reduce,
-    &Generator::ReduceWindow, &Generator::Cumulate,     &Generator::Dot,        &Generator::Sort,         &Generator::TopK,
-    &Generator::Gather,       &Generator::Scatter,      &Generator::While,      &Generator::Conditional,  &Generator::Call};
+const std::array<Generator::Step, 30> Generator::kSteps = {&Generator::Unary,
+                                                           &Generator::Unary,
+                                                           &Generator::Binary,
+                                                           &Generator::Binary,
+                                                           &Generator::Compare,
+                                                           &Generator::Select,
+                                                           &Generator::Clamp,
+                                                           &Generator::Convert,
+                                                           &Generator::Transpose,
+                                                           &Generator::Reshape,
+                                                           &Generator::Broadcast,
+                                                           &Generator::Broadcast,
+                                                           &Generator::Slice,
+                                                           &Generator::Pad,
+                                                           &Generator::Concatenate,
+                                                           &Generator::Reverse,
+                                                           &Generator::Iota,
+                                                           &Generator::DynamicSlice,
+                                                           &Generator::DynamicUpdateSlice,
+                                                           &Generator::Reduce,
+                                                           &Generator::ReduceWindow,
+                                                           &Generator::Cumulate,
+                                                           &Generator::Dot,
+                                                           &Generator::Sort,
+                                                           &Generator::TopK,
+                                                           &Generator::Gather,
+                                                           &Generator::Scatter,
+                                                           &Generator::While,
+                                                           &Generator::Conditional,
+                                                           &Generator::Call};
 
 }  // namespace
 

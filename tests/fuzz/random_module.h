@@ -1,4 +1,5 @@
-// Random valid programs on one device: every family of ops, over integers (exact) and floats that stay of moderate size.
+// Random valid programs on one device: every family of ops, over integers (exact) and floats that stay of moderate
+// size.
 #pragma once
 
 #include <cstdint>

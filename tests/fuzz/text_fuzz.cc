@@ -1,4 +1,5 @@
-// Text -> module -> text is a fixed point, and so is the proto of it; whatever the verifier says of it, nothing crashes.
+// Text -> module -> text is a fixed point, and so is the proto of it; whatever the verifier says of it, nothing
+// crashes.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>

@@ -16,11 +16,33 @@ namespace {
 
 using Random = std::mt19937_64;
 
-constexpr std::array<std::string_view, 24> kNumbers = {
-    "0", "1", "2", "3", "4", "5", "7", "8", "15", "16", "64", "-1", "-2", "2147483647", "-2147483648", "4294967296",
-    "9223372036854775807", "-9223372036854775808", "nan", "-inf", "0.5", "1e30", "true", "false"};
-constexpr std::array<std::string_view, 20> kTypes = {"pred", "s2",  "s4",  "s8",   "s16", "s32", "s64",    "u2",  "u4",  "u8",
-                                                     "u16",  "u32", "u64", "bf16", "f16", "f32", "f8e4m3fn", "f64", "c64", "c128"};
+constexpr std::array<std::string_view, 24> kNumbers = {"0",
+                                                       "1",
+                                                       "2",
+                                                       "3",
+                                                       "4",
+                                                       "5",
+                                                       "7",
+                                                       "8",
+                                                       "15",
+                                                       "16",
+                                                       "64",
+                                                       "-1",
+                                                       "-2",
+                                                       "2147483647",
+                                                       "-2147483648",
+                                                       "4294967296",
+                                                       "9223372036854775807",
+                                                       "-9223372036854775808",
+                                                       "nan",
+                                                       "-inf",
+                                                       "0.5",
+                                                       "1e30",
+                                                       "true",
+                                                       "false"};
+constexpr std::array<std::string_view, 20> kTypes = {"pred", "s2",  "s4",       "s8",  "s16", "s32", "s64",
+                                                     "u2",   "u4",  "u8",       "u16", "u32", "u64", "bf16",
+                                                     "f16",  "f32", "f8e4m3fn", "f64", "c64", "c128"};
 constexpr std::array<std::string_view, 12> kMarks = {"{", "}", "[", "]", "(", ")", ",", "=", "x", "_", "<=", ":"};
 
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-'; }
@@ -66,12 +88,14 @@ std::string Mutated(std::string_view text, Random& random) {
     switch (random() % 8) {
       case 0: {  // drop a few
         const size_t end = std::min(tokens.size(), at + 1 + random() % 4);
-        if (end - at < tokens.size()) tokens.erase(tokens.begin() + static_cast<ptrdiff_t>(at), tokens.begin() + static_cast<ptrdiff_t>(end));
+        if (end - at < tokens.size())
+          tokens.erase(tokens.begin() + static_cast<ptrdiff_t>(at), tokens.begin() + static_cast<ptrdiff_t>(end));
         break;
       }
       case 1: {  // repeat a few elsewhere
-        const std::vector<std::string_view> some(tokens.begin() + static_cast<ptrdiff_t>(at),
-                                                 tokens.begin() + static_cast<ptrdiff_t>(std::min(tokens.size(), at + 1 + random() % 30)));
+        const std::vector<std::string_view> some(
+            tokens.begin() + static_cast<ptrdiff_t>(at),
+            tokens.begin() + static_cast<ptrdiff_t>(std::min(tokens.size(), at + 1 + random() % 30)));
         tokens.insert(tokens.begin() + static_cast<ptrdiff_t>(any()), some.begin(), some.end());
         break;
       }

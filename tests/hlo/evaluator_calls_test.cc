@@ -34,7 +34,8 @@ TEST(EvaluatorCallsTest, PlacesAndPinsAreTheIdentity) {
   for (const char* target : {"annotate_device_placement", "MoveToHost", "MoveToDevice", "PinToDevice"}) {
     EXPECT_THAT(Numbers(EvaluateEntry(fmt::format("x = f32[2] parameter(0)\n ROOT r = f32[2]{{0:S(5)}} custom-call(x), "
                                                   "custom_call_target=\"{}\", custom_call_has_side_effect=true, "
-                                                  "frontend_attributes={{_xla_buffer_placement=\"pinned_host\"}}", target),
+                                                  "frontend_attributes={{_xla_buffer_placement=\"pinned_host\"}}",
+                                                  target),
                                       {Floats({1, 2})})),
                 ElementsAre(1, 2));
   }

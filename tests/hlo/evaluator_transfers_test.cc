@@ -95,7 +95,8 @@ ENTRY e {
   s = (f32[1], u32[], token[]) send(y, u), channel_id=8, is_host_transfer=true
   sd = token[] send-done(s), channel_id=8, is_host_transfer=true
   ROOT z = f32[1] add-dependency(x, sd)
-})", {}, options);
+})",
+                                      {}, options);
   EXPECT_THAT(Numbers(result), ElementsAre(4));
   EXPECT_THAT(Numbers(channels.Receive(0, 8)[0]), ElementsAre(-4));
 }

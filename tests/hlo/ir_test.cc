@@ -50,7 +50,8 @@ TEST(NarrowFloatTest, EveryPatternRoundTrips) {
     for (int bits = 0; bits < (1 << BitsOf(type)); ++bits) {
       const float value = NarrowToFloat(type, static_cast<uint8_t>(bits));
       if (std::isnan(value)) {
-        EXPECT_TRUE(std::isnan(NarrowToFloat(type, FloatToNarrow(type, value)))) << ElementTypeName(type) << " " << bits;
+        EXPECT_TRUE(std::isnan(NarrowToFloat(type, FloatToNarrow(type, value))))
+            << ElementTypeName(type) << " " << bits;
       } else {
         EXPECT_EQ(FloatToNarrow(type, value), bits) << ElementTypeName(type);
       }

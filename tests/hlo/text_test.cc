@@ -344,7 +344,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"c { a = f32[] constant(1) }\nc { a = f32[] constant(1) }", "computation c is already defined"},
         BadText{"ENTRY e { a = f32[] constant(1) }\nENTRY f { a = f32[] constant(1) }", "already has an ENTRY"},
         BadText{"ENTRY e { ROOT a = f32[] constant(1)\n ROOT b = f32[] constant(1) }", "already has a ROOT"},
-        BadText{"ENTRY e { a = f32[] parameter(0)\n ROOT b = f32[] sine(a), dimension={0} }", "sine has no attribute dimension"},
+        BadText{"ENTRY e { a = f32[] parameter(0)\n ROOT b = f32[] sine(a), dimension={0} }",
+                "sine has no attribute dimension"},
         BadText{"ENTRY e { a = f32[] parameter(1) }", "parameter(0) is missing"},
         BadText{"ENTRY e { a = f32[] parameter(0)\n b = f32[] parameter(0) }", "parameter(0) is already %a"},
         BadText{"ENTRY e { a = f32[] parameter(-1) }", "-1 is not the number of a parameter"},
@@ -455,14 +456,9 @@ TEST(TextFuzzTest, MutatedCharacters) {
     for (uint64_t edits = random() % 4 + 1; edits > 0; --edits) {
       const size_t at = random() % text.size();
       switch (random() % 3) {
-        case 0:
-          text[at] = kCharacters[random() % kCharacters.size()];
-          break;
-        case 1:
-          text.erase(at, random() % 8);
-          break;
-        default:
-          text.insert(at, 1, kCharacters[random() % kCharacters.size()]);
+        case 0: text[at] = kCharacters[random() % kCharacters.size()]; break;
+        case 1: text.erase(at, random() % 8); break;
+        default: text.insert(at, 1, kCharacters[random() % kCharacters.size()]);
       }
     }
     try {

@@ -39,7 +39,8 @@ std::string RunAndCompare(std::string_view before, Pass& pass, const Tolerance& 
                           const KernelModel& kernels = GenericKernelModel());
 
 // As above, without the comparison.
-std::unique_ptr<hlo::Module> RunPass(std::string_view before, Pass& pass, const KernelModel& kernels = GenericKernelModel());
+std::unique_ptr<hlo::Module> RunPass(std::string_view before, Pass& pass,
+                                     const KernelModel& kernels = GenericKernelModel());
 
 // How many instructions of this opcode all computations hold together.
 int64_t Count(const hlo::Module& module, hlo::Opcode opcode);

@@ -87,20 +87,13 @@ class Mutator {
     static const Choices operands = {"x", "y", "z", "a", "b", "c", "n", "t"};
     switch (random_() % 8) {
       case 0:
-      case 1:
-        return ReplaceAll(text, Find(text, type), types);
-      case 2:
-        return ReplaceAll(text, Find(text, number, 1), numbers);
-      case 3:
-        return ReplaceOne(text, Find(text, number, 1), numbers);
-      case 4:
-        return ReplaceOne(text, Find(text, constant, 1), constants);
-      case 5:
-        return ReplaceOne(text, Find(text, opcode, 1), opcodes);
-      case 6:
-        return ReplaceOne(text, Find(text, direction, 1), directions);
-      default:
-        return ReplaceOne(text, Find(text, operand, 1), operands);
+      case 1: return ReplaceAll(text, Find(text, type), types);
+      case 2: return ReplaceAll(text, Find(text, number, 1), numbers);
+      case 3: return ReplaceOne(text, Find(text, number, 1), numbers);
+      case 4: return ReplaceOne(text, Find(text, constant, 1), constants);
+      case 5: return ReplaceOne(text, Find(text, opcode, 1), opcodes);
+      case 6: return ReplaceOne(text, Find(text, direction, 1), directions);
+      default: return ReplaceOne(text, Find(text, operand, 1), operands);
     }
   }
 

@@ -33,7 +33,12 @@ Launcher DetectLauncher() {
     const std::string name = variable.name;
     // A plain shell in a Slurm allocation has SLURM_NTASKS too; only srun's tasks have a step.
     if (name == "SLURM_NTASKS" && std::getenv("SLURM_STEP_ID") == nullptr) continue;
-    return {variable.mpi, name == "PMIX_RANK" ? 1 : std::atoi(value), Number(variable.rank), Number(variable.local_rank), name, variable.rank};
+    return {variable.mpi,
+            name == "PMIX_RANK" ? 1 : std::atoi(value),
+            Number(variable.rank),
+            Number(variable.local_rank),
+            name,
+            variable.rank};
   }
   return {};
 }

@@ -6,10 +6,10 @@
 namespace hlorun::collectives {
 
 struct Launcher {
-  std::string mpi;     // "openmpi", "mpich", or "" when none
-  int size = 1;        // ranks it started, where it says
-  int rank = 0;        // of this process, where it says
-  int local_rank = 0;  // among the processes on this host
+  std::string mpi;            // "openmpi", "mpich", or "" when none
+  int size = 1;               // ranks it started, where it says
+  int rank = 0;               // of this process, where it says
+  int local_rank = 0;         // among the processes on this host
   std::string signal;         // the variable that told
   std::string rank_variable;  // the one that holds the rank
 };

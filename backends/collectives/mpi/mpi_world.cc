@@ -64,7 +64,8 @@ std::vector<std::string> PluginPaths(const std::string& mpi) {
   return paths;
 }
 
-// A launcher that hears of the abort may close its ends of the pipes before it has read them: the message would be lost.
+// A launcher that hears of the abort may close its ends of the pipes before it has read them: the message would be
+// lost.
 void AwaitReaderOfStderr() {
   struct stat file;
   if (fstat(STDERR_FILENO, &file) != 0 || !S_ISFIFO(file.st_mode)) return;
@@ -84,7 +85,8 @@ struct MpiWorld::Beat {
 };
 
 struct MpiWorld::Report {
-  // Of several reports the weightiest is printed: a rank's own failure, then what the watch saw, then what waits ended with.
+  // Of several reports the weightiest is printed: a rank's own failure, then what the watch saw, then what waits ended
+  // with.
   enum Weight : int32_t { kEcho, kSeen, kCause };
   int32_t rank = 0;
   int32_t weight = kEcho;
@@ -131,7 +133,8 @@ MpiWorld::MpiWorld(const std::string& mpi, double heartbeat, const void* communi
     // A rank that was stopped before it came here is heard of by nobody.
     const Watchdog watchdog({heartbeat_, heartbeat_ * 4 + TurnOf(DetectLauncher().rank), true}, "MPI does not start");
     Check(plugin_->init(communicator, &rank_, &size_),
-          communicator == nullptr ? "starting MPI" : "duplicating the communicator (MPI_Init_thread must ask for MPI_THREAD_MULTIPLE)");
+          communicator == nullptr ? "starting MPI"
+                                  : "duplicating the communicator (MPI_Init_thread must ask for MPI_THREAD_MULTIPLE)");
   }
   peers_ = std::make_unique<Peer[]>(static_cast<size_t>(size_));
   for (int peer = 0; peer < size_; ++peer) {
@@ -283,19 +286,21 @@ int MpiWorld::SilentPeer() const {
 
 std::string MpiWorld::Trouble() const {
   if (const int peer = SilentPeer(); peer >= 0) {
-    return fmt::format("rank {} on {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)", peer,
-                       HostOf(peer), SilenceOf(peer));
+    return fmt::format(
+        "rank {} on {} has been silent for {:.1f} s: it was killed or stopped (--heartbeat=0 waits for ever)", peer,
+        HostOf(peer), SilenceOf(peer));
   }
   if (heartbeat_ > 0 && Standstill() > heartbeat_) {
-    return fmt::format("all {} ranks wait for each other: they do not run the same collectives (does a branch or a loop around one "
-                       "differ between ranks?)",
-                       size_);
+    return fmt::format(
+        "all {} ranks wait for each other: they do not run the same collectives (does a branch or a loop around one "
+        "differ between ranks?)",
+        size_);
   }
   return "";
 }
 
-// By the lowest rank that is alive, from the thread that hears the beats: the others may compute for long, or wait for a
-// lock that the silent one holds.
+// By the lowest rank that is alive, from the thread that hears the beats: the others may compute for long, or wait for
+// a lock that the silent one holds.
 void MpiWorld::ReportTrouble() {
   if (trouble_reported_ || LowestAlive() != rank_) return;
   const std::string trouble = Trouble();
@@ -380,8 +385,8 @@ void MpiWorld::PrintAndLeave() {
     const std::lock_guard<std::mutex> lock(report_mutex_);
     for (const Report& report : reports_) {
       const bool better = first == nullptr || (report.weight > first->weight);
-      const bool same_of_lower_rank = first != nullptr && report.weight == first->weight &&
-                                      report.rank < first->rank && std::strcmp(report.text, first->text) == 0;
+      const bool same_of_lower_rank = first != nullptr && report.weight == first->weight && report.rank < first->rank &&
+                                      std::strcmp(report.text, first->text) == 0;
       if (better || same_of_lower_rank) first = &report;
     }
   }

@@ -18,7 +18,8 @@ namespace hlorun::collectives {
 // compiles, so that only a killed or stopped rank falls silent. A beat carries the rank's progress: when every rank
 // waits and none has moved for as long as the heartbeat, they wait for each other for ever.
 //
-// Before the first beat and after the last, a rank that was stopped is seen by the others of its node (node_siblings.h).
+// Before the first beat and after the last, a rank that was stopped is seen by the others of its node
+// (node_siblings.h).
 //
 // A rank that fails reports its cause to the lowest rank that is alive. That rank collects for a moment, since one
 // failure often shows on several ranks, prints the first cause alone, and ends the job.
@@ -27,8 +28,8 @@ namespace hlorun::collectives {
 class MpiWorld {
  public:
   // Loads the plugin for `mpi` ("openmpi", "mpich") and initialises it. Throws Error kFailedPrecondition.
-  // `heartbeat`: seconds of silence or standstill; 0: none is too long. `communicator`: the caller's MPI_Comm; null: all
-  // processes that were launched together.
+  // `heartbeat`: seconds of silence or standstill; 0: none is too long. `communicator`: the caller's MPI_Comm; null:
+  // all processes that were launched together.
   MpiWorld(const std::string& mpi, double heartbeat, const void* communicator = nullptr);
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;
@@ -51,8 +52,8 @@ class MpiWorld {
   void Finalize();
   // Ends the job with one message and exit code 2; `is_cause`: this rank's own failure, not the echo of another's.
   [[noreturn]] void EndJob(const std::string& message, bool is_cause);
-  // What any thread does before it leaves the process without unwinding. Async-signal-safe. Once it is set, a rank's silence
-  // or a standstill ends this process even when no thread of it looks.
+  // What any thread does before it leaves the process without unwinding. Async-signal-safe. Once it is set, a rank's
+  // silence or a standstill ends this process even when no thread of it looks.
   void set_cleanup(void (*cleanup)()) { cleanup_ = cleanup; }
 
  private:

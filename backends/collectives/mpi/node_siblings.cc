@@ -28,7 +28,8 @@ std::string VariableOf(const std::string& environment, const std::string& name) 
   const std::string key = name + "=";
   for (size_t at = 0; at < environment.size();) {
     const size_t end = std::min(environment.find('\0', at), environment.size());
-    if (environment.compare(at, key.size(), key) == 0) return environment.substr(at + key.size(), end - at - key.size());
+    if (environment.compare(at, key.size(), key) == 0)
+      return environment.substr(at + key.size(), end - at - key.size());
     at = end + 1;
   }
   return "";
@@ -113,13 +114,15 @@ int NodeSiblings::Missing() const {
 
 bool NodeSiblings::HigherRanksLive() const {
   const std::vector<Sibling> siblings = Siblings();
-  return std::any_of(siblings.begin(), siblings.end(), [&](const Sibling& s) { return s.rank > rank_ && Lives(s.state); });
+  return std::any_of(siblings.begin(), siblings.end(),
+                     [&](const Sibling& s) { return s.rank > rank_ && Lives(s.state); });
 }
 
 int NodeSiblings::LowerRanksRunning() const {
   const std::vector<Sibling> siblings = Siblings();
-  return static_cast<int>(std::count_if(siblings.begin(), siblings.end(),
-                                        [&](const Sibling& s) { return s.rank < rank_ && (s.state == 'R' || s.state == 'S' || s.state == 'D'); }));
+  return static_cast<int>(std::count_if(siblings.begin(), siblings.end(), [&](const Sibling& s) {
+    return s.rank < rank_ && (s.state == 'R' || s.state == 'S' || s.state == 'D');
+  }));
 }
 
 }  // namespace hlorun::collectives

@@ -1,5 +1,5 @@
-// The other processes of this job on this node, seen from outside: whether one of them was stopped. MPI's messages tell of
-// a rank only between its start and its end; this tells before and after.
+// The other processes of this job on this node, seen from outside: whether one of them was stopped. MPI's messages tell
+// of a rank only between its start and its end; this tells before and after.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,8 @@ class NodeSiblings {
   // The lowest rank that has been stopped at each look for longer than `seconds`. What happened while this process was
   // stopped itself does not count.
   std::optional<Stopped> Look(double seconds);
-  // The rank that was there at an earlier Look(), or that the launcher has on this node, and is gone; -1: none, or several.
+  // The rank that was there at an earlier Look(), or that the launcher has on this node, and is gone; -1: none, or
+  // several.
   int Missing() const;
   // Whether a sibling of a higher rank is still there.
   bool HigherRanksLive() const;

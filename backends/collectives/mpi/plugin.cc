@@ -95,7 +95,8 @@ int Receive(int channel, void* data, size_t bytes, int from, int tag, void** req
 
 int Test(void** request, int* done) {
   auto* pending = static_cast<Pending*>(*request);
-  const int code = MPI_Testall(static_cast<int>(pending->requests.size()), pending->requests.data(), done, MPI_STATUSES_IGNORE);
+  const int code =
+      MPI_Testall(static_cast<int>(pending->requests.size()), pending->requests.data(), done, MPI_STATUSES_IGNORE);
   if (*done != 0 || code != MPI_SUCCESS) {
     delete pending;
     *request = nullptr;

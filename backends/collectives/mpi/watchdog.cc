@@ -94,8 +94,8 @@ void Watchdog::Watch(Limits limits, const std::string& doing, void (*cleanup)())
     if (noted.has_value() && g_told_to_leave) LeaveAsTold(siblings, cleanup);
     if (const auto stopped = siblings.Look(limits.heartbeat)) {
       if (DoneAfter(kTurnSeconds * siblings.LowerRanksRunning())) return;
-      Say(fmt::format("rank {} on {} has been stopped for {:.1f} s: {} (--heartbeat=0 waits for ever)", stopped->rank, HostName(),
-                      stopped->seconds, doing));
+      Say(fmt::format("rank {} on {} has been stopped for {:.1f} s: {} (--heartbeat=0 waits for ever)", stopped->rank,
+                      HostName(), stopped->seconds, doing));
       noted.reset();  // told to leave, this process goes
       kill(stopped->process, SIGKILL);
       if (DoneAfter(kLauncherSeconds)) return;
@@ -103,8 +103,9 @@ void Watchdog::Watch(Limits limits, const std::string& doing, void (*cleanup)())
     }
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (passed > limits.seconds) {
-      Say(fmt::format("{} after {:.0f} s: {}: another rank was killed or stopped, or its host does not answer (--heartbeat=0 waits for ever)",
-                      HostName(), passed, doing));
+      Say(fmt::format(
+          "{} after {:.0f} s: {}: another rank was killed or stopped, or its host does not answer (--heartbeat=0 waits for ever)",
+          HostName(), passed, doing));
       Leave(cleanup);
     }
   }

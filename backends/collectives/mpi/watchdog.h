@@ -10,15 +10,15 @@
 
 namespace hlorun::collectives {
 
-// While it lives, `seconds` may pass, and no other rank of the node may be stopped for `heartbeat` seconds; then it prints
-// what happened, calls `cleanup` and exits with 2. A heartbeat of 0: all is well for ever.
+// While it lives, `seconds` may pass, and no other rank of the node may be stopped for `heartbeat` seconds; then it
+// prints what happened, calls `cleanup` and exits with 2. A heartbeat of 0: all is well for ever.
 class Watchdog {
  public:
   struct Limits {
     double heartbeat = 0;
     double seconds = 0;
-    // No rank leaves meanwhile, unless something is wrong: when the launcher ends the job, the rank that is gone is named, which
-    // Open MPI does not always do. One such watchdog a process.
+    // No rank leaves meanwhile, unless something is wrong: when the launcher ends the job, the rank that is gone is
+    // named, which Open MPI does not always do. One such watchdog a process.
     bool all_stay = false;
   };
   // `doing`: "MPI does not start".

@@ -1,6 +1,6 @@
-// sum + a0 * b0 + a1 * b1 in each lane, a and b pairs of bf16 in 32 bits: x86's vdpbf16ps, by the two ways in which OpenCL
-// compilers let it through. Neither checks whether the CPU has it, and a wrong one ends the process: believed only after
-// a probe (runtime/probe.h).
+// sum + a0 * b0 + a1 * b1 in each lane, a and b pairs of bf16 in 32 bits: x86's vdpbf16ps, by the two ways in which
+// OpenCL compilers let it through. Neither checks whether the CPU has it, and a wrong one ends the process: believed
+// only after a probe (runtime/probe.h).
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 namespace hlorun::opencl {
 
 struct Bf16DotForm {
-  std::string_view name;    // DeviceSpec::bf16_dot
-  const char* source;       // float16 hl_dot_bf16(float16 sum, uint16 a, uint16 b)
+  std::string_view name;  // DeviceSpec::bf16_dot
+  const char* source;     // float16 hl_dot_bf16(float16 sum, uint16 a, uint16 b)
 };
 inline constexpr const char* kBf16DotFunction = "hl_dot_bf16";
 

@@ -13,8 +13,8 @@ using hlo::Dims;
 using hlo::Instruction;
 using ir::Expr;
 
-constexpr int64_t kTile = 512;              // columns whose accumulators stay in the first-level cache
-constexpr int64_t kTasks = 16;              // independent of the device, so that results are
+constexpr int64_t kTile = 512;  // columns whose accumulators stay in the first-level cache
+constexpr int64_t kTasks = 16;  // independent of the device, so that results are
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kPartElements = 1 << 14;  // that make a part worth its group
 
@@ -35,7 +35,8 @@ struct ColumnShape {
 ColumnShape ColumnShapeOf(const Instruction& reduce) {
   ColumnShape shape{reduce.operand(0)->shape().dimensions(), {}, {}};
   for (size_t d = 0; d < shape.dimensions.size(); ++d) {
-    const bool is_reduced = std::find(reduce.dimensions().begin(), reduce.dimensions().end(), static_cast<int64_t>(d)) != reduce.dimensions().end();
+    const bool is_reduced = std::find(reduce.dimensions().begin(), reduce.dimensions().end(),
+                                      static_cast<int64_t>(d)) != reduce.dimensions().end();
     (is_reduced ? shape.reduced : shape.kept).push_back(d);
   }
   return shape;
@@ -46,20 +47,26 @@ int64_t PartsOf(const ColumnShape& shape) {
   const int64_t tasks = shape.results() / shape.columns() * ((shape.columns() + tile - 1) / tile);
   if (tasks >= kTasks) return 1;
   const int64_t elements = shape.rows() * shape.results();
-  return std::max<int64_t>(1, std::min({kMostParts, elements / kPartElements, shape.rows(), (kTasks + tasks - 1) / tasks}));
+  return std::max<int64_t>(
+      1, std::min({kMostParts, elements / kPartElements, shape.rows(), (kTasks + tasks - 1) / tasks}));
 }
 
 class ColumnKernel {
  public:
   explicit ColumnKernel(const EmitRequest& request)
-      : e_(request.instruction, request.aliases, request.context), shape_(ColumnShapeOf(*request.hero.instruction)),
-        reduces_(ReduceLevels(request.instruction)[0]), tile_(std::min(kTile, shape_.columns())) {}
+      : e_(request.instruction, request.aliases, request.context),
+        shape_(ColumnShapeOf(*request.hero.instruction)),
+        reduces_(ReduceLevels(request.instruction)[0]),
+        tile_(std::min(kTile, shape_.columns())) {}
 
   // All rows at once.
   EmittedLaunch Whole() {
     OpenTile();
     const Accumulators sums = SumRows(e_.IndexInt(0), LiveRows());
-    OverTile([&](const Index& l) { Finish(l, [&](size_t i) { return LoadAt(sums, i, l); }, 1); });
+    OverTile([&](const Index& l) {
+      Finish(
+          l, [&](size_t i) { return LoadAt(sums, i, l); }, 1);
+    });
     return CloseTile(nullptr, 1);
   }
 
@@ -134,7 +141,8 @@ class ColumnKernel {
     for (size_t i = outer_.size(); i-- > 0;) {
       const int64_t size = outer_[i]->max + 1;
       const auto extent = KeptExtent(i);
-      body = ir::For(ir::LoopRole::kParallel, outer_[i], e_.IndexInt(0), extent ? e_.ValueOf(*extent, size) : e_.IndexInt(size), body);
+      body = ir::For(ir::LoopRole::kParallel, outer_[i], e_.IndexInt(0),
+                     extent ? e_.ValueOf(*extent, size) : e_.IndexInt(size), body);
     }
     if (part) body = ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts), body);
     return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / 8 / work));
@@ -174,7 +182,8 @@ class ColumnKernel {
     const ir::Var l = e_.IndexVar(e_.body().FreshName("l"), tile_);
     e_.values().Open();
     body(e_.math().Of(l));
-    e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), e_.IndexInt(tile_), e_.values().Close(), 1, e_.Lanes()));
+    e_.body().Add(
+        ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), e_.IndexInt(tile_), e_.values().Close(), 1, e_.Lanes()));
   }
 
   Value LoadFrom(const ir::BufferRef& re, const ir::BufferRef& im, hlo::ElementType type, const Index& at) {
@@ -201,7 +210,8 @@ class ColumnKernel {
   Accumulators SumRows(const Expr& begin, const Expr& end) {
     Accumulators sums;
     const auto array = [&](hlo::ElementType type) {
-      const ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("sums"), PartialType(type), tile_, ir::Buffer::Space::kPrivate, true);
+      const ir::BufferRef buffer =
+          ir::MakeBuffer(e_.body().FreshName("sums"), PartialType(type), tile_, ir::Buffer::Space::kPrivate, true);
       e_.body().Add(ir::DeclareArray(buffer));
       return buffer;
     };
@@ -211,7 +221,8 @@ class ColumnKernel {
       sums.im.push_back(hlo::IsComplex(type) ? array(type) : nullptr);
     }
     OverTile([&](const Index& l) {
-      for (size_t i = 0; i < reduces_.size(); ++i) StoreSum(sums, i, l, NeutralOf(OpcodeOf(i), reduces_[i]->shape().element_type()).value());
+      for (size_t i = 0; i < reduces_.size(); ++i)
+        StoreSum(sums, i, l, NeutralOf(OpcodeOf(i), reduces_[i]->shape().element_type()).value());
     });
     const ir::Var row = e_.IndexVar(e_.body().FreshName("row"), shape_.rows());
     e_.values().Open();
@@ -223,7 +234,8 @@ class ColumnKernel {
       for (size_t i = 0; i < reduced.size(); ++i) place[shape_.reduced[i]] = reduced[i];
       for (size_t i = 0; i < reduces_.size(); ++i) {
         const Value x = e_.values().Get(e_.frame(), *reduces_[i]->operand(0), place);
-        StoreSum(sums, i, l, EmitBinary(OpcodeOf(i), reduces_[i]->shape().element_type(), LoadAt(sums, i, l), x, e_.body()));
+        StoreSum(sums, i, l,
+                 EmitBinary(OpcodeOf(i), reduces_[i]->shape().element_type(), LoadAt(sums, i, l), x, e_.body()));
       }
     });
     e_.body().Add(ir::For(ir::LoopRole::kSerial, row, begin, end, e_.values().Close()));
@@ -242,7 +254,8 @@ class ColumnKernel {
       } else {
         const ir::Var re = e_.body().Mutable(total.re), im = total.im ? e_.body().Mutable(total.im) : nullptr;
         e_.values().SerialLoop(parts, [&](const Index& p) {
-          const Value next = EmitBinary(OpcodeOf(i), type, {ir::Ref(re), im ? ir::Ref(im) : nullptr}, partial(i, p), e_.body());
+          const Value next =
+              EmitBinary(OpcodeOf(i), type, {ir::Ref(re), im ? ir::Ref(im) : nullptr}, partial(i, p), e_.body());
           e_.body().Add(ir::Assign(re, next.re));
           if (im) e_.body().Add(ir::Assign(im, next.im));
         });
@@ -253,7 +266,8 @@ class ColumnKernel {
     const Dims kept_dims = shape_.Of(shape_.kept);
     const Index linear = e_.math().Linearize(kept, kept_dims);
     for (const auto& output : e_.outputs()) {
-      const Indices at = output.shape.dimensions() == kept_dims ? kept : e_.math().Delinearize(linear, output.shape.dimensions());
+      const Indices at =
+          output.shape.dimensions() == kept_dims ? kept : e_.math().Delinearize(linear, output.shape.dimensions());
       StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
     }
   }

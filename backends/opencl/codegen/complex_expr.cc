@@ -108,14 +108,32 @@ Value Expm1C(const Value& x, Body& body) {
 using UnaryRule = Value (*)(const Value&, Body&);
 const std::map<Opcode, UnaryRule>& UnaryRules() {
   static const std::map<Opcode, UnaryRule> kRules = {
-      {Opcode::kExp, ExpC}, {Opcode::kLog, LogC}, {Opcode::kSqrt, SqrtC}, {Opcode::kSin, SinC}, {Opcode::kCos, CosC},
-      {Opcode::kSinh, SinhC}, {Opcode::kCosh, CoshC}, {Opcode::kTanh, TanhC}, {Opcode::kTan, TanC}, {Opcode::kSign, SignC},
-      {Opcode::kLog1p, Log1pC}, {Opcode::kExpm1, Expm1C},
+      {Opcode::kExp, ExpC},
+      {Opcode::kLog, LogC},
+      {Opcode::kSqrt, SqrtC},
+      {Opcode::kSin, SinC},
+      {Opcode::kCos, CosC},
+      {Opcode::kSinh, SinhC},
+      {Opcode::kCosh, CoshC},
+      {Opcode::kTanh, TanhC},
+      {Opcode::kTan, TanC},
+      {Opcode::kSign, SignC},
+      {Opcode::kLog1p, Log1pC},
+      {Opcode::kExpm1, Expm1C},
       {Opcode::kNegate, [](const Value& x, Body& b) { return Named(b, Unary(Op::kNeg, x.re), Unary(Op::kNeg, x.im)); }},
       {Opcode::kCopy, [](const Value& x, Body&) { return x; }},
-      {Opcode::kReal, [](const Value& x, Body&) { return Value{x.re, nullptr}; }},
-      {Opcode::kImag, [](const Value& x, Body&) { return Value{x.im, nullptr}; }},
-      {Opcode::kAbs, [](const Value& x, Body& b) { return Value{b.Name(F("hypot", x.re, x.im)), nullptr}; }},
+      {Opcode::kReal,
+       [](const Value& x, Body&) {
+         return Value{x.re, nullptr};
+       }},
+      {Opcode::kImag,
+       [](const Value& x, Body&) {
+         return Value{x.im, nullptr};
+       }},
+      {Opcode::kAbs,
+       [](const Value& x, Body& b) {
+         return Value{b.Name(F("hypot", x.re, x.im)), nullptr};
+       }},
       {Opcode::kRsqrt, [](const Value& x, Body& b) { return DivC(OneC(x), SqrtC(x, b), b); }},
       {Opcode::kCbrt, [](const Value& x, Body& b) { return ExpC(ScaleC(LogC(x, b), 1.0 / 3), b); }},
       {Opcode::kLogistic,
@@ -125,14 +143,21 @@ const std::map<Opcode, UnaryRule>& UnaryRules() {
 }
 
 // By the real parts alone, as on XLA:CPU.
-Value MaximumC(const Value& x, const Value& y, Body& body) { return SelectValue(body.Name(Compare(Op::kGe, x.re, y.re)), x, y); }
-Value MinimumC(const Value& x, const Value& y, Body& body) { return SelectValue(body.Name(Compare(Op::kLe, x.re, y.re)), x, y); }
+Value MaximumC(const Value& x, const Value& y, Body& body) {
+  return SelectValue(body.Name(Compare(Op::kGe, x.re, y.re)), x, y);
+}
+Value MinimumC(const Value& x, const Value& y, Body& body) {
+  return SelectValue(body.Name(Compare(Op::kLe, x.re, y.re)), x, y);
+}
 
-// Ordered by the real parts, then by the imaginary ones; what is not greater is less or equal, so NaN among the latter too.
+// Ordered by the real parts, then by the imaginary ones; what is not greater is less or equal, so NaN among the latter
+// too.
 Expr CompareC(hlo::ComparisonDirection direction, const Value& x, const Value& y, Body& body) {
   using hlo::ComparisonDirection;
   const Expr same = body.Name(Compare(Op::kEq, x.re, y.re));
-  const auto ordered = [&](Op real, const Expr& imaginary) { return Or(Compare(real, x.re, y.re), And(same, imaginary)); };
+  const auto ordered = [&](Op real, const Expr& imaginary) {
+    return Or(Compare(real, x.re, y.re), And(same, imaginary));
+  };
   switch (direction) {
     case ComparisonDirection::kEq: return And(same, Compare(Op::kEq, x.im, y.im));
     case ComparisonDirection::kNe: return Not(body.Name(And(same, Compare(Op::kEq, x.im, y.im))));
@@ -147,8 +172,13 @@ Expr CompareC(hlo::ComparisonDirection direction, const Value& x, const Value& y
 using BinaryRule = Value (*)(const Value&, const Value&, Body&);
 const std::map<Opcode, BinaryRule>& BinaryRules() {
   static const std::map<Opcode, BinaryRule> kRules = {
-      {Opcode::kAdd, AddC}, {Opcode::kSubtract, SubC}, {Opcode::kMultiply, MulC}, {Opcode::kDivide, DivC}, {Opcode::kPower, PowC},
-      {Opcode::kMaximum, MaximumC}, {Opcode::kMinimum, MinimumC},
+      {Opcode::kAdd, AddC},
+      {Opcode::kSubtract, SubC},
+      {Opcode::kMultiply, MulC},
+      {Opcode::kDivide, DivC},
+      {Opcode::kPower, PowC},
+      {Opcode::kMaximum, MaximumC},
+      {Opcode::kMinimum, MinimumC},
       {Opcode::kAtan2,
        [](const Value& y, const Value& x, Body& b) {
          // -i log((x + iy) / sqrt(x^2 + y^2))
@@ -169,7 +199,8 @@ bool HasComplexForm(Opcode opcode) {
 
 Value EmitComplexBinary(Opcode opcode, const Value& x, const Value& y, Body& body) {
   const auto found = BinaryRules().find(opcode);
-  if (found == BinaryRules().end()) Fail(ErrorCode::kUnimplemented, "{} of complex numbers has no kernel", hlo::OpcodeName(opcode));
+  if (found == BinaryRules().end())
+    Fail(ErrorCode::kUnimplemented, "{} of complex numbers has no kernel", hlo::OpcodeName(opcode));
   return found->second(x, y, body);
 }
 
@@ -182,7 +213,8 @@ Value EmitComplex(const hlo::Instruction& instruction, std::span<const Value> op
   if (operands.size() == 2) return EmitComplexBinary(instruction.opcode(), x, operands[1], body);
   const auto found = UnaryRules().find(instruction.opcode());
   if (found == UnaryRules().end()) {
-    Fail(ErrorCode::kUnimplemented, "{}: {} of complex numbers has no kernel", instruction.name(), hlo::OpcodeName(instruction.opcode()));
+    Fail(ErrorCode::kUnimplemented, "{}: {} of complex numbers has no kernel", instruction.name(),
+         hlo::OpcodeName(instruction.opcode()));
   }
   return found->second(x, body);
 }

@@ -40,8 +40,8 @@ ir::Stmt OperandLoop(Emission& e, const Instruction& root, int64_t k, int64_t be
     const int64_t divisions = DivisionsIn(body);
     for (size_t i = loops.size(); i-- > 0;) {
       const bool minor = i + 1 == loops.size();
-      body = ir::For(minor ? ir::LoopRole::kVector : ir::LoopRole::kSerial, variables[i], e.IndexInt(0), e.IndexInt(loops[i]), body, 1,
-                     minor ? e.Lanes() : 1);
+      body = ir::For(minor ? ir::LoopRole::kVector : ir::LoopRole::kSerial, variables[i], e.IndexInt(0),
+                     e.IndexInt(loops[i]), body, 1, minor ? e.Lanes() : 1);
     }
     return std::pair{body, divisions};
   };
@@ -80,7 +80,8 @@ Launches EmitConcatenate(const EmitRequest& request) {
   ir::Stmt body = e.values().Close();
   const int64_t work = std::max<int64_t>(1, WorkOf(body) / e.Lanes());
   for (size_t d = variables.size(); d-- > 0;) {
-    body = ir::For(ir::LoopRole::kParallel, variables[d], e.IndexInt(0), e.IndexInt(root.shape().dimension(static_cast<int64_t>(d))), body);
+    body = ir::For(ir::LoopRole::kParallel, variables[d], e.IndexInt(0),
+                   e.IndexInt(root.shape().dimension(static_cast<int64_t>(d))), body);
   }
   Launches launches;
   launches.push_back(e.Finish(body, std::max<int64_t>(1, kWorkOfGroup / 8 / work)));

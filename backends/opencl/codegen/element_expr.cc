@@ -87,17 +87,20 @@ Expr Polynomial(const Expr& x, std::initializer_list<double> coefficients, const
   for (auto c = coefficients.begin() + 1; c != coefficients.end(); ++c) sum = Fma(sum, x, Like(x, *c));
   return Fma(sum, x, last);
 }
-// f32 within 0.94 ulp, a fifth of the time of PoCL's built-in (experiments/memory, part 2): an odd polynomial near zero,
-// 1 - exp(a polynomial) beyond.
+// f32 within 0.94 ulp, a fifth of the time of PoCL's built-in (experiments/memory, part 2): an odd polynomial near
+// zero, 1 - exp(a polynomial) beyond.
 Expr ErfRule(const Expr& x, const Context& c) {
   if (x->type.element != ElementType::kF32) return F("erf", x);
   const Expr t = c.body.Name(F("fabs", x)), s = c.body.Name(x * x);
-  const Expr r = Fma(t, Like(x, -1.72853470e-5), Like(x, 3.83197126e-4)), u = Fma(t, Like(x, -3.88396438e-3), Like(x, 2.42546219e-2));
+  const Expr r = Fma(t, Like(x, -1.72853470e-5), Like(x, 3.83197126e-4)),
+             u = Fma(t, Like(x, -3.88396438e-3), Like(x, 2.42546219e-2));
   Expr exponent = Fma(r, s, u);
-  for (const double coefficient : {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1}) exponent = Fma(exponent, t, Like(x, coefficient));
+  for (const double coefficient : {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1})
+    exponent = Fma(exponent, t, Like(x, coefficient));
   exponent = Fma(exponent, t, Unary(Op::kNeg, t));
   const Expr large = F("copysign", Like(x, 1) - F("exp", exponent), x);
-  const Expr near = Polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1}, Like(x, 1.28379166e-1));
+  const Expr near = Polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1},
+                               Like(x, 1.28379166e-1));
   return Select(Compare(Op::kGt, t, Like(x, 0.927734375)), c.body.Name(large), Fma(near, x, x));
 }
 Expr LogisticRule(const Expr& x, const Context&) {
@@ -115,7 +118,8 @@ Expr FlushesTinyRule(const Expr& x, const Context&) {
   const Expr tiny = Compare(Op::kLt, F("fabs", x), Like(x, 1e-17));
   return Select(IsZero(x), SignedZero(x), Select(tiny, x, F(kFunction, x)));
 }
-constexpr char kAsin[] = "asin", kAsinh[] = "asinh", kAtanh[] = "atanh", kSinh[] = "sinh", kExpm1[] = "expm1", kLog1p[] = "log1p", kTan[] = "tan", kTanh[] = "tanh";
+constexpr char kAsin[] = "asin", kAsinh[] = "asinh", kAtanh[] = "atanh", kSinh[] = "sinh", kExpm1[] = "expm1",
+               kLog1p[] = "log1p", kTan[] = "tan", kTanh[] = "tanh";
 Expr RsqrtRule(const Expr& x, const Context&) { return Div(Like(x, 1), F("sqrt", x)); }
 Expr ClzRule(const Expr& x, const Context& c) {
   const int extra = hlo::BitsOf(x->type.element) - hlo::BitsOf(c.type);
@@ -125,8 +129,8 @@ Expr ClzRule(const Expr& x, const Context& c) {
   const Expr top = Or(Binary(Op::kShl, u, Int(extra, u->type)), Int((1 << extra) - 1, u->type));
   return BitCast(F("clz", top), x->type.element);
 }
-// On the bits without their sign: rounds to nearest even, then what the smaller exponent range cannot hold becomes infinity
-// or zero. f16 has bits of its own, whose denormals count; bf16 is rounded as the f32 that holds it.
+// On the bits without their sign: rounds to nearest even, then what the smaller exponent range cannot hold becomes
+// infinity or zero. f16 has bits of its own, whose denormals count; bf16 is rounded as the f32 that holds it.
 Expr ReducePrecisionRule(const Expr& x, const Context& c) {
   const auto& to = c.instruction->As<hlo::attr::ReducePrecision>();
   const bool is_half = c.type == ElementType::kF16, is_double = x->type.element == ElementType::kF64;
@@ -256,7 +260,8 @@ Expr Extreme(Expr x, Expr y, bool maximum, const Context& c) {
   if (DecidesZeros(y, maximum)) return pick;
   const ElementType bits_type = x->type.element == ElementType::kF64 ? ElementType::kU64 : ElementType::kU32;
   const Expr signs = Binary(maximum ? Op::kAnd : Op::kOr, BitCast(x, bits_type), BitCast(y, bits_type));
-  const Expr sign_bit = Int(bits_type == ElementType::kU64 ? std::numeric_limits<int64_t>::min() : INT64_C(0x80000000), signs->type);
+  const Expr sign_bit =
+      Int(bits_type == ElementType::kU64 ? std::numeric_limits<int64_t>::min() : INT64_C(0x80000000), signs->type);
   const Expr named = c.body.Name(pick);
   return Select(IsZero(named), BitCast(And(signs, sign_bit), x->type.element), named);
 }
@@ -295,8 +300,10 @@ Expr ShiftRightArithmeticRule(const Expr& x, const Expr& y, const Context& c) { 
 Expr RealPower(const Expr& x, const Expr& y, const Context& c) {
   if (x->type.element != ElementType::kF64) return F("pow", x, y);
   const Expr bits = BitCast(y, ElementType::kU64);
-  const Expr is_denormal = And(IsZero(y), Compare(Op::kNe, Binary(Op::kShl, bits, Int(1, bits->type)), Zero(bits->type)));
-  const Expr undefined = And(is_denormal, And(Compare(Op::kLt, x, Zero(x->type)), Compare(Op::kNe, x, Like(x, -INFINITY))));
+  const Expr is_denormal =
+      And(IsZero(y), Compare(Op::kNe, Binary(Op::kShl, bits, Int(1, bits->type)), Zero(bits->type)));
+  const Expr undefined =
+      And(is_denormal, And(Compare(Op::kLt, x, Zero(x->type)), Compare(Op::kNe, x, Like(x, -INFINITY))));
   // PoCL's built-in goes wrong far beyond the range of results.
   const Expr logarithm = c.body.Name(y * F("log", F("fabs", x)));
   const Expr whole = c.body.Name(Compare(Op::kEq, F("trunc", y), y));
@@ -328,9 +335,9 @@ Expr Atan2Rule(const Expr& y, const Expr& x, const Context& c) {
   return Select(c.body.Name(tiny), quotient, F("atan2", c.body.Name(y * scale), c.body.Name(x * scale)));
 }
 
-// Integer powers by squaring, as a fixed number of steps so that lanes stay together. As on XLA:CPU, exponents are signed
-// whatever the type and only their lowest six bits count; negative ones give the reciprocal's integer part: 1 for 1, +-1
-// for -1, else 0.
+// Integer powers by squaring, as a fixed number of steps so that lanes stay together. As on XLA:CPU, exponents are
+// signed whatever the type and only their lowest six bits count; negative ones give the reciprocal's integer part: 1
+// for 1, +-1 for -1, else 0.
 Expr PowerRule(const Expr& x, const Expr& y, const Context& c) {
   if (!IsInt(x)) return RealPower(x, y, c);
   constexpr int kExponentBits = 6;
@@ -341,14 +348,15 @@ Expr PowerRule(const Expr& x, const Expr& y, const Context& c) {
   const Var step = MakeVar(c.body.FreshName("s"), kIndex32);
   const Expr odd = Compare(Op::kNe, And(Ref(rest), one), Zero(one->type));
   c.body.Add(For(LoopRole::kSerial, step, Int(0), Int(kExponentBits),
-                 Block({Assign(result, Select(odd, Ref(result) * Ref(square), Ref(result))), Assign(square, Ref(square) * Ref(square)),
-                        Assign(rest, Binary(Op::kShr, Ref(rest), one))})));
+                 Block({Assign(result, Select(odd, Ref(result) * Ref(square), Ref(result))),
+                        Assign(square, Ref(square) * Ref(square)), Assign(rest, Binary(Op::kShr, Ref(rest), one))})));
   const Expr power = Cast(Ref(result), x->type.element);
   const Expr exponent = Cast(y, SignedOf(x->type.element));
   const Expr even = Compare(Op::kEq, And(y, Like(y, 1)), Zero(y->type));
   const Expr minus_one = Int(-1, x->type);
-  const Expr reciprocal = Select(Compare(Op::kEq, x, Like(x, 1)), x,
-                                 Select(Compare(Op::kEq, x, minus_one), Select(even, Like(x, 1), minus_one), Zero(x->type)));
+  const Expr reciprocal =
+      Select(Compare(Op::kEq, x, Like(x, 1)), x,
+             Select(Compare(Op::kEq, x, minus_one), Select(even, Like(x, 1), minus_one), Zero(x->type)));
   return Select(Compare(Op::kLt, exponent, Zero(exponent->type)), c.body.Name(reciprocal), power);
 }
 
@@ -399,7 +407,8 @@ Expr CompareExpr(const Instruction& instruction, Expr x, Expr y, Body& body) {
 // Saturating, NaN becomes 0. The bounds are compared as floats: beyond them lies nothing that converts.
 Expr FloatToInt(const Expr& x, ElementType to, Body& body) {
   const ElementType compute = ComputeType(to);
-  const double low = static_cast<double>(MinOf(to)), high = std::ldexp(1.0, hlo::BitsOf(to) - (hlo::IsSigned(to) ? 1 : 0));
+  const double low = static_cast<double>(MinOf(to)),
+               high = std::ldexp(1.0, hlo::BitsOf(to) - (hlo::IsSigned(to) ? 1 : 0));
   const Expr over = body.Name(Compare(Op::kGe, x, Like(x, high))), under = body.Name(Compare(Op::kLe, x, Like(x, low)));
   const Expr is_nan = Compare(Op::kNe, x, x);
   const Expr inside = body.Name(Select(Or(over, Or(under, is_nan)), Zero(x->type), x));
@@ -411,7 +420,8 @@ Expr StochasticConvert(const Instruction& instruction, const Expr& x, const Expr
   // The fraction that truncation drops is compared with the random bits, as a fraction of their range.
   const ElementType to = instruction.shape().element_type();
   if (!hlo::IsInteger(to)) {
-    Fail(ErrorCode::kUnimplemented, "{}: stochastic-convert to {} has no kernel", instruction.name(), hlo::ElementTypeName(to));
+    Fail(ErrorCode::kUnimplemented, "{}: stochastic-convert to {} has no kernel", instruction.name(),
+         hlo::ElementTypeName(to));
   }
   const Expr down = body.Name(F("trunc", x));
   const Expr fraction = F("fabs", x - down);
@@ -423,7 +433,8 @@ Expr StochasticConvert(const Instruction& instruction, const Expr& x, const Expr
 Expr ClampExpr(const Expr& low, const Expr& x, const Expr& high, const Context& c) {
   const Expr raised = c.body.Name(MaximumRule(low, x, c));
   // What was raised has no denormals left, and its zeros are below a positive bound.
-  if (IsReal(high) && high->real > 0) return Select(Or(Compare(Op::kLt, raised, high), Compare(Op::kNe, raised, raised)), raised, high);
+  if (IsReal(high) && high->real > 0)
+    return Select(Or(Compare(Op::kLt, raised, high), Compare(Op::kNe, raised, raised)), raised, high);
   return MinimumRule(high, raised, c);
 }
 
@@ -485,7 +496,8 @@ Value ConstantValue(const hlo::Literal& literal, int64_t linear) {
 }
 
 Value SelectValue(const Expr& condition, const Value& on_true, const Value& on_false) {
-  return {Select(condition, on_true.re, on_false.re), on_true.im ? Select(condition, on_true.im, on_false.im) : nullptr};
+  return {Select(condition, on_true.re, on_false.re),
+          on_true.im ? Select(condition, on_true.im, on_false.im) : nullptr};
 }
 
 Value EmitConvert(const Value& x, ElementType from, ElementType to, Body& body) {
@@ -523,8 +535,8 @@ Value EmitBinary(Opcode opcode, ElementType type, const Value& x, const Value& y
 
 bool IsElementwise(const Instruction& instruction) {
   const Opcode opcode = instruction.opcode();
-  if (opcode == Opcode::kCompare || opcode == Opcode::kSelect || opcode == Opcode::kComplex || opcode == Opcode::kConvert ||
-      opcode == Opcode::kClamp) {
+  if (opcode == Opcode::kCompare || opcode == Opcode::kSelect || opcode == Opcode::kComplex ||
+      opcode == Opcode::kConvert || opcode == Opcode::kClamp) {
     return true;
   }
   if (opcode == Opcode::kStochasticConvert) return hlo::IsInteger(instruction.shape().element_type());
@@ -548,7 +560,8 @@ Value EmitElementwise(const Instruction& instruction, std::span<const Value> ope
     case Opcode::kClamp:
       if (hlo::IsComplex(type)) break;
       return {body.Name(ClampExpr(x.re, operands[1].re, operands[2].re, context)), nullptr};
-    case Opcode::kStochasticConvert: return {body.Name(StochasticConvert(instruction, x.re, operands[1].re, body)), nullptr};
+    case Opcode::kStochasticConvert:
+      return {body.Name(StochasticConvert(instruction, x.re, operands[1].re, body)), nullptr};
     default: break;
   }
   if (hlo::IsComplex(type)) return EmitComplex(instruction, operands, body);
@@ -558,14 +571,16 @@ Value EmitElementwise(const Instruction& instruction, std::span<const Value> ope
   bool rounds = true;
   if (const auto unary = UnaryRules().find(opcode); unary != UnaryRules().end() && operands.size() == 1) {
     value = unary->second(x.re, context);
-    rounds = opcode != Opcode::kCopy && opcode != Opcode::kIsFinite && opcode != Opcode::kReal && opcode != Opcode::kImag;
+    rounds =
+        opcode != Opcode::kCopy && opcode != Opcode::kIsFinite && opcode != Opcode::kReal && opcode != Opcode::kImag;
     // A sign is exact, but for an integer's that has no opposite; and it alone may leave a denormal as it is.
     if (hlo::IsFloating(result) && (opcode == Opcode::kNegate || opcode == Opcode::kAbs)) rounds = false;
   } else if (const auto binary = BinaryRules().find(opcode); binary != BinaryRules().end() && operands.size() == 2) {
     value = binary->second(x.re, operands[1].re, context);
     rounds = !IsChoice(opcode);
   } else {
-    Fail(ErrorCode::kUnimplemented, "{}: {} of {} has no kernel", instruction.name(), hlo::OpcodeName(opcode), hlo::ElementTypeName(type));
+    Fail(ErrorCode::kUnimplemented, "{}: {} of {} has no kernel", instruction.name(), hlo::OpcodeName(opcode),
+         hlo::ElementTypeName(type));
   }
   value = body.Name(value);
   return {rounds ? body.Name(RoundResult(value, result)) : value, nullptr};

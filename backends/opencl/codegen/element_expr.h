@@ -1,8 +1,8 @@
 // Elementwise HLO as kernel IR: one value in, one value out.
 //
-// Values are in computation types: bf16 and f16 are computed in f32 and rounded at each op, narrow integers in 8 bits and
-// wrapped, complex numbers are pairs. Semantics are HLO's: integers wrap, x / 0 is -1, shifts past the width give 0 or the
-// sign, float to integer saturates and NaN becomes 0, minimum and maximum propagate NaN.
+// Values are in computation types: bf16 and f16 are computed in f32 and rounded at each op, narrow integers in 8 bits
+// and wrapped, complex numbers are pairs. Semantics are HLO's: integers wrap, x / 0 is -1, shifts past the width give 0
+// or the sign, float to integer saturates and NaN becomes 0, minimum and maximum propagate NaN.
 #pragma once
 
 #include <span>

@@ -85,7 +85,10 @@ bool FitsIndex32(const Instruction& instruction) {
 }
 
 Emission::Emission(const Instruction& instruction, const AliasPattern& aliases, const EmitContext& context)
-    : instruction_(instruction), context_(context), math_(FitsIndex32(instruction) ? ir::kIndex32 : ir::kIndex), values_(math_, body_) {
+    : instruction_(instruction),
+      context_(context),
+      math_(FitsIndex32(instruction) ? ir::kIndex32 : ir::kIndex),
+      values_(math_, body_) {
   extents_ = passes::ExtentsOf(instruction);
   BindOperands(aliases);
   const Instruction* root = &instruction;
@@ -97,8 +100,9 @@ Emission::Emission(const Instruction& instruction, const AliasPattern& aliases, 
   hlo::ForEachLeaf(instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
     const bool tuple = root->Is(Opcode::kTuple);
     const bool complex = hlo::IsComplex(shape.element_type());
-    ir::BufferRef buffer = ir::MakeBuffer(fmt::format("out{}", leaf), hlo::RealOf(shape.element_type()),
-                                          shape.ElementCount() * (complex ? 2 : 1), ir::Buffer::Space::kGlobal, /*written=*/true);
+    ir::BufferRef buffer =
+        ir::MakeBuffer(fmt::format("out{}", leaf), hlo::RealOf(shape.element_type()),
+                       shape.ElementCount() * (complex ? 2 : 1), ir::Buffer::Space::kGlobal, /*written=*/true);
     const int64_t shared = static_cast<size_t>(leaf) < aliases.size() ? aliases[static_cast<size_t>(leaf)] : -1;
     if (shared >= 0) {
       buffer->restrict_ = false;
@@ -106,7 +110,8 @@ Emission::Emission(const Instruction& instruction, const AliasPattern& aliases, 
     }
     buffer->streams = shared < 0 && !IsGpu() && shape.ByteSize() > context.device.l3_bytes;
     parameters_.emplace_back(buffer, ArgumentRef{.kind = ArgumentRef::Kind::kResult, .number = leaf, .written = true});
-    outputs_.push_back({inner_, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf), shape, buffer, leaf});
+    outputs_.push_back(
+        {inner_, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf), shape, buffer, leaf});
     ++leaf;
   });
   int64_t widest = 4;
@@ -140,16 +145,20 @@ void Emission::BindOperands(const AliasPattern& aliases) {
   }
 }
 
-ir::BufferRef Emission::Scratch(const std::string& name, hlo::ElementType type, int64_t elements, int64_t offset, bool written) {
+ir::BufferRef Emission::Scratch(const std::string& name, hlo::ElementType type, int64_t elements, int64_t offset,
+                                bool written) {
   const int64_t count = elements * (hlo::IsComplex(type) ? 2 : 1);
   const hlo::ElementType real = hlo::RealOf(type);
   ir::BufferRef buffer = ir::MakeBuffer(name, real, count, ir::Buffer::Space::kGlobal, written);
-  parameters_.emplace_back(buffer, ArgumentRef{.kind = ArgumentRef::Kind::kScratch, .offset = offset,
-                                               .bytes = count * hlo::BytesOf(real), .written = written});
+  parameters_.emplace_back(buffer, ArgumentRef{.kind = ArgumentRef::Kind::kScratch,
+                                               .offset = offset,
+                                               .bytes = count * hlo::BytesOf(real),
+                                               .written = written});
   return buffer;
 }
 
-std::optional<passes::OperandExtent> Emission::SharedExtent(const std::function<int64_t(const Output&)>& dimension_of) const {
+std::optional<passes::OperandExtent> Emission::SharedExtent(
+    const std::function<int64_t(const Output&)>& dimension_of) const {
   std::optional<passes::OperandExtent> shared;
   bool first = true;
   for (const Output& output : outputs_) {
@@ -169,7 +178,8 @@ ir::Expr Emission::ValueOf(const passes::OperandExtent& extent, int64_t bound) {
   }
   const Instruction* operand = instruction_.operand(extent.operand);
   const ir::BufferRef buffer = OperandBuffer(extent.operand);
-  const ir::Expr size = buffer ? ir::Cast(ir::Load(buffer, ir::Int(0)), math_.type().element) : IndexInt(operand->literal().GetInt(0));
+  const ir::Expr size =
+      buffer ? ir::Cast(ir::Load(buffer, ir::Int(0)), math_.type().element) : IndexInt(operand->literal().GetInt(0));
   const ir::Var value = ir::MakeIndex(fmt::format("extent{}", extent_values_.size()), 0, bound, math_.type());
   preamble_.push_back(ir::Let(value, ExtentExpr(size, extent, bound)));
   extent_values_.push_back({{extent, bound}, ir::Ref(value)});
@@ -178,8 +188,10 @@ ir::Expr Emission::ValueOf(const passes::OperandExtent& extent, int64_t bound) {
 
 EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain) {
   std::vector<ir::Stmt> statements = preamble_;
-  if (loops->kind == ir::StmtKind::kBlock) statements.insert(statements.end(), loops->body.begin(), loops->body.end());
-  else statements.push_back(loops);
+  if (loops->kind == ir::StmtKind::kBlock)
+    statements.insert(statements.end(), loops->body.begin(), loops->body.end());
+  else
+    statements.push_back(loops);
   const ir::Stmt body = preamble_.empty() ? loops : ir::Block(std::move(statements));
   std::set<const ir::Buffer*> used;
   CollectBuffers(body, used);
@@ -210,8 +222,8 @@ EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::functi
   int64_t work = WorkOf(loops);
   for (size_t d = dims.size(); d-- > 0;) {
     const bool minor = d + 1 == dims.size();
-    loops = ir::For(minor ? ir::LoopRole::kVector : ir::LoopRole::kParallel, variables[d], e.IndexInt(0), e.IndexInt(dims[d]), loops, 1,
-                    minor ? e.Lanes() : 1);
+    loops = ir::For(minor ? ir::LoopRole::kVector : ir::LoopRole::kParallel, variables[d], e.IndexInt(0),
+                    e.IndexInt(dims[d]), loops, 1, minor ? e.Lanes() : 1);
     if (minor) work = WorkOf(loops);
   }
   return e.Finish(loops, std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(work, 1)));

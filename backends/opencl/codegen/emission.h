@@ -49,7 +49,9 @@ class Emission {
   // Scratch from `offset` on, complex as pairs of reals.
   ir::BufferRef Scratch(const std::string& name, hlo::ElementType type, int64_t elements, int64_t offset, bool written);
 
-  Value ValueOf(const Output& output, const Indices& index) { return values_.GetAll(*output.frame, *output.root, index)[output.element]; }
+  Value ValueOf(const Output& output, const Indices& index) {
+    return values_.GetAll(*output.frame, *output.root, index)[output.element];
+  }
   // Lanes of vector loops: as many as the widest element type of operands and results allows.
   int Lanes() const { return lanes_; }
   bool IsGpu() const { return context_.device.device_class == DeviceClass::kGpu; }
@@ -58,8 +60,8 @@ class Emission {
   ir::Var IndexVar(const std::string& name, int64_t extent) { return ir::MakeIndex(name, 0, extent - 1, math_.type()); }
   ir::Expr IndexInt(int64_t value) const { return ir::Int(value, math_.type()); }
 
-  // How far a dimension of the results is needed, where all of them say the same: `dimension_of` an output, kNotAsked where
-  // it does not matter, kUnknown where it is not one dimension.
+  // How far a dimension of the results is needed, where all of them say the same: `dimension_of` an output, kNotAsked
+  // where it does not matter, kUnknown where it is not one dimension.
   static constexpr int64_t kNotAsked = -1, kUnknown = -2;
   std::optional<passes::OperandExtent> SharedExtent(const std::function<int64_t(const Output&)>& dimension_of) const;
   // Its value, at most `bound`; a variable of the whole kernel.
@@ -88,8 +90,8 @@ class Emission {
   bool in_place_ = false;
 };
 
-// A launch of one loop a dimension, all parallel but the last, which is one of vectors; `body` writes what happens at an
-// index.
+// A launch of one loop a dimension, all parallel but the last, which is one of vectors; `body` writes what happens at
+// an index.
 EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body);
 
 // Whether 32-bit indices reach every element that `instruction` touches or passes through.

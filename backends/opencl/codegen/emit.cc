@@ -35,7 +35,8 @@ Launches EmitProduct(const EmitRequest& request) {
 }
 
 Launches EmitWindows(const EmitRequest& request) {
-  if (auto launches = EmitConvolution(request.instruction, request.aliases, request.context)) return std::move(*launches);
+  if (auto launches = EmitConvolution(request.instruction, request.aliases, request.context))
+    return std::move(*launches);
   return EmitLoop(request);
 }
 
@@ -45,7 +46,8 @@ Launches EmitElements(const EmitRequest& request) {
 
 Launches EmitCustom(const EmitRequest& request) {
   if (HasTopKKernel(request.instruction, request.context.device)) return EmitTopK(request);
-  Fail(ErrorCode::kUnimplemented, "{}: no kernel for {}", request.instruction.name(), hlo::OpcodeName(request.instruction.opcode()));
+  Fail(ErrorCode::kUnimplemented, "{}: no kernel for {}", request.instruction.name(),
+       hlo::OpcodeName(request.instruction.opcode()));
 }
 
 Launches EmitSequentially(const EmitRequest& request) {
@@ -89,9 +91,10 @@ bool KeepsPlace(const Instruction& value) {
     work.pop_back();
     for (const Instruction* user : at->users()) {
       if (user->Is(Opcode::kTuple) || !seen.insert(user).second) continue;
-      const bool same_place = user->Has(hlo::kElementwise) || user->Is(Opcode::kReshape) || user->Is(Opcode::kBitcast) ||
-                              user->Is(Opcode::kClamp) || user->Is(Opcode::kConvert);
-      if (!same_place || !user->shape().IsArray() || user->shape().ElementCount() != value.shape().ElementCount()) return false;
+      const bool same_place = user->Has(hlo::kElementwise) || user->Is(Opcode::kReshape) ||
+                              user->Is(Opcode::kBitcast) || user->Is(Opcode::kClamp) || user->Is(Opcode::kConvert);
+      if (!same_place || !user->shape().IsArray() || user->shape().ElementCount() != value.shape().ElementCount())
+        return false;
       work.push_back(user);
     }
   }
@@ -100,7 +103,8 @@ bool KeepsPlace(const Instruction& value) {
 
 }  // namespace
 
-std::vector<EmittedLaunch> EmitInstruction(const Instruction& instruction, const AliasPattern& aliases, const EmitContext& context) {
+std::vector<EmittedLaunch> EmitInstruction(const Instruction& instruction, const AliasPattern& aliases,
+                                           const EmitContext& context) {
   if (HasEmptyResult(instruction)) return {};
   const Hero hero = passes::HeroOf(instruction);
   const auto found = Emitters().find(hero.kind);
@@ -147,7 +151,8 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
 
 bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t result_leaf) const {
   const Hero hero = passes::HeroOf(instruction);
-  if (hero.kind == KernelKind::kRegion) return passes::RegionAliases(instruction)[static_cast<size_t>(result_leaf)] == operand;
+  if (hero.kind == KernelKind::kRegion)
+    return passes::RegionAliases(instruction)[static_cast<size_t>(result_leaf)] == operand;
   const hlo::Shape& from = instruction.operand(operand)->shape();
   const hlo::Shape to = hlo::FlattenShape(instruction.shape())[static_cast<size_t>(result_leaf)];
   if (!from.IsArray() || from.ElementCount() != to.ElementCount() || from.ByteSize() != to.ByteSize()) return false;
@@ -160,7 +165,8 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
   switch (hero.kind) {
     case KernelKind::kHost: return passes::AliasesOperand(instruction, operand, result_leaf);
     case KernelKind::kLoop:
-      if (!is_fusion) return IsElementwise(instruction) || instruction.Is(Opcode::kReshape) || instruction.Is(Opcode::kCopy);
+      if (!is_fusion)
+        return IsElementwise(instruction) || instruction.Is(Opcode::kReshape) || instruction.Is(Opcode::kCopy);
       return KeepsPlace(*instruction.called()->parameter(operand));
     case KernelKind::kDot:
     case KernelKind::kConvolution:  // an addend of the epilogue, never what is multiplied
@@ -171,8 +177,7 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
       const Instruction* parameter = instruction.called()->parameter(operand);
       return into == parameter && parameter->users().size() == 1;
     }
-    case KernelKind::kScatter:
-      return !is_fusion && operand < instruction.operand_count() / 2 && operand == result_leaf;
+    case KernelKind::kScatter: return !is_fusion && operand < instruction.operand_count() / 2 && operand == result_leaf;
     default: return false;
   }
 }
@@ -181,6 +186,8 @@ bool OpenClKernelModel::BoundsContraction(const Instruction& instruction) const 
   return device_.device_class == DeviceClass::kCpu && HasProductKernel(instruction, device_);
 }
 
-bool OpenClKernelModel::SumsOverWindow(const Instruction& convolution) const { return HasWeightGradientKernel(convolution, device_); }
+bool OpenClKernelModel::SumsOverWindow(const Instruction& convolution) const {
+  return HasWeightGradientKernel(convolution, device_);
+}
 
 }  // namespace hlorun::opencl

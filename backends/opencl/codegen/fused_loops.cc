@@ -34,16 +34,21 @@ struct Accumulators {
   }
 };
 
-bool Contains(const std::vector<int64_t>& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
+bool Contains(const std::vector<int64_t>& list, int64_t x) {
+  return std::find(list.begin(), list.end(), x) != list.end();
+}
 
-// One dimension of a window at output index `out` and window index `at`: the base index, and whether there is an element.
+// One dimension of a window at output index `out` and window index `at`: the base index, and whether there is an
+// element.
 struct WindowPlace {
   Index index;
   Expr inside;
 };
-WindowPlace PlaceInWindow(IndexMath& math, const hlo::WindowDimension& w, const Index& out, const Index& at, int64_t base_size) {
+WindowPlace PlaceInWindow(IndexMath& math, const hlo::WindowDimension& w, const Index& out, const Index& at,
+                          int64_t base_size) {
   const Index position = math.Add(math.Add(math.Mul(out, w.stride), math.Mul(at, w.window_dilation)), -w.padding_low);
-  WindowPlace place{math.FloorDiv(position, w.base_dilation), math.Within(position, 0, (base_size - 1) * w.base_dilation + 1)};
+  WindowPlace place{math.FloorDiv(position, w.base_dilation),
+                    math.Within(position, 0, (base_size - 1) * w.base_dilation + 1)};
   const Index rest = math.Mod(position, w.base_dilation);
   if (!(rest == Index(0))) place.inside = And(place.inside, Compare(Op::kEq, math.ToExpr(rest), Int(0, math.type())));
   return place;
@@ -93,8 +98,10 @@ Values ReduceRule(const OpAt& at) {
     Indices operand(static_cast<size_t>(shape.rank()));
     for (size_t d = 0, kept = 0; d < operand.size(); ++d) {
       const auto found = std::find(at.op.dimensions().begin(), at.op.dimensions().end(), static_cast<int64_t>(d));
-      if (found == at.op.dimensions().end()) operand[d] = at.index[kept++];
-      else operand[d] = k[static_cast<size_t>(found - at.op.dimensions().begin())];
+      if (found == at.op.dimensions().end())
+        operand[d] = at.index[kept++];
+      else
+        operand[d] = k[static_cast<size_t>(found - at.op.dimensions().begin())];
     }
     Values arguments = acc.Current();
     for (int64_t i = 0; i < count; ++i) arguments.push_back(at.Operand(i, operand));
@@ -113,7 +120,8 @@ Values ReduceWindowRule(const OpAt& at) {
     Indices operand;
     Expr inside = Pred(true);
     for (size_t d = 0; d < window.size(); ++d) {
-      const WindowPlace place = PlaceInWindow(at.math(), window[d], at.index[d], k[d], at.OperandShape(0).dimensions()[d]);
+      const WindowPlace place =
+          PlaceInWindow(at.math(), window[d], at.index[d], k[d], at.OperandShape(0).dimensions()[d]);
       operand.push_back(place.index);
       inside = And(inside, place.inside);
     }
@@ -168,7 +176,8 @@ Values ConvolutionRule(const OpAt& at) {
   Index batch = out(dims.output_batch);
   if (conv.batch_group_count > 1) {
     const int64_t batch_size = input.dimension(dims.input_batch) / conv.batch_group_count;
-    batch = at.math().Add(batch, at.math().Mul(at.math().FloorDiv(feature, out_features / conv.batch_group_count), batch_size));
+    batch = at.math().Add(
+        batch, at.math().Mul(at.math().FloorDiv(feature, out_features / conv.batch_group_count), batch_size));
   }
   x[static_cast<size_t>(dims.input_batch)] = batch;
   Index first_feature;
@@ -183,10 +192,12 @@ Values ConvolutionRule(const OpAt& at) {
     for (size_t d = 0; d < conv.window.size(); ++d) {
       const hlo::WindowDimension& window = conv.window[d];
       const int64_t input_dim = dims.input_spatial[d];
-      const WindowPlace place = PlaceInWindow(at.math(), window, out(dims.output_spatial[d]), k[d], input.dimension(input_dim));
+      const WindowPlace place =
+          PlaceInWindow(at.math(), window, out(dims.output_spatial[d]), k[d], input.dimension(input_dim));
       x[static_cast<size_t>(input_dim)] = place.index;
       inside = And(inside, place.inside);
-      w[static_cast<size_t>(dims.kernel_spatial[d])] = window.window_reversal ? at.math().Sub(window.size - 1, k[d]) : k[d];
+      w[static_cast<size_t>(dims.kernel_spatial[d])] =
+          window.window_reversal ? at.math().Sub(window.size - 1, k[d]) : k[d];
     }
     x[static_cast<size_t>(dims.input_feature)] = at.math().Add(first_feature, k.back());
     w[static_cast<size_t>(dims.kernel_input_feature)] = k.back();

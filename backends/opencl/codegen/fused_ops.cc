@@ -106,9 +106,13 @@ Indices Starts(const OpAt& at, int64_t first, const hlo::Dims& sizes) {
   Indices starts;
   for (int64_t d = 0; d < shape.rank(); ++d) {
     const int64_t limit = shape.dimension(d) - sizes[static_cast<size_t>(d)];
-    const bool packed = at.op.operand_count() == first + 1 && at.OperandShape(first).rank() == 1;  // old form: one s32[n]
-    if (limit == 0) starts.emplace_back(0);
-    else starts.push_back(at.values.RuntimeIndex(packed ? at.values.Get(at.frame, *at.op.operand(first), {Index(d)}) : at.Scalar(first + d), limit));
+    const bool packed =
+        at.op.operand_count() == first + 1 && at.OperandShape(first).rank() == 1;  // old form: one s32[n]
+    if (limit == 0)
+      starts.emplace_back(0);
+    else
+      starts.push_back(at.values.RuntimeIndex(
+          packed ? at.values.Get(at.frame, *at.op.operand(first), {Index(d)}) : at.Scalar(first + d), limit));
   }
   return starts;
 }
@@ -138,7 +142,8 @@ Values DynamicUpdateSliceRule(const OpAt& at) {
 Values GetTupleElementRule(const OpAt& at) {
   const hlo::Instruction& tuple = *at.op.operand(0);
   const auto element = static_cast<size_t>(at.op.tuple_index());
-  if (tuple.Is(Opcode::kTuple)) return at.values.GetAll(at.frame, *tuple.operand(at.op.tuple_index()), at.index, at.mask);
+  if (tuple.Is(Opcode::kTuple))
+    return at.values.GetAll(at.frame, *tuple.operand(at.op.tuple_index()), at.index, at.mask);
   return One(at.values.GetAll(at.frame, tuple, at.index, at.mask)[element]);
 }
 
@@ -164,12 +169,14 @@ Values GetDimensionSizeRule(const OpAt& at) {
 Value ComplexBitcast(const OpAt& at, hlo::ElementType from, hlo::ElementType to) {
   if (from == to) return at.Operand(0, at.index);
   if (!hlo::IsComplex(from) || !hlo::IsComplex(to)) {
-    Fail(ErrorCode::kUnimplemented, "{}: bitcast-convert between real and complex numbers is not defined", at.op.name());
+    Fail(ErrorCode::kUnimplemented, "{}: bitcast-convert between real and complex numbers is not defined",
+         at.op.name());
   }
   const auto wide = hlo::ElementType::kU64;
   Indices inner = at.index;
   const auto join = [&](const Value& words) {
-    const Expr low = Cast(BitCast(words.re, hlo::ElementType::kU32), wide), high = Cast(BitCast(words.im, hlo::ElementType::kU32), wide);
+    const Expr low = Cast(BitCast(words.re, hlo::ElementType::kU32), wide),
+               high = Cast(BitCast(words.im, hlo::ElementType::kU32), wide);
     return at.body().Name(BitCast(Or(low, Binary(Op::kShl, high, Int(32, high->type))), hlo::ElementType::kF64));
   };
   if (to == hlo::ElementType::kC128) {
@@ -182,7 +189,9 @@ Value ComplexBitcast(const OpAt& at, hlo::ElementType from, hlo::ElementType to)
   inner.pop_back();
   const Value x = at.Operand(0, inner);
   const Expr bits = at.body().Name(BitCast(Select(at.body().Name(second), x.im, x.re), wide));
-  const auto word = [&](const Expr& b) { return at.body().Name(BitCast(Cast(b, hlo::ElementType::kU32), hlo::ElementType::kF32)); };
+  const auto word = [&](const Expr& b) {
+    return at.body().Name(BitCast(Cast(b, hlo::ElementType::kU32), hlo::ElementType::kF32));
+  };
   return {word(bits), word(Binary(Op::kShr, bits, Int(32, bits->type)))};
 }
 
@@ -195,11 +204,15 @@ Values BitcastConvertRule(const OpAt& at) {
   const int from_bits = hlo::BitsOf(from), to_bits = hlo::BitsOf(to);
   if (from_bits == to_bits) {
     const Value x = at.Operand(0, at.index);
-    if (from_bits < 8 && hlo::IsInteger(from) && hlo::IsInteger(to)) return One({at.body().Name(RoundTo(Cast(x.re, ComputeType(to)), to)), nullptr});
+    if (from_bits < 8 && hlo::IsInteger(from) && hlo::IsInteger(to))
+      return One({at.body().Name(RoundTo(Cast(x.re, ComputeType(to)), to)), nullptr});
     return One({at.body().Name(FromBits(at.body().Name(ToBits(x.re, from)), to)), nullptr});
   }
   const auto unsigned_type = [](int bits) {
-    return bits <= 8 ? hlo::ElementType::kU8 : bits == 16 ? hlo::ElementType::kU16 : bits == 32 ? hlo::ElementType::kU32 : hlo::ElementType::kU64;
+    return bits <= 8    ? hlo::ElementType::kU8
+           : bits == 16 ? hlo::ElementType::kU16
+           : bits == 32 ? hlo::ElementType::kU32
+                        : hlo::ElementType::kU64;
   };
   Indices outer = at.index;
   if (from_bits > to_bits) {
@@ -260,7 +273,9 @@ OpRule FusedRule(Opcode opcode) {
 Values GatherRule(const OpAt& at) {
   const auto& gather = at.op.As<hlo::attr::Gather>();
   const hlo::Shape &operand_shape = at.OperandShape(0), &indices_shape = at.OperandShape(1);
-  const auto contains = [](const std::vector<int64_t>& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); };
+  const auto contains = [](const std::vector<int64_t>& list, int64_t x) {
+    return std::find(list.begin(), list.end(), x) != list.end();
+  };
   Indices batch, offsets;
   for (int64_t d = 0; d < at.op.shape().rank(); ++d) {
     (contains(gather.offset_dims, d) ? offsets : batch).push_back(at.index[static_cast<size_t>(d)]);
@@ -268,7 +283,8 @@ Values GatherRule(const OpAt& at) {
   Indices operand(static_cast<size_t>(operand_shape.rank()));
   for (size_t d = 0, next = 0; d < operand.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);
-    if (!contains(gather.collapsed_slice_dims, dim) && !contains(gather.operand_batching_dims, dim)) operand[d] = offsets[next++];
+    if (!contains(gather.collapsed_slice_dims, dim) && !contains(gather.operand_batching_dims, dim))
+      operand[d] = offsets[next++];
   }
   for (size_t i = 0; i < gather.operand_batching_dims.size(); ++i) {
     int64_t position = gather.start_indices_batching_dims[i];
@@ -278,10 +294,12 @@ Values GatherRule(const OpAt& at) {
   for (size_t i = 0; i < gather.start_index_map.size(); ++i) {
     const auto d = static_cast<size_t>(gather.start_index_map[i]);
     Indices start = batch;
-    if (gather.index_vector_dim < indices_shape.rank()) start.insert(start.begin() + gather.index_vector_dim, Index(static_cast<int64_t>(i)));
+    if (gather.index_vector_dim < indices_shape.rank())
+      start.insert(start.begin() + gather.index_vector_dim, Index(static_cast<int64_t>(i)));
     const int64_t limit = operand_shape.dimensions()[d] - gather.slice_sizes[d];
     if (limit == 0) continue;
-    operand[d] = at.math().Add(operand[d], at.values.RuntimeIndex(at.values.Get(at.frame, *at.op.operand(1), start, at.mask), limit));
+    operand[d] = at.math().Add(
+        operand[d], at.values.RuntimeIndex(at.values.Get(at.frame, *at.op.operand(1), start, at.mask), limit));
   }
   return One(at.Operand(0, operand));
 }

@@ -12,7 +12,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using ir::Expr;
 
-
 bool IsScalarConstant(const Instruction& op) {
   return op.IsConstant() && op.shape().IsArray() && (op.shape().ElementCount() <= 1 || op.literal().IsAllSame());
 }
@@ -62,7 +61,9 @@ Index FusedValues::RuntimeIndex(const Value& value, int64_t limit) {
   if (bits < 32) x = ir::Cast(x, hlo::ElementType::kS32);
   if (hlo::IsSigned(x->type.element)) x = ir::Max(x, ir::Zero(x->type));
   const bool unsigned_32 = x->type.element == hlo::ElementType::kU32;
-  const int64_t highest = unsigned_32 ? INT64_C(0xffffffff) : x->type.element == hlo::ElementType::kS32 ? INT32_MAX : INT64_MAX;
+  const int64_t highest = unsigned_32                                 ? INT64_C(0xffffffff)
+                          : x->type.element == hlo::ElementType::kS32 ? INT32_MAX
+                                                                      : INT64_MAX;
   if (limit < highest) x = ir::Min(x, ir::Int(limit, x->type));
   x = ir::Cast(x, math_.type().element);
   if (ir::IsConstant(x)) return x->integer;
@@ -103,7 +104,8 @@ void FusedValues::Keep(const Frame& frame, const Instruction& instruction, Frame
   found->Bind(&instruction, std::move(memory));
 }
 
-Value FusedValues::LoadElement(const Frame::InMemory& memory, const hlo::Shape& shape, const Indices& index, const Expr& mask) {
+Value FusedValues::LoadElement(const Frame::InMemory& memory, const hlo::Shape& shape, const Indices& index,
+                               const Expr& mask) {
   const ir::BufferRef& buffer = memory.buffer;
   Indices places;
   hlo::Dims sizes;
@@ -111,7 +113,8 @@ Value FusedValues::LoadElement(const Frame::InMemory& memory, const hlo::Shape& 
     places.push_back(index[d]);
     sizes.push_back(shape.dimension(static_cast<int64_t>(d)));
   }
-  const Expr at = memory.dimensions.empty() ? StoreIndex(math_, shape, index) : math_.ToExpr(math_.Linearize(places, sizes));
+  const Expr at =
+      memory.dimensions.empty() ? StoreIndex(math_, shape, index) : math_.ToExpr(math_.Linearize(places, sizes));
   if (!hlo::IsComplex(shape.element_type())) return {body_.Name(ir::Load(buffer, at, mask)), nullptr};
   const Expr re = body_.Name(at * 2);
   return {body_.Name(ir::Load(buffer, re, mask)), body_.Name(ir::Load(buffer, re + 1, mask))};
@@ -131,13 +134,16 @@ const Frame& FusedValues::Enter(const Frame& frame, const Instruction& fusion) {
 
 Values FusedValues::Compute(const Frame& frame, const Instruction& op, const Indices& index, const Expr& mask) {
   if (const Frame::Binding* binding = frame.Find(&op)) {
-    if (const auto* memory = std::get_if<Frame::InMemory>(binding)) return {LoadElement(*memory, op.shape(), index, mask)};
-    if (const auto* outer = std::get_if<Frame::Outer>(binding)) return GetAll(*outer->frame, *outer->instruction, index, mask);
+    if (const auto* memory = std::get_if<Frame::InMemory>(binding))
+      return {LoadElement(*memory, op.shape(), index, mask)};
+    if (const auto* outer = std::get_if<Frame::Outer>(binding))
+      return GetAll(*outer->frame, *outer->instruction, index, mask);
     return std::get<Values>(*binding);
   }
   if (op.IsConstant()) {
     if (IsScalarConstant(op)) return {ConstantValue(op.literal(), 0)};
-    Fail(ErrorCode::kUnimplemented, "{}: an array constant inside a fusion has no kernel; it must be an operand", op.name());
+    Fail(ErrorCode::kUnimplemented, "{}: an array constant inside a fusion has no kernel; it must be an operand",
+         op.name());
   }
   if (op.Is(Opcode::kFusion) || op.Is(Opcode::kCall)) {
     return GetAll(Enter(frame, op), *op.called()->root(), index, mask);
@@ -150,14 +156,16 @@ Values FusedValues::Compute(const Frame& frame, const Instruction& op, const Ind
     return {EmitElementwise(op, operands, body_)};
   }
   const OpRule rule = FusedRule(op.opcode());
-  if (rule == nullptr) Fail(ErrorCode::kUnimplemented, "{}: {} has no kernel inside a fusion", op.name(), hlo::OpcodeName(op.opcode()));
+  if (rule == nullptr)
+    Fail(ErrorCode::kUnimplemented, "{}: {} has no kernel inside a fusion", op.name(), hlo::OpcodeName(op.opcode()));
   return rule(OpAt{*this, frame, op, index, mask});
 }
 
 Values FusedValues::Apply(const hlo::Computation& computation, Values arguments) {
   Frame& frame = NewFrame();
   HLORUN_CHECK(static_cast<int64_t>(arguments.size()) == computation.parameter_count());
-  for (size_t i = 0; i < arguments.size(); ++i) frame.Bind(computation.parameter(static_cast<int64_t>(i)), Values{arguments[i]});
+  for (size_t i = 0; i < arguments.size(); ++i)
+    frame.Bind(computation.parameter(static_cast<int64_t>(i)), Values{arguments[i]});
   const Instruction& root = *computation.root();
   if (!root.Is(Opcode::kTuple)) return GetAll(frame, root, {});
   Values results;
@@ -169,7 +177,8 @@ ir::Expr StoreIndex(IndexMath& math, const hlo::Shape& shape, const Indices& ind
   return math.ToExpr(math.Linearize(index, shape.dimensions()));
 }
 
-void StoreElement(FusedValues& values, const ir::BufferRef& buffer, const hlo::Shape& shape, const Indices& index, const Value& value) {
+void StoreElement(FusedValues& values, const ir::BufferRef& buffer, const hlo::Shape& shape, const Indices& index,
+                  const Value& value) {
   const Expr at = StoreIndex(values.math(), shape, index);
   if (!hlo::IsComplex(shape.element_type())) return values.body().Add(ir::Store(buffer, at, value.re));
   values.body().Add(ir::Store(buffer, at * 2, value.re));

@@ -1,9 +1,10 @@
 // The value of any instruction of a fusion at any index, as kernel IR: fused computations are inlined by recursion
 // through index maps.
 //
-// Elementwise ops, shape and index ops become arithmetic on the index; reduce, reduce-window, dot and convolution inside
-// become serial loops. What was computed once at an index is not computed again (within its block). Where an index may
-// leave an operand (pad, concatenate), `mask` guards the loads: outside it a value is unspecified, but nothing is read.
+// Elementwise ops, shape and index ops become arithmetic on the index; reduce, reduce-window, dot and convolution
+// inside become serial loops. What was computed once at an index is not computed again (within its block). Where an
+// index may leave an operand (pad, concatenate), `mask` guards the loads: outside it a value is unspecified, but
+// nothing is read.
 #pragma once
 
 #include <compare>
@@ -28,8 +29,8 @@ using Values = std::vector<Value>;  // one a leaf of the instruction's shape
 // Where the instructions of one computation (as inlined at one place) get their outside values from.
 class Frame {
  public:
-  // A leaf in memory; complex arrays are buffers of reals, pairwise. `dimensions`: those by which the buffer is indexed,
-  // where the others are fixed (one row of the leaf); empty: all.
+  // A leaf in memory; complex arrays are buffers of reals, pairwise. `dimensions`: those by which the buffer is
+  // indexed, where the others are fixed (one row of the leaf); empty: all.
   struct InMemory {
     ir::BufferRef buffer;
     std::vector<size_t> dimensions = {};
@@ -64,8 +65,10 @@ class FusedValues {
   const Frame& Enter(const Frame& frame, const hlo::Instruction& fusion);
 
   // Elements of all leaves (which then have equal dimensions) or of the only one.
-  Values GetAll(const Frame& frame, const hlo::Instruction& instruction, const Indices& index, const ir::Expr& mask = nullptr);
-  Value Get(const Frame& frame, const hlo::Instruction& instruction, const Indices& index, const ir::Expr& mask = nullptr) {
+  Values GetAll(const Frame& frame, const hlo::Instruction& instruction, const Indices& index,
+                const ir::Expr& mask = nullptr);
+  Value Get(const Frame& frame, const hlo::Instruction& instruction, const Indices& index,
+            const ir::Expr& mask = nullptr) {
     return GetAll(frame, instruction, index, mask)[0];
   }
   // A scalar computation (a reducer, a comparator, map's function) applied to values.
@@ -116,6 +119,7 @@ bool CanInline(const hlo::Instruction& instruction);
 
 ir::Expr StoreIndex(IndexMath& math, const hlo::Shape& shape, const Indices& index);
 // Writes `value` to the element of a leaf with `shape` at `index`.
-void StoreElement(FusedValues& values, const ir::BufferRef& buffer, const hlo::Shape& shape, const Indices& index, const Value& value);
+void StoreElement(FusedValues& values, const ir::BufferRef& buffer, const hlo::Shape& shape, const Indices& index,
+                  const Value& value);
 
 }  // namespace hlorun::opencl

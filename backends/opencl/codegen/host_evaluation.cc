@@ -22,7 +22,8 @@ bool HasDouble(const hlo::Shape& shape) {
 bool HasDouble(const Instruction& instruction) {
   if (HasDouble(instruction.shape())) return true;
   const auto& operands = instruction.operands();
-  if (std::any_of(operands.begin(), operands.end(), [](const Instruction* o) { return HasDouble(o->shape()); })) return true;
+  if (std::any_of(operands.begin(), operands.end(), [](const Instruction* o) { return HasDouble(o->shape()); }))
+    return true;
   const auto& called = instruction.called_computations();
   return std::any_of(called.begin(), called.end(), [](const Computation* computation) {
     const auto& body = computation->instructions();

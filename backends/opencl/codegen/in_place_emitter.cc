@@ -15,7 +15,8 @@ Launches EmitInPlaceUpdate(const EmitRequest& request) {
     const auto& output = copy.outputs()[0];
     launches.push_back(OverElements(copy, {output.shape.ElementCount()}, [&](const Indices& linear) {
       const Indices at = copy.math().Delinearize(linear[0], output.shape.dimensions());
-      StoreElement(copy.values(), output.buffer, output.shape, at, copy.values().Get(copy.frame(), *update.operand(0), at));
+      StoreElement(copy.values(), output.buffer, output.shape, at,
+                   copy.values().Get(copy.frame(), *update.operand(0), at));
     }));
   }
   Emission e(request.instruction, request.aliases, request.context);
@@ -29,9 +30,12 @@ Launches EmitInPlaceUpdate(const EmitRequest& request) {
     Indices place;
     for (int64_t d = 0; d < region.rank(); ++d) {
       const int64_t limit = output.shape.dimension(d) - region.dimension(d);
-      const bool packed = update.operand_count() == 3 && update.operand(2)->shape().rank() == 1;  // old form: one s32[n]
-      const Value start = packed ? e.values().Get(e.frame(), *update.operand(2), {Index(d)}) : e.values().Get(e.frame(), *update.operand(2 + d), {});
-      place.push_back(e.math().Add(at[static_cast<size_t>(d)], limit == 0 ? Index(0) : e.values().RuntimeIndex(start, limit)));
+      const bool packed =
+          update.operand_count() == 3 && update.operand(2)->shape().rank() == 1;  // old form: one s32[n]
+      const Value start = packed ? e.values().Get(e.frame(), *update.operand(2), {Index(d)})
+                                 : e.values().Get(e.frame(), *update.operand(2 + d), {});
+      place.push_back(
+          e.math().Add(at[static_cast<size_t>(d)], limit == 0 ? Index(0) : e.values().RuntimeIndex(start, limit)));
     }
     StoreElement(e.values(), output.buffer, output.shape, place, e.values().Get(e.frame(), *update.operand(1), at));
   }));

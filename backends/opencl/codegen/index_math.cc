@@ -36,9 +36,12 @@ Index IndexMath::Of(const ir::Var& variable) {
   AtomRef& atom = variables_[variable.get()];
   if (atom == nullptr) {
     const bool known = variable->min <= variable->max;
-    atoms_.push_back(std::make_unique<IndexAtom>(IndexAtom{
-        .kind = IndexAtom::Kind::kVariable, .number = static_cast<int64_t>(atoms_.size()), .variable = variable, .inner = {},
-        .range = known ? Range{variable->min, variable->max} : Range{-kFar, kFar}}));
+    atoms_.push_back(std::make_unique<IndexAtom>(
+        IndexAtom{.kind = IndexAtom::Kind::kVariable,
+                  .number = static_cast<int64_t>(atoms_.size()),
+                  .variable = variable,
+                  .inner = {},
+                  .range = known ? Range{variable->min, variable->max} : Range{-kFar, kFar}}));
     atom = atoms_.back().get();
   }
   if (atom->range.min == atom->range.max) return atom->range.min;
@@ -50,8 +53,12 @@ Index IndexMath::Of(const ir::Var& variable) {
 Index IndexMath::Atom(IndexAtom::Kind kind, const Index& inner, int64_t divisor, Range range) {
   AtomRef& atom = divided_[KeyOf(kind, inner, divisor)];
   if (atom == nullptr) {
-    atoms_.push_back(std::make_unique<IndexAtom>(IndexAtom{.kind = kind, .number = static_cast<int64_t>(atoms_.size()),
-                                                           .variable = nullptr, .inner = inner, .divisor = divisor, .range = range}));
+    atoms_.push_back(std::make_unique<IndexAtom>(IndexAtom{.kind = kind,
+                                                           .number = static_cast<int64_t>(atoms_.size()),
+                                                           .variable = nullptr,
+                                                           .inner = inner,
+                                                           .divisor = divisor,
+                                                           .range = range}));
     atom = atoms_.back().get();
   }
   Index index;
@@ -130,8 +137,10 @@ Index IndexMath::FloorDiv(const Index& x, int64_t divisor) {
   Index whole, rest(x.constant - FloorDivide(x.constant, divisor) * divisor);
   whole.constant = FloorDivide(x.constant, divisor);
   for (const auto& [atom, coefficient] : x.terms) {
-    if (coefficient % divisor == 0) whole.terms.emplace_back(atom, coefficient / divisor);
-    else rest.terms.emplace_back(atom, coefficient);
+    if (coefficient % divisor == 0)
+      whole.terms.emplace_back(atom, coefficient / divisor);
+    else
+      rest.terms.emplace_back(atom, coefficient);
   }
   const Range range = RangeOf(rest);
   const int64_t quotient = FloorDivide(range.min, divisor);
@@ -196,7 +205,8 @@ Indices IndexMath::Delinearize(const Index& linear, const hlo::Dims& dimensions)
     if (dimensions[d] <= 1) continue;
     index[d] = Mod(FloorDiv(linear, stride), dimensions[d]);
     // The leading dimension needs no remainder: the index is within the array.
-    const bool leading = std::all_of(dimensions.begin(), dimensions.begin() + static_cast<ptrdiff_t>(d), [](int64_t n) { return n == 1; });
+    const bool leading = std::all_of(dimensions.begin(), dimensions.begin() + static_cast<ptrdiff_t>(d),
+                                     [](int64_t n) { return n == 1; });
     if (leading) index[d] = FloorDiv(linear, stride);
     stride *= dimensions[d];
   }

@@ -77,7 +77,8 @@ class IndexMath {
 
  private:
   Index Atom(IndexAtom::Kind kind, const Index& inner, int64_t divisor, Range range);
-  // x = high + low where every coefficient of high is a multiple of `unit` and 0 <= low < unit; false when it is not so.
+  // x = high + low where every coefficient of high is a multiple of `unit` and 0 <= low < unit; false when it is not
+  // so.
   bool SplitAt(const Index& x, int64_t unit, Index& high, Index& low) const;
   bool JoinRemainder(Index& x);
 

@@ -68,10 +68,12 @@ Expr FoldNeutral(Op op, const Expr& x, const Expr& y) {
       if (IsIntConstant(y, 1) || IsIntConstant(x, 0)) return x;
       if (IsIntConstant(x, 1) || IsIntConstant(y, 0)) return y;
       break;
-    case Op::kDiv: case Op::kFloorDiv:
+    case Op::kDiv:
+    case Op::kFloorDiv:
       if (IsIntConstant(y, 1)) return x;
       break;
-    case Op::kMod: case Op::kFloorMod:
+    case Op::kMod:
+    case Op::kFloorMod:
       if (IsIntConstant(y, 1)) return Zero(x->type);
       break;
     case Op::kAnd:
@@ -99,8 +101,10 @@ void MatchLanes(Expr& x, Expr& y) {
 // --- expressions -----------------------------------------------------------------------------------------------------
 
 Expr Int(int64_t value, Type type) {
-  if (type.element == ElementType::kPred) value = value != 0 ? 1 : 0;
-  else value = hlo::WrapInteger(type.element, value);
+  if (type.element == ElementType::kPred)
+    value = value != 0 ? 1 : 0;
+  else
+    value = hlo::WrapInteger(type.element, value);
   return Make({.kind = ExprKind::kIntConstant, .type = type, .integer = value});
 }
 
@@ -136,7 +140,8 @@ Expr Binary(Op op, const Expr& x0, const Expr& y0) {
   }
   if (Expr folded = FoldNeutral(op, x, y)) return folded;
   // (x + c) + d, which index arithmetic is full of.
-  if ((op == Op::kAdd || op == Op::kSub) && IsInt(y) && x->kind == ExprKind::kBinary && x->op == Op::kAdd && IsInt(x->args[1])) {
+  if ((op == Op::kAdd || op == Op::kSub) && IsInt(y) && x->kind == ExprKind::kBinary && x->op == Op::kAdd &&
+      IsInt(x->args[1])) {
     const int64_t sum = FoldInts(op, x->args[1]->integer, y->integer).value();
     return Binary(Op::kAdd, x->args[0], Int(sum, x->type));
   }
@@ -200,7 +205,10 @@ Expr Load(const BufferRef& buffer, const Expr& index, const Expr& predicate) {
     lanes = std::max(lanes, predicate->type.lanes);
     args[0] = Splat(index, lanes);
   }
-  return Make({.kind = ExprKind::kLoad, .type = {ComputeType(buffer->storage), lanes}, .buffer = buffer, .args = std::move(args)});
+  return Make({.kind = ExprKind::kLoad,
+               .type = {ComputeType(buffer->storage), lanes},
+               .buffer = buffer,
+               .args = std::move(args)});
 }
 
 Expr Ramp(const Expr& base, const Expr& stride, int lanes) {
@@ -248,8 +256,8 @@ bool IsConstant(const Expr& x) { return IsInt(x) || IsReal(x); }
 
 bool Equal(const Expr& x, const Expr& y) {
   if (x == y) return true;
-  if (x->kind != y->kind || x->type != y->type || x->op != y->op || x->integer != y->integer || x->function != y->function ||
-      x->var != y->var || x->buffer != y->buffer || x->args.size() != y->args.size()) {
+  if (x->kind != y->kind || x->type != y->type || x->op != y->op || x->integer != y->integer ||
+      x->function != y->function || x->var != y->var || x->buffer != y->buffer || x->args.size() != y->args.size()) {
     return false;
   }
   if (IsReal(x) && std::signbit(x->real) != std::signbit(y->real)) return false;
@@ -267,8 +275,12 @@ std::optional<int64_t> ConstantDifference(const Expr& x, const Expr& y) {
 
 ElementType ComputeType(ElementType storage) {
   switch (storage) {
-    case ElementType::kS1: case ElementType::kS2: case ElementType::kS4: return ElementType::kS8;
-    case ElementType::kU1: case ElementType::kU2: case ElementType::kU4: return ElementType::kU8;
+    case ElementType::kS1:
+    case ElementType::kS2:
+    case ElementType::kS4: return ElementType::kS8;
+    case ElementType::kU1:
+    case ElementType::kU2:
+    case ElementType::kU4: return ElementType::kU8;
     case ElementType::kF64: return ElementType::kF64;
     default: return hlo::IsFloating(storage) ? ElementType::kF32 : storage;
   }
@@ -282,15 +294,18 @@ Var MakeIndex(const std::string& name, int64_t min, int64_t max, Type type) {
 }
 BufferRef MakeBuffer(const std::string& name, ElementType storage, int64_t size, Buffer::Space space, bool written) {
   HLORUN_CHECK(!hlo::IsComplex(storage));
-  return std::make_shared<Buffer>(Buffer{.name = name, .storage = storage, .space = space, .size = size, .written = written});
+  return std::make_shared<Buffer>(
+      Buffer{.name = name, .storage = storage, .space = space, .size = size, .written = written});
 }
 
 Stmt Block(std::vector<Stmt> statements) {
   std::vector<Stmt> flat;
   for (Stmt& s : statements) {
     if (!s) continue;
-    if (s->kind == StmtKind::kBlock) flat.insert(flat.end(), s->body.begin(), s->body.end());
-    else flat.push_back(std::move(s));
+    if (s->kind == StmtKind::kBlock)
+      flat.insert(flat.end(), s->body.begin(), s->body.end());
+    else
+      flat.push_back(std::move(s));
   }
   return MakeStmt({.kind = StmtKind::kBlock, .body = std::move(flat)});
 }
@@ -308,14 +323,23 @@ Stmt Assign(const Var& var, const Expr& value) {
 Stmt Store(const BufferRef& buffer, const Expr& index, const Expr& value, bool streaming) {
   HLORUN_CHECK(value->type.element == ComputeType(buffer->storage));
   const int lanes = std::max(index->type.lanes, value->type.lanes);
-  return MakeStmt({.kind = StmtKind::kStore, .value = Splat(value, lanes), .index = Splat(index, lanes), .buffer = buffer,
+  return MakeStmt({.kind = StmtKind::kStore,
+                   .value = Splat(value, lanes),
+                   .index = Splat(index, lanes),
+                   .buffer = buffer,
                    .streaming = streaming});
 }
 
 Stmt For(LoopRole role, const Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step, int width) {
   HLORUN_CHECK(begin->type == var->type && end->type == var->type && step > 0);
-  return MakeStmt({.kind = StmtKind::kFor, .body = {body}, .var = var, .begin = begin, .end = end,
-                   .step = Int(step, var->type), .role = role, .width = width});
+  return MakeStmt({.kind = StmtKind::kFor,
+                   .body = {body},
+                   .var = var,
+                   .begin = begin,
+                   .end = end,
+                   .step = Int(step, var->type),
+                   .role = role,
+                   .width = width});
 }
 
 Stmt If(const Expr& condition, const Stmt& then, const Stmt& otherwise) {

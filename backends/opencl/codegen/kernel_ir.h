@@ -66,6 +66,7 @@ struct Variable {
 };
 using Var = std::shared_ptr<Variable>;
 
+// clang-format off
 enum class ExprKind : uint8_t {
   kIntConstant, kFloatConstant,  // splat when lanes > 1
   kVar,
@@ -87,23 +88,37 @@ enum class Op : uint8_t {
   kEq, kNe, kLt, kLe, kGt, kGe,  // kCompare; false on NaN but for kNe
   kNeg, kNot,                    // kNot: of a kPred, or all bits of an integer
 };
+// clang-format on
 
 struct ExprNode {
   ExprKind kind;
   Type type;
   Op op = Op::kAdd;
-  int64_t integer = 0;     // kIntConstant, kLane
-  double real = 0;         // kFloatConstant
+  int64_t integer = 0;          // kIntConstant, kLane
+  double real = 0;              // kFloatConstant
   std::string function = {};    // kCall
   Var var = {};                 // kVar
   BufferRef buffer = {};        // kLoad
-  std::vector<Expr> args = {};  // kLoad: {linear index[, predicate: false lanes read nothing and are 0]}; kRamp: {base, stride};
-                           // kSelect: {condition, then, else}
+  std::vector<Expr> args = {};  // kLoad: {linear index[, predicate: false lanes read nothing and are 0]}; kRamp: {base,
+                                // stride}; kSelect: {condition, then, else}
 };
 
 enum class LoopRole : uint8_t { kParallel, kSerial, kVector, kUnroll };
-enum class StmtKind : uint8_t { kBlock, kLet, kAssign, kStore, kFor, kIf, kWhile, kBarrier, kDeclareArray, kPrefetch, kCall, kComment,
-  kOutline };
+enum class StmtKind : uint8_t {
+  kBlock,
+  kLet,
+  kAssign,
+  kStore,
+  kFor,
+  kIf,
+  kWhile,
+  kBarrier,
+  kDeclareArray,
+  kPrefetch,
+  kCall,
+  kComment,
+  kOutline
+};
 
 struct StmtNode {
   StmtKind kind;
@@ -112,11 +127,11 @@ struct StmtNode {
   Expr value = {};              // kLet, kAssign, kStore, kCall; kIf/kWhile: condition
   Expr index = {};              // kStore, kPrefetch
   BufferRef buffer = {};        // kStore, kPrefetch, kDeclareArray
-  Expr begin = {}, end = {}, step = {};   // kFor: begin <= var < end, step > 0
+  Expr begin = {}, end = {}, step = {};  // kFor: begin <= var < end, step > 0
   LoopRole role = LoopRole::kSerial;
   int width = 1;           // kFor kVector: lanes
   bool streaming = false;  // kStore: non-temporal; the address is aligned to the vector
-  std::string text = {};        // kComment
+  std::string text = {};   // kComment
 };
 
 // OpenCL C that the kernel calls by name (inline assembly, intrinsics). Printed once, before the kernel.
@@ -186,13 +201,14 @@ ElementType ComputeType(ElementType storage);
 // --- statements ---
 Var MakeVar(const std::string& name, Type type);
 Var MakeIndex(const std::string& name, int64_t min, int64_t max, Type type = kIndex32);
-BufferRef MakeBuffer(const std::string& name, ElementType storage, int64_t size, Buffer::Space space = Buffer::Space::kGlobal,
-                     bool written = false);
+BufferRef MakeBuffer(const std::string& name, ElementType storage, int64_t size,
+                     Buffer::Space space = Buffer::Space::kGlobal, bool written = false);
 Stmt Block(std::vector<Stmt> statements);
 Stmt Let(const Var& var, const Expr& value);
 Stmt Assign(const Var& var, const Expr& value);
 Stmt Store(const BufferRef& buffer, const Expr& index, const Expr& value, bool streaming = false);
-Stmt For(LoopRole role, const Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1, int width = 1);
+Stmt For(LoopRole role, const Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1,
+         int width = 1);
 Stmt If(const Expr& condition, const Stmt& then, const Stmt& otherwise = nullptr);
 Stmt While(const Expr& condition, const Stmt& body);
 Stmt Barrier();  // local and global memory of the work-group; nothing on CPU class
@@ -200,8 +216,8 @@ Stmt DeclareArray(const BufferRef& buffer);
 Stmt Prefetch(const BufferRef& buffer, const Expr& index);
 Stmt CallStatement(const Expr& call);
 Stmt Comment(const std::string& text);
-// `body` as a function of its own, never inlined: compilers keep what does not change in a loop, a polynomial's constants for
-// one, in registers through all loops around it, and the sums of a product need them all.
+// `body` as a function of its own, never inlined: compilers keep what does not change in a loop, a polynomial's
+// constants for one, in registers through all loops around it, and the sums of a product need them all.
 Stmt Outline(const Stmt& body);
 
 // --- rewriting ---

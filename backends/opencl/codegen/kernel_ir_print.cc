@@ -6,8 +6,8 @@
 namespace hlorun::opencl::ir {
 namespace {
 
-constexpr const char* kOpNames[] = {"+",  "-", "*",  "/", "%",  "//", "mod", "min", "max", "&",
-                                    "|",  "^", "<<", ">>", "==", "!=", "<",   "<=",  ">",   ">=", "-", "!"};
+constexpr const char* kOpNames[] = {"+", "-",  "*",  "/",  "%",  "//", "mod", "min", "max", "&", "|",
+                                    "^", "<<", ">>", "==", "!=", "<",  "<=",  ">",   ">=",  "-", "!"};
 constexpr const char* kRoleNames[] = {"parallel", "serial", "vector", "unroll"};
 
 std::string Join(const std::vector<Expr>& args) {
@@ -23,15 +23,18 @@ void Print(const Stmt& s, int depth, std::string& out) {
     case StmtKind::kBlock:
       for (const Stmt& b : s->body) Print(b, depth, out);
       break;
-    case StmtKind::kLet: line(fmt::format("{} {} = {}", ToString(s->var->type), s->var->name, ToString(s->value))); break;
+    case StmtKind::kLet:
+      line(fmt::format("{} {} = {}", ToString(s->var->type), s->var->name, ToString(s->value)));
+      break;
     case StmtKind::kAssign: line(fmt::format("{} = {}", s->var->name, ToString(s->value))); break;
     case StmtKind::kStore:
-      line(fmt::format("{}{}[{}] = {}", s->streaming ? "stream " : "", s->buffer->name, ToString(s->index), ToString(s->value)));
+      line(fmt::format("{}{}[{}] = {}", s->streaming ? "stream " : "", s->buffer->name, ToString(s->index),
+                       ToString(s->value)));
       break;
     case StmtKind::kFor:
       line(fmt::format("{}{} {} in {} .. {}{}:", kRoleNames[static_cast<int>(s->role)],
-                       s->width > 1 ? fmt::format("x{}", s->width) : "", s->var->name, ToString(s->begin), ToString(s->end),
-                       IsIntConstant(s->step, 1) ? "" : " step " + ToString(s->step)));
+                       s->width > 1 ? fmt::format("x{}", s->width) : "", s->var->name, ToString(s->begin),
+                       ToString(s->end), IsIntConstant(s->step, 1) ? "" : " step " + ToString(s->step)));
       Print(s->body[0], depth + 1, out);
       break;
     case StmtKind::kIf:
@@ -77,15 +80,18 @@ std::string ToString(const Expr& x) {
     case ExprKind::kVar: return x->var->name;
     case ExprKind::kUnary: return fmt::format("{}{}", ToString(x->op), ToString(x->args[0]));
     case ExprKind::kBinary:
-    case ExprKind::kCompare: return fmt::format("({} {} {})", ToString(x->args[0]), ToString(x->op), ToString(x->args[1]));
+    case ExprKind::kCompare:
+      return fmt::format("({} {} {})", ToString(x->args[0]), ToString(x->op), ToString(x->args[1]));
     case ExprKind::kSelect:
       return fmt::format("({} ? {} : {})", ToString(x->args[0]), ToString(x->args[1]), ToString(x->args[2]));
     case ExprKind::kCast: return fmt::format("{}({})", ToString(x->type), ToString(x->args[0]));
     case ExprKind::kBitCast: return fmt::format("bits_as_{}({})", ToString(x->type), ToString(x->args[0]));
     case ExprKind::kCall: return fmt::format("{}({})", x->function, Join(x->args));
     case ExprKind::kLoad:
-      return fmt::format("{}[{}{}]", x->buffer->name, ToString(x->args[0]), x->args.size() > 1 ? " if " + ToString(x->args[1]) : "");
-    case ExprKind::kRamp: return fmt::format("ramp({}, {}, {})", ToString(x->args[0]), ToString(x->args[1]), x->type.lanes);
+      return fmt::format("{}[{}{}]", x->buffer->name, ToString(x->args[0]),
+                         x->args.size() > 1 ? " if " + ToString(x->args[1]) : "");
+    case ExprKind::kRamp:
+      return fmt::format("ramp({}, {}, {})", ToString(x->args[0]), ToString(x->args[1]), x->type.lanes);
     case ExprKind::kBroadcast: return fmt::format("splat({}, {})", ToString(x->args[0]), x->type.lanes);
     case ExprKind::kReduceLanes: return fmt::format("reduce_lanes({}, {})", ToString(x->op), ToString(x->args[0]));
     case ExprKind::kLane: return fmt::format("{}.{}", ToString(x->args[0]), x->integer);

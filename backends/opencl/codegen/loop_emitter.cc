@@ -12,9 +12,9 @@ namespace {
 
 using hlo::Dims;
 
-constexpr int64_t kShortVector = 8;     // shorter minor dimensions leave the vectors to another dimension
-constexpr int64_t kTasksPerUnit = 8;    // as many as the schedule makes groups
-constexpr int64_t kTileQuantum = 64;    // elements: whole cache lines of floats
+constexpr int64_t kShortVector = 8;   // shorter minor dimensions leave the vectors to another dimension
+constexpr int64_t kTasksPerUnit = 8;  // as many as the schedule makes groups
+constexpr int64_t kTileQuantum = 64;  // elements: whole cache lines of floats
 constexpr int64_t kGpuItemsPerLane = 4;
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kStripsOfBlock = 16;  // vectors along the result's rows that one block of a transpose writes
@@ -39,7 +39,10 @@ Dims SizesOf(const LoopDims& loops) {
 class LoopKernel {
  public:
   LoopKernel(const EmitRequest& request, const OutputGroup& group, const LoopDims& loops)
-      : e_(request.instruction, request.aliases, request.context), group_(group), loops_(loops), dims_(SizesOf(loops)) {}
+      : e_(request.instruction, request.aliases, request.context),
+        group_(group),
+        loops_(loops),
+        dims_(SizesOf(loops)) {}
 
   // The loops' body at the place that `at` names, one index a loop dimension.
   void Build() {
@@ -54,7 +57,8 @@ class LoopKernel {
     std::vector<Indices> places;
     for (const size_t i : group_) {
       const auto& output = e_.outputs()[i];
-      places.push_back(output.shape.dimensions() == dims_ ? at : e_.math().Delinearize(linear, output.shape.dimensions()));
+      places.push_back(output.shape.dimensions() == dims_ ? at
+                                                          : e_.math().Delinearize(linear, output.shape.dimensions()));
       results.push_back(e_.ValueOf(output, places.back()));
     }
     // All loads come before the stores: a result may share an operand's buffer.
@@ -94,7 +98,8 @@ class LoopKernel {
     int64_t element_bytes;
   };
   std::optional<Crossed> CrossedDimension(size_t v) const {
-    const bool is_sized = std::any_of(loops_.begin(), loops_.end(), [](const LoopDim& loop) { return loop.extent.has_value(); });
+    const bool is_sized =
+        std::any_of(loops_.begin(), loops_.end(), [](const LoopDim& loop) { return loop.extent.has_value(); });
     if (is_sized || e_.IsGpu() || e_.InPlace() || e_.Lanes() < 2 || dims_[v] < e_.Lanes()) return std::nullopt;
     const LoadStrides strides(inner_);
     for (const ir::Expr& load : strides.loads()) {
@@ -108,17 +113,19 @@ class LoopKernel {
     return std::nullopt;
   }
 
-  // A block takes whole cache lines of what is read across: line by line of it, vector by vector of the result. The last
-  // vector reaches back over elements of the one before.
+  // A block takes whole cache lines of what is read across: line by line of it, vector by vector of the result. The
+  // last vector reaches back over elements of the one before.
   EmittedLaunch FinishBlocked(size_t v, const Crossed& crossed) {
     const int lanes = e_.Lanes();
     const int64_t length = dims_[v], across = dims_[crossed.dimension];
     const int64_t strips = (length + lanes - 1) / lanes, blocks = (strips + kStripsOfBlock - 1) / kStripsOfBlock;
     const int64_t side = std::max<int64_t>(1, kLineBytes / crossed.element_bytes), sides = (across + side - 1) / side;
-    const ir::Var strip = e_.IndexVar("strip", strips), block = e_.IndexVar("block", blocks), line = e_.IndexVar("line", sides);
+    const ir::Var strip = e_.IndexVar("strip", strips), block = e_.IndexVar("block", blocks),
+                  line = e_.IndexVar("line", sides);
     const ir::Var begin = e_.IndexVar("begin", length - lanes + 1);
     if (length % lanes == 0) begin->factor = lanes;
-    ir::Stmt body = ir::For(ir::LoopRole::kVector, loop_vars_[v], ir::Ref(begin), ir::Ref(begin) + lanes, inner_, 1, lanes);
+    ir::Stmt body =
+        ir::For(ir::LoopRole::kVector, loop_vars_[v], ir::Ref(begin), ir::Ref(begin) + lanes, inner_, 1, lanes);
     const auto part = [&](const ir::Expr& at, int64_t size, int64_t whole) {
       return std::pair(at * size, whole % size == 0 ? at * size + size : ir::Min(at * size + size, e_.IndexInt(whole)));
     };
@@ -149,9 +156,11 @@ class LoopKernel {
     const ir::Var length = ir::MakeVar("tile_length", type), begin = ir::MakeVar("begin", type);
     const ir::Expr end = EndOf(v);
     const auto over = [&](const ir::Expr& x, int64_t by) { return ir::Binary(ir::Op::kFloorDiv, x, e_.IndexInt(by)); };
-    return ir::Block({ir::Let(length, over(over(end + (tiles_ - 1), tiles_) + (kTileQuantum - 1), kTileQuantum) * kTileQuantum),
-                      ir::Let(begin, ir::Min(ir::Ref(tile_var_) * ir::Ref(length), end)),
-                      ir::For(ir::LoopRole::kVector, loop_vars_[v], ir::Ref(begin), ir::Min(ir::Ref(begin) + ir::Ref(length), end), inner_, 1, e_.Lanes())});
+    return ir::Block(
+        {ir::Let(length, over(over(end + (tiles_ - 1), tiles_) + (kTileQuantum - 1), kTileQuantum) * kTileQuantum),
+         ir::Let(begin, ir::Min(ir::Ref(tile_var_) * ir::Ref(length), end)),
+         ir::For(ir::LoopRole::kVector, loop_vars_[v], ir::Ref(begin), ir::Min(ir::Ref(begin) + ir::Ref(length), end),
+                 inner_, 1, e_.Lanes())});
   }
 
   // The vector dimension, cut into tiles where the other dimensions do not keep all cores busy.
@@ -168,7 +177,8 @@ class LoopKernel {
       const int64_t tiles = std::min(wanted, worth);
       tile = ((extent + tiles - 1) / tiles + kTileQuantum - 1) / kTileQuantum * kTileQuantum;
     }
-    if (tile >= extent) return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), EndOf(v), inner_, 1, e_.Lanes());
+    if (tile >= extent)
+      return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), EndOf(v), inner_, 1, e_.Lanes());
 
     tiles_ = (extent + tile - 1) / tile;
     if (loops_[v].extent) return SizedTiles(v);
@@ -177,15 +187,18 @@ class LoopKernel {
     const ir::Var begin = ir::MakeVar("begin", e_.math().type());
     if (extent % tile == 0 || e_.InPlace()) begin->factor = tile;
     if (extent % tile == 0) {
-      return ir::Block({ir::Let(begin, first), ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), ir::Ref(begin) + tile, inner_, 1, e_.Lanes())});
+      return ir::Block({ir::Let(begin, first), ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin),
+                                                       ir::Ref(begin) + tile, inner_, 1, e_.Lanes())});
     }
     if (e_.InPlace() || e_.IsGpu()) {
       const ir::Expr end = ir::Min(ir::Ref(begin) + tile, e_.IndexInt(extent));
-      return ir::Block({ir::Let(begin, first), ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), end, inner_, 1, e_.Lanes())});
+      return ir::Block({ir::Let(begin, first),
+                        ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), end, inner_, 1, e_.Lanes())});
     }
     // The last tile reaches back and writes some elements again, with the same values, so that all tiles are whole.
-    return ir::Block({ir::Let(begin, ir::Min(first, e_.IndexInt(extent - tile))),
-                      ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), ir::Ref(begin) + tile, inner_, 1, e_.Lanes())});
+    return ir::Block(
+        {ir::Let(begin, ir::Min(first, e_.IndexInt(extent - tile))),
+         ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), ir::Ref(begin) + tile, inner_, 1, e_.Lanes())});
   }
 
   Emission e_;
@@ -202,14 +215,16 @@ class LoopKernel {
 LoopDims LoopsOver(const EmitRequest& request, const OutputGroup& group, const std::vector<hlo::Shape>& leaves) {
   const passes::KernelExtents extents = passes::ExtentsOf(request.instruction);
   const Dims& dims = leaves[group.front()].dimensions();
-  const bool alike = std::all_of(group.begin(), group.end(), [&](size_t leaf) { return leaves[leaf].dimensions() == dims; });
+  const bool alike =
+      std::all_of(group.begin(), group.end(), [&](size_t leaf) { return leaves[leaf].dimensions() == dims; });
   LoopDims loops;
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 1) continue;
     LoopDim loop{dims[d]};
     const auto extent_of = [&](size_t leaf) { return extents.Of(static_cast<int64_t>(leaf), static_cast<int64_t>(d)); };
     const auto first = extent_of(group.front());
-    if (alike && std::all_of(group.begin(), group.end(), [&](size_t leaf) { return extent_of(leaf) == first; })) loop.extent = first;
+    if (alike && std::all_of(group.begin(), group.end(), [&](size_t leaf) { return extent_of(leaf) == first; }))
+      loop.extent = first;
     loops.push_back(loop);
   }
   if (loops.empty()) loops.push_back({});

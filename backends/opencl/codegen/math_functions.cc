@@ -7,7 +7,8 @@ namespace {
 
 using hlo::ElementType;
 
-// e^x = 2^k e^r with |r| <= ln(2)/2. Scaled in two steps, so that 2^128 and results near the smallest normal are reached.
+// e^x = 2^k e^r with |r| <= ln(2)/2. Scaled in two steps, so that 2^128 and results near the smallest normal are
+// reached.
 constexpr std::string_view kExp = R"(static inline @F NAME(@F x) {
   @F c = @?(x > 89.0f, (@F)(89.0f), x);
   c = @?(c < -104.0f, (@F)(-104.0f), c);
@@ -44,18 +45,18 @@ constexpr std::string_view kExpm1 = R"(static inline @F NAME(@F x) {
 )";
 
 // x = m 2^k with m in [sqrt(1/2), sqrt(2)); log m = f - f^2/2 + f^3 P(f), f = m - 1.
-#define HL_LOG_OF_F_AND_K                                  \
-  "  @F s = f * f;\n"                                      \
+#define HL_LOG_OF_F_AND_K                                          \
+  "  @F s = f * f;\n"                                              \
   "  @F p = fma((@F)(0x1.1bd2bp-4f), f, (@F)(-0x1.e37744p-4f));\n" \
-  "  p = fma(p, f, (@F)(0x1.e65e3cp-4f));\n"               \
-  "  p = fma(p, f, (@F)(-0x1.fb2dd8p-4f));\n"              \
-  "  p = fma(p, f, (@F)(0x1.233086p-3f));\n"               \
-  "  p = fma(p, f, (@F)(-0x1.55636p-3f));\n"               \
-  "  p = fma(p, f, (@F)(0x1.99a564p-3f));\n"               \
-  "  p = fma(p, f, (@F)(-0x1.ffffecp-3f));\n"              \
-  "  p = fma(p, f, (@F)(0x1.555546p-2f));\n"               \
-  "  p = fma(k, (@F)(-0x1.05c61p-29f), f * s * p);\n"      \
-  "  @F y = fma((@F)(-0.5f), s, p) + f;\n"                 \
+  "  p = fma(p, f, (@F)(0x1.e65e3cp-4f));\n"                       \
+  "  p = fma(p, f, (@F)(-0x1.fb2dd8p-4f));\n"                      \
+  "  p = fma(p, f, (@F)(0x1.233086p-3f));\n"                       \
+  "  p = fma(p, f, (@F)(-0x1.55636p-3f));\n"                       \
+  "  p = fma(p, f, (@F)(0x1.99a564p-3f));\n"                       \
+  "  p = fma(p, f, (@F)(-0x1.ffffecp-3f));\n"                      \
+  "  p = fma(p, f, (@F)(0x1.555546p-2f));\n"                       \
+  "  p = fma(k, (@F)(-0x1.05c61p-29f), f * s * p);\n"              \
+  "  @F y = fma((@F)(-0.5f), s, p) + f;\n"                         \
   "  y = fma(k, (@F)(0x1.62e43p-1f), y);\n"
 
 constexpr std::string_view kLog = R"(static inline @F NAME(@F x) {
@@ -81,7 +82,8 @@ constexpr std::string_view kLog1p = R"(static inline @F NAME(@F x) {
 )";
 
 // One float of at least 2^16: the part of x 2/pi beyond whole turns, from a window of 96 bits of 2/pi.
-constexpr std::string_view kHugeQuadrants = R"(__constant uint hl_two_over_pi[9] = {0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
+constexpr std::string_view kHugeQuadrants =
+    R"(__constant uint hl_two_over_pi[9] = {0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
                                       0xdb629599u, 0x3c439041u, 0xfe5163abu, 0xdebbc561u};
 static float hl_huge_quadrants_of(float x, int* quadrant) {
   uint u = as_uint(x), m = (u & 0x7fffffu) | 0x800000u;
@@ -104,47 +106,50 @@ static float hl_huge_quadrants_of(float x, int* quadrant) {
 )";
 
 // x = q pi/2 + r; three parts of pi/2 are exact enough below 1e5.
-#define HL_QUADRANTS                                        \
-  "  @F k = rint(x * 0x1.45f306p-1f);\n"                    \
-  "  @F r = fma(k, (@F)(-0x1.921fb6p+0f), x);\n"            \
-  "  r = fma(k, (@F)(0x1.777a5cp-25f), r);\n"               \
-  "  r = fma(k, (@F)(0x1.ee59dap-50f), r);\n"               \
-  "  @I q = convert_int@n(k);\n"                            \
-  "  if (@any(fabs(x) > 1e5f)) {\n"                         \
-  "    float xs[@1], rs[@1];\n"                             \
-  "    int qs[@1];\n"                                       \
-  "    @store(x, xs) @store(r, rs) @store(q, qs)\n"         \
-  "    for (int i = 0; i < @1; ++i) {\n"                    \
+#define HL_QUADRANTS                                                             \
+  "  @F k = rint(x * 0x1.45f306p-1f);\n"                                         \
+  "  @F r = fma(k, (@F)(-0x1.921fb6p+0f), x);\n"                                 \
+  "  r = fma(k, (@F)(0x1.777a5cp-25f), r);\n"                                    \
+  "  r = fma(k, (@F)(0x1.ee59dap-50f), r);\n"                                    \
+  "  @I q = convert_int@n(k);\n"                                                 \
+  "  if (@any(fabs(x) > 1e5f)) {\n"                                              \
+  "    float xs[@1], rs[@1];\n"                                                  \
+  "    int qs[@1];\n"                                                            \
+  "    @store(x, xs) @store(r, rs) @store(q, qs)\n"                              \
+  "    for (int i = 0; i < @1; ++i) {\n"                                         \
   "      if (fabs(xs[i]) > 1e5f) rs[i] = hl_huge_quadrants_of(xs[i], &qs[i]);\n" \
-  "    }\n"                                                 \
-  "    @load(r, rs) @load(q, qs)\n"                         \
-  "  }\n"                                                   \
+  "    }\n"                                                                      \
+  "    @load(r, rs) @load(q, qs)\n"                                              \
+  "  }\n"                                                                        \
   "  @F s = r * r;\n"
 
-#define HL_SINE_AND_COSINE                                  \
-  HL_QUADRANTS                                              \
-  "  @F sine = fma((@F)(0x1.6cd5ecp-19f), s, (@F)(-0x1.a00f94p-13f));\n" \
-  "  sine = fma(sine, s, (@F)(0x1.111108p-7f));\n"          \
-  "  sine = fma(sine, s, (@F)(-0x1.555556p-3f));\n"         \
-  "  sine = fma(sine, s * r, r);\n"                         \
+#define HL_SINE_AND_COSINE                                                 \
+  HL_QUADRANTS                                                             \
+  "  @F sine = fma((@F)(0x1.6cd5ecp-19f), s, (@F)(-0x1.a00f94p-13f));\n"   \
+  "  sine = fma(sine, s, (@F)(0x1.111108p-7f));\n"                         \
+  "  sine = fma(sine, s, (@F)(-0x1.555556p-3f));\n"                        \
+  "  sine = fma(sine, s * r, r);\n"                                        \
   "  @F cosine = fma((@F)(-0x1.242908p-22f), s, (@F)(0x1.a01118p-16f));\n" \
-  "  cosine = fma(cosine, s, (@F)(-0x1.6c16b8p-10f));\n"    \
-  "  cosine = fma(cosine, s, (@F)(0x1.555556p-5f));\n"      \
-  "  cosine = fma(cosine, s, (@F)(-0.5f));\n"               \
+  "  cosine = fma(cosine, s, (@F)(-0x1.6c16b8p-10f));\n"                   \
+  "  cosine = fma(cosine, s, (@F)(0x1.555556p-5f));\n"                     \
+  "  cosine = fma(cosine, s, (@F)(-0.5f));\n"                              \
   "  cosine = fma(cosine, s, (@F)(1.0f));\n"
 
-constexpr std::string_view kSin = "static inline @F NAME(@F x) {\n" HL_SINE_AND_COSINE R"(  @F y = @?((q & 1) == 1, cosine, sine);
+constexpr std::string_view kSin =
+    "static inline @F NAME(@F x) {\n" HL_SINE_AND_COSINE R"(  @F y = @?((q & 1) == 1, cosine, sine);
   y = as_float@n(as_int@n(y) ^ ((q & 2) << 30));
   return @?(x == 0.0f, x, y);
 }
 )";
 
-constexpr std::string_view kCos = "static inline @F NAME(@F x) {\n" HL_SINE_AND_COSINE R"(  @F y = @?((q & 1) == 1, sine, cosine);
+constexpr std::string_view kCos =
+    "static inline @F NAME(@F x) {\n" HL_SINE_AND_COSINE R"(  @F y = @?((q & 1) == 1, sine, cosine);
   return as_float@n(as_int@n(y) ^ (((q + 1) & 2) << 30));
 }
 )";
 
-constexpr std::string_view kTan = "static inline @F NAME(@F x) {\n" HL_QUADRANTS R"(  @F t = fma((@F)(0x1.36d914p-7f), s, (@F)(0x1.814dbp-9f));
+constexpr std::string_view kTan =
+    "static inline @F NAME(@F x) {\n" HL_QUADRANTS R"(  @F t = fma((@F)(0x1.36d914p-7f), s, (@F)(0x1.814dbp-9f));
   t = fma(t, s, (@F)(0x1.923992p-6f));
   t = fma(t, s, (@F)(0x1.b53ff4p-5f));
   t = fma(t, s, (@F)(0x1.113034p-3f));
@@ -372,7 +377,8 @@ const std::vector<MathFunction>& MathFunctions() {
 
 const MathFunction* FindMathFunction(std::string_view builtin, ElementType type) {
   const auto& all = MathFunctions();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const MathFunction& f) { return f.name == builtin && f.type == type; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const MathFunction& f) { return f.name == builtin && f.type == type; });
   return found == all.end() ? nullptr : &*found;
 }
 

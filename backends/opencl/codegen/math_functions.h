@@ -15,8 +15,8 @@
 namespace hlorun::opencl {
 
 struct MathFunction {
-  std::string_view name;     // the built-in that it stands for: "exp"
-  hlo::ElementType type;     // of arguments and result
+  std::string_view name;  // the built-in that it stands for: "exp"
+  hlo::ElementType type;  // of arguments and result
   // OpenCL C for any number of lanes: @F, @I, @U are float, int, uint of n lanes (@n); NAME the function; @?(c, a, b)
   // picks by lane; @{exp} another function of this table with as many lanes; @any(c) whether c holds in some lane.
   std::string_view source;

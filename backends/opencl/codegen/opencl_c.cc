@@ -48,7 +48,8 @@ struct FreeNames {
     }
     if (s->kind == StmtKind::kLet || s->kind == StmtKind::kFor) known.insert(s->var.get());
     if (s->kind == StmtKind::kAssign) Use(Ref(s->var));
-    if (s->buffer && known.insert(s->buffer.get()).second && s->kind != StmtKind::kDeclareArray) buffers.push_back(s->buffer);
+    if (s->buffer && known.insert(s->buffer.get()).second && s->kind != StmtKind::kDeclareArray)
+      buffers.push_back(s->buffer);
     for (const Stmt& b : s->body) Use(b);
   }
 };
@@ -70,11 +71,12 @@ class Printer {
     for (const BufferRef& p : kernel.function.parameters) uses_double_ |= p->storage == ElementType::kF64;
     std::string text = helpers_.Text();
     if (uses_double_ && !device_.has_f64) {
-      Fail(ErrorCode::kUnimplemented, "kernel {} computes in f64, which {} has not", kernel.function.name, device_.name);
+      Fail(ErrorCode::kUnimplemented, "kernel {} computes in f64, which {} has not", kernel.function.name,
+           device_.name);
     }
     if (uses_double_) text = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" + text;
-    text += fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))", kernel.grid.local[0], kernel.grid.local[1],
-                        kernel.grid.local[2]);
+    text += fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))", kernel.grid.local[0],
+                        kernel.grid.local[1], kernel.grid.local[2]);
     text += WidthAttribute();
     text += fmt::format("\nvoid {}(", kernel.function.name);
     std::string parameters;
@@ -112,8 +114,9 @@ class Printer {
       case StmtKind::kStore: PrintStore(s); break;
       case StmtKind::kFor: {
         const std::string& v = s->var->name;
-        Nested(fmt::format("for ({} {} = {}; {} < {}; {} += {})", TypeName(s->var->type), v, Text(s->begin), v, Text(s->end), v,
-                           Text(s->step)), s->body[0]);
+        Nested(fmt::format("for ({} {} = {}; {} < {}; {} += {})", TypeName(s->var->type), v, Text(s->begin), v,
+                           Text(s->end), v, Text(s->step)),
+               s->body[0]);
         break;
       }
       case StmtKind::kIf:
@@ -123,8 +126,9 @@ class Printer {
       case StmtKind::kWhile: Nested(fmt::format("while ({})", Text(s->value)), s->body[0]); break;
       case StmtKind::kBarrier: Line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"); break;
       case StmtKind::kDeclareArray:
-        Line(fmt::format("{}{} {}[{}] __attribute__((aligned(64)));", s->buffer->space == Buffer::Space::kLocal ? "__local " : "",
-                         CarrierName(s->buffer->storage), s->buffer->name, s->buffer->size));
+        Line(fmt::format("{}{} {}[{}] __attribute__((aligned(64)));",
+                         s->buffer->space == Buffer::Space::kLocal ? "__local " : "", CarrierName(s->buffer->storage),
+                         s->buffer->name, s->buffer->size));
         break;
       case StmtKind::kPrefetch:
         // OpenCL C's own prefetch() does nothing in PoCL and in Intel's runtime.
@@ -139,7 +143,9 @@ class Printer {
 
   // Without it PoCL splits 512-bit vectors in two (experiments/memory, rule 1).
   const char* WidthAttribute() const {
-    return device_.device_class == DeviceClass::kCpu && device_.vector_bytes >= 64 ? " __attribute__((min_vector_width(512)))" : "";
+    return device_.device_class == DeviceClass::kCpu && device_.vector_bytes >= 64
+               ? " __attribute__((min_vector_width(512)))"
+               : "";
   }
 
   // Variables and arrays from outside become parameters. The text is the name, so that equal parts are one function.
@@ -152,7 +158,8 @@ class Printer {
     };
     for (const BufferRef& b : free.buffers) {
       const bool is_const = b->space == Buffer::Space::kGlobal && !b->written;
-      add(fmt::format("{}{} {}*{} ", SpaceName(b->space), is_const ? " const" : "", CarrierName(b->storage), b->restrict_ ? " restrict" : ""),
+      add(fmt::format("{}{} {}*{} ", SpaceName(b->space), is_const ? " const" : "", CarrierName(b->storage),
+                      b->restrict_ ? " restrict" : ""),
           b->name);
     }
     for (const Var& v : free.variables) add(TypeName(v->type) + " ", v->name);
@@ -162,7 +169,8 @@ class Printer {
     const std::string text = std::exchange(body_, outer);
     depth_ = depth;
     const std::string name = fmt::format("hl_part_{:016x}", std::hash<std::string>()(parameters + text));
-    helpers_.Add(name, fmt::format("static __attribute__((noinline)){} void {}({}) {{\n{}}}\n", WidthAttribute(), name, parameters, text));
+    helpers_.Add(name, fmt::format("static __attribute__((noinline)){} void {}({}) {{\n{}}}\n", WidthAttribute(), name,
+                                   parameters, text));
     Line(fmt::format("{}({});", name, arguments));
   }
 
@@ -173,7 +181,8 @@ class Printer {
 
   // What the CPU's own conversion to bf16 gave, widened: storing it cuts it off, without rounding again.
   bool IsRounding(const Expr& x) const {
-    return x->kind == ExprKind::kCall && x->function == "hl_result_bf16" && x->type.lanes == 16 && HasBf16Assembly(device_);
+    return x->kind == ExprKind::kCall && x->function == "hl_result_bf16" && x->type.lanes == 16 &&
+           HasBf16Assembly(device_);
   }
   bool IsRounded(const Expr& x) const { return x->kind == ExprKind::kVar && rounded_.count(x->var.get()) != 0; }
 
@@ -182,19 +191,23 @@ class Printer {
     const std::string element = CarrierName(buffer.storage);
     const int lanes = s->value->type.lanes;
     const bool is_cut = buffer.storage == ElementType::kBF16 && IsRounded(s->value);
-    const std::string convert = is_cut ? helpers_.Named("hl_cut_bf16", lanes) : helpers_.ToStorage(buffer.storage, lanes);
+    const std::string convert =
+        is_cut ? helpers_.Named("hl_cut_bf16", lanes) : helpers_.ToStorage(buffer.storage, lanes);
     std::string value = Text(s->value);
     if (!convert.empty()) value = fmt::format("{}({})", convert, value);
     if (lanes == 1) return Line(fmt::format("{}[{}] = {};", buffer.name, Text(s->index), value));
     if (s->index->kind == ExprKind::kRamp && IsIntConstant(s->index->args[1], 1)) {
       const std::string base = fmt::format("({} + {})", buffer.name, Text(s->index->args[0]));
       if (s->streaming) {
-        return Line(fmt::format("__builtin_nontemporal_store({}, ({} {}{}*){});", value, SpaceName(buffer.space), element, lanes, base));
+        return Line(fmt::format("__builtin_nontemporal_store({}, ({} {}{}*){});", value, SpaceName(buffer.space),
+                                element, lanes, base));
       }
-      return Line(fmt::format("*({} {}*){} = {};", SpaceName(buffer.space), helpers_.Unaligned(element, lanes), base, value));
+      return Line(
+          fmt::format("*({} {}*){} = {};", SpaceName(buffer.space), helpers_.Unaligned(element, lanes), base, value));
     }
     const std::string index = CTypeName(s->index->type.WithLanes(1));
-    Line(fmt::format("{}({}, {}, {});", helpers_.Scatter(buffer.space, element, lanes, index), buffer.name, Text(s->index), value));
+    Line(fmt::format("{}({}, {}, {});", helpers_.Scatter(buffer.space, element, lanes, index), buffer.name,
+                     Text(s->index), value));
   }
 
   std::string LoadText(const Expr& x) {
@@ -214,7 +227,8 @@ class Printer {
     } else if (masked) {
       const std::string function = contiguous ? helpers_.MaskedLoad(buffer.space, element, lanes, index_type)
                                               : helpers_.MaskedGather(buffer.space, element, lanes, index_type);
-      raw = fmt::format("{}({}, {}, {})", function, buffer.name, Text(contiguous ? index->args[0] : index), Text(x->args[1]));
+      raw = fmt::format("{}({}, {}, {})", function, buffer.name, Text(contiguous ? index->args[0] : index),
+                        Text(x->args[1]));
     } else {
       raw = RawLoad(x, contiguous);
     }
@@ -228,14 +242,16 @@ class Printer {
     const Expr& index = x->args[0];
     const int lanes = x->type.lanes;
     if (contiguous) {
-      return fmt::format("*({} const {}*)({} + {})", SpaceName(buffer.space), helpers_.Unaligned(element, lanes), buffer.name,
-                         Text(index->args[0]));
+      return fmt::format("*({} const {}*)({} + {})", SpaceName(buffer.space), helpers_.Unaligned(element, lanes),
+                         buffer.name, Text(index->args[0]));
     }
     if (index->kind == ExprKind::kRamp) {
-      const std::string gather = helpers_.StridedGather(buffer.space, element, lanes, CTypeName(index->type.WithLanes(1)));
+      const std::string gather =
+          helpers_.StridedGather(buffer.space, element, lanes, CTypeName(index->type.WithLanes(1)));
       return fmt::format("{}({} + {}, {})", gather, buffer.name, Text(index->args[0]), Text(index->args[1]));
     }
-    return fmt::format("{}({}, {})", helpers_.Gather(buffer.space, element, lanes, CTypeName(index->type.WithLanes(1))), buffer.name, Text(index));
+    return fmt::format("{}({}, {})", helpers_.Gather(buffer.space, element, lanes, CTypeName(index->type.WithLanes(1))),
+                       buffer.name, Text(index));
   }
 
   std::string IntText(int64_t value, ElementType type) {
@@ -244,7 +260,8 @@ class Printer {
       case ElementType::kS32:
         return value == std::numeric_limits<int32_t>::min() ? "(-2147483647 - 1)" : std::to_string(value);
       case ElementType::kS64:
-        return value == std::numeric_limits<int64_t>::min() ? "(-9223372036854775807L - 1)" : std::to_string(value) + "L";
+        return value == std::numeric_limits<int64_t>::min() ? "(-9223372036854775807L - 1)"
+                                                            : std::to_string(value) + "L";
       case ElementType::kU32: return std::to_string(value) + "u";
       case ElementType::kU64: return std::to_string(static_cast<uint64_t>(value)) + "uL";
       default: return fmt::format("(({}){})", CTypeName({type, 1}), value);
@@ -253,12 +270,15 @@ class Printer {
 
   std::string RealText(double value, ElementType type) {
     const char* suffix = type == ElementType::kF64 ? "" : "f";
-    if (std::isnan(value)) return type == ElementType::kF64 ? "as_double(0x7ff8000000000000uL)" : "as_float(0x7fc00000u)";
+    if (std::isnan(value))
+      return type == ElementType::kF64 ? "as_double(0x7ff8000000000000uL)" : "as_float(0x7fc00000u)";
     if (std::isinf(value)) {
-      if (type == ElementType::kF64) return value > 0 ? "as_double(0x7ff0000000000000uL)" : "as_double(0xfff0000000000000uL)";
+      if (type == ElementType::kF64)
+        return value > 0 ? "as_double(0x7ff0000000000000uL)" : "as_double(0xfff0000000000000uL)";
       return value > 0 ? "as_float(0x7f800000u)" : "as_float(0xff800000u)";
     }
-    return fmt::format("{}{}{}{}", std::signbit(value) ? "(" : "", fmt::format("{:a}", value), suffix, std::signbit(value) ? ")" : "");
+    return fmt::format("{}{}{}{}", std::signbit(value) ? "(" : "", fmt::format("{:a}", value), suffix,
+                       std::signbit(value) ? ")" : "");
   }
 
   std::string SplatText(const std::string& scalar, Type type) {
@@ -278,10 +298,11 @@ class Printer {
 
   std::string BinaryText(const Expr& x) {
     const std::string a = Text(x->args[0]), b = Text(x->args[1]);
-    if (x->op == Op::kMin || x->op == Op::kMax) return fmt::format("{}({}, {})", x->op == Op::kMin ? "min" : "max", a, b);
+    if (x->op == Op::kMin || x->op == Op::kMax)
+      return fmt::format("{}({}, {})", x->op == Op::kMin ? "min" : "max", a, b);
     static const std::map<Op, const char*> kSigns = {
-        {Op::kAdd, "+"}, {Op::kSub, "-"}, {Op::kMul, "*"}, {Op::kDiv, "/"}, {Op::kMod, "%"}, {Op::kFloorDiv, "/"}, {Op::kFloorMod, "%"},
-        {Op::kAnd, "&"}, {Op::kOr, "|"}, {Op::kXor, "^"}, {Op::kShl, "<<"}, {Op::kShr, ">>"}};
+        {Op::kAdd, "+"},      {Op::kSub, "-"}, {Op::kMul, "*"}, {Op::kDiv, "/"}, {Op::kMod, "%"},  {Op::kFloorDiv, "/"},
+        {Op::kFloorMod, "%"}, {Op::kAnd, "&"}, {Op::kOr, "|"},  {Op::kXor, "^"}, {Op::kShl, "<<"}, {Op::kShr, ">>"}};
     const bool promoted = x->type.lanes == 1 && hlo::IsInteger(x->type.element) && hlo::BitsOf(x->type.element) < 32;
     if (promoted && x->op == Op::kMul) return fmt::format("(({})((uint){} * (uint){}))", TypeName(x->type), a, b);
     if (promoted) return fmt::format("(({})({} {} {}))", TypeName(x->type), a, kSigns.at(x->op), b);
@@ -299,15 +320,19 @@ class Printer {
   std::string CastText(const Expr& x) {
     const Type to = x->type, from = x->args[0]->type;
     const std::string text = Text(x->args[0]);
-    if (to.lanes == 1) return to.element == ElementType::kPred ? fmt::format("({} != 0)", text) : fmt::format("(({}){})", TypeName(to), text);
+    if (to.lanes == 1)
+      return to.element == ElementType::kPred ? fmt::format("({} != 0)", text)
+                                              : fmt::format("(({}){})", TypeName(to), text);
     if (from.element == ElementType::kPred) return fmt::format("convert_{}({} & 1)", TypeName(to), text);
     if (to.element == ElementType::kPred) return Text(Compare(Op::kNe, x->args[0], Zero(from)));
-    const bool same_size = hlo::IsInteger(to.element) && hlo::IsInteger(from.element) && hlo::BitsOf(to.element) == hlo::BitsOf(from.element);
+    const bool same_size = hlo::IsInteger(to.element) && hlo::IsInteger(from.element) &&
+                           hlo::BitsOf(to.element) == hlo::BitsOf(from.element);
     return fmt::format("{}_{}({})", same_size ? "as" : "convert", TypeName(to), text);
   }
 
   std::string CallText(const Expr& x) {
-    if (x->function == "get_group_id" || x->function == "get_local_id") return fmt::format("(int){}({})", x->function, Text(x->args[0]));
+    if (x->function == "get_group_id" || x->function == "get_local_id")
+      return fmt::format("(int){}({})", x->function, Text(x->args[0]));
     std::string args;
     for (const Expr& a : x->args) args += (args.empty() ? "" : ", ") + Text(a);
     return fmt::format("{}({})", helpers_.Math(x->function, x->type), args);
@@ -322,14 +347,16 @@ class Printer {
       case ExprKind::kUnary: {
         if (x->op == Op::kNot) return fmt::format("({}{})", x->type == kPredType ? "!" : "~", Text(x->args[0]));
         const bool narrow = x->type.lanes == 1 && hlo::IsInteger(x->type.element) && hlo::BitsOf(x->type.element) < 32;
-        return narrow ? fmt::format("(({})(-{}))", TypeName(x->type), Text(x->args[0])) : fmt::format("(-{})", Text(x->args[0]));
+        return narrow ? fmt::format("(({})(-{}))", TypeName(x->type), Text(x->args[0]))
+                      : fmt::format("(-{})", Text(x->args[0]));
       }
       case ExprKind::kBinary: return BinaryText(x);
       case ExprKind::kCompare: return CompareText(x);
       case ExprKind::kSelect: {
         const std::string a = Text(x->args[1]), b = Text(x->args[2]);
         // C's ?: promotes narrow integers.
-        if (x->args[0]->type.lanes == 1) return fmt::format("(({})({} ? {} : {}))", TypeName(x->type), Text(x->args[0]), a, b);
+        if (x->args[0]->type.lanes == 1)
+          return fmt::format("(({})({} ? {} : {}))", TypeName(x->type), Text(x->args[0]), a, b);
         return fmt::format("select({}, {}, {})", b, a, MaskFor(x->args[0], x->type.element));
       }
       case ExprKind::kCast: return CastText(x);
@@ -340,7 +367,8 @@ class Printer {
         const Type type = x->type;
         std::string steps;
         for (int i = 0; i < type.lanes; ++i) steps += (i == 0 ? "" : ", ") + std::to_string(i);
-        return fmt::format("(({0})({1}) + ({0})({2}) * ({0})({3}))", TypeName(type), Text(x->args[0]), Text(x->args[1]), steps);
+        return fmt::format("(({0})({1}) + ({0})({2}) * ({0})({3}))", TypeName(type), Text(x->args[0]), Text(x->args[1]),
+                           steps);
       }
       case ExprKind::kBroadcast: return SplatText(Text(x->args[0]), x->type);
       case ExprKind::kReduceLanes: {
@@ -365,7 +393,9 @@ class Printer {
 
 }  // namespace
 
-std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device) { return Printer(device).Kernel(kernel); }
+std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device) {
+  return Printer(device).Kernel(kernel);
+}
 
 std::string WithGuards(std::string source, const std::string& kernel, const std::vector<GuardText>& guards) {
   const size_t head = source.find(fmt::format("\nvoid {}(", kernel));

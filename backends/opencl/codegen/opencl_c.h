@@ -9,12 +9,13 @@
 
 namespace hlorun::opencl {
 
-// One __kernel called `kernel.function.name`, after the helpers it needs. Helpers are guarded by macros, so that sources
-// can be joined into one program. Runs under -cl-std=CL1.2 and later; doubles appear only where the function has them.
+// One __kernel called `kernel.function.name`, after the helpers it needs. Helpers are guarded by macros, so that
+// sources can be joined into one program. Runs under -cl-std=CL1.2 and later; doubles appear only where the function
+// has them.
 std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device);
 
-// `source`, which ToOpenClC printed, with parameters guard0, guard1 ... behind the others: the kernel returns at once unless
-// every condition (an OpenCL C expression of its guard) holds.
+// `source`, which ToOpenClC printed, with parameters guard0, guard1 ... behind the others: the kernel returns at once
+// unless every condition (an OpenCL C expression of its guard) holds.
 struct GuardText {
   std::string element_type;  // of the array that the guard is
   std::string condition;

@@ -18,15 +18,19 @@ using ir::Buffer;
 
 constexpr const char* kLaneNames = "0123456789abcdef";
 
-std::string WithLanes(const std::string& element, int lanes) { return lanes == 1 ? element : element + std::to_string(lanes); }
+std::string WithLanes(const std::string& element, int lanes) {
+  return lanes == 1 ? element : element + std::to_string(lanes);
+}
 
-// Text with @F, @U, @I, @H, @B, @D (float, uint, int, ushort, uchar, double of n lanes), @n (lanes or nothing), @1 (lanes),
+// Text with @F, @U, @I, @H, @B, @D (float, uint, int, ushort, uchar, double of n lanes), @n (lanes or nothing), @1
+// (lanes),
 // @?(c, a, b) for a select of 32-bit lanes, @any(c), and @store(v, array), @load(v, array) between lanes and an array.
 std::string Expand(std::string text, int lanes) {
   const std::string n = lanes == 1 ? "" : std::to_string(lanes);
   const bool scalar = lanes == 1;
   const std::pair<const char*, std::string> replacements[] = {
-      // Scalars by C's casts: Intel's compiler (2026.2) crashes on a sum or product in a loop that calls convert_uint and whose count
+      // Scalars by C's casts: Intel's compiler (2026.2) crashes on a sum or product in a loop that calls convert_uint
+      // and whose count
       // is no multiple of its vectors.
       {"convert_float@n", scalar ? "(float)" : "convert_float" + n},
       {"convert_uint@n", scalar ? "(uint)" : "convert_uint" + n},
@@ -58,7 +62,8 @@ constexpr const char* kPick =
 
 // Between a vector and an array of its lanes.
 std::string ArrayMacros(int lanes) {
-  return fmt::format("#define HL_PUTV{0}(v, p) vstore{0}(v, 0, p);\n#define HL_GETV{0}(v, p) (v) = vload{0}(0, p);\n", lanes);
+  return fmt::format("#define HL_PUTV{0}(v, p) vstore{0}(v, 0, p);\n#define HL_GETV{0}(v, p) (v) = vload{0}(0, p);\n",
+                     lanes);
 }
 
 // One instruction of the CPU, which takes denormals for zeros.
@@ -125,8 +130,10 @@ uint32_t FirstEncodedAs(ElementType type, uint8_t code) {
   uint32_t low = 0, high = 0x7f800000u;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (hlo::FloatToNarrow(type, std::bit_cast<float>(middle)) == code) high = middle;
-    else low = middle + 1;
+    if (hlo::FloatToNarrow(type, std::bit_cast<float>(middle)) == code)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }
@@ -158,20 +165,25 @@ std::string NarrowEncoder(ElementType type, const std::string& name, const std::
   if (low == 0u) return (u >> 31) ? {negative_zero} : 0;
   return (uchar)(low | s);
 }}
-)", fmt::arg("name", name), fmt::arg("nan", nan), fmt::arg("is_unsigned", format.is_unsigned ? 1 : 0),
+)",
+                     fmt::arg("name", name), fmt::arg("nan", nan), fmt::arg("is_unsigned", format.is_unsigned ? 1 : 0),
                      fmt::arg("sign", sign_bit), fmt::arg("limit", limit), fmt::arg("over", over), fmt::arg("top", top),
-                     fmt::arg("table", table), fmt::arg("negative_zero", negative_zero), fmt::arg("zero", hlo::FloatToNarrow(type, 0.0f)));
+                     fmt::arg("table", table), fmt::arg("negative_zero", negative_zero),
+                     fmt::arg("zero", hlo::FloatToNarrow(type, 0.0f)));
 }
 
 // The scalar function, lane by lane.
-std::string LaneByLane(const std::string& name, const std::string& scalar, const std::string& from, const std::string& to, int lanes) {
-  std::string text = fmt::format("static inline {} {}({} x) {{ return ({})(", WithLanes(to, lanes), name, WithLanes(from, lanes), WithLanes(to, lanes));
+std::string LaneByLane(const std::string& name, const std::string& scalar, const std::string& from,
+                       const std::string& to, int lanes) {
+  std::string text = fmt::format("static inline {} {}({} x) {{ return ({})(", WithLanes(to, lanes), name,
+                                 WithLanes(from, lanes), WithLanes(to, lanes));
   for (int i = 0; i < lanes; ++i) text += fmt::format("{}{}(x.s{})", i == 0 ? "" : ", ", scalar, kLaneNames[i]);
   return text + "); }\n";
 }
 
 std::string Replace(std::string text, const std::string& name) {
-  for (size_t at = text.find("NAME"); at != std::string::npos; at = text.find("NAME", at + name.size())) text.replace(at, 4, name);
+  for (size_t at = text.find("NAME"); at != std::string::npos; at = text.find("NAME", at + name.size()))
+    text.replace(at, 4, name);
   return text;
 }
 
@@ -183,9 +195,10 @@ std::string SpaceLetter(Buffer::Space space) {
 
 std::string CTypeName(ir::Type type) {
   static const std::map<ElementType, const char*> kNames = {
-      {ElementType::kPred, "int"},  {ElementType::kS8, "char"},   {ElementType::kS16, "short"},  {ElementType::kS32, "int"},
-      {ElementType::kS64, "long"},  {ElementType::kU8, "uchar"},  {ElementType::kU16, "ushort"}, {ElementType::kU32, "uint"},
-      {ElementType::kU64, "ulong"}, {ElementType::kF16, "half"},  {ElementType::kF32, "float"},  {ElementType::kF64, "double"}};
+      {ElementType::kPred, "int"},   {ElementType::kS8, "char"},   {ElementType::kS16, "short"},
+      {ElementType::kS32, "int"},    {ElementType::kS64, "long"},  {ElementType::kU8, "uchar"},
+      {ElementType::kU16, "ushort"}, {ElementType::kU32, "uint"},  {ElementType::kU64, "ulong"},
+      {ElementType::kF16, "half"},   {ElementType::kF32, "float"}, {ElementType::kF64, "double"}};
   const auto found = kNames.find(type.element);
   HLORUN_CHECK(found != kNames.end());
   return WithLanes(found->second, type.lanes);
@@ -216,15 +229,15 @@ std::string HelperSet::Text() const {
 
 std::string HelperSet::Unaligned(const std::string& element, int lanes) {
   const std::string name = fmt::format("hl_{}{}u", element, lanes);
-  Add(name, fmt::format("typedef {0} {1} __attribute__((ext_vector_type({2}), aligned(sizeof({0}))));\n", element, name, lanes));
+  Add(name, fmt::format("typedef {0} {1} __attribute__((ext_vector_type({2}), aligned(sizeof({0}))));\n", element, name,
+                        lanes));
   return name;
 }
 
 std::string HelperSet::Named(const std::string& function, int lanes) {
-  static const std::map<std::string, const char*> kSources = {{"hl_to_bf16", kToBf16},       {"hl_from_bf16", kFromBf16},
-                                                              {"hl_round_bf16", kRoundBf16}, {"hl_to_f16", kToF16},
-                                                              {"hl_from_f16", kFromF16},
-                                                              {"hl_cut_bf16", kCutBf16}};
+  static const std::map<std::string, const char*> kSources = {
+      {"hl_to_bf16", kToBf16}, {"hl_from_bf16", kFromBf16}, {"hl_round_bf16", kRoundBf16},
+      {"hl_to_f16", kToF16},   {"hl_from_f16", kFromF16},   {"hl_cut_bf16", kCutBf16}};
   if (function == "hl_result_bf16") {
     if (!bf16_assembly_ || lanes != 16) return Named("hl_round_bf16", lanes);
     Add(function, kResultBf16);
@@ -250,8 +263,10 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
     const std::string table = "hl_table_" + type_name;
     Add(table, NarrowTable(*type, table));
     const bool decode = std::string(prefix) == "hl_from_";
-    if (decode) Add(function, fmt::format("static inline float {}(uchar x) {{ return as_float({}[x]); }}\n", function, table));
-    else Add(function, NarrowEncoder(*type, function, table));
+    if (decode)
+      Add(function, fmt::format("static inline float {}(uchar x) {{ return as_float({}[x]); }}\n", function, table));
+    else
+      Add(function, NarrowEncoder(*type, function, table));
     if (lanes > 1) Add(name, LaneByLane(name, function, decode ? "uchar" : "float", decode ? "float" : "uchar", lanes));
     return name;
   }
@@ -277,8 +292,10 @@ std::string HelperSet::Math(const std::string& builtin, ir::Type type) {
   // Scalar functions in front of the one with lanes come once.
   const size_t own = source.rfind("static inline");
   if (own != std::string::npos && own > 0) Add(base + "_scalar", source.substr(0, own));
-  if (own == std::string::npos) Add(base, source);
-  else Add(name, Replace(Expand(source.substr(own), type.lanes), name));
+  if (own == std::string::npos)
+    Add(base, source);
+  else
+    Add(name, Replace(Expand(source.substr(own), type.lanes), name));
   return name;
 }
 
@@ -287,7 +304,8 @@ std::string HelperSet::FromStorage(ElementType storage, int lanes) {
   if (storage == ElementType::kPred) {
     const std::string name = WithLanes("hl_from_pred_", lanes);
     Add(name, lanes == 1 ? fmt::format("static inline int {}(uchar x) {{ return x != 0; }}\n", name)
-                         : fmt::format("static inline int{0} {1}(uchar{0} x) {{ return convert_int{0}(x) != 0; }}\n", lanes, name));
+                         : fmt::format("static inline int{0} {1}(uchar{0} x) {{ return convert_int{0}(x) != 0; }}\n",
+                                       lanes, name));
     return name;
   }
   return Named("hl_from_" + std::string(hlo::ElementTypeName(storage)), lanes);
@@ -298,7 +316,8 @@ std::string HelperSet::ToStorage(ElementType storage, int lanes) {
   if (storage == ElementType::kPred) {
     const std::string name = WithLanes("hl_to_pred_", lanes);
     Add(name, lanes == 1 ? fmt::format("static inline uchar {}(int x) {{ return (uchar)(x & 1); }}\n", name)
-                         : fmt::format("static inline uchar{0} {1}(int{0} x) {{ return convert_uchar{0}(x & 1); }}\n", lanes, name));
+                         : fmt::format("static inline uchar{0} {1}(int{0} x) {{ return convert_uchar{0}(x & 1); }}\n",
+                                       lanes, name));
     return name;
   }
   return Named("hl_to_" + std::string(hlo::ElementTypeName(storage)), lanes);
@@ -306,52 +325,64 @@ std::string HelperSet::ToStorage(ElementType storage, int lanes) {
 
 std::string HelperSet::Gather(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
   const std::string name = fmt::format("hl_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
-  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4}{1} i) {{ return ({0}{1})(", element, lanes, name, SpaceName(space), index);
+  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4}{1} i) {{ return ({0}{1})(", element,
+                                 lanes, name, SpaceName(space), index);
   for (int i = 0; i < lanes; ++i) text += fmt::format("{}p[i.s{}]", i == 0 ? "" : ", ", kLaneNames[i]);
   Add(name, text + "); }\n");
   return name;
 }
 
-std::string HelperSet::StridedGather(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
+std::string HelperSet::StridedGather(Buffer::Space space, const std::string& element, int lanes,
+                                     const std::string& index) {
   const std::string name = fmt::format("hl_strided_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
-  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4} stride) {{ return ({0}{1})(", element, lanes, name, SpaceName(space), index);
+  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4} stride) {{ return ({0}{1})(", element,
+                                 lanes, name, SpaceName(space), index);
   for (int i = 0; i < lanes; ++i) text += fmt::format("{}p[{} * stride]", i == 0 ? "" : ", ", i);
   Add(name, text + "); }\n");
   return name;
 }
 
-std::string HelperSet::MaskedGather(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
+std::string HelperSet::MaskedGather(Buffer::Space space, const std::string& element, int lanes,
+                                    const std::string& index) {
   const std::string name = fmt::format("hl_masked_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
-  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4}{1} i, int{1} m) {{ return ({0}{1})(", element, lanes, name, SpaceName(space), index);
-  for (int i = 0; i < lanes; ++i) text += fmt::format("{0}(m.s{1} ? p[i.s{1}] : ({2})0)", i == 0 ? "" : ", ", kLaneNames[i], element);
+  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4}{1} i, int{1} m) {{ return ({0}{1})(",
+                                 element, lanes, name, SpaceName(space), index);
+  for (int i = 0; i < lanes; ++i)
+    text += fmt::format("{0}(m.s{1} ? p[i.s{1}] : ({2})0)", i == 0 ? "" : ", ", kLaneNames[i], element);
   Add(name, text + "); }\n");
   return name;
 }
 
-std::string HelperSet::MaskedLoad(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
+std::string HelperSet::MaskedLoad(Buffer::Space space, const std::string& element, int lanes,
+                                  const std::string& index) {
   const std::string name = fmt::format("hl_masked_load_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
   const std::string unaligned = Unaligned(element, lanes);
   // Whole vectors are the common case; the others pick lane by lane.
-  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4} i, int{1} m) {{\n  if (all(m)) return *({3} const {5}*)(p + i);\n  return ({0}{1})(",
-                                 element, lanes, name, SpaceName(space), index, unaligned);
-  for (int i = 0; i < lanes; ++i) text += fmt::format("{0}(m.s{1} ? p[i + {2}] : ({3})0)", i == 0 ? "" : ", ", kLaneNames[i], i, element);
+  std::string text = fmt::format(
+      "static inline {0}{1} {2}({3} const {0}* p, {4} i, int{1} m) {{\n  if (all(m)) return *({3} const {5}*)(p + i);\n  return ({0}{1})(",
+      element, lanes, name, SpaceName(space), index, unaligned);
+  for (int i = 0; i < lanes; ++i)
+    text += fmt::format("{0}(m.s{1} ? p[i + {2}] : ({3})0)", i == 0 ? "" : ", ", kLaneNames[i], i, element);
   Add(name, text + ");\n}\n");
   return name;
 }
 
 std::string HelperSet::Scatter(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
   const std::string name = fmt::format("hl_scatter_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
-  std::string text = fmt::format("static inline void {2}({3} {0}* p, {4}{1} i, {0}{1} v) {{", element, lanes, name, SpaceName(space), index);
+  std::string text = fmt::format("static inline void {2}({3} {0}* p, {4}{1} i, {0}{1} v) {{", element, lanes, name,
+                                 SpaceName(space), index);
   for (int i = 0; i < lanes; ++i) text += fmt::format(" p[i.s{0}] = v.s{0};", kLaneNames[i]);
   Add(name, text + " }\n");
   return name;
 }
 
 std::string HelperSet::ReduceLanes(ir::Op op, ir::Type type) {
-  static const std::map<ir::Op, const char*> kNames = {{ir::Op::kAdd, "add"}, {ir::Op::kMul, "mul"}, {ir::Op::kMin, "min"},
-                                                       {ir::Op::kMax, "max"}, {ir::Op::kAnd, "and"}, {ir::Op::kOr, "or"}};
-  static const std::map<ir::Op, const char*> kForms = {{ir::Op::kAdd, "a + b"},    {ir::Op::kMul, "a * b"}, {ir::Op::kMin, "min(a, b)"},
-                                                       {ir::Op::kMax, "max(a, b)"}, {ir::Op::kAnd, "a & b"}, {ir::Op::kOr, "a | b"}};
+  static const std::map<ir::Op, const char*> kNames = {{ir::Op::kAdd, "add"}, {ir::Op::kMul, "mul"},
+                                                       {ir::Op::kMin, "min"}, {ir::Op::kMax, "max"},
+                                                       {ir::Op::kAnd, "and"}, {ir::Op::kOr, "or"}};
+  static const std::map<ir::Op, const char*> kForms = {{ir::Op::kAdd, "a + b"},     {ir::Op::kMul, "a * b"},
+                                                       {ir::Op::kMin, "min(a, b)"}, {ir::Op::kMax, "max(a, b)"},
+                                                       {ir::Op::kAnd, "a & b"},     {ir::Op::kOr, "a | b"}};
   HLORUN_CHECK(kNames.count(op) != 0);
   const std::string element = CTypeName(type.WithLanes(1));
   const std::string name = fmt::format("hl_reduce_{}_{}{}", kNames.at(op), element, type.lanes);
@@ -359,7 +390,8 @@ std::string HelperSet::ReduceLanes(ir::Op op, ir::Type type) {
   std::string from = "x";
   for (int lanes = type.lanes / 2; lanes >= 1; lanes /= 2) {
     const std::string wide = WithLanes(element, lanes);
-    text += fmt::format("  {0} x{1};\n  {{ {0} a = {2}.lo, b = {2}.hi; x{1} = {3}; }}\n", wide, lanes, from, kForms.at(op));
+    text +=
+        fmt::format("  {0} x{1};\n  {{ {0} a = {2}.lo, b = {2}.hi; x{1} = {3}; }}\n", wide, lanes, from, kForms.at(op));
     from = fmt::format("x{}", lanes);
   }
   Add(name, text + "  return x1;\n}\n");

@@ -24,7 +24,6 @@ constexpr int64_t kMostParts = 16;
 constexpr ir::Type kU32{ElementType::kU32, 1};
 constexpr ir::Type kU64{ElementType::kU64, 1};
 
-
 // How a sort's elements travel, from its operands and comparator alone.
 struct WordForm {
   SortKey key;

@@ -16,11 +16,15 @@ using hlo::Opcode;
 std::optional<Value> NeutralOf(Opcode opcode, hlo::ElementType type) {
   const ir::Type t = ValueType(type);
   const auto real = [&](double x) { return Value{ir::Constant(x, t), hlo::IsComplex(type) ? ir::Zero(t) : nullptr}; };
-  const bool floating = hlo::IsFloating(type), is_pred = type == hlo::ElementType::kPred, is_signed = hlo::IsSigned(type);
+  const bool floating = hlo::IsFloating(type), is_pred = type == hlo::ElementType::kPred,
+             is_signed = hlo::IsSigned(type);
   const int bits = hlo::BitsOf(type);
-  const int64_t highest = bits - (is_signed ? 1 : 0) >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
+  const int64_t highest = bits - (is_signed ? 1 : 0) >= 63 ? std::numeric_limits<int64_t>::max()
+                                                           : (int64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
   switch (opcode) {
-    case Opcode::kAdd: case Opcode::kOr: case Opcode::kXor: return real(0);
+    case Opcode::kAdd:
+    case Opcode::kOr:
+    case Opcode::kXor: return real(0);
     case Opcode::kMultiply: return real(1);
     case Opcode::kAnd: return is_pred ? real(1) : Value{ir::Int(-1, t), nullptr};
     case Opcode::kMaximum:
@@ -47,7 +51,8 @@ std::vector<std::vector<const Instruction*>> ReduceLevels(const Instruction& ins
   std::vector<std::vector<const Instruction*>> levels;
   for (const Instruction* op : computation->PostOrder()) {
     size_t d = 0;
-    for (const Instruction* operand : op->operands()) d = std::max(d, depth[operand] + (operand->Is(Opcode::kReduce) ? 1 : 0));
+    for (const Instruction* operand : op->operands())
+      d = std::max(d, depth[operand] + (operand->Is(Opcode::kReduce) ? 1 : 0));
     depth[op] = d;
     if (!op->Is(Opcode::kReduce)) continue;
     if (levels.size() <= d) levels.resize(d + 1);

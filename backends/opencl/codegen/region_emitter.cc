@@ -25,7 +25,8 @@ constexpr int64_t kLongLoop = int64_t{1} << 30;
 class RegionKernel {
  public:
   RegionKernel(const EmitRequest& request, const passes::KernelModel& kernels)
-      : e_(request.instruction, request.aliases, request.context), kernels_(kernels),
+      : e_(request.instruction, request.aliases, request.context),
+        kernels_(kernels),
         layout_(request.instruction, request.context.device, request.context.options, kernels) {}
 
   EmittedLaunch Emit() {
@@ -38,7 +39,8 @@ class RegionKernel {
     body.push_back(statements);
     ir::Stmt all = ir::Block(std::move(body));
     // One work-item of the group: what it stores, only it reads.
-    if (e_.IsGpu()) all = ir::If(ir::Compare(ir::Op::kEq, ir::Call(ir::kIndex32, "get_local_id", {ir::Int(0)}), ir::Int(0)), all);
+    if (e_.IsGpu())
+      all = ir::If(ir::Compare(ir::Op::kEq, ir::Call(ir::kIndex32, "get_local_id", {ir::Int(0)}), ir::Int(0)), all);
     return e_.Finish(all, 1);
   }
 
@@ -74,7 +76,8 @@ class RegionKernel {
       return buffer;
     }
     const int64_t reals = elements * (hlo::IsComplex(type) ? 2 : 1);
-    buffer = ir::MakeBuffer("local" + std::to_string(buffers_.size()), hlo::RealOf(type), reals, ir::Buffer::Space::kPrivate, true);
+    buffer = ir::MakeBuffer("local" + std::to_string(buffers_.size()), hlo::RealOf(type), reals,
+                            ir::Buffer::Space::kPrivate, true);
     declarations_.push_back(ir::DeclareArray(buffer));
     if (place.kind == RegionPlace::Kind::kConstant) Initialise(buffer, place.constant->literal());
     return buffer;
@@ -99,7 +102,8 @@ class RegionKernel {
   void Bind(Frame& frame, const Instruction* value) {
     if (!value->shape().IsArray()) return;
     const RegionPlace place = layout_.PlaceOf(value);
-    const bool inlined = place.kind == RegionPlace::Kind::kConstant && place.constant->literal().IsAllSame() && value->IsConstant();
+    const bool inlined =
+        place.kind == RegionPlace::Kind::kConstant && place.constant->literal().IsAllSame() && value->IsConstant();
     if (inlined || value->shape().ElementCount() == 0) return;
     frame.Bind(value, Frame::InMemory{BufferAt(place, value->shape().element_type())});
   }
@@ -183,8 +187,8 @@ class RegionKernel {
     int64_t leaf = 0;
     hlo::ForEachLeaf(instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
       const bool tuple = root->Is(Opcode::kTuple);
-      pending.outputs.push_back({frame, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf), shape,
-                                 layout_.PlaceOf(&instruction, leaf)});
+      pending.outputs.push_back({frame, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf),
+                                 shape, layout_.PlaceOf(&instruction, leaf)});
       ++leaf;
     });
     Await(std::move(pending));
@@ -196,9 +200,9 @@ class RegionKernel {
     const Frame* frame = &FrameOf(instruction);
     if (instruction.Is(Opcode::kFusion)) frame = &e_.values().Enter(*frame, instruction);
     const RegionPlace place = layout_.PlaceOf(&instruction);
-    const bool in_place = std::any_of(instruction.operands().begin(), instruction.operands().end(), [&](const Instruction* o) {
-      return o->shape().IsArray() && layout_.PlaceOf(o) == place;
-    });
+    const bool in_place =
+        std::any_of(instruction.operands().begin(), instruction.operands().end(),
+                    [&](const Instruction* o) { return o->shape().IsArray() && layout_.PlaceOf(o) == place; });
     if (!in_place) EmitLoops({{frame, update.operand(0), 0, instruction.shape(), place}});
     const hlo::Shape& shape = instruction.shape();
     const hlo::Shape& part = update.operand(1)->shape();
@@ -208,10 +212,12 @@ class RegionKernel {
       Indices target;
       for (int64_t d = 0; d < part.rank(); ++d) {
         const int64_t limit = shape.dimension(d) - part.dimension(d);
-        const bool packed = update.operand_count() == 3 && update.operand(2)->shape().rank() == 1;  // old form: one s32[n]
+        const bool packed =
+            update.operand_count() == 3 && update.operand(2)->shape().rank() == 1;  // old form: one s32[n]
         const Instruction& start = *update.operand(packed ? 2 : 2 + d);
         const Value first = e_.values().Get(*frame, start, packed ? Indices{Index(d)} : Indices{});
-        target.push_back(e_.math().Add(at[static_cast<size_t>(d)], limit == 0 ? Index(0) : e_.values().RuntimeIndex(first, limit)));
+        target.push_back(
+            e_.math().Add(at[static_cast<size_t>(d)], limit == 0 ? Index(0) : e_.values().RuntimeIndex(first, limit)));
       }
       StoreElement(e_.values(), buffer, shape, target, e_.values().Get(*frame, *update.operand(1), at));
     });
@@ -245,7 +251,9 @@ class RegionKernel {
 
   bool MayJoin(const Pending& next) const {
     const Dims& dims = pending_.front().outputs.front().shape.dimensions();
-    if (std::any_of(next.outputs.begin(), next.outputs.end(), [&](const Output& o) { return o.shape.dimensions() != dims; })) return false;
+    if (std::any_of(next.outputs.begin(), next.outputs.end(),
+                    [&](const Output& o) { return o.shape.dimensions() != dims; }))
+      return false;
     for (const Pending& before : pending_) {
       for (const Output& made : before.outputs) {
         if (made.shape.dimensions() != dims) return false;
@@ -267,9 +275,8 @@ class RegionKernel {
   }
 
   bool Reads(const Instruction& instruction, const RegionPlace& place) const {
-    return std::any_of(instruction.operands().begin(), instruction.operands().end(), [&](const Instruction* o) {
-      return o->shape().IsArray() && layout_.PlaceOf(o) == place;
-    });
+    return std::any_of(instruction.operands().begin(), instruction.operands().end(),
+                       [&](const Instruction* o) { return o->shape().IsArray() && layout_.PlaceOf(o) == place; });
   }
 
   void Flush() {
@@ -281,7 +288,8 @@ class RegionKernel {
     for (const auto& [dims, outputs] : by_dims) EmitLoops(outputs);
   }
 
-  // Outputs of equal dimensions. All loads of an element come before the stores: a result may share an operand's memory.
+  // Outputs of equal dimensions. All loads of an element come before the stores: a result may share an operand's
+  // memory.
   void EmitLoops(const std::vector<Output>& outputs) {
     const Dims& dims = outputs[0].shape.dimensions();
     const int64_t count = outputs[0].shape.ElementCount();
@@ -301,7 +309,8 @@ class RegionKernel {
   void EmitUnrolled(const std::vector<Output>& outputs, int64_t count) {
     e_.values().Open();
     std::vector<Indices> places;
-    for (int64_t i = 0; i < count; ++i) places.push_back(e_.math().Delinearize(Index(i), outputs[0].shape.dimensions()));
+    for (int64_t i = 0; i < count; ++i)
+      places.push_back(e_.math().Delinearize(Index(i), outputs[0].shape.dimensions()));
     Store(outputs, places);
     e_.body().Add(e_.values().Close());
   }
@@ -313,7 +322,8 @@ class RegionKernel {
     }
     size_t next = 0;
     for (const Indices& at : places) {
-      for (const Output& o : outputs) StoreElement(e_.values(), BufferAt(o.place, o.shape.element_type()), o.shape, at, values[next++]);
+      for (const Output& o : outputs)
+        StoreElement(e_.values(), BufferAt(o.place, o.shape.element_type()), o.shape, at, values[next++]);
     }
   }
 
@@ -371,7 +381,8 @@ Launches EmitRegion(const EmitRequest& request, const passes::KernelModel& kerne
   const std::vector<int64_t> aliases = passes::RegionAliases(request.instruction);
   for (size_t leaf = 0; leaf < aliases.size(); ++leaf) {
     const bool is_shared = leaf < request.aliases.size() && request.aliases[leaf] == aliases[leaf];
-    if (aliases[leaf] >= 0 && !is_shared) launches.push_back(CopyOperand(request, aliases[leaf], static_cast<int64_t>(leaf)));
+    if (aliases[leaf] >= 0 && !is_shared)
+      launches.push_back(CopyOperand(request, aliases[leaf], static_cast<int64_t>(leaf)));
   }
   launches.push_back(RegionKernel(request, kernels).Emit());
   return launches;

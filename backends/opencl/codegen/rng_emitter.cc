@@ -35,8 +35,11 @@ std::vector<Expr> Philox(Body& body, const Expr& low, const Expr& high, const Ex
   const auto high_product = [&](uint32_t factor, const Expr& x) { return ir::Call(kU32, "mul_hi", {U32(factor), x}); };
   const Expr a = ir::Ref(c[0]), b = ir::Ref(c[2]);
   const ir::Var low0 = body.Mutable(U32(0xD2511F53) * a, "low"), low1 = body.Mutable(U32(0xCD9E8D57) * b, "low");
-  const ir::Var high0 = body.Mutable(high_product(0xD2511F53, a), "high"), high1 = body.Mutable(high_product(0xCD9E8D57, b), "high");
-  const auto exclusive = [](const Expr& x, const Expr& y, const Expr& z) { return ir::Binary(ir::Op::kXor, ir::Binary(ir::Op::kXor, x, y), z); };
+  const ir::Var high0 = body.Mutable(high_product(0xD2511F53, a), "high"),
+                high1 = body.Mutable(high_product(0xCD9E8D57, b), "high");
+  const auto exclusive = [](const Expr& x, const Expr& y, const Expr& z) {
+    return ir::Binary(ir::Op::kXor, ir::Binary(ir::Op::kXor, x, y), z);
+  };
   body.Add(ir::Assign(c[0], exclusive(ir::Ref(high1), ir::Ref(c[1]), ir::Ref(key0))));
   body.Add(ir::Assign(c[1], ir::Ref(low1)));
   body.Add(ir::Assign(c[2], exclusive(ir::Ref(high0), ir::Ref(c[3]), ir::Ref(key1))));
@@ -57,7 +60,8 @@ std::vector<Expr> Threefry(Body& body, const Expr& counter, const Expr& key) {
   for (uint32_t group = 0; group < 5; ++group) {
     for (const int rotation : kRotations[group % 2]) {
       x = body.Name(x + y);
-      const Expr turned = ir::Or(ir::Binary(ir::Op::kShl, y, U32(static_cast<uint32_t>(rotation))), ir::Binary(ir::Op::kShr, y, U32(static_cast<uint32_t>(32 - rotation))));
+      const Expr turned = ir::Or(ir::Binary(ir::Op::kShl, y, U32(static_cast<uint32_t>(rotation))),
+                                 ir::Binary(ir::Op::kShr, y, U32(static_cast<uint32_t>(32 - rotation))));
       y = body.Name(ir::Binary(ir::Op::kXor, turned, x));
     }
     x = body.Name(x + keys[(group + 1) % 3]);
@@ -77,8 +81,11 @@ size_t PairedDimension(const hlo::Dims& dimensions) {
 class RngKernel {
  public:
   explicit RngKernel(const EmitRequest& request)
-      : e_(request.instruction, request.aliases, request.context), op_(*request.hero.instruction), state_(op_.operand(0)->shape()),
-        has_state_(op_.shape().IsTuple()), bits_(e_.outputs()[has_state_ ? 1 : 0].shape) {
+      : e_(request.instruction, request.aliases, request.context),
+        op_(*request.hero.instruction),
+        state_(op_.operand(0)->shape()),
+        has_state_(op_.shape().IsTuple()),
+        bits_(e_.outputs()[has_state_ ? 1 : 0].shape) {
     wide_ = hlo::BytesOf(bits_.element_type()) == 8;
     words_ = state_.element_type() == ElementType::kU32 ? state_.ElementCount() / 2 : state_.ElementCount();
     if (words_ < 2 || words_ > 3) {
@@ -88,7 +95,8 @@ class RngKernel {
 
   // Whole blocks of Philox's words, or the rest of the elements.
   EmittedLaunch PhiloxBlocks() {
-    return OverElements(e_, {bits_.ElementCount() / PerBlock()}, [&](const Indices& block) { PhiloxBlock(block[0], PerBlock()); });
+    return OverElements(e_, {bits_.ElementCount() / PerBlock()},
+                        [&](const Indices& block) { PhiloxBlock(block[0], PerBlock()); });
   }
   EmittedLaunch PhiloxRest() {
     return OverElements(e_, {1}, [&](const Indices&) {
@@ -166,14 +174,18 @@ class RngKernel {
     for (int64_t i = 0; i < count; ++i) {
       const Index linear = e_.math().Add(e_.math().Mul(block, PerBlock()), i);
       const auto w = static_cast<size_t>(i);
-      Store(e_.math().Delinearize(linear, bits_.dimensions()), wide_ ? body.Name(Join(words[2 * w], words[2 * w + 1])) : words[w]);
+      Store(e_.math().Delinearize(linear, bits_.dimensions()),
+            wide_ ? body.Name(Join(words[2 * w], words[2 * w + 1])) : words[w]);
     }
   }
 
   // Types narrower than a word take its low bits.
   void Store(const Indices& at, const Expr& word) {
     const int bits = hlo::BitsOf(bits_.element_type());
-    const ElementType raw = bits <= 8 ? ElementType::kU8 : bits == 16 ? ElementType::kU16 : bits == 32 ? ElementType::kU32 : ElementType::kU64;
+    const ElementType raw = bits <= 8    ? ElementType::kU8
+                            : bits == 16 ? ElementType::kU16
+                            : bits == 32 ? ElementType::kU32
+                                         : ElementType::kU64;
     const Expr value = e_.body().Name(FromBits(e_.body().Name(ir::Cast(word, raw)), bits_.element_type()));
     const auto& output = e_.outputs()[has_state_ ? 1 : 0];
     StoreElement(e_.values(), output.buffer, bits_, at, {value, nullptr});
@@ -192,7 +204,8 @@ class RngKernel {
 
 Launches EmitRngBitGenerator(const EmitRequest& request) {
   const Instruction& op = *request.hero.instruction;
-  if (&op != &request.instruction) Fail(ErrorCode::kUnimplemented, "{}: rng-bit-generator inside a fusion has no kernel", op.name());
+  if (&op != &request.instruction)
+    Fail(ErrorCode::kUnimplemented, "{}: rng-bit-generator inside a fusion has no kernel", op.name());
   const bool has_state = op.shape().IsTuple();
   const hlo::Shape& bits = has_state ? op.shape().tuple_shape(1) : op.shape();
   const int64_t count = bits.ElementCount();

@@ -19,16 +19,16 @@ using hlo::Instruction;
 using hlo::Opcode;
 using ir::Expr;
 
-constexpr int64_t kShortestRow = 8;          // shorter rows leave the vectors to the kept dimensions
-constexpr int64_t kSplitRow = 1 << 15;       // elements from which a row may be shared by several groups
-constexpr int64_t kPartElements = 1 << 13;   // ... of at least so many each
-constexpr int64_t kKeptBytes = 1 << 16;      // of private memory for what several sweeps over a row need
-constexpr int64_t kMostParts = 64;           // independent of the device, so that results are
+constexpr int64_t kShortestRow = 8;         // shorter rows leave the vectors to the kept dimensions
+constexpr int64_t kSplitRow = 1 << 15;      // elements from which a row may be shared by several groups
+constexpr int64_t kPartElements = 1 << 13;  // ... of at least so many each
+constexpr int64_t kKeptBytes = 1 << 16;     // of private memory for what several sweeps over a row need
+constexpr int64_t kMostParts = 64;          // independent of the device, so that results are
 
 // Reduced dimensions of an operand, and those that stay, in its order.
 struct RowShape {
-  Dims dimensions;          // of the operand
-  std::vector<size_t> kept; // numbers
+  Dims dimensions;            // of the operand
+  std::vector<size_t> kept;   // numbers
   std::vector<size_t> outer;  // reduced, before the contiguous run at the end
   std::vector<size_t> row;    // reduced, the contiguous run at the end
   Dims Of(const std::vector<size_t>& numbers) const {
@@ -122,10 +122,13 @@ class RowKernel {
     const int64_t whole = shape_.outer.empty() ? shape_.length() : shape_.outer_count();
     const int64_t size = (whole + parts - 1) / parts;
     const Index begin = e_.math().Mul(e_.math().Of(part), size);
-    PartialTarget target{e_.math().Add(e_.math().Mul(row_, parts), e_.math().Of(part)), ScratchFor(level, parts, /*written=*/true)};
+    PartialTarget target{e_.math().Add(e_.math().Mul(row_, parts), e_.math().Of(part)),
+                         ScratchFor(level, parts, /*written=*/true)};
     const Bounds piece{begin, std::min(size, whole), whole};
-    if (shape_.outer.empty()) ReduceLevel(level, {0, 1}, piece, &target);
-    else ReduceLevel(level, piece, {0, shape_.length()}, &target);
+    if (shape_.outer.empty())
+      ReduceLevel(level, {0, 1}, piece, &target);
+    else
+      ReduceLevel(level, piece, {0, shape_.length()}, &target);
     return CloseRow(part, parts);
   }
 
@@ -142,7 +145,8 @@ class RowKernel {
       e_.values().SerialLoop(parts, [&](const Index& p) {
         const Expr at = e_.math().ToExpr(e_.math().Add(e_.math().Mul(row_, parts), p));
         Value partial{ir::Load(scratch[i], im ? at * 2 : at), im ? ir::Load(scratch[i], at * 2 + 1) : nullptr};
-        const Value sum = EmitBinary(*hlo::ReducerOpcode(*reduce.called()), type, {ir::Ref(re), im ? ir::Ref(im) : nullptr}, partial, e_.body());
+        const Value sum = EmitBinary(*hlo::ReducerOpcode(*reduce.called()), type,
+                                     {ir::Ref(re), im ? ir::Ref(im) : nullptr}, partial, e_.body());
         e_.body().Add(ir::Assign(re, sum.re));
         if (im) e_.body().Add(ir::Assign(im, sum.im));
       });
@@ -188,7 +192,8 @@ class RowKernel {
       for (const Instruction* reduce : level) {
         if (!HasLanes(*reduce) || !RowShapeMatches(*reduce)) continue;
         for (const size_t d : shape_.row) {
-          if (passes::NeutralFrom(*reduce, static_cast<int64_t>(d)) != nullptr) return;  // sweeps end where the size says
+          if (passes::NeutralFrom(*reduce, static_cast<int64_t>(d)) != nullptr)
+            return;  // sweeps end where the size says
         }
         Reach(reduce->operand(0), needed);
       }
@@ -208,7 +213,8 @@ class RowKernel {
       const int64_t size = shape_.length() + lanes_ * unroll_;  // the last vector may pass the end
       room -= size * static_cast<int64_t>(sizeof(float));
       if (room < 0) return;
-      ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("kept"), hlo::ElementType::kF32, size, ir::Buffer::Space::kPrivate, true);
+      ir::BufferRef buffer =
+          ir::MakeBuffer(e_.body().FreshName("kept"), hlo::ElementType::kF32, size, ir::Buffer::Space::kPrivate, true);
       e_.body().Add(ir::DeclareArray(buffer));
       kept_values_.push_back({*op, static_cast<size_t>(first - sweeps.begin()), buffer});
       Reach(*op, covered);
@@ -223,7 +229,8 @@ class RowKernel {
 
   static bool IsExpensive(const Instruction& op) {
     const hlo::ElementType type = op.shape().IsArray() ? op.shape().element_type() : hlo::ElementType::kPred;
-    return hlo::HasTrait(op.opcode(), hlo::kExpensive) && ValueType(type).element == hlo::ElementType::kF32 && !hlo::IsComplex(type);
+    return hlo::HasTrait(op.opcode(), hlo::kExpensive) && ValueType(type).element == hlo::ElementType::kF32 &&
+           !hlo::IsComplex(type);
   }
 
   std::vector<ir::BufferRef> ScratchFor(const std::vector<const Instruction*>& level, int64_t parts, bool written) {
@@ -250,7 +257,8 @@ class RowKernel {
     } else {
       for (size_t i = 0; i < shape_.kept.size(); ++i) {
         const int64_t size = shape_.dimensions[shape_.kept[i]];
-        row_loops_.push_back({e_.IndexVar("row" + std::to_string(i), size), extents[i] ? e_.ValueOf(*extents[i], size) : e_.IndexInt(size)});
+        row_loops_.push_back({e_.IndexVar("row" + std::to_string(i), size),
+                              extents[i] ? e_.ValueOf(*extents[i], size) : e_.IndexInt(size)});
         kept_.push_back(e_.math().Of(row_loops_.back().first));
       }
       row_ = e_.math().Linearize(kept_, shape_.Of(shape_.kept));
@@ -315,14 +323,16 @@ class RowKernel {
     return place;
   }
 
-  void ReduceLevel(const std::vector<const Instruction*>& level, const Bounds& outer, const Bounds& inner, const PartialTarget* target) {
+  void ReduceLevel(const std::vector<const Instruction*>& level, const Bounds& outer, const Bounds& inner,
+                   const PartialTarget* target) {
     std::vector<Lane> lanes;
     for (const Instruction* reduce : level) {
       // Reduces of other rows, or by any computation, are computed where they are needed, in serial loops.
       if (!HasLanes(*reduce) || !RowShapeMatches(*reduce)) continue;
       const Opcode opcode = hlo::ReducerOpcode(*reduce->called()).value();
       const hlo::ElementType type = reduce->shape().element_type();
-      lanes.push_back({reduce, opcode, type, NeutralOf(opcode, type).value(), Accumulator(type), hlo::IsComplex(type) ? Accumulator(type) : nullptr});
+      lanes.push_back({reduce, opcode, type, NeutralOf(opcode, type).value(), Accumulator(type),
+                       hlo::IsComplex(type) ? Accumulator(type) : nullptr});
     }
     if (lanes.empty()) return;
     ForLanes(lanes_ * unroll_, [&](const Index& l) {
@@ -363,9 +373,12 @@ class RowKernel {
 
   ir::BufferRef Accumulator(hlo::ElementType type) {
     const auto space = e_.IsGpu() ? ir::Buffer::Space::kLocal : ir::Buffer::Space::kPrivate;
-    ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("lanes"), PartialType(type), lanes_ * unroll_, space, true);
-    if (e_.IsGpu()) local_arrays_.push_back(ir::DeclareArray(buffer));
-    else e_.body().Add(ir::DeclareArray(buffer));
+    ir::BufferRef buffer =
+        ir::MakeBuffer(e_.body().FreshName("lanes"), PartialType(type), lanes_ * unroll_, space, true);
+    if (e_.IsGpu())
+      local_arrays_.push_back(ir::DeclareArray(buffer));
+    else
+      e_.body().Add(ir::DeclareArray(buffer));
     return buffer;
   }
 
@@ -399,7 +412,8 @@ class RowKernel {
     for (size_t i = 0; i < lanes.size(); ++i) StoreLane(lanes[i], l, sums[i]);
     for (const Kept& kept : kept_values_) {
       if (kept.sweep != sweep_) continue;
-      e_.body().Add(ir::Store(kept.buffer, e_.math().ToExpr(j), e_.values().Get(e_.frame(), *kept.value, place, mask).re));
+      e_.body().Add(
+          ir::Store(kept.buffer, e_.math().ToExpr(j), e_.values().Get(e_.frame(), *kept.value, place, mask).re));
     }
   }
 
@@ -409,13 +423,15 @@ class RowKernel {
     const ir::Var variable = e_.IndexVar(e_.body().FreshName("k"), limit);
     e_.values().Open();
     body(e_.math().Of(variable));
-    e_.body().Add(ir::For(ir::LoopRole::kSerial, variable, e_.IndexInt(0), ir::Min(end, e_.IndexInt(limit)), e_.values().Close()));
+    e_.body().Add(ir::For(ir::LoopRole::kSerial, variable, e_.IndexInt(0), ir::Min(end, e_.IndexInt(limit)),
+                          e_.values().Close()));
   }
 
   void Accumulate(const std::vector<Lane>& lanes, const Bounds& outer, const Bounds& inner) {
     IndexMath& math = e_.math();
     Expr live = LiveLength(lanes);
-    if (live && !(inner.begin == Index(0))) live = e_.body().Name(ir::Max(live - math.ToExpr(inner.begin), e_.IndexInt(0)), "live");
+    if (live && !(inner.begin == Index(0)))
+      live = e_.body().Name(ir::Max(live - math.ToExpr(inner.begin), e_.IndexInt(0)), "live");
     // Steps of `size` elements after `first` that reach all live ones.
     const auto steps = [&](int64_t first, int64_t size) -> Expr {
       if (!live) return nullptr;
@@ -434,7 +450,8 @@ class RowKernel {
           for (int64_t u = 0; u < unroll_; ++u) {
             ForLanes(lanes_, [&](const Index& l) {
               const Index in_chunk = math.Add(l, u * lanes_);
-              Step(lanes, at_outer, math.Add(math.Add(inner.begin, math.Mul(c, chunk)), in_chunk), in_chunk, outer_mask);
+              Step(lanes, at_outer, math.Add(math.Add(inner.begin, math.Mul(c, chunk)), in_chunk), in_chunk,
+                   outer_mask);
             });
           }
         });
@@ -456,13 +473,17 @@ class RowKernel {
   Value Horizontal(const Lane& lane) {
     for (int64_t u = 1; u < unroll_; ++u) {
       ForLanes(lanes_, [&](const Index& l) {
-        StoreLane(lane, l, EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), LoadLane(lane, e_.math().Add(l, u * lanes_)), e_.body()));
+        StoreLane(lane, l,
+                  EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), LoadLane(lane, e_.math().Add(l, u * lanes_)),
+                             e_.body()));
       });
     }
     for (int64_t half = lanes_ / 2; half >= 1; half /= 2) {
       e_.body().Add(ir::Barrier());
       ForLanes(half, [&](const Index& l) {
-        StoreLane(lane, l, EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), LoadLane(lane, e_.math().Add(l, half)), e_.body()));
+        StoreLane(
+            lane, l,
+            EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), LoadLane(lane, e_.math().Add(l, half)), e_.body()));
       });
     }
     e_.body().Add(ir::Barrier());
@@ -474,7 +495,9 @@ class RowKernel {
   void StoreOutputs() {
     for (const auto& output : e_.outputs()) {
       if (output.shape.ElementCount() == shape_.rows()) {
-        const Indices at = output.shape.dimensions() == shape_.Of(shape_.kept) ? kept_ : e_.math().Delinearize(row_, output.shape.dimensions());
+        const Indices at = output.shape.dimensions() == shape_.Of(shape_.kept)
+                               ? kept_
+                               : e_.math().Delinearize(row_, output.shape.dimensions());
         StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
       }
     }
@@ -488,12 +511,15 @@ class RowKernel {
       const Index linear = e_.math().Linearize(place, shape_.dimensions);
       std::vector<std::pair<const Emission::Output*, Value>> results;
       const auto at_of = [&](const Emission::Output& output) {
-        return output.shape.dimensions() == shape_.dimensions ? place : e_.math().Delinearize(linear, output.shape.dimensions());
+        return output.shape.dimensions() == shape_.dimensions
+                   ? place
+                   : e_.math().Delinearize(linear, output.shape.dimensions());
       };
       for (const auto& output : e_.outputs()) {
         if (is_wide(output)) results.emplace_back(&output, e_.ValueOf(output, at_of(output)));
       }
-      for (const auto& [output, value] : results) StoreElement(e_.values(), output->buffer, output->shape, at_of(*output), value);
+      for (const auto& [output, value] : results)
+        StoreElement(e_.values(), output->buffer, output->shape, at_of(*output), value);
       const std::optional<size_t> d = RowDimension();
       const auto extent = e_.SharedExtent([&](const Emission::Output& output) {
         if (!is_wide(output)) return Emission::kNotAsked;

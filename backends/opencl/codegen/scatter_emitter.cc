@@ -10,14 +10,18 @@ namespace {
 using hlo::Instruction;
 using ir::Expr;
 
-bool Contains(const std::vector<int64_t>& list, int64_t x) { return std::find(list.begin(), list.end(), x) != list.end(); }
+bool Contains(const std::vector<int64_t>& list, int64_t x) {
+  return std::find(list.begin(), list.end(), x) != list.end();
+}
 
 // A start as an index in [-1, limit + 1]: what lies outside stays outside, and nothing overflows.
 Index UnclampedStart(Emission& e, const Value& value, int64_t limit) {
   Expr x = value.re;
   if (hlo::BitsOf(x->type.element) < 32) x = ir::Cast(x, hlo::ElementType::kS32);
   if (hlo::IsSigned(x->type.element)) x = ir::Max(x, ir::Int(-1, x->type));
-  const int64_t highest = x->type.element == hlo::ElementType::kS32 ? INT32_MAX : x->type.element == hlo::ElementType::kU32 ? UINT32_MAX : INT64_MAX;
+  const int64_t highest = x->type.element == hlo::ElementType::kS32   ? INT32_MAX
+                          : x->type.element == hlo::ElementType::kU32 ? UINT32_MAX
+                                                                      : INT64_MAX;
   if (limit + 1 < highest) x = ir::Min(x, ir::Int(limit + 1, x->type));
   const ir::Var variable = ir::MakeIndex(e.body().FreshName("at"), -1, limit + 1, e.math().type());
   e.body().Add(ir::Let(variable, ir::Cast(x, e.math().type().element)));
@@ -29,15 +33,19 @@ Index UnclampedStart(Emission& e, const Value& value, int64_t limit) {
 class ScatterKernel {
  public:
   explicit ScatterKernel(const EmitRequest& request)
-      : e_(request.instruction, request.aliases, request.context), scatter_(*request.hero.instruction),
-        attributes_(scatter_.As<hlo::attr::Scatter>()), count_((scatter_.operand_count() - 1) / 2),
-        operand_shape_(scatter_.operand(0)->shape()), indices_shape_(scatter_.operand(count_)->shape()),
+      : e_(request.instruction, request.aliases, request.context),
+        scatter_(*request.hero.instruction),
+        attributes_(scatter_.As<hlo::attr::Scatter>()),
+        count_((scatter_.operand_count() - 1) / 2),
+        operand_shape_(scatter_.operand(0)->shape()),
+        indices_shape_(scatter_.operand(count_)->shape()),
         updates_shape_(scatter_.operand(count_ + 1)->shape()) {
     for (int64_t d = 0; d < updates_shape_.rank(); ++d) {
       (Contains(attributes_.update_window_dims, d) ? window_dims_ : batch_dims_).push_back(d);
     }
     for (int64_t d = 0; d < operand_shape_.rank(); ++d) {
-      const bool inserted = Contains(attributes_.inserted_window_dims, d) || Contains(attributes_.input_batching_dims, d);
+      const bool inserted =
+          Contains(attributes_.inserted_window_dims, d) || Contains(attributes_.input_batching_dims, d);
       if (!inserted) window_operand_dims_.push_back(d);
     }
   }
@@ -57,7 +65,8 @@ class ScatterKernel {
     const bool independent = attributes_.unique_indices && !batch_dims_.empty();
     if (independent) {
       for (const int64_t d : batch_dims_) {
-        parallel.emplace_back(e_.IndexVar("batch" + std::to_string(d), updates_shape_.dimension(d)), updates_shape_.dimension(d));
+        parallel.emplace_back(e_.IndexVar("batch" + std::to_string(d), updates_shape_.dimension(d)),
+                              updates_shape_.dimension(d));
         update_[static_cast<size_t>(d)] = math.Of(parallel.back().first);
       }
     }
@@ -68,7 +77,8 @@ class ScatterKernel {
 
     e_.values().Open();
     const std::function<void(size_t)> batches = [&](size_t i) {
-      if (independent || i == batch_dims_.size()) return OneUpdate(tiled ? math.Mul(math.Of(tile), kTile) : Index(0), tiled ? kTile : minor, minor);
+      if (independent || i == batch_dims_.size())
+        return OneUpdate(tiled ? math.Mul(math.Of(tile), kTile) : Index(0), tiled ? kTile : minor, minor);
       e_.values().SerialLoop(updates_shape_.dimension(batch_dims_[i]), [&](const Index& b) {
         update_[static_cast<size_t>(batch_dims_[i])] = b;
         batches(i + 1);
@@ -77,7 +87,8 @@ class ScatterKernel {
     batches(0);
     ir::Stmt body = e_.values().Close();
     const int64_t work = WorkOf(body);
-    if (tiled) body = ir::For(ir::LoopRole::kParallel, tile, e_.IndexInt(0), e_.IndexInt((minor + kTile - 1) / kTile), body);
+    if (tiled)
+      body = ir::For(ir::LoopRole::kParallel, tile, e_.IndexInt(0), e_.IndexInt((minor + kTile - 1) / kTile), body);
     for (size_t i = parallel.size(); i-- > 0;) {
       body = ir::For(ir::LoopRole::kParallel, parallel[i].first, e_.IndexInt(0), e_.IndexInt(parallel[i].second), body);
     }
@@ -93,7 +104,8 @@ class ScatterKernel {
     Expr inside = ir::Pred(true);
     for (size_t i = 0; i < attributes_.scatter_dims_to_operand_dims.size(); ++i) {
       Indices at = batch;
-      if (attributes_.index_vector_dim < indices_shape_.rank()) at.insert(at.begin() + attributes_.index_vector_dim, Index(static_cast<int64_t>(i)));
+      if (attributes_.index_vector_dim < indices_shape_.rank())
+        at.insert(at.begin() + attributes_.index_vector_dim, Index(static_cast<int64_t>(i)));
       const int64_t d = attributes_.scatter_dims_to_operand_dims[i];
       const int64_t limit = operand_shape_.dimension(d) - WindowSize(d);
       const Index s = UnclampedStart(e_, e_.values().Get(e_.frame(), *scatter_.operand(count_), at), limit);
@@ -135,9 +147,11 @@ class ScatterKernel {
     for (const auto& output : e_.outputs()) {
       const bool complex = hlo::IsComplex(output.shape.element_type());
       const Expr at = complex ? linear * 2 : linear;
-      arguments.push_back({e_.body().Name(ir::Load(output.buffer, at)), complex ? e_.body().Name(ir::Load(output.buffer, at + 1)) : nullptr});
+      arguments.push_back({e_.body().Name(ir::Load(output.buffer, at)),
+                           complex ? e_.body().Name(ir::Load(output.buffer, at + 1)) : nullptr});
     }
-    for (int64_t i = 0; i < count_; ++i) arguments.push_back(e_.values().Get(e_.frame(), *scatter_.operand(count_ + 1 + i), update_));
+    for (int64_t i = 0; i < count_; ++i)
+      arguments.push_back(e_.values().Get(e_.frame(), *scatter_.operand(count_ + 1 + i), update_));
     const Values results = e_.values().Apply(*scatter_.called(), std::move(arguments));
     for (size_t i = 0; i < results.size(); ++i) {
       const auto& output = e_.outputs()[i];
@@ -159,7 +173,8 @@ class ScatterKernel {
 Launches EmitScatter(const EmitRequest& request) {
   const Instruction& scatter = *request.hero.instruction;
   if (request.instruction.Is(hlo::Opcode::kFusion) && request.instruction.called()->root() != &scatter) {
-    Fail(ErrorCode::kUnimplemented, "{}: a scatter with consumers in its fusion has no kernel", request.instruction.name());
+    Fail(ErrorCode::kUnimplemented, "{}: a scatter with consumers in its fusion has no kernel",
+         request.instruction.name());
   }
   Launches launches;
   const std::vector<hlo::Shape> leaves = hlo::FlattenShape(request.instruction.shape());
@@ -169,10 +184,12 @@ Launches EmitScatter(const EmitRequest& request) {
     const auto& output = copy.outputs()[leaf];
     launches.push_back(OverElements(copy, {output.shape.ElementCount()}, [&](const Indices& linear) {
       const Indices at = copy.math().Delinearize(linear[0], output.shape.dimensions());
-      StoreElement(copy.values(), output.buffer, output.shape, at, copy.values().Get(copy.frame(), *scatter.operand(static_cast<int64_t>(leaf)), at));
+      StoreElement(copy.values(), output.buffer, output.shape, at,
+                   copy.values().Get(copy.frame(), *scatter.operand(static_cast<int64_t>(leaf)), at));
     }));
   }
-  if (scatter.operand(scatter.operand_count() - 1)->shape().ElementCount() > 0) launches.push_back(ScatterKernel(request).Emit());
+  if (scatter.operand(scatter.operand_count() - 1)->shape().ElementCount() > 0)
+    launches.push_back(ScatterKernel(request).Emit());
   return launches;
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 using namespace ir;  // NOLINT: this file is about nothing else
 
-constexpr int64_t kGroupsPerUnit = 8;        // enough to even out what the cores cannot share
-constexpr int64_t kMaxGroups = 65535;        // PoCL compiles a kernel again beyond (experiments/memory, part 6)
+constexpr int64_t kGroupsPerUnit = 8;  // enough to even out what the cores cannot share
+constexpr int64_t kMaxGroups = 65535;  // PoCL compiles a kernel again beyond (experiments/memory, part 6)
 constexpr int64_t kMaxGpuGroups = 1 << 20;
 
 const Expr& GroupId() {
@@ -127,8 +127,8 @@ int64_t GroupLanes(const DeviceSpec& device) {
 ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
   const int64_t lanes = GroupLanes(device);
   if (const int64_t bytes = LocalBytes(function.body); bytes > device.local_memory_bytes) {
-    Fail(ErrorCode::kInternal, "kernel {} asks for {} bytes of local memory, {} has {}", function.name, bytes, device.name,
-         device.local_memory_bytes);
+    Fail(ErrorCode::kInternal, "kernel {} asks for {} bytes of local memory, {} has {}", function.name, bytes,
+         device.name, device.local_memory_bytes);
   }
   ScheduledKernel out{function, {}};
   out.grid.local[0] = lanes;
@@ -151,7 +151,8 @@ ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
 
   const bool constant = std::all_of(loops.begin(), loops.end(), IsConstantLoop);
   int64_t total = 1;
-  for (const Stmt& loop : loops) total *= IsConstantLoop(loop) ? ConstantExtent(loop) : std::max<int64_t>(1, loop->var->max + 1);
+  for (const Stmt& loop : loops)
+    total *= IsConstantLoop(loop) ? ConstantExtent(loop) : std::max<int64_t>(1, loop->var->max + 1);
   const int64_t wanted = lanes > 1 ? kMaxGpuGroups : std::min(kMaxGroups, device.compute_units * kGroupsPerUnit);
   const int64_t grain = lanes > 1 ? 1 : std::max<int64_t>(1, function.grain);
   const int64_t groups = std::clamp<int64_t>(total / grain, 1, wanted);

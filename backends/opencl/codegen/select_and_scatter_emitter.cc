@@ -22,13 +22,16 @@ struct Slot {
   }
 };
 
-// Two launches: which element each window selects, as a linear index in scratch; then each element of the result asks the
-// windows over it, in ascending order, whether it was selected. No two work-items write one place.
+// Two launches: which element each window selects, as a linear index in scratch; then each element of the result asks
+// the windows over it, in ascending order, whether it was selected. No two work-items write one place.
 class SelectAndScatterKernel {
  public:
   explicit SelectAndScatterKernel(const EmitRequest& request)
-      : e_(request.instruction, request.aliases, request.context), op_(*request.hero.instruction),
-        window_(op_.As<hlo::attr::Windowed>().window), operand_(op_.operand(0)->shape()), source_(op_.operand(1)->shape()) {
+      : e_(request.instruction, request.aliases, request.context),
+        op_(*request.hero.instruction),
+        window_(op_.As<hlo::attr::Windowed>().window),
+        operand_(op_.operand(0)->shape()),
+        source_(op_.operand(1)->shape()) {
     for (const auto& w : window_) sizes_.push_back(w.size);
   }
 
@@ -41,7 +44,8 @@ class SelectAndScatterKernel {
         Indices from;
         Expr inside = ir::Pred(true);
         for (size_t d = 0; d < window_.size(); ++d) {
-          from.push_back(e_.math().Add(e_.math().Add(e_.math().Mul(place[d], window_[d].stride), j[d]), -window_[d].padding_low));
+          from.push_back(
+              e_.math().Add(e_.math().Add(e_.math().Mul(place[d], window_[d].stride), j[d]), -window_[d].padding_low));
           inside = ir::And(inside, e_.math().Within(from[d], 0, operand_.dimensions()[d]));
         }
         inside = e_.body().Name(inside, "m");
@@ -78,7 +82,8 @@ class SelectAndScatterKernel {
         there = e_.body().Name(there, "m");
         const Expr selected = e_.body().Name(ir::Load(chosen, LinearIn(source_, place), there));
         const Expr mine = e_.body().Name(ir::And(there, ir::Compare(ir::Op::kEq, selected, self)), "mine");
-        const Value after = e_.values().Apply(*op_.called(1), {sum.Get(), e_.values().Get(e_.frame(), *op_.operand(1), place, there)})[0];
+        const Value after = e_.values().Apply(
+            *op_.called(1), {sum.Get(), e_.values().Get(e_.frame(), *op_.operand(1), place, there)})[0];
         sum.Set(e_.body(), SelectValue(mine, after, sum.Get()));
       });
       StoreElement(e_.values(), output.buffer, output.shape, at, sum.Get());
@@ -86,7 +91,9 @@ class SelectAndScatterKernel {
   }
 
  private:
-  Expr LinearIn(const hlo::Shape& shape, const Indices& at) { return e_.math().ToExpr(e_.math().Linearize(at, shape.dimensions())); }
+  Expr LinearIn(const hlo::Shape& shape, const Indices& at) {
+    return e_.math().ToExpr(e_.math().Linearize(at, shape.dimensions()));
+  }
   ir::BufferRef Chosen(bool written) {
     return e_.Scratch("chosen", e_.math().type().element, source_.ElementCount(), 0, written);
   }
@@ -107,7 +114,8 @@ int64_t SelectAndScatterScratchBytes(const Instruction& instruction, const Instr
 Launches EmitSelectAndScatter(const EmitRequest& request) {
   const Instruction& op = *request.hero.instruction;
   if (request.instruction.Is(hlo::Opcode::kFusion) && request.instruction.called()->root() != &op) {
-    Fail(ErrorCode::kUnimplemented, "{}: a select-and-scatter with consumers in its fusion has no kernel", request.instruction.name());
+    Fail(ErrorCode::kUnimplemented, "{}: a select-and-scatter with consumers in its fusion has no kernel",
+         request.instruction.name());
   }
   Launches launches;
   if (op.operand(1)->shape().ElementCount() > 0) launches.push_back(SelectAndScatterKernel(request).Select());

@@ -20,8 +20,11 @@ using Arrays = std::vector<ir::BufferRef>;
 class SortKernel {
  public:
   explicit SortKernel(const EmitRequest& request)
-      : e_(request.instruction, request.aliases, request.context), sort_(*request.hero.instruction),
-        shape_(sort_.operand(0)->shape()), dimension_(sort_.As<hlo::attr::Sort>().dimension), length_(shape_.dimension(dimension_)) {}
+      : e_(request.instruction, request.aliases, request.context),
+        sort_(*request.hero.instruction),
+        shape_(sort_.operand(0)->shape()),
+        dimension_(sort_.As<hlo::attr::Sort>().dimension),
+        length_(shape_.dimension(dimension_)) {}
 
   EmittedLaunch Emit() {
     hlo::Dims others = shape_.dimensions();
@@ -35,14 +38,16 @@ class SortKernel {
     for (const auto& output : e_.outputs()) {
       results.push_back(output.buffer);
       const auto bytes = AlignScratch(output.shape.ByteSize());
-      scratch.push_back(e_.Scratch("scratch" + std::to_string(scratch.size()), output.shape.element_type(), output.shape.ElementCount(), offset, true));
+      scratch.push_back(e_.Scratch("scratch" + std::to_string(scratch.size()), output.shape.element_type(),
+                                   output.shape.ElementCount(), offset, true));
       offset += bytes;
     }
     e_.values().Open();
     e_.values().SerialLoop(length_, [&](const Index& i) {
       const Indices at = Place(i);
       for (size_t k = 0; k < results.size(); ++k) {
-        StoreElement(e_.values(), results[k], shape_of(k), at, e_.values().Get(e_.frame(), *sort_.operand(static_cast<int64_t>(k)), at));
+        StoreElement(e_.values(), results[k], shape_of(k), at,
+                     e_.values().Get(e_.frame(), *sort_.operand(static_cast<int64_t>(k)), at));
       }
     });
     // Two passes a step: into scratch and back. A last one that finds the row sorted copies it.
@@ -75,12 +80,14 @@ class SortKernel {
   Values LoadAll(const Arrays& arrays, const Expr& at) {
     const Var variable = ir::MakeIndex(e_.body().FreshName("at"), 0, length_ - 1, e_.math().type());
     e_.body().Add(ir::Let(variable, at));
-    const Expr linear = e_.body().Name(e_.math().ToExpr(e_.math().Linearize(Place(e_.math().Of(variable)), shape_.dimensions())));
+    const Expr linear =
+        e_.body().Name(e_.math().ToExpr(e_.math().Linearize(Place(e_.math().Of(variable)), shape_.dimensions())));
     Values values;
     for (size_t k = 0; k < arrays.size(); ++k) {
       const bool complex = hlo::IsComplex(shape_of(k).element_type());
       const Expr place = complex ? linear * 2 : linear;
-      values.push_back({e_.body().Name(ir::Load(arrays[k], place)), complex ? e_.body().Name(ir::Load(arrays[k], place + 1)) : nullptr});
+      values.push_back({e_.body().Name(ir::Load(arrays[k], place)),
+                        complex ? e_.body().Name(ir::Load(arrays[k], place + 1)) : nullptr});
     }
     return values;
   }
@@ -96,17 +103,20 @@ class SortKernel {
     const Var left = e_.body().Mutable(ir::Ref(first), "left"), right = e_.body().Mutable(middle, "right");
     const Var out = ir::MakeIndex(e_.body().FreshName("out"), 0, length_ - 1, type);
     e_.values().Open();
-    const Values l = LoadAll(from, ir::Min(ir::Ref(left), end - 1)), r = LoadAll(from, ir::Min(ir::Ref(right), end - 1));
+    const Values l = LoadAll(from, ir::Min(ir::Ref(left), end - 1)),
+                 r = LoadAll(from, ir::Min(ir::Ref(right), end - 1));
     Values arguments;
     for (size_t k = 0; k < l.size(); ++k) {
       arguments.push_back(r[k]);
       arguments.push_back(l[k]);
     }
     const Expr right_first = e_.values().Apply(*sort_.called(), arguments)[0].re;
-    const Expr left_ended = ir::Compare(ir::Op::kGe, ir::Ref(left), middle), right_left = ir::Compare(ir::Op::kLt, ir::Ref(right), last);
+    const Expr left_ended = ir::Compare(ir::Op::kGe, ir::Ref(left), middle),
+               right_left = ir::Compare(ir::Op::kLt, ir::Ref(right), last);
     const Expr take_right = e_.body().Name(ir::Or(left_ended, ir::And(right_left, right_first)), "take_right");
     const Indices place = Place(e_.math().Of(out));
-    for (size_t k = 0; k < l.size(); ++k) StoreElement(e_.values(), into[k], shape_of(k), place, SelectValue(take_right, r[k], l[k]));
+    for (size_t k = 0; k < l.size(); ++k)
+      StoreElement(e_.values(), into[k], shape_of(k), place, SelectValue(take_right, r[k], l[k]));
     const Expr one = ir::Cast(take_right, type.element);
     e_.body().Add(ir::Assign(right, ir::Ref(right) + one));
     e_.body().Add(ir::Assign(left, ir::Ref(left) + (e_.IndexInt(1) - one)));
@@ -133,8 +143,10 @@ int64_t SortScratchBytes(const Instruction& sort, const DeviceSpec& device) {
 }
 
 Launches EmitSort(const EmitRequest& request) {
-  if (request.instruction.Is(hlo::Opcode::kFusion) && request.instruction.called()->root() != request.hero.instruction) {
-    Fail(ErrorCode::kUnimplemented, "{}: a sort with consumers in its fusion has no kernel", request.instruction.name());
+  if (request.instruction.Is(hlo::Opcode::kFusion) &&
+      request.instruction.called()->root() != request.hero.instruction) {
+    Fail(ErrorCode::kUnimplemented, "{}: a sort with consumers in its fusion has no kernel",
+         request.instruction.name());
   }
   if (auto launches = EmitRadixSort(request)) return std::move(*launches);
   Launches launches;

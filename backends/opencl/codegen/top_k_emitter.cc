@@ -45,7 +45,8 @@ class TopKKernel {
     list_ = PrivateArray("list", ElementType::kU64, padded_k() + kListLanes);
     keys_ = PrivateArray("keys", ElementType::kU32, kBlock);
     lanes_ = PrivateArray("lanes", ElementType::kU32, e_.Lanes());
-    Over(padded_k(), [&](const Index& i) { e_.body().Add(ir::Store(list_, ListAt(e_.math().ToExpr(i)), ir::Int(0, kU64))); });
+    Over(padded_k(),
+         [&](const Index& i) { e_.body().Add(ir::Store(list_, ListAt(e_.math().ToExpr(i)), ir::Int(0, kU64))); });
     e_.body().Add(ir::Store(list_, e_.IndexInt(kListLanes - 1), ir::Int(-1, kU64)));
     least_ = e_.body().Mutable(ir::Int(0, kU64), "least");
 
@@ -133,15 +134,16 @@ class TopKKernel {
     e_.body().Add(ir::If(interesting, look));
   }
 
-  // Each place of the sorted list keeps its entry, takes the new one, or its left neighbour's: max(self, min(left, new)).
-  // Vectors go from right to left, so that neighbours are still the old ones.
+  // Each place of the sorted list keeps its entry, takes the new one, or its left neighbour's: max(self, min(left,
+  // new)). Vectors go from right to left, so that neighbours are still the old ones.
   void Insert(const Expr& entry) {
     const Var b = e_.IndexVar(e_.body().FreshName("b"), padded_k() / kListLanes);
     e_.values().Open();
     const Expr at = e_.body().Name(e_.IndexInt(padded_k()) - ir::Ref(b) * kListLanes, "at");
     const Expr self = ir::Load(list_, ir::Ramp(at, kListLanes)), left = ir::Load(list_, ir::Ramp(at - 1, kListLanes));
     e_.body().Add(ir::Store(list_, ir::Ramp(at, kListLanes), ir::Max(self, ir::Min(left, entry))));
-    e_.body().Add(ir::For(ir::LoopRole::kSerial, b, e_.IndexInt(0), e_.IndexInt(padded_k() / kListLanes), e_.values().Close()));
+    e_.body().Add(
+        ir::For(ir::LoopRole::kSerial, b, e_.IndexInt(0), e_.IndexInt(padded_k() / kListLanes), e_.values().Close()));
     e_.body().Add(ir::Assign(least_, ir::Load(list_, ListAt(e_.IndexInt(k_ - 1)))));
   }
 

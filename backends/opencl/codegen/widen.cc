@@ -44,7 +44,10 @@ int64_t KnownFactor(const Expr& x, int64_t width) {
   }
   const int64_t a = KnownFactor(x->args[0], width), b = KnownFactor(x->args[1], width);
   switch (x->op) {
-    case Op::kAdd: case Op::kSub: case Op::kMin: case Op::kMax: return std::gcd(a, b);
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMin:
+    case Op::kMax: return std::gcd(a, b);
     case Op::kMul: return std::gcd(a * b, width);
     default: return 1;
   }
@@ -112,8 +115,8 @@ class Widener {
 
   // Whole vectors at places that are a multiple of their lanes.
   bool Streams(const Buffer& buffer, const Expr& index) const {
-    return buffer.streams && index->kind == ExprKind::kRamp && index->type.lanes == width_ && IsIntConstant(index->args[1], 1) &&
-           KnownFactor(index->args[0], width_) == width_;
+    return buffer.streams && index->kind == ExprKind::kRamp && index->type.lanes == width_ &&
+           IsIntConstant(index->args[1], 1) && KnownFactor(index->args[0], width_) == width_;
   }
 
   Expr Uniform(const Expr& x) {
@@ -141,17 +144,21 @@ class Widener {
   static Expr RampOf(const Expr& x, const std::vector<Expr>& args) {
     const auto is_ramp = [](const Expr& e) { return e->kind == ExprKind::kRamp; };
     const auto is_scalar = [](const Expr& e) { return e->type.lanes == 1; };
-    if (x->kind == ExprKind::kCast && is_ramp(args[0]) && hlo::BitsOf(x->type.element) > hlo::BitsOf(args[0]->type.element) &&
-        hlo::IsSigned(x->type.element) && hlo::IsSigned(args[0]->type.element)) {
-      return MakeRamp(Cast(args[0]->args[0], x->type.element), Cast(args[0]->args[1], x->type.element), args[0]->type.lanes);
+    if (x->kind == ExprKind::kCast && is_ramp(args[0]) &&
+        hlo::BitsOf(x->type.element) > hlo::BitsOf(args[0]->type.element) && hlo::IsSigned(x->type.element) &&
+        hlo::IsSigned(args[0]->type.element)) {
+      return MakeRamp(Cast(args[0]->args[0], x->type.element), Cast(args[0]->args[1], x->type.element),
+                      args[0]->type.lanes);
     }
     if (x->kind != ExprKind::kBinary || !hlo::IsInteger(x->type.element)) return nullptr;
     const Expr &a = args[0], &b = args[1];
     const int lanes = std::max(a->type.lanes, b->type.lanes);
     if (x->op == Op::kAdd || x->op == Op::kSub) {
       if (is_ramp(a) && is_scalar(b)) return MakeRamp(Binary(x->op, a->args[0], b), a->args[1], lanes);
-      if (is_scalar(a) && is_ramp(b)) return MakeRamp(Binary(x->op, a, b->args[0]), Binary(x->op, Zero(a->type), b->args[1]), lanes);
-      if (is_ramp(a) && is_ramp(b)) return MakeRamp(Binary(x->op, a->args[0], b->args[0]), Binary(x->op, a->args[1], b->args[1]), lanes);
+      if (is_scalar(a) && is_ramp(b))
+        return MakeRamp(Binary(x->op, a, b->args[0]), Binary(x->op, Zero(a->type), b->args[1]), lanes);
+      if (is_ramp(a) && is_ramp(b))
+        return MakeRamp(Binary(x->op, a->args[0], b->args[0]), Binary(x->op, a->args[1], b->args[1]), lanes);
     }
     if (x->op == Op::kMul) {
       if (is_ramp(a) && is_scalar(b)) return MakeRamp(Mul(a->args[0], b), Mul(a->args[1], b), lanes);
@@ -211,7 +218,8 @@ Stmt WidenVectorLoop(const Stmt& loop) {
     const Var split = MakeVar(loop->var->name + "_split", type);
     const Expr whole = Mul(Binary(Op::kDiv, Sub(loop->end, loop->begin), Int(width, type)), Int(width, type));
     return Block({Let(split, Add(loop->begin, whole)),
-                  For(LoopRole::kSerial, at, loop->begin, Ref(split), widened(Ref(at)), width), Serial(loop, Ref(split), loop->end)});
+                  For(LoopRole::kSerial, at, loop->begin, Ref(split), widened(Ref(at)), width),
+                  Serial(loop, Ref(split), loop->end)});
   } catch (const CannotWiden&) {
     return Serial(loop, loop->begin, loop->end);
   }

@@ -5,8 +5,8 @@
 
 namespace hlorun::opencl {
 
-// `loop` is a kFor with role kVector. The result has serial loops only. A loop that cannot be widened (control flow or a
-// stored place that depends on the lane in a way vectors cannot say) becomes a serial one.
+// `loop` is a kFor with role kVector. The result has serial loops only. A loop that cannot be widened (control flow or
+// a stored place that depends on the lane in a way vectors cannot say) becomes a serial one.
 ir::Stmt WidenVectorLoop(const ir::Stmt& loop);
 
 }  // namespace hlorun::opencl

@@ -40,7 +40,8 @@ std::optional<WeightGradientPlan> GradientPlan(const hlo::Instruction& convoluti
 }
 
 // Squares of outputs at once, where all of the result is wanted.
-std::optional<WinogradPlan> SquaresPlan(const hlo::Instruction& instruction, const ConvolutionShape& shape, const DeviceSpec& device) {
+std::optional<WinogradPlan> SquaresPlan(const hlo::Instruction& instruction, const ConvolutionShape& shape,
+                                        const DeviceSpec& device) {
   return passes::ExtentsOf(instruction).empty() ? PlanWinograd(shape, device) : std::nullopt;
 }
 
@@ -62,7 +63,8 @@ std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const Convol
           DirectConvolutionKernel(task, plan)};
 }
 
-std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruction, const AliasPattern& aliases, const DeviceSpec& device) {
+std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruction, const AliasPattern& aliases,
+                                                const DeviceSpec& device) {
   const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared) return std::nullopt;
   if (const auto plan = GradientPlan(*prepared->hero, device)) {
@@ -71,16 +73,18 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared->hero);
   if (!shape) return std::nullopt;
   const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
-  if (device.device_class == DeviceClass::kGpu) return std::vector<KernelDraft>{TiledProductKernel(TiledConvolution(task, *shape), device)};
-  if (shape->IsProduct()) return ProductKernels({instruction, task.hero, aliases, task.input, task.weights}, PointwisePlan(*shape, device));
+  if (device.device_class == DeviceClass::kGpu)
+    return std::vector<KernelDraft>{TiledProductKernel(TiledConvolution(task, *shape), device)};
+  if (shape->IsProduct())
+    return ProductKernels({instruction, task.hero, aliases, task.input, task.weights}, PointwisePlan(*shape, device));
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return WinogradKernels(task, *plan);
   return DirectKernels(task, PlanConvolution(*shape, device));
 }
 
 }  // namespace
 
-std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction& instruction, const AliasPattern& aliases,
-                                                          const EmitContext& context) {
+std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction& instruction,
+                                                          const AliasPattern& aliases, const EmitContext& context) {
   const std::optional<std::vector<KernelDraft>> kernels = Kernels(instruction, aliases, context.device);
   if (!kernels) return std::nullopt;
   std::vector<EmittedLaunch> launches;

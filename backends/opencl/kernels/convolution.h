@@ -12,14 +12,14 @@ namespace hlorun::opencl {
 
 // The launches that compute `instruction` (passes::KernelKind::kConvolution); nullopt: not in a form that these kernels
 // know (b01f_01io->b01f or f01b_i01o->01bf, one feature group), the generic emitter takes it.
-std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction& instruction, const AliasPattern& aliases,
-                                                          const EmitContext& context);
+std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction& instruction,
+                                                          const AliasPattern& aliases, const EmitContext& context);
 
 // Scratch that EmitConvolution's launches use: packed weights and each work-group's rows of the input.
 int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device);
 
-// Whether a kernel sums over the window of `convolution`, once that is brought to the form f01b_i01o->01bf: the gradient of
-// another one's weights.
+// Whether a kernel sums over the window of `convolution`, once that is brought to the form f01b_i01o->01bf: the
+// gradient of another one's weights.
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device);
 
 }  // namespace hlorun::opencl

@@ -39,8 +39,10 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   const auto fits = [&](int64_t rows) { return shape.rows.Span(rows) * row_bytes <= device.l2_bytes / 4; };
   // Tiles that overlap the one above must find its rows in the buffer.
   if (shape.rows.out % plan.tile_rows != 0 && !fits(shape.rows.out)) plan.tile_rows = 1;
-  if (shape.rows.out % plan.tile_rows != 0) plan.rows_per_block = shape.rows.out;
-  else plan.rows_per_block = plan.tile_rows;
+  if (shape.rows.out % plan.tile_rows != 0)
+    plan.rows_per_block = shape.rows.out;
+  else
+    plan.rows_per_block = plan.tile_rows;
   while (plan.rows_per_block < shape.rows.out && fits(plan.rows_per_block + plan.tile_rows) &&
          shape.batch * CeilDiv(shape.rows.out, plan.rows_per_block + plan.tile_rows) >= wanted) {
     plan.rows_per_block += plan.tile_rows;
@@ -67,14 +69,16 @@ std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convo
   const hlo::Shape &input = convolution.operand(0)->shape(), &weights = convolution.operand(1)->shape();
   const hlo::Shape& output = convolution.shape();
   const auto spatial = static_cast<int64_t>(attributes.window.size());
-  if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1 || attributes.batch_group_count != 1) return std::nullopt;
-  bool canonical = labels.input_batch == 0 && labels.input_feature == spatial + 1 && labels.kernel_input_feature == spatial &&
-                   labels.kernel_output_feature == spatial + 1 && labels.output_batch == 0 &&
-                   labels.output_feature == spatial + 1 && input.IsStatic() && weights.IsStatic();
+  if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1 || attributes.batch_group_count != 1)
+    return std::nullopt;
+  bool canonical = labels.input_batch == 0 && labels.input_feature == spatial + 1 &&
+                   labels.kernel_input_feature == spatial && labels.kernel_output_feature == spatial + 1 &&
+                   labels.output_batch == 0 && labels.output_feature == spatial + 1 && input.IsStatic() &&
+                   weights.IsStatic();
   for (int64_t d = 0; d < spatial; ++d) {
     const auto i = static_cast<size_t>(d);
-    canonical = canonical && labels.input_spatial[i] == d + 1 && labels.kernel_spatial[i] == d && labels.output_spatial[i] == d + 1 &&
-                !attributes.window[i].window_reversal;
+    canonical = canonical && labels.input_spatial[i] == d + 1 && labels.kernel_spatial[i] == d &&
+                labels.output_spatial[i] == d + 1 && !attributes.window[i].window_reversal;
   }
   if (!canonical) return std::nullopt;
   ConvolutionShape shape;
@@ -85,8 +89,8 @@ std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convo
   for (int64_t d = 0; d < spatial; ++d) {
     const hlo::WindowDimension& window = attributes.window[static_cast<size_t>(d)];
     ConvolutionDimension& to = d + 1 == spatial ? shape.columns : shape.rows;
-    to = {input.dimension(d + 1), output.dimension(d + 1), window.size, window.stride, window.padding_low, window.window_dilation,
-          window.base_dilation};
+    to = {input.dimension(d + 1), output.dimension(d + 1), window.size,         window.stride,
+          window.padding_low,     window.window_dilation,  window.base_dilation};
   }
   shape.input_type = input.element_type();
   shape.weight_type = weights.element_type();
@@ -102,8 +106,12 @@ int64_t ConvolutionPlan::BufferElements() const {
   const int64_t line = kLineBytes / hlo::BytesOf(shape.compute_type);
   return CeilDiv(BufferRows() * BufferColumns() * shape.channels, line) * line;
 }
-int64_t ConvolutionPlan::WeightBytes() const { return AlignScratch(panels * shape.Depth() * width() * hlo::BytesOf(shape.compute_type)); }
-int64_t ConvolutionPlan::BufferBytes() const { return AlignScratch(groups * BufferElements() * hlo::BytesOf(shape.compute_type)); }
+int64_t ConvolutionPlan::WeightBytes() const {
+  return AlignScratch(panels * shape.Depth() * width() * hlo::BytesOf(shape.compute_type));
+}
+int64_t ConvolutionPlan::BufferBytes() const {
+  return AlignScratch(groups * BufferElements() * hlo::BytesOf(shape.compute_type));
+}
 
 ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec& device) {
   ConvolutionPlan plan;

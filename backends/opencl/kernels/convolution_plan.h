@@ -1,8 +1,9 @@
 // How a direct convolution is cut into tiles and work-groups on a CPU-class device. A value.
 //
-// Each work-group copies the input rows that its output rows need into scratch of its own, with the padding around them and
-// the holes of base dilation as zeros, in the type that sums have. So a register tile is the same code for every pixel: along
-// a row of the window the elements it needs lie one after another, and a step of the window's rows is a constant distance.
+// Each work-group copies the input rows that its output rows need into scratch of its own, with the padding around them
+// and the holes of base dilation as zeros, in the type that sums have. So a register tile is the same code for every
+// pixel: along a row of the window the elements it needs lie one after another, and a step of the window's rows is a
+// constant distance.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct ConvolutionShape {
   bool IsProduct() const;
 };
 
-// What `convolution` computes, when it is b01f_01io->b01f (or b0f_0io->b0f) with one group and a type that kernels have.
+// What `convolution` computes, when it is b01f_01io->b01f (or b0f_0io->b0f) with one group and a type that kernels
+// have.
 std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convolution);
 
 struct ConvolutionPlan {

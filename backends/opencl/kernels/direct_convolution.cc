@@ -29,7 +29,8 @@ class DirectConvolution {
     const int64_t input = shape_.batch * shape_.rows.in * shape_.columns.in * shape_.channels;
     const int64_t element = hlo::BytesOf(shape_.compute_type);
     input_ = parameters_.Add("input", shape_.input_type, input, task.input);
-    weights_ = parameters_.Add("weights", shape_.compute_type, plan.WeightBytes() / element, ScratchSlice(0, plan.WeightBytes(), false));
+    weights_ = parameters_.Add("weights", shape_.compute_type, plan.WeightBytes() / element,
+                               ScratchSlice(0, plan.WeightBytes(), false));
     buffer_ = parameters_.Add("buffer", shape_.compute_type, plan.BufferBytes() / element,
                               ScratchSlice(plan.WeightBytes(), plan.BufferBytes(), true));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
@@ -51,14 +52,18 @@ class DirectConvolution {
     const SizedLoop rows{shape_.rows.out, shape_.spatial_rank == 2 ? extents.Of(0, 1) : std::nullopt};
     rows_end_ = ends.End(rows, "rows_end");
     columns_end_ = ends.End({shape_.columns.out, extents.Of(0, rank - 2)}, "columns_end");
-    const Expr row_blocks = rows.extent ? ir::Max(ends.Pieces(rows, plan_.rows_per_block, "row_blocks_end"), Index(1)) : Index(plan_.row_blocks());
+    const Expr row_blocks = rows.extent ? ir::Max(ends.Pieces(rows, plan_.rows_per_block, "row_blocks_end"), Index(1))
+                                        : Index(plan_.row_blocks());
     const Expr some_rows = ir::Min(rows_end_, Index(1));
-    const Expr blocks = images.extent || rows.extent ? ends.End(images, "images_end") * row_blocks * some_rows * plan_.panel_blocks() : Index(plan_.blocks());
+    const Expr blocks = images.extent || rows.extent
+                            ? ends.End(images, "images_end") * row_blocks * some_rows * plan_.panel_blocks()
+                            : Index(plan_.blocks());
     const Expr row_block = ir::Binary(Op::kFloorMod, div(ir::Ref(block), plan_.panel_blocks()), row_blocks);
-    const Stmt body = ir::Block({ir::Let(panel_block, mod(ir::Ref(block), plan_.panel_blocks())),
-                                 ir::Let(first_row, row_block * plan_.rows_per_block),
-                                 ir::Let(image, ir::Binary(Op::kFloorDiv, ir::Ref(block), row_blocks * plan_.panel_blocks())),
-                                 CopyRows(ir::Ref(first_row)), Tiles(ir::Ref(first_row), ir::Ref(panel_block))});
+    const Stmt body =
+        ir::Block({ir::Let(panel_block, mod(ir::Ref(block), plan_.panel_blocks())),
+                   ir::Let(first_row, row_block * plan_.rows_per_block),
+                   ir::Let(image, ir::Binary(Op::kFloorDiv, ir::Ref(block), row_blocks * plan_.panel_blocks())),
+                   CopyRows(ir::Ref(first_row)), Tiles(ir::Ref(first_row), ir::Ref(panel_block))});
     const Stmt walk = Loop(block, ir::Ref(group), blocks, body, plan_.groups);
     const Stmt nest = ir::For(LoopRole::kParallel, group, Index(0), Index(plan_.groups), walk);
     return MakeDraft("convolution", parameters_, ends.Before(ir::Block({ir::DeclareArray(staging_), nest})));
@@ -67,7 +72,8 @@ class DirectConvolution {
  private:
   int64_t TilePixels() const { return plan_.tile_rows * plan_.tile_columns; }
 
-  // What a row of the buffer holds of `d`: elements copied first .. end, `step` places apart, from input element `from` on.
+  // What a row of the buffer holds of `d`: elements copied first .. end, `step` places apart, from input element `from`
+  // on.
   struct Run {
     int64_t first, end, step, from;
   };
@@ -89,7 +95,8 @@ class DirectConvolution {
     if (count <= 0) return nullptr;
     const ir::Var i = IndexVar("zero", count);
     return ir::For(LoopRole::kVector, i, Index(0), Index(count),
-                   ir::Store(buffer_, at + ir::Ref(i), ir::Zero({shape_.compute_type, 1})), 1, static_cast<int>(plan_.lanes));
+                   ir::Store(buffer_, at + ir::Ref(i), ir::Zero({shape_.compute_type, 1})), 1,
+                   static_cast<int>(plan_.lanes));
   }
   Stmt Copy(const Expr& to, const Expr& from, int64_t count) const {
     const ir::Var i = IndexVar("copy", count);
@@ -105,10 +112,12 @@ class DirectConvolution {
     const ir::Var r = IndexVar("buffer_row", count), h = ir::MakeIndex("place", -d.low, d.in * d.base_dilation, kIndex);
     const Expr place = first_row * d.stride + ir::Ref(r) * d.copy_stride() - d.low;
     const Expr at = buffer_at_ + ir::Ref(r) * pitch_;
-    Expr inside = ir::And(ir::Compare(Op::kGe, ir::Ref(h), Index(0)), ir::Ref(h) < Index((d.in - 1) * d.base_dilation + 1));
+    Expr inside =
+        ir::And(ir::Compare(Op::kGe, ir::Ref(h), Index(0)), ir::Ref(h) < Index((d.in - 1) * d.base_dilation + 1));
     Expr row = ir::Ref(h);
     if (d.base_dilation > 1) {
-      inside = ir::And(inside, ir::Compare(Op::kEq, ir::Binary(Op::kMod, ir::Ref(h), Index(d.base_dilation)), Index(0)));
+      inside =
+          ir::And(inside, ir::Compare(Op::kEq, ir::Binary(Op::kMod, ir::Ref(h), Index(d.base_dilation)), Index(0)));
       row = ir::Binary(Op::kDiv, ir::Ref(h), Index(d.base_dilation));
     }
     const Stmt copy = CopyRow(at, ((image_ * d.in) + row) * (shape_.columns.in * shape_.channels));
@@ -126,7 +135,8 @@ class DirectConvolution {
                         Zero(at + run.end * c, (span - run.end) * c)});
     }
     const ir::Var e = IndexVar("element", elements);
-    const Stmt pixel = Copy(at + (ir::Ref(e) * run.step + run.first) * c, from + (ir::Ref(e) * d.copy_stride() + run.from) * c, c);
+    const Stmt pixel =
+        Copy(at + (ir::Ref(e) * run.step + run.first) * c, from + (ir::Ref(e) * d.copy_stride() + run.from) * c, c);
     const bool holes = run.first > 0 || run.step > 1 || run.end < span;
     return ir::Block({holes ? Zero(at, pitch_) : nullptr, Loop(e, Index(0), Index(elements), pixel)});
   }
@@ -136,19 +146,24 @@ class DirectConvolution {
     const ir::Var panel = IndexVar("panel", plan_.panels);
     const Expr first_panel = panel_block * plan_.panels_per_block;
     const bool even = plan_.panels % plan_.panels_per_block == 0;
-    const Expr end_panel = even ? first_panel + plan_.panels_per_block : ir::Min(first_panel + plan_.panels_per_block, Index(plan_.panels));
+    const Expr end_panel = even ? first_panel + plan_.panels_per_block
+                                : ir::Min(first_panel + plan_.panels_per_block, Index(plan_.panels));
     const int64_t tail = shape_.features % plan_.width(), whole = shape_.features / plan_.width();
     const auto tiles = [&](int64_t features) { return PixelTiles(first_row, ir::Ref(panel), features); };
     Stmt body;
-    if (tail == 0) body = tiles(plan_.width());
-    else if (whole == 0) body = tiles(tail);
-    else body = ir::If(ir::Ref(panel) < Index(whole), tiles(plan_.width()), tiles(tail));
+    if (tail == 0)
+      body = tiles(plan_.width());
+    else if (whole == 0)
+      body = tiles(tail);
+    else
+      body = ir::If(ir::Ref(panel) < Index(whole), tiles(plan_.width()), tiles(tail));
     return Loop(panel, first_panel, end_panel, body);
   }
 
   // Tiles that end the image start early enough to end with it; pixels done before are not stored again.
   Stmt PixelTiles(const Expr& first_row, const Expr& panel, int64_t features) {
-    const int64_t rows = shape_.rows.out, columns = shape_.columns.out, height = plan_.tile_rows, width = plan_.tile_columns;
+    const int64_t rows = shape_.rows.out, columns = shape_.columns.out, height = plan_.tile_rows,
+                  width = plan_.tile_columns;
     const ir::Var row = IndexVar("tile_row", rows), column = IndexVar("tile_column", columns);
     const ir::Var y = IndexVar("y", rows), x = IndexVar("x", columns);
     const bool even_rows = rows % height == 0, even_columns = columns % width == 0;
@@ -159,19 +174,23 @@ class DirectConvolution {
     const Expr done_columns = even_columns ? Index(0) : ir::Ref(column) - ir::Ref(x);
     // Where rows are short a tile has several whole ones, else pixels of one.
     const Expr done = done_rows * width + done_columns;
-    const Stmt body = ir::Block({ir::Let(y, at_row), ir::Let(x, at_column), Tile(first_row, ir::Ref(y), ir::Ref(x), panel, features, done)});
+    const Stmt body = ir::Block(
+        {ir::Let(y, at_row), ir::Let(x, at_column), Tile(first_row, ir::Ref(y), ir::Ref(x), panel, features, done)});
     return Loop(row, first_row, end_row, Loop(column, Index(0), columns_end_, body, width), height);
   }
 
-  Stmt Tile(const Expr& first_row, const Expr& y, const Expr& x, const Expr& panel, int64_t features, const Expr& done) {
+  Stmt Tile(const Expr& first_row, const Expr& y, const Expr& x, const Expr& panel, int64_t features,
+            const Expr& done) {
     const int64_t vectors = CeilDiv(features, plan_.lanes);
     const RegisterTile tile("acc", TilePixels(), vectors, {shape_.compute_type, static_cast<int>(plan_.lanes)});
     const Expr column = panel * plan_.width();
     const auto index = [&](const Expr& pixel, const Expr& feature) {
       RunIndex at;
       at.index.push_back(image_);
-      if (shape_.spatial_rank == 2) at.index.push_back(plan_.tile_rows == 1 ? y : y + ir::Binary(Op::kFloorDiv, pixel, Index(plan_.tile_columns)));
-      at.index.push_back(plan_.tile_rows == 1 ? x + pixel : x + ir::Binary(Op::kFloorMod, pixel, Index(plan_.tile_columns)));
+      if (shape_.spatial_rank == 2)
+        at.index.push_back(plan_.tile_rows == 1 ? y : y + ir::Binary(Op::kFloorDiv, pixel, Index(plan_.tile_columns)));
+      at.index.push_back(plan_.tile_rows == 1 ? x + pixel
+                                              : x + ir::Binary(Op::kFloorMod, pixel, Index(plan_.tile_columns)));
       at.index.push_back(column + feature);
       at.lane_dimension = at.index.size() - 1;
       return at;
@@ -202,10 +221,13 @@ class DirectConvolution {
           const int64_t offset = p / plan_.tile_columns * tile_row + p % plan_.tile_columns * tile_column;
           return ir::Load(buffer_, ir::Ref(pixel) + offset);
         },
-        [&](int64_t v) { return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes))); });
+        [&](int64_t v) {
+          return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes)));
+        });
     Stmt body = ir::Block({ir::Let(tap, buffer), ir::Let(taps, packed),
-                           Loop(k, Index(0), Index(depth), ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k)),
-                                                                      ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width), step}))});
+                           Loop(k, Index(0), Index(depth),
+                                ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k)),
+                                           ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width), step}))});
     if (!merged) body = Loop(kw, Index(0), Index(columns.window), body);
     const auto [first, end] = WindowRows(y);
     return Loop(kh, first, end, body);

@@ -10,7 +10,7 @@ struct ConvolutionTask {
   const hlo::Instruction& instruction;  // executed: the convolution or a fusion
   const hlo::Instruction& hero;         // the convolution
   const AliasPattern& aliases;
-  ArgumentRef input, weights;           // weights: packed in panels of plan.width() features
+  ArgumentRef input, weights;  // weights: packed in panels of plan.width() features
 };
 
 KernelDraft DirectConvolutionKernel(const ConvolutionTask& task, const ConvolutionPlan& plan);

@@ -22,7 +22,8 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const Devic
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kDot)) return std::nullopt;
   std::optional<ProductShape> shape = ProductShapeOf(*prepared.hero);
   if (!shape || !Epilogue::Supports(instruction, *prepared.hero)) return std::nullopt;
-  const int64_t lhs = OperandNumber(instruction, *prepared.hero, 0), rhs = OperandNumber(instruction, *prepared.hero, 1);
+  const int64_t lhs = OperandNumber(instruction, *prepared.hero, 0),
+                rhs = OperandNumber(instruction, *prepared.hero, 1);
   if (lhs < 0 || rhs < 0) return std::nullopt;
   prepared.lhs.number = shape->swapped ? rhs : lhs;
   prepared.rhs.number = shape->swapped ? lhs : rhs;

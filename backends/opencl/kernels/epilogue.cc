@@ -125,8 +125,8 @@ Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
     result = values.Get(frame, *computation.root(), index);
   }
   StoreElement(values, result_, instruction_.shape(), index, result);
-  statements.push_back(ir::For(ir::LoopRole::kVector, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), body.Close(), 1,
-                               static_cast<int>(lanes)));
+  statements.push_back(ir::For(ir::LoopRole::kVector, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex),
+                               body.Close(), 1, static_cast<int>(lanes)));
   return ir::Block(std::move(statements));
 }
 
@@ -158,9 +158,8 @@ Stmt TileStore::Emit(const RegisterTile& tile, const ir::BufferRef& staging, con
   const bool all_rows = ir::IsIntConstant(first, 0) && ir::IsIntConstant(end, tile.rows());
   if (epilogue_.IsPlain() && all_rows && columns == tile.columns()) return EmitDirect(tile, index);
   const ir::Var row = ir::MakeIndex("row", 0, tile.rows() - 1, ir::kIndex);
-  const Stmt save = tile.Store(staging, [&](int64_t r, int64_t v) {
-    return ir::Int(r * tile.columns() + v * tile.lanes(), ir::kIndex);
-  });
+  const Stmt save = tile.Store(
+      staging, [&](int64_t r, int64_t v) { return ir::Int(r * tile.columns() + v * tile.lanes(), ir::kIndex); });
   const Expr staged = ir::Ref(row) * tile.columns();
   const Stmt run = epilogue_.StoreRun(index(ir::Ref(row), ir::Int(0, ir::kIndex)), columns, tile.lanes(),
                                       [&](const Expr& place) { return ir::Load(staging, staged + place); });

@@ -49,8 +49,8 @@ class TileStore {
 
   explicit TileStore(const Epilogue& epilogue) : epilogue_(epilogue) {}
 
-  // Rows first .. end (end <= tile.rows(), s64), columns 0 .. `columns`. `staging` is a private array of the tile's size
-  // that values pass through, so that the epilogue's code is there once and not once an accumulator.
+  // Rows first .. end (end <= tile.rows(), s64), columns 0 .. `columns`. `staging` is a private array of the tile's
+  // size that values pass through, so that the epilogue's code is there once and not once an accumulator.
   ir::Stmt Emit(const RegisterTile& tile, const ir::BufferRef& staging, const ir::Expr& first, const ir::Expr& end,
                 int64_t columns, const Index& index) const;
 

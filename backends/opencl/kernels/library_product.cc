@@ -1,6 +1,5 @@
 #include "backends/opencl/kernels/library_product.h"
 
-
 namespace hlorun::opencl {
 namespace {
 
@@ -33,7 +32,8 @@ std::optional<LibraryProduct> LibraryProductOf(const hlo::Instruction& instructi
   if (!instruction.Is(hlo::Opcode::kDot) || !IsChosen(device, options.dot_library)) return std::nullopt;
   const std::optional<passes::DotForm> form = passes::DotFormOf(instruction);
   const hlo::ElementType type = instruction.shape().element_type();
-  const bool one_type = instruction.operand(0)->shape().element_type() == type && instruction.operand(1)->shape().element_type() == type;
+  const bool one_type =
+      instruction.operand(0)->shape().element_type() == type && instruction.operand(1)->shape().element_type() == type;
   if (!form || !one_type || !HasRoutine(type, device)) return std::nullopt;
   if (form->batch * form->m * form->n * form->k == 0) return std::nullopt;
   return LibraryProduct{*form, type};

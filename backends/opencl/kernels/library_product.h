@@ -15,8 +15,9 @@ struct LibraryProduct {
   hlo::ElementType type = hlo::ElementType::kF32;  // of both operands and the result
 };
 
-// Nullopt: our kernels multiply. CLBlast takes canonical dots of one type among f32, f64, c64, c128 and, where the device
-// computes with halves, f16. `auto` wants it on GPU-class devices whose cost table (bench/roofline) shows it to be faster.
+// Nullopt: our kernels multiply. CLBlast takes canonical dots of one type among f32, f64, c64, c128 and, where the
+// device computes with halves, f16. `auto` wants it on GPU-class devices whose cost table (bench/roofline) shows it to
+// be faster.
 std::optional<LibraryProduct> LibraryProductOf(const hlo::Instruction& instruction, const DeviceSpec& device,
                                                const CompileOptions& options);
 

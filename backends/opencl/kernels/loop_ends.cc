@@ -13,7 +13,8 @@ Expr LoopEnds::End(const SizedLoop& loop, const std::string& name) {
     if (operand == loop.extent->operand) buffer = known;
   }
   if (!buffer) {
-    buffer = parameters_.Add("size" + std::to_string(buffers_.size()), hlo::ElementType::kS32, 1, {.number = loop.extent->operand});
+    buffer = parameters_.Add("size" + std::to_string(buffers_.size()), hlo::ElementType::kS32, 1,
+                             {.number = loop.extent->operand});
     buffers_.emplace_back(loop.extent->operand, buffer);
   }
   const Expr size = ir::Cast(ir::Load(buffer, ir::Int(0)), ir::kIndex.element);
@@ -30,8 +31,10 @@ Expr LoopEnds::Pieces(const SizedLoop& loop, int64_t size, const std::string& na
 ir::Stmt LoopEnds::Before(const ir::Stmt& body) const {
   if (statements_.empty()) return body;
   std::vector<ir::Stmt> all = statements_;
-  if (body->kind == ir::StmtKind::kBlock) all.insert(all.end(), body->body.begin(), body->body.end());
-  else all.push_back(body);
+  if (body->kind == ir::StmtKind::kBlock)
+    all.insert(all.end(), body->body.begin(), body->body.end());
+  else
+    all.push_back(body);
   return ir::Block(std::move(all));
 }
 

@@ -17,8 +17,8 @@ using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
 
-// Rows of operands in place lie too far apart for the hardware to see a stream: loads run ahead by this much of a tile's
-// columns, within these numbers of rows.
+// Rows of operands in place lie too far apart for the hardware to see a stream: loads run ahead by this much of a
+// tile's columns, within these numbers of rows.
 constexpr int64_t kBytesAhead = 8192;
 constexpr int64_t kFewestRowsAhead = 16, kMostRowsAhead = 64;
 constexpr int64_t kLhsRowsAhead = 24;
@@ -43,7 +43,8 @@ Stmt ParallelNest(const std::vector<std::pair<ir::Var, Expr>>& loops, Stmt body)
 }
 
 // [batch, row, column] of the plan's roles as an index of the hero's result; a run goes along columns.
-RunIndex ResultIndex(const ProductTask& task, const ProductShape& shape, const Expr& batch, const Expr& row, const Expr& column) {
+RunIndex ResultIndex(const ProductTask& task, const ProductShape& shape, const Expr& batch, const Expr& row,
+                     const Expr& column) {
   RunIndex at;
   if (task.hero.Is(hlo::Opcode::kConvolution)) {
     // Rows of the product are the pixels of all images.
@@ -94,15 +95,17 @@ class Multiplication {
     tiles_end_ = ends_.Pieces(sizes_.m, plan_.rows, "rows_end");
     panels_end_ = ends_.Pieces(sizes_.n, plan_.columns(), "columns_end");
     k_end_ = ends_.End(sizes_.k, "depth_end");
-    const Stmt block = Depth([&](const Expr& k_begin, const Expr& k_end) {
-      return Block(ir::Ref(rows), ir::Ref(columns), k_begin, k_end);
-    });
-    const Stmt nest = ParallelNest({{batch, batch_end}, {part, Index(plan_.k_parts)}, {rows, Index(row_blocks)}, {columns, Index(column_blocks)}}, block);
+    const Stmt block = Depth(
+        [&](const Expr& k_begin, const Expr& k_end) { return Block(ir::Ref(rows), ir::Ref(columns), k_begin, k_end); });
+    const Stmt nest = ParallelNest(
+        {{batch, batch_end}, {part, Index(plan_.k_parts)}, {rows, Index(row_blocks)}, {columns, Index(column_blocks)}},
+        block);
     std::vector<ir::Helper> helpers;
     for (const Bf16DotForm& form : kBf16DotForms) {
       if (form.name == plan_.bf16_dot) helpers.push_back({kBf16DotFunction, form.source});
     }
-    return MakeDraft("multiply", parameters_, ends_.Before(ir::Block({ir::DeclareArray(staging_), nest})), std::move(helpers));
+    return MakeDraft("multiply", parameters_, ends_.Before(ir::Block({ir::DeclareArray(staging_), nest})),
+                     std::move(helpers));
   }
 
  private:
@@ -135,10 +138,12 @@ class Multiplication {
   // Equal parts of the depth that there is. Each walks one block at least, be it empty, so that all sums are stored.
   template <typename Body>
   Stmt SizedDepth(const Body& body) {
-    const ir::Var begin = ir::MakeIndex("part_begin", 0, shape_.k, kIndex), end = ir::MakeIndex("part_end", 0, shape_.k, kIndex);
+    const ir::Var begin = ir::MakeIndex("part_begin", 0, shape_.k, kIndex),
+                  end = ir::MakeIndex("part_end", 0, shape_.k, kIndex);
     const Expr depth = ir::Binary(Op::kFloorDiv, k_end_ + (plan_.k_parts - 1), Index(plan_.k_parts));
     part_begin_ = ir::Ref(begin);
-    std::vector<Stmt> statements = {ir::Let(begin, ir::Min(part_ * depth, k_end_)), ir::Let(end, ir::Min(ir::Ref(begin) + depth, k_end_))};
+    std::vector<Stmt> statements = {ir::Let(begin, ir::Min(part_ * depth, k_end_)),
+                                    ir::Let(end, ir::Min(ir::Ref(begin) + depth, k_end_))};
     if (plan_.k_block == 0) {
       statements.push_back(body(ir::Ref(begin), ir::Ref(end)));
     } else {
@@ -151,7 +156,8 @@ class Multiplication {
   }
 
   // The share of a block of tiles or panels: what the plan says, or an equal part of what is there.
-  static std::pair<Expr, Expr> Share(const SizedLoop& loop, const Expr& block, int64_t per_block, int64_t count, const Expr& pieces) {
+  static std::pair<Expr, Expr> Share(const SizedLoop& loop, const Expr& block, int64_t per_block, int64_t count,
+                                     const Expr& pieces) {
     if (!loop.extent) return {block * per_block, Bounded(block * per_block, per_block, count)};
     const int64_t blocks = CeilDiv(count, per_block);
     const Expr share = ir::Binary(Op::kFloorDiv, pieces + (blocks - 1), Index(blocks));
@@ -163,7 +169,8 @@ class Multiplication {
   Stmt Block(const Expr& row_block, const Expr& column_block, const Expr& k_begin, const Expr& k_end) {
     const ir::Var tile = IndexVar("tile", plan_.tiles), panel = IndexVar("panel", plan_.panels);
     const auto [first_tile, end_tile] = Share(sizes_.m, row_block, plan_.tiles_per_block, plan_.tiles, tiles_end_);
-    const auto [first_panel, end_panel] = Share(sizes_.n, column_block, plan_.panels_per_block, plan_.panels, panels_end_);
+    const auto [first_panel, end_panel] =
+        Share(sizes_.n, column_block, plan_.panels_per_block, plan_.panels, panels_end_);
     const ir::Var row = ir::MakeIndex("first_row", 0, shape_.m - 1, kIndex);
     const Expr nominal = ir::Ref(tile) * plan_.rows;
     const bool even = shape_.m % plan_.rows == 0;
@@ -191,7 +198,8 @@ class Multiplication {
   }
 
   Stmt PrefetchNextTile(const Expr& row, const Expr& k_begin, const Expr& k_end) {
-    if (plan_.lhs == LhsForm::kPanels || shape_.lhs_transposed || plan_.part_k() > kShortDepth || plan_.tiles == 1) return nullptr;
+    if (plan_.lhs == LhsForm::kPanels || shape_.lhs_transposed || plan_.part_k() > kShortDepth || plan_.tiles == 1)
+      return nullptr;
     const ir::Var r = ir::MakeIndex("next", plan_.rows, 2 * plan_.rows - 1, kIndex), k = IndexVar("k", shape_.k);
     const Expr at = (batch_ * shape_.m + row + ir::Ref(r)) * shape_.k + ir::Ref(k);
     const Stmt line = ir::For(LoopRole::kSerial, k, k_begin, k_end, ir::Prefetch(lhs_, at),
@@ -200,15 +208,16 @@ class Multiplication {
   }
 
   // One register tile: `columns` of the panel's columns exist.
-  Stmt Panel(const Expr& tile, const Expr& row, const Expr& done, const Expr& panel, int64_t columns, const Expr& k_begin,
-             const Expr& k_end) {
+  Stmt Panel(const Expr& tile, const Expr& row, const Expr& done, const Expr& panel, int64_t columns,
+             const Expr& k_begin, const Expr& k_end) {
     const int64_t vectors = CeilDiv(columns, plan_.lanes);
     const RegisterTile narrow("acc", plan_.rows, vectors, {shape_.compute_type, static_cast<int>(plan_.lanes)});
     const RegisterTile& registers = vectors == plan_.vectors ? tile_ : narrow;
     std::vector<Stmt> body = {registers.Declare()};
     const Expr first_column = panel * plan_.columns();
     if (partial_ && plan_.k_block > 0) {
-      body.push_back(ir::If(ir::Compare(Op::kGt, k_begin, part_begin_), LoadPartial(registers, row, first_column, columns)));
+      body.push_back(
+          ir::If(ir::Compare(Op::kGt, k_begin, part_begin_), LoadPartial(registers, row, first_column, columns)));
     }
     body.push_back(Steps(registers, tile, row, panel, columns, k_begin, k_end));
     const Expr end = Index(plan_.rows);
@@ -250,22 +259,21 @@ class Multiplication {
 
   Stmt LoadPartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns) {
     if (columns == registers.columns()) {
-      return registers.Load(partial_, [&](int64_t r, int64_t v) {
-        return PartialIndex(row + r, first_column + v * plan_.lanes);
-      });
+      return registers.Load(
+          partial_, [&](int64_t r, int64_t v) { return PartialIndex(row + r, first_column + v * plan_.lanes); });
     }
     return ir::Block({MovePartial(registers, row, first_column, columns, Index(0), true),
                       registers.Load(staging_, StagingPosition(registers))});
   }
 
   // Rows that the tile before has stored must stay as they are: they hold this block's sum already.
-  Stmt StorePartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns, const Expr& done) {
+  Stmt StorePartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns,
+                    const Expr& done) {
     const Stmt staged = ir::Block({registers.Store(staging_, StagingPosition(registers)),
                                    MovePartial(registers, row, first_column, columns, done, false)});
     if (columns != registers.columns()) return staged;
-    const Stmt direct = registers.Store(partial_, [&](int64_t r, int64_t v) {
-      return PartialIndex(row + r, first_column + v * plan_.lanes);
-    });
+    const Stmt direct = registers.Store(
+        partial_, [&](int64_t r, int64_t v) { return PartialIndex(row + r, first_column + v * plan_.lanes); });
     return ir::If(ir::Compare(Op::kEq, done, Index(0)), direct, staged);
   }
 
@@ -291,7 +299,8 @@ class Multiplication {
     const int64_t rhs_k = panels ? plan_.columns() : shape_.n;
     const Expr rhs_first = panels ? (batch_ * plan_.panels + panel) * (shape_.k * plan_.columns())
                                   : batch_ * (shape_.k * shape_.n) + panel * plan_.columns();
-    std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k), ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k)};
+    std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k),
+                              ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k)};
     if (!panels && !careful) {
       const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);
       const int64_t rows_ahead = std::clamp(kBytesAhead / run_bytes, kFewestRowsAhead, kMostRowsAhead);
@@ -303,16 +312,17 @@ class Multiplication {
       body.push_back(ir::Prefetch(lhs_, ir::Ref(lhs_base) + kLhsRowsAhead * lhs_k));
     }
     const Expr row_end = batch_ * (shape_.k * shape_.n) + (ir::Ref(k) + 1) * rhs_k;
-    const RegisterTile::Multiplier pairs{hlo::ElementType::kU32, [](const Expr& sum, const Expr& row, const Expr& column) {
-      return ir::Call(sum->type, kBf16DotFunction, {sum, row, column});
-    }};
-    body.push_back(registers.Step(
-        [&, stride = lhs_row](int64_t r) { return Read(lhs_, ir::Ref(lhs_base) + r * stride); },
-        [&](int64_t v) {
-          const Expr at = ir::Ramp(ir::Ref(rhs_base) + v * plan_.lanes, static_cast<int>(plan_.lanes));
-          return Read(rhs_, at, careful ? ir::Compare(Op::kLt, at, row_end) : nullptr);
-        },
-        plan_.MultipliesPairs() ? &pairs : nullptr));
+    const RegisterTile::Multiplier pairs{hlo::ElementType::kU32,
+                                         [](const Expr& sum, const Expr& row, const Expr& column) {
+                                           return ir::Call(sum->type, kBf16DotFunction, {sum, row, column});
+                                         }};
+    body.push_back(
+        registers.Step([&, stride = lhs_row](int64_t r) { return Read(lhs_, ir::Ref(lhs_base) + r * stride); },
+                       [&](int64_t v) {
+                         const Expr at = ir::Ramp(ir::Ref(rhs_base) + v * plan_.lanes, static_cast<int>(plan_.lanes));
+                         return Read(rhs_, at, careful ? ir::Compare(Op::kLt, at, row_end) : nullptr);
+                       },
+                       plan_.MultipliesPairs() ? &pairs : nullptr));
     return Loop(k, begin, end, ir::Block(std::move(body)));
   }
 
@@ -353,19 +363,28 @@ std::vector<KernelDraft> PackingKernels(const ProductTask& task, const ProductPl
   std::vector<KernelDraft> kernels;
   if (plan.lhs != LhsForm::kInPlace) {
     const ArgumentRef out = ScratchSlice(0, plan.LhsBytes(), true);
-    const MatrixSource source{task.lhs, shape.lhs_type, shape.batch, shape.lhs_transposed ? shape.k : shape.m,
-                              shape.lhs_transposed ? shape.m : shape.k, shape.lhs_transposed ? sizes.k : sizes.m,
+    const MatrixSource source{task.lhs,
+                              shape.lhs_type,
+                              shape.batch,
+                              shape.lhs_transposed ? shape.k : shape.m,
+                              shape.lhs_transposed ? shape.m : shape.k,
+                              shape.lhs_transposed ? sizes.k : sizes.m,
                               shape.lhs_transposed ? sizes.m : sizes.k};
     kernels.push_back(plan.lhs == LhsForm::kPanels ? PackTiles(source, shape.compute_type, plan.lanes, plan.rows, out)
                                                    : Convert(source, shape.compute_type, plan.lanes, out));
   }
   if (plan.rhs != RhsForm::kInPlace) {
     const ArgumentRef out = ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), true);
-    const MatrixSource source{task.rhs, shape.rhs_type, shape.batch, shape.rhs_transposed ? shape.n : shape.k,
-                              shape.rhs_transposed ? shape.k : shape.n, shape.rhs_transposed ? sizes.n : sizes.k,
+    const MatrixSource source{task.rhs,
+                              shape.rhs_type,
+                              shape.batch,
+                              shape.rhs_transposed ? shape.n : shape.k,
+                              shape.rhs_transposed ? shape.k : shape.n,
+                              shape.rhs_transposed ? sizes.n : sizes.k,
                               shape.rhs_transposed ? sizes.k : sizes.n};
     if (plan.MultipliesPairs() && !shape.rhs_transposed) {
-      const MatrixSource elements{task.rhs, hlo::ElementType::kU16, shape.batch, 2 * shape.k, shape.n, {2 * shape.k}, sizes.n};
+      const MatrixSource elements{task.rhs, hlo::ElementType::kU16, shape.batch, 2 * shape.k,
+                                  shape.n,  {2 * shape.k},          sizes.n};
       kernels.push_back(PackColumnPairs(elements, plan.lanes, plan.columns(), out));
       return kernels;
     }
@@ -385,7 +404,9 @@ std::vector<KernelDraft> ProductKernels(const ProductTask& task, const ProductPl
   return kernels;
 }
 
-KernelDraft MultiplyKernel(const ProductTask& task, const ProductPlan& plan) { return Multiplication(task, plan).Emit(); }
+KernelDraft MultiplyKernel(const ProductTask& task, const ProductPlan& plan) {
+  return Multiplication(task, plan).Emit();
+}
 
 KernelDraft CombineKernel(const ProductTask& task, const ProductPlan& plan) {
   const ProductShape& shape = plan.shape;
@@ -418,7 +439,8 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
   const auto lanes = static_cast<int>(plan.lanes);
   const RegisterTile sums("sum", shape.m, columns, {shape.compute_type, lanes});
   const ir::BufferRef staging = MakeStaging("staging", shape.compute_type, shape.m * columns);
-  const ir::Var batch = IndexVar("batch", shape.batch), block = IndexVar("block", blocks), panel = IndexVar("panel", plan.panels);
+  const ir::Var batch = IndexVar("batch", shape.batch), block = IndexVar("block", blocks),
+                panel = IndexVar("panel", plan.panels);
   const ir::Var first = IndexVar("first_column", shape.n), k = IndexVar("k", shape.k);
 
   const ProductSizes sizes = ProductSizesOf(task, shape);
@@ -437,7 +459,8 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
                                 [&](int64_t c) { return read(rhs, ir::Ref(batch) * shape.n + ir::Ref(first) + c); });
     return ir::For(LoopRole::kSerial, k, begin, end, body, lanes);
   };
-  const Expr whole = sizes.k.extent ? ir::Binary(Op::kFloorDiv, k_end, Index(lanes)) * lanes : Index(shape.k / lanes * lanes);
+  const Expr whole =
+      sizes.k.extent ? ir::Binary(Op::kFloorDiv, k_end, Index(lanes)) * lanes : Index(shape.k / lanes * lanes);
   std::vector<Stmt> body = {ir::Let(first, even ? nominal : ir::Min(nominal, Index(shape.n - columns))), sums.Declare(),
                             step(Index(0), whole, false)};
   if (sizes.k.extent || shape.k % lanes != 0) body.push_back(step(whole, k_end, true));
@@ -448,15 +471,18 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
   }
   const ir::Var row = IndexVar("row", shape.m), column = IndexVar("column", columns);
   const Expr at = ir::Ref(row) * columns + ir::Ref(column);
-  const Stmt store = epilogue.StoreRun(
-      ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(first) + ir::Ref(column)), 1, 1,
-      [&](const Expr&) { return ir::Load(staging, at); });
+  const Stmt store =
+      epilogue.StoreRun(ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(first) + ir::Ref(column)), 1, 1,
+                        [&](const Expr&) { return ir::Load(staging, at); });
   // Columns that the tile before has stored are left alone.
-  body.push_back(Loop(row, Index(0), Index(shape.m), Loop(column, even ? Index(0) : nominal - ir::Ref(first), Index(columns), store)));
-  const Expr share = sizes.n.extent ? ir::Binary(Op::kFloorDiv, panels_end + (blocks - 1), Index(blocks)) : Index(plan.panels_per_block);
+  body.push_back(Loop(row, Index(0), Index(shape.m),
+                      Loop(column, even ? Index(0) : nominal - ir::Ref(first), Index(columns), store)));
+  const Expr share = sizes.n.extent ? ir::Binary(Op::kFloorDiv, panels_end + (blocks - 1), Index(blocks))
+                                    : Index(plan.panels_per_block);
   const Expr first_panel = ir::Ref(block) * share;
   const Expr end_panel = ir::Min(first_panel + share, panels_end);
-  const Stmt nest = ParallelNest({{batch, batch_end}, {block, Index(blocks)}}, Loop(panel, first_panel, end_panel, ir::Block(std::move(body))));
+  const Stmt nest = ParallelNest({{batch, batch_end}, {block, Index(blocks)}},
+                                 Loop(panel, first_panel, end_panel, ir::Block(std::move(body))));
   return MakeDraft("dot_products", parameters, ends.Before(ir::Block({ir::DeclareArray(staging), nest})));
 }
 

@@ -13,7 +13,7 @@ struct ProductTask {
   const hlo::Instruction& instruction;  // executed: the dot or a fusion
   const hlo::Instruction& hero;         // the dot, or a convolution that is a product of pixels and weights
   const AliasPattern& aliases;
-  ArgumentRef lhs, rhs;                 // of the plan's roles (exchanged already where the shape says swapped)
+  ArgumentRef lhs, rhs;  // of the plan's roles (exchanged already where the shape says swapped)
 };
 
 // Tiles of the result, from operands in place or packed.

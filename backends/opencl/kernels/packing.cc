@@ -21,7 +21,8 @@ Expr Index(int64_t value) { return ir::Int(value, kIndex); }
 // Source and destination of a copy, and how elements are read.
 class Copy {
  public:
-  Copy(const MatrixSource& source, hlo::ElementType type, int64_t out_elements, const ArgumentRef& out) : type_(type), ends_(parameters_) {
+  Copy(const MatrixSource& source, hlo::ElementType type, int64_t out_elements, const ArgumentRef& out)
+      : type_(type), ends_(parameters_) {
     const int64_t elements = source.batch * source.rows * source.columns;
     from_ = parameters_.Add("source", source.storage, elements, source.argument);
     ArgumentRef written = out;
@@ -54,13 +55,15 @@ class Copy {
 
 // for batch, for panel, for rows in chunks: body(batch, panel, first row, end row)
 template <typename Body>
-Stmt ForPanels(int64_t batch, int64_t panels, int64_t rows, const Expr& panels_there, const Expr& chunks_there, const Body& body) {
+Stmt ForPanels(int64_t batch, int64_t panels, int64_t rows, const Expr& panels_there, const Expr& chunks_there,
+               const Body& body) {
   const int64_t chunks = CeilDiv(rows, kRowsOfGroup);
   const ir::Var b = ir::MakeIndex("batch", 0, batch - 1, kIndex), p = ir::MakeIndex("panel", 0, panels - 1, kIndex);
   const ir::Var c = ir::MakeIndex("chunk", 0, chunks - 1, kIndex);
   const Expr first = ir::Ref(c) * kRowsOfGroup;
   const Expr end = rows % kRowsOfGroup == 0 ? first + kRowsOfGroup : ir::Min(first + kRowsOfGroup, Index(rows));
-  const Stmt inner = ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, body(ir::Ref(b), ir::Ref(p), first, end));
+  const Stmt inner =
+      ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, body(ir::Ref(b), ir::Ref(p), first, end));
   const Stmt middle = ir::For(ir::LoopRole::kParallel, p, Index(0), panels_there, inner);
   return ir::For(ir::LoopRole::kParallel, b, Index(0), Index(batch), middle);
 }
@@ -136,22 +139,24 @@ KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64
   Copy copy(source, type, source.batch * panels * k * width, out);
   const Expr panels_there = copy.Pieces(source.columns_there, n, width, "columns_end");
   const Expr chunks_there = copy.Pieces(source.rows_there, k, kRowsOfGroup, "rows_end");
-  const Stmt body = ForPanels(source.batch, panels, k, panels_there, chunks_there, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
-    const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex);
-    const Expr from = (b * k + ir::Ref(row)) * n + p * width;
-    const Expr to = ((b * panels + p) * k + ir::Ref(row)) * width;
-    std::vector<Stmt> whole, edge;
-    for (int64_t j = 0; j < width; j += lanes) {
-      whole.push_back(copy.Write(to + j, copy.ReadVector(from + j, lanes)));
-      const Expr column = ir::Ramp(p * width + j, static_cast<int>(lanes));
-      edge.push_back(copy.Write(to + j, copy.Read(ir::Ramp(from + j, static_cast<int>(lanes)),
-                                                  ir::Compare(ir::Op::kLt, column, Index(n)))));
-    }
-    const Stmt copy_whole = Serial(row, first, end, ir::Block(std::move(whole)));
-    if (n % width == 0) return copy_whole;
-    const Stmt copy_edge = Serial(row, first, end, ir::Block(std::move(edge)));
-    return ir::If(p < Index(n / width), copy_whole, copy_edge);
-  });
+  const Stmt body =
+      ForPanels(source.batch, panels, k, panels_there, chunks_there,
+                [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
+                  const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex);
+                  const Expr from = (b * k + ir::Ref(row)) * n + p * width;
+                  const Expr to = ((b * panels + p) * k + ir::Ref(row)) * width;
+                  std::vector<Stmt> whole, edge;
+                  for (int64_t j = 0; j < width; j += lanes) {
+                    whole.push_back(copy.Write(to + j, copy.ReadVector(from + j, lanes)));
+                    const Expr column = ir::Ramp(p * width + j, static_cast<int>(lanes));
+                    edge.push_back(copy.Write(to + j, copy.Read(ir::Ramp(from + j, static_cast<int>(lanes)),
+                                                                ir::Compare(ir::Op::kLt, column, Index(n)))));
+                  }
+                  const Stmt copy_whole = Serial(row, first, end, ir::Block(std::move(whole)));
+                  if (n % width == 0) return copy_whole;
+                  const Stmt copy_edge = Serial(row, first, end, ir::Block(std::move(edge)));
+                  return ir::If(p < Index(n / width), copy_whole, copy_edge);
+                });
   return copy.Finish("pack_columns", body);
 }
 
@@ -159,24 +164,27 @@ KernelDraft PackColumnPairs(const MatrixSource& source, int64_t lanes, int64_t w
   const hlo::ElementType word = hlo::ElementType::kU32;
   const int64_t pairs = source.rows / 2, n = source.columns, panels = CeilDiv(n, width);
   Copy copy(source, word, source.batch * panels * pairs * width, out);
-  const Expr panels_there = copy.Pieces(source.columns_there, n, width, "columns_end"), chunks = Index(CeilDiv(pairs, kRowsOfGroup));
-  const Stmt body = ForPanels(source.batch, panels, pairs, panels_there, chunks, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
-    const ir::Var pair = ir::MakeIndex("pair", 0, pairs - 1, kIndex);
-    const Expr from = (b * source.rows + ir::Ref(pair) * 2) * n + p * width;
-    const Expr to = ((b * panels + p) * pairs + ir::Ref(pair)) * width;
-    const auto row_pair = [&](bool edge) {
-      std::vector<Stmt> pieces;
-      for (int64_t j = 0; j < width; j += lanes) {
-        const auto ramp = [&](const Expr& at) { return ir::Ramp(at + j, static_cast<int>(lanes)); };
-        const Expr inside = edge ? ir::Compare(ir::Op::kLt, ramp(p * width), Index(n)) : nullptr;
-        const Expr low = copy.Read(ramp(from), inside), high = copy.Read(ramp(from + n), inside);
-        const Expr shifted = ir::Binary(ir::Op::kShl, high, ir::Int(16, high->type));
-        pieces.push_back(copy.Write(to + j, ir::Binary(ir::Op::kOr, low, shifted)));
-      }
-      return Serial(pair, first, end, ir::Block(std::move(pieces)));
-    };
-    return n % width == 0 ? row_pair(false) : ir::If(p < Index(n / width), row_pair(false), row_pair(true));
-  });
+  const Expr panels_there = copy.Pieces(source.columns_there, n, width, "columns_end"),
+             chunks = Index(CeilDiv(pairs, kRowsOfGroup));
+  const Stmt body = ForPanels(
+      source.batch, panels, pairs, panels_there, chunks,
+      [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
+        const ir::Var pair = ir::MakeIndex("pair", 0, pairs - 1, kIndex);
+        const Expr from = (b * source.rows + ir::Ref(pair) * 2) * n + p * width;
+        const Expr to = ((b * panels + p) * pairs + ir::Ref(pair)) * width;
+        const auto row_pair = [&](bool edge) {
+          std::vector<Stmt> pieces;
+          for (int64_t j = 0; j < width; j += lanes) {
+            const auto ramp = [&](const Expr& at) { return ir::Ramp(at + j, static_cast<int>(lanes)); };
+            const Expr inside = edge ? ir::Compare(ir::Op::kLt, ramp(p * width), Index(n)) : nullptr;
+            const Expr low = copy.Read(ramp(from), inside), high = copy.Read(ramp(from + n), inside);
+            const Expr shifted = ir::Binary(ir::Op::kShl, high, ir::Int(16, high->type));
+            pieces.push_back(copy.Write(to + j, ir::Binary(ir::Op::kOr, low, shifted)));
+          }
+          return Serial(pair, first, end, ir::Block(std::move(pieces)));
+        };
+        return n % width == 0 ? row_pair(false) : ir::If(p < Index(n / width), row_pair(false), row_pair(true));
+      });
   return copy.Finish("pack_column_pairs", body);
 }
 
@@ -187,38 +195,45 @@ KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, in
   const ir::Type vector{type, static_cast<int>(lanes)};
   const Expr panels_there = copy.Pieces(source.rows_there, n, width, "rows_end");
   const Expr chunks_there = copy.Pieces(source.columns_there, k, kRowsOfGroup, "columns_end");
-  const Stmt body = ForPanels(source.batch, panels, k, panels_there, chunks_there, [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
-    const Expr from = (b * n + p * width) * k;
-    const Expr to = (b * panels + p) * k * width;
-    // Squares of whole panels, then what is left element by element.
-    const ir::Var square = ir::MakeIndex("square", 0, k - 1, kIndex), side = ir::MakeIndex("side", 0, width - 1, kIndex);
-    std::vector<Stmt> transpose;
-    std::vector<Expr> rows;
-    for (int64_t i = 0; i < lanes; ++i) {
-      const ir::Var row = ir::MakeVar(fmt::format("row_{}", i), vector);
-      transpose.push_back(ir::Let(row, copy.ReadVector(from + (ir::Ref(side) + i) * k + ir::Ref(square), lanes)));
-      rows.push_back(ir::Ref(row));
-    }
-    const std::vector<Expr> columns = TransposeSquare(rows, vector, transpose);
-    for (int64_t i = 0; i < lanes; ++i) {
-      transpose.push_back(copy.Write(to + (ir::Ref(square) + i) * width + ir::Ref(side), columns[static_cast<size_t>(i)]));
-    }
-    const Expr squares_end = first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
-    const Stmt squares = Serial(square, first, squares_end,
-                                Serial(side, Index(0), Index(width), ir::Block(std::move(transpose)), lanes), lanes);
-    const auto elements = [&](const Expr& begin) {
-      const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex), column = ir::MakeIndex("column", 0, width - 1, kIndex);
-      const Expr inside = (p * width + ir::Ref(column)) < Index(n);
-      const Expr value = copy.Read(from + ir::Ref(column) * k + ir::Ref(row), n % width == 0 ? nullptr : inside);
-      return Serial(row, begin, end,
-                    Serial(column, Index(0), Index(width), copy.Write(to + ir::Ref(row) * width + ir::Ref(column), value)));
-    };
-    if (lanes < 2) return elements(first);
-    std::vector<Stmt> panel = {squares};
-    if (k % lanes != 0) panel.push_back(elements(squares_end));
-    if (n % width == 0) return ir::Block(std::move(panel));
-    return ir::If(p < Index(n / width), ir::Block(std::move(panel)), elements(first));
-  });
+  const Stmt body = ForPanels(
+      source.batch, panels, k, panels_there, chunks_there,
+      [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
+        const Expr from = (b * n + p * width) * k;
+        const Expr to = (b * panels + p) * k * width;
+        // Squares of whole panels, then what is left element by element.
+        const ir::Var square = ir::MakeIndex("square", 0, k - 1, kIndex),
+                      side = ir::MakeIndex("side", 0, width - 1, kIndex);
+        std::vector<Stmt> transpose;
+        std::vector<Expr> rows;
+        for (int64_t i = 0; i < lanes; ++i) {
+          const ir::Var row = ir::MakeVar(fmt::format("row_{}", i), vector);
+          transpose.push_back(ir::Let(row, copy.ReadVector(from + (ir::Ref(side) + i) * k + ir::Ref(square), lanes)));
+          rows.push_back(ir::Ref(row));
+        }
+        const std::vector<Expr> columns = TransposeSquare(rows, vector, transpose);
+        for (int64_t i = 0; i < lanes; ++i) {
+          transpose.push_back(
+              copy.Write(to + (ir::Ref(square) + i) * width + ir::Ref(side), columns[static_cast<size_t>(i)]));
+        }
+        const Expr squares_end = first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
+        const Stmt squares =
+            Serial(square, first, squares_end,
+                   Serial(side, Index(0), Index(width), ir::Block(std::move(transpose)), lanes), lanes);
+        const auto elements = [&](const Expr& begin) {
+          const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex),
+                        column = ir::MakeIndex("column", 0, width - 1, kIndex);
+          const Expr inside = (p * width + ir::Ref(column)) < Index(n);
+          const Expr value = copy.Read(from + ir::Ref(column) * k + ir::Ref(row), n % width == 0 ? nullptr : inside);
+          return Serial(
+              row, begin, end,
+              Serial(column, Index(0), Index(width), copy.Write(to + ir::Ref(row) * width + ir::Ref(column), value)));
+        };
+        if (lanes < 2) return elements(first);
+        std::vector<Stmt> panel = {squares};
+        if (k % lanes != 0) panel.push_back(elements(squares_end));
+        if (n % width == 0) return ir::Block(std::move(panel));
+        return ir::If(p < Index(n / width), ir::Block(std::move(panel)), elements(first));
+      });
   std::vector<ir::Helper> helpers;
   if (lanes >= 2) helpers = {InterleaveHelper(type, lanes, false), InterleaveHelper(type, lanes, true)};
   return copy.Finish("pack_transposed", body, std::move(helpers));
@@ -230,19 +245,20 @@ KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t
   Copy copy(source, type, source.batch * tiles * k * width, out);
   const Expr tiles_there = copy.Pieces(source.columns_there, m, width, "columns_end");
   const Expr chunks_there = copy.Pieces(source.rows_there, k, kRowsOfGroup, "rows_end");
-  const Stmt body = ForPanels(source.batch, tiles, k, tiles_there, chunks_there, [&](const Expr& b, const Expr& t, const Expr& first, const Expr& end) {
-    const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex);
-    const Expr column = m % width == 0 ? t * width : ir::Min(t * width, Index(m - width));
-    const Expr from = (b * k + ir::Ref(row)) * m + column;
-    const Expr to = ((b * tiles + t) * k + ir::Ref(row)) * width;
-    std::vector<Stmt> pieces;
-    int64_t piece = lanes;
-    for (int64_t j = 0; j < width; j += piece) {
-      while (piece > width - j) piece /= 2;
-      pieces.push_back(copy.Write(to + j, copy.ReadVector(from + j, piece)));
-    }
-    return Serial(row, first, end, ir::Block(std::move(pieces)));
-  });
+  const Stmt body = ForPanels(source.batch, tiles, k, tiles_there, chunks_there,
+                              [&](const Expr& b, const Expr& t, const Expr& first, const Expr& end) {
+                                const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex);
+                                const Expr column = m % width == 0 ? t * width : ir::Min(t * width, Index(m - width));
+                                const Expr from = (b * k + ir::Ref(row)) * m + column;
+                                const Expr to = ((b * tiles + t) * k + ir::Ref(row)) * width;
+                                std::vector<Stmt> pieces;
+                                int64_t piece = lanes;
+                                for (int64_t j = 0; j < width; j += piece) {
+                                  while (piece > width - j) piece /= 2;
+                                  pieces.push_back(copy.Write(to + j, copy.ReadVector(from + j, piece)));
+                                }
+                                return Serial(row, first, end, ir::Block(std::move(pieces)));
+                              });
   return copy.Finish("pack_tiles", body);
 }
 
@@ -252,15 +268,18 @@ KernelDraft Convert(const MatrixSource& source, hlo::ElementType type, int64_t l
   Copy copy(source, type, elements, out);
   const int64_t chunk = kVectorsOfGroup * lanes, chunks = CeilDiv(elements, chunk);
   // Rows lie one after another: the first of them are the first elements.
-  SizedLoop there{elements, source.batch == 1 ? source.rows_there.extent : std::nullopt, source.rows_there.scale * source.columns};
+  SizedLoop there{elements, source.batch == 1 ? source.rows_there.extent : std::nullopt,
+                  source.rows_there.scale * source.columns};
   const Expr chunks_there = copy.Pieces(there, elements, chunk, "elements_end");
   const ir::Var c = ir::MakeIndex("chunk", 0, chunks - 1, kIndex), i = ir::MakeIndex("i", 0, elements - 1, kIndex);
   const Expr first = ir::Ref(c) * chunk;
   const Expr end = elements % chunk == 0 ? first + chunk : ir::Min(first + chunk, Index(elements));
-  const Expr whole = elements % lanes == 0 ? end : first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
+  const Expr whole =
+      elements % lanes == 0 ? end : first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
   std::vector<Stmt> body = {Serial(i, first, whole, copy.Write(ir::Ref(i), copy.ReadVector(ir::Ref(i), lanes)), lanes)};
   if (elements % lanes != 0) body.push_back(Serial(i, whole, end, copy.Write(ir::Ref(i), copy.Read(ir::Ref(i)))));
-  return copy.Finish("convert", ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, ir::Block(std::move(body))));
+  return copy.Finish("convert",
+                     ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, ir::Block(std::move(body))));
 }
 
 }  // namespace hlorun::opencl

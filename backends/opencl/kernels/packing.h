@@ -19,7 +19,8 @@ struct MatrixSource {
 // Panels of columns: out[b][j / width][i][j % width], the last panel padded with zeros. source [rows = k][columns = n].
 KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
                         const ArgumentRef& out);
-// Pairs of rows of 16-bit elements, the first in the low half of a u32: out[b][j / width][i / 2][j % width]; rows is even.
+// Pairs of rows of 16-bit elements, the first in the low half of a u32: out[b][j / width][i / 2][j % width]; rows is
+// even.
 KernelDraft PackColumnPairs(const MatrixSource& source, int64_t lanes, int64_t width, const ArgumentRef& out);
 // The same as PackColumns from a source stored transposed, [rows = n][columns = k].
 KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,

@@ -27,7 +27,17 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 bool HasKernel(hlo::ElementType type) {
   using enum hlo::ElementType;
   switch (type) {
-    case kF32: case kF64: case kF16: case kBF16: case kS8: case kU8: case kS16: case kU16: case kS32: case kU32: case kS64:
+    case kF32:
+    case kF64:
+    case kF16:
+    case kBF16:
+    case kS8:
+    case kU8:
+    case kS16:
+    case kU16:
+    case kS32:
+    case kU32:
+    case kS64:
     case kU64: return true;
     default: return false;
   }
@@ -60,7 +70,8 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
   limit = std::clamp<int64_t>(limit, 1, 14);
   // Rows of lhs a multiple of a page apart fall into one set of the first cache, which has this many ways.
   const int64_t row_bytes = shape.k * hlo::BytesOf(shape.compute_type);
-  if (!shape.lhs_transposed && row_bytes % kPageBytes == 0) limit = std::min(limit, std::max<int64_t>(device.l1_bytes / kPageBytes, 4));
+  if (!shape.lhs_transposed && row_bytes % kPageBytes == 0)
+    limit = std::min(limit, std::max<int64_t>(device.l1_bytes / kPageBytes, 4));
   plan.rows = EvenTileRows(shape.m, limit);
 }
 
@@ -133,9 +144,10 @@ std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot) {
   const auto& attributes = dot.As<hlo::attr::Dot>();
   const hlo::Shape &lhs = dot.operand(0)->shape(), &rhs = dot.operand(1)->shape(), &result = dot.shape();
   const auto batch = static_cast<int64_t>(attributes.lhs_batch.size());
-  const bool canonical = batch <= 1 && lhs.rank() == 2 + batch && rhs.rank() == 2 + batch && result.rank() == 2 + batch &&
-                         attributes.lhs_contracting.size() == 1 && attributes.rhs_contracting.size() == 1 &&
-                         attributes.lhs_ragged.empty() && attributes.rhs_group.empty() &&
+  const bool canonical = batch <= 1 && lhs.rank() == 2 + batch && rhs.rank() == 2 + batch &&
+                         result.rank() == 2 + batch && attributes.lhs_contracting.size() == 1 &&
+                         attributes.rhs_contracting.size() == 1 && attributes.lhs_ragged.empty() &&
+                         attributes.rhs_group.empty() &&
                          (batch == 0 || (attributes.lhs_batch[0] == 0 && attributes.rhs_batch[0] == 0));
   if (!canonical || !lhs.IsStatic() || !rhs.IsStatic()) return std::nullopt;
   ProductShape shape;

@@ -1,5 +1,5 @@
-// How a matrix product is cut into tiles, blocks and launches on a CPU-class device. A value: computed from the shapes and
-// the DeviceSpec alone, so that scratch is known before code is emitted.
+// How a matrix product is cut into tiles, blocks and launches on a CPU-class device. A value: computed from the shapes
+// and the DeviceSpec alone, so that scratch is known before code is emitted.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct ProductPlan {
   bool dot_products = false;
   LhsForm lhs = LhsForm::kInPlace;
   RhsForm rhs = RhsForm::kInPlace;
-  int64_t tiles = 1, panels = 1;                     // of the whole product
+  int64_t tiles = 1, panels = 1;                      // of the whole product
   int64_t tiles_per_block = 1, panels_per_block = 1;  // of a work-group
   // Sums over parts of k go through scratch and are combined by a launch of their own when there are several parts, or
   // when the work-group of a part walks it in blocks.

@@ -22,8 +22,8 @@ class RegisterTile {
   int64_t lanes() const { return type_.lanes; }
   int64_t columns() const { return vectors_ * type_.lanes; }
 
-  using Element = std::function<ir::Expr(int64_t row)>;             // a scalar
-  using Vector = std::function<ir::Expr(int64_t vector)>;           // `lanes` wide
+  using Element = std::function<ir::Expr(int64_t row)>;                   // a scalar
+  using Vector = std::function<ir::Expr(int64_t vector)>;                 // `lanes` wide
   using Position = std::function<ir::Expr(int64_t row, int64_t vector)>;  // element index of a vector's first lane
 
   // Declares the accumulators, all zero.

@@ -34,7 +34,8 @@ class TiledMultiplication {
         sums_("sum", kItemRows, kItemColumns, {product.compute_type, 1}) {
     const int64_t element = hlo::BytesOf(product.compute_type);
     depth_ = 16;
-    while (depth_ > 1 && (rows_ + columns_) * depth_ * element > std::min<int64_t>(device.local_memory_bytes, 12 << 10)) depth_ /= 2;
+    while (depth_ > 1 && (rows_ + columns_) * depth_ * element > std::min<int64_t>(device.local_memory_bytes, 12 << 10))
+      depth_ /= 2;
     lhs_ = parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument);
     rhs_ = parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument);
     epilogue_.emplace(product.instruction, product.hero, product.aliases, parameters_);
@@ -49,11 +50,13 @@ class TiledMultiplication {
     const ir::Var column = IndexVar("column_tile", column_tiles), k = IndexVar("k", product_.k);
     batch_ = ir::Ref(batch);
     const Expr first_row = ir::Ref(row) * rows_, first_column = ir::Ref(column) * columns_;
-    const Stmt block = ir::Block({CopyBlock(product_.lhs, lhs_, lhs_block_, rows_, first_row, product_.m, ir::Ref(k)),
-                                  CopyBlock(product_.rhs, rhs_, rhs_block_, columns_, first_column, product_.n, ir::Ref(k)),
-                                  ir::Barrier(), MultiplyBlock(), ir::Barrier()});
-    const Stmt body = ir::Block({sums_.Declare(), ir::For(LoopRole::kSerial, k, Index(0), Index(product_.k), block, depth_),
-                                 StoreTile(first_row, first_column)});
+    const Stmt block =
+        ir::Block({CopyBlock(product_.lhs, lhs_, lhs_block_, rows_, first_row, product_.m, ir::Ref(k)),
+                   CopyBlock(product_.rhs, rhs_, rhs_block_, columns_, first_column, product_.n, ir::Ref(k)),
+                   ir::Barrier(), MultiplyBlock(), ir::Barrier()});
+    const Stmt body =
+        ir::Block({sums_.Declare(), ir::For(LoopRole::kSerial, k, Index(0), Index(product_.k), block, depth_),
+                   StoreTile(first_row, first_column)});
     Stmt nest = ir::For(LoopRole::kParallel, column, Index(0), Index(column_tiles), body);
     nest = ir::For(LoopRole::kParallel, row, Index(0), Index(row_tiles), nest);
     nest = ir::For(LoopRole::kParallel, batch, Index(0), Index(product_.batch), nest);
@@ -83,8 +86,8 @@ class TiledMultiplication {
       if (extent % width != 0) inside = ir::And(first + ir::Ref(outer) < Index(extent), inside);
       if (product_.k % depth_ != 0) inside = ir::And(k + ir::Ref(inner) < Index(product_.k), inside);
       const Expr value = ir::Cast(ir::Load(from, place.index, inside), product_.compute_type);
-      const Stmt copy = ir::Block({ir::Let(outer, o), ir::Let(inner, p),
-                                   ir::Store(block, ir::Ref(inner) * width + ir::Ref(outer), value)});
+      const Stmt copy = ir::Block(
+          {ir::Let(outer, o), ir::Let(inner, p), ir::Store(block, ir::Ref(inner) * width + ir::Ref(outer), value)});
       return ir::For(LoopRole::kSerial, i, item, Index(width * depth_), copy, items_);
     });
   }
@@ -94,35 +97,42 @@ class TiledMultiplication {
       const ir::Var p = IndexVar("p", depth_);
       const Expr row = Quotient(item, items_across_), column = Remainder(item, items_across_);
       const int64_t items_down = rows_ / kItemRows;
-      return ir::For(LoopRole::kSerial, p, Index(0), Index(depth_),
-                     sums_.Step([&](int64_t r) { return ir::Load(lhs_block_, ir::Ref(p) * rows_ + row + r * items_down); },
-                                [&](int64_t c) { return ir::Load(rhs_block_, ir::Ref(p) * columns_ + column + c * items_across_); }));
+      return ir::For(
+          LoopRole::kSerial, p, Index(0), Index(depth_),
+          sums_.Step(
+              [&](int64_t r) { return ir::Load(lhs_block_, ir::Ref(p) * rows_ + row + r * items_down); },
+              [&](int64_t c) { return ir::Load(rhs_block_, ir::Ref(p) * columns_ + column + c * items_across_); }));
     });
   }
 
   // Where the epilogue is more than a store, sums pass through a private array, so that its code is there once.
   Stmt StoreTile(const Expr& first_row, const Expr& first_column) const {
     return ForItems([&](const Expr& item) {
-      const Expr row = first_row + Quotient(item, items_across_), column = first_column + Remainder(item, items_across_);
+      const Expr row = first_row + Quotient(item, items_across_),
+                 column = first_column + Remainder(item, items_across_);
       const int64_t items_down = rows_ / kItemRows;
       const auto store = [&](const Expr& r, const Expr& c, const std::string& name, const Expr& value) {
         const ir::Var at_row = ir::MakeVar("row" + name, kIndex), at_column = ir::MakeVar("column" + name, kIndex);
         const Stmt run = epilogue_->StoreRun(product_.result(batch_, ir::Ref(at_row), ir::Ref(at_column)), 1, 1,
                                              [&](const Expr&) { return value; });
         const Expr inside = ir::And(ir::Ref(at_row) < Index(product_.m), ir::Ref(at_column) < Index(product_.n));
-        return ir::Block({ir::Let(at_row, row + r * items_down), ir::Let(at_column, column + c * items_across_), ir::If(inside, run)});
+        return ir::Block({ir::Let(at_row, row + r * items_down), ir::Let(at_column, column + c * items_across_),
+                          ir::If(inside, run)});
       };
       std::vector<Stmt> body;
       for (int64_t r = 0; r < kItemRows; ++r) {
         for (int64_t c = 0; c < kItemColumns; ++c) {
-          if (epilogue_->IsPlain()) body.push_back(store(Index(r), Index(c), fmt::format("_{}_{}", r, c), sums_.At(r, c)));
-          else body.push_back(ir::Store(staging_, Index(r * kItemColumns + c), sums_.At(r, c)));
+          if (epilogue_->IsPlain())
+            body.push_back(store(Index(r), Index(c), fmt::format("_{}_{}", r, c), sums_.At(r, c)));
+          else
+            body.push_back(ir::Store(staging_, Index(r * kItemColumns + c), sums_.At(r, c)));
         }
       }
       if (!epilogue_->IsPlain()) {
         const ir::Var r = IndexVar("r", kItemRows), c = IndexVar("c", kItemColumns);
         const Expr value = ir::Load(staging_, ir::Ref(r) * kItemColumns + ir::Ref(c));
-        const Stmt inner = ir::For(LoopRole::kSerial, c, Index(0), Index(kItemColumns), store(ir::Ref(r), ir::Ref(c), "_stored", value));
+        const Stmt inner = ir::For(LoopRole::kSerial, c, Index(0), Index(kItemColumns),
+                                   store(ir::Ref(r), ir::Ref(c), "_stored", value));
         body.push_back(ir::For(LoopRole::kSerial, r, Index(0), Index(kItemRows), inner));
       }
       return ir::Block(std::move(body));

@@ -1,6 +1,7 @@
-// Matrix products on GPU-class devices: a work-group computes a tile of the result from blocks of both operands that its
-// work-items copy to local memory; each work-item keeps a small tile of sums in registers. Convolutions come as products
-// whose lhs is gathered from the input (pixels x window), so that padding and dilation are predicates of its loads.
+// Matrix products on GPU-class devices: a work-group computes a tile of the result from blocks of both operands that
+// its work-items copy to local memory; each work-item keeps a small tile of sums in registers. Convolutions come as
+// products whose lhs is gathered from the input (pixels x window), so that padding and dilation are predicates of its
+// loads.
 #pragma once
 
 #include <functional>

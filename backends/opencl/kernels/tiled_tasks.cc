@@ -16,7 +16,9 @@ ElementPlace PlaceOf(const ConvolutionDimension& d, const Expr& out, const Expr&
   const Expr at = out * d.stride + tap * d.dilation - d.low;
   const int64_t last = (d.out - 1) * d.stride + (d.window - 1) * d.dilation - d.low;
   ElementPlace place{at, nullptr};
-  const auto require = [&](const Expr& condition) { place.inside = place.inside ? ir::And(place.inside, condition) : condition; };
+  const auto require = [&](const Expr& condition) {
+    place.inside = place.inside ? ir::And(place.inside, condition) : condition;
+  };
   if (d.low > 0) require(ir::Compare(Op::kGe, at, Index(0)));
   if (last >= (d.in - 1) * d.base_dilation + 1) require(at < Index((d.in - 1) * d.base_dilation + 1));
   if (d.base_dilation > 1) {
@@ -29,8 +31,17 @@ ElementPlace PlaceOf(const ConvolutionDimension& d, const Expr& out, const Expr&
 }  // namespace
 
 TiledProduct TiledDot(const ProductTask& task, const ProductShape& shape) {
-  TiledProduct product{.instruction = task.instruction, .hero = task.hero, .aliases = task.aliases, .batch = shape.batch,
-                       .m = shape.m, .n = shape.n, .k = shape.k, .compute_type = shape.compute_type, .lhs = {}, .rhs = {}, .result = {}};
+  TiledProduct product{.instruction = task.instruction,
+                       .hero = task.hero,
+                       .aliases = task.aliases,
+                       .batch = shape.batch,
+                       .m = shape.m,
+                       .n = shape.n,
+                       .k = shape.k,
+                       .compute_type = shape.compute_type,
+                       .lhs = {},
+                       .rhs = {},
+                       .result = {}};
   // Rows of the matrix as it is stored, whichever of its dimensions they are.
   const auto stored = [](int64_t outer, int64_t k, bool k_is_fastest) {
     return [=](const Expr& batch, const Expr& o, const Expr& p) {
@@ -38,10 +49,10 @@ TiledProduct TiledDot(const ProductTask& task, const ProductShape& shape) {
       return ElementPlace{k_is_fastest ? first + o * k + p : first + p * outer + o, nullptr};
     };
   };
-  product.lhs = {task.lhs, shape.lhs_type, shape.batch * shape.m * shape.k, stored(shape.m, shape.k, !shape.lhs_transposed),
-                 !shape.lhs_transposed};
-  product.rhs = {task.rhs, shape.rhs_type, shape.batch * shape.n * shape.k, stored(shape.n, shape.k, shape.rhs_transposed),
-                 shape.rhs_transposed};
+  product.lhs = {task.lhs, shape.lhs_type, shape.batch * shape.m * shape.k,
+                 stored(shape.m, shape.k, !shape.lhs_transposed), !shape.lhs_transposed};
+  product.rhs = {task.rhs, shape.rhs_type, shape.batch * shape.n * shape.k,
+                 stored(shape.n, shape.k, shape.rhs_transposed), shape.rhs_transposed};
   const bool swapped = shape.swapped, batched = task.hero.shape().rank() == 3;
   product.result = [swapped, batched](const Expr& batch, const Expr& row, const Expr& column) {
     RunIndex at;
@@ -55,20 +66,36 @@ TiledProduct TiledDot(const ProductTask& task, const ProductShape& shape) {
 }
 
 TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShape& shape) {
-  TiledProduct product{.instruction = task.instruction, .hero = task.hero, .aliases = task.aliases, .batch = 1,
-                       .m = shape.batch * shape.rows.out * shape.columns.out, .n = shape.features, .k = shape.Depth(),
-                       .compute_type = shape.compute_type, .lhs = {}, .rhs = {}, .result = {}};
+  TiledProduct product{.instruction = task.instruction,
+                       .hero = task.hero,
+                       .aliases = task.aliases,
+                       .batch = 1,
+                       .m = shape.batch * shape.rows.out * shape.columns.out,
+                       .n = shape.features,
+                       .k = shape.Depth(),
+                       .compute_type = shape.compute_type,
+                       .lhs = {},
+                       .rhs = {},
+                       .result = {}};
   const auto pixels = [shape](const Expr&, const Expr& pixel, const Expr& k) {
     const Expr tap = Quotient(k, shape.channels), row_of_pixel = Quotient(pixel, shape.columns.out);
-    const ElementPlace row = PlaceOf(shape.rows, Remainder(row_of_pixel, shape.rows.out), Quotient(tap, shape.columns.window));
-    const ElementPlace column = PlaceOf(shape.columns, Remainder(pixel, shape.columns.out), Remainder(tap, shape.columns.window));
+    const ElementPlace row =
+        PlaceOf(shape.rows, Remainder(row_of_pixel, shape.rows.out), Quotient(tap, shape.columns.window));
+    const ElementPlace column =
+        PlaceOf(shape.columns, Remainder(pixel, shape.columns.out), Remainder(tap, shape.columns.window));
     const Expr image = Quotient(row_of_pixel, shape.rows.out);
-    const Expr at = ((image * shape.rows.in + row.index) * shape.columns.in + column.index) * shape.channels + Remainder(k, shape.channels);
-    return ElementPlace{at, row.inside && column.inside ? ir::And(row.inside, column.inside) : row.inside ? row.inside : column.inside};
+    const Expr at = ((image * shape.rows.in + row.index) * shape.columns.in + column.index) * shape.channels +
+                    Remainder(k, shape.channels);
+    return ElementPlace{at, row.inside && column.inside ? ir::And(row.inside, column.inside)
+                            : row.inside                ? row.inside
+                                                        : column.inside};
   };
-  product.lhs = {task.input, shape.input_type, shape.batch * shape.rows.in * shape.columns.in * shape.channels, pixels, true};
+  product.lhs = {task.input, shape.input_type, shape.batch * shape.rows.in * shape.columns.in * shape.channels, pixels,
+                 true};
   const int64_t features = shape.features;
-  const auto weights = [features](const Expr&, const Expr& feature, const Expr& k) { return ElementPlace{k * features + feature, nullptr}; };
+  const auto weights = [features](const Expr&, const Expr& feature, const Expr& k) {
+    return ElementPlace{k * features + feature, nullptr};
+  };
   product.rhs = {task.weights, shape.weight_type, shape.Depth() * shape.features, weights, false};
   product.result = [shape](const Expr&, const Expr& pixel, const Expr& feature) {
     const Expr row_of_pixel = Quotient(pixel, shape.columns.out);

@@ -22,7 +22,9 @@ ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(na
 Stmt Loop(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1) {
   return ir::For(LoopRole::kSerial, var, begin, end, body, step);
 }
-Stmt Parallel(const ir::Var& var, int64_t end, const Stmt& body) { return ir::For(LoopRole::kParallel, var, Index(0), Index(end), body); }
+Stmt Parallel(const ir::Var& var, int64_t end, const Stmt& body) {
+  return ir::For(LoopRole::kParallel, var, Index(0), Index(end), body);
+}
 
 // Where a tile or panel of `size` starts: the last one ends with the array.
 Expr Start(const Expr& number, int64_t size, int64_t extent) {
@@ -39,41 +41,59 @@ std::pair<Expr, Expr> PixelsOfTap(const ConvolutionDimension& d, const Expr& tap
 class Gradient {
  public:
   Gradient(const WeightGradientTask& task, const WeightGradientPlan& plan)
-      : plan_(plan), shape_(plan.shape), tile_("acc", plan.rows, plan.vectors, {plan.shape.compute_type, static_cast<int>(plan.lanes)}) {
-    input_ = parameters_.Add("input", shape_.input_type, shape_.images * shape_.rows.in * shape_.columns.in * shape_.channels, task.input);
-    gradient_ = parameters_.Add("gradient", shape_.gradient_type, shape_.GradientRows() * shape_.columns.window * shape_.features, task.gradient);
-    sums_ = parameters_.Add("sums", shape_.compute_type, plan.parts() * plan.SumsOfPart(), ScratchSlice(0, plan.ScratchBytes(), true));
+      : plan_(plan),
+        shape_(plan.shape),
+        tile_("acc", plan.rows, plan.vectors, {plan.shape.compute_type, static_cast<int>(plan.lanes)}) {
+    input_ = parameters_.Add("input", shape_.input_type,
+                             shape_.images * shape_.rows.in * shape_.columns.in * shape_.channels, task.input);
+    gradient_ = parameters_.Add("gradient", shape_.gradient_type,
+                                shape_.GradientRows() * shape_.columns.window * shape_.features, task.gradient);
+    sums_ = parameters_.Add("sums", shape_.compute_type, plan.parts() * plan.SumsOfPart(),
+                            ScratchSlice(0, plan.ScratchBytes(), true));
   }
 
   KernelDraft Emit() {
     const ir::Var part = IndexVar("part", plan_.parts()), panel = IndexVar("panel", plan_.panels);
-    const ir::Var tile_block = IndexVar("tile_block", plan_.tile_blocks()), block = IndexVar("block", shape_.GradientRows());
-    const ir::Var tile = IndexVar("tile", plan_.tiles), tap_row = IndexVar("tap_row", shape_.rows.out), tap_column = IndexVar("tap_column", shape_.columns.out);
+    const ir::Var tile_block = IndexVar("tile_block", plan_.tile_blocks()),
+                  block = IndexVar("block", shape_.GradientRows());
+    const ir::Var tile = IndexVar("tile", plan_.tiles), tap_row = IndexVar("tap_row", shape_.rows.out),
+                  tap_column = IndexVar("tap_column", shape_.columns.out);
     const ir::Var part_end = ir::MakeIndex("part_end", 0, shape_.GradientRows(), kIndex);
     const Expr part_begin = ir::Ref(part) * plan_.rows_per_part;
     const Expr first_tile = ir::Ref(tile_block) * plan_.tiles_per_block;
     const Expr block_end = ir::Min(ir::Ref(block) + plan_.rows_per_block, ir::Ref(part_end));
     const Expr tap = ir::Ref(tap_row) * shape_.columns.out + ir::Ref(tap_column);
-    const Expr to = (((ir::Ref(part) * shape_.taps() + tap) * plan_.tiles + ir::Ref(tile)) * plan_.rows * plan_.panels + ir::Ref(panel)) * plan_.width();
-    const auto position = [&](int64_t r, int64_t v) { return to + (r * plan_.panels * plan_.width() + v * plan_.lanes); };
-    const Expr channel = Start(ir::Ref(tile), plan_.rows, shape_.channels), feature = Start(ir::Ref(panel), plan_.width(), shape_.features);
-    const Stmt one = ir::Block({tile_.Declare(), ir::If(ir::Compare(Op::kGt, ir::Ref(block), part_begin), tile_.Load(sums_, position)),
+    const Expr to = (((ir::Ref(part) * shape_.taps() + tap) * plan_.tiles + ir::Ref(tile)) * plan_.rows * plan_.panels +
+                     ir::Ref(panel)) *
+                    plan_.width();
+    const auto position = [&](int64_t r, int64_t v) {
+      return to + (r * plan_.panels * plan_.width() + v * plan_.lanes);
+    };
+    const Expr channel = Start(ir::Ref(tile), plan_.rows, shape_.channels),
+               feature = Start(ir::Ref(panel), plan_.width(), shape_.features);
+    const Stmt one = ir::Block({tile_.Declare(),
+                                ir::If(ir::Compare(Op::kGt, ir::Ref(block), part_begin), tile_.Load(sums_, position)),
                                 Sum(ir::Ref(block), block_end, ir::Ref(tap_row), ir::Ref(tap_column), channel, feature),
                                 tile_.Store(sums_, position)});
-    const Stmt taps = Loop(tap_row, Index(0), Index(shape_.rows.out), Loop(tap_column, Index(0), Index(shape_.columns.out), one));
+    const Stmt taps =
+        Loop(tap_row, Index(0), Index(shape_.rows.out), Loop(tap_column, Index(0), Index(shape_.columns.out), one));
     const Stmt tiles = Loop(tile, first_tile, ir::Min(first_tile + plan_.tiles_per_block, Index(plan_.tiles)), taps);
-    const Stmt body = ir::Block({ir::Let(part_end, ir::Min(part_begin + plan_.rows_per_part, Index(shape_.GradientRows()))),
-                                 Loop(block, part_begin, ir::Ref(part_end), tiles, plan_.rows_per_block)});
-    const Stmt nest = Parallel(part, plan_.parts(), Parallel(panel, plan_.panels, Parallel(tile_block, plan_.tile_blocks(), body)));
+    const Stmt body =
+        ir::Block({ir::Let(part_end, ir::Min(part_begin + plan_.rows_per_part, Index(shape_.GradientRows()))),
+                   Loop(block, part_begin, ir::Ref(part_end), tiles, plan_.rows_per_block)});
+    const Stmt nest =
+        Parallel(part, plan_.parts(), Parallel(panel, plan_.panels, Parallel(tile_block, plan_.tile_blocks(), body)));
     return MakeDraft("weight_gradient", parameters_, nest);
   }
 
  private:
   // Gradient rows first .. end, of all images, with one tap.
-  Stmt Sum(const Expr& first, const Expr& end, const Expr& tap_row, const Expr& tap_column, const Expr& channel, const Expr& feature) const {
+  Stmt Sum(const Expr& first, const Expr& end, const Expr& tap_row, const Expr& tap_column, const Expr& channel,
+           const Expr& feature) const {
     const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
     const ir::Var row = IndexVar("row", shape_.GradientRows()), pixel = IndexVar("pixel", columns.window);
-    const ir::Var y = ir::MakeVar("y", kIndex), left = ir::MakeVar("left", kIndex), right = ir::MakeVar("right", kIndex);
+    const ir::Var y = ir::MakeVar("y", kIndex), left = ir::MakeVar("left", kIndex),
+                  right = ir::MakeVar("right", kIndex);
     const ir::Var from_row = ir::MakeVar("input_row", kIndex), gradient_row = ir::MakeVar("gradient_row", kIndex);
     const ir::Var x_at = ir::MakeVar("input_at", kIndex), g_at = ir::MakeVar("gradient_at", kIndex);
     const auto [pixel_first, pixel_end] = PixelsOfTap(columns, tap_column);
@@ -87,11 +107,15 @@ class Gradient {
     step.push_back(tile_.Step(
         [&](int64_t r) { return ir::Cast(ir::Load(input_, ir::Ref(x_at) + r), shape_.compute_type); },
         [&](int64_t v) {
-          return ir::Cast(ir::Load(gradient_, ir::Ramp(ir::Ref(g_at) + v * plan_.lanes, static_cast<int>(plan_.lanes))), shape_.compute_type);
+          return ir::Cast(ir::Load(gradient_, ir::Ramp(ir::Ref(g_at) + v * plan_.lanes, static_cast<int>(plan_.lanes))),
+                          shape_.compute_type);
         }));
     const Expr image = Quotient(ir::Ref(row), rows.window);
-    const Expr input_row = ((image * rows.in + ir::Ref(y)) * columns.in + (tap_column * columns.stride - columns.low)) * shape_.channels + channel;
-    const Stmt pixels = ir::Block({ir::Let(from_row, input_row), ir::Let(gradient_row, ir::Ref(row) * (columns.window * shape_.features) + feature),
+    const Expr input_row =
+        ((image * rows.in + ir::Ref(y)) * columns.in + (tap_column * columns.stride - columns.low)) * shape_.channels +
+        channel;
+    const Stmt pixels = ir::Block({ir::Let(from_row, input_row),
+                                   ir::Let(gradient_row, ir::Ref(row) * (columns.window * shape_.features) + feature),
                                    Loop(pixel, ir::Ref(left), ir::Ref(right), ir::Block(std::move(step)))});
     const Expr inside = ir::And(ir::Compare(Op::kGe, ir::Ref(y), Index(0)), ir::Ref(y) < Index(rows.in));
     const Expr at = Remainder(ir::Ref(row), rows.window) * rows.dilation + tap_row * rows.stride - rows.low;
@@ -111,13 +135,17 @@ KernelDraft CombineParts(const WeightGradientTask& task, const WeightGradientPla
   const WeightGradientShape& shape = plan.shape;
   const ir::Type vector{shape.compute_type, static_cast<int>(plan.lanes)};
   KernelParameters parameters;
-  const ir::BufferRef sums = parameters.Add("sums", shape.compute_type, plan.parts() * plan.SumsOfPart(), ScratchSlice(0, plan.ScratchBytes(), false));
+  const ir::BufferRef sums = parameters.Add("sums", shape.compute_type, plan.parts() * plan.SumsOfPart(),
+                                            ScratchSlice(0, plan.ScratchBytes(), false));
   const Epilogue epilogue(task.instruction, task.hero, task.aliases, parameters);
   const ir::BufferRef staging = MakeStaging("staging", shape.compute_type, plan.width());
-  const ir::Var tap = IndexVar("tap", shape.taps()), channel = IndexVar("channel", shape.channels), panel = IndexVar("panel", plan.panels);
-  const ir::Var part = IndexVar("part", plan.parts()), tile = IndexVar("tile", plan.tiles), from = ir::MakeVar("from", kIndex);
+  const ir::Var tap = IndexVar("tap", shape.taps()), channel = IndexVar("channel", shape.channels),
+                panel = IndexVar("panel", plan.panels);
+  const ir::Var part = IndexVar("part", plan.parts()), tile = IndexVar("tile", plan.tiles),
+                from = ir::MakeVar("from", kIndex);
   const Expr row = ir::Ref(channel) - Start(ir::Ref(tile), plan.rows, shape.channels);
-  const Expr at = (((ir::Ref(tap) * plan.tiles + ir::Ref(tile)) * plan.rows + row) * plan.panels + ir::Ref(panel)) * plan.width();
+  const Expr at =
+      (((ir::Ref(tap) * plan.tiles + ir::Ref(tile)) * plan.rows + row) * plan.panels + ir::Ref(panel)) * plan.width();
   std::vector<Stmt> body = {ir::Let(tile, Quotient(ir::Ref(channel), plan.rows)), ir::Let(from, at)};
   std::vector<Stmt> add;
   std::vector<ir::Var> totals;
@@ -129,7 +157,8 @@ KernelDraft CombineParts(const WeightGradientTask& task, const WeightGradientPla
   }
   body.push_back(Loop(part, Index(0), Index(plan.parts()), ir::Block(std::move(add))));
   for (int64_t v = 0; v < plan.vectors; ++v) {
-    body.push_back(ir::Store(staging, ir::Ramp(Index(v * plan.lanes), vector.lanes), ir::Ref(totals[static_cast<size_t>(v)])));
+    body.push_back(
+        ir::Store(staging, ir::Ramp(Index(v * plan.lanes), vector.lanes), ir::Ref(totals[static_cast<size_t>(v)])));
   }
   RunIndex result;
   if (shape.spatial_rank == 2) result.index.push_back(Quotient(ir::Ref(tap), shape.columns.out));
@@ -137,13 +166,19 @@ KernelDraft CombineParts(const WeightGradientTask& task, const WeightGradientPla
   result.index.push_back(ir::Ref(channel));
   result.index.push_back(ir::Ref(panel) * plan.width());
   result.lane_dimension = result.index.size() - 1;
-  // The last panel ends with the array; what the one before has too is stored once, since the epilogue may update in place.
+  // The last panel ends with the array; what the one before has too is stored once, since the epilogue may update in
+  // place.
   const int64_t tail = shape.features % plan.width(), whole = shape.features / plan.width();
   const auto store = [&](int64_t count) {
-    return epilogue.StoreRun(result, count, plan.lanes, [&, count](const Expr& place) { return ir::Load(staging, place + (plan.width() - count)); });
+    return epilogue.StoreRun(result, count, plan.lanes, [&, count](const Expr& place) {
+      return ir::Load(staging, place + (plan.width() - count));
+    });
   };
-  body.push_back(tail == 0 ? store(plan.width()) : ir::If(ir::Ref(panel) < Index(whole), store(plan.width()), store(tail)));
-  const Stmt nest = Parallel(tap, shape.taps(), Parallel(channel, shape.channels, Loop(panel, Index(0), Index(plan.panels), ir::Block(std::move(body)))));
+  body.push_back(tail == 0 ? store(plan.width())
+                           : ir::If(ir::Ref(panel) < Index(whole), store(plan.width()), store(tail)));
+  const Stmt nest = Parallel(
+      tap, shape.taps(),
+      Parallel(channel, shape.channels, Loop(panel, Index(0), Index(plan.panels), ir::Block(std::move(body)))));
   return MakeDraft("combine_parts", parameters, ir::Block({ir::DeclareArray(staging), nest}));
 }
 

@@ -9,8 +9,8 @@
 namespace hlorun::opencl {
 namespace {
 
-// Parts of the pixels are summed apart and then together: as many as this memory holds. Never by the number of cores: results
-// are the same on all machines.
+// Parts of the pixels are summed apart and then together: as many as this memory holds. Never by the number of cores:
+// results are the same on all machines.
 constexpr int64_t kBytesOfParts = int64_t{8} << 20;
 constexpr int64_t kMostParts = 32;
 constexpr int64_t kWantedGroups = 64;
@@ -25,7 +25,8 @@ void ChooseTile(WeightGradientPlan& plan, const DeviceSpec& device) {
   const int64_t most = plan.shape.features / plan.lanes;
   plan.vectors = std::min<int64_t>(most, 2);
   // Few channels leave registers for more features.
-  if (channels * 4 <= registers - 4) plan.vectors = std::clamp<int64_t>((registers - 2) / (channels + 1), plan.vectors, most);
+  if (channels * 4 <= registers - 4)
+    plan.vectors = std::clamp<int64_t>((registers - 2) / (channels + 1), plan.vectors, most);
   plan.rows = EvenTileRows(channels, std::clamp<int64_t>((registers - 2 - plan.vectors) / plan.vectors, 1, 14));
   plan.tiles = CeilDiv(channels, plan.rows);
   plan.panels = CeilDiv(plan.shape.features, plan.width());
@@ -39,7 +40,8 @@ void ChooseParts(WeightGradientPlan& plan, const DeviceSpec& device) {
   parts = std::clamp<int64_t>(std::min(parts, pixels / kPixelsOfPart), 1, all);
   plan.rows_per_part = CeilDiv(all, parts);
   const int64_t bytes_of_pixel = plan.width() * element + 2 * kLineBytes;
-  plan.rows_per_block = std::clamp<int64_t>(device.l2_bytes / 2 / bytes_of_pixel / shape.columns.window, 1, plan.rows_per_part);
+  plan.rows_per_block =
+      std::clamp<int64_t>(device.l2_bytes / 2 / bytes_of_pixel / shape.columns.window, 1, plan.rows_per_part);
   const int64_t groups = plan.parts() * plan.panels;
   plan.tiles_per_block = CeilDiv(plan.tiles, std::clamp<int64_t>(kWantedGroups / groups, 1, plan.tiles));
 }
@@ -52,7 +54,8 @@ std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction&
   const hlo::Shape &input = convolution.operand(0)->shape(), &gradient = convolution.operand(1)->shape();
   const hlo::Shape& output = convolution.shape();
   const size_t spatial = attributes.window.size();
-  if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1 || attributes.batch_group_count != 1) return std::nullopt;
+  if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1 || attributes.batch_group_count != 1)
+    return std::nullopt;
   if (!input.IsStatic() || !gradient.IsStatic()) return std::nullopt;
   WeightGradientShape shape;
   shape.spatial_rank = static_cast<int64_t>(spatial);
@@ -63,20 +66,28 @@ std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction&
     const hlo::WindowDimension& window = attributes.window[d];
     if (window.base_dilation != 1) return std::nullopt;
     ConvolutionDimension& to = d + 1 == spatial ? shape.columns : shape.rows;
-    to = {input.dimension(labels.input_spatial[d]), output.dimension(labels.output_spatial[d]), window.size, window.stride,
-          window.padding_low, window.window_dilation, 1};
+    to = {input.dimension(labels.input_spatial[d]),
+          output.dimension(labels.output_spatial[d]),
+          window.size,
+          window.stride,
+          window.padding_low,
+          window.window_dilation,
+          1};
   }
   shape.input_type = input.element_type();
   shape.gradient_type = gradient.element_type();
   const std::optional<hlo::ElementType> sums = SumType(shape.input_type, shape.gradient_type, output.element_type());
-  if (!sums || output.ElementCount() == 0 || gradient.ElementCount() == 0 || input.ElementCount() == 0) return std::nullopt;
+  if (!sums || output.ElementCount() == 0 || gradient.ElementCount() == 0 || input.ElementCount() == 0)
+    return std::nullopt;
   shape.compute_type = *sums;
   return shape;
 }
 
 int64_t WeightGradientPlan::parts() const { return CeilDiv(shape.GradientRows(), rows_per_part); }
 int64_t WeightGradientPlan::tile_blocks() const { return CeilDiv(tiles, tiles_per_block); }
-int64_t WeightGradientPlan::ScratchBytes() const { return AlignScratch(parts() * SumsOfPart() * hlo::BytesOf(shape.compute_type)); }
+int64_t WeightGradientPlan::ScratchBytes() const {
+  return AlignScratch(parts() * SumsOfPart() * hlo::BytesOf(shape.compute_type));
+}
 
 std::optional<WeightGradientPlan> PlanWeightGradient(const WeightGradientShape& shape, const DeviceSpec& device) {
   WeightGradientPlan plan;

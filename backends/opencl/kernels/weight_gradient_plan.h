@@ -1,9 +1,9 @@
 // How the gradient of a convolution's weights is cut into tiles and work-groups on a CPU-class device. A value.
 //
-// result[tap row][tap column][channel][feature] sums, over all pixels of the output's gradient, an input element times a gradient's.
-// A register tile is some channels by some features of one tap: both operands lie with the pixels outermost, so that a step
-// broadcasts neighbouring channels of one pixel and loads vectors of its features, in place. Pixels that a tap does not meet are
-// skipped by the loops' ends.
+// result[tap row][tap column][channel][feature] sums, over all pixels of the output's gradient, an input element times
+// a gradient's. A register tile is some channels by some features of one tap: both operands lie with the pixels
+// outermost, so that a step broadcasts neighbouring channels of one pixel and loads vectors of its features, in place.
+// Pixels that a tap does not meet are skipped by the loops' ends.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct WeightGradientShape {
   int64_t GradientRows() const { return images * rows.window; }
 };
 
-// What `convolution` computes, when it has one or two spatial dimensions, one group and a type that kernels have; whatever the
-// order of its dimensions (the kernels' is passes::IsConvolutionOverWindow's).
+// What `convolution` computes, when it has one or two spatial dimensions, one group and a type that kernels have;
+// whatever the order of its dimensions (the kernels' is passes::IsConvolutionOverWindow's).
 std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction& convolution);
 
 struct WeightGradientPlan {

@@ -48,22 +48,30 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
   const auto lanes = static_cast<int>(plan.lanes);
   KernelParameters parameters;
   const ir::BufferRef from = parameters.Add("weights", shape.weight_type, shape.Depth() * shape.features, task.weights);
-  const ir::BufferRef to = parameters.Add("transformed", shape.compute_type, plan.WeightBytes() / hlo::BytesOf(shape.compute_type),
-                                          ScratchSlice(0, plan.WeightBytes(), true));
+  const ir::BufferRef to =
+      parameters.Add("transformed", shape.compute_type, plan.WeightBytes() / hlo::BytesOf(shape.compute_type),
+                     ScratchSlice(0, plan.WeightBytes(), true));
   const ir::BufferRef by_tap = MakeStaging("by_tap", shape.compute_type, kPoints * kTaps * plan.lanes);
-  const ir::Var panel = IndexVar("panel", plan.panels), channel = IndexVar("channel", shape.channels), piece = IndexVar("piece", plan.width());
+  const ir::Var panel = IndexVar("panel", plan.panels), channel = IndexVar("channel", shape.channels),
+                piece = IndexVar("piece", plan.width());
   const ir::Var tap = IndexVar("tap", kTaps), point = IndexVar("point", kPoints);
-  const auto vector = [&](const ir::BufferRef& buffer, const Expr& at) { return ir::Load(buffer, ir::Ramp(at, lanes)); };
+  const auto vector = [&](const ir::BufferRef& buffer, const Expr& at) {
+    return ir::Load(buffer, ir::Ramp(at, lanes));
+  };
 
   const Expr feature = ir::Ref(panel) * plan.width() + ir::Ref(piece);
-  const Expr inside = shape.features % plan.width() == 0 ? nullptr : ir::Compare(Op::kLt, ir::Ramp(feature, lanes), Index(shape.features));
+  const Expr inside = shape.features % plan.width() == 0
+                          ? nullptr
+                          : ir::Compare(Op::kLt, ir::Ramp(feature, lanes), Index(shape.features));
   const Stmt rows = Apply(
       WeightsAtPoints, kTaps,
       [&](int64_t i) {
         const Expr at = ((ir::Ref(tap) + i * kTaps) * shape.channels + ir::Ref(channel)) * shape.features + feature;
         return ir::Cast(ir::Load(from, ir::Ramp(at, lanes), inside), shape.compute_type);
       },
-      [&](int64_t i, const Expr& x) { return ir::Store(by_tap, ir::Ramp((ir::Ref(tap) + i * kTaps) * plan.lanes, lanes), x); });
+      [&](int64_t i, const Expr& x) {
+        return ir::Store(by_tap, ir::Ramp((ir::Ref(tap) + i * kTaps) * plan.lanes, lanes), x);
+      });
   const Expr place = (ir::Ref(panel) * shape.channels + ir::Ref(channel)) * plan.width() + ir::Ref(piece);
   const Stmt columns = Apply(
       WeightsAtPoints, kTaps, [&](int64_t i) { return vector(by_tap, (ir::Ref(point) * kTaps + i) * plan.lanes); },
@@ -71,7 +79,8 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
         const Expr product = ir::Ref(point) * kPoints + i;
         return ir::Store(to, ir::Ramp(product * (plan.panels * shape.channels * plan.width()) + place, lanes), x);
       });
-  const Stmt body = Loop(piece, Index(plan.width()), ir::Block({Loop(tap, Index(kTaps), rows), Loop(point, Index(kPoints), columns)}), plan.lanes);
+  const Stmt body = Loop(piece, Index(plan.width()),
+                         ir::Block({Loop(tap, Index(kTaps), rows), Loop(point, Index(kPoints), columns)}), plan.lanes);
   const Stmt nest = ir::For(LoopRole::kParallel, panel, Index(0), Index(plan.panels),
                             ir::For(LoopRole::kParallel, channel, Index(0), Index(shape.channels), body));
   return MakeDraft("winograd_weights", parameters, ir::Block({ir::DeclareArray(by_tap), nest}));
@@ -83,8 +92,10 @@ class Winograd {
   Winograd(const ConvolutionTask& task, const WinogradPlan& plan)
       : task_(task), plan_(plan), shape_(plan.shape), lanes_(static_cast<int>(plan.lanes)) {
     const int64_t element = hlo::BytesOf(shape_.compute_type);
-    input_ = parameters_.Add("input", shape_.input_type, shape_.batch * shape_.rows.in * shape_.columns.in * shape_.channels, task.input);
-    weights_ = parameters_.Add("weights", shape_.compute_type, plan.WeightBytes() / element, ScratchSlice(0, plan.WeightBytes(), false));
+    input_ = parameters_.Add("input", shape_.input_type,
+                             shape_.batch * shape_.rows.in * shape_.columns.in * shape_.channels, task.input);
+    weights_ = parameters_.Add("weights", shape_.compute_type, plan.WeightBytes() / element,
+                               ScratchSlice(0, plan.WeightBytes(), false));
     buffer_ = parameters_.Add("buffer", shape_.compute_type, plan.BufferBytes() / element,
                               ScratchSlice(plan.WeightBytes(), plan.BufferBytes(), true));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
@@ -110,7 +121,9 @@ class Winograd {
 
  private:
   Expr Vector(const ir::BufferRef& buffer, const Expr& at) const { return ir::Load(buffer, ir::Ramp(at, lanes_)); }
-  Stmt Write(const ir::BufferRef& buffer, const Expr& at, const Expr& x) const { return ir::Store(buffer, ir::Ramp(at, lanes_), x); }
+  Stmt Write(const ir::BufferRef& buffer, const Expr& at, const Expr& x) const {
+    return ir::Store(buffer, ir::Ramp(at, lanes_), x);
+  }
 
   // body(number within the chunk), with image_, top_ and left_ as the square's first output.
   template <typename Body>
@@ -130,7 +143,8 @@ class Winograd {
 
   // [product][square][channel]
   Stmt Inputs(const Expr& square) const {
-    const ir::Var channel = IndexVar("channel", shape_.channels), row = IndexVar("row", kPoints), column = IndexVar("column", kPoints);
+    const ir::Var channel = IndexVar("channel", shape_.channels), row = IndexVar("row", kPoints),
+                  column = IndexVar("column", kPoints);
     const ir::Var y = ir::MakeIndex("y", -shape_.rows.low, shape_.rows.in + kPoints, kIndex);
     const ir::Var x = ir::MakeIndex("x", -shape_.columns.low, shape_.columns.in + kPoints, kIndex);
     const auto within = [](const ir::Var& at, int64_t end) {
@@ -139,20 +153,24 @@ class Winograd {
     const Expr pixel = (image_ * shape_.rows.in + ir::Ref(y)) * shape_.columns.in + ir::Ref(x);
     const Expr value = ir::Cast(Vector(input_, pixel * shape_.channels + ir::Ref(channel)), shape_.compute_type);
     const Expr in_patch = (ir::Ref(row) * kPoints + ir::Ref(column)) * plan_.lanes;
-    const Stmt gather = Loop(row, Index(kPoints), ir::Block({
-        ir::Let(y, top_ + ir::Ref(row) - shape_.rows.low),
-        Loop(column, Index(kPoints), ir::Block({
-            ir::Let(x, left_ + ir::Ref(column) - shape_.columns.low),
-            ir::If(ir::And(within(y, shape_.rows.in), within(x, shape_.columns.in)), Write(patch_, in_patch, value),
-                   Write(patch_, in_patch, ir::Zero({shape_.compute_type, lanes_})))}))}));
+    const Stmt gather =
+        Loop(row, Index(kPoints),
+             ir::Block({ir::Let(y, top_ + ir::Ref(row) - shape_.rows.low),
+                        Loop(column, Index(kPoints),
+                             ir::Block({ir::Let(x, left_ + ir::Ref(column) - shape_.columns.low),
+                                        ir::If(ir::And(within(y, shape_.rows.in), within(x, shape_.columns.in)),
+                                               Write(patch_, in_patch, value),
+                                               Write(patch_, in_patch, ir::Zero({shape_.compute_type, lanes_})))}))}));
     const auto at_row = [&](int64_t i) { return (ir::Ref(row) * kPoints + i) * plan_.lanes; };
-    const Stmt rows = Apply(InputAtPoints, kPoints, [&](int64_t i) { return Vector(patch_, at_row(i)); },
-                            [&](int64_t i, const Expr& v) { return Write(patch_, at_row(i), v); });
+    const Stmt rows = Apply(
+        InputAtPoints, kPoints, [&](int64_t i) { return Vector(patch_, at_row(i)); },
+        [&](int64_t i, const Expr& v) { return Write(patch_, at_row(i), v); });
     const int64_t of_product = plan_.chunk * plan_.InputPitch();
     const Expr to = inputs_at_ + ir::Ref(column) * of_product + square * plan_.InputPitch() + ir::Ref(channel);
-    const Stmt columns = Apply(InputAtPoints, kPoints,
-                               [&](int64_t i) { return Vector(patch_, (ir::Ref(column) + i * kPoints) * plan_.lanes); },
-                               [&](int64_t i, const Expr& v) { return Write(buffer_, to + i * kPoints * of_product, v); });
+    const Stmt columns = Apply(
+        InputAtPoints, kPoints,
+        [&](int64_t i) { return Vector(patch_, (ir::Ref(column) + i * kPoints) * plan_.lanes); },
+        [&](int64_t i, const Expr& v) { return Write(buffer_, to + i * kPoints * of_product, v); });
     const Stmt body = ir::Block({gather, Loop(row, Index(kPoints), rows), Loop(column, Index(kPoints), columns)});
     return Loop(channel, Index(shape_.channels), body, plan_.lanes);
   }
@@ -165,15 +183,17 @@ class Winograd {
     const RegisterTile tile("acc", plan_.tile_rows, plan_.vectors, {shape_.compute_type, lanes_});
     const int64_t width = plan_.width(), pitch = plan_.InputPitch();
     const Expr row = ir::Ref(product) * plan_.chunk + ir::Ref(square);
-    const Stmt step = tile.Step([&](int64_t r) { return ir::Load(buffer_, ir::Ref(lhs) + ir::Ref(k) + r * pitch); },
-                                [&](int64_t v) { return Vector(weights_, ir::Ref(rhs) + ir::Ref(k) * width + v * plan_.lanes); });
+    const Stmt step =
+        tile.Step([&](int64_t r) { return ir::Load(buffer_, ir::Ref(lhs) + ir::Ref(k) + r * pitch); },
+                  [&](int64_t v) { return Vector(weights_, ir::Ref(rhs) + ir::Ref(k) * width + v * plan_.lanes); });
     const Expr to = products_at_ + row * plan_.OutputPitch() + ir::Ref(panel) * width;
-    const Stmt body = ir::Block({ir::Let(lhs, inputs_at_ + row * pitch),
-                                 ir::Let(rhs, (ir::Ref(product) * plan_.panels + ir::Ref(panel)) * (shape_.channels * width)), tile.Declare(),
-                                 Loop(k, Index(shape_.channels), step), tile.Store(buffer_, [&](int64_t r, int64_t v) {
-                                   return to + (r * plan_.OutputPitch() + v * plan_.lanes);
-                                 })});
-    return Loop(product, Index(WinogradPlan::kProducts), Loop(panel, Index(plan_.panels), Loop(square, count_, body, plan_.tile_rows)));
+    const Stmt body = ir::Block(
+        {ir::Let(lhs, inputs_at_ + row * pitch),
+         ir::Let(rhs, (ir::Ref(product) * plan_.panels + ir::Ref(panel)) * (shape_.channels * width)), tile.Declare(),
+         Loop(k, Index(shape_.channels), step),
+         tile.Store(buffer_, [&](int64_t r, int64_t v) { return to + (r * plan_.OutputPitch() + v * plan_.lanes); })});
+    return Loop(product, Index(WinogradPlan::kProducts),
+                Loop(panel, Index(plan_.panels), Loop(square, count_, body, plan_.tile_rows)));
   }
 
   Stmt Outputs(const Expr& square) {
@@ -181,25 +201,34 @@ class Winograd {
     const int64_t tail = shape_.features % plan_.width(), whole = shape_.features / plan_.width();
     const Stmt back = Back(square, ir::Ref(panel));
     Stmt store;
-    if (tail == 0) store = StorePanel(ir::Ref(panel), plan_.width());
-    else if (whole == 0) store = StorePanel(ir::Ref(panel), tail);
-    else store = ir::If(ir::Ref(panel) < Index(whole), StorePanel(ir::Ref(panel), plan_.width()), StorePanel(ir::Ref(panel), tail));
+    if (tail == 0)
+      store = StorePanel(ir::Ref(panel), plan_.width());
+    else if (whole == 0)
+      store = StorePanel(ir::Ref(panel), tail);
+    else
+      store = ir::If(ir::Ref(panel) < Index(whole), StorePanel(ir::Ref(panel), plan_.width()),
+                     StorePanel(ir::Ref(panel), tail));
     return Loop(panel, Index(plan_.panels), ir::Block({back, store}));
   }
 
   // One panel's outputs of a square: [row][column][feature of the panel].
   Stmt Back(const Expr& square, const Expr& panel) const {
-    const ir::Var piece = IndexVar("piece", plan_.width()), row = IndexVar("row", kPoints), column = IndexVar("column", kOutputs);
+    const ir::Var piece = IndexVar("piece", plan_.width()), row = IndexVar("row", kPoints),
+                  column = IndexVar("column", kOutputs);
     const int64_t of_product = plan_.chunk * plan_.OutputPitch();
-    const Expr from = products_at_ + ir::Ref(row) * (kPoints * of_product) + square * plan_.OutputPitch() + panel * plan_.width() + ir::Ref(piece);
-    const Stmt rows = Apply(OutputsFromPoints, kPoints, [&](int64_t i) { return Vector(buffer_, from + i * of_product); },
-                            [&](int64_t i, const Expr& v) { return Write(patch_, (ir::Ref(row) * kOutputs + i) * plan_.lanes, v); });
-    const Stmt columns = Apply(OutputsFromPoints, kPoints,
-                               [&](int64_t i) { return Vector(patch_, (ir::Ref(column) + i * kOutputs) * plan_.lanes); },
-                               [&](int64_t i, const Expr& v) {
-                                 return Write(outputs_, (ir::Ref(column) + i * kOutputs) * plan_.width() + ir::Ref(piece), v);
-                               });
-    return Loop(piece, Index(plan_.width()), ir::Block({Loop(row, Index(kPoints), rows), Loop(column, Index(kOutputs), columns)}), plan_.lanes);
+    const Expr from = products_at_ + ir::Ref(row) * (kPoints * of_product) + square * plan_.OutputPitch() +
+                      panel * plan_.width() + ir::Ref(piece);
+    const Stmt rows = Apply(
+        OutputsFromPoints, kPoints, [&](int64_t i) { return Vector(buffer_, from + i * of_product); },
+        [&](int64_t i, const Expr& v) { return Write(patch_, (ir::Ref(row) * kOutputs + i) * plan_.lanes, v); });
+    const Stmt columns = Apply(
+        OutputsFromPoints, kPoints,
+        [&](int64_t i) { return Vector(patch_, (ir::Ref(column) + i * kOutputs) * plan_.lanes); },
+        [&](int64_t i, const Expr& v) {
+          return Write(outputs_, (ir::Ref(column) + i * kOutputs) * plan_.width() + ir::Ref(piece), v);
+        });
+    return Loop(piece, Index(plan_.width()),
+                ir::Block({Loop(row, Index(kPoints), rows), Loop(column, Index(kOutputs), columns)}), plan_.lanes);
   }
 
   // Outputs that the image has.
@@ -209,7 +238,8 @@ class Winograd {
     at.index = {image_, top_ + ir::Ref(row), left_ + ir::Ref(column), panel * plan_.width()};
     at.lane_dimension = 3;
     const Expr staged = (ir::Ref(row) * kOutputs + ir::Ref(column)) * plan_.width();
-    const Stmt run = epilogue_->StoreRun(at, features, plan_.lanes, [&](const Expr& place) { return ir::Load(outputs_, staged + place); });
+    const Stmt run = epilogue_->StoreRun(at, features, plan_.lanes,
+                                         [&](const Expr& place) { return ir::Load(outputs_, staged + place); });
     const auto end = [](int64_t size, const Expr& first) {
       return size % kOutputs == 0 ? Index(kOutputs) : ir::Min(Index(kOutputs), Index(size) - first);
     };

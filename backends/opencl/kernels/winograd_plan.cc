@@ -22,8 +22,8 @@ bool HasForm(const ConvolutionShape& shape, int64_t lanes) {
   const auto three = [](const ConvolutionDimension& d) {
     return d.window == WinogradPlan::kTaps && d.stride == 1 && d.dilation == 1 && d.base_dilation == 1;
   };
-  return shape.spatial_rank == 2 && shape.compute_type == hlo::ElementType::kF32 && three(shape.rows) && three(shape.columns) &&
-         shape.channels % lanes == 0 && shape.features >= lanes;
+  return shape.spatial_rank == 2 && shape.compute_type == hlo::ElementType::kF32 && three(shape.rows) &&
+         three(shape.columns) && shape.channels % lanes == 0 && shape.features >= lanes;
 }
 
 bool Pays(const WinogradPlan& plan) {
@@ -56,7 +56,8 @@ std::optional<WinogradPlan> PlanWinograd(const ConvolutionShape& shape, const De
   plan.panels = CeilDiv(shape.features, plan.width());
   if (!Pays(plan)) return std::nullopt;
   // A chunk's values stay in the second cache and the core's share of the third.
-  const int64_t bytes_of_square = WinogradPlan::kProducts * (plan.InputPitch() + plan.OutputPitch()) * hlo::BytesOf(shape.compute_type);
+  const int64_t bytes_of_square =
+      WinogradPlan::kProducts * (plan.InputPitch() + plan.OutputPitch()) * hlo::BytesOf(shape.compute_type);
   int64_t chunk = std::clamp(2 * device.l2_bytes / bytes_of_square, kSmallestChunk, kLargestChunk);
   chunk = std::min(chunk, std::max(plan.tile_rows, CeilDiv(plan.squares(), 4 * device.compute_units)));
   plan.chunk = CeilDiv(chunk, plan.tile_rows) * plan.tile_rows;

@@ -1,8 +1,8 @@
-// Convolutions with a 3x3 window by Winograd's algorithm, F(4x4, 3x3), on a CPU-class device: 36 products for a square of 4 x 4
-// outputs instead of 144. A value, computed from shapes and DeviceSpec alone.
+// Convolutions with a 3x3 window by Winograd's algorithm, F(4x4, 3x3), on a CPU-class device: 36 products for a square
+// of 4 x 4 outputs instead of 144. A value, computed from shapes and DeviceSpec alone.
 //
-// Squares of 6 x 6 inputs and the 3 x 3 weights are evaluated at six points a dimension; at each of the 36 pairs of points there
-// is one matrix product over the channels; from its results come the 4 x 4 outputs.
+// Squares of 6 x 6 inputs and the 3 x 3 weights are evaluated at six points a dimension; at each of the 36 pairs of
+// points there is one matrix product over the channels; from its results come the 4 x 4 outputs.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,16 @@ struct WinogradPlan {
 
   ConvolutionShape shape;
   int64_t lanes = 16, vectors = 2;
-  int64_t tile_rows = 14;                    // squares of a register tile
+  int64_t tile_rows = 14;                      // squares of a register tile
   int64_t squares_high = 1, squares_wide = 1;  // of an image
-  int64_t chunk = 28;                        // squares that a work-group handles together
+  int64_t chunk = 28;                          // squares that a work-group handles together
   int64_t panels = 1, groups = 1;
 
   int64_t width() const { return vectors * lanes; }
   int64_t squares() const { return shape.batch * squares_high * squares_wide; }
   int64_t chunks() const { return (squares() + chunk - 1) / chunk; }
-  // Distance of squares in a work-group's arrays; never a power of two, which would put all rows of a tile in one cache set.
+  // Distance of squares in a work-group's arrays; never a power of two, which would put all rows of a tile in one cache
+  // set.
   int64_t InputPitch() const { return shape.channels + lanes; }
   int64_t OutputPitch() const { return panels * width() + lanes; }
   int64_t InputElements() const { return kProducts * chunk * InputPitch(); }    // of one work-group
@@ -36,7 +37,8 @@ struct WinogradPlan {
   int64_t ScratchBytes() const { return WeightBytes() + BufferBytes(); }
 };
 
-// nullopt: the window is another, or computing directly costs less (few squares do not pay for transforming the weights).
+// nullopt: the window is another, or computing directly costs less (few squares do not pay for transforming the
+// weights).
 std::optional<WinogradPlan> PlanWinograd(const ConvolutionShape& shape, const DeviceSpec& device);
 
 }  // namespace hlorun::opencl

@@ -1,7 +1,7 @@
 // Winograd's transforms of one dimension, F(4, 3), at the points 0, a, -a, b, -b and infinity: what they do to vectors.
 //
-// a = 11/16 and b = 11/8 are exact in binary, and keep the largest error of a convolution of normal data within twice that of
-// summing directly (the customary 1 and 2: five times).
+// a = 11/16 and b = 11/8 are exact in binary, and keep the largest error of a convolution of normal data within twice
+// that of summing directly (the customary 1 and 2: five times).
 #pragma once
 
 #include <string>

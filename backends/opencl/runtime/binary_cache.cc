@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 struct Header {
   char magic[8] = {'h', 'l', 'o', 'b', 'i', 'n', '0', '1'};
-  uint64_t key = 0;       // guards against a collision of file names
+  uint64_t key = 0;  // guards against a collision of file names
   uint64_t bytes = 0;
   uint64_t checksum = 0;
   bool operator==(const Header&) const = default;
@@ -34,7 +34,8 @@ Header HeaderOf(std::string_view key, std::string_view binary) {
 
 }  // namespace
 
-BinaryCache::BinaryCache(std::string folder, int64_t limit_bytes) : folder_(std::move(folder)), limit_bytes_(limit_bytes) {}
+BinaryCache::BinaryCache(std::string folder, int64_t limit_bytes)
+    : folder_(std::move(folder)), limit_bytes_(limit_bytes) {}
 
 std::string BinaryCache::PathOf(std::string_view key) const { return folder_ + "/" + HashText(key) + ".bin"; }
 

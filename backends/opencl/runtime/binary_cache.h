@@ -7,8 +7,8 @@
 
 namespace hlorun::opencl {
 
-// Entries are checksummed and written under a temporary name; a corrupt one reads as absent and is removed. The folder is
-// kept below `limit_bytes` by removing what was not used for longest. Safe under concurrent threads and processes.
+// Entries are checksummed and written under a temporary name; a corrupt one reads as absent and is removed. The folder
+// is kept below `limit_bytes` by removing what was not used for longest. Safe under concurrent threads and processes.
 class BinaryCache {
  public:
   static constexpr int64_t kDefaultLimit = int64_t{1} << 30;

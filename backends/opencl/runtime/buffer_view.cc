@@ -10,8 +10,8 @@ BufferView::BufferView(const DeviceContext& device, const DeviceMemory& memory) 
     return;
   }
   cl_int status = CL_SUCCESS;
-  const cl_mem buffer = clCreateBuffer(device.context()(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, static_cast<size_t>(bytes_),
-                                       memory.host(), &status);
+  const cl_mem buffer = clCreateBuffer(device.context()(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                       static_cast<size_t>(bytes_), memory.host(), &status);
   CheckCl(status, "wrapping an array for a library");
   made_ = cl::Buffer(buffer);
   array_ = {buffer, 0};
@@ -20,10 +20,11 @@ BufferView::BufferView(const DeviceContext& device, const DeviceMemory& memory) 
 void BufferView::ShowToHost(cl_command_queue queue) const {
   if (made_() == nullptr) return;
   cl_int status = CL_SUCCESS;
-  void* const mapped =
-      clEnqueueMapBuffer(queue, made_(), CL_FALSE, CL_MAP_READ, 0, static_cast<size_t>(bytes_), 0, nullptr, nullptr, &status);
+  void* const mapped = clEnqueueMapBuffer(queue, made_(), CL_FALSE, CL_MAP_READ, 0, static_cast<size_t>(bytes_), 0,
+                                          nullptr, nullptr, &status);
   CheckCl(status, "showing a library's result to the host");
-  CheckCl(clEnqueueUnmapMemObject(queue, made_(), mapped, 0, nullptr, nullptr), "showing a library's result to the host");
+  CheckCl(clEnqueueUnmapMemObject(queue, made_(), mapped, 0, nullptr, nullptr),
+          "showing a library's result to the host");
 }
 
 }  // namespace hlorun::opencl

@@ -1,4 +1,5 @@
-// Where hlorun keeps files between runs (hlo/atomic_file.h writes them, so that concurrent processes see whole files only).
+// Where hlorun keeps files between runs (hlo/atomic_file.h writes them, so that concurrent processes see whole files
+// only).
 #pragma once
 
 #include <string>

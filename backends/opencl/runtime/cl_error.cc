@@ -9,7 +9,8 @@ struct StatusRow {
   ErrorCode code;
 };
 
-#define STATUS(name, code) {name, #name, ErrorCode::code}
+#define STATUS(name, code) \
+  { name, #name, ErrorCode::code }
 constexpr StatusRow kStatuses[] = {
     STATUS(CL_DEVICE_NOT_FOUND, kNotFound),
     STATUS(CL_DEVICE_NOT_AVAILABLE, kFailedPrecondition),
@@ -71,7 +72,8 @@ const char* StatusName(cl_int status) {
 
 void FailCl(cl_int status, const std::string& doing) {
   const StatusRow* row = Find(status);
-  Fail(row != nullptr ? row->code : ErrorCode::kInternal, "{}: OpenCL reports {} ({})", doing, StatusName(status), status);
+  Fail(row != nullptr ? row->code : ErrorCode::kInternal, "{}: OpenCL reports {} ({})", doing, StatusName(status),
+       status);
 }
 
 }  // namespace hlorun::opencl

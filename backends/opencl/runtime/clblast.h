@@ -1,4 +1,5 @@
-// CLBlast's matrix products, loaded when a plan first asks for them: hlorun neither links nor needs the library otherwise.
+// CLBlast's matrix products, loaded when a plan first asks for them: hlorun neither links nor needs the library
+// otherwise.
 #pragma once
 
 #include "backends/opencl/plan.h"
@@ -16,7 +17,7 @@ struct ClblastArray {
 void RequireClblast();
 
 // Enqueues out = lhs * rhs. Thread-safe. The first product of a type and device compiles CLBlast's kernels (seconds).
-void EnqueueClblastProduct(const LibraryThunk& product, const ClblastArray& lhs, const ClblastArray& rhs, const ClblastArray& out,
-                           cl_command_queue queue);
+void EnqueueClblastProduct(const LibraryThunk& product, const ClblastArray& lhs, const ClblastArray& rhs,
+                           const ClblastArray& out, cl_command_queue queue);
 
 }  // namespace hlorun::opencl

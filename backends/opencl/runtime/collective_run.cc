@@ -41,16 +41,22 @@ struct Partition {
 class Collective {
  public:
   Collective(const CollectiveThunk& thunk, ThunkRunner& runner)
-      : thunk_(thunk), runner_(runner), communicator_(*runner.options().communicator), staging_(runner.context().staging) {
+      : thunk_(thunk),
+        runner_(runner),
+        communicator_(*runner.options().communicator),
+        staging_(runner.context().staging) {
     FindGroup();
   }
 
   void Run() {
     switch (thunk_.kind) {
       case CollectiveKind::kAllReduce:
-        return ForEach([&](size_t i, ConstBytes in, Bytes out) { communicator_.AllReduce(group_, in, out, ReductionOf(i), Number()); });
+        return ForEach([&](size_t i, ConstBytes in, Bytes out) {
+          communicator_.AllReduce(group_, in, out, ReductionOf(i), Number());
+        });
       case CollectiveKind::kCollectivePermute:
-        return ForEach([&](size_t, ConstBytes in, Bytes out) { communicator_.Permute(thunk_.pairs, in, out, Number()); });
+        return ForEach(
+            [&](size_t, ConstBytes in, Bytes out) { communicator_.Permute(thunk_.pairs, in, out, Number()); });
       case CollectiveKind::kCollectiveBroadcast:
         return ForEach([&](size_t, ConstBytes in, Bytes out) { communicator_.Broadcast(group_, in, out, Number()); });
       case CollectiveKind::kAllGather:
@@ -60,8 +66,7 @@ class Collective {
       case CollectiveKind::kAllToAll:
         if (thunk_.dimension < 0) return TupleAllToAll();
         return ForEach([&](size_t i, ConstBytes in, Bytes out) { AllToAll(i, in, out); });
-      case CollectiveKind::kRaggedAllToAll:
-        return RaggedAllToAll();
+      case CollectiveKind::kRaggedAllToAll: return RaggedAllToAll();
     }
   }
 
@@ -189,8 +194,8 @@ class Collective {
     }
   }
 
-  // What each member sends is known to the others only at run time, so everything is gathered and each member takes its own.
-  // Operands: input, output, input offsets, send sizes, output offsets (on the receiver), receive sizes.
+  // What each member sends is known to the others only at run time, so everything is gathered and each member takes its
+  // own. Operands: input, output, input offsets, send sizes, output offsets (on the receiver), receive sizes.
   void RaggedAllToAll() {
     staged_ = 0;
     const auto everyones = [&](size_t operand) {
@@ -199,14 +204,17 @@ class Collective {
       communicator_.AllGather(group_, in, all, Number());
       return ConstBytes(all);
     };
-    const ConstBytes inputs = everyones(0), input_offsets = everyones(2), send_sizes = everyones(3), output_offsets = everyones(4);
+    const ConstBytes inputs = everyones(0), input_offsets = everyones(2), send_sizes = everyones(3),
+                     output_offsets = everyones(4);
     const Bytes out = Output(thunk_.results[0]);
     const ConstBytes initial = Input(thunk_.operands[1]);
     if (initial.data() != out.data()) std::memcpy(out.data(), initial.data(), out.size());
-    const auto me = static_cast<int64_t>(std::find(group_.begin(), group_.end(), communicator_.device()) - group_.begin());
+    const auto me =
+        static_cast<int64_t>(std::find(group_.begin(), group_.end(), communicator_.device()) - group_.begin());
     const int64_t updates = thunk_.operand_shapes[2].ElementCount() / std::max<int64_t>(1, Size());
     const int64_t row = RowBytes(thunk_.operand_shapes[0]);
-    const int64_t input_rows = thunk_.operand_shapes[0].dimension(0), output_rows = thunk_.result_shapes[0].dimension(0);
+    const int64_t input_rows = thunk_.operand_shapes[0].dimension(0),
+                  output_rows = thunk_.result_shapes[0].dimension(0);
     for (int64_t sender = 0; sender < Size(); ++sender) {
       for (int64_t u = 0; u < updates; ++u) {
         const int64_t entry = (sender * Size() + me) * updates + u;
@@ -214,16 +222,21 @@ class Collective {
         const int64_t to = IndexAt(output_offsets, 4, entry);
         if (count == 0) continue;
         if (from < 0 || to < 0 || count < 0 || from + count > input_rows || to + count > output_rows) {
-          Invalid("ragged-all-to-all: device {} sends rows {} .. {} to row {} of device {}, beyond {} input or {} output rows",
-                  group_[static_cast<size_t>(sender)], from, from + count, to, communicator_.device(), input_rows, output_rows);
+          Invalid(
+              "ragged-all-to-all: device {} sends rows {} .. {} to row {} of device {}, beyond {} input or {} output rows",
+              group_[static_cast<size_t>(sender)], from, from + count, to, communicator_.device(), input_rows,
+              output_rows);
         }
-        std::memcpy(out.data() + to * row, inputs.data() + (sender * input_rows + from) * row, static_cast<size_t>(count * row));
+        std::memcpy(out.data() + to * row, inputs.data() + (sender * input_rows + from) * row,
+                    static_cast<size_t>(count * row));
       }
     }
     Publish(thunk_.results[0], out);
   }
 
-  static int64_t RowBytes(const hlo::Shape& shape) { return shape.dimension(0) == 0 ? 0 : shape.ByteSize() / shape.dimension(0); }
+  static int64_t RowBytes(const hlo::Shape& shape) {
+    return shape.dimension(0) == 0 ? 0 : shape.ByteSize() / shape.dimension(0);
+  }
 
   int64_t IndexAt(ConstBytes values, size_t operand, int64_t entry) const {
     if (thunk_.operand_shapes[operand].element_type() == hlo::ElementType::kS64) {
@@ -244,7 +257,8 @@ class Collective {
 
 void RunCollective(const CollectiveThunk& thunk, ThunkRunner& runner) {
   if (runner.options().communicator == nullptr) {
-    Fail(ErrorCode::kFailedPrecondition, "the module exchanges data with {} other devices: run it with mpirun or --devices",
+    Fail(ErrorCode::kFailedPrecondition,
+         "the module exchanges data with {} other devices: run it with mpirun or --devices",
          runner.plan().replica_count * runner.plan().num_partitions - 1);
   }
   runner.Finish();

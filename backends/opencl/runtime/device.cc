@@ -11,7 +11,8 @@
 namespace hlorun::opencl {
 namespace {
 
-// Bumped when kernels compiled from the same source must not be reused (warm-up, entry guard, argument passing changed).
+// Bumped when kernels compiled from the same source must not be reused (warm-up, entry guard, argument passing
+// changed).
 constexpr int kCodegenVersion = 1;
 
 // Vendors' queries that the headers of this machine may not name.
@@ -50,10 +51,11 @@ std::vector<Found> Discover() {
     }
   }
   if (found.empty()) {
-    Fail(ErrorCode::kNotFound,
-         "no OpenCL device found: install a platform, such as the package pocl-opencl-icd for any CPU, "
-         "intel-opencl-icd for Intel GPUs, mesa-opencl-icd or the vendor's driver; OCL_ICD_VENDORS, if set, must name a "
-         "folder of .icd files");
+    Fail(
+        ErrorCode::kNotFound,
+        "no OpenCL device found: install a platform, such as the package pocl-opencl-icd for any CPU, "
+        "intel-opencl-icd for Intel GPUs, mesa-opencl-icd or the vendor's driver; OCL_ICD_VENDORS, if set, must name a "
+        "folder of .icd files");
   }
   return found;
 }
@@ -78,7 +80,8 @@ std::string LabelOf(const Found& f) {
 
 bool Matches(const Found& f, const std::string& selector) {
   if (selector == fmt::format("{}:{}", f.platform_index, f.device_index)) return true;
-  const bool is_position = std::all_of(selector.begin(), selector.end(), [](unsigned char c) { return std::isdigit(c) || c == ':'; });
+  const bool is_position =
+      std::all_of(selector.begin(), selector.end(), [](unsigned char c) { return std::isdigit(c) || c == ':'; });
   // "pocl" is in the platform's version only.
   return !is_position && (Contains(f.platform.getInfo<CL_PLATFORM_NAME>(), selector) ||
                           Contains(f.device.getInfo<CL_DEVICE_NAME>(), selector) ||
@@ -118,7 +121,10 @@ void FillFromGpu(DeviceSpec& spec, const cl::Device& device) {
 }  // namespace
 
 Device::Device(cl::Platform platform, cl::Device device, int platform_index, int device_index)
-    : platform_(std::move(platform)), device_(std::move(device)), platform_index_(platform_index), device_index_(device_index) {
+    : platform_(std::move(platform)),
+      device_(std::move(device)),
+      platform_index_(platform_index),
+      device_index_(device_index) {
   const cl_device_type type = device_.getInfo<CL_DEVICE_TYPE>();
   const bool is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
   spec_.name = device_.getInfo<CL_DEVICE_NAME>();
@@ -149,10 +155,12 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   if (quirks.volatile_memory_size) spec_.global_memory_bytes = ThisCpu().memory_bytes;
   cl_device_svm_capabilities svm = 0;
   clGetDeviceInfo(device_(), CL_DEVICE_SVM_CAPABILITIES, sizeof(svm), &svm, nullptr);
-  spec_.raw_pointers = (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0 ||
-                       (quirks.may_take_raw_pointers && ProbeRawPointers(platform_index_, device_index_, Fingerprint()));
+  spec_.raw_pointers =
+      (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0 ||
+      (quirks.may_take_raw_pointers && ProbeRawPointers(platform_index_, device_index_, Fingerprint()));
   const bool has_instruction = is_cpu && Contains("," + spec_.isa + ",", ",avx512bf16,");
-  if (quirks.bf16_dot != nullptr && has_instruction && ProbeBf16Dot(quirks.bf16_dot, platform_index_, device_index_, Fingerprint())) {
+  if (quirks.bf16_dot != nullptr && has_instruction &&
+      ProbeBf16Dot(quirks.bf16_dot, platform_index_, device_index_, Fingerprint())) {
     spec_.bf16_dot = quirks.bf16_dot;
   }
   // A plain mapping has no limit of the runtime's.

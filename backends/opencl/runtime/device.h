@@ -23,8 +23,8 @@ class Device {
   int device_index() const { return device_index_; }
   std::string Label() const;  // "0:0 pthread-skylake-avx512 (Portable Computing Language, OpenCL 3.0 PoCL 3.1)"
   const DeviceSpec& spec() const { return spec_; }
-  // The device of the same platform that runs kernels in the thread that enqueues them (Quirks::inline_device), described
-  // as this one is; null where there is none, or where this is it.
+  // The device of the same platform that runs kernels in the thread that enqueues them (Quirks::inline_device),
+  // described as this one is; null where there is none, or where this is it.
   std::shared_ptr<Device> InlineDevice() const;
   // Identifies device, driver, compiler and ISA for caches and saved plans; never volatile properties.
   std::string Fingerprint() const;

@@ -43,8 +43,8 @@ Lane& DeviceContext::lane(int64_t number) {
   std::lock_guard lock(mutex_);
   std::unique_ptr<Lane>& lane = lanes_[number];
   if (lane == nullptr) {
-    // OpenCL orders cl_mem contents between queues only by events (Intel's CPU runtime shows stale contents without), so
-    // lanes and transfers then share one queue.
+    // OpenCL orders cl_mem contents between queues only by events (Intel's CPU runtime shows stale contents without),
+    // so lanes and transfers then share one queue.
     lane = std::make_unique<Lane>(raw_pointers() ? cl::CommandQueue(context_, device_->device()) : transfer_queue_);
   }
   return *lane;
@@ -57,7 +57,8 @@ DeviceContext* DeviceContext::team_context() {
     const std::shared_ptr<Device> device = raw_pointers() ? device_->InlineDevice() : nullptr;
     if (device != nullptr) {
       team_context_.reset(new DeviceContext(device, spec_));
-      team_context_->team_ = std::make_unique<Team>(team_context_->context_, device->device(), device_->spec().compute_units);
+      team_context_->team_ =
+          std::make_unique<Team>(team_context_->context_, device->device(), device_->spec().compute_units);
     }
   }
   return team_context_.get();

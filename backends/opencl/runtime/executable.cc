@@ -22,7 +22,9 @@ using Kind = passes::Allocation::Kind;
 // Kernels may load whole vectors from an argument's start.
 constexpr uintptr_t kArgumentAlignment = 64;
 
-bool IsAligned(const DeviceMemory& memory) { return reinterpret_cast<uintptr_t>(memory.host()) % kArgumentAlignment == 0; }
+bool IsAligned(const DeviceMemory& memory) {
+  return reinterpret_cast<uintptr_t>(memory.host()) % kArgumentAlignment == 0;
+}
 
 // One run's memories, and the copies that come before its first thunk.
 struct RunMemories {
@@ -98,22 +100,25 @@ class PlanExecutable : public Executable {
   }
 
  private:
-  // What a saved plan could have wrong although its checksums are right would be a bug of the builder's: checked once here,
-  // so that runs index without checks.
+  // What a saved plan could have wrong although its checksums are right would be a bug of the builder's: checked once
+  // here, so that runs index without checks.
   void CheckPlan() const {
     const auto slice = [&](const Slice& s, const std::string& label) {
-      const bool inside = s.allocation >= 0 && static_cast<size_t>(s.allocation) < plan_.allocations.size() && s.offset >= 0 &&
-                          s.bytes >= 0 && s.offset <= plan_.allocations[static_cast<size_t>(s.allocation)].bytes - s.bytes;
+      const bool inside = s.allocation >= 0 && static_cast<size_t>(s.allocation) < plan_.allocations.size() &&
+                          s.offset >= 0 && s.bytes >= 0 &&
+                          s.offset <= plan_.allocations[static_cast<size_t>(s.allocation)].bytes - s.bytes;
       if (!inside) {
-        Fail(ErrorCode::kInternal, "plan of {}: {} names bytes {} + {} of allocation {}, which it has not", plan_.module_name,
-             label, s.offset, s.bytes, s.allocation);
+        Fail(ErrorCode::kInternal, "plan of {}: {} names bytes {} + {} of allocation {}, which it has not",
+             plan_.module_name, label, s.offset, s.bytes, s.allocation);
       }
     };
     ForEachSlice(plan_.entry, slice);
-    for (size_t i = 0; i < plan_.result_slices.size(); ++i) slice(plan_.result_slices[i], "result " + std::to_string(i));
+    for (size_t i = 0; i < plan_.result_slices.size(); ++i)
+      slice(plan_.result_slices[i], "result " + std::to_string(i));
     HLORUN_CHECK(plan_.result_slices.size() == plan_.results.size());
     for (const passes::Allocation& allocation : plan_.allocations) {
-      if (allocation.kind == Kind::kArgument) HLORUN_CHECK(static_cast<size_t>(allocation.index) < plan_.parameters.size());
+      if (allocation.kind == Kind::kArgument)
+        HLORUN_CHECK(static_cast<size_t>(allocation.index) < plan_.parameters.size());
       HLORUN_CHECK(allocation.aliased_argument < static_cast<int64_t>(plan_.parameters.size()));
     }
   }
@@ -164,7 +169,8 @@ class PlanExecutable : public Executable {
       const int64_t bytes = plan_.allocations[a].bytes;
       auto* data = const_cast<std::byte*>(literal->data());
       DeviceMemory memory;
-      if (context_->raw_pointers() && reinterpret_cast<uintptr_t>(data) % kArgumentAlignment == 0 && literal->ByteSize() == bytes) {
+      if (context_->raw_pointers() && reinterpret_cast<uintptr_t>(data) % kArgumentAlignment == 0 &&
+          literal->ByteSize() == bytes) {
         memory = DeviceMemory::Wrap(data, bytes, literal);
       } else {
         memory = context_->pool()->Allocate(bytes, fmt::format("constant {} of {}", next - 1, plan_.module_name));
@@ -199,7 +205,8 @@ class PlanExecutable : public Executable {
       if (allocation.kind == Kind::kArgument) {
         run.memories[a] = arguments[i].array.memory;
         if (run.memories[a].host() != nullptr && !IsAligned(run.memories[a])) {
-          const DeviceMemory aligned = context_->pool()->Allocate(allocation.bytes, "an aligned copy of " + plan_.parameters[i].name);
+          const DeviceMemory aligned =
+              context_->pool()->Allocate(allocation.bytes, "an aligned copy of " + plan_.parameters[i].name);
           run.copies.push_back({run.memories[a], aligned, allocation.bytes});
           run.memories[a] = aligned;
         }
@@ -210,15 +217,16 @@ class PlanExecutable : public Executable {
     return run;
   }
 
-  DeviceMemory ResultMemory(const passes::Allocation& allocation, const std::vector<RunArgument>& arguments, RunMemories& run) {
+  DeviceMemory ResultMemory(const passes::Allocation& allocation, const std::vector<RunArgument>& arguments,
+                            RunMemories& run) {
     const int64_t alias = allocation.aliased_argument;
     if (alias >= 0 && MayTakeOver(static_cast<size_t>(alias), allocation, arguments)) {
       return arguments[static_cast<size_t>(alias)].array.memory;
     }
     const auto i = static_cast<size_t>(allocation.index);
     DeviceMemory memory = context_->pool()->Allocate(
-        allocation.bytes, fmt::format("result {} ({}) of {}", plan_.results[i].name, plan_.results[i].shape.ToString(false),
-                                      plan_.module_name));
+        allocation.bytes, fmt::format("result {} ({}) of {}", plan_.results[i].name,
+                                      plan_.results[i].shape.ToString(false), plan_.module_name));
     if (alias >= 0) {
       const DeviceMemory& from = arguments[static_cast<size_t>(alias)].array.memory;
       run.copies.push_back({from, memory, std::min(allocation.bytes, from.bytes())});
@@ -227,7 +235,8 @@ class PlanExecutable : public Executable {
   }
 
   // A donated argument's memory becomes a result's when nothing else can see it.
-  bool MayTakeOver(size_t argument, const passes::Allocation& allocation, const std::vector<RunArgument>& arguments) const {
+  bool MayTakeOver(size_t argument, const passes::Allocation& allocation,
+                   const std::vector<RunArgument>& arguments) const {
     const RunArgument& given = arguments[argument];
     if (!given.donate || given.array.memory.shared() || given.array.memory.bytes() < allocation.bytes) return false;
     if (given.array.memory.host() != nullptr && !IsAligned(given.array.memory)) return false;
@@ -250,7 +259,8 @@ class PlanExecutable : public Executable {
       const auto a = static_cast<size_t>(slice.allocation);
       const passes::Allocation& allocation = plan_.allocations[a];
       HLORUN_CHECK(allocation.kind != Kind::kArena);
-      const bool passed_on = allocation.kind == Kind::kArgument && arguments[static_cast<size_t>(allocation.index)].donate;
+      const bool passed_on =
+          allocation.kind == Kind::kArgument && arguments[static_cast<size_t>(allocation.index)].donate;
       if (allocation.kind != Kind::kResult && (!passed_on || uses[a] > 0)) run.memories[a].MarkShared();
       ++uses[a];
       results.push_back({plan_.results[r].shape, run.memories[a].Sub(slice.offset, slice.bytes), event});
@@ -281,8 +291,8 @@ class PlanExecutable : public Executable {
     }
   }
 
-  // In the lane's thread: steps and host decisions in turn, to the end. The run's hold on its memory ends before the run
-  // is announced as done, so that whoever waited for it finds that memory free for the next one.
+  // In the lane's thread: steps and host decisions in turn, to the end. The run's hold on its memory ends before the
+  // run is announced as done, so that whoever waited for it finds that memory free for the next one.
   void Drive(Lane& lane, std::shared_ptr<RunMemories> run, const RunOptions& options, RunEvent& event) {
     std::exception_ptr error;
     try {
@@ -360,7 +370,9 @@ class PlanExecutable : public Executable {
 };
 
 // The context of the team that runs `plan`, or null for the device's queue.
-DeviceContext* TeamFor(const Plan& plan, DeviceContext& context) { return SuitsTeam(plan) ? context.team_context() : nullptr; }
+DeviceContext* TeamFor(const Plan& plan, DeviceContext& context) {
+  return SuitsTeam(plan) ? context.team_context() : nullptr;
+}
 
 }  // namespace
 
@@ -368,20 +380,23 @@ std::unique_ptr<Executable> BuildExecutable(Plan plan, const std::shared_ptr<Dev
                                             const BuildOptions& options) {
   DeviceContext* team = TeamFor(plan, *context);
   ProgramSet programs = BuildPrograms(plan, team != nullptr ? *team : *context, options);
-  return std::make_unique<PlanExecutable>(std::move(plan), std::move(programs), context, team != nullptr ? team->team() : nullptr);
+  return std::make_unique<PlanExecutable>(std::move(plan), std::move(programs), context,
+                                          team != nullptr ? team->team() : nullptr);
 }
 
 std::unique_ptr<Executable> BuildExecutable(SavedPlan saved, const std::shared_ptr<DeviceContext>& context,
                                             const BuildOptions&) {
   const std::string fingerprint = context->device().Fingerprint();
   if (saved.fingerprint != fingerprint) {
-    Fail(ErrorCode::kFailedPrecondition,
-         "the plan of {} was made for another device or driver: it wants \"{}\", this is \"{}\"; rebuild it from the module",
-         saved.plan.module_name, saved.fingerprint, fingerprint);
+    Fail(
+        ErrorCode::kFailedPrecondition,
+        "the plan of {} was made for another device or driver: it wants \"{}\", this is \"{}\"; rebuild it from the module",
+        saved.plan.module_name, saved.fingerprint, fingerprint);
   }
   DeviceContext* team = TeamFor(saved.plan, *context);
   ProgramSet programs = LoadPrograms(saved, team != nullptr ? *team : *context);
-  return std::make_unique<PlanExecutable>(std::move(saved.plan), std::move(programs), context, team != nullptr ? team->team() : nullptr);
+  return std::make_unique<PlanExecutable>(std::move(saved.plan), std::move(programs), context,
+                                          team != nullptr ? team->team() : nullptr);
 }
 
 }  // namespace hlorun::opencl

@@ -51,9 +51,9 @@ struct ThunkTime {
 struct RunOptions {
   std::shared_ptr<collectives::Communicator> communicator;  // null: one device
   int64_t replica = 0, partition = 0;
-  std::vector<ThunkTime>* profile = nullptr;  // filled when set; the run then waits after each thunk
+  std::vector<ThunkTime>* profile = nullptr;                    // filled when set; the run then waits after each thunk
   std::shared_ptr<const hlo::CustomCallRegistry> custom_calls;  // for HostCallThunks; may be null
-  std::shared_ptr<hlo::HostChannels> channels;  // for TransferThunks; may be null
+  std::shared_ptr<hlo::HostChannels> channels;                  // for TransferThunks; may be null
 };
 
 struct CompileStatistics {

@@ -100,7 +100,9 @@ HostCpu Read() {
   cpu.model = CpuInfo("model name");
   const std::string flags = CpuInfo("flags");
   cpu.isa = Features(flags.empty() ? CpuInfo("Features") : flags);
-  const auto has = [&](const char* name) { return ("," + cpu.isa + ",").find("," + std::string(name) + ",") != std::string::npos; };
+  const auto has = [&](const char* name) {
+    return ("," + cpu.isa + ",").find("," + std::string(name) + ",") != std::string::npos;
+  };
   cpu.vector_bytes = has("avx512f") ? 64 : has("avx") ? 32 : 16;
   ReadCaches(cpu);
   cpu.memory_bytes = MemoryBytes();

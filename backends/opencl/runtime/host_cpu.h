@@ -1,4 +1,5 @@
-// What the operating system says about the CPU of this process: the features that generated code depends on, and caches.
+// What the operating system says about the CPU of this process: the features that generated code depends on, and
+// caches.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,11 @@
 namespace hlorun::opencl {
 
 struct HostCpu {
-  std::string model;         // "AMD EPYC ..."
-  std::string isa;           // sorted, comma-separated, only features that code generation asks for: "avx,avx2,avx512bf16"
+  std::string model;  // "AMD EPYC ..."
+  std::string isa;    // sorted, comma-separated, only features that code generation asks for: "avx,avx2,avx512bf16"
   int64_t vector_bytes = 16;
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // 0: unknown
-  int64_t memory_bytes = 0;  // physical, or the cgroup's limit
+  int64_t memory_bytes = 0;                          // physical, or the cgroup's limit
 };
 
 const HostCpu& ThisCpu();  // read once

@@ -21,7 +21,8 @@ Literal Pack(const hlo::Shape& shape, std::span<const hlo::HostArray>& leaves) {
   Literal literal(shape.WithoutLayout());
   if (!shape.IsArray()) return literal;  // a token has no memory
   HLORUN_CHECK(!leaves.empty());
-  if (literal.ByteSize() > 0) std::memcpy(literal.mutable_data(), leaves.front().data, static_cast<size_t>(literal.ByteSize()));
+  if (literal.ByteSize() > 0)
+    std::memcpy(literal.mutable_data(), leaves.front().data, static_cast<size_t>(literal.ByteSize()));
   leaves = leaves.subspan(1);
   return literal;
 }
@@ -44,7 +45,8 @@ void HostEvaluator::Run(const HostCallThunk& call, std::span<const hlo::HostArra
   std::unique_ptr<hlo::Module>& module = modules_[&call];
   if (module == nullptr) module = hlo::ParseModule(call.config, {.file_name = call.target});
   std::vector<Literal> arguments;
-  for (const hlo::Instruction* parameter : module->entry()->parameters()) arguments.push_back(Pack(parameter->shape(), operands));
+  for (const hlo::Instruction* parameter : module->entry()->parameters())
+    arguments.push_back(Pack(parameter->shape(), operands));
   Unpack(hlo::Evaluate(*module, arguments), results);
 }
 

@@ -16,7 +16,8 @@ namespace hlorun::opencl {
 class HostEvaluator {
  public:
   // `call` outlives the evaluator. A result may lie over an operand.
-  void Run(const HostCallThunk& call, std::span<const hlo::HostArray> operands, std::span<const hlo::HostArray> results);
+  void Run(const HostCallThunk& call, std::span<const hlo::HostArray> operands,
+           std::span<const hlo::HostArray> results);
 
  private:
   std::unordered_map<const HostCallThunk*, std::unique_ptr<hlo::Module>> modules_;

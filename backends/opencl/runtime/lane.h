@@ -14,8 +14,8 @@ namespace hlorun::opencl {
 
 class RunEvent;
 
-// Everything enqueued in a lane happens in that order, so an array made in a lane needs no waiting for in the same lane.
-// Thread-safe. Threads start when first needed.
+// Everything enqueued in a lane happens in that order, so an array made in a lane needs no waiting for in the same
+// lane. Thread-safe. Threads start when first needed.
 class Lane {
  public:
   explicit Lane(cl::CommandQueue queue);

@@ -42,7 +42,8 @@ struct Storage {
 std::byte* Map(int64_t bytes) {
   // One huge page more than asked, so that the block can start on a huge page; the rest is unmapped.
   const int64_t slack = bytes >= kHugePage ? kHugePage : 0;
-  void* mapped = mmap(nullptr, static_cast<size_t>(bytes + slack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped =
+      mmap(nullptr, static_cast<size_t>(bytes + slack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   auto* start = static_cast<std::byte*>(mapped);
   if (slack == 0) return start;
@@ -59,8 +60,8 @@ struct MemoryPool::State {
   cl::Context context;
   std::string device_name;
   bool raw_pointers = true;
-  int64_t limit = 0;             // of one array
-  int64_t device_bytes = 0;      // of all
+  int64_t limit = 0;         // of one array
+  int64_t device_bytes = 0;  // of all
 
   std::mutex mutex;
   std::unordered_map<int64_t, std::vector<Storage>> idle;  // by size class
@@ -116,8 +117,8 @@ struct MemoryPool::State {
     std::lock_guard lock(mutex);
     if (used_bytes + idle_bytes + size > device_bytes) Drop();
     if (used_bytes + size > device_bytes || FaultHits(Fault::kAlloc)) {
-      Fail(ErrorCode::kResourceExhausted, "out of memory: {} needs {} bytes, {} has {} of which {} are in use", what, bytes,
-           device_name, device_bytes, used_bytes);
+      Fail(ErrorCode::kResourceExhausted, "out of memory: {} needs {} bytes, {} has {} of which {} are in use", what,
+           bytes, device_name, device_bytes, used_bytes);
     }
     Storage storage;
     storage.bytes = size;
@@ -134,8 +135,8 @@ struct MemoryPool::State {
       }
       if (status == CL_SUCCESS) break;
       if (retried) {
-        Fail(ErrorCode::kResourceExhausted, "out of memory: {} needs {} bytes and {} gives none ({})", what, bytes, device_name,
-             StatusName(status));
+        Fail(ErrorCode::kResourceExhausted, "out of memory: {} needs {} bytes and {} gives none ({})", what, bytes,
+             device_name, StatusName(status));
       }
       Drop();
     }
@@ -184,7 +185,8 @@ cl_mem DeviceMemory::argument() const {
     // To the block's end: the same start serves slices of any length.
     cl_buffer_region region{static_cast<size_t>(offset_), static_cast<size_t>(storage.bytes - offset_)};
     cl_int status = CL_SUCCESS;
-    const cl_mem made = clCreateSubBuffer(storage.buffer(), CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
+    const cl_mem made =
+        clCreateSubBuffer(storage.buffer(), CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
     CheckCl(status, "creating a sub-buffer");
     sub = cl::Buffer(made);
     if (block_->pool != nullptr) ++block_->pool->fresh;
@@ -201,8 +203,10 @@ DeviceMemory DeviceMemory::Sub(int64_t offset, int64_t bytes) const {
 }
 
 bool DeviceMemory::Overlaps(const DeviceMemory& other) const {
-  if (host() != nullptr && other.host() != nullptr) return host() < other.host() + other.bytes_ && other.host() < host() + bytes_;
-  return block_ != nullptr && block_ == other.block_ && offset_ < other.offset_ + other.bytes_ && other.offset_ < offset_ + bytes_;
+  if (host() != nullptr && other.host() != nullptr)
+    return host() < other.host() + other.bytes_ && other.host() < host() + bytes_;
+  return block_ != nullptr && block_ == other.block_ && offset_ < other.offset_ + other.bytes_ &&
+         other.offset_ < offset_ + bytes_;
 }
 
 void DeviceMemory::MarkShared() const {
@@ -224,10 +228,11 @@ MemoryPool::~MemoryPool() = default;
 
 DeviceMemory MemoryPool::Allocate(int64_t bytes, const std::string& what) {
   if (bytes > state_->limit) {
-    Fail(ErrorCode::kResourceExhausted, "{} needs {} bytes in one array; {} allows {}", what, bytes, state_->device_name,
-         state_->limit);
+    Fail(ErrorCode::kResourceExhausted, "{} needs {} bytes in one array; {} allows {}", what, bytes,
+         state_->device_name, state_->limit);
   }
-  const int64_t size = std::min(SizeClass(bytes), std::max(state_->limit / kPage * kPage, (bytes + kPage - 1) / kPage * kPage));
+  const int64_t size =
+      std::min(SizeClass(bytes), std::max(state_->limit / kPage * kPage, (bytes + kPage - 1) / kPage * kPage));
   DeviceMemory memory;
   memory.block_ = std::make_shared<DeviceMemory::Block>();
   if (!state_->Take(size, memory.block_->storage)) memory.block_->storage = state_->Create(size, bytes, what);
@@ -254,7 +259,8 @@ void MemoryPool::Trim() {
   state_->Drop();
 }
 
-void CopyToDevice(const std::shared_ptr<DeviceContext>& context, const void* from, const DeviceMemory& to, int64_t bytes) {
+void CopyToDevice(const std::shared_ptr<DeviceContext>& context, const void* from, const DeviceMemory& to,
+                  int64_t bytes) {
   if (bytes == 0) return;
   if (to.host() != nullptr) {
     std::memcpy(to.host(), from, static_cast<size_t>(bytes));

@@ -27,9 +27,9 @@ class DeviceMemory {
   bool empty() const { return block_ == nullptr; }
   // Host address, or null for cl_mem.
   std::byte* host() const;
-  cl_mem buffer() const;      // null for raw pointers
-  // A cl_mem that starts at this memory's offset, as kernels take it: the block's own, or a sub-buffer that the block keeps.
-  // The offset must be a multiple of the device's buffer alignment. Null for raw pointers.
+  cl_mem buffer() const;  // null for raw pointers
+  // A cl_mem that starts at this memory's offset, as kernels take it: the block's own, or a sub-buffer that the block
+  // keeps. The offset must be a multiple of the device's buffer alignment. Null for raw pointers.
   cl_mem argument() const;
   int64_t offset() const { return offset_; }
   DeviceMemory Sub(int64_t offset, int64_t bytes) const;
@@ -48,7 +48,8 @@ class DeviceMemory {
 };
 
 // Blocking copies between host memory and a device's; plain memcpy where they are the same.
-void CopyToDevice(const std::shared_ptr<DeviceContext>& context, const void* from, const DeviceMemory& to, int64_t bytes);
+void CopyToDevice(const std::shared_ptr<DeviceContext>& context, const void* from, const DeviceMemory& to,
+                  int64_t bytes);
 void CopyToHost(const std::shared_ptr<DeviceContext>& context, const DeviceMemory& from, void* to, int64_t bytes);
 
 // Caching allocator of one device. Thread-safe. Blocks return to the pool when their last owner goes.

@@ -7,10 +7,10 @@
 namespace hlorun::opencl {
 
 // Before PoCL hands out a program's binary it compiles each kernel once more, for any local size: as much work as
-// everything before (measured: 1.3 s of 2.7 s for 20 kernels). hlorun launches only variants that were warmed up, so that
-// one never runs; this puts a link to the warmed-up variant where PoCL looks first. Symbols are the kernels' names in the
-// program and hold a hash of their source, so no other program's files are touched. Files that are not where they are
-// expected are left alone: PoCL then compiles as ever.
+// everything before (measured: 1.3 s of 2.7 s for 20 kernels). hlorun launches only variants that were warmed up, so
+// that one never runs; this puts a link to the warmed-up variant where PoCL looks first. Symbols are the kernels' names
+// in the program and hold a hash of their source, so no other program's files are touched. Files that are not where
+// they are expected are left alone: PoCL then compiles as ever.
 void LinkGenericVariants(std::span<const std::string> symbols);
 
 }  // namespace hlorun::opencl

@@ -6,8 +6,8 @@
 
 namespace hlorun::opencl {
 
-// Whether kernels of this device may be given plain host pointers. `driver_key` identifies device and driver. False when
-// the child crashes, takes longer than 30 seconds, or is not installed.
+// Whether kernels of this device may be given plain host pointers. `driver_key` identifies device and driver. False
+// when the child crashes, takes longer than 30 seconds, or is not installed.
 bool ProbeRawPointers(int platform_index, int device_index, const std::string& driver_key);
 
 // Whether kernels of this device may multiply pairs of bf16 in this form (codegen/bf16_dot.h), and do it right.

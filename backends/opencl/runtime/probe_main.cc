@@ -1,5 +1,5 @@
-// hlorun-probe QUESTION PLATFORM DEVICE: asks an OpenCL runtime a question that may crash the asker. Exit status 0 is yes.
-// Started by probe.cc; uses the C interface only.
+// hlorun-probe QUESTION PLATFORM DEVICE: asks an OpenCL runtime a question that may crash the asker. Exit status 0 is
+// yes. Started by probe.cc; uses the C interface only.
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <signal.h>
@@ -49,7 +49,8 @@ Subject Build(cl_device_id device, const char* source) {
 
 // 1 + 2 * 4 + 3 * 5 in every lane, 16 of them.
 bool MultipliesPairs(cl_device_id device, const Bf16DotForm& form) {
-  const std::string source = std::string(form.source) +
+  const std::string source =
+      std::string(form.source) +
       "__kernel __attribute__((reqd_work_group_size(1, 1, 1), min_vector_width(512))) void f(__global float* y, uint a, uint b) {\n"
       "  vstore16(hl_dot_bf16((float16)(1), (uint16)(a), (uint16)(b)), 0, y);\n}\n";
   const Subject subject = Build(device, source.c_str());
@@ -65,8 +66,10 @@ bool MultipliesPairs(cl_device_id device, const Bf16DotForm& form) {
   clSetKernelArg(subject.kernel, 1, sizeof(cl_uint), &two_three);
   clSetKernelArg(subject.kernel, 2, sizeof(cl_uint), &four_five);
   const size_t one = 1;
-  if (clEnqueueNDRangeKernel(subject.queue, subject.kernel, 1, nullptr, &one, &one, 0, nullptr, nullptr) != CL_SUCCESS) return false;
-  if (clEnqueueReadBuffer(subject.queue, buffer, CL_TRUE, 0, sizeof(y), y, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  if (clEnqueueNDRangeKernel(subject.queue, subject.kernel, 1, nullptr, &one, &one, 0, nullptr, nullptr) != CL_SUCCESS)
+    return false;
+  if (clEnqueueReadBuffer(subject.queue, buffer, CL_TRUE, 0, sizeof(y), y, 0, nullptr, nullptr) != CL_SUCCESS)
+    return false;
   for (float value : y) {
     if (value != 24.0F) return false;
   }
@@ -75,7 +78,8 @@ bool MultipliesPairs(cl_device_id device, const Bf16DotForm& form) {
 
 // Plain pointers, also into the middle of a block, as kernel arguments and in a copy command.
 bool TakesRawPointers(cl_device_id device) {
-  const char* source = "__kernel void f(__global const int* x, __global int* y) { y[get_global_id(0)] = x[get_global_id(0)] + 1; }";
+  const char* source =
+      "__kernel void f(__global const int* x, __global int* y) { y[get_global_id(0)] = x[get_global_id(0)] + 1; }";
   const auto [queue, kernel] = Build(device, source);
   if (kernel == nullptr) return false;
 
@@ -84,8 +88,10 @@ bool TakesRawPointers(cl_device_id device) {
   if (clSetKernelArgSVMPointer(kernel, 0, x.data() + kOffset) != CL_SUCCESS) return false;
   if (clSetKernelArgSVMPointer(kernel, 1, y.data() + kOffset) != CL_SUCCESS) return false;
   const size_t global = kCount;
-  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, nullptr) != CL_SUCCESS) return false;
-  if (clEnqueueSVMMemcpy(queue, CL_FALSE, z.data(), y.data() + kOffset, kCount * sizeof(int), 0, nullptr, nullptr) != CL_SUCCESS) {
+  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, nullptr) != CL_SUCCESS)
+    return false;
+  if (clEnqueueSVMMemcpy(queue, CL_FALSE, z.data(), y.data() + kOffset, kCount * sizeof(int), 0, nullptr, nullptr) !=
+      CL_SUCCESS) {
     return false;
   }
   if (clFinish(queue) != CL_SUCCESS) return false;

@@ -9,8 +9,8 @@
 
 #include "backends/opencl/runtime/binary_cache.h"
 #include "backends/opencl/runtime/cache_directory.h"
-#include "backends/opencl/runtime/compile_lock.h"
 #include "backends/opencl/runtime/cl_error.h"
+#include "backends/opencl/runtime/compile_lock.h"
 #include "backends/opencl/runtime/pocl_cache.h"
 #include "backends/opencl/runtime/warm_up.h"
 #include "hlo/atomic_file.h"
@@ -18,8 +18,8 @@
 namespace hlorun::opencl {
 namespace {
 
-// Longest first, each to the group that has least: `count` groups of about equal source length, and one for each foreign
-// kernel. Kernels keep the plan's order within a group, so that the same plan gives the same program text.
+// Longest first, each to the group that has least: `count` groups of about equal source length, and one for each
+// foreign kernel. Kernels keep the plan's order within a group, so that the same plan gives the same program text.
 std::vector<std::vector<int32_t>> Groups(const std::vector<Kernel>& kernels, size_t threads) {
   std::vector<int32_t> order;
   std::vector<std::vector<int32_t>> foreign;
@@ -77,14 +77,16 @@ cl::Program ProgramFromBinary(const DeviceContext& context, const std::string& b
   cl_int of_binary = CL_SUCCESS, status = CL_SUCCESS;
   cl::Program program(clCreateProgramWithBinary(context.context()(), 1, &device, &size, &bytes, &of_binary, &status));
   if (status == CL_SUCCESS) status = of_binary;
-  if (status == CL_SUCCESS) status = clBuildProgram(program(), 1, &device, context.build_options().c_str(), nullptr, nullptr);
+  if (status == CL_SUCCESS)
+    status = clBuildProgram(program(), 1, &device, context.build_options().c_str(), nullptr, nullptr);
   CheckCl(status, "loading a compiled program");
   return program;
 }
 
 std::string BinaryOf(const cl::Program& program) {
   size_t size = 0;
-  CheckCl(clGetProgramInfo(program(), CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr), "asking for a binary's size");
+  CheckCl(clGetProgramInfo(program(), CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr),
+          "asking for a binary's size");
   std::string binary(size, '\0');
   auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
   CheckCl(clGetProgramInfo(program(), CL_PROGRAM_BINARIES, sizeof(bytes), &bytes, nullptr), "asking for a binary");
@@ -102,8 +104,9 @@ std::string BinaryOf(const cl::Program& program) {
   if (first.foreign) {
     Invalid("the OpenCL compiler refuses a custom-call's kernel: {}; source: {}.cl, log: {}.log", reason, stem, stem);
   }
-  Fail(ErrorCode::kInternal, "the OpenCL compiler refuses a program of {} kernels ({} ...): {}; source: {}.cl, log: {}.log",
-       kernels.size(), first.name, reason, stem, stem);
+  Fail(ErrorCode::kInternal,
+       "the OpenCL compiler refuses a program of {} kernels ({} ...): {}; source: {}.cl, log: {}.log", kernels.size(),
+       first.name, reason, stem, stem);
 }
 
 class Builder {
@@ -168,7 +171,8 @@ class Builder {
     std::string source;
     for (int32_t k : kernels) {
       const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
-      std::string text = context_.quirks().binaries_need_launch && !kernel.foreign ? WithEntryGuard(kernel) : kernel.source;
+      std::string text =
+          context_.quirks().binaries_need_launch && !kernel.foreign ? WithEntryGuard(kernel) : kernel.source;
       if (context_.team() != nullptr) text = WithGroupBase(text, kernel.name);
       source += fmt::format("#define {0} {1}\n{2}\n#undef {0}\n", kernel.name, SymbolOf(kernel), text);
     }
@@ -183,7 +187,8 @@ class Builder {
     const int64_t large = context_.quirks().large_grid_groups;
     for (int32_t k : kernels) {
       for (const Grid& g : plan_.kernels[static_cast<size_t>(k)].grids) {
-        const bool is_large = std::any_of(g.groups.begin(), g.groups.end(), [&](int64_t n) { return large > 0 && n >= large; });
+        const bool is_large =
+            std::any_of(g.groups.begin(), g.groups.end(), [&](int64_t n) { return large > 0 && n >= large; });
         text += fmt::format("{}:{}x{}x{}{} ", k, g.local[0], g.local[1], g.local[2], is_large ? "L" : "");
       }
     }
@@ -259,7 +264,8 @@ ProgramSet LoadPrograms(const SavedPlan& saved, DeviceContext& context) {
     InParallel(set.programs.size(), std::max(1u, std::thread::hardware_concurrency()),
                [&](size_t p) { set.programs[p] = ProgramFromBinary(context, set.binaries[p]); });
   } catch (const Error& e) {
-    Fail(ErrorCode::kFailedPrecondition, "the plan of {} holds binaries that this driver refuses ({}); rebuild it from the module",
+    Fail(ErrorCode::kFailedPrecondition,
+         "the plan of {} holds binaries that this driver refuses ({}); rebuild it from the module",
          saved.plan.module_name, e.message());
   }
   set.statistics.kernels = static_cast<int64_t>(saved.plan.kernels.size());

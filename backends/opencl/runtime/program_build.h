@@ -16,9 +16,9 @@ std::string SymbolOf(const Kernel& kernel);
 // The programs of a plan, ready in the context that runs them. Immutable.
 struct ProgramSet {
   std::vector<cl::Program> programs;
-  std::vector<std::string> binaries;           // of each program
-  std::vector<std::vector<int32_t>> kernels;   // of each program: indices into Plan::kernels
-  std::vector<int32_t> program_of;             // kernel -> program
+  std::vector<std::string> binaries;          // of each program
+  std::vector<std::vector<int32_t>> kernels;  // of each program: indices into Plan::kernels
+  std::vector<int32_t> program_of;            // kernel -> program
   CompileStatistics statistics;
 
   // A kernel object with arguments of its own. Throws kInternal when the program lacks it.

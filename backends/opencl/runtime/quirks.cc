@@ -14,7 +14,8 @@ struct Row {
 
 const Row kRows[] = {
     // PoCL 3.1: measured on x86-64; see docs/opencl-platforms.md.
-    {"Portable Computing Language", true,
+    {"Portable Computing Language",
+     true,
      {.may_take_raw_pointers = true,
       .binaries_need_launch = true,
       .large_grid_groups = 65536,
@@ -45,7 +46,8 @@ std::vector<std::string> ShowInlineDevices() {
   static const std::vector<std::string> shown = [] {
     std::vector<std::string> names;
     for (const Row& row : kRows) {
-      if (row.quirks.device_list_variable == nullptr || std::getenv(row.quirks.device_list_variable) != nullptr) continue;
+      if (row.quirks.device_list_variable == nullptr || std::getenv(row.quirks.device_list_variable) != nullptr)
+        continue;
       setenv(row.quirks.device_list_variable, row.quirks.device_list, 0);
       names.emplace_back(row.quirks.inline_device);
     }
@@ -61,7 +63,8 @@ std::string BuildOptionsOf(const cl::Device& device) {
   // "OpenCL C 3.0 ..."; 1.2 is every compiler's default.
   const std::string version = device.getInfo<CL_DEVICE_OPENCL_C_VERSION>();
   const size_t digits = std::strlen("OpenCL C ");
-  if (version.size() > digits && version[digits] >= '2') options += version[digits] == '2' ? " -cl-std=CL2.0" : " -cl-std=CL3.0";
+  if (version.size() > digits && version[digits] >= '2')
+    options += version[digits] == '2' ? " -cl-std=CL2.0" : " -cl-std=CL3.0";
   return options;
 }
 

@@ -31,7 +31,8 @@ struct Quirks {
   // Two builds at the same time crash its compiler.
   bool builds_one_at_a_time = false;
   // Beginning of the name of a device of the same platform that runs kernels in the thread that enqueues them, or null,
-  // and the environment variable, with its value, that makes the platform show it. Takes plain pointers as the others do.
+  // and the environment variable, with its value, that makes the platform show it. Takes plain pointers as the others
+  // do.
   const char* inline_device = nullptr;
   const char* device_list_variable = nullptr;
   const char* device_list = nullptr;
@@ -41,8 +42,8 @@ struct Quirks {
 
 Quirks QuirksOf(const std::string& platform_name, cl_device_type type);
 
-// Asks platforms, by their environment variables, to show their inline devices too. Before the first call of OpenCL; what
-// the user has set stays. Returns the names' beginnings of devices that would not be shown otherwise.
+// Asks platforms, by their environment variables, to show their inline devices too. Before the first call of OpenCL;
+// what the user has set stays. Returns the names' beginnings of devices that would not be shown otherwise.
 std::vector<std::string> ShowInlineDevices();
 
 // Options that every program of hlorun is built with on this device. XLA:CPU flushes denormals, so kernels do.

@@ -25,7 +25,8 @@ PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const Launc
   return launch;
 }
 
-void SetArgument(const PreparedLaunch& launch, cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) {
+void SetArgument(const PreparedLaunch& launch, cl_uint number, const DeviceMemory& memory, int64_t offset,
+                 int64_t bytes) {
   if (launch.kernel() != nullptr) SetArgument(launch.kernel, number, memory, offset, bytes);
   for (const cl::Kernel& kernel : launch.by_team.kernels) SetArgument(kernel, number, memory, offset, bytes);
 }

@@ -20,7 +20,7 @@ using StepSequence = std::vector<Step>;
 struct Step {
   const Thunk* thunk = nullptr;
   int32_t launch = -1;
-  bool alone = false;  // too short for a team to wake its helpers for
+  bool alone = false;                  // too short for a team to wake its helpers for
   std::vector<StepSequence> children;  // while: condition, body; conditional: branches
 };
 
@@ -35,12 +35,12 @@ struct PreparedLaunch {
     cl_uint number;
     Slice slice;
   };
-  cl::Kernel kernel;    // of runs through a queue
+  cl::Kernel kernel;   // of runs through a queue
   TeamLaunch by_team;  // of runs by a team
   cl_uint dimensions = 1;
   size_t global[3] = {1, 1, 1};
   size_t local[3] = {1, 1, 1};
-  bool empty = false;               // no groups: nothing to do
+  bool empty = false;  // no groups: nothing to do
 };
 
 // Points a kernel's argument at a slice of `memory`.
@@ -50,8 +50,8 @@ void SetArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& m
 class RunContext {
  public:
   // `fixed` holds the constants' memories; the arena is made here. `team_size`: 0 for runs through a queue.
-  RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches, const Memories& fixed,
-             MemoryPool& pool, const DeviceMemory& placeholder, int64_t team_size);
+  RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches,
+             const Memories& fixed, MemoryPool& pool, const DeviceMemory& placeholder, int64_t team_size);
 
   // Sets what differs from the last run. `memories` lacks the arena on entry and is complete on return.
   void Bind(Memories& memories);
@@ -61,8 +61,8 @@ class RunContext {
   HostEvaluator& evaluator() { return evaluator_; }
   int64_t creations() const { return creations_; }
 
-  std::array<uint8_t, 2> predicates = {};  // targets of asynchronous reads
-  uint64_t partition_id = 0, replica_id = 0;  // sources of asynchronous writes
+  std::array<uint8_t, 2> predicates = {};       // targets of asynchronous reads
+  uint64_t partition_id = 0, replica_id = 0;    // sources of asynchronous writes
   std::vector<std::vector<std::byte>> staging;  // host copies for collectives, kept from run to run
 
  private:

@@ -18,7 +18,8 @@ bool RunEvent::Ready() {
   const cl::Event marker = Marker();
   if (marker() == nullptr) return false;
   cl_int status = CL_QUEUED;
-  if (clGetEventInfo(marker(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr) != CL_SUCCESS) return false;
+  if (clGetEventInfo(marker(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr) != CL_SUCCESS)
+    return false;
   if (status > CL_COMPLETE) return false;
   WaitQuietly();
   return true;

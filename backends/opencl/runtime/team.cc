@@ -41,7 +41,8 @@ cl_int Team::RunShare(const TeamLaunch& launch, size_t member, int64_t first, in
   const auto size = static_cast<size_t>(count);
   const size_t local = 1;
   cl_int status = clSetKernelArg(kernel, launch.base_argument, sizeof(base), &base);
-  if (status == CL_SUCCESS) status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &size, &local, 0, nullptr, nullptr);
+  if (status == CL_SUCCESS)
+    status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &size, &local, 0, nullptr, nullptr);
   if (status == CL_SUCCESS) status = clFinish(queue);
   return status;
 }

@@ -12,16 +12,16 @@
 
 namespace hlorun::opencl {
 
-// A kernel's groups as a team runs them: a kernel object for each member, whose last argument is the number of the first
-// group of a share.
+// A kernel's groups as a team runs them: a kernel object for each member, whose last argument is the number of the
+// first group of a share.
 struct TeamLaunch {
   std::vector<cl::Kernel> kernels;  // of each member; the caller is member 0
   cl_uint base_argument = 0;
   int64_t groups = 0;
 };
 
-// Thread-safe: one launch at a time, others wait for it. Which member runs a group is left to chance, so a kernel's groups
-// must not depend on each other.
+// Thread-safe: one launch at a time, others wait for it. Which member runs a group is left to chance, so a kernel's
+// groups must not depend on each other.
 class Team {
  public:
   // Queues are made on `device` in `context`; `size` members, this thread among them. Threads start when first needed.
@@ -47,8 +47,8 @@ class Team {
   std::mutex run_mutex_;  // held while a launch is open
   std::vector<std::thread> helpers_;
   const TeamLaunch* launch_ = nullptr;
-  // Number of the launch above, groups that nobody has taken yet below: whoever lowers it owns what he took, and with it
-  // launch_, until he adds it to done_.
+  // Number of the launch above, groups that nobody has taken yet below: whoever lowers it owns what he took, and with
+  // it launch_, until he adds it to done_.
   std::atomic<int64_t> ticket_{0};
   std::atomic<int64_t> done_{0};
   std::atomic<cl_int> error_{CL_SUCCESS};

@@ -31,8 +31,10 @@ double LaunchCount(const Sequence& sequence) {
       const bool is_counted = loop->trip_count >= 0;
       const bool host_decides = !is_counted && (loop->at_most < 0 || loop->ahead > 0);
       const double trips = static_cast<double>(is_counted ? loop->trip_count : loop->at_most);
-      count += host_decides ? HUGE_VAL : trips * (1 + LaunchCount(*loop->body) + (is_counted ? 0 : LaunchCount(*loop->condition)));
-    } else if (std::holds_alternative<ConditionalThunk>(thunk.work) || std::holds_alternative<CollectiveThunk>(thunk.work) ||
+      count += host_decides ? HUGE_VAL
+                            : trips * (1 + LaunchCount(*loop->body) + (is_counted ? 0 : LaunchCount(*loop->condition)));
+    } else if (std::holds_alternative<ConditionalThunk>(thunk.work) ||
+               std::holds_alternative<CollectiveThunk>(thunk.work) ||
                std::holds_alternative<HostCallThunk>(thunk.work) || std::holds_alternative<TransferThunk>(thunk.work)) {
       return HUGE_VAL;
     } else {
@@ -146,8 +148,8 @@ void ThunkRunner::RunStep(const Step& step) {
 
 void ThunkRunner::Launch(const PreparedLaunch& launch) {
   if (launch.empty) return;
-  CheckCl(clEnqueueNDRangeKernel(queue_, launch.kernel(), launch.dimensions, nullptr, launch.global, launch.local, 0, nullptr,
-                                 nullptr),
+  CheckCl(clEnqueueNDRangeKernel(queue_, launch.kernel(), launch.dimensions, nullptr, launch.global, launch.local, 0,
+                                 nullptr, nullptr),
           "launching a kernel");
   if (++queued_ >= kQueueDepth) Throttle();
 }
@@ -190,7 +192,8 @@ void ThunkRunner::Do(const WriteThunk& thunk) {
   } else if (to.host() != nullptr) {
     CheckCl(clEnqueueSVMMemcpy(queue_, CL_FALSE, to.host(), source, size, 0, nullptr, nullptr), "writing bytes");
   } else {
-    CheckCl(clEnqueueWriteBuffer(queue_, to.buffer(), CL_FALSE, static_cast<size_t>(to.offset()), size, source, 0, nullptr, nullptr),
+    CheckCl(clEnqueueWriteBuffer(queue_, to.buffer(), CL_FALSE, static_cast<size_t>(to.offset()), size, source, 0,
+                                 nullptr, nullptr),
             "writing bytes");
   }
 }
@@ -220,8 +223,8 @@ void ThunkRunner::Do(const WhileThunk& thunk, const Step& step) {
   for (Run(condition); ReadPredicate(thunk.predicate); Run(condition)) Run(body);
 }
 
-// After the end the condition gives false again, for nothing has changed, and the body's kernels return at once: what is
-// enqueued too much does no harm. The queue holds one batch while the host waits for the predicate behind the other.
+// After the end the condition gives false again, for nothing has changed, and the body's kernels return at once: what
+// is enqueued too much does no harm. The queue holds one batch while the host waits for the predicate behind the other.
 void ThunkRunner::RunAhead(const WhileThunk& thunk, const Step& step) {
   cl::Event pending;
   int64_t batch = 1;  // grows: a loop that ends at once leaves little behind
@@ -248,7 +251,8 @@ cl::Event ThunkRunner::ReadLater(const Slice& slice, size_t slot) {
   if (from.host() != nullptr) {
     CheckCl(clEnqueueSVMMemcpy(queue_, CL_FALSE, to, from.host(), 1, 0, nullptr, &event), "reading a predicate");
   } else {
-    CheckCl(clEnqueueReadBuffer(queue_, from.buffer(), CL_FALSE, static_cast<size_t>(from.offset()), 1, to, 0, nullptr, &event),
+    CheckCl(clEnqueueReadBuffer(queue_, from.buffer(), CL_FALSE, static_cast<size_t>(from.offset()), 1, to, 0, nullptr,
+                                &event),
             "reading a predicate");
   }
   const cl::Event read(event);
@@ -319,7 +323,8 @@ void ThunkRunner::WaitFor(cl_event event) {
   collectives::WaitUntil([&] {
     options_.communicator->transport().Progress();
     cl_int status = CL_QUEUED;
-    CheckCl(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr), "asking for progress");
+    CheckCl(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr),
+            "asking for progress");
     if (status < 0) FailCl(status, "waiting for the device");
     return status == CL_COMPLETE;
   });
@@ -330,8 +335,8 @@ void ThunkRunner::Read(const DeviceMemory& from, void* to, int64_t bytes) {
     std::memcpy(to, from.host(), static_cast<size_t>(bytes));
     return;
   }
-  CheckCl(clEnqueueReadBuffer(queue_, from.buffer(), CL_TRUE, static_cast<size_t>(from.offset()), static_cast<size_t>(bytes), to,
-                              0, nullptr, nullptr),
+  CheckCl(clEnqueueReadBuffer(queue_, from.buffer(), CL_TRUE, static_cast<size_t>(from.offset()),
+                              static_cast<size_t>(bytes), to, 0, nullptr, nullptr),
           "reading from the device");
 }
 
@@ -340,12 +345,14 @@ void ThunkRunner::Write(const void* from, const DeviceMemory& to, int64_t bytes)
     std::memcpy(to.host(), from, static_cast<size_t>(bytes));
     return;
   }
-  CheckCl(clEnqueueWriteBuffer(queue_, to.buffer(), CL_TRUE, static_cast<size_t>(to.offset()), static_cast<size_t>(bytes), from,
-                               0, nullptr, nullptr),
+  CheckCl(clEnqueueWriteBuffer(queue_, to.buffer(), CL_TRUE, static_cast<size_t>(to.offset()),
+                               static_cast<size_t>(bytes), from, 0, nullptr, nullptr),
           "writing to the device");
 }
 
-DeviceMemory ThunkRunner::Allocate(int64_t bytes) const { return device_.pool()->Allocate(bytes, "a collective's scratch"); }
+DeviceMemory ThunkRunner::Allocate(int64_t bytes) const {
+  return device_.pool()->Allocate(bytes, "a collective's scratch");
+}
 
 void ThunkRunner::LaunchReducer(int32_t kernel, const DeviceMemory& a, const DeviceMemory& b, const DeviceMemory& out) {
   const cl::Kernel& object = context_.ReducerKernel(kernel);
@@ -358,7 +365,8 @@ void ThunkRunner::LaunchReducer(int32_t kernel, const DeviceMemory& a, const Dev
     local[d] = static_cast<size_t>(grid.local[d]);
     global[d] = static_cast<size_t>(grid.groups[d]) * local[d];
   }
-  CheckCl(clEnqueueNDRangeKernel(queue_, object(), 3, nullptr, global, local, 0, nullptr, nullptr), "launching a reducer");
+  CheckCl(clEnqueueNDRangeKernel(queue_, object(), 3, nullptr, global, local, 0, nullptr, nullptr),
+          "launching a reducer");
   CheckCl(clFinish(queue_), "waiting for a reducer");
 }
 

@@ -84,7 +84,7 @@ class ThunkRunner {
   std::vector<PendingSend> sends_;
   std::map<int64_t, std::deque<std::vector<hlo::Literal>>> own_transfers_;
   int64_t collectives_ = 0;
-  int64_t queued_ = 0;        // launches since the last marker
+  int64_t queued_ = 0;  // launches since the last marker
   cl::Event previous_marker_;
 };
 

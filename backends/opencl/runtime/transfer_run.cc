@@ -19,7 +19,9 @@ std::vector<hlo::Literal> ReadAll(const TransferThunk& transfer, ThunkRunner& ru
 void WriteAll(const TransferThunk& transfer, ThunkRunner& runner, const std::vector<hlo::Literal>& leaves) {
   bool fits = leaves.size() == transfer.shapes.size();
   for (size_t i = 0; fits && i < leaves.size(); ++i) fits = leaves[i].shape().SameAs(transfer.shapes[i]);
-  if (!fits) Invalid("the value that came has {} arrays or other shapes than the {} it wants", leaves.size(), transfer.shapes.size());
+  if (!fits)
+    Invalid("the value that came has {} arrays or other shapes than the {} it wants", leaves.size(),
+            transfer.shapes.size());
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].ByteSize() > 0) runner.Write(leaves[i].data(), runner.At(transfer.arrays[i]), leaves[i].ByteSize());
   }
@@ -28,7 +30,8 @@ void WriteAll(const TransferThunk& transfer, ThunkRunner& runner, const std::vec
 void WithHost(const TransferThunk& transfer, ThunkRunner& runner, int64_t device) {
   hlo::HostChannels* channels = runner.options().channels.get();
   if (channels == nullptr) {
-    Fail(ErrorCode::kUnimplemented, "it exchanges data with a host that is not there; run it from the C++ API with "
+    Fail(ErrorCode::kUnimplemented,
+         "it exchanges data with a host that is not there; run it from the C++ API with "
          "RunFlags::channels");
   }
   if (transfer.to_program) return WriteAll(transfer, runner, channels->Take(device, transfer.channel));
@@ -47,7 +50,8 @@ void Await(collectives::Transport& transport, collectives::Request& request) {
 }
 
 void BetweenDevices(const TransferThunk& transfer, ThunkRunner& runner, int64_t device) {
-  const int64_t other = transfer.to_program ? hlo::SourceOf(transfer.pairs, device) : hlo::TargetOf(transfer.pairs, device);
+  const int64_t other =
+      transfer.to_program ? hlo::SourceOf(transfer.pairs, device) : hlo::TargetOf(transfer.pairs, device);
   std::vector<hlo::Literal> leaves;
   for (const hlo::Shape& shape : transfer.shapes) leaves.emplace_back(shape);
   if (other < 0) return transfer.to_program ? WriteAll(transfer, runner, leaves) : void();

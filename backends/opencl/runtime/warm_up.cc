@@ -48,7 +48,8 @@ class Scratch {
  public:
   explicit Scratch(int64_t bytes) : bytes_(static_cast<size_t>(std::max<int64_t>(bytes, 4096))) {
     data_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (data_ == MAP_FAILED) Fail(ErrorCode::kResourceExhausted, "no address space for {} bytes of warm-up scratch", bytes_);
+    if (data_ == MAP_FAILED)
+      Fail(ErrorCode::kResourceExhausted, "no address space for {} bytes of warm-up scratch", bytes_);
   }
   ~Scratch() { munmap(data_, bytes_); }
   Scratch(const Scratch&) = delete;
@@ -63,7 +64,8 @@ class Scratch {
 // One group, or the number of groups from which the platform compiles another variant.
 Grid VariantOf(const Grid& grid, int64_t large_grid_groups) {
   Grid variant = grid;
-  for (int64_t& groups : variant.groups) groups = large_grid_groups > 0 && groups >= large_grid_groups ? large_grid_groups : 1;
+  for (int64_t& groups : variant.groups)
+    groups = large_grid_groups > 0 && groups >= large_grid_groups ? large_grid_groups : 1;
   return variant;
 }
 
@@ -73,7 +75,8 @@ void Launch(const cl::CommandQueue& queue, const cl::Kernel& kernel, const Grid&
     local[d] = static_cast<size_t>(grid.local[d]);
     global[d] = static_cast<size_t>(grid.groups[d]) * local[d];
   }
-  CheckCl(clEnqueueNDRangeKernel(queue(), kernel(), 3, nullptr, global, local, 0, nullptr, nullptr), "warming a kernel up");
+  CheckCl(clEnqueueNDRangeKernel(queue(), kernel(), 3, nullptr, global, local, 0, nullptr, nullptr),
+          "warming a kernel up");
 }
 
 }  // namespace
@@ -99,7 +102,8 @@ std::string WithGroupBase(const std::string& source, const std::string& name) {
   HLORUN_CHECK(close != std::string::npos);
   std::string text = source.substr(0, close) + ", int hl_group_base" + source.substr(close);
   const std::string id = "get_group_id(0)", shifted = "(get_group_id(0) + hl_group_base)";
-  for (size_t at = text.find(id); at != std::string::npos; at = text.find(id, at + shifted.size())) text.replace(at, id.size(), shifted);
+  for (size_t at = text.find(id); at != std::string::npos; at = text.find(id, at + shifted.size()))
+    text.replace(at, id.size(), shifted);
   return text;
 }
 

@@ -1,5 +1,5 @@
-// Makes a program's binaries final on platforms that compile at the first launch (Quirks::binaries_need_launch): launches
-// every variant of each kernel without letting it work.
+// Makes a program's binaries final on platforms that compile at the first launch (Quirks::binaries_need_launch):
+// launches every variant of each kernel without letting it work.
 #pragma once
 
 #include <span>

@@ -32,14 +32,15 @@ typedef struct hlorun_array {
 
 typedef struct hlorun_call {
   size_t struct_size;
-  const char* target;          /* custom_call_target */
-  const char* backend_config;  /* as written in the module; "" for none */
+  const char* target;         /* custom_call_target */
+  const char* backend_config; /* as written in the module; "" for none */
   int64_t operand_count;
-  const hlorun_array* operands; /* tuples flattened. Read only, except where output_to_operand_aliasing gives an operand
-                                   the same `data` as a result: it holds the operand's value and becomes the result's. */
+  const hlorun_array*
+      operands; /* tuples flattened. Read only, except where output_to_operand_aliasing gives an operand
+                   the same `data` as a result: it holds the operand's value and becomes the result's. */
   int64_t result_count;
-  const hlorun_array* results;  /* tuples flattened */
-  char* error;                  /* room for a message, for a call that fails */
+  const hlorun_array* results; /* tuples flattened */
+  char* error;                 /* room for a message, for a call that fails */
   size_t error_size;
 } hlorun_call;
 
@@ -50,4 +51,4 @@ typedef int (*hlorun_custom_call)(const hlorun_call* call);
 }
 #endif
 
-#endif  /* HLORUN_CUSTOM_CALL_H_ */
+#endif /* HLORUN_CUSTOM_CALL_H_ */

@@ -57,13 +57,15 @@ class Module {
   int64_t replica_count() const;
   int64_t num_partitions() const;
   std::string ToText() const;
-  // The module with dimensions of its parameters bounded, and all that follows from them: "PARAM:DIM=N", where PARAM is a
-  // parameter's number, name or op_name, or "NAME=N" for a name that the exporter gave. (--bound)
+  // The module with dimensions of its parameters bounded, and all that follows from them: "PARAM:DIM=N", where PARAM is
+  // a parameter's number, name or op_name, or "NAME=N" for a name that the exporter gave. (--bound)
   Module WithBounds(const std::vector<std::string>& bounds) const;
   // The module with other shardings of its parameters and results, as passes/spmd/overrides.h says them: a mesh
-  // ("data:2,model:2"), and for each array the axes that cut its dimensions ("[data,None];[None,model]") or HloSharding text.
+  // ("data:2,model:2"), and for each array the axes that cut its dimensions ("[data,None];[None,model]") or HloSharding
+  // text.
   // (--mesh, --in_shardings, --out_shardings)
-  Module WithShardings(const std::string& mesh, const std::string& in_shardings, const std::string& out_shardings) const;
+  Module WithShardings(const std::string& mesh, const std::string& in_shardings,
+                       const std::string& out_shardings) const;
 
   struct Impl;
   explicit Module(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -100,13 +102,14 @@ class Array {
   // device order, as `sharding` (HloSharding text: "{devices=[2,1]<=[2]}") cuts `shape`. It is an argument for
   // Executable::Run, which returns such arrays, too. Throws Error when a part has another shape.
   //
-  // Where dimensions are bounded (f32[<=8,4]), `bound` has the bounds, and it is what is cut: the parts of 5 rows of at most 8
-  // on two devices have 4 and 1, those of 3 rows 3 and 0.
-  static Array FromShards(const Client& client, const Shape& shape, const std::string& sharding, std::vector<Array> shards,
-                          const Shape* bound = nullptr);
+  // Where dimensions are bounded (f32[<=8,4]), `bound` has the bounds, and it is what is cut: the parts of 5 rows of at
+  // most 8 on two devices have 4 and 1, those of 3 rows 3 and 0.
+  static Array FromShards(const Client& client, const Shape& shape, const std::string& sharding,
+                          std::vector<Array> shards, const Shape* bound = nullptr);
   const std::vector<Array>& shards() const;  // empty for an array on one device
   const std::string& sharding() const;
-  // Collective over the job, for an array in shards: waits, then every rank gets all of its elements. ToHost does the same.
+  // Collective over the job, for an array in shards: waits, then every rank gets all of its elements. ToHost does the
+  // same.
   void Gather(void* destination) const;
 
   struct Impl;
@@ -119,14 +122,15 @@ class Array {
 
 struct DeviceDescription {
   int platform = 0, device = 0;
-  std::string name;      // "pthread-..."
+  std::string name;  // "pthread-..."
   std::string platform_name;
-  std::string label;     // what --list_devices prints
+  std::string label;  // what --list_devices prints
   DeviceSpec spec;
 };
 
 struct MemoryUse {
-  int64_t arena_bytes = 0, argument_bytes = 0, constant_bytes = 0, result_bytes = 0, largest_live_bytes = 0, peak_bytes = 0;
+  int64_t arena_bytes = 0, argument_bytes = 0, constant_bytes = 0, result_bytes = 0, largest_live_bytes = 0,
+          peak_bytes = 0;
 };
 
 struct CompileReport {
@@ -141,8 +145,8 @@ struct StepTime {
 };
 
 struct RunFlags {
-  std::vector<bool> donate;                 // by flattened argument; empty: none
-  std::vector<StepTime>* profile = nullptr; // waits after each step when set
+  std::vector<bool> donate;                  // by flattened argument; empty: none
+  std::vector<StepTime>* profile = nullptr;  // waits after each step when set
   // For RunSharded, where dimensions that are cut are bounded: the shapes of the whole arguments.
   std::vector<Shape> whole_shapes;
   // Where infeed, outfeed and the host's send and recv exchange values; devices are numbered over the whole job.
@@ -154,8 +158,8 @@ class Executable {
   virtual ~Executable() = default;
   // One array for each flattened parameter leaf; returns one for each flattened result leaf, ready later.
   // For a module that was cut (by its shardings, or by those that were chosen for it) arguments and results are whole
-  // arrays in shards; an array on one device is a part that every device holds alike. Otherwise, with several devices in this
-  // process: see RunSharded.
+  // arrays in shards; an array on one device is a part that every device holds alike. Otherwise, with several devices
+  // in this process: see RunSharded.
   virtual std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags = {}) = 0;
   // arguments[d], results[d] for each of this process's devices.
   virtual std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments,
@@ -163,8 +167,8 @@ class Executable {
   virtual std::vector<Shape> parameter_shapes() const = 0;
   virtual std::vector<std::string> parameter_names() const = 0;     // HLO names
   virtual std::vector<std::string> parameter_op_names() const = 0;  // metadata op_name, may be empty
-  // HloSharding text by leaf, empty for none. Shapes are those of one device's part; whole_parameter_shapes has those of the
-  // whole arrays, where the executable is one device's part of a module of whole arrays, else the same.
+  // HloSharding text by leaf, empty for none. Shapes are those of one device's part; whole_parameter_shapes has those
+  // of the whole arrays, where the executable is one device's part of a module of whole arrays, else the same.
   virtual std::vector<Shape> whole_parameter_shapes() const = 0;
   virtual std::vector<std::string> parameter_shardings() const = 0;
   virtual std::vector<Shape> result_shapes() const = 0;
@@ -181,9 +185,9 @@ class Executable {
   virtual int64_t resource_creations() const = 0;
 };
 
-// Custom-calls of one's own, for CompileOptions::custom_calls. A file registers OpenCL C kernels and functions of shared
-// libraries (examples/custom_call/README.md); a C++ function is registered by CustomCallRegistry::Add.
-// Throws Error naming the file and what is wrong with it.
+// Custom-calls of one's own, for CompileOptions::custom_calls. A file registers OpenCL C kernels and functions of
+// shared libraries (examples/custom_call/README.md); a C++ function is registered by CustomCallRegistry::Add. Throws
+// Error naming the file and what is wrong with it.
 std::shared_ptr<CustomCallRegistry> LoadCustomCalls(const std::string& path);
 
 // An MPI_Comm of the caller's, by value, so that this header needs no mpi.h: options.communicator = MPI_COMM_WORLD;
@@ -191,8 +195,8 @@ class CommunicatorHandle {
  public:
   CommunicatorHandle() = default;
   template <typename Comm>
-    requires(std::is_trivially_copyable_v<Comm> && sizeof(Comm) <= sizeof(uint64_t))
-  CommunicatorHandle(Comm communicator) : bytes_(sizeof communicator) {  // NOLINT: converts on purpose
+  requires(std::is_trivially_copyable_v<Comm> && sizeof(Comm) <= sizeof(uint64_t)) CommunicatorHandle(Comm communicator)
+      : bytes_(sizeof communicator) {  // NOLINT: converts on purpose
     std::memcpy(&bits_, &communicator, sizeof communicator);
   }
   const void* get() const { return &bits_; }
@@ -204,30 +208,31 @@ class CommunicatorHandle {
 };
 
 struct ClientOptions {
-  std::string device;          // "" first, "P:D", or part of a name
-  std::string device_class;    // "", "cpu" or "gpu": forces a class of schedules
-  std::string device_spec;     // JSON that replaces what the device reports; "" for none
-  int64_t devices = 1;         // devices of this process (partitions run in process), when `job` is null
+  std::string device;        // "" first, "P:D", or part of a name
+  std::string device_class;  // "", "cpu" or "gpu": forces a class of schedules
+  std::string device_spec;   // JSON that replaces what the device reports; "" for none
+  int64_t devices = 1;       // devices of this process (partitions run in process), when `job` is null
   // The processes this one works with, from collectives::Job (mpirun); null: this process alone.
   std::shared_ptr<collectives::Job> job;
-  // The same, from MPI_Comm: Create and the end of the client and all that it made are collective over it, MPI must have been
-  // initialised for MPI_THREAD_MULTIPLE, and MPI_Finalize comes last. `job` must be null.
+  // The same, from MPI_Comm: Create and the end of the client and all that it made are collective over it, MPI must
+  // have been initialised for MPI_THREAD_MULTIPLE, and MPI_Finalize comes last. `job` must be null.
   CommunicatorHandle communicator;
   double heartbeat = 5.5;  // seconds of silence that make a rank of the communicator dead; 0: none
 };
 
 // How sizes without a bound are rounded up to those that executables are compiled for.
 struct BucketOptions {
-  int64_t multiple = 0;     // 0: to powers of two
-  size_t capacity = 16;     // executables kept; the least recently used goes first
-  // As of Module::WithBounds: dimensions that vary besides those that the exporter named, or how large one gets at most.
+  int64_t multiple = 0;  // 0: to powers of two
+  size_t capacity = 16;  // executables kept; the least recently used goes first
+  // As of Module::WithBounds: dimensions that vary besides those that the exporter named, or how large one gets at
+  // most.
   std::vector<std::string> bounds = {};
 };
 struct BucketUse {
   int64_t compiled = 0, reused = 0, evicted = 0;
 };
-// Compiles for each bucket of sizes when it is first met. What it says of shapes holds for all sizes; memory(), remarks() and
-// report() are those of the executable that ran last.
+// Compiles for each bucket of sizes when it is first met. What it says of shapes holds for all sizes; memory(),
+// remarks() and report() are those of the executable that ran last.
 class BucketedExecutable : public Executable {
  public:
   virtual BucketUse bucket_use() const = 0;
@@ -243,18 +248,19 @@ class Client {
   virtual const std::shared_ptr<collectives::Job>& job() const = 0;
   // With several devices in the job, collective where the module has no shardings: they are chosen as Shard() says.
   virtual std::shared_ptr<Executable> Compile(const Module& module, const CompileOptions& options) = 0;
-  // A module without shardings comes back with those that cost least on the job's devices (options.num_partitions, where
-  // that is given); any other, and every one when options.auto_shard is off, as it is. Collective: the first rank
+  // A module without shardings comes back with those that cost least on the job's devices (options.num_partitions,
+  // where that is given); any other, and every one when options.auto_shard is off, as it is. Collective: the first rank
   // chooses. `remarks`, when not null, gets the first rank's reasons.
   virtual Module Shard(const Module& module, const CompileOptions& options, std::vector<Remark>* remarks = nullptr) = 0;
   // For a module whose exporter named sizes that vary, or with bounds: any size of theirs is accepted. (--bucket)
   virtual std::shared_ptr<BucketedExecutable> CompileBuckets(const Module& module, const BucketOptions& buckets,
                                                              const CompileOptions& options) = 0;
-  virtual std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options, bool recompile = false) = 0;
+  virtual std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options,
+                                           bool recompile = false) = 0;
   // Copies row-major elements to the device.
   virtual Array FromHost(const Shape& shape, const void* data) = 0;
-  // The same for an array in shards: `data` is all of it, of which each device of this process takes its part. `bound`: see
-  // Array::FromShards.
+  // The same for an array in shards: `data` is all of it, of which each device of this process takes its part. `bound`:
+  // see Array::FromShards.
   Array FromHost(const Shape& shape, const void* data, const std::string& sharding, const Shape* bound = nullptr);
   // Uses the caller's memory where the device can, else copies; `owner` keeps it alive and unchanged meanwhile.
   virtual Array Wrap(const Shape& shape, const void* data, std::shared_ptr<const void> owner) = 0;

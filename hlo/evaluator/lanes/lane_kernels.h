@@ -44,34 +44,20 @@ concept Complex = std::same_as<T, std::complex<float>> || std::same_as<T, std::c
 template <typename Visitor>
 LaneKernel VisitComputingType(ElementType type, Visitor&& visit) {
   switch (type) {
-    case ElementType::kPred:
-      return visit.template operator()<bool>();
-    case ElementType::kS8:
-      return visit.template operator()<int8_t>();
-    case ElementType::kS16:
-      return visit.template operator()<int16_t>();
-    case ElementType::kS32:
-      return visit.template operator()<int32_t>();
-    case ElementType::kS64:
-      return visit.template operator()<int64_t>();
-    case ElementType::kU8:
-      return visit.template operator()<uint8_t>();
-    case ElementType::kU16:
-      return visit.template operator()<uint16_t>();
-    case ElementType::kU32:
-      return visit.template operator()<uint32_t>();
-    case ElementType::kU64:
-      return visit.template operator()<uint64_t>();
-    case ElementType::kF32:
-      return visit.template operator()<float>();
-    case ElementType::kF64:
-      return visit.template operator()<double>();
-    case ElementType::kC64:
-      return visit.template operator()<std::complex<float>>();
-    case ElementType::kC128:
-      return visit.template operator()<std::complex<double>>();
-    default:
-      return nullptr;
+    case ElementType::kPred: return visit.template operator()<bool>();
+    case ElementType::kS8: return visit.template operator()<int8_t>();
+    case ElementType::kS16: return visit.template operator()<int16_t>();
+    case ElementType::kS32: return visit.template operator()<int32_t>();
+    case ElementType::kS64: return visit.template operator()<int64_t>();
+    case ElementType::kU8: return visit.template operator()<uint8_t>();
+    case ElementType::kU16: return visit.template operator()<uint16_t>();
+    case ElementType::kU32: return visit.template operator()<uint32_t>();
+    case ElementType::kU64: return visit.template operator()<uint64_t>();
+    case ElementType::kF32: return visit.template operator()<float>();
+    case ElementType::kF64: return visit.template operator()<double>();
+    case ElementType::kC64: return visit.template operator()<std::complex<float>>();
+    case ElementType::kC128: return visit.template operator()<std::complex<double>>();
+    default: return nullptr;
   }
 }
 

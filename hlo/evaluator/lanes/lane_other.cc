@@ -28,7 +28,8 @@ LaneKernel FindClamp(ElementType, ElementType result) {
   return VisitComputingType(result, []<typename T>() -> LaneKernel {
     return [](const LaneCall& call) {
       for (int64_t i = 0; i < call.count; ++i) {
-        const T raised = Maximum::Apply(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i]), high = LaneOperand<T>(call, 2)[i];
+        const T raised = Maximum::Apply(LaneOperand<T>(call, 0)[i], LaneOperand<T>(call, 1)[i]),
+                high = LaneOperand<T>(call, 2)[i];
         // Which of two equal numbers it is shows where they are complex.
         static_cast<T*>(call.result)[i] = Complex<T> ? Minimum::Apply(raised, high) : Minimum::Apply(high, raised);
       }
@@ -123,14 +124,10 @@ void ReducePrecisionLoop(const LaneCall& call) {
 
 LaneKernel FindReducePrecision(ElementType type, ElementType) {
   switch (type) {
-    case ElementType::kF16:
-      return &ReducePrecisionLoop<uint16_t, 5, 10>;
-    case ElementType::kF32:
-      return &ReducePrecisionLoop<uint32_t, 8, 23>;
-    case ElementType::kF64:
-      return &ReducePrecisionLoop<uint64_t, 11, 52>;
-    default:
-      return nullptr;
+    case ElementType::kF16: return &ReducePrecisionLoop<uint16_t, 5, 10>;
+    case ElementType::kF32: return &ReducePrecisionLoop<uint32_t, 8, 23>;
+    case ElementType::kF64: return &ReducePrecisionLoop<uint64_t, 11, 52>;
+    default: return nullptr;
   }
 }
 

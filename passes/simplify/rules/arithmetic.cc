@@ -22,15 +22,12 @@ bool IsArithmetic(const Match& m) { return IsReal(m) && m.shape().element_type()
 bool NeverNegativeZero(const Instruction& x) {
   switch (x.opcode()) {
     case Opcode::kAbs:
-    case Opcode::kExp:
-      return hlo::IsFloating(x.shape().element_type());
+    case Opcode::kExp: return hlo::IsFloating(x.shape().element_type());
     case Opcode::kConvert:
       return hlo::IsInteger(x.operand(0)->shape().element_type()) ||
              x.operand(0)->shape().element_type() == hlo::ElementType::kPred;
-    case Opcode::kMultiply:
-      return x.operand(0) == x.operand(1) && hlo::IsFloating(x.shape().element_type());
-    default:
-      return false;
+    case Opcode::kMultiply: return x.operand(0) == x.operand(1) && hlo::IsFloating(x.shape().element_type());
+    default: return false;
   }
 }
 

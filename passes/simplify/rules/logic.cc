@@ -17,18 +17,12 @@ bool IsIntegral(const Instruction& x) {
 
 ComparisonDirection Inverse(ComparisonDirection direction) {
   switch (direction) {
-    case ComparisonDirection::kEq:
-      return ComparisonDirection::kNe;
-    case ComparisonDirection::kNe:
-      return ComparisonDirection::kEq;
-    case ComparisonDirection::kLt:
-      return ComparisonDirection::kGe;
-    case ComparisonDirection::kLe:
-      return ComparisonDirection::kGt;
-    case ComparisonDirection::kGt:
-      return ComparisonDirection::kLe;
-    case ComparisonDirection::kGe:
-      return ComparisonDirection::kLt;
+    case ComparisonDirection::kEq: return ComparisonDirection::kNe;
+    case ComparisonDirection::kNe: return ComparisonDirection::kEq;
+    case ComparisonDirection::kLt: return ComparisonDirection::kGe;
+    case ComparisonDirection::kLe: return ComparisonDirection::kGt;
+    case ComparisonDirection::kGt: return ComparisonDirection::kLe;
+    case ComparisonDirection::kGe: return ComparisonDirection::kLt;
   }
   return direction;
 }

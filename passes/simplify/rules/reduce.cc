@@ -109,17 +109,13 @@ bool IsIdentity(const Instruction& init, Opcode opcode) {
   Bindings bindings{};
   auto* value = const_cast<Instruction*>(&init);
   switch (opcode) {
-    case Opcode::kAdd:
-      return Zero().Matches(value, bindings) || NegativeZero().Matches(value, bindings);
-    case Opcode::kMultiply:
-      return One().Matches(value, bindings);
+    case Opcode::kAdd: return Zero().Matches(value, bindings) || NegativeZero().Matches(value, bindings);
+    case Opcode::kMultiply: return One().Matches(value, bindings);
     case Opcode::kMaximum:
     case Opcode::kOr:
       return opcode == Opcode::kMaximum ? Lowest().Matches(value, bindings) : Zero().Matches(value, bindings);
-    case Opcode::kMinimum:
-      return Highest().Matches(value, bindings);
-    default:
-      return false;
+    case Opcode::kMinimum: return Highest().Matches(value, bindings);
+    default: return false;
   }
 }
 

@@ -20,7 +20,8 @@ void RunCases(const std::vector<NamedText>& cases) {
     DeviceSpec spec;
     bool in_place;
   };
-  for (const Mode& mode : {Mode{"cpu", CpuSpec(), false}, Mode{"gpu", GpuSpec(), false}, Mode{"in place", CpuSpec(), true}}) {
+  for (const Mode& mode :
+       {Mode{"cpu", CpuSpec(), false}, Mode{"gpu", GpuSpec(), false}, Mode{"in place", CpuSpec(), true}}) {
     SCOPED_TRACE(mode.name);
     KernelRunner runner(mode.spec);
     for (const NamedText& c : cases) runner.Add(c.name, c.text);
@@ -32,42 +33,61 @@ TEST(FusionKernels, LoopsAndIndexOps) {
   RunCases({
       {"add", "ENTRY e { x = f32[37,19] parameter(0) y = f32[37,19] parameter(1) ROOT r = f32[37,19] add(x, y) }"},
       {"transpose", "ENTRY e { x = f32[33,20] parameter(0) ROOT r = f32[20,33] transpose(x), dimensions={1,0} }"},
-      {"transpose3", "ENTRY e { x = f32[3,17,40] parameter(0) ROOT r = f32[40,3,17] transpose(x), dimensions={2,0,1} }"},
+      {"transpose3",
+       "ENTRY e { x = f32[3,17,40] parameter(0) ROOT r = f32[40,3,17] transpose(x), dimensions={2,0,1} }"},
       {"broadcast", "ENTRY e { x = f32[19] parameter(0) ROOT r = f32[5,19,7] broadcast(x), dimensions={1} }"},
       {"slice", "ENTRY e { x = f32[40,50] parameter(0) ROOT r = f32[10,24] slice(x), slice={[3:23:2], [1:49:2]} }"},
       {"reverse", "ENTRY e { x = s32[7,33] parameter(0) ROOT r = s32[7,33] reverse(x), dimensions={0,1} }"},
-      {"pad", "ENTRY e { x = f32[5,21] parameter(0) c = f32[] constant(2.5) ROOT r = f32[10,45] pad(x, c), padding=2_3x1_3_1 }"},
-      {"pad_negative", "ENTRY e { x = f32[5,21] parameter(0) c = f32[] constant(2.5) ROOT r = f32[4,20] pad(x, c), padding=-1_0x2_-3 }"},
-      {"concatenate", "ENTRY e { x = f32[5,21] parameter(0) y = f32[5,3] parameter(1) z = f32[5,40] parameter(2) ROOT r = f32[5,64] concatenate(x, y, z), dimensions={1} }"},
-      {"concatenate_runs", R"(f { x = f32[6,9,9,3] parameter(0) a = f32[6,4,4,3] slice(x), slice={[0:6],[0:7:2],[0:7:2],[0:3]} b = f32[6,4,4,3] slice(x), slice={[0:6],[1:8:2],[2:9:2],[0:3]}
+      {"pad",
+       "ENTRY e { x = f32[5,21] parameter(0) c = f32[] constant(2.5) ROOT r = f32[10,45] pad(x, c), padding=2_3x1_3_1 }"},
+      {"pad_negative",
+       "ENTRY e { x = f32[5,21] parameter(0) c = f32[] constant(2.5) ROOT r = f32[4,20] pad(x, c), padding=-1_0x2_-3 }"},
+      {"concatenate",
+       "ENTRY e { x = f32[5,21] parameter(0) y = f32[5,3] parameter(1) z = f32[5,40] parameter(2) ROOT r = f32[5,64] concatenate(x, y, z), dimensions={1} }"},
+      {"concatenate_runs",
+       R"(f { x = f32[6,9,9,3] parameter(0) a = f32[6,4,4,3] slice(x), slice={[0:6],[0:7:2],[0:7:2],[0:3]} b = f32[6,4,4,3] slice(x), slice={[0:6],[1:8:2],[2:9:2],[0:3]}
            c = f32[6,4,4,3] negate(a) ROOT r = f32[6,4,4,9] concatenate(a, b, c), dimensions={3} }
          ENTRY e { x = f32[6,9,9,3] parameter(0) ROOT r = f32[6,4,4,9] fusion(x), kind=kLoop, calls=f })"},
-      {"concatenate_middle", "ENTRY e { x = f32[20,3,17] parameter(0) y = f32[20,2,17] parameter(1) ROOT r = f32[20,5,17] concatenate(x, y), dimensions={1} }"},
-      {"concatenate_transposed", R"(f { x = f32[3,20,17] parameter(0) y = f32[20,17,2] parameter(1) a = f32[20,17,3] transpose(x), dimensions={1,2,0} ROOT r = f32[20,17,5] concatenate(a, y), dimensions={2} }
+      {"concatenate_middle",
+       "ENTRY e { x = f32[20,3,17] parameter(0) y = f32[20,2,17] parameter(1) ROOT r = f32[20,5,17] concatenate(x, y), dimensions={1} }"},
+      {"concatenate_transposed",
+       R"(f { x = f32[3,20,17] parameter(0) y = f32[20,17,2] parameter(1) a = f32[20,17,3] transpose(x), dimensions={1,2,0} ROOT r = f32[20,17,5] concatenate(a, y), dimensions={2} }
          ENTRY e { x = f32[3,20,17] parameter(0) y = f32[20,17,2] parameter(1) ROOT r = f32[20,17,5] fusion(x, y), kind=kLoop, calls=f })"},
       {"iota", "ENTRY e { ROOT r = bf16[3,50] iota(), iota_dimension=1 }"},
-      {"dynamic_slice", "ENTRY e { x = f32[9,50] parameter(0) i = s32[] parameter(1) j = s64[] parameter(2) ROOT r = f32[4,33] dynamic-slice(x, i, j), dynamic_slice_sizes={4,33} }"},
-      {"dynamic_update_slice", "ENTRY e { x = f32[9,50] parameter(0) u = f32[4,33] parameter(1) i = s32[] parameter(2) j = u8[] parameter(3) ROOT r = f32[9,50] dynamic-update-slice(x, u, i, j) }"},
-      {"gather", "ENTRY e { x = f32[20,35] parameter(0) i = s32[6] parameter(1) ROOT r = f32[6,35] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,35} }"},
-      {"gather2", "ENTRY e { x = f32[20,35,4] parameter(0) i = s32[2,6] parameter(1) ROOT r = f32[6,3,4] gather(x, i), offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={1,0}, index_vector_dim=0, slice_sizes={1,3,4} }"},
-      {"reshape", "ENTRY e { x = f32[6,35] parameter(0) y = f32[6,35] parameter(1) t = f32[35,6] transpose(x), dimensions={1,0} u = f32[10,21] reshape(t) ROOT r = f32[10,21] negate(u) }"},
+      {"dynamic_slice",
+       "ENTRY e { x = f32[9,50] parameter(0) i = s32[] parameter(1) j = s64[] parameter(2) ROOT r = f32[4,33] dynamic-slice(x, i, j), dynamic_slice_sizes={4,33} }"},
+      {"dynamic_update_slice",
+       "ENTRY e { x = f32[9,50] parameter(0) u = f32[4,33] parameter(1) i = s32[] parameter(2) j = u8[] parameter(3) ROOT r = f32[9,50] dynamic-update-slice(x, u, i, j) }"},
+      {"gather",
+       "ENTRY e { x = f32[20,35] parameter(0) i = s32[6] parameter(1) ROOT r = f32[6,35] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,35} }"},
+      {"gather2",
+       "ENTRY e { x = f32[20,35,4] parameter(0) i = s32[2,6] parameter(1) ROOT r = f32[6,3,4] gather(x, i), offset_dims={1,2}, collapsed_slice_dims={0}, start_index_map={1,0}, index_vector_dim=0, slice_sizes={1,3,4} }"},
+      {"reshape",
+       "ENTRY e { x = f32[6,35] parameter(0) y = f32[6,35] parameter(1) t = f32[35,6] transpose(x), dimensions={1,0} u = f32[10,21] reshape(t) ROOT r = f32[10,21] negate(u) }"},
       {"bitcast_convert", "ENTRY e { x = f32[70] parameter(0) ROOT r = u32[70] bitcast-convert(x) }"},
       {"bitcast_convert_narrow", "ENTRY e { x = u32[70] parameter(0) ROOT r = u8[70,4] bitcast-convert(x) }"},
       {"bitcast_convert_wide", "ENTRY e { x = u8[70,4] parameter(0) ROOT r = s32[70] bitcast-convert(x) }"},
       {"bitcast_convert_bf16", "ENTRY e { x = bf16[70] parameter(0) ROOT r = u16[70] bitcast-convert(x) }"},
       {"scalar", "ENTRY e { x = f32[] parameter(0) ROOT r = f32[] exponential(x) }"},
-      {"clamp", "ENTRY e { l = f32[] parameter(0) x = f32[99] parameter(1) h = f32[] constant(0.5) ROOT r = f32[99] clamp(l, x, h) }"},
-      {"select_scalar", "ENTRY e { p = pred[] parameter(0) x = f32[99] parameter(1) y = f32[99] parameter(2) ROOT r = f32[99] select(p, x, y) }"},
-      {"map", R"(f { a = f32[] parameter(0) b = f32[] parameter(1) s = f32[] subtract(a, b) ROOT m = f32[] multiply(s, a) }
+      {"clamp",
+       "ENTRY e { l = f32[] parameter(0) x = f32[99] parameter(1) h = f32[] constant(0.5) ROOT r = f32[99] clamp(l, x, h) }"},
+      {"select_scalar",
+       "ENTRY e { p = pred[] parameter(0) x = f32[99] parameter(1) y = f32[99] parameter(2) ROOT r = f32[99] select(p, x, y) }"},
+      {"map",
+       R"(f { a = f32[] parameter(0) b = f32[] parameter(1) s = f32[] subtract(a, b) ROOT m = f32[] multiply(s, a) }
          ENTRY e { x = f32[77] parameter(0) y = f32[77] parameter(1) ROOT r = f32[77] map(x, y), dimensions={0}, to_apply=f })"},
-      {"fusion", R"(f { a = f32[8,128] parameter(0) b = f32[128] parameter(1) c = f32[8,128] broadcast(b), dimensions={1} d = f32[8,128] multiply(a, c)
+      {"fusion",
+       R"(f { a = f32[8,128] parameter(0) b = f32[128] parameter(1) c = f32[8,128] broadcast(b), dimensions={1} d = f32[8,128] multiply(a, c)
            e = f32[8,128] tanh(d) k = f32[] constant(1) l = f32[8,128] broadcast(k), dimensions={} ROOT g = f32[8,128] add(e, l) }
          ENTRY e { x = f32[8,128] parameter(0) y = f32[128] parameter(1) ROOT r = f32[8,128] fusion(x, y), kind=kLoop, calls=f })"},
-      {"fusion_two_outputs", R"(f { a = f32[9,31] parameter(0) b = bf16[9,31] convert(a) c = f32[279] reshape(a) d = f32[279] negate(c) ROOT t = (bf16[9,31], f32[279]) tuple(b, d) }
+      {"fusion_two_outputs",
+       R"(f { a = f32[9,31] parameter(0) b = bf16[9,31] convert(a) c = f32[279] reshape(a) d = f32[279] negate(c) ROOT t = (bf16[9,31], f32[279]) tuple(b, d) }
          ENTRY e { x = f32[9,31] parameter(0) ROOT r = (bf16[9,31], f32[279]) fusion(x), kind=kLoop, calls=f })"},
-      {"concat_of_expressions", R"(f { a = f32[4,30] parameter(0) n = f32[4,30] negate(a) s = f32[4,10] slice(a), slice={[0:4],[5:15]} q = f32[4,10] multiply(s, s) ROOT c = f32[4,40] concatenate(n, q), dimensions={1} }
+      {"concat_of_expressions",
+       R"(f { a = f32[4,30] parameter(0) n = f32[4,30] negate(a) s = f32[4,10] slice(a), slice={[0:4],[5:15]} q = f32[4,10] multiply(s, s) ROOT c = f32[4,40] concatenate(n, q), dimensions={1} }
          ENTRY e { x = f32[4,30] parameter(0) ROOT r = f32[4,40] fusion(x), kind=kLoop, calls=f })"},
-      {"large", "ENTRY e { x = f32[1000,333] parameter(0) y = f32[1000,333] parameter(1) ROOT r = f32[1000,333] multiply(x, y) }"},
+      {"large",
+       "ENTRY e { x = f32[1000,333] parameter(0) y = f32[1000,333] parameter(1) ROOT r = f32[1000,333] multiply(x, y) }"},
       {"large_ragged", "ENTRY e { x = f32[333337] parameter(0) ROOT r = f32[333337] negate(x) }"},
   });
 }
@@ -78,15 +98,33 @@ TEST(FusionKernels, Reductions) {
   const std::string sum = kSum;
   const auto with_sum = [&](const char* text) { return sum + text; };
   std::vector<std::pair<std::string, std::string>> cases = {
-      {"row", with_sum("ENTRY e { x = f32[7,100] parameter(0) z = f32[] constant(3) ROOT r = f32[7] reduce(x, z), dimensions={1}, to_apply=add }")},
-      {"long_row", with_sum("ENTRY e { x = f32[3,2049] parameter(0) z = f32[] constant(3) ROOT r = f32[3] reduce(x, z), dimensions={1}, to_apply=add }")},
-      {"column", with_sum("ENTRY e { x = f32[70,33] parameter(0) z = f32[] parameter(1) ROOT r = f32[33] reduce(x, z), dimensions={0}, to_apply=add }")},
-      {"middle", with_sum("ENTRY e { x = f32[5,30,33] parameter(0) z = f32[] parameter(1) ROOT r = f32[5,33] reduce(x, z), dimensions={1}, to_apply=add }")},
-      {"outer_and_minor", with_sum("ENTRY e { x = f32[6,5,40] parameter(0) z = f32[] parameter(1) ROOT r = f32[5] reduce(x, z), dimensions={0,2}, to_apply=add }")},
-      {"all", with_sum("ENTRY e { x = f32[31,5,40] parameter(0) z = f32[] parameter(1) ROOT r = f32[] reduce(x, z), dimensions={0,1,2}, to_apply=add }")},
-      {"all_large", with_sum("ENTRY e { x = f32[300,777] parameter(0) z = f32[] parameter(1) ROOT r = f32[] reduce(x, z), dimensions={0,1}, to_apply=add }")},
-      {"rows_split_outer", with_sum("ENTRY e { x = f32[64,3,1000] parameter(0) z = f32[] parameter(1) ROOT r = f32[3] reduce(x, z), dimensions={0,2}, to_apply=add }")},
-      {"tiny_rows", with_sum("ENTRY e { x = f32[50,3] parameter(0) z = f32[] parameter(1) ROOT r = f32[50] reduce(x, z), dimensions={1}, to_apply=add }")},
+      {"row",
+       with_sum(
+           "ENTRY e { x = f32[7,100] parameter(0) z = f32[] constant(3) ROOT r = f32[7] reduce(x, z), dimensions={1}, to_apply=add }")},
+      {"long_row",
+       with_sum(
+           "ENTRY e { x = f32[3,2049] parameter(0) z = f32[] constant(3) ROOT r = f32[3] reduce(x, z), dimensions={1}, to_apply=add }")},
+      {"column",
+       with_sum(
+           "ENTRY e { x = f32[70,33] parameter(0) z = f32[] parameter(1) ROOT r = f32[33] reduce(x, z), dimensions={0}, to_apply=add }")},
+      {"middle",
+       with_sum(
+           "ENTRY e { x = f32[5,30,33] parameter(0) z = f32[] parameter(1) ROOT r = f32[5,33] reduce(x, z), dimensions={1}, to_apply=add }")},
+      {"outer_and_minor",
+       with_sum(
+           "ENTRY e { x = f32[6,5,40] parameter(0) z = f32[] parameter(1) ROOT r = f32[5] reduce(x, z), dimensions={0,2}, to_apply=add }")},
+      {"all",
+       with_sum(
+           "ENTRY e { x = f32[31,5,40] parameter(0) z = f32[] parameter(1) ROOT r = f32[] reduce(x, z), dimensions={0,1,2}, to_apply=add }")},
+      {"all_large",
+       with_sum(
+           "ENTRY e { x = f32[300,777] parameter(0) z = f32[] parameter(1) ROOT r = f32[] reduce(x, z), dimensions={0,1}, to_apply=add }")},
+      {"rows_split_outer",
+       with_sum(
+           "ENTRY e { x = f32[64,3,1000] parameter(0) z = f32[] parameter(1) ROOT r = f32[3] reduce(x, z), dimensions={0,2}, to_apply=add }")},
+      {"tiny_rows",
+       with_sum(
+           "ENTRY e { x = f32[50,3] parameter(0) z = f32[] parameter(1) ROOT r = f32[50] reduce(x, z), dimensions={1}, to_apply=add }")},
       {"max_s8", R"(m { a = s8[] parameter(0) b = s8[] parameter(1) ROOT c = s8[] maximum(a, b) }
          ENTRY e { x = s8[9,77] parameter(0) z = s8[] constant(-128) ROOT r = s8[9] reduce(x, z), dimensions={1}, to_apply=m })"},
       {"and_pred", R"(m { a = pred[] parameter(0) b = pred[] parameter(1) ROOT c = pred[] and(a, b) }
@@ -95,7 +133,8 @@ TEST(FusionKernels, Reductions) {
          ENTRY e { x = c64[9,77] parameter(0) z = c64[] constant((1, 2)) ROOT r = c64[9] reduce(x, z), dimensions={1}, to_apply=m })"},
       {"sum_f64", R"(m { a = f64[] parameter(0) b = f64[] parameter(1) ROOT c = f64[] add(a, b) }
          ENTRY e { x = f64[9,77] parameter(0) z = f64[] constant(0) ROOT r = f64[9] reduce(x, z), dimensions={1}, to_apply=m })"},
-      {"argmax", R"(m { a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] parameter(3) p = pred[] compare(a, b), direction=GE
+      {"argmax",
+       R"(m { a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] parameter(3) p = pred[] compare(a, b), direction=GE
            v = f32[] select(p, a, b) k = s32[] select(p, i, j) ROOT t = (f32[], s32[]) tuple(v, k) }
          ENTRY e { x = f32[9,77] parameter(0) n = s32[9,77] iota(), iota_dimension=1 z = f32[] constant(-inf) o = s32[] constant(0)
            ROOT r = (f32[9], s32[9]) reduce(x, n, z, o), dimensions={1}, to_apply=m })"},
@@ -111,23 +150,35 @@ TEST(FusionKernels, Reductions) {
            w = f32[3,5,133] convert(ex) z = f32[] constant(0) s = f32[3,5] reduce(w, z), dimensions={2}, to_apply=add c = bf16[3,5] convert(s)
            sb = bf16[3,5,133] broadcast(c), dimensions={0,1} ROOT q = bf16[3,5,133] divide(ex, sb) }
          ENTRY e { x = bf16[3,5,133] parameter(0) ROOT r = bf16[3,5,133] fusion(x), kind=kInput, calls=f })")},
-      {"two_kept", with_sum(R"(f { x = f32[6,75] parameter(0) z = f32[] constant(0) t = f32[6,75] tanh(x) e1 = f32[6,75] exponential(t)
+      {"two_kept",
+       with_sum(
+           R"(f { x = f32[6,75] parameter(0) z = f32[] constant(0) t = f32[6,75] tanh(x) e1 = f32[6,75] exponential(t)
            s = f32[6] reduce(e1, z), dimensions={1}, to_apply=add sb = f32[6,75] broadcast(s), dimensions={0} d = f32[6,75] divide(t, sb)
            e2 = f32[6,75] exponential(d) u = f32[6] reduce(e2, z), dimensions={1}, to_apply=add ub = f32[6,75] broadcast(u), dimensions={0}
            v = f32[6,75] multiply(e2, ub) ROOT q = f32[6,75] add(v, e1) }
          ENTRY e { x = f32[6,75] parameter(0) ROOT r = f32[6,75] fusion(x), kind=kInput, calls=f })")},
-      {"mean_and_square", with_sum(R"(f { x = f32[12,200] parameter(0) z = f32[] constant(0) s = f32[12] reduce(x, z), dimensions={1}, to_apply=add
+      {"mean_and_square",
+       with_sum(
+           R"(f { x = f32[12,200] parameter(0) z = f32[] constant(0) s = f32[12] reduce(x, z), dimensions={1}, to_apply=add
            q = f32[12,200] multiply(x, x) t = f32[12] reduce(q, z), dimensions={1}, to_apply=add k = f32[] constant(0.005) kb = f32[12] broadcast(k), dimensions={}
            m = f32[12] multiply(s, kb) ROOT o = (f32[12], f32[12], f32[12]) tuple(m, t, s) }
          ENTRY e { x = f32[12,200] parameter(0) ROOT r = (f32[12], f32[12], f32[12]) fusion(x), kind=kInput, calls=f })")},
-      {"columns_split", with_sum("ENTRY e { x = f32[3001,40] parameter(0) z = f32[] parameter(1) ROOT r = f32[40] reduce(x, z), dimensions={0}, to_apply=add }")},
-      {"columns_of_images", with_sum(R"(f { x = f32[4,30,31,33] parameter(0) z = f32[] constant(1) q = f32[4,30,31,33] multiply(x, x) s = f32[33] reduce(x, z), dimensions={0,1,2}, to_apply=add
+      {"columns_split",
+       with_sum(
+           "ENTRY e { x = f32[3001,40] parameter(0) z = f32[] parameter(1) ROOT r = f32[40] reduce(x, z), dimensions={0}, to_apply=add }")},
+      {"columns_of_images",
+       with_sum(
+           R"(f { x = f32[4,30,31,33] parameter(0) z = f32[] constant(1) q = f32[4,30,31,33] multiply(x, x) s = f32[33] reduce(x, z), dimensions={0,1,2}, to_apply=add
            t = f32[33] reduce(q, z), dimensions={0,1,2}, to_apply=add ROOT o = (f32[33], f32[33]) tuple(s, t) }
          ENTRY e { x = f32[4,30,31,33] parameter(0) ROOT r = (f32[33], f32[33]) fusion(x), kind=kInput, calls=f })")},
-      {"columns_wide", with_sum("ENTRY e { x = f32[70,3,1100] parameter(0) z = f32[] parameter(1) ROOT r = f32[3,1100] reduce(x, z), dimensions={0}, to_apply=add }")},
+      {"columns_wide",
+       with_sum(
+           "ENTRY e { x = f32[70,3,1100] parameter(0) z = f32[] parameter(1) ROOT r = f32[3,1100] reduce(x, z), dimensions={0}, to_apply=add }")},
       {"columns_c64", R"(m { a = c64[] parameter(0) b = c64[] parameter(1) ROOT c = c64[] multiply(a, b) }
          ENTRY e { x = c64[9,37] parameter(0) z = c64[] constant((1, 2)) ROOT r = c64[37] reduce(x, z), dimensions={0}, to_apply=m })"},
-      {"column_fusion", with_sum(R"(f { x = f32[50,40] parameter(0) z = f32[] constant(0) y = f32[50,40] multiply(x, x) s = f32[40] reduce(y, z), dimensions={0}, to_apply=add ROOT n = f32[40] sqrt(s) }
+      {"column_fusion",
+       with_sum(
+           R"(f { x = f32[50,40] parameter(0) z = f32[] constant(0) y = f32[50,40] multiply(x, x) s = f32[40] reduce(y, z), dimensions={0}, to_apply=add ROOT n = f32[40] sqrt(s) }
          ENTRY e { x = f32[50,40] parameter(0) ROOT r = f32[40] fusion(x), kind=kInput, calls=f })")},
   };
   std::vector<NamedText> named;
@@ -138,24 +189,42 @@ TEST(FusionKernels, Reductions) {
 TEST(FusionKernels, ProductsAndWindows) {
   const std::string sum = kSum;
   std::vector<std::pair<std::string, std::string>> cases = {
-      {"dot", "ENTRY e { x = f32[9,20] parameter(0) y = f32[20,33] parameter(1) ROOT r = f32[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
-      {"dot_batch", "ENTRY e { x = f32[3,9,20] parameter(0) y = f32[3,33,20] parameter(1) ROOT r = f32[3,9,33] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2} }"},
-      {"dot_bf16", "ENTRY e { x = bf16[9,20] parameter(0) y = bf16[20,33] parameter(1) ROOT r = bf16[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
-      {"dot_s8", "ENTRY e { x = s8[9,20] parameter(0) y = s8[20,33] parameter(1) ROOT r = s32[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
-      {"dot_c64", "ENTRY e { x = c64[9,20] parameter(0) y = c64[20,33] parameter(1) ROOT r = c64[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
-      {"dot_vector", "ENTRY e { x = f64[20] parameter(0) y = f64[20] parameter(1) ROOT r = f64[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }"},
-      {"dot_fused", R"(f { x = f32[9,20] parameter(0) y = f32[20,33] parameter(1) b = f32[33] parameter(2) d = f32[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      {"dot",
+       "ENTRY e { x = f32[9,20] parameter(0) y = f32[20,33] parameter(1) ROOT r = f32[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot_batch",
+       "ENTRY e { x = f32[3,9,20] parameter(0) y = f32[3,33,20] parameter(1) ROOT r = f32[3,9,33] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2} }"},
+      {"dot_bf16",
+       "ENTRY e { x = bf16[9,20] parameter(0) y = bf16[20,33] parameter(1) ROOT r = bf16[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot_s8",
+       "ENTRY e { x = s8[9,20] parameter(0) y = s8[20,33] parameter(1) ROOT r = s32[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot_c64",
+       "ENTRY e { x = c64[9,20] parameter(0) y = c64[20,33] parameter(1) ROOT r = c64[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot_vector",
+       "ENTRY e { x = f64[20] parameter(0) y = f64[20] parameter(1) ROOT r = f64[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }"},
+      {"dot_fused",
+       R"(f { x = f32[9,20] parameter(0) y = f32[20,33] parameter(1) b = f32[33] parameter(2) d = f32[9,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
            c = f32[9,33] broadcast(b), dimensions={1} s = f32[9,33] add(d, c) ROOT t = f32[9,33] tanh(s) }
          ENTRY e { x = f32[9,20] parameter(0) y = f32[20,33] parameter(1) b = f32[33] parameter(2) ROOT r = f32[9,33] fusion(x, y, b), kind=kOutput, calls=f })"},
-      {"conv", "ENTRY e { x = f32[2,8,9,3] parameter(0) w = f32[3,3,3,20] parameter(1) ROOT r = f32[2,4,5,20] convolution(x, w), window={size=3x3 stride=2x2 pad=1_0x1_1}, dim_labels=b01f_01io->b01f }"},
-      {"conv_nchw", "ENTRY e { x = f32[2,4,8,9] parameter(0) w = f32[6,4,3,3] parameter(1) ROOT r = f32[2,6,8,9] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01 }"},
-      {"conv_dilated", "ENTRY e { x = f32[2,8,9,3] parameter(0) w = f32[3,3,3,5] parameter(1) ROOT r = f32[2,13,13,5] convolution(x, w), window={size=3x3 pad=1_1x0_0 lhs_dilate=2x2 rhs_dilate=2x2}, dim_labels=b01f_01io->b01f }"},
-      {"conv_grouped", "ENTRY e { x = f32[2,8,9,4] parameter(0) w = f32[3,3,2,6] parameter(1) ROOT r = f32[2,6,7,6] convolution(x, w), window={size=3x3}, dim_labels=b01f_01io->b01f, feature_group_count=2 }"},
-      {"conv_reversed", "ENTRY e { x = f32[2,8,9,4] parameter(0) w = f32[3,3,4,6] parameter(1) ROOT r = f32[2,6,7,6] convolution(x, w), window={size=3x3 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f }"},
-      {"conv_batch_group", "ENTRY e { x = f32[4,8,9,3] parameter(0) w = f32[3,3,3,6] parameter(1) ROOT r = f32[2,6,7,6] convolution(x, w), window={size=3x3}, dim_labels=b01f_01io->b01f, batch_group_count=2 }"},
-      {"reduce_window", sum + "ENTRY e { x = f32[2,9,10,5] parameter(0) z = f32[] constant(0) ROOT r = f32[2,5,5,5] reduce-window(x, z), window={size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_1x1_0x0_0}, to_apply=add }"},
-      {"cumsum", sum + "ENTRY e { x = f32[70] parameter(0) z = f32[] constant(0) ROOT r = f32[70] reduce-window(x, z), window={size=70 pad=69_0}, to_apply=add }"},
-      {"select_and_scatter", sum + R"(ge { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=GE }
+      {"conv",
+       "ENTRY e { x = f32[2,8,9,3] parameter(0) w = f32[3,3,3,20] parameter(1) ROOT r = f32[2,4,5,20] convolution(x, w), window={size=3x3 stride=2x2 pad=1_0x1_1}, dim_labels=b01f_01io->b01f }"},
+      {"conv_nchw",
+       "ENTRY e { x = f32[2,4,8,9] parameter(0) w = f32[6,4,3,3] parameter(1) ROOT r = f32[2,6,8,9] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01 }"},
+      {"conv_dilated",
+       "ENTRY e { x = f32[2,8,9,3] parameter(0) w = f32[3,3,3,5] parameter(1) ROOT r = f32[2,13,13,5] convolution(x, w), window={size=3x3 pad=1_1x0_0 lhs_dilate=2x2 rhs_dilate=2x2}, dim_labels=b01f_01io->b01f }"},
+      {"conv_grouped",
+       "ENTRY e { x = f32[2,8,9,4] parameter(0) w = f32[3,3,2,6] parameter(1) ROOT r = f32[2,6,7,6] convolution(x, w), window={size=3x3}, dim_labels=b01f_01io->b01f, feature_group_count=2 }"},
+      {"conv_reversed",
+       "ENTRY e { x = f32[2,8,9,4] parameter(0) w = f32[3,3,4,6] parameter(1) ROOT r = f32[2,6,7,6] convolution(x, w), window={size=3x3 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f }"},
+      {"conv_batch_group",
+       "ENTRY e { x = f32[4,8,9,3] parameter(0) w = f32[3,3,3,6] parameter(1) ROOT r = f32[2,6,7,6] convolution(x, w), window={size=3x3}, dim_labels=b01f_01io->b01f, batch_group_count=2 }"},
+      {"reduce_window",
+       sum +
+           "ENTRY e { x = f32[2,9,10,5] parameter(0) z = f32[] constant(0) ROOT r = f32[2,5,5,5] reduce-window(x, z), window={size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_1x1_0x0_0}, to_apply=add }"},
+      {"cumsum",
+       sum +
+           "ENTRY e { x = f32[70] parameter(0) z = f32[] constant(0) ROOT r = f32[70] reduce-window(x, z), window={size=70 pad=69_0}, to_apply=add }"},
+      {"select_and_scatter",
+       sum + R"(ge { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=GE }
          ENTRY e { x = f32[2,8,9,5] parameter(0) s = f32[2,4,5,5] parameter(1) z = f32[] constant(0)
            ROOT r = f32[2,8,9,5] select-and-scatter(x, s, z), window={size=1x3x3x1 stride=1x2x2x1 pad=0_0x0_1x1_1x0_0}, select=ge, scatter=add })"},
   };
@@ -167,13 +236,22 @@ TEST(FusionKernels, ProductsAndWindows) {
 TEST(FusionKernels, ScatterAndSort) {
   const std::string sum = kSum;
   std::vector<std::pair<std::string, std::string>> cases = {
-      {"scatter_rows", sum + "ENTRY e { x = f32[20,35] parameter(0) i = s32[6,1] parameter(1) u = f32[6,35] parameter(2) ROOT r = f32[20,35] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }"},
-      {"scatter_scalars", sum + "ENTRY e { x = f32[12] parameter(0) i = s64[60] parameter(1) u = f32[60] parameter(2) ROOT r = f32[12] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }"},
-      {"scatter_wide", sum + "ENTRY e { x = f32[9,700] parameter(0) i = s32[6] parameter(1) u = f32[6,700] parameter(2) ROOT r = f32[9,700] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }"},
-      {"scatter_windows", sum + "ENTRY e { x = f32[20,35] parameter(0) i = s32[6,2] parameter(1) u = f32[6,3,4] parameter(2) ROOT r = f32[20,35] scatter(x, i, u), update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=add }"},
+      {"scatter_rows",
+       sum +
+           "ENTRY e { x = f32[20,35] parameter(0) i = s32[6,1] parameter(1) u = f32[6,35] parameter(2) ROOT r = f32[20,35] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }"},
+      {"scatter_scalars",
+       sum +
+           "ENTRY e { x = f32[12] parameter(0) i = s64[60] parameter(1) u = f32[60] parameter(2) ROOT r = f32[12] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }"},
+      {"scatter_wide",
+       sum +
+           "ENTRY e { x = f32[9,700] parameter(0) i = s32[6] parameter(1) u = f32[6,700] parameter(2) ROOT r = f32[9,700] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }"},
+      {"scatter_windows",
+       sum +
+           "ENTRY e { x = f32[20,35] parameter(0) i = s32[6,2] parameter(1) u = f32[6,3,4] parameter(2) ROOT r = f32[20,35] scatter(x, i, u), update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=add }"},
       {"sort", R"(lt { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }
          ENTRY e { x = f32[5,100] parameter(0) ROOT r = f32[5,100] sort(x), dimensions={1}, is_stable=true, to_apply=lt })"},
-      {"sort_pairs", R"(lt { a = s32[] parameter(0) b = s32[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3) ROOT c = pred[] compare(a, b), direction=GT }
+      {"sort_pairs",
+       R"(lt { a = s32[] parameter(0) b = s32[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3) ROOT c = pred[] compare(a, b), direction=GT }
          ENTRY e { x = s32[33,4] parameter(0) n = s32[33,4] iota(), iota_dimension=0 ROOT r = (s32[33,4], s32[33,4]) sort(x, n), dimensions={0}, is_stable=true, to_apply=lt })"},
       {"sort_one", R"(lt { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }
          ENTRY e { x = f32[5,1] parameter(0) ROOT r = f32[5,1] sort(x), dimensions={1}, to_apply=lt })"},
@@ -185,14 +263,22 @@ TEST(FusionKernels, ScatterAndSort) {
 
 TEST(FusionKernels, RandomBits) {
   RunCases({
-      {"philox", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u32[37]) rng-bit-generator(s), algorithm=rng_philox }"},
-      {"philox_three_words", "ENTRY e { s = u64[3] parameter(0) ROOT r = (u64[3], u32[5,9]) rng-bit-generator(s), algorithm=rng_philox }"},
-      {"philox_wide", "ENTRY e { s = u64[3] parameter(0) ROOT r = (u64[3], u64[33]) rng-bit-generator(s), algorithm=rng_default }"},
-      {"philox_narrow", "ENTRY e { s = u32[4] parameter(0) ROOT r = (u32[4], u8[34]) rng-bit-generator(s), algorithm=rng_default }"},
-      {"threefry", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u32[6,35]) rng-bit-generator(s), algorithm=rng_three_fry }"},
-      {"threefry_odd", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u32[5,37]) rng-bit-generator(s), algorithm=rng_three_fry }"},
-      {"threefry_wide", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u64[5,37]) rng-bit-generator(s), algorithm=rng_three_fry }"},
-      {"threefry_u16", "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u16[3,4,7]) rng-bit-generator(s), algorithm=rng_three_fry }"},
+      {"philox",
+       "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u32[37]) rng-bit-generator(s), algorithm=rng_philox }"},
+      {"philox_three_words",
+       "ENTRY e { s = u64[3] parameter(0) ROOT r = (u64[3], u32[5,9]) rng-bit-generator(s), algorithm=rng_philox }"},
+      {"philox_wide",
+       "ENTRY e { s = u64[3] parameter(0) ROOT r = (u64[3], u64[33]) rng-bit-generator(s), algorithm=rng_default }"},
+      {"philox_narrow",
+       "ENTRY e { s = u32[4] parameter(0) ROOT r = (u32[4], u8[34]) rng-bit-generator(s), algorithm=rng_default }"},
+      {"threefry",
+       "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u32[6,35]) rng-bit-generator(s), algorithm=rng_three_fry }"},
+      {"threefry_odd",
+       "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u32[5,37]) rng-bit-generator(s), algorithm=rng_three_fry }"},
+      {"threefry_wide",
+       "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u64[5,37]) rng-bit-generator(s), algorithm=rng_three_fry }"},
+      {"threefry_u16",
+       "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u16[3,4,7]) rng-bit-generator(s), algorithm=rng_three_fry }"},
   });
 }
 

@@ -25,7 +25,8 @@ TEST(IndexMath, QuotientAndRemainderJoin) {
   EXPECT_EQ(m.Linearize(m.Delinearize(x, {10, 5, 20}), {10, 5, 20}), x);
   EXPECT_EQ(m.Linearize(m.Delinearize(x, {2, 500}), {2, 500}), x);
   // 2 x 500 seen as 4 x 250 and back again through 10 x 5 x 20.
-  const Index y = m.Linearize(m.Delinearize(m.Linearize(m.Delinearize(x, {4, 250}), {4, 250}), {10, 5, 20}), {10, 5, 20});
+  const Index y =
+      m.Linearize(m.Delinearize(m.Linearize(m.Delinearize(x, {4, 250}), {4, 250}), {10, 5, 20}), {10, 5, 20});
   EXPECT_EQ(y, x);
 }
 
@@ -62,7 +63,9 @@ TEST(IndexMath, AgreesWithArithmetic) {
           for (int64_t vj = 0; vj < a; ++vj) {
             const int64_t value = vi * a + vj + constant;
             const int64_t want = (value >= 0 ? value : value - divisor + 1) / divisor;
-            const auto at = [&](const ir::Expr& e) { return ir::Substitute(ir::Substitute(e, i, ir::Int(vi)), j, ir::Int(vj)); };
+            const auto at = [&](const ir::Expr& e) {
+              return ir::Substitute(ir::Substitute(e, i, ir::Int(vi)), j, ir::Int(vj));
+            };
             ASSERT_TRUE(ir::IsIntConstant(at(div), want)) << ir::ToString(div) << " at " << vi << ", " << vj;
             ASSERT_TRUE(ir::IsIntConstant(at(mod), value - want * divisor)) << ir::ToString(mod);
           }

@@ -28,7 +28,8 @@ constexpr unsigned char kGuard = 0xA5;
 // Host memory with guards on both sides, so that a write out of bounds shows.
 class GuardedArray {
  public:
-  explicit GuardedArray(size_t bytes) : bytes_(bytes), memory_(static_cast<unsigned char*>(std::aligned_alloc(64, Rounded(bytes)))) {
+  explicit GuardedArray(size_t bytes)
+      : bytes_(bytes), memory_(static_cast<unsigned char*>(std::aligned_alloc(64, Rounded(bytes)))) {
     std::memset(memory_.get(), kGuard, Rounded(bytes));
   }
   unsigned char* data() { return memory_.get() + kGuardBytes; }
@@ -54,10 +55,14 @@ Literal RandomLiteral(const hlo::Shape& shape, std::mt19937& random) {
   const hlo::ElementType type = shape.element_type();
   std::normal_distribution<double> normal;
   for (int64_t i = 0; i < shape.ElementCount(); ++i) {
-    if (type == hlo::ElementType::kPred) literal.SetInt(i, random() & 1);
-    else if (hlo::IsInteger(type)) literal.SetInt(i, static_cast<int64_t>(random() % 23) - (hlo::IsSigned(type) ? 7 : 0));
-    else if (hlo::IsComplex(type)) literal.SetComplex(i, {normal(random), normal(random)});
-    else literal.SetDouble(i, normal(random));
+    if (type == hlo::ElementType::kPred)
+      literal.SetInt(i, random() & 1);
+    else if (hlo::IsInteger(type))
+      literal.SetInt(i, static_cast<int64_t>(random() % 23) - (hlo::IsSigned(type) ? 7 : 0));
+    else if (hlo::IsComplex(type))
+      literal.SetComplex(i, {normal(random), normal(random)});
+    else
+      literal.SetDouble(i, normal(random));
   }
   return literal;
 }
@@ -83,7 +88,8 @@ std::string FirstDifference(const Literal& got, const Literal& want) {
   for (int64_t i = 0; i < want.ElementCount(); ++i) {
     const auto a = got.GetComplex(i), b = want.GetComplex(i);
     if (CloseEnough(a.real(), b.real(), tolerance) && CloseEnough(a.imag(), b.imag(), tolerance)) continue;
-    return fmt::format("element {} of {}: {} + {}i, expected {} + {}i", i, want.shape().ToString(), a.real(), a.imag(), b.real(), b.imag());
+    return fmt::format("element {} of {}: {} + {}i, expected {} + {}i", i, want.shape().ToString(), a.real(), a.imag(),
+                       b.real(), b.imag());
   }
   return "";
 }
@@ -101,7 +107,8 @@ bool NeedsKernel(const Instruction& op) { return passes::HeroOf(op).kind != pass
 
 std::string Renamed(std::string source, const std::string& name) {
   const std::string from = kKernelName;
-  for (size_t at = source.find(from); at != std::string::npos; at = source.find(from, at + name.size())) source.replace(at, from.size(), name);
+  for (size_t at = source.find(from); at != std::string::npos; at = source.find(from, at + name.size()))
+    source.replace(at, from.size(), name);
   return source;
 }
 
@@ -122,7 +129,9 @@ struct KernelRunner::Case {
 KernelRunner::KernelRunner(DeviceSpec device) : device_(std::move(device)) {}
 KernelRunner::~KernelRunner() = default;
 
-void KernelRunner::Add(const std::string& name, const std::string& hlo_text) { AddModule(name, hlo::ParseModule(hlo_text)); }
+void KernelRunner::Add(const std::string& name, const std::string& hlo_text) {
+  AddModule(name, hlo::ParseModule(hlo_text));
+}
 
 void KernelRunner::AddModule(const std::string& name, std::unique_ptr<hlo::Module> module) {
   auto added = std::make_unique<Case>();
@@ -145,7 +154,8 @@ void KernelRunner::RunAll(bool in_place) {
       for (size_t leaf = 0; in_place && leaf < step.aliases.size(); ++leaf) {
         for (int64_t i = 0; i < op->operand_count() && step.aliases[leaf] < 0; ++i) {
           const bool taken = std::find(step.aliases.begin(), step.aliases.end(), i) != step.aliases.end();
-          if (!taken && !op->operand(i)->IsConstant() && model.MayShareBuffer(*op, i, static_cast<int64_t>(leaf))) step.aliases[leaf] = i;
+          if (!taken && !op->operand(i)->IsConstant() && model.MayShareBuffer(*op, i, static_cast<int64_t>(leaf)))
+            step.aliases[leaf] = i;
         }
       }
       try {
@@ -198,7 +208,8 @@ void KernelRunner::RunAll(bool in_place) {
       if (op->IsConstant()) put(op.get(), op->literal());
     }
     // Tuples and their elements name arrays; they hold none.
-    const std::function<ArrayRef(const Instruction*, int64_t)> leaf_of = [&](const Instruction* op, int64_t leaf) -> ArrayRef {
+    const std::function<ArrayRef(const Instruction*, int64_t)> leaf_of = [&](const Instruction* op,
+                                                                             int64_t leaf) -> ArrayRef {
       if (op->Is(Opcode::kGetTupleElement)) return leaf_of(op->operand(0), op->tuple_index());
       if (op->Is(Opcode::kTuple)) return leaf_of(op->operand(leaf), 0);
       if (op->Is(Opcode::kBitcast)) return leaf_of(op->operand(0), 0);
@@ -217,16 +228,21 @@ void KernelRunner::RunAll(bool in_place) {
         cl::Kernel kernel(program, step.kernels[i].c_str());
         for (size_t a = 0; a < launch.arguments.size(); ++a) {
           const ArgumentRef& ref = launch.arguments[a];
-          void* pointer = ref.kind == ArgumentRef::Kind::kOperand  ? leaf_of(step.instruction->operand(ref.number), 0)->data()
+          void* pointer = ref.kind == ArgumentRef::Kind::kOperand
+                              ? leaf_of(step.instruction->operand(ref.number), 0)->data()
                           : ref.kind == ArgumentRef::Kind::kResult ? arrays[{step.instruction, ref.number}]->data()
                                                                    : scratch.data();
-          ASSERT_EQ(clSetKernelArgSVMPointer(kernel(), static_cast<cl_uint>(a), static_cast<char*>(pointer) + ref.offset), CL_SUCCESS);
+          ASSERT_EQ(
+              clSetKernelArgSVMPointer(kernel(), static_cast<cl_uint>(a), static_cast<char*>(pointer) + ref.offset),
+              CL_SUCCESS);
         }
         cl::NDRange global, local;
         const auto& g = launch.grid;
-        global = cl::NDRange(static_cast<size_t>(g.groups[0] * g.local[0]), static_cast<size_t>(g.groups[1] * g.local[1]),
-                             static_cast<size_t>(g.groups[2] * g.local[2]));
-        local = cl::NDRange(static_cast<size_t>(g.local[0]), static_cast<size_t>(g.local[1]), static_cast<size_t>(g.local[2]));
+        global =
+            cl::NDRange(static_cast<size_t>(g.groups[0] * g.local[0]), static_cast<size_t>(g.groups[1] * g.local[1]),
+                        static_cast<size_t>(g.groups[2] * g.local[2]));
+        local = cl::NDRange(static_cast<size_t>(g.local[0]), static_cast<size_t>(g.local[1]),
+                            static_cast<size_t>(g.local[2]));
         queue.enqueueNDRangeKernel(kernel, cl::NullRange, global, local);
       }
       queue.finish();
@@ -246,8 +262,10 @@ void KernelRunner::RunAll(bool in_place) {
       std::memcpy(got.mutable_data(), array->data(), static_cast<size_t>(got.ByteSize()));
       const std::string difference = FirstDifference(got, *want_leaves[leaf]);
       EXPECT_TRUE(difference.empty()) << c->name << " leaf " << leaf << ": " << difference
-                                      << (std::getenv("HLORUN_TEST_SOURCE") && !c->steps.empty() && !c->steps.back().launches.empty()
-                                              ? "\n" + c->steps.back().launches.back().kernel_ir + c->steps.back().launches.back().source
+                                      << (std::getenv("HLORUN_TEST_SOURCE") && !c->steps.empty() &&
+                                                  !c->steps.back().launches.empty()
+                                              ? "\n" + c->steps.back().launches.back().kernel_ir +
+                                                    c->steps.back().launches.back().source
                                               : "");
     }
   }

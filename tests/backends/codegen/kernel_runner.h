@@ -19,8 +19,8 @@ class KernelRunner {
   // An HLO module (or a bare entry computation). Each instruction of the entry that needs a kernel gets its own.
   void Add(const std::string& name, const std::string& hlo_text);
   void AddModule(const std::string& name, std::unique_ptr<hlo::Module> module);
-  // Builds, runs and compares all of them; each failure is a test failure that names the case. `in_place`: results share
-  // operands where the kernel model allows it.
+  // Builds, runs and compares all of them; each failure is a test failure that names the case. `in_place`: results
+  // share operands where the kernel model allows it.
   void RunAll(bool in_place = false);
   const DeviceSpec& device() const { return device_; }
 

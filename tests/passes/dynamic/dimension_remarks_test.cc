@@ -25,8 +25,8 @@ std::string Said(const std::string& text) {
   std::string said;
   for (const Remark& remark : context.remarks) {
     if (remark.subject != Remark::Subject::kDimension) continue;
-    said += fmt::format("{}{} {}: {}; {}\n", remark.instruction, remark.source.empty() ? "" : " at " + remark.source, remark.choice,
-                        remark.reason, remark.cost);
+    said += fmt::format("{}{} {}: {}; {}\n", remark.instruction, remark.source.empty() ? "" : " at " + remark.source,
+                        remark.choice, remark.reason, remark.cost);
   }
   return said;
 }
@@ -41,8 +41,10 @@ ENTRY e {
   s = f32[512] reduce(x, zero), dimensions={0}, to_apply=add
   ROOT r = (f32[<=4096,512], f32[512]) tuple(y, s)
 })");
-  EXPECT_THAT(said, HasSubstr("x:0 at model.py:7 followed: its size is data that kernels read: 2 end at it, 0 work up to the bound; "
-                              "memory for the bound of 4096"));
+  EXPECT_THAT(
+      said,
+      HasSubstr("x:0 at model.py:7 followed: its size is data that kernels read: 2 end at it, 0 work up to the bound; "
+                "memory for the bound of 4096"));
   EXPECT_THAT(said, Not(HasSubstr("padded")));
 }
 

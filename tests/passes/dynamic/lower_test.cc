@@ -1,4 +1,5 @@
-// Sizes x padding: the lowered program on padded arrays against the same program at static sizes on arrays without padding.
+// Sizes x padding: the lowered program on padded arrays against the same program at static sizes on arrays without
+// padding.
 #include "passes/dynamic/lower.h"
 
 #include <gtest/gtest.h>
@@ -49,15 +50,18 @@ std::vector<Literal> Leaves(const Literal& literal) {
 }
 
 // Runs the lowered module on arguments of these sizes, as the driver does.
-std::vector<Literal> RunPadded(const hlo::Module& lowered, const std::vector<Literal>& arguments, Padding padding, uint64_t seed) {
+std::vector<Literal> RunPadded(const hlo::Module& lowered, const std::vector<Literal>& arguments, Padding padding,
+                               uint64_t seed) {
   std::mt19937_64 random(seed);
   const SizeSignature signature = SignatureOf(lowered);
   std::vector<Literal> padded;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    padded.push_back(Padded(arguments[i], lowered.entry()->parameter(static_cast<int64_t>(i))->shape(), padding, random));
+    padded.push_back(
+        Padded(arguments[i], lowered.entry()->parameter(static_cast<int64_t>(i))->shape(), padding, random));
   }
   for (const DimensionOfLeaf& d : signature.parameters) {
-    padded.push_back(Literal::Scalar(hlo::ElementType::kS32, arguments[static_cast<size_t>(d.leaf)].shape().dimension(d.dimension)));
+    padded.push_back(
+        Literal::Scalar(hlo::ElementType::kS32, arguments[static_cast<size_t>(d.leaf)].shape().dimension(d.dimension)));
   }
   std::vector<Literal> leaves = Leaves(hlo::Evaluate(lowered, padded));
   const size_t arrays = leaves.size() - signature.results.size();
@@ -66,11 +70,12 @@ std::vector<Literal> RunPadded(const hlo::Module& lowered, const std::vector<Lit
     hlo::Dims dimensions = leaves[leaf].shape().dimensions();
     for (size_t i = 0; i < signature.results.size(); ++i) {
       const DimensionOfLeaf& d = signature.results[i];
-      if (d.leaf == static_cast<int64_t>(leaf)) dimensions[static_cast<size_t>(d.dimension)] = leaves[arrays + i].GetInt(0);
+      if (d.leaf == static_cast<int64_t>(leaf))
+        dimensions[static_cast<size_t>(d.dimension)] = leaves[arrays + i].GetInt(0);
     }
     Literal result(hlo::Shape(leaves[leaf].element_type(), dimensions));
-    hlo::CopyStrided(leaves[leaf].data(), {0, leaves[leaf].shape().Strides()}, result.mutable_data(), {0, result.shape().Strides()},
-                     dimensions, hlo::BytesOf(result.element_type()));
+    hlo::CopyStrided(leaves[leaf].data(), {0, leaves[leaf].shape().Strides()}, result.mutable_data(),
+                     {0, result.shape().Strides()}, dimensions, hlo::BytesOf(result.element_type()));
     results.push_back(std::move(result));
   }
   return results;
@@ -84,7 +89,8 @@ TEST_P(SizesTest, EqualTheStaticProgramWhateverThePaddingHolds) {
   const auto lowered = RunPass(testing_support::AtSizes(sized.text, sized.bounds, true), pass);
   hlo::VerifyModule(*lowered);
   for (const auto& computation : lowered->computations()) {
-    for (const auto& instruction : computation->instructions()) ASSERT_TRUE(instruction->shape().IsStatic()) << instruction->ToString();
+    for (const auto& instruction : computation->instructions())
+      ASSERT_TRUE(instruction->shape().IsStatic()) << instruction->ToString();
   }
   uint64_t seed = 1;
   for (const auto& sizes : testing_support::AllSizes(sized, 60)) {
@@ -119,7 +125,9 @@ TEST(LowerDynamicDimensions, LeavesStaticModulesAlone) {
 
 TEST(LowerDynamicDimensions, SizesThatMeetMustBeEqual) {
   LowerDynamicDimensions pass;
-  const auto module = RunPass("HloModule m\nENTRY e { x = f32[<=4] parameter(0)  y = f32[<=4] parameter(1)  ROOT z = f32[<=4] add(x, y) }\n", pass);
+  const auto module = RunPass(
+      "HloModule m\nENTRY e { x = f32[<=4] parameter(0)  y = f32[<=4] parameter(1)  ROOT z = f32[<=4] add(x, y) }\n",
+      pass);
   const SizeSignature signature = SignatureOf(*module);
   ASSERT_EQ(signature.equal.size(), 1u);
   EXPECT_EQ(signature.parameters.size(), 2u);
@@ -128,7 +136,8 @@ TEST(LowerDynamicDimensions, SizesThatMeetMustBeEqual) {
 
 TEST(LowerDynamicDimensions, SaysWhichReshapeItCannotTell) {
   LowerDynamicDimensions pass;
-  EXPECT_THROW(RunPass("HloModule m\nENTRY e { x = f32[<=12] parameter(0)  ROOT y = f32[<=3,<=4] reshape(x) }\n", pass), Error);
+  EXPECT_THROW(RunPass("HloModule m\nENTRY e { x = f32[<=12] parameter(0)  ROOT y = f32[<=3,<=4] reshape(x) }\n", pass),
+               Error);
 }
 
 }  // namespace

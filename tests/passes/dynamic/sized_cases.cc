@@ -3,6 +3,9 @@
 #include <random>
 #include <regex>
 
+// Tables, one case a row.
+// clang-format off
+
 namespace hlorun::testing_support {
 namespace {
 

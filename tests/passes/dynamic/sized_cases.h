@@ -1,6 +1,7 @@
 // Programs of dynamic size with an oracle: the same text at static sizes, run on arrays without padding.
 //
-// In the text ${N} stands for a size, ${3N+2} for 3 N + 2. The bounded program has <=B there, the oracle the number itself.
+// In the text ${N} stands for a size, ${3N+2} for 3 N + 2. The bounded program has <=B there, the oracle the number
+// itself.
 #pragma once
 
 #include <cstdint>

@@ -93,8 +93,9 @@ TEST(ConvolutionOverWindow, StaysOneWhereAKernelTakesIt) {
       {"f32[2,9,5]", "f32[2,7,4]", "f32[3,5,4]", "window={size=7 rhs_reversal=1}, dim_labels=f0b_i0o->0bf"},
   };
   for (const auto& c : kGradients) {
-    const std::string text = fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}",
-                                         c.input, c.kernel, c.output, c.attributes);
+    const std::string text =
+        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
+                    c.output, c.attributes);
     CanonicalizeConvolutions pass;
     RunAndCompare(text, pass, kRounding, KernelsForGradients());
     const auto module = RunPass(text, pass, KernelsForGradients());

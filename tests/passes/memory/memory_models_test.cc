@@ -27,7 +27,8 @@ TEST(MemoryOfModels, PlansAreRightAndNearTheLowerBound) {
     const double ratio = static_cast<double>(memory.peak_bytes) / static_cast<double>(memory.largest_live_bytes);
     // Every block starts at a multiple of 64 bytes, which is what modules of a few scalars consist of.
     constexpr double kAlignmentBytes = 4096;
-    EXPECT_LE(static_cast<double>(memory.peak_bytes), 1.15 * static_cast<double>(memory.largest_live_bytes) + kAlignmentBytes);
+    EXPECT_LE(static_cast<double>(memory.peak_bytes),
+              1.15 * static_cast<double>(memory.largest_live_bytes) + kAlignmentBytes);
     EXPECT_GE(ratio, 1.0);
     printf("%-60s peak %6.2f MB, %.3f of the largest live set, %lld copies\n",
            std::filesystem::path(path).filename().c_str(), static_cast<double>(memory.peak_bytes) / 1e6, ratio,

@@ -65,14 +65,14 @@ void ExpectSameResults(const std::string& text, unsigned seed, First... first) {
   const std::vector<Literal> results = Simulate(*planned.module, planned.buffers, arguments);
   ASSERT_EQ(results.size(), expected.size());
   for (size_t i = 0; i < results.size(); ++i) {
-    ASSERT_TRUE(SameValues(results[i], expected[i]))
-        << "result " << i << " of\n" << text << "\nplanned as\n" << hlo::PrintModule(*planned.module)
-        << planned.buffers.ToString();
+    ASSERT_TRUE(SameValues(results[i], expected[i])) << "result " << i << " of\n"
+                                                     << text << "\nplanned as\n"
+                                                     << hlo::PrintModule(*planned.module) << planned.buffers.ToString();
   }
 }
 
-// Writes random programs over f32[4,4] values: elementwise ops, transposes, reductions, updates, loops whose carries are
-// permuted, shared or invariant, conditionals whose branches return anything, tuples, donated arguments.
+// Writes random programs over f32[4,4] values: elementwise ops, transposes, reductions, updates, loops whose carries
+// are permuted, shared or invariant, conditionals whose branches return anything, tuples, donated arguments.
 class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed) : random_(seed) {}
@@ -99,8 +99,8 @@ class RandomProgram {
     }
     body += "  ROOT result = (" + shapes + ") tuple(" + tuple + ")\n";
     return "HloModule random" + (aliases.empty() ? "" : ", input_output_alias={ " + aliases + " }") +
-           "\nadd.f32 { ra = f32[] parameter(0)\n rb = f32[] parameter(1)\n ROOT rs = f32[] add(ra, rb) }\n" + computations_ +
-           "ENTRY main {\n" + body + "}\n";
+           "\nadd.f32 { ra = f32[] parameter(0)\n rb = f32[] parameter(1)\n ROOT rs = f32[] add(ra, rb) }\n" +
+           computations_ + "ENTRY main {\n" + body + "}\n";
   }
 
  private:
@@ -135,9 +135,9 @@ class RandomProgram {
       }
       case 5: {
         const std::string start = Name(), slice = Name();
-        text = "  " + start + " = s32[] constant(" + std::to_string(Below(4)) + ")\n  " + slice +
-               " = f32[1,4] slice(" + Any(values) + "), slice={[1:2], [0:4]}\n  " + name +
-               " = f32[4,4] dynamic-update-slice(" + Any(values) + ", " + slice + ", " + start + ", " + start + ")\n";
+        text = "  " + start + " = s32[] constant(" + std::to_string(Below(4)) + ")\n  " + slice + " = f32[1,4] slice(" +
+               Any(values) + "), slice={[1:2], [0:4]}\n  " + name + " = f32[4,4] dynamic-update-slice(" + Any(values) +
+               ", " + slice + ", " + start + ", " + start + ")\n";
         break;
       }
       case 6: text += "constant({...})\n"; break;
@@ -157,7 +157,8 @@ class RandomProgram {
     const std::string body_name = "body." + Name(), condition_name = "condition." + Name();
     const std::string p = Name(), i = Name(), one = Name(), next = Name(), limit = Name();
     std::string body = "  " + p + " = " + shape + " parameter(0)\n  " + i + " = s32[] get-tuple-element(" + p +
-                       "), index=0\n  " + one + " = s32[] constant(1)\n  " + next + " = s32[] add(" + i + ", " + one + ")\n";
+                       "), index=0\n  " + one + " = s32[] constant(1)\n  " + next + " = s32[] add(" + i + ", " + one +
+                       ")\n";
     std::vector<std::string> inner;
     for (int k = 0; k < carried; ++k) {
       inner.push_back(Name());
@@ -172,15 +173,17 @@ class RandomProgram {
     const std::string cp = Name(), ci = Name();
     computations_ += body_name + " {\n" + body + "}\n" + condition_name + " {\n  " + cp + " = " + shape +
                      " parameter(0)\n  " + ci + " = s32[] get-tuple-element(" + cp + "), index=0\n  " + limit +
-                     " = s32[] constant(" + std::to_string(Below(4)) + ")\n  ROOT " + Name() + " = pred[] compare(" + ci +
-                     ", " + limit + "), direction=LT\n}\n";
+                     " = s32[] constant(" + std::to_string(Below(4)) + ")\n  ROOT " + Name() + " = pred[] compare(" +
+                     ci + ", " + limit + "), direction=LT\n}\n";
     const std::string zero = Name(), start = Name(), loop = Name();
     std::string text = "  " + zero + " = s32[] constant(0)\n  " + start + " = " + shape + " tuple(" + zero;
     for (int k = 0; k < carried; ++k) text += ", " + Any(values);
-    text += ")\n  " + loop + " = " + shape + " while(" + start + "), condition=" + condition_name + ", body=" + body_name + "\n";
+    text += ")\n  " + loop + " = " + shape + " while(" + start + "), condition=" + condition_name +
+            ", body=" + body_name + "\n";
     for (int k = 0; k < carried; ++k) {
       values.push_back(Name());
-      text += "  " + values.back() + " = f32[4,4] get-tuple-element(" + loop + "), index=" + std::to_string(k + 1) + "\n";
+      text +=
+          "  " + values.back() + " = f32[4,4] get-tuple-element(" + loop + "), index=" + std::to_string(k + 1) + "\n";
     }
     return text;
   }
@@ -191,14 +194,15 @@ class RandomProgram {
     std::string names, operands, text;
     const std::string selector = Name();
     const std::string zero = Name(), row = Name(), scalar = Name();
-    text = "  " + row + " = f32[1,1] slice(" + Any(values) + "), slice={[0:1], [0:1]}\n  " + scalar + " = f32[] reshape(" +
-           row + ")\n  " + selector + " = s32[] convert(" + scalar + ")\n";
+    text = "  " + row + " = f32[1,1] slice(" + Any(values) + "), slice={[0:1], [0:1]}\n  " + scalar +
+           " = f32[] reshape(" + row + ")\n  " + selector + " = s32[] convert(" + scalar + ")\n";
     for (int b = 0; b < branches; ++b) {
       const std::string branch = "branch." + Name(), p = Name();
       std::vector<std::string> inner = {Name(), Name()};
       std::string body = "  " + p + " = " + shape + " parameter(0)\n";
       for (int k = 0; k < 2; ++k) {
-        body += "  " + inner[static_cast<size_t>(k)] + " = f32[4,4] get-tuple-element(" + p + "), index=" + std::to_string(k) + "\n";
+        body += "  " + inner[static_cast<size_t>(k)] + " = f32[4,4] get-tuple-element(" + p +
+                "), index=" + std::to_string(k) + "\n";
       }
       body += Statements(inner, Below(4), depth);
       body += "  ROOT " + Name() + " = " + shape + " tuple(" + Any(inner) + ", " + Any(inner) + ")\n";
@@ -209,7 +213,8 @@ class RandomProgram {
       names += (b > 0 ? ", " : "") + branch;
     }
     const std::string result = Name();
-    text += "  " + result + " = " + shape + " conditional(" + selector + operands + "), branch_computations={" + names + "}\n";
+    text += "  " + result + " = " + shape + " conditional(" + selector + operands + "), branch_computations={" + names +
+            "}\n";
     for (int k = 0; k < 2; ++k) {
       values.push_back(Name());
       text += "  " + values.back() + " = f32[4,4] get-tuple-element(" + result + "), index=" + std::to_string(k) + "\n";

@@ -47,8 +47,8 @@ ENTRY e {
   t = f32[16,16] transpose(a), dimensions={1,0}
   ROOT c = f32[16,16] add(t, a)
 })");
-  EXPECT_FALSE(planned.buffers.SliceOf(Find(*planned.module, "a")).Overlaps(
-      planned.buffers.SliceOf(Find(*planned.module, "t"))));
+  EXPECT_FALSE(planned.buffers.SliceOf(Find(*planned.module, "a"))
+                   .Overlaps(planned.buffers.SliceOf(Find(*planned.module, "t"))));
 }
 
 TEST(BufferAssignment, ResultsMayBeArgumentsConstantsAndDuplicates) {
@@ -165,7 +165,8 @@ ENTRY e {
   ROOT r = f32[64] get-tuple-element(w), index=1
 })");
   EXPECT_EQ(CountOf(*planned.module, Opcode::kCopy), 2);  // leaf 0 and leaf 2
-  EXPECT_EQ(planned.buffers.SliceOf(Find(*planned.module, "w"), 1), planned.buffers.SliceOf(Find(*planned.module, "t"), 1));
+  EXPECT_EQ(planned.buffers.SliceOf(Find(*planned.module, "w"), 1),
+            planned.buffers.SliceOf(Find(*planned.module, "t"), 1));
 }
 
 TEST(CopyInsertion, ExchangedCarries) {

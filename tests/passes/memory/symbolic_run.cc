@@ -110,8 +110,7 @@ class SymbolicRun {
 
   Symbols Step(const Instruction* instruction) {
     switch (instruction->opcode()) {
-      case Opcode::kConstant:
-        return {constant_symbols_.at(buffers_.SliceOf(instruction).allocation)};
+      case Opcode::kConstant: return {constant_symbols_.at(buffers_.SliceOf(instruction).allocation)};
       case Opcode::kTuple: {
         Symbols symbols;
         for (const Instruction* operand : instruction->operands()) {
@@ -127,10 +126,8 @@ class SymbolicRun {
         const auto begin = environment_.at(tuple).begin() + first;
         return Symbols(begin, begin + hlo::LeafCount(instruction->shape()));
       }
-      case Opcode::kWhile:
-        return StepWhile(instruction);
-      case Opcode::kConditional:
-        return StepConditional(instruction);
+      case Opcode::kWhile: return StepWhile(instruction);
+      case Opcode::kConditional: return StepConditional(instruction);
       case Opcode::kCall:
         for (int64_t i = 0; i < instruction->operand_count(); ++i) {
           Bind(*instruction->called(), i, environment_.at(instruction->operand(i)));

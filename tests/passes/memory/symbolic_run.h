@@ -1,8 +1,8 @@
 // An independent check of a buffer assignment: executes the scheduled module on symbols instead of numbers.
 //
-// Every write leaves a fresh symbol in the bytes it covers, every read demands the symbol that the instruction's operand
-// must hold. Loops run two iterations, every branch of a conditional runs from the same state. Knows nothing of live
-// ranges, value sets or copies.
+// Every write leaves a fresh symbol in the bytes it covers, every read demands the symbol that the instruction's
+// operand must hold. Loops run two iterations, every branch of a conditional runs from the same state. Knows nothing of
+// live ranges, value sets or copies.
 #pragma once
 
 #include <string>

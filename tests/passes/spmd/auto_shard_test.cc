@@ -101,7 +101,8 @@ TEST(AutoShard, OffersTheTemplates) {
   std::set<std::string> names;
   const AutoSharder sharder(*module, 4);
   for (const spmd::ShardingPlan& plan : sharder.plans()) names.insert(plan.name);
-  for (const char* name : {"replicated", "data-parallel", "tensor-parallel", "fully sharded", "data-parallel x tensor-parallel"}) {
+  for (const char* name :
+       {"replicated", "data-parallel", "tensor-parallel", "fully sharded", "data-parallel x tensor-parallel"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
 }
@@ -123,7 +124,8 @@ ENTRY main {
   x = f32[16,16] parameter(0)
   ROOT s = f32[16,16] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
-)", 2);
+)",
+                               2);
   EXPECT_EQ(chosen.module->num_partitions == 1, chosen.name == "replicated");
 }
 

@@ -30,9 +30,11 @@ TEST(SpmdConformance, RandomProgramsWithRandomAnnotations) {
 
 // The comparison itself: a program that is cut wrongly must be seen.
 TEST(SpmdConformance, AWrongProgramIsFound) {
-  const auto right = Parse("HloModule m\nENTRY e { x = s32[8] parameter(0), sharding={devices=[2]<=[2]} ROOT r = s32[8] copy(x) }");
+  const auto right =
+      Parse("HloModule m\nENTRY e { x = s32[8] parameter(0), sharding={devices=[2]<=[2]} ROOT r = s32[8] copy(x) }");
   EXPECT_EQ(PartitionAndCompare(*right, 2, 1).difference, "");
-  const auto wrong = Parse("HloModule m\nENTRY e { x = s32[8] parameter(0), sharding={devices=[2]<=[2]} p = u32[] partition-id() q = s32[] convert(p) b = s32[8] broadcast(q), dimensions={} ROOT r = s32[8] add(x, b) }");
+  const auto wrong = Parse(
+      "HloModule m\nENTRY e { x = s32[8] parameter(0), sharding={devices=[2]<=[2]} p = u32[] partition-id() q = s32[] convert(p) b = s32[8] broadcast(q), dimensions={} ROOT r = s32[8] add(x, b) }");
   EXPECT_NE(PartitionAndCompare(*wrong, 2, 1).difference, "");
 }
 

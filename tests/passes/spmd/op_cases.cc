@@ -3,6 +3,9 @@
 #include "hlo/text/parser.h"
 #include "tests/passes/equivalence.h"
 
+// Tables, one case a row.
+// clang-format off
+
 namespace hlorun::passes {
 namespace {
 

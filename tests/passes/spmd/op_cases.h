@@ -12,7 +12,7 @@ namespace hlorun::passes {
 
 struct OpCase {
   std::string name;
-  std::string text;  // an HLO module without shardings
+  std::string text;      // an HLO module without shardings
   bool is_exact = true;  // on any device: nothing is rounded
 };
 const std::vector<OpCase>& OpCases();
@@ -24,8 +24,9 @@ struct ShardedCase {
   int64_t partitions = 0;
   bool is_exact = true;
 };
-// Every `stride`-th of the sharded cases from number `first`, over 2, 3, 4 and 8 partitions; returns how many there are in
-// all. At most `limit` for one op and number of partitions, spread evenly over their combinations.
-int64_t ForEachShardedCase(int64_t first, int64_t stride, int64_t limit, const std::function<void(const ShardedCase&)>& visit);
+// Every `stride`-th of the sharded cases from number `first`, over 2, 3, 4 and 8 partitions; returns how many there are
+// in all. At most `limit` for one op and number of partitions, spread evenly over their combinations.
+int64_t ForEachShardedCase(int64_t first, int64_t stride, int64_t limit,
+                           const std::function<void(const ShardedCase&)>& visit);
 
 }  // namespace hlorun::passes

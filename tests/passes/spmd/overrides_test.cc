@@ -21,13 +21,16 @@ ENTRY e {
   ROOT d = f32[8,10] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 })";
 
-std::unique_ptr<hlo::Module> With(const std::string& text, const std::string& mesh, const std::string& in, const std::string& out) {
+std::unique_ptr<hlo::Module> With(const std::string& text, const std::string& mesh, const std::string& in,
+                                  const std::string& out) {
   auto module = Parse(text);
   spmd::OverrideShardings(*module, {mesh, in, out});
   return module;
 }
 
-std::string ShardingOf(const hlo::Instruction* instruction) { return instruction->sharding ? instruction->sharding->ToString() : "none"; }
+std::string ShardingOf(const hlo::Instruction* instruction) {
+  return instruction->sharding ? instruction->sharding->ToString() : "none";
+}
 
 TEST(Overrides, AxesOfAMesh) {
   const auto module = With(kDot, "data:2,model:2", "[data,None];[None,model]", "[(model,data)]");
@@ -77,15 +80,20 @@ std::string ErrorOf(const std::string& mesh, const std::string& in, const std::s
 TEST(Overrides, WhatDoesNotFitIsSaid) {
   EXPECT_EQ(ErrorOf("data", "", ""), "--mesh=data: expected NAME:SIZE,.., such as data:2,model:2");
   EXPECT_EQ(ErrorOf("a:2,a:2", "", ""), "--mesh=a:2,a:2: it has the axis a twice");
-  EXPECT_EQ(ErrorOf("", "[data]", ""),
-            "--in_shardings: [data] for parameter array 0: there is no mesh with such axes: give one (--mesh=data:2,model:2)");
-  EXPECT_EQ(ErrorOf("data:2", "[model]", ""), "--in_shardings: [model] for parameter array 0: the mesh data:2 has no axis model");
-  EXPECT_EQ(ErrorOf("data:2", "[data,data]", ""), "--in_shardings: [data,data] for parameter array 0: it uses the axis data twice");
+  EXPECT_EQ(
+      ErrorOf("", "[data]", ""),
+      "--in_shardings: [data] for parameter array 0: there is no mesh with such axes: give one (--mesh=data:2,model:2)");
+  EXPECT_EQ(ErrorOf("data:2", "[model]", ""),
+            "--in_shardings: [model] for parameter array 0: the mesh data:2 has no axis model");
+  EXPECT_EQ(ErrorOf("data:2", "[data,data]", ""),
+            "--in_shardings: [data,data] for parameter array 0: it uses the axis data twice");
   EXPECT_EQ(ErrorOf("data:2", "[None,None,data]", ""),
             "--in_shardings: [None,None,data] for parameter array 0: it has 3 dimensions, the array f32[8,6] has 2");
-  EXPECT_EQ(ErrorOf("data:2", ";;[data]", ""), "--in_shardings: there are 3 shardings, but the module has 2 parameter arrays");
+  EXPECT_EQ(ErrorOf("data:2", ";;[data]", ""),
+            "--in_shardings: there are 3 shardings, but the module has 2 parameter arrays");
   EXPECT_EQ(ErrorOf("data:2", "", ";[data]"), "--out_shardings: there are 2 shardings, but the module has 1 results");
-  EXPECT_THAT(ErrorOf("", "{devices=[2]<=[2]}", ""), HasSubstr("--in_shardings: {devices=[2]<=[2]} for parameter array 0: "));
+  EXPECT_THAT(ErrorOf("", "{devices=[2]<=[2]}", ""),
+              HasSubstr("--in_shardings: {devices=[2]<=[2]} for parameter array 0: "));
   EXPECT_THAT(ErrorOf("", "{devices=[2", ""), HasSubstr("--in_shardings: {devices=[2 for parameter array 0: "));
   EXPECT_THAT(ErrorOf("", "data", ""), HasSubstr("expected axes of each dimension"));
 }

@@ -44,7 +44,8 @@ void Flatten(const Literal& literal, std::vector<Literal>& into) {
 }
 
 std::vector<hlo::Sharding> LeafShardings(const hlo::Instruction& instruction) {
-  if (!instruction.sharding) return std::vector<hlo::Sharding>(static_cast<size_t>(hlo::LeafCount(instruction.shape())));
+  if (!instruction.sharding)
+    return std::vector<hlo::Sharding>(static_cast<size_t>(hlo::LeafCount(instruction.shape())));
   if (instruction.sharding->kind == hlo::Sharding::Kind::kTuple) return instruction.sharding->elements;
   return {*instruction.sharding};
 }
@@ -69,7 +70,8 @@ std::string ExactDifference(const Literal& expected, const Literal& actual) {
   for (int64_t i = 0; i < expected.ElementCount(); ++i) {
     const auto a = expected.GetComplex(i), b = actual.GetComplex(i);
     if (same(a.real(), b.real()) && same(a.imag(), b.imag())) continue;
-    return fmt::format("element {} of {}: expected {}, got {}", i, expected.shape().ToString(false), a.real(), b.real());
+    return fmt::format("element {} of {}: expected {}, got {}", i, expected.shape().ToString(false), a.real(),
+                       b.real());
   }
   return "";
 }
@@ -89,7 +91,8 @@ std::vector<Literal> WholeResults(const hlo::Module& module, const std::vector<L
 std::vector<Literal> IntegerArguments(const hlo::Module& module, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Literal> arguments;
-  for (const hlo::Instruction* parameter : module.entry()->parameters()) arguments.push_back(RandomLiteral(parameter->shape(), random));
+  for (const hlo::Instruction* parameter : module.entry()->parameters())
+    arguments.push_back(RandomLiteral(parameter->shape(), random));
   return arguments;
 }
 
@@ -125,7 +128,8 @@ PartitionOutcome PartitionAndCompare(const hlo::Module& module, int64_t partitio
     for (const hlo::Instruction* parameter : parts->entry()->parameters()) {
       size_t next = 0;
       of_device[static_cast<size_t>(device_number)].push_back(
-          CutTuple(arguments[static_cast<size_t>(parameter->parameter_number())], LeafShardings(*parameter), next, device_number));
+          CutTuple(arguments[static_cast<size_t>(parameter->parameter_number())], LeafShardings(*parameter), next,
+                   device_number));
     }
   }
   std::vector<std::vector<Literal>> results;  // by device, by leaf

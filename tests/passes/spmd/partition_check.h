@@ -27,7 +27,8 @@ std::vector<hlo::Literal> WholeResults(const hlo::Module& module, const std::vec
 std::string ExactDifference(const hlo::Literal& expected, const hlo::Literal& actual);
 
 // The module for `partitions` devices, verified.
-std::unique_ptr<hlo::Module> Partitioned(const hlo::Module& module, int64_t partitions, std::vector<Remark>* remarks = nullptr);
+std::unique_ptr<hlo::Module> Partitioned(const hlo::Module& module, int64_t partitions,
+                                         std::vector<Remark>* remarks = nullptr);
 
 // Padding of the parameters' parts is filled with NaN-like bytes: results must not depend on it.
 PartitionOutcome PartitionAndCompare(const hlo::Module& module, int64_t partitions, uint64_t seed);

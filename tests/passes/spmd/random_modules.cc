@@ -42,7 +42,9 @@ class Generator {
   void Line(const std::string& line) { body_ += "  " + line + "\n"; }
   static std::string Type(const Dims& dims) { return fmt::format("s32[{}]", fmt::join(dims, ",")); }
   const Value& Any() { return values_[static_cast<size_t>(Below(static_cast<int64_t>(values_.size())))]; }
-  static int64_t Count(const Dims& dims) { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>()); }
+  static int64_t Count(const Dims& dims) {
+    return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+  }
 
   std::string RandomSharding(int64_t rank) {
     // Random axes of a random factorisation, for random dimensions.
@@ -85,7 +87,8 @@ class Generator {
     Dims dims(static_cast<size_t>(1 + Below(3)));
     for (int64_t& d : dims) d = 1 + Below(12);
     const std::string name = fmt::format("p{}", values_.size());
-    Line(fmt::format("{} = {} parameter({}){}", name, Type(dims), values_.size(), Sharding(dims, values_.empty() ? 1 : 2)));
+    Line(fmt::format("{} = {} parameter({}){}", name, Type(dims), values_.size(),
+                     Sharding(dims, values_.empty() ? 1 : 2)));
     values_.push_back({name, dims});
   }
 
@@ -116,37 +119,22 @@ class Generator {
   void Step() {
     switch (Below(17)) {
       case 0:
-      case 1:
-        return Binary();
-      case 2:
-        return Transpose();
-      case 3:
-        return Reshape();
-      case 4:
-        return Broadcast();
-      case 5:
-        return Reduce();
+      case 1: return Binary();
+      case 2: return Transpose();
+      case 3: return Reshape();
+      case 4: return Broadcast();
+      case 5: return Reduce();
       case 6:
-      case 7:
-        return Dot();
-      case 8:
-        return Slice();
-      case 9:
-        return Pad();
-      case 10:
-        return Concatenate();
-      case 11:
-        return Reverse();
-      case 12:
-        return DynamicSlice();
-      case 13:
-        return DynamicUpdateSlice();
-      case 14:
-        return Gather();
-      case 15:
-        return Constrain();
-      default:
-        return Below(2) == 0 ? While() : Conditional();
+      case 7: return Dot();
+      case 8: return Slice();
+      case 9: return Pad();
+      case 10: return Concatenate();
+      case 11: return Reverse();
+      case 12: return DynamicSlice();
+      case 13: return DynamicUpdateSlice();
+      case 14: return Gather();
+      case 15: return Constrain();
+      default: return Below(2) == 0 ? While() : Conditional();
     }
   }
 
@@ -157,7 +145,8 @@ class Generator {
       if (v.dims == x.dims) same.push_back(v);
     }
     static constexpr const char* kOps[] = {"add", "subtract", "maximum", "multiply", "xor"};
-    Add(x.dims, fmt::format("{}({}, {})", kOps[Below(5)], x.name, same[static_cast<size_t>(Below(static_cast<int64_t>(same.size())))].name));
+    Add(x.dims, fmt::format("{}({}, {})", kOps[Below(5)], x.name,
+                            same[static_cast<size_t>(Below(static_cast<int64_t>(same.size())))].name));
   }
 
   void Transpose() {
@@ -204,7 +193,8 @@ class Generator {
     dims.erase(dims.begin() + static_cast<int64_t>(d));
     if (dims.empty()) return;
     const bool sum = Below(2) == 0;
-    Add(dims, fmt::format("reduce({}, {}), dimensions={{{}}}, to_apply={}", x.name, Constant(sum ? Below(3) : -5), d, Reducer(sum ? "add" : "maximum")));
+    Add(dims, fmt::format("reduce({}, {}), dimensions={{{}}}, to_apply={}", x.name, Constant(sum ? Below(3) : -5), d,
+                          Reducer(sum ? "add" : "maximum")));
   }
 
   void Dot() {
@@ -220,7 +210,8 @@ class Generator {
           if (d != j) dims.push_back(y.dims[d]);
         }
         if (dims.empty()) return;
-        return Add(dims, fmt::format("dot({}, {}), lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}", x.name, y.name, i, j));
+        return Add(dims, fmt::format("dot({}, {}), lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}", x.name,
+                                     y.name, i, j));
       }
     }
   }
@@ -279,7 +270,8 @@ class Generator {
       dims.push_back(Below(2) == 0 ? size : 1 + Below(size));
       starts.push_back(Index(Any()));
     }
-    Add(dims, fmt::format("dynamic-slice({}, {}), dynamic_slice_sizes={{{}}}", x.name, fmt::join(starts, ", "), fmt::join(dims, ",")));
+    Add(dims, fmt::format("dynamic-slice({}, {}), dynamic_slice_sizes={{{}}}", x.name, fmt::join(starts, ", "),
+                          fmt::join(dims, ",")));
   }
 
   void DynamicUpdateSlice() {
@@ -304,15 +296,17 @@ class Generator {
       offsets.push_back(static_cast<int64_t>(d));
     }
     sizes[0] = 1;
-    Add(dims, fmt::format("gather({}, {}), offset_dims={{{}}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{{}}}",
-                          x.name, i.name, fmt::join(offsets, ","), fmt::join(sizes, ",")));
+    Add(dims,
+        fmt::format(
+            "gather({}, {}), offset_dims={{{}}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{{}}}",
+            x.name, i.name, fmt::join(offsets, ","), fmt::join(sizes, ",")));
   }
 
   void Constrain() {
     const Value x = Any();
     const std::string name = fmt::format("v{}", next_++);
-    Line(fmt::format("{} = {} custom-call({}), custom_call_target=\"Sharding\", sharding={}", name, Type(x.dims), x.name,
-                     RandomSharding(static_cast<int64_t>(x.dims.size()))));
+    Line(fmt::format("{} = {} custom-call({}), custom_call_target=\"Sharding\", sharding={}", name, Type(x.dims),
+                     x.name, RandomSharding(static_cast<int64_t>(x.dims.size()))));
     values_.push_back({name, x.dims});
   }
 
@@ -335,9 +329,12 @@ class Generator {
   // The branch depends on data; one of them communicates.
   void Conditional() {
     const Value x = Any();
-    const std::string twice = Computation(fmt::format("{{ x = {0} parameter(0) ROOT r = {0} add(x, x) }}", Type(x.dims)));
-    const std::string flip = Computation(fmt::format("{{ x = {0} parameter(0) ROOT r = {0} reverse(x), dimensions={{0}}{1} }}", Type(x.dims), Sharding(x.dims, 2)));
-    Add(x.dims, fmt::format("conditional({}, {}, {}), branch_computations={{{}, {}}}", Index(Any()), x.name, x.name, twice, flip));
+    const std::string twice =
+        Computation(fmt::format("{{ x = {0} parameter(0) ROOT r = {0} add(x, x) }}", Type(x.dims)));
+    const std::string flip = Computation(fmt::format(
+        "{{ x = {0} parameter(0) ROOT r = {0} reverse(x), dimensions={{0}}{1} }}", Type(x.dims), Sharding(x.dims, 2)));
+    Add(x.dims, fmt::format("conditional({}, {}, {}), branch_computations={{{}, {}}}", Index(Any()), x.name, x.name,
+                            twice, flip));
   }
 
   std::mt19937_64 random_;

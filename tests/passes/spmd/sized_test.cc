@@ -57,7 +57,8 @@ Literal Part(const Literal& whole, const hlo::Shape& bound, const hlo::Sharding&
 
 std::unique_ptr<hlo::Module> Partitioned(const std::string& text, int64_t d, int64_t partitions) {
   std::unique_ptr<hlo::Module> module = Parse(text);
-  for (hlo::Instruction* parameter : module->entry()->parameters()) parameter->sharding = Cut(parameter->shape(), d, partitions);
+  for (hlo::Instruction* parameter : module->entry()->parameters())
+    parameter->sharding = Cut(parameter->shape(), d, partitions);
   const DeviceSpec device;
   CompileOptions options;
   options.num_partitions = partitions;
@@ -74,8 +75,8 @@ std::unique_ptr<hlo::Module> Partitioned(const std::string& text, int64_t d, int
 }
 
 // Runs all devices, as the driver does, and puts the parts of each result together.
-std::vector<Literal> RunParts(const hlo::Module& parts, const std::vector<hlo::Shape>& bounds, const std::vector<Literal>& arguments,
-                         const std::vector<Literal>& expected) {
+std::vector<Literal> RunParts(const hlo::Module& parts, const std::vector<hlo::Shape>& bounds,
+                              const std::vector<Literal>& arguments, const std::vector<Literal>& expected) {
   const SizeSignature signature = SignatureOf(parts);
   std::vector<std::vector<Literal>> of_device(static_cast<size_t>(parts.num_partitions));
   for (size_t device = 0; device < of_device.size(); ++device) {
@@ -148,7 +149,8 @@ TEST_P(SizesInParts, EqualTheStaticProgram) {
         const std::vector<Literal> expected = Leaves(hlo::Evaluate(*oracle, arguments));
         const std::vector<Literal> actual = RunParts(*parts, bounds, arguments, expected);
         for (size_t i = 0; i < actual.size(); ++i) {
-          ASSERT_EQ(actual[i].shape().ToString(false), expected[i].shape().ToString(false)) << at << hlo::PrintModule(*parts);
+          ASSERT_EQ(actual[i].shape().ToString(false), expected[i].shape().ToString(false))
+              << at << hlo::PrintModule(*parts);
           // Parts of a sum are added in another order.
           ASSERT_EQ(Difference(expected[i], actual[i], kRounding), "") << at << hlo::PrintModule(*parts);
         }

@@ -27,14 +27,17 @@ std::string Check(const std::string& text, int64_t partitions) {
 }
 
 std::string Entry(const std::string& body, const std::string& header = "") {
-  return "HloModule m" + header + "\nadd { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\nENTRY e {\n" + body + "\n}\n";
+  return "HloModule m" + header +
+         "\nadd { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\nENTRY e {\n" + body +
+         "\n}\n";
 }
 
 TEST(Spmd, DataParallelDotNeedsNoCollective) {
   const std::string text = Check(Entry(R"(x = f32[8,6] parameter(0), sharding={devices=[4,1]<=[4]}
     w = f32[6,10] parameter(1), sharding={replicated}
     d = f32[8,10] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-    ROOT t = f32[8,10] tanh(d))"), 4);
+    ROOT t = f32[8,10] tanh(d))"),
+                                 4);
   EXPECT_THAT(text, HasSubstr("f32[2,10] dot"));
   EXPECT_THAT(text, HasSubstr("sharding={devices=[4,1]<=[4]}"));
   EXPECT_THAT(text, Not(HasSubstr("all-")));
@@ -43,7 +46,8 @@ TEST(Spmd, DataParallelDotNeedsNoCollective) {
 TEST(Spmd, ContractingDimensionBecomesReduceScatterWhereTheResultIsCut) {
   const std::string text = Check(Entry(R"(x = f32[8,64] parameter(0), sharding={devices=[1,2]<=[2]}
     w = f32[64,10] parameter(1), sharding={devices=[2,1]<=[2]}
-    ROOT d = f32[8,10] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={devices=[1,2]<=[2]})"), 2);
+    ROOT d = f32[8,10] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={devices=[1,2]<=[2]})"),
+                                 2);
   EXPECT_THAT(text, HasSubstr("reduce-scatter"));
   EXPECT_THAT(text, Not(HasSubstr("all-reduce")));
 }
@@ -51,7 +55,8 @@ TEST(Spmd, ContractingDimensionBecomesReduceScatterWhereTheResultIsCut) {
 TEST(Spmd, ContractingDimensionBecomesAllReduceWhereTheResultIsWhole) {
   const std::string text = Check(Entry(R"(x = f32[8,64] parameter(0), sharding={devices=[1,2]<=[2]}
     w = f32[64,10] parameter(1), sharding={devices=[2,1]<=[2]}
-    ROOT d = f32[8,10] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={replicated})"), 2);
+    ROOT d = f32[8,10] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, sharding={replicated})"),
+                                 2);
   EXPECT_THAT(text, HasSubstr("all-reduce"));
 }
 
@@ -59,7 +64,8 @@ TEST(Spmd, UnevenPartsAreMaskedBeforeTheyAreReduced) {
   // Padding of the arguments holds NaNs.
   const std::string text = Check(Entry(R"(x = f32[7,5] parameter(0), sharding={devices=[4,1]<=[4]}
     z = f32[] constant(0)
-    ROOT r = f32[5] reduce(x, z), dimensions={0}, to_apply=add)"), 4);
+    ROOT r = f32[5] reduce(x, z), dimensions={0}, to_apply=add)"),
+                                 4);
   EXPECT_THAT(text, HasSubstr("f32[2,5]"));
   EXPECT_THAT(text, HasSubstr("select"));
 }
@@ -67,21 +73,24 @@ TEST(Spmd, UnevenPartsAreMaskedBeforeTheyAreReduced) {
 TEST(Spmd, SpatialConvolutionExchangesHalosWithNeighboursOnly) {
   const std::string text = Check(Entry(R"(x = f32[1,16,8,3] parameter(0), sharding={devices=[1,4,1,1]<=[4]}
     k = f32[3,3,3,4] parameter(1), sharding={replicated}
-    ROOT c = f32[1,16,8,4] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f)"), 4);
+    ROOT c = f32[1,16,8,4] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f)"),
+                                 4);
   EXPECT_THAT(text, HasSubstr("f32[1,1,8,3] collective-permute"));
   EXPECT_THAT(text, Not(HasSubstr("all-gather")));
 }
 
 TEST(Spmd, MovingAnAxisToAnotherDimensionIsAnAllToAll) {
   const std::string text = Check(Entry(R"(x = f32[8,6] parameter(0), sharding={devices=[2,1]<=[2]}
-    ROOT c = f32[8,6] copy(x), sharding={devices=[1,2]<=[2]})"), 2);
+    ROOT c = f32[8,6] copy(x), sharding={devices=[1,2]<=[2]})"),
+                                 2);
   EXPECT_THAT(text, HasSubstr("all-to-all"));
   EXPECT_THAT(text, Not(HasSubstr("all-gather")));
 }
 
 TEST(Spmd, AnotherOrderOfDevicesIsAPermute) {
   const std::string text = Check(Entry(R"(x = f32[8,6] parameter(0), sharding={devices=[4,1]<=[4]}
-    ROOT c = f32[8,6] copy(x), sharding={devices=[4,1]<=[2,2]T(1,0)})"), 4);
+    ROOT c = f32[8,6] copy(x), sharding={devices=[4,1]<=[2,2]T(1,0)})"),
+                                 4);
   EXPECT_THAT(text, HasSubstr("collective-permute"));
   EXPECT_THAT(text, HasSubstr("{1,2}"));
 }
@@ -89,7 +98,8 @@ TEST(Spmd, AnotherOrderOfDevicesIsAPermute) {
 TEST(Spmd, ListedDeviceOrdersAreOneMesh) {
   const std::string text = Check(Entry(R"(x = f32[8,6] parameter(0), sharding={devices=[3,1]2,0,1}
     y = f32[8,6] parameter(1), sharding={devices=[3,1]2,0,1}
-    ROOT c = f32[8,6] add(x, y))"), 3);
+    ROOT c = f32[8,6] add(x, y))"),
+                                 3);
   EXPECT_THAT(text, HasSubstr("f32[3,6] add"));
   EXPECT_THAT(text, Not(HasSubstr("collective")));
 }
@@ -97,7 +107,8 @@ TEST(Spmd, ListedDeviceOrdersAreOneMesh) {
 TEST(Spmd, VocabularyShardedLookupMasksAndReduces) {
   const std::string text = Check(Entry(R"(x = f32[12,6] parameter(0), sharding={devices=[4,1]<=[4]}
     i = s32[3,1] parameter(1), sharding={replicated}
-    ROOT g = f32[3,6] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,6}, sharding={replicated})"), 4);
+    ROOT g = f32[3,6] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,6}, sharding={replicated})"),
+                                 4);
   EXPECT_THAT(text, HasSubstr("f32[3,6] all-reduce"));
   EXPECT_THAT(text, Not(HasSubstr("all-gather")));
 }
@@ -106,16 +117,21 @@ TEST(Spmd, RngGivesTheSameNumbers) {
   Check(Entry(R"(s = u64[2] parameter(0)
     r = (u64[2], u32[8,6]) rng-bit-generator(s), algorithm=rng_three_fry
     b = u32[8,6] get-tuple-element(r), index=1
-    ROOT c = u32[8,6] copy(b), sharding={devices=[2,1]<=[2]})"), 2);
+    ROOT c = u32[8,6] copy(b), sharding={devices=[2,1]<=[2]})"),
+        2);
 }
 
 constexpr const char* kShardyHeader =
     R"(, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}})";
 
 TEST(Spmd, ShardyAnnotationsAndSubAxes) {
-  const std::string text = Check(Entry(R"(x = f32[8,16] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"data\":(1)2, \"model\"}, {}]>"}
+  const std::string text = Check(
+      Entry(
+          R"(x = f32[8,16] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"data\":(1)2, \"model\"}, {}]>"}
     w = f32[16,4] parameter(1), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{}, {\"data\":(2)2}]>"}
-    ROOT d = f32[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0})", kShardyHeader), 8);
+    ROOT d = f32[8,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0})",
+          kShardyHeader),
+      8);
   EXPECT_THAT(text, HasSubstr("f32[2,2] dot"));
   EXPECT_THAT(text, HasSubstr("devices=[4,1,2]<=[2,2,2]T(0,2,1) last_tile_dim_replicate"));
 }
@@ -142,15 +158,18 @@ TEST(Spmd, ManualComputationKeepsItsCollectives) {
 TEST(Spmd, WhatCannotBeCutIsReplicatedWithAWarningThatNamesIt) {
   std::vector<Remark> remarks;
   Partitioned(*Parse(Entry(R"(x = f32[8,6] parameter(0), sharding={devices=[2,1]<=[2]}
-    ROOT odd = f32[8,6] custom-call(x), custom_call_target="something")")), 2, &remarks);
-  EXPECT_THAT(remarks, Contains(AllOf(Field(&Remark::reason, HasSubstr("custom-call cannot be cut")), Field(&Remark::warns, true))));
+    ROOT odd = f32[8,6] custom-call(x), custom_call_target="something")")),
+              2, &remarks);
+  EXPECT_THAT(remarks, Contains(AllOf(Field(&Remark::reason, HasSubstr("custom-call cannot be cut")),
+                                      Field(&Remark::warns, true))));
   EXPECT_THAT(remarks, Contains(Field(&Remark::instruction, "odd")));
 }
 
 TEST(Spmd, EveryAddedCollectiveIsExplained) {
   std::vector<Remark> remarks;
   Partitioned(*Parse(Entry(R"(x = f32[8,6] parameter(0), sharding={devices=[2,1]<=[2]}
-    ROOT c = f32[8,6] copy(x), sharding={replicated})")), 2, &remarks);
+    ROOT c = f32[8,6] copy(x), sharding={replicated})")),
+              2, &remarks);
   EXPECT_THAT(remarks, Contains(Field(&Remark::reason, HasSubstr("all-gather of f32[8,6]"))));
 }
 
@@ -164,7 +183,8 @@ TEST(Spmd, ModulesOfSingleDevicesStayAsTheyAre) {
 // The driver joins the parts by it, though later passes may replace the root.
 TEST(Spmd, TheModuleRemembersHowItsResultLies) {
   const auto parts = Partitioned(*Parse(Entry(R"(x = f32[8,6] parameter(0), sharding={devices=[2,1]<=[2]}
-    ROOT c = f32[8,6] negate(x))")), 2);
+    ROOT c = f32[8,6] negate(x))")),
+                                 2);
   EXPECT_EQ(parts->frontend_attributes.at(spmd::kResultSharding), "{devices=[2,1]<=[2]}");
   EXPECT_EQ(hlo::PrintModule(*Parse(hlo::PrintModule(*parts))), hlo::PrintModule(*parts));
 }
@@ -185,7 +205,10 @@ struct BadCase {
 class SpmdBadInput : public ::testing::TestWithParam<BadCase> {};
 
 TEST_P(SpmdBadInput, IsASentenceThatNamesTheInstruction) {
-  const std::string text = Entry(fmt::format("x = f32[8,6] parameter(0), {}\n ROOT c = f32[8,6] copy(x), sharding={{devices=[2,2]<=[4]}}", GetParam().sharding), ", frontend_attributes={xla.sdy.meshes={m = #sdy.mesh<[\"a\"=4]>}}");
+  const std::string text =
+      Entry(fmt::format("x = f32[8,6] parameter(0), {}\n ROOT c = f32[8,6] copy(x), sharding={{devices=[2,2]<=[4]}}",
+                        GetParam().sharding),
+            ", frontend_attributes={xla.sdy.meshes={m = #sdy.mesh<[\"a\"=4]>}}");
   try {
     Partitioned(*Parse(text), 4);
     FAIL() << "no error";
@@ -200,10 +223,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadCase{"tiles", "sharding={devices=[3,1]0,1,2}", "is for 3 devices"},
         BadCase{"rank", "sharding={devices=[4]<=[4]}", "has 1 dimensions"},
-        BadCase{"axis", R"(frontend_attributes={xla.sdy.sharding="#sdy.sharding<@m, [{\"b\"}, {}]>"})", "which its mesh does not have"},
-        BadCase{"mesh", R"(frontend_attributes={xla.sdy.sharding="#sdy.sharding<@n, [{\"a\"}, {}]>"})", "names the mesh @n"},
+        BadCase{"axis", R"(frontend_attributes={xla.sdy.sharding="#sdy.sharding<@m, [{\"b\"}, {}]>"})",
+                "which its mesh does not have"},
+        BadCase{"mesh", R"(frontend_attributes={xla.sdy.sharding="#sdy.sharding<@n, [{\"a\"}, {}]>"})",
+                "names the mesh @n"},
         BadCase{"twice", R"(frontend_attributes={xla.sdy.sharding="#sdy.sharding<@m, [{\"a\"}, {\"a\"}]>"})", "twice"},
-        BadCase{"subaxis", R"(frontend_attributes={xla.sdy.sharding="#sdy.sharding<@m, [{\"a\":(1)3}, {}]>"})", "does not divide"},
+        BadCase{"subaxis", R"(frontend_attributes={xla.sdy.sharding="#sdy.sharding<@m, [{\"a\":(1)3}, {}]>"})",
+                "does not divide"},
         BadCase{"text", R"(frontend_attributes={xla.sdy.sharding="#sdy.sharding<@m, [{a}]>"})", "expected"}),
     [](const auto& info) { return std::string(info.param.name); });
 
@@ -219,15 +245,24 @@ std::string ErrorOf(const std::string& text, int64_t partitions) {
 constexpr const char* kAt = R"(, metadata={source_file="model.py" source_line=)";
 
 TEST(SpmdBadInput, ShardingsForDifferentDevicesAreBothNamed) {
-  const std::string message = ErrorOf(Entry(fmt::format(R"(x = f32[8,6] parameter(0), sharding={{devices=[3,1]0,1,2}}{0}7}}
-    ROOT c = f32[8,6] copy(x), sharding={{devices=[2,2]<=[4]}}{0}9}})", kAt)), 4);
+  const std::string message =
+      ErrorOf(Entry(fmt::format(R"(x = f32[8,6] parameter(0), sharding={{devices=[3,1]0,1,2}}{0}7}}
+    ROOT c = f32[8,6] copy(x), sharding={{devices=[2,2]<=[4]}}{0}9}})",
+                                kAt)),
+              4);
   EXPECT_THAT(message, HasSubstr("%x at model.py:7"));
   EXPECT_THAT(message, HasSubstr("%c at model.py:9"));
 }
 
 TEST(SpmdBadInput, TwoNotationsThatContradictEachOtherAreBothShown) {
-  const std::string message = ErrorOf(Entry(fmt::format(R"(x = f32[8,6] parameter(0), sharding={{devices=[1,2,4]<=[8] last_tile_dim_replicate}}, frontend_attributes={{xla.sdy.sharding="#sdy.sharding<@mesh, [{{\"data\"}}, {{}}]>"}}{}7}}
-    ROOT c = f32[8,6] copy(x))", kAt), R"(, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}})"), 8);
+  const std::string message = ErrorOf(
+      Entry(
+          fmt::format(
+              R"(x = f32[8,6] parameter(0), sharding={{devices=[1,2,4]<=[8] last_tile_dim_replicate}}, frontend_attributes={{xla.sdy.sharding="#sdy.sharding<@mesh, [{{\"data\"}}, {{}}]>"}}{}7}}
+    ROOT c = f32[8,6] copy(x))",
+              kAt),
+          R"(, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["data"=4, "model"=2]>}})"),
+      8);
   EXPECT_THAT(message, HasSubstr("%x at model.py:7"));
   EXPECT_THAT(message, HasSubstr("contradict each other in dimension 0"));
 }
@@ -246,23 +281,31 @@ ENTRY e {{ x = f32[8,6] parameter(0)
   z = s32[] constant(0)
   t = (s32[], f32[8,6]) tuple(z, x)
   w = (s32[], f32[8,6]) while(t), condition=cond, body=body, sharding={{{{replicated}}, {{devices=[1,2]<=[2]}}}}{0}8}}
-  ROOT r = f32[8,6] get-tuple-element(w), index=1 }})", kAt), 2);
+  ROOT r = f32[8,6] get-tuple-element(w), index=1 }})",
+                                                  kAt),
+                                      2);
   EXPECT_THAT(message, HasSubstr("%s at model.py:3"));
   EXPECT_THAT(message, HasSubstr("%w at model.py:8"));
 }
 
 TEST(SpmdBadInput, AMeshThatDoesNotMultiplyOut) {
-  const std::string message = ErrorOf(Entry(R"(x = f32[8,6] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"data\"}, {}]>"}
-    ROOT c = f32[8,6] copy(x))", kShardyHeader), 6);
+  const std::string message = ErrorOf(
+      Entry(
+          R"(x = f32[8,6] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"data\"}, {}]>"}
+    ROOT c = f32[8,6] copy(x))",
+          kShardyHeader),
+      6);
   EXPECT_THAT(message, HasSubstr("@mesh, data:4 x model:2, has 8 devices, the module is for 6 partitions"));
 }
 
 TEST(SpmdBadInput, TilesThatAreMoreThanTheDevices) {
-  EXPECT_THAT(ErrorOf(Entry("x = f32[8,6] parameter(0), sharding={devices=[2,3]<=[4]}\n ROOT c = f32[8,6] copy(x)"), 4), HasSubstr("4"));
+  EXPECT_THAT(ErrorOf(Entry("x = f32[8,6] parameter(0), sharding={devices=[2,3]<=[4]}\n ROOT c = f32[8,6] copy(x)"), 4),
+              HasSubstr("4"));
 }
 
 TEST(Shardy, ReadsWhatJaxWrites) {
-  const auto meshes = spmd::ParseShardyMeshes(R"({mesh = #sdy.mesh<["data"=4, "model"=2]>, other = #sdy.mesh<["x"=2], device_ids=[1, 0]>, empty = #sdy.mesh<[]>})");
+  const auto meshes = spmd::ParseShardyMeshes(
+      R"({mesh = #sdy.mesh<["data"=4, "model"=2]>, other = #sdy.mesh<["x"=2], device_ids=[1, 0]>, empty = #sdy.mesh<[]>})");
   ASSERT_EQ(meshes.size(), 3u);
   EXPECT_EQ(meshes.at("mesh").axes[1].second, 2);
   EXPECT_EQ(meshes.at("other").device_ids, (std::vector<int64_t>{1, 0}));

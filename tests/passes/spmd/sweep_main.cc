@@ -36,7 +36,8 @@ int SweepOps(int64_t stride, int64_t first, int64_t limit) {
     if (++shown[op] <= 3) std::printf("DIFFERS %s: %s\n", sharded.name.c_str(), difference.c_str());
   });
   for (const auto& [op, count] : shown) std::printf("%s: %ld differ\n", op.c_str(), static_cast<long>(count));
-  std::printf("%ld of %ld cases ran, %ld differ\n", static_cast<long>(ran), static_cast<long>(all), static_cast<long>(failed));
+  std::printf("%ld of %ld cases ran, %ld differ\n", static_cast<long>(ran), static_cast<long>(all),
+              static_cast<long>(failed));
   return failed == 0 ? 0 : 1;
 }
 
@@ -48,7 +49,9 @@ int SweepRandom(int64_t count, uint64_t seed) {
     const uint64_t own = seed + static_cast<uint64_t>(i);
     const std::string difference = DifferenceOf(*Parse(RandomAnnotatedModule(own, partitions)), partitions, own);
     if (difference.empty()) continue;
-    if (++failed <= 10) std::printf("DIFFERS: spmd_sweep show %lu %ld: %s\n", static_cast<unsigned long>(own), static_cast<long>(partitions), difference.c_str());
+    if (++failed <= 10)
+      std::printf("DIFFERS: spmd_sweep show %lu %ld: %s\n", static_cast<unsigned long>(own),
+                  static_cast<long>(partitions), difference.c_str());
   }
   std::printf("%ld random modules ran, %ld differ\n", static_cast<long>(count), static_cast<long>(failed));
   return failed == 0 ? 0 : 1;

@@ -23,7 +23,8 @@ body {
 }
 condition {
   c = (s32[], f32[]) parameter(0)
-)" + condition + R"(
+)" + condition +
+         R"(
 }
 ENTRY main {
   x = f32[] parameter(0)
