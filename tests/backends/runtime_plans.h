@@ -63,8 +63,9 @@ class PlanMaker {
     kernel.parameter_count = 2;
     kernel.source =
         "__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void " + name +
-        "(__global const float* x, __global float* y) {\n  x += get_group_id(0); y += get_group_id(0);\n  " + body +
-        "\n}\n";
+        "(__global const float* from, __global float* to) {\n"
+        "  __global const float* x = from + get_group_id(0);\n  __global float* y = to + get_group_id(0);\n  " +
+        body + "\n}\n";
     Grid grid;
     grid.groups[0] = groups;
     kernel.grids = {grid};

@@ -101,11 +101,11 @@ TEST(Team, TakesShortRunsOfPlainLaunchesOnly) {
   EXPECT_FALSE(SuitsTeam(plan));
 }
 
-TEST(Team, KernelsLearnTheirFirstGroup) {
+TEST(Team, OneGroupDoesTheWorkOfMany) {
   const std::string source = "__kernel void f(__global int* x) { x[get_group_id(0)] = get_group_id(0); }";
-  EXPECT_EQ(
-      WithGroupBase(source, "f"),
-      "__kernel void f(__global int* x, int hl_group_base) { x[(get_group_id(0) + hl_group_base)] = (get_group_id(0) + hl_group_base); }");
+  EXPECT_EQ(WithGroupLoop(source, "f"),
+            "__kernel void f(__global int* x, int hl_first, int hl_end) {"
+            " for (int hl_group = hl_first; hl_group < hl_end; ++hl_group) { x[hl_group] = hl_group; }}");
 }
 
 }  // namespace

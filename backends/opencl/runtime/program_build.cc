@@ -171,9 +171,10 @@ class Builder {
     std::string source;
     for (int32_t k : kernels) {
       const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
-      std::string text =
-          context_.quirks().binaries_need_launch && !kernel.foreign ? WithEntryGuard(kernel) : kernel.source;
-      if (context_.team() != nullptr) text = WithGroupBase(text, kernel.name);
+      const bool guarded = context_.quirks().binaries_need_launch && !kernel.foreign;
+      const std::string text = context_.team() != nullptr ? WithGroupLoop(kernel.source, kernel.name)
+                               : guarded                  ? WithEntryGuard(kernel)
+                                                          : kernel.source;
       source += fmt::format("#define {0} {1}\n{2}\n#undef {0}\n", kernel.name, SymbolOf(kernel), text);
     }
     if (FaultHits(Fault::kKernelBuild)) source += "#error HLORUN_FAULT=kernel_build\n";

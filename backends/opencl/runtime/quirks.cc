@@ -25,6 +25,9 @@ const Row kRows[] = {
       .bf16_dot = "assembly",
 #endif
       .volatile_memory_size = true,
+      .inline_device = "basic",
+      .device_list_variable = "POCL_DEVICES",
+      .device_list = "pthread basic",
       .thread_count_variable = "POCL_MAX_PTHREAD_COUNT"}},
     // Intel's CPU runtime refuses vector operands of inline assembly and follows the affinity mask.
     {"Intel", true, {.may_take_raw_pointers = true, .bf16_dot = "intrinsic"}},

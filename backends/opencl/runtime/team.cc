@@ -37,12 +37,13 @@ Team::~Team() {
 cl_int Team::RunShare(const TeamLaunch& launch, size_t member, int64_t first, int64_t count) const {
   const cl_kernel kernel = launch.kernels[member]();
   const cl_command_queue queue = queues_[member]();
-  const auto base = static_cast<cl_int>(first);
-  const auto size = static_cast<size_t>(count);
-  const size_t local = 1;
-  cl_int status = clSetKernelArg(kernel, launch.base_argument, sizeof(base), &base);
+  const cl_int share[] = {static_cast<cl_int>(first), static_cast<cl_int>(first + count)};
+  constexpr size_t kOne = 1;
+  cl_int status = CL_SUCCESS;
+  for (cl_uint i = 0; status == CL_SUCCESS && i < 2; ++i)
+    status = clSetKernelArg(kernel, launch.first_argument + i, sizeof(share[i]), &share[i]);
   if (status == CL_SUCCESS)
-    status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &size, &local, 0, nullptr, nullptr);
+    status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &kOne, &kOne, 0, nullptr, nullptr);
   if (status == CL_SUCCESS) status = clFinish(queue);
   return status;
 }

@@ -12,11 +12,12 @@
 
 namespace hlorun::opencl {
 
-// A kernel's groups as a team runs them: a kernel object for each member, whose last argument is the number of the
-// first group of a share.
+// A kernel's groups as a team runs them: a kernel object for each member, whose last two arguments are the first group
+// of a share and the one after its last (WithGroupLoop). So every launch is of one group: PoCL 3.1 keeps a loaded
+// kernel for each width of grid and gives back another than it took when two widths run at once, until it asserts.
 struct TeamLaunch {
   std::vector<cl::Kernel> kernels;  // of each member; the caller is member 0
-  cl_uint base_argument = 0;
+  cl_uint first_argument = 0;
   int64_t groups = 0;
 };
 

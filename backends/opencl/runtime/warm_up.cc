@@ -95,15 +95,17 @@ std::string WithEntryGuard(const Kernel& kernel) {
   return source.substr(0, brace + 1) + " if (!" + first + ") return;" + source.substr(brace + 1);
 }
 
-std::string WithGroupBase(const std::string& source, const std::string& name) {
+std::string WithGroupLoop(const std::string& source, const std::string& name) {
   const size_t open = ParameterList(source, name);
   HLORUN_CHECK(open != std::string::npos);
   const size_t close = MatchingParenthesis(source, open);
   HLORUN_CHECK(close != std::string::npos);
-  std::string text = source.substr(0, close) + ", int hl_group_base" + source.substr(close);
-  const std::string id = "get_group_id(0)", shifted = "(get_group_id(0) + hl_group_base)";
-  for (size_t at = text.find(id); at != std::string::npos; at = text.find(id, at + shifted.size()))
-    text.replace(at, id.size(), shifted);
+  const size_t body = source.find('{', close) + 1, end = source.rfind('}');
+  std::string text = source.substr(0, close) + ", int hl_first, int hl_end" + source.substr(close, body - close) +
+                     " for (int hl_group = hl_first; hl_group < hl_end; ++hl_group) {" +
+                     source.substr(body, end - body) + "}" + source.substr(end);
+  const std::string id = "get_group_id(0)", group = "hl_group";
+  for (size_t at = text.find(id); at != std::string::npos; at = text.find(id, at)) text.replace(at, id.size(), group);
   return text;
 }
 
@@ -141,8 +143,9 @@ void WarmUp(const Plan& plan, std::span<const int32_t> kernels, const cl::Progra
     const bool guarded = !HasBarrier(kernel);
     cl_uint count = live.back().getInfo<CL_KERNEL_NUM_ARGS>();
     if (run_context.team() != nullptr) {
-      const cl_int base = 0;
-      CheckCl(clSetKernelArg(live.back()(), --count, sizeof(base), &base), "setting a warm-up argument");
+      constexpr cl_int kNone = 0;
+      for (int i = 0; i < 2; ++i)
+        CheckCl(clSetKernelArg(live.back()(), --count, sizeof(kNone), &kNone), "setting a warm-up argument");
     }
     for (cl_uint i = 0; i < count; ++i) {
       const cl_int status = run_context.raw_pointers() || !guarded
@@ -152,7 +155,8 @@ void WarmUp(const Plan& plan, std::span<const int32_t> kernels, const cl::Progra
     }
     std::vector<Grid> variants;
     for (const Grid& grid : kernel.grids) {
-      const Grid variant = VariantOf(grid, run_context.quirks().large_grid_groups);
+      const Grid variant =
+          run_context.team() != nullptr ? Grid{} : VariantOf(grid, run_context.quirks().large_grid_groups);
       if (std::find(variants.begin(), variants.end(), variant) == variants.end()) variants.push_back(variant);
     }
     for (const Grid& variant : variants) Launch(queue, live.back(), variant);

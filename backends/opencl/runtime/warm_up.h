@@ -15,8 +15,9 @@ namespace hlorun::opencl {
 // work-items are serialised around them.
 std::string WithEntryGuard(const Kernel& kernel);
 bool HasBarrier(const Kernel& kernel);
-// ... `source` of a kernel called `name`, with one more parameter, which is added to the number of each group.
-std::string WithGroupBase(const std::string& source, const std::string& name);
+// `source` of a kernel called `name` whose one group does the work of many: two more parameters, the first of them and
+// the one after the last. Its body neither returns nor changes its parameters, as all that codegen prints.
+std::string WithGroupLoop(const std::string& source, const std::string& name);
 
 // For each kernel the largest byte count that any launch gives one of its arguments.
 std::vector<int64_t> LargestArguments(const Plan& plan);
