@@ -8,13 +8,10 @@ empty caches, of one that compiles with warm ones, and the best run; then proces
 elementwise ops, each of which reads the two before it. Processor time, for a loaded machine stretches wall time.
 """
 import argparse
-import json
 import os
-import resource
-import subprocess
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from runs import HERE, processor_seconds, report, run
 
 
 def layers(count):
@@ -36,11 +33,10 @@ def instructions(count):
     return "\n".join(lines + ["}", ""])
 
 
-def run(command, env=None):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def seconds(command, env=None):
+    before = processor_seconds()
+    run(command, env)
+    return processor_seconds() - before
 
 
 def numbers(text):
@@ -63,15 +59,15 @@ def main():
             env = dict(os.environ, POCL_CACHE_DIR=os.path.join(folder, f"pocl{count}"))
             os.mkdir(env["POCL_CACHE_DIR"])
             compile_only = [hlorun, "--compile_only", f"--cache_dir={folder}/cache{count}", path]
-            cold, warm = run(compile_only, env)[1], run(compile_only, env)[1]
-            result = json.loads(run([hlorun, "--json", "--iterations=5", f"--cache_dir={folder}/cache{count}", path], env)[0])
+            cold, warm = seconds(compile_only, env), seconds(compile_only, env)
+            result = report([hlorun, "--json", "--iterations=5", f"--cache_dir={folder}/cache{count}", path], env)
             print(f"{count:12} {result['kernels']:8} {cold:8.2f} {warm:8.2f} {result['best_ms']:9.3f} "
                   f"{1000 * result['best_ms'] / count:12.1f}", flush=True)
         print(f"{'instructions':>12} {'passes s':>8} {'us each':>8}")
         for count in flags.instructions:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(instructions(count))
-            spent = run([hlo_opt, path, "-o", "/dev/null"])[1]
+            spent = seconds([hlo_opt, path, "-o", "/dev/null"])
             print(f"{count:12} {spent:8.2f} {1e6 * spent / count:8.1f}", flush=True)
 
 

@@ -6,28 +6,11 @@
 Each cold run gets an empty POCL_CACHE_DIR and --cache_dir; the warm one is the next start with the same. Besides wall time the
 processor time of each process is printed (start, inputs and runs included), which a loaded machine stretches less. Needs jax.
 """
-import argparse
-import json
 import os
-import resource
-import subprocess
 import sys
 import tempfile
 
-from models import HERE, cpu
-
-
-def timed(command, env=None):
-    """The last line's JSON, and the processor seconds of the process."""
-    def spent():
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-
-    before = spent()
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(((done.stderr or done.stdout).strip().splitlines() or ["no message"])[-1])
-    return json.loads(done.stdout.strip().splitlines()[-1]), spent() - before
+from runs import Failed, arguments, cpu, on_xla_cpu, save_rows, seeded, timed_report
 
 
 def cost(result):
@@ -35,11 +18,8 @@ def cost(result):
 
 
 def measure(spec, flags):
-    module, _, rest = spec.partition(":")
-    normal, _, integers = rest.partition(":")
-    command = [flags.hlorun, "--json", "--fill_elided", f"--iterations={flags.iterations}", module]
-    command += [f"--normal={normal}"] if normal else []
-    command += [f"--integers={integers}"] if integers else []
+    module = spec.partition(":")[0]
+    command = [flags.hlorun, "--json", f"--iterations={flags.iterations}", *seeded(spec)]
     row = {"module": os.path.basename(module).removesuffix(".hlo")}
     for _ in range(flags.rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -47,10 +27,9 @@ def measure(spec, flags):
             os.mkdir(env["POCL_CACHE_DIR"])
             ours = command + [f"--cache_dir={folder}/hlorun"]
             inputs = os.path.join(folder, "inputs")
-            cold, cold_cpu = timed(ours, env)
-            warm, warm_cpu = timed(ours + ["--save_inputs=" + inputs], env)
-            peer, peer_cpu = timed([sys.executable, os.path.join(HERE, "xla_cpu.py"), module, "--inputs", inputs,
-                                    f"--iterations={flags.iterations}"])
+            cold, cold_cpu = timed_report(ours, env)
+            warm, warm_cpu = timed_report(ours + ["--save_inputs=" + inputs], env)
+            peer, peer_cpu = timed_report(on_xla_cpu(module, inputs, flags.iterations))
         for name, result, processor in (("cold", cold, cold_cpu), ("warm", warm, warm_cpu), ("xla", peer, peer_cpu)):
             row[name] = min(cost(result), row.get(name, float("inf")))
             row[name + "_cpu"] = min(processor, row.get(name + "_cpu", float("inf")))
@@ -59,11 +38,8 @@ def measure(spec, flags):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, rounds=1, iterations=2)
     parser.add_argument("modules", nargs="+")
-    parser.add_argument("--hlorun", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--iterations", type=int, default=2)
     parser.add_argument("--json")
     flags = parser.parse_args()
     print(cpu())
@@ -72,7 +48,7 @@ def main():
     for spec in flags.modules:
         try:
             row = measure(spec, flags)
-        except RuntimeError as error:
+        except Failed as error:
             print(f"{os.path.basename(spec):44} {error}", flush=True)
             continue
         rows.append(row)
@@ -86,8 +62,7 @@ def main():
     print(f"sum: cold {total['cold']:.2f} s, allowed 2.5 x {total['xla']:.2f} + 0.5 x {len(rows)} = {allowed:.2f} s; "
           f"warm {total['warm']:.2f} s; above 5 x XLA + 1.2 s: {', '.join(over) or 'none'}")
     if flags.json:
-        with open(flags.json, "w", encoding="utf-8") as file:
-            json.dump({"cpu": cpu(), "rows": rows}, file, indent=1)
+        save_rows(flags.json, rows)
     return 0
 
 

@@ -8,14 +8,12 @@ while of 10,000 iterations that updates one row of a carry, for carries of sever
 independent of the size); a loop that ends when its data say so, by --branches=host (a wait an iteration) and auto.
 """
 import argparse
-import json
 import os
-import subprocess
 import tempfile
 
 import numpy as np
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from runs import HLORUN, report
 
 # The result is one element, so that the branch that is not taken is all there is to measure.
 PREDICATED_DOT = """HloModule predicated_dot
@@ -103,14 +101,12 @@ class Bench:
         if inputs is not None:
             np.savez(os.path.join(self.folder, "inputs.npz"), **{str(i): a for i, a in enumerate(inputs)})
             command.append(f"--inputs={self.folder}/inputs.npz")
-        best = [json.loads(subprocess.run([*command, path], check=True, capture_output=True, text=True).stdout)["best_ms"]
-                for _ in range(rounds)]
-        return min(best)
+        return min(report([*command, path])["best_ms"] for _ in range(rounds))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hlorun", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
+    parser.add_argument("--hlorun", default=HLORUN)
     parser.add_argument("--iterations", type=int, default=5)
     flags = parser.parse_args()
     random = np.random.default_rng(0)

@@ -5,10 +5,7 @@
 
 Each program is exported from JAX with a symbolic size and its bound, compiled once, and run at both sizes in alternation.
 """
-import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -16,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from runs import HERE, arguments, report
+
 sys.path[:0] = [os.path.join(HERE, "../scripts"), os.path.join(HERE, "../scripts/lib")]
 import bounded  # noqa: E402  found through the path above
 from export_jax import hlo_text  # noqa: E402
@@ -67,15 +65,12 @@ PROGRAMS = {
 
 def best_ms(hlorun, path, sizes, iterations):
     command = [hlorun, path, "--json", f"--iterations={iterations}", "--warmup=1", f"--size={','.join(sizes)}"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["best_ms"]
+    return report(command)["best_ms"]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, rounds=2)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--hlorun", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
-    parser.add_argument("--iterations", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=2)
     flags = parser.parse_args()
     print(f"{'program':<28} {'at the bound':>12} {'at 1/8':>10} {'ratio':>7}")
     with tempfile.TemporaryDirectory() as folder:

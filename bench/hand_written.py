@@ -6,16 +6,12 @@
 Both run through hlorun (the hand-written ones as custom-calls), so launches and waits are in both. Results are compared
 first. Aim: at most 1.5 times the hand-written kernel's time.
 """
-import argparse
-import json
 import os
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from runs import HERE, Failed, arguments, on_xla_cpu, report
 
 # model: the call that does the same
 PAIRS = {
@@ -36,25 +32,19 @@ ENTRY e { k = u32[2] parameter(0)
 
 def xla_cpu_us(path, inputs, iterations):
     """None where jax is not installed."""
-    command = [sys.executable, os.path.join(HERE, "xla_cpu.py"), path, "--inputs", inputs, "--iterations", str(iterations)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])["best_ms"] * 1e3 if done.returncode == 0 else None
+    try:
+        return report(on_xla_cpu(path, inputs, iterations))["best_ms"] * 1e3
+    except Failed:
+        return None
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hlorun", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
+    parser = arguments(__doc__, rounds=5, iterations=200)
     parser.add_argument("--models", default=os.path.join(HERE, "../../shared/models/small"))
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--iterations", type=int, default=200)
     flags = parser.parse_args()
 
     def run(path, *more):
-        command = [flags.hlorun, "--json", f"--custom_calls={HERE}/hand_written/kernels.json", *more, path]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(done.stderr)
-        return json.loads(done.stdout)
+        return report([flags.hlorun, "--json", f"--custom_calls={HERE}/hand_written/kernels.json", *more, path])
 
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:

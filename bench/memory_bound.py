@@ -5,15 +5,12 @@
 
 Outputs are compared in each run. An aim is the ratio that the project is to stay below; only ratios within one run count.
 """
-import argparse
-import json
 import os
 import sys
 import tempfile
 
-import models
-
-HERE = os.path.dirname(os.path.abspath(__file__))
+from models import arguments_of_comparison, measure
+from runs import HERE, cpu, save_rows
 
 # name: (parameters that are data, bound of integer inputs, aim)
 PROGRAMS = {
@@ -43,26 +40,20 @@ PROGRAMS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments_of_comparison(__doc__)
     parser.add_argument("names", nargs="*", default=[])
-    parser.add_argument("--hlorun", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--iterations", type=int, default=3)
-    parser.add_argument("--rel_error_bound")
-    parser.add_argument("--device")
-    parser.add_argument("--json")
     flags = parser.parse_args()
     unknown = set(flags.names) - set(PROGRAMS)
     if unknown:
         parser.error(f"no such program: {', '.join(sorted(unknown))}")
-    print(models.cpu())
+    print(cpu())
     print(f"{'program':24} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'spread':>6} {'aim':>5}  {'compile s':>9} {'XLA s':>6}")
     rows = []
     for name in flags.names or PROGRAMS:
         normal, integers, aim = PROGRAMS[name]
         module = os.path.join(HERE, "modules", name + ".hlo")
         with tempfile.TemporaryDirectory() as folder:
-            row = models.measure(f"{module}:{normal}:{integers}", flags, folder)
+            row = measure(f"{module}:{normal}:{integers}", flags, folder)
         rows.append(row | {"aim": aim})
         if "error" in row:
             print(f"{name:24} {row['error']}")
@@ -72,8 +63,7 @@ def main():
                   f"{row['spread']:6.2f} {aim:5.2f}  {row['compile_s']:9.2f} {row['xla_compile_s']:6.2f} {met}")
         sys.stdout.flush()
     if flags.json:
-        with open(flags.json, "w", encoding="utf-8") as file:
-            json.dump({"cpu": models.cpu(), "rows": rows}, file, indent=1)
+        save_rows(flags.json, rows)
     return 1 if any("error" in row for row in rows) else 0
 
 

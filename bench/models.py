@@ -13,38 +13,13 @@ the largest magnitude (they move by 4e-3 of it when their inputs move by one ulp
 NORMAL lists the parameters that are data ("0,1"), INTEGERS bounds integer inputs; both as hlorun's flags. Only ratios
 within one run count: the machines are noisy. Needs jax, jaxlib, numpy (and matplotlib for --plot).
 """
-import argparse
 import glob
-import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def cpu():
-    """CPU model and the features that code generation looks at."""
-    model, flags = "unknown CPU", set()
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        for line in file:
-            key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                model = value.strip()
-            if key.strip() == "flags":
-                flags = set(value.split())
-    known = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
-    return f"{model}, {os.cpu_count()} cores: {' '.join(f for f in known if f in flags)}"
-
-
-def last_json(command, env=None):
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-    if done.returncode != 0:
-        return None, (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-    return json.loads(done.stdout.strip().splitlines()[-1]), None
-
+from runs import Failed, arguments, cpu, on_xla_cpu, report, save_rows, seeded
 
 def largest(folder):
     import numpy as np
@@ -53,34 +28,28 @@ def largest(folder):
 
 
 def measure(spec, flags, folder):
-    module, _, rest = spec.partition(":")
-    normal, _, integers = rest.partition(":")
+    """One line of the table; {"module", "error"} where a side fails."""
+    module = spec.partition(":")[0]
     name = os.path.join(os.path.basename(os.path.dirname(module)), os.path.basename(module).removesuffix(".hlo"))
     inputs, expected = os.path.join(folder, "inputs"), os.path.join(folder, "expected")
-    seeded = [flags.hlorun, "--json", "--fill_elided", module]
-    seeded += [f"--normal={normal}"] if normal else []
-    seeded += [f"--integers={integers}"] if integers else []
-    seeded += [f"--device={flags.device}"] if flags.device else []
-    # With --vary_inputs iteration i (from 1) has seed i.
-    _, trouble = last_json(seeded + ["--save_inputs=" + inputs, f"--seed={flags.iterations}"])
-    if trouble:
-        return {"module": name, "error": trouble[0]}
+    command = [flags.hlorun, "--json", *seeded(spec), *([f"--device={flags.device}"] if flags.device else [])]
     ours, theirs = [], []
-    for _ in range(flags.rounds):
-        peer, trouble = last_json([sys.executable, os.path.join(HERE, "xla_cpu.py"), module, "--inputs", inputs, "--outputs",
-                                   expected, "--iterations", str(flags.iterations)])
-        if trouble:
-            return {"module": name, "error": "XLA:CPU: " + trouble[0]}
-        theirs.append(peer)
-        command = seeded + ["--vary_inputs", "--expect=" + expected, f"--iterations={flags.iterations}"]
-        if flags.rel_error_bound:
-            command.append(f"--rel_error_bound={flags.rel_error_bound}")
-        elif os.path.basename(os.path.dirname(os.path.abspath(module))) == "training":
-            command += ["--rel_error_bound=1e-3", f"--abs_error_bound={1e-2 * largest(expected)}"]
-        mine, trouble = last_json(command)
-        if trouble:
-            return {"module": name, "error": trouble[0]}
-        ours.append(mine)
+    try:
+        # With --vary_inputs iteration i (from 1) has seed i.
+        report(command + ["--save_inputs=" + inputs, f"--seed={flags.iterations}"])
+        for _ in range(flags.rounds):
+            try:
+                theirs.append(report(on_xla_cpu(module, inputs, flags.iterations, expected)))
+            except Failed as trouble:
+                raise Failed(f"XLA:CPU: {trouble}") from trouble
+            compared = command + ["--vary_inputs", "--expect=" + expected, f"--iterations={flags.iterations}"]
+            if flags.rel_error_bound:
+                compared.append(f"--rel_error_bound={flags.rel_error_bound}")
+            elif os.path.basename(os.path.dirname(os.path.abspath(module))) == "training":
+                compared += ["--rel_error_bound=1e-3", f"--abs_error_bound={1e-2 * largest(expected)}"]
+            ours.append(report(compared))
+    except Failed as trouble:
+        return {"module": name, "error": str(trouble)}
     best, peer_best = min(r["best_ms"] for r in ours), min(r["best_ms"] for r in theirs)
     ratios = [a["median_ms"] / b["median_ms"] for a, b in zip(ours, theirs)]
     return {"module": name, "best_ms": best, "xla_best_ms": peer_best, "ratio": best / peer_best,
@@ -103,15 +72,18 @@ def plot(rows, path):
     figure.savefig(path)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", nargs="+")
-    parser.add_argument("--hlorun", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--iterations", type=int, default=3)
+def arguments_of_comparison(description):
+    """What `measure` reads, and --json."""
+    parser = arguments(description)
     parser.add_argument("--rel_error_bound")
     parser.add_argument("--device")
     parser.add_argument("--json")
+    return parser
+
+
+def main():
+    parser = arguments_of_comparison(__doc__)
+    parser.add_argument("modules", nargs="+")
     parser.add_argument("--plot")
     flags = parser.parse_args()
     print(cpu())
@@ -129,8 +101,7 @@ def main():
                   f"{row['spread']:6.2f} {row['compile_s']:9.2f} {row['xla_compile_s']:6.2f} {row['peak_over_live']:9.3f}")
         sys.stdout.flush()
     if flags.json:
-        with open(flags.json, "w", encoding="utf-8") as file:
-            json.dump({"cpu": cpu(), "rows": rows}, file, indent=1)
+        save_rows(flags.json, rows)
     if flags.plot:
         plot(rows, flags.plot)
     return 1 if any("error" in row for row in rows) else 0

@@ -7,11 +7,7 @@ Inputs change from iteration to iteration on both sides; hlorun's last result of
 the same arrays. Needs torch and numpy. Prints each round and the ratio of the best times; exits 1 below --least. Where other work
 shares the machine, --cpu_time says what both spend in processor time, which that disturbs less.
 """
-import argparse
-import json
 import os
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +15,7 @@ import time
 import numpy as np
 import torch
 
-from models import HERE, cpu
+from runs import arguments, cpu, timed_report
 
 MODULE = """HloModule product
 ENTRY main {{
@@ -30,13 +26,10 @@ ENTRY main {{
 """
 
 
-def hlorun(flags, folder, *arguments):
-    command = [flags.hlorun, "--json", *([f"--device={flags.device}"] if flags.device else []), *arguments,
-               os.path.join(folder, "product.hlo")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(done.stderr.strip() or f"hlorun: exit code {done.returncode}")
-    return json.loads(done.stdout)
+def hlorun(flags, folder, *more):
+    """The report, and the processor seconds that it took."""
+    device = [f"--device={flags.device}"] if flags.device else []
+    return timed_report([flags.hlorun, "--json", *device, *more, os.path.join(folder, "product.hlo")])
 
 
 def torch_times(size, iterations):
@@ -61,21 +54,13 @@ def cpu_ms_of_torch(size, iterations):
 
 def cpu_ms_of_hlorun(flags, folder, iterations):
     """From two runs of different length: what compiling and the inputs cost drops out."""
-    spent = []
-    for count in (iterations, 5 * iterations):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        hlorun(flags, folder, f"--iterations={count}")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return (spent[1] - spent[0]) * 1e3 / (4 * iterations)
+    short, long = (hlorun(flags, folder, f"--iterations={count}")[1] for count in (iterations, 5 * iterations))
+    return (long - short) * 1e3 / (4 * iterations)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hlorun", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
+    parser = arguments(__doc__, rounds=5, iterations=20)
     parser.add_argument("--size", type=int, default=1024)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--device")
     parser.add_argument("--cpu_time", action="store_true")
     parser.add_argument("--least", type=float, default=0.0)
@@ -92,7 +77,7 @@ def main():
         np.save(os.path.join(expected, "0.npy"), torch.mm(x, y).numpy())
         for _ in range(flags.rounds):
             theirs.append(min(torch_times(flags.size, flags.iterations)))
-            ours.append(hlorun(flags, folder, "--vary_inputs", f"--iterations={flags.iterations}", f"--expect={expected}")["best_ms"])
+            ours.append(hlorun(flags, folder, "--vary_inputs", f"--iterations={flags.iterations}", f"--expect={expected}")[0]["best_ms"])
             print(f"  hlorun {ours[-1]:8.3f} ms {gflop / ours[-1] * 1e3:7.1f} GFLOP/s; torch {theirs[-1]:8.3f} ms "
                   f"{gflop / theirs[-1] * 1e3:7.1f} GFLOP/s; ratio {theirs[-1] / ours[-1]:.2f}", flush=True)
         if flags.cpu_time:

@@ -19,16 +19,18 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+from launcher import mpirun  # noqa: E402  found through the path above
+
 JOBS = [("8 ranks x 1", 8, 1), ("4 ranks x 2", 4, 2), ("2 ranks x 4", 2, 4), ("1 rank x 8", 1, 8), ("in process, 8", 0, 8),
         ("8 ranks x 1 again", 8, 1)]
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 
 
 def run(binary, folder, names, ranks, devices):
     """Returns {(module, device, result): (checksum, verdict)}, the seconds, and what went wrong."""
     with tempfile.TemporaryDirectory() as logs:
         log = os.path.join(logs, "log")
-        launcher = [*MPIRUN, "-n", str(ranks)] if ranks else []
+        launcher = mpirun(ranks) if ranks else []
         start = time.time()
         done = subprocess.run([*launcher, binary, folder, str(devices), log, *names], capture_output=True, text=True, check=False)
         rows = {}
@@ -56,6 +58,8 @@ def main():
     parser.add_argument("--jobs", default="")
     arguments = parser.parse_args()
     names = sorted(name for name in os.listdir(arguments.folder) if re.search(arguments.only, name))
+    if not names:
+        parser.error(f"no module of {arguments.folder} is called {arguments.only}")
     binary = os.path.join(arguments.build, "bin", "collective_set")
     failed = False
     reference = None

@@ -21,6 +21,11 @@ import subprocess
 import sys
 import tempfile
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "lib"))
+from platforms import intel_environment  # noqa: E402  found through the path above
+from reference import reference  # noqa: E402
+
 # module: (data parameters, bound of integer inputs, relative error bound, hlorun flags)
 # Training moves by 4e-3 of its largest magnitude when its inputs move by one ulp; the others by far less than 1e-4.
 F32, BF16 = [], ["--rel_error_bound=2e-2"]
@@ -38,32 +43,6 @@ MODULES = {
     "small/jax.issue.33666.linx.frag_0100.module_0005": (None, None, F32),
     "small/jax.issue.33666.linx.slow_0100.module_0007": (None, None, F32),
 }
-
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def intel_environment(folder):
-    """OCL_ICD_VENDORS and LD_LIBRARY_PATH for Intel's CPU runtime from PyPI, or None where it is not installed."""
-    found = glob.glob(os.path.join(sys.prefix, "lib", "**", "libintelocl.so"), recursive=True)
-    if not found:
-        return None
-    os.makedirs(os.path.join(folder, "vendors"), exist_ok=True)
-    with open(os.path.join(folder, "vendors", "intel.icd"), "w", encoding="utf-8") as file:
-        file.write(sorted(found)[0] + "\n")
-    return {"OCL_ICD_VENDORS": os.path.join(folder, "vendors"), "LD_LIBRARY_PATH": os.path.join(sys.prefix, "lib")}
-
-
-def reference(shared, module, folder, normal, integers):
-    """Inputs and XLA:CPU's outputs in FOLDER, made unless they are there. Returns the trouble, or None."""
-    if os.path.isdir(os.path.join(folder, "expected")):
-        return None
-    command = [sys.executable, os.path.join(shared, "xla_reference.py"), module, "--iterations", "0",
-               "--save-inputs", os.path.join(folder, "inputs"), "--outputs", os.path.join(folder, "expected")]
-    command += ["--normal", normal] if normal else []
-    command += ["--integers", integers] if integers else []
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
 
 
 def largest(folder):
@@ -117,7 +96,7 @@ def main():
     parser.add_argument("--flag", action="append", default=[], help="another flag of hlorun")
     flags = parser.parse_args()
     keep = flags.keep or tempfile.mkdtemp(prefix="hlorun_models_")
-    environments = {"pocl": {}, "intel": intel_environment(keep)}
+    environments = {"pocl": {}, "intel": intel_environment(sys.prefix, keep)}
     failures = 0
     for name, (normal, integers, bounds) in MODULES.items():
         if not re.search(flags.only, name):

@@ -21,12 +21,12 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-from check_models import reference  # noqa: E402
+sys.path.insert(0, os.path.join(HERE, "lib"))
+from launcher import mpirun  # noqa: E402  found through the path above
+from reference import reference  # noqa: E402
 
 # family: (data parameters, bound of integer inputs); "sharded" in SHARED/models/README.md
 DATA = {"imagenette": ("102", None), "vit": ("199", None), "cappa": ("215", "32000")}
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 BITS = {"pred": 8, "bf16": 16, "f16": 16}
 
 
@@ -50,7 +50,7 @@ def memory_bytes():
 
 def jobs(hlorun, count):
     return {"process": ("in process", [hlorun, f"--devices={count}", f"--num_partitions={count}"]),
-            "mpi": (f"{count} ranks", [*MPIRUN, "-n", str(count), hlorun])}
+            "mpi": (f"{count} ranks", [*mpirun(count), hlorun])}
 
 
 def check(path, count, folder, job, flags):

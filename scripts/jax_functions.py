@@ -33,7 +33,7 @@ from jax import lax
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "lib"))
-from function_table import Program, run_all, table  # noqa: E402  found through the path above
+from function_table import Program, command_line, named, run_all, table  # noqa: E402  found through the path above
 
 PLACES = {"jnp": jnp, "jnp.linalg": jnp.linalg, "jnp.fft": jnp.fft, "lax": lax, "nn": jax.nn, "random": jax.random, "image": jax.image,
           "special": jsp.special, "stats": jsp.stats, "linalg": jsp.linalg, "signal": jsp.signal, "ndimage": jsp.ndimage,
@@ -244,26 +244,17 @@ INITIALIZERS = "glorot_normal glorot_uniform he_normal he_uniform lecun_normal l
 
 def functions():
     """name: (letters, function)."""
-    named = {}
-    for place, letters, names in PLAIN:
-        module = PLACES.get(place) or getattr(jsp.stats, place.split(".")[1])
-        for name in names.split():
-            if name.endswith("_"):
-                continue
-            key = f"{place}.{name}"
-            if key in named:
-                key += f" ({letters})"
-            named[key] = (letters, getattr(module, name))
-    named |= FORMS
+    found = named(PLAIN, lambda place, name: getattr(PLACES.get(place) or getattr(jsp.stats, place.split(".")[1]), name))
+    found |= FORMS
     for name, function in RANDOM.items():
-        named[f"random.{name}"] = ("r", lambda r, f=function: f(jax.random.wrap_key_data(r)))
+        found[f"random.{name}"] = ("r", lambda r, f=function: f(jax.random.wrap_key_data(r)))
     for name in INITIALIZERS.split():
         if name.endswith("_"):
             continue
         maker = getattr(jax.nn.initializers, name)
         initializer = maker(1.0, "fan_in", "normal") if name == "variance_scaling" else maker()
-        named[f"initializers.{name}"] = ("r", lambda r, f=initializer: f(jax.random.wrap_key_data(r), (4, 5)))
-    return {name: value for name, value in named.items() if not name.endswith("_")}
+        found[f"initializers.{name}"] = ("r", lambda r, f=initializer: f(jax.random.wrap_key_data(r), (4, 5)))
+    return {name: value for name, value in found.items() if not name.endswith("_")}
 
 
 def total(tree):
@@ -295,11 +286,7 @@ def programs_of(name, letters, function, example):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="functions whose name matches this regular expression")
-    parser.add_argument("--binary", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
-    parser.add_argument("--batch", type=int, default=60, help="programs to a module")
-    flags = parser.parse_args()
+    flags = command_line(__doc__, "functions whose name matches this regular expression").parse_args()
     one, other = pool(3), pool(4)
     values = {"one": one, "two": {letter: np.stack([one[letter], other[letter]]) for letter in one}}
     programs, unknown = [], []

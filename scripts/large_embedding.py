@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 
-from check_models import HERE, intel_environment
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "lib"))
+from platforms import intel_environment  # noqa: E402  found through the path above
 
 TOKENS = 64
 
@@ -79,7 +81,7 @@ def main():
     failures = 0
     with tempfile.TemporaryDirectory(prefix="hlorun_embedding_") as folder:
         make(folder, flags.rows, flags.columns)
-        environments = {"pocl": {}, "intel": intel_environment(folder)}
+        environments = {"pocl": {}, "intel": intel_environment(sys.prefix, folder)}
         for platform in flags.platforms.split(","):
             if environments[platform] is None:
                 print(f"{platform}: not installed")

@@ -6,12 +6,10 @@
 Each program is compiled once, at its bounds, and run at every combination of sizes, with padding of NaN and of random bits.
 Prints a line for each program, and each case that differs; exit 1 if one does, 77 where NumPy is missing.
 """
-import argparse
 import dataclasses
 import itertools
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from typing import Callable
@@ -21,7 +19,10 @@ try:
 except ImportError:
     sys.exit(77)
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+from example_cases import arguments, run  # noqa: E402  found through the path above
+from platforms import platforms  # noqa: E402
+
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
 MAX = "max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] maximum(a, b) }\n"
 LESS = ("less { a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = s32[] parameter(2)\n d = s32[] parameter(3)\n"
@@ -209,21 +210,8 @@ def write(program, folder):
         np.savez(os.path.join(cases, f"{name}.expected.npz"), **{str(i): a for i, a in enumerate(results)})
 
 
-def platforms(intel, folder):
-    yield "default", dict(os.environ)
-    if intel:
-        library = os.path.join(intel, "lib")
-        with open(os.path.join(folder, "intel.icd"), "w") as file:
-            file.write(os.path.join(library, "libintelocl.so") + "\n")
-        yield "intel", {**os.environ, "OCL_ICD_VENDORS": folder, "LD_LIBRARY_PATH": library}
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--intel", help="virtual environment with Intel's runtime")
-    parser.add_argument("--program", default=os.path.join(ROOT, "build/bin/example_cases"))
-    flags = parser.parse_args()
+    flags = arguments(__doc__).parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as top:
         for program in PROGRAMS:
@@ -233,14 +221,11 @@ def main():
             write(program, folder)
             for platform, environment in platforms(flags.intel, top):
                 for padding in ("nan", "random"):
-                    done = subprocess.run([flags.program, folder, "auto"], env={**environment, "HLORUN_PADDING": padding},
-                                          capture_output=True, text=True, timeout=600)
-                    lines = done.stdout.splitlines()
-                    good, bad = (sum(line.startswith(word) for line in lines) for word in ("ok  ", "FAIL"))
-                    print(f"{platform:<8} {program.name:<16} {padding:<7} {good}/{good + bad}", flush=True)
-                    if done.returncode or not good:
+                    good, count, trouble = run(flags.program, folder, "auto", {**environment, "HLORUN_PADDING": padding})
+                    print(f"{platform:<8} {program.name:<16} {padding:<7} {good}/{count}", flush=True)
+                    if trouble or not good:
                         failed += 1
-                        print(done.stderr.strip() or "\n".join(line for line in lines if line.startswith("FAIL")), flush=True)
+                        print(trouble, flush=True)
     return 1 if failed else 0
 
 

@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "lib"))
 sys.path.insert(0, HERE)
 import export_torch  # noqa: E402  found through the path above
-from function_table import Program, run_all, table  # noqa: E402
+from function_table import Program, command_line, named, run_all, table  # noqa: E402
 
 PLACES = {"torch": torch, "F": F, "torch.linalg": torch.linalg, "torch.special": torch.special, "torch.fft": torch.fft, "nn": nn}
 
@@ -114,17 +114,9 @@ class Call(nn.Module):
 
 def modules():
     """name: (letters, a function that makes the module)."""
-    named = {}
-    for place, letters, names in PLAIN:
-        for name in names.split():
-            if name.endswith("_"):
-                continue
-            key = f"{place}.{name}"
-            if key in named:
-                key += f" ({letters})"
-            named[key] = (letters, lambda f=getattr(PLACES[place], name): Call(f))
-    named |= {name: (letters, lambda f=f: Call(f)) for name, (letters, f) in FORMS.items()}
-    return {name: value for name, value in (named | MODULES).items() if not name.endswith("_")}
+    plain = named(PLAIN, lambda place, name: getattr(PLACES[place], name)) | FORMS
+    found = {name: (letters, lambda f=f: Call(f)) for name, (letters, f) in plain.items()} | MODULES
+    return {name: value for name, value in found.items() if not name.endswith("_")}
 
 
 def exported(only):
@@ -146,11 +138,7 @@ def exported(only):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="functions whose name contains this")
-    parser.add_argument("--binary", default=os.path.join(HERE, "..", "build", "bin", "hlorun"))
-    parser.add_argument("--batch", type=int, default=60, help="programs to a module")
-    flags = parser.parse_args()
+    flags = command_line(__doc__, "functions whose name contains this").parse_args()
     found = list(exported(flags.only))
     print(f"{sum(p is not None for _, p, _, _ in found)} of {len(found)} exported", file=sys.stderr, flush=True)
 

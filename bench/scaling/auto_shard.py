@@ -17,8 +17,9 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "scripts"))
-from check_models import reference  # noqa: E402  pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+from launcher import mpirun  # noqa: E402  found through the path above
+from reference import reference  # noqa: E402
 
 # name: (data parameters, bound of integer inputs), as in SHARED/models/README.md
 MODELS = {"imagenette": ("102", None), "vit": ("199", None), "cappa": ("215", "32000"), "training": ("165", "10")}
@@ -32,9 +33,8 @@ def without_shardings(text, shared):
 
 
 def run(flags, module, ranks, folder, extra):
-    command = ["timeout", "600", "mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks),
-               os.path.join(flags.build, "bin", "hlorun"), "--json", "--warmup=0", f"--iterations={flags.iterations}",
-               f"--inputs={folder}/inputs", f"--expect={folder}/expected", *extra, module]
+    command = ["timeout", "600", *mpirun(ranks), os.path.join(flags.build, "bin", "hlorun"), "--json", "--warmup=0",
+               f"--iterations={flags.iterations}", f"--inputs={folder}/inputs", f"--expect={folder}/expected", *extra, module]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     report = next((json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")), {})
     choice = next((line.split("sharding: ", 1)[1].split(" (")[0] for line in done.stderr.splitlines() if "sharding: " in line), "")

@@ -13,11 +13,13 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(ROOT, "bench"), os.path.join(ROOT, "scripts", "lib")]
+from launcher import mpirun  # noqa: E402  found through the path above
+from runs import report  # noqa: E402
 
 
 def training(batch):
@@ -114,12 +116,7 @@ def cases(ranks, shared):
 
 
 def run(binary, module, ranks, flags, iterations):
-    command = ["timeout", "600", "mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), binary,
-               "--json", "--warmup=1", f"--iterations={iterations}", *flags, module]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return report(["timeout", "600", *mpirun(ranks), binary, "--json", "--warmup=1", f"--iterations={iterations}", *flags, module])
 
 
 def exchange_share(binary, module, ranks, flags, folder):

@@ -4,6 +4,7 @@ A Program is a function of the arrays of a pool with what it must give. Programs
 starting and compiling cost little; a batch that hlorun refuses is halved until the culprit is alone.
 """
 
+import argparse
 import dataclasses
 import os
 import subprocess
@@ -12,7 +13,8 @@ import tempfile
 
 import numpy as np
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, SCRIPTS)
 import export_jax  # noqa: E402  found through the path above
 
 
@@ -24,6 +26,28 @@ class Program:
     expected: list | None = None  # None: what JAX computes
     tolerance: float = 2e-5
     verdict: str = ""
+
+
+def named(rows, value):
+    """{"place.name": (letters, value(place, name))} of rows (place, letters of the arguments, names): the functions of arrays
+    alone. A name with a last _ is left out."""
+    found = {}
+    for place, letters, names in rows:
+        for name in names.split():
+            if name.endswith("_"):
+                continue
+            key = f"{place}.{name}"
+            found[f"{key} ({letters})" if key in found else key] = (letters, value(place, name))
+    return found
+
+
+def command_line(description, only):
+    """The parser of a script that makes a table. `only` says which functions --only picks."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help=only)
+    parser.add_argument("--binary", default=os.path.join(SCRIPTS, "..", "build", "bin", "hlorun"))
+    parser.add_argument("--batch", type=int, default=60, help="programs to a module")
+    return parser
 
 
 def difference(actual, expected, tolerance):

@@ -1,0 +1,81 @@
+"""What the benchmarks share: the programs that they time, and where they ran."""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HLORUN = os.path.join(HERE, "..", "build", "bin", "hlorun")
+
+
+class Failed(SystemExit):
+    """The last line that a program printed before it failed. Ends the benchmark where it is not caught."""
+
+
+def arguments(description, rounds=3, iterations=3):
+    """The parser of a benchmark: --hlorun, --rounds, --iterations."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hlorun", default=HLORUN)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--iterations", type=int, default=iterations)
+    return parser
+
+
+def cpu():
+    """CPU model and the features that code generation looks at."""
+    model, flags = "unknown CPU", set()
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                model = value.strip()
+            if key.strip() == "flags":
+                flags = set(value.split())
+    known = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
+    return f"{model}, {os.cpu_count()} cores: {' '.join(f for f in known if f in flags)}"
+
+
+def run(command, env=None):
+    """What the command prints."""
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    if done.returncode != 0:
+        raise Failed(((done.stderr or done.stdout).strip().splitlines() or [f"{command[0]}: exit code {done.returncode}"])[-1])
+    return done.stdout
+
+
+def report(command, env=None):
+    """The JSON in the last line that the command prints: of `hlorun --json`, say."""
+    return json.loads(run(command, env).strip().splitlines()[-1])
+
+
+def processor_seconds():
+    """Of all commands that have ended. Other work on the machine stretches wall time more."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def timed_report(command, env=None):
+    """The report, and the processor seconds of the whole command."""
+    before = processor_seconds()
+    return report(command, env), processor_seconds() - before
+
+
+def seeded(spec):
+    """hlorun's arguments for MODULE[:NORMAL[:INTEGERS]]: the module, which parameters are data, the bound of integer inputs."""
+    module, _, rest = spec.partition(":")
+    normal, _, integers = rest.partition(":")
+    return [module, "--fill_elided", *([f"--normal={normal}"] if normal else []), *([f"--integers={integers}"] if integers else [])]
+
+
+def on_xla_cpu(module, inputs, iterations, outputs=None):
+    """The command that runs the module on XLA:CPU and prints a report like hlorun's."""
+    command = [sys.executable, os.path.join(HERE, "xla_cpu.py"), module, "--inputs", inputs, "--iterations", str(iterations)]
+    return command + (["--outputs", outputs] if outputs else [])
+
+
+def save_rows(path, rows):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"cpu": cpu(), "rows": rows}, file, indent=1)
