@@ -87,12 +87,13 @@ SizedDimensions::Leaves SizedDimensions::Transfer(const Instruction& op) {
       return Leaves(first, first + hlo::LeafCount(op.shape()));
     }
     case Opcode::kWhile: {
-      // Twice: what the body makes vary does so in its next iteration.
-      Leaves carried = Of(op.operand(0));
-      for (int round = 0; round < 2; ++round) {
+      // What the body makes vary does so in its next iteration: until there is nothing new.
+      Leaves carried = Of(op.operand(0)), before;
+      do {
+        before = carried;
         Walk(*op.while_condition(), {&carried, 1});
         Include(carried, Walk(*op.while_body(), {&carried, 1}));
-      }
+      } while (carried != before);
       return carried;
     }
     case Opcode::kConditional: {
