@@ -332,6 +332,14 @@ TEST(Dot, GpuClass) {
   ExpectProduct({0, 30, 45, 50, false, true, ElementType::kBF16, ElementType::kBF16}, GpuClass());
 }
 
+// What a CPU with the instruction does with pairs is none of the other class's kernels.
+TEST(Dot, GpuClassTakesNoPairs) {
+  DeviceSpec gpu = GpuClass();
+  gpu.bf16_dot = "assembly";
+  for (const bool rhs_transposed : {false, true})
+    ExpectProduct({2, 30, 46, 50, false, rhs_transposed, ElementType::kBF16, ElementType::kBF16}, gpu);
+}
+
 TEST(Dot, GpuClassEpilogue) { ExpectBiasRelu(45, 30, 75, {3}, GpuClass()); }
 
 TEST(Dot, NarrowVectors) {

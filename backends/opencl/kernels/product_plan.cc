@@ -49,11 +49,13 @@ int64_t Groups(const ProductPlan& plan) {
          CeilDiv(plan.panels, plan.panels_per_block);
 }
 
-// Pairs lie along k: rows of lhs in place, rhs in panels, which few rows of lhs are not worth.
+// Pairs lie along k: rows of lhs in place, rhs in panels, which few rows of lhs are not worth. Kernels of GPU class
+// read single elements.
 bool WantsPairs(const ProductShape& shape, const DeviceSpec& device) {
   using enum hlo::ElementType;
-  return !device.bf16_dot.empty() && shape.lhs_type == kBF16 && shape.rhs_type == kBF16 && shape.compute_type == kF32 &&
-         shape.k % 2 == 0 && !shape.depth_may_be_less && !shape.lhs_transposed && shape.m >= kPairRows;
+  return device.device_class == DeviceClass::kCpu && !device.bf16_dot.empty() && shape.lhs_type == kBF16 &&
+         shape.rhs_type == kBF16 && shape.compute_type == kF32 && shape.k % 2 == 0 && !shape.depth_may_be_less &&
+         !shape.lhs_transposed && shape.m >= kPairRows;
 }
 
 void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
