@@ -18,6 +18,7 @@
 #include "hlo/atomic_file.h"
 #include "hlo/error.h"
 #include "tests/end_to_end/command.h"
+#include "tests/end_to_end/npy_text.h"
 
 namespace hlorun {
 namespace {
@@ -26,21 +27,9 @@ using hlo::ElementType;
 using hlo::Literal;
 using hlo::Shape;
 using ::testing::HasSubstr;
+using testing_support::BytesOf;
+using testing_support::NpyText;
 using testing_support::TemporaryFolder;
-
-std::string Npy(const std::string& descr, const std::string& shape, const std::string& data, bool fortran = false) {
-  std::string header =
-      "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }\n";
-  std::string text("\x93NUMPY\x01\x00", 8);
-  text += static_cast<char>(header.size());
-  text += '\0';
-  return text + header + data;
-}
-
-template <typename T>
-std::string BytesOf(std::vector<T> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
 
 std::string MessageOf(const std::function<void()>& body) {
   try {
@@ -54,34 +43,34 @@ std::string MessageOf(const std::function<void()>& body) {
 TEST(NpyTest, FortranOrderAndBigEndianBecomeRowMajorAndNative) {
   const Shape shape(ElementType::kS32, {2, 3});
   const Literal fortran =
-      ToLiteral(ParseNpy(Npy("<i4", "(2, 3)", BytesOf<int32_t>({0, 3, 1, 4, 2, 5}), true), "f"), shape);
+      ToLiteral(ParseNpy(NpyText("<i4", "(2, 3)", BytesOf<int32_t>({0, 3, 1, 4, 2, 5}), true), "f"), shape);
   EXPECT_THAT(fortran.values<int32_t>(), ::testing::ElementsAre(0, 1, 2, 3, 4, 5));
   const std::string big("\0\0\0\x07\0\0\1\0", 8);
-  const Literal swapped = ToLiteral(ParseNpy(Npy(">i4", "(2,)", big), "b"), Shape(ElementType::kS32, {2}));
+  const Literal swapped = ToLiteral(ParseNpy(NpyText(">i4", "(2,)", big), "b"), Shape(ElementType::kS32, {2}));
   EXPECT_THAT(swapped.values<int32_t>(), ::testing::ElementsAre(7, 256));
 }
 
 TEST(NpyTest, Int64NarrowsOnlyWithoutLoss) {
   const Shape shape(ElementType::kS32, {2});
-  const Literal narrow = ToLiteral(ParseNpy(Npy("<i8", "(2,)", BytesOf<int64_t>({-1, 5})), "n"), shape);
+  const Literal narrow = ToLiteral(ParseNpy(NpyText("<i8", "(2,)", BytesOf<int64_t>({-1, 5})), "n"), shape);
   EXPECT_THAT(narrow.values<int32_t>(), ::testing::ElementsAre(-1, 5));
   EXPECT_THAT(MessageOf([&] {
-                ToLiteral(ParseNpy(Npy("<i8", "(2,)", BytesOf<int64_t>({1, int64_t{1} << 40})), "n"), shape);
+                ToLiteral(ParseNpy(NpyText("<i8", "(2,)", BytesOf<int64_t>({1, int64_t{1} << 40})), "n"), shape);
               }),
               HasSubstr("element 1 is 1099511627776, which does not fit s32"));
 }
 
 TEST(NpyTest, RawBytesServeTypesThatNumpyLacks) {
   const Literal bf16 =
-      ToLiteral(ParseNpy(Npy("<V2", "(1,)", std::string("\x80\x3f", 2)), "v"), Shape(ElementType::kBF16, {1}));
+      ToLiteral(ParseNpy(NpyText("<V2", "(1,)", std::string("\x80\x3f", 2)), "v"), Shape(ElementType::kBF16, {1}));
   EXPECT_EQ(bf16.GetDouble(0), 1.0);
   const Literal f8 =
-      ToLiteral(ParseNpy(Npy("|u1", "(1,)", std::string(1, '\x3c')), "v"), Shape(ElementType::kF8E5M2, {1}));
+      ToLiteral(ParseNpy(NpyText("|u1", "(1,)", std::string(1, '\x3c')), "v"), Shape(ElementType::kF8E5M2, {1}));
   EXPECT_EQ(f8.GetDouble(0), 1.0);
 }
 
 TEST(NpyTest, MismatchesNameBothTypes) {
-  const NpyArray array = ParseNpy(Npy("<f8", "(2,)", BytesOf<double>({1, 2})), "x");
+  const NpyArray array = ParseNpy(NpyText("<f8", "(2,)", BytesOf<double>({1, 2})), "x");
   EXPECT_EQ(MessageOf([&] { ToLiteral(array, Shape(ElementType::kF32, {2})); }),
             "the array is float64[2], the module wants f32[2]");
   EXPECT_EQ(MessageOf([&] { ToLiteral(array, Shape(ElementType::kF64, {3})); }),
@@ -89,12 +78,12 @@ TEST(NpyTest, MismatchesNameBothTypes) {
 }
 
 TEST(NpyTest, GarbageIsAnErrorWhereverItIsCut) {
-  const std::string whole = Npy("<f4", "(3,)", BytesOf<float>({1, 2, 3}));
+  const std::string whole = NpyText("<f4", "(3,)", BytesOf<float>({1, 2, 3}));
   for (size_t length = 0; length < whole.size(); ++length) {
     EXPECT_NE(MessageOf([&] { ParseNpy(whole.substr(0, length), "cut"); }), "no error") << length;
   }
-  EXPECT_THAT(MessageOf([&] { ParseNpy(Npy("<U4", "(3,)", ""), "text"); }), HasSubstr("are not numbers"));
-  EXPECT_THAT(MessageOf([&] { ParseNpy(Npy("<f4", "(-3,)", ""), "negative"); }), HasSubstr("shape"));
+  EXPECT_THAT(MessageOf([&] { ParseNpy(NpyText("<U4", "(3,)", ""), "text"); }), HasSubstr("are not numbers"));
+  EXPECT_THAT(MessageOf([&] { ParseNpy(NpyText("<f4", "(-3,)", ""), "negative"); }), HasSubstr("shape"));
 }
 
 TEST(ArraySetTest, WritesAndReadsDirectoriesAndArchives) {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "tests/end_to_end/command.h"
+#include "tests/end_to_end/hlorun_command.h"
 
 namespace hlorun {
 namespace {
@@ -12,11 +12,11 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing_support::CommandResult;
+using testing_support::Hlorun;
+using testing_support::HlorunRanks;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
-
-constexpr const char* kMpirun = "timeout 100 mpirun --allow-run-as-root --oversubscribe --bind-to none ";
 
 // Two layers with a residual connection, wide enough that to cut it pays.
 constexpr const char* kLayers = R"(
@@ -67,28 +67,24 @@ ENTRY main {
 }
 )";
 
-CommandResult RunRanks(int ranks, const std::string& arguments) {
-  return RunCommand(kMpirun + std::string("-n ") + std::to_string(ranks) + " " HLORUN_BINARY " " + arguments);
-}
-
 TEST(AutoShardTest, AnUnannotatedModuleIsCutAndCorrect) {
   const TemporaryFolder folder;
   const std::string module = folder.Write("layers.hlo", kLayers);
   for (const int ranks : {2, 4}) {
     const CommandResult result =
-        RunRanks(ranks, "--reference --normal=0,1,2 --save_sharded=" + folder / "sharded.hlo" + " " + module);
+        HlorunRanks(ranks, "--reference --normal=0,1,2 --save_sharded=" + folder / "sharded.hlo" + " " + module);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.err, HasSubstr("hlorun: sharding: "));
     const std::string saved = ReadAll(folder / "sharded.hlo");
     EXPECT_THAT(saved, HasSubstr("num_partitions=" + std::to_string(ranks)));
     EXPECT_THAT(saved, HasSubstr("sharding={devices="));
-    EXPECT_EQ(RunRanks(ranks, "--reference " + folder / "sharded.hlo").exit_code, 0) << "what was saved runs";
+    EXPECT_EQ(HlorunRanks(ranks, "--reference " + folder / "sharded.hlo").exit_code, 0) << "what was saved runs";
   }
 }
 
 TEST(AutoShardTest, OffReplicatesWithAWarning) {
   const TemporaryFolder folder;
-  const CommandResult result = RunRanks(2, "--auto_shard=off " + folder.Write("layers.hlo", kLayers));
+  const CommandResult result = HlorunRanks(2, "--auto_shard=off " + folder.Write("layers.hlo", kLayers));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("each of the 2 ranks runs all of it"));
   EXPECT_THAT(result.err, Not(HasSubstr("hlorun: sharding: ")));
@@ -98,15 +94,13 @@ TEST(AutoShardTest, AMemoryLimitThatReplicationExceedsGivesAPlanThatFits) {
   const TemporaryFolder folder;
   const std::string module = folder.Write("layers.hlo", kLayers);
   // Whole: weights of 2 MiB and activations of 0.5 + 2 + 0.5 MiB.
-  const CommandResult fits = RunRanks(2, "--reference --memory_limit=4000K " + module);
+  const CommandResult fits = HlorunRanks(2, "--reference --memory_limit=4000K " + module);
   EXPECT_EQ(fits.exit_code, 0) << fits.err;
   EXPECT_THAT(fits.err, HasSubstr("in all"));
-  const CommandResult alone = RunCommand(HLORUN_BINARY " --memory_limit=4000K " + module);
-  EXPECT_EQ(alone.exit_code, 2);
-  EXPECT_THAT(alone.err, HasSubstr("--memory_limit"));
-  const CommandResult none = RunRanks(2, "--memory_limit=100K " + module);
-  EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.err, HasSubstr("use more devices"));
+  const CommandResult alone = Hlorun("--memory_limit=4000K " + module);
+  testing_support::ExpectTrouble(alone, {"--memory_limit"});
+  const CommandResult none = HlorunRanks(2, "--memory_limit=100K " + module);
+  testing_support::ExpectTrouble(none, {"use more devices"});
 }
 
 // HLORUN_OTHER_OPENCL: the library of a second OpenCL platform for CPUs (Intel's libintelocl.so).
@@ -121,7 +115,7 @@ TEST(MixedDevicesTest, DevicesOfTwoKindsAgreeOnEveryBranch) {
   for (const std::string& arguments : {" --reference --normal=0 " + loop, " --reference --normal=0,1,2 " + layers}) {
     for (int seed = 0; seed < 3; ++seed) {
       const std::string rank = HLORUN_BINARY " --seed=" + std::to_string(seed) + arguments;
-      const CommandResult result = RunCommand(kMpirun + ("-n 1 " + rank) + " : -n 1 " + other + rank);
+      const CommandResult result = RunCommand(testing_support::Mpirun(1) + rank + " : -n 1 " + other + rank);
       EXPECT_EQ(result.exit_code, 0) << result.err;
       EXPECT_THAT(result.err, Not(HasSubstr("differs")));
     }
@@ -130,7 +124,7 @@ TEST(MixedDevicesTest, DevicesOfTwoKindsAgreeOnEveryBranch) {
 
 TEST(MixedDevicesTest, TheLoopAloneIsCorrectOnDevicesOfOneKind) {
   const TemporaryFolder folder;
-  const CommandResult result = RunRanks(2, "--reference --normal=0 " + folder.Write("until.hlo", kUntilSmall));
+  const CommandResult result = HlorunRanks(2, "--reference --normal=0 " + folder.Write("until.hlo", kUntilSmall));
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 

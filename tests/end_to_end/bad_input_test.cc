@@ -7,18 +7,21 @@
 #include "hlo/proto/hlo.pb.h"
 #include "hlo/proto/proto.h"
 #include "hlo/text/parser.h"
-#include "tests/end_to_end/command.h"
+#include "tests/end_to_end/hlorun_command.h"
+#include "tests/end_to_end/npy_text.h"
 
 namespace hlorun {
 namespace {
 
 using ::testing::HasSubstr;
 using testing_support::CommandResult;
+using testing_support::Hlorun;
+using testing_support::HlorunRanks;
+using testing_support::kAtOnceSeconds;
+using testing_support::NpyText;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
-
-constexpr double kAtOnceSeconds = 10;
 
 constexpr const char* kModule = R"(HloModule weighted
 ENTRY main {
@@ -29,25 +32,16 @@ ENTRY main {
 }
 )";
 
-std::string NpyOf(const std::string& type, const std::string& shape, const std::string& data) {
-  const std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
-  std::string text("\x93NUMPY\x01\x00", 8);
-  text += static_cast<char>(header.size());
-  text += '\0';
-  return text + header + data;
-}
-
 class BadInputTest : public ::testing::Test {
  protected:
   // Fails with exit code 2, nothing on stdout, and a message that holds each of `texts`.
   void ExpectTrouble(const std::string& arguments, const std::vector<std::string>& texts,
                      const std::string& environment = "") {
-    const CommandResult result = RunCommand(environment + " " HLORUN_BINARY " " + arguments);
-    EXPECT_EQ(result.exit_code, 2) << arguments << "\n" << result.err;
-    EXPECT_LT(result.seconds, kAtOnceSeconds) << arguments;
-    EXPECT_EQ(result.out, "");
+    SCOPED_TRACE(arguments);
+    const CommandResult result = Hlorun(arguments, environment);
+    testing_support::ExpectTrouble(result, texts);
+    EXPECT_LT(result.seconds, kAtOnceSeconds);
     EXPECT_EQ(result.err.rfind("hlorun: ", 0), 0u) << result.err;
-    for (const std::string& text : texts) EXPECT_THAT(result.err, HasSubstr(text)) << arguments;
   }
   void ExpectBadModule(const std::string& body, const std::vector<std::string>& texts) {
     ExpectTrouble("--compile_only " + folder_.Write("bad.hlo", "HloModule bad\nENTRY main {\n" + body + "}\n"), texts);
@@ -158,27 +152,27 @@ TEST_F(BadInputTest, ACycleInAProtoIsAnError) {
 }
 
 TEST_F(BadInputTest, ArraysAreNamedByIndexNameOpNameShapeAndType) {
-  const std::string floats(16, '\0'), w = NpyOf("<i4", "(4,)", floats);
-  folder_.Write("count/0.npy", NpyOf("<f4", "(4,)", floats));
+  const std::string floats(16, '\0'), w = NpyText("<i4", "(4,)", floats);
+  folder_.Write("count/0.npy", NpyText("<f4", "(4,)", floats));
   ExpectTrouble(Run(folder_ / "count"), {"input 1 (%w, params['w']) s32[4] is missing", "count/1.npy"});
-  folder_.Write("shape/0.npy", NpyOf("<f4", "(2, 2)", floats));
+  folder_.Write("shape/0.npy", NpyText("<f4", "(2, 2)", floats));
   folder_.Write("shape/1.npy", w);
   ExpectTrouble(Run(folder_ / "shape"),
                 {"input 0 (%x, model/x) f32[4]", "the array is float32[2,2], the module wants f32[4]"});
-  folder_.Write("type/0.npy", NpyOf("<f8", "(4,)", floats + floats));
+  folder_.Write("type/0.npy", NpyText("<f8", "(4,)", floats + floats));
   folder_.Write("type/1.npy", w);
   ExpectTrouble(Run(folder_ / "type"), {"input 0 (%x, model/x) f32[4]", "float64[4]"});
-  folder_.Write("many/0.npy", NpyOf("<f4", "(4,)", floats));
+  folder_.Write("many/0.npy", NpyText("<f4", "(4,)", floats));
   folder_.Write("many/1.npy", w);
   folder_.Write("many/2.npy", w);
   ExpectTrouble(Run(folder_ / "many"), {"holds more arrays", "many/2.npy"});
-  folder_.Write("cut/0.npy", NpyOf("<f4", "(4,)", floats.substr(0, 7)));
+  folder_.Write("cut/0.npy", NpyText("<f4", "(4,)", floats.substr(0, 7)));
   folder_.Write("cut/1.npy", w);
   ExpectTrouble(Run(folder_ / "cut"), {"cut/0.npy"});
 }
 
 TEST_F(BadInputTest, FilesThatVanishedAreNamed) {
-  folder_.Write("gone/1.npy", NpyOf("<i4", "(4,)", std::string(16, '\0')));
+  folder_.Write("gone/1.npy", NpyText("<i4", "(4,)", std::string(16, '\0')));
   ASSERT_EQ(symlink((folder_ / "nowhere.npy").c_str(), (folder_ / "gone/0.npy").c_str()), 0);
   ExpectTrouble(Run(folder_ / "gone"), {"input 0 (%x, model/x) f32[4] is missing", "gone/0.npy"});
   ExpectTrouble(folder_ / "vanished.hlo", {"cannot open", "vanished.hlo", "No such file"});
@@ -256,10 +250,9 @@ ENTRY main {
   ROOT y = f32[8] negate(x)
 }
 )");
-  const CommandResult result = RunCommand(
-      "timeout 60 mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 " HLORUN_BINARY " " + module);
+  const CommandResult result = HlorunRanks(3, module);
   EXPECT_NE(result.exit_code, 0);
-  EXPECT_LT(result.seconds, 10);
+  EXPECT_LT(result.seconds, kAtOnceSeconds);
   EXPECT_THAT(result.err,
               HasSubstr("two is for 2 partitions, which 3 ranks cannot share evenly: run it with mpirun -n 2"));
 }

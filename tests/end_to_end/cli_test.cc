@@ -4,13 +4,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/end_to_end/command.h"
+#include "tests/end_to_end/hlorun_command.h"
+#include "tests/end_to_end/npy_text.h"
 
 namespace hlorun {
 namespace {
 
 using ::testing::HasSubstr;
 using testing_support::CommandResult;
+using testing_support::Hlorun;
+using testing_support::HlorunRanks;
+using testing_support::NpyText;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
@@ -22,41 +26,25 @@ ENTRY main {
 }
 )";
 
-// A .npy of float32 values.
-std::string Npy(const std::vector<float>& values) {
-  std::string header =
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(values.size()) + ",), }\n";
-  std::string text("\x93NUMPY\x01\x00", 8);
-  text += static_cast<char>(header.size());
-  text += '\0';
-  return text + header + std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
-}
-
 class CliTest : public ::testing::Test {
  protected:
-  CommandResult Hlorun(const std::string& arguments, const std::string& environment = "") {
-    return RunCommand(environment + " " HLORUN_BINARY " " + arguments);
-  }
   // Fails with exit code 2 and one message that holds `text`.
   void ExpectTrouble(const std::string& arguments, const std::string& text, const std::string& environment = "") {
-    const CommandResult result = Hlorun(arguments, environment);
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_THAT(result.err, HasSubstr(text)) << arguments;
-    EXPECT_THAT(result.err, HasSubstr("hlorun: "));
-    EXPECT_EQ(result.out, "");
+    SCOPED_TRACE(arguments);
+    testing_support::ExpectTrouble(Hlorun(arguments, environment), {text, "hlorun: "});
   }
   const TemporaryFolder folder_;
   const std::string module_ = folder_.Write("double.hlo", kModule);
 };
 
 TEST_F(CliTest, RunsOnGivenArraysAndWritesResults) {
-  folder_.Write("in/0.npy", Npy({1, 2, 3, -4}));
+  folder_.Write("in/0.npy", NpyText({1, 2, 3, -4}));
   const CommandResult result =
       Hlorun("--inputs=" + (folder_ / "in") + " --outputs=" + (folder_ / "made/out") + " " + module_);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::string written = ReadAll(folder_ / "made/out/0.npy");
   ASSERT_GE(written.size(), 16u);
-  EXPECT_EQ(written.substr(written.size() - 16), Npy({2, 4, 6, -8}).substr(Npy({2, 4, 6, -8}).size() - 16));
+  EXPECT_EQ(written.substr(written.size() - 16), NpyText({2, 4, 6, -8}).substr(NpyText({2, 4, 6, -8}).size() - 16));
   EXPECT_THAT(result.out, HasSubstr("result 0: f32[4]"));
 }
 
@@ -80,9 +68,9 @@ TEST_F(CliTest, JsonIsOneLineWithEveryField) {
 }
 
 TEST_F(CliTest, ExpectSaysEqualOrWhereNot) {
-  folder_.Write("in/0.npy", Npy({1, 2, 3, 4}));
-  folder_.Write("right/0.npy", Npy({2, 4, 6, 8}));
-  folder_.Write("wrong/0.npy", Npy({2, 4, 7, 8}));
+  folder_.Write("in/0.npy", NpyText({1, 2, 3, 4}));
+  folder_.Write("right/0.npy", NpyText({2, 4, 6, 8}));
+  folder_.Write("wrong/0.npy", NpyText({2, 4, 7, 8}));
   const std::string run = "--inputs=" + (folder_ / "in") + " " + module_ + " --expect=" + folder_.path();
   EXPECT_EQ(Hlorun(run + "/right").exit_code, 0);
   const CommandResult wrong = Hlorun(run + "/wrong");
@@ -104,7 +92,7 @@ ENTRY main {
   ROOT z = f32[4]{0} add(y, x)
 }
 )");
-  folder_.Write("in/0.npy", Npy({1, 2, -3, 4}));
+  folder_.Write("in/0.npy", NpyText({1, 2, -3, 4}));
   const CommandResult result = Hlorun("--debug_nans --inputs=" + (folder_ / "in") + " " + module);
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("first NaN in element 2 (row-major) of %y = f32[4] log(%x)"));
@@ -131,8 +119,8 @@ TEST_F(CliTest, DumpsEveryStage) {
 
 TEST_F(CliTest, ASavedPlanRunsWithoutPassesOrCompilation) {
   const std::string plan = folder_ / "double.plan";
-  folder_.Write("in/0.npy", Npy({1, 2, 3, 4}));
-  folder_.Write("right/0.npy", Npy({2, 4, 6, 8}));
+  folder_.Write("in/0.npy", NpyText({1, 2, 3, 4}));
+  folder_.Write("right/0.npy", NpyText({2, 4, 6, 8}));
   ASSERT_EQ(Hlorun("--save_plan=" + plan + " " + module_).exit_code, 0);
   const CommandResult run =
       Hlorun("--json --inputs=" + (folder_ / "in") + " --expect=" + (folder_ / "right") + " " + plan);
@@ -174,10 +162,10 @@ TEST_F(CliTest, BadArrays) {
   ExpectTrouble(run(folder_ / "none"), "there is no file or directory");
   folder_.Write("empty/readme", "");
   ExpectTrouble(run(folder_ / "empty"), "input 0 (%x, x) f32[4] is missing");
-  folder_.Write("shape/0.npy", Npy({1, 2, 3}));
+  folder_.Write("shape/0.npy", NpyText({1, 2, 3}));
   ExpectTrouble(run(folder_ / "shape"), "the array is float32[3], the module wants f32[4]");
-  folder_.Write("many/0.npy", Npy({1, 2, 3, 4}));
-  folder_.Write("many/1.npy", Npy({1, 2, 3, 4}));
+  folder_.Write("many/0.npy", NpyText({1, 2, 3, 4}));
+  folder_.Write("many/1.npy", NpyText({1, 2, 3, 4}));
   ExpectTrouble(run(folder_ / "many"), "holds more arrays");
   folder_.Write("garbage/0.npy", "no array");
   ExpectTrouble(run(folder_ / "garbage"), "not a .npy file");
@@ -214,13 +202,12 @@ ENTRY main {
 }
 )");
   ExpectTrouble(module, "mpirun -n 2");
-  folder_.Write("in/0.npy", Npy({1, 2, 3, 4}));
-  folder_.Write("right/0.npy", Npy({2, 4, 6, 8}));
+  folder_.Write("in/0.npy", NpyText({1, 2, 3, 4}));
+  folder_.Write("right/0.npy", NpyText({2, 4, 6, 8}));
   const std::string arguments = "--inputs=" + (folder_ / "in") + " --expect=" + (folder_ / "right") + " " + module;
   const CommandResult in_process = Hlorun("--devices=2 " + arguments);
   EXPECT_EQ(in_process.exit_code, 0) << in_process.err;
-  const CommandResult ranks =
-      RunCommand("mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2 " HLORUN_BINARY " " + arguments);
+  const CommandResult ranks = HlorunRanks(2, arguments);
   EXPECT_EQ(ranks.exit_code, 0) << ranks.err;
 }
 

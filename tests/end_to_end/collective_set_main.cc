@@ -16,11 +16,11 @@
 #include <set>
 
 #include "backends/collectives/job.h"
-#include "backends/topology/placement.h"
 #include "driver/api/literals.h"
 #include "driver/arrays/compare.h"
 #include "driver/cli/partitioned_arrays.h"
 #include "hlorun/hlorun.h"
+#include "tests/end_to_end/job_main.h"
 
 namespace hlorun {
 namespace {
@@ -115,33 +115,24 @@ int Run(int argc, char** argv) {
   if (names.empty()) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
   }
-  topology::PlaceProcess();
-  constexpr double kHeartbeat = 20;
-  ClientOptions options;
-  options.job = collectives::Job::Start(std::atoi(argv[2]), kHeartbeat);
-  std::FILE* log = std::fopen((argv[3] + std::string(".") + std::to_string(options.job->rank())).c_str(), "w");
-  if (log == nullptr) Invalid("cannot write {}", argv[3]);
-  try {
+  return testing_support::RunInJob(std::atoi(argv[2]), [&](const std::shared_ptr<collectives::Job>& job) {
+    const std::string path = fmt::format("{}.{}", argv[3], job->rank());
+    const std::unique_ptr<std::FILE, decltype(&std::fclose)> log(std::fopen(path.c_str(), "w"), &std::fclose);
+    if (log == nullptr) Invalid("cannot write {}", path);
+    ClientOptions options;
+    options.job = job;
     const auto client = Client::Create(options);
     for (const std::string& name : names) {
-      RunModule({*options.job, *client, log}, folder, name);
-      std::fflush(log);
+      RunModule({*job, *client, log.get()}, folder, name);
+      std::fflush(log.get());
     }
-  } catch (const Error& e) {
-    options.job->Abort(e);
-  }
-  std::fclose(log);
-  return options.job->Finish(0);
+    return 0;
+  });
 }
 
 }  // namespace
 }  // namespace hlorun
 
 int main(int argc, char** argv) {
-  try {
-    return hlorun::Run(argc, argv);
-  } catch (const hlorun::Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  }
+  return hlorun::testing_support::ExitCodeOf([&] { return hlorun::Run(argc, argv); });
 }

@@ -1,5 +1,6 @@
 #include "tests/end_to_end/command.h"
 
+#include <gmock/gmock.h>
 #include <sys/wait.h>
 
 #include <chrono>
@@ -29,6 +30,8 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
+std::string FilesUnder(const std::string& folder) { return RunCommand("find " + folder + " -type f 2>/dev/null").out; }
+
 CommandResult RunCommand(const std::string& command) {
   const TemporaryFolder folder;
   const auto start = std::chrono::steady_clock::now();
@@ -40,6 +43,12 @@ CommandResult RunCommand(const std::string& command) {
   result.out = ReadAll(folder / "out");
   result.err = ReadAll(folder / "err");
   return result;
+}
+
+void ExpectTrouble(const CommandResult& result, const std::vector<std::string>& texts) {
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_EQ(result.out, "");
+  for (const std::string& text : texts) EXPECT_THAT(result.err, ::testing::HasSubstr(text));
 }
 
 bool ProcessLives(const std::string& text) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace hlorun::testing_support {
 
@@ -13,6 +14,10 @@ struct CommandResult {
 };
 // `command` goes to /bin/sh.
 CommandResult RunCommand(const std::string& command);
+
+// Exit code 2, nothing on stdout, and a message that holds each of `texts`.
+void ExpectTrouble(const CommandResult& result, const std::vector<std::string>& texts);
+inline constexpr double kAtOnceSeconds = 10;  // for what is refused before it runs
 
 // Whether a process lives whose command line holds `text`.
 bool ProcessLives(const std::string& text);
@@ -34,5 +39,7 @@ class TemporaryFolder {
 };
 
 std::string ReadAll(const std::string& path);
+// The paths of all files in a folder, a line each; none where there is no folder.
+std::string FilesUnder(const std::string& folder);
 
 }  // namespace hlorun::testing_support

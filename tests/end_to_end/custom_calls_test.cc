@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/end_to_end/command.h"
+#include "tests/end_to_end/hlorun_command.h"
 
 namespace hlorun {
 namespace {
@@ -35,13 +35,11 @@ class CustomCallsTest : public ::testing::Test {
         "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] custom-call(x), " + call + "\n}\n");
   }
   CommandResult Hlorun(const std::string& arguments) {
-    return RunCommand(HLORUN_BINARY " --no_cache --seed=1 " + arguments);
+    return testing_support::Hlorun("--no_cache --seed=1 " + arguments);
   }
   void ExpectTrouble(const std::string& arguments, const std::vector<std::string>& texts) {
-    const CommandResult result = Hlorun(arguments);
-    EXPECT_EQ(result.exit_code, 2) << arguments << "\n" << result.err;
-    EXPECT_EQ(result.out, "");
-    for (const std::string& text : texts) EXPECT_THAT(result.err, HasSubstr(text)) << arguments;
+    SCOPED_TRACE(arguments);
+    testing_support::ExpectTrouble(Hlorun(arguments), texts);
   }
   // kEntry with one of its parts replaced.
   void ExpectBadEntry(const std::string& part, const std::string& with, const std::vector<std::string>& texts) {

@@ -6,13 +6,15 @@
 
 #include "hlo/error.h"
 #include "hlo/fault.h"
-#include "tests/end_to_end/command.h"
+#include "tests/end_to_end/hlorun_command.h"
 
 namespace hlorun {
 namespace {
 
 using ::testing::HasSubstr;
 using testing_support::CommandResult;
+using testing_support::FilesUnder;
+using testing_support::Hlorun;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
@@ -28,24 +30,20 @@ ENTRY main {
 
 class FaultsTest : public ::testing::Test {
  protected:
-  CommandResult Hlorun(const std::string& fault, const std::string& arguments) {
-    return RunCommand("HLORUN_FAULT=" + fault + " " HLORUN_BINARY " --json --cache_dir=" + cache_ +
-                      " --outputs=" + out_ + " " + arguments + " " + module_);
+  CommandResult RunWith(const std::string& fault) {
+    return Hlorun("--json --cache_dir=" + cache_ + " --outputs=" + out_ + " " + module_, "HLORUN_FAULT=" + fault);
   }
   void ExpectTrouble(const std::string& fault, const std::vector<std::string>& texts) {
-    const CommandResult result = Hlorun(fault, "");
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_EQ(result.out, "");
-    for (const std::string& text : texts) EXPECT_THAT(result.err, HasSubstr(text)) << fault;
-    EXPECT_EQ(Outputs(), "");
+    SCOPED_TRACE(fault);
+    testing_support::ExpectTrouble(RunWith(fault), texts);
+    EXPECT_EQ(FilesUnder(out_), "");
   }
   // A run whose injected fault costs time only.
   void ExpectRuns(const std::string& fault, bool compiles) {
-    const CommandResult result = Hlorun(fault, "");
+    const CommandResult result = RunWith(fault);
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(nlohmann::json::parse(result.out)["kernels_compiled"] > 0, compiles) << fault;
   }
-  std::string Outputs() const { return RunCommand("find " + out_ + " -type f 2>/dev/null").out; }
 
   const TemporaryFolder folder_;
   const std::string module_ = folder_.Write("pair.hlo", kModule), cache_ = folder_ / "cache", out_ = folder_ / "out";
@@ -90,7 +88,7 @@ TEST_F(FaultsTest, AFullDiskLeavesNoOutputs) {
 }
 
 TEST_F(FaultsTest, AKernelThatDoesNotBuildLeavesItsSourceAndLog) {
-  const CommandResult result = Hlorun("kernel_build", "");
+  const CommandResult result = RunWith("kernel_build");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("the OpenCL compiler refuses a program"));
   for (const char* kind : {"source: ", "log: "}) {
@@ -129,7 +127,7 @@ TEST_P(SignalTest, LeavesNothingBehind) {
   EXPECT_EQ(result.exit_code, std::string(signal) == "INT" ? 130 : 143) << result.err;
   EXPECT_LT(result.seconds, 10);
   EXPECT_EQ(result.out, "");
-  EXPECT_EQ(Outputs(), "");
+  EXPECT_EQ(FilesUnder(out_), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, SignalTest,

@@ -34,10 +34,8 @@ class HloOptTest : public ::testing::Test {
     return result.out;
   }
   static void ExpectTrouble(const std::string& arguments, const std::string& text) {
-    const CommandResult result = HloOpt(arguments);
-    EXPECT_EQ(result.exit_code, 2) << arguments;
-    EXPECT_THAT(result.err, HasSubstr(text)) << arguments;
-    EXPECT_EQ(result.out, "") << arguments;
+    SCOPED_TRACE(arguments);
+    testing_support::ExpectTrouble(HloOpt(arguments), {text});
   }
   const TemporaryFolder folder_;
   const std::string module_ = folder_.Write("plus_zero.hlo", kModule);

@@ -6,12 +6,13 @@
 #include "driver/arrays/array_set.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/text/parser.h"
-#include "tests/end_to_end/command.h"
+#include "tests/end_to_end/hlorun_command.h"
 
 namespace hlorun {
 namespace {
 
 using testing_support::CommandResult;
+using testing_support::Mpirun;
 using testing_support::ReadAll;
 using testing_support::RunCommand;
 using testing_support::TemporaryFolder;
@@ -63,12 +64,11 @@ TEST_P(MpiCollectivesTest, HasTheEvaluatorsValuesAndTheSameBitsInEveryJob) {
   for (int64_t d = 0; d < n(); ++d)
     SaveArrays(folder / fmt::format("expected/rank_{}", d), expected[static_cast<size_t>(d)].elements());
 
-  const std::string mpirun = "timeout 60 mpirun --allow-run-as-root --oversubscribe --bind-to none -n ";
   std::vector<std::pair<std::string, std::string>> jobs = {
       {"in_process", fmt::format(HLORUN_BINARY " --devices={}", n())},
-      {"mpi", fmt::format("{}{} " HLORUN_BINARY, mpirun, n())}};
+      {"mpi", Mpirun(static_cast<int>(n())) + HLORUN_BINARY}};
   if (n() % 2 == 0)
-    jobs.emplace_back("mixed", fmt::format("{}{} " HLORUN_BINARY " --devices_per_rank=2", mpirun, n() / 2));
+    jobs.emplace_back("mixed", Mpirun(static_cast<int>(n() / 2)) + HLORUN_BINARY " --devices_per_rank=2");
   for (const auto& [name, command] : jobs) {
     const CommandResult result =
         RunCommand(command + " --inputs=" + (folder / "in") + " --expect=" + (folder / "expected") +

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/end_to_end/command.h"
+#include "tests/end_to_end/npy_text.h"
 
 namespace hlorun {
 namespace {
@@ -45,13 +46,7 @@ ENTRY main {
 
 std::string Everyone(int ranks) { return "[1," + std::to_string(ranks) + "]<=[" + std::to_string(ranks) + "]"; }
 
-std::string Npy(int floats) {
-  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(floats) + ",), }\n";
-  std::string text("\x93NUMPY\x01\x00", 8);
-  text += static_cast<char>(header.size());
-  text += '\0';
-  return text + header + std::string(static_cast<size_t>(floats) * 4, '\0');
-}
+std::string Zeros(size_t floats) { return testing_support::NpyText(std::vector<float>(floats)); }
 
 class MpiFaultsTest : public ::testing::Test {
  protected:
@@ -85,7 +80,7 @@ class MpiFaultsTest : public ::testing::Test {
   }
 
   std::string Module(int ranks) { return folder_.Write("all.hlo", AllReduce(ranks, Everyone(ranks))); }
-  std::string Outputs() const { return RunCommand("find " + (folder_ / "out") + " -type f 2>/dev/null").out; }
+  std::string Outputs() const { return testing_support::FilesUnder(folder_ / "out"); }
 
   const TemporaryFolder folder_;
 };
@@ -146,8 +141,8 @@ TEST_F(MpiFaultsTest, BadFlagsOnEveryRankAreSaidOnce) {
 
 TEST_F(MpiFaultsTest, BadInputOnOneRankOnly) {
   const std::string module = Module(2);
-  folder_.Write("in/rank_0/0.npy", Npy(4));
-  folder_.Write("in/rank_1/0.npy", Npy(3));
+  folder_.Write("in/rank_0/0.npy", Zeros(4));
+  folder_.Write("in/rank_1/0.npy", Zeros(3));
   ExpectOneMessage(Mpirun(2, "--inputs=" + (folder_ / "in") + " --outputs=" + (folder_ / "out") + " " + module),
                    "hlorun: rank 1 on .*: input 0 .%x. f32.4. from .*rank_1/0.npy: the array is float32.3., the module "
                    "wants f32.4.");

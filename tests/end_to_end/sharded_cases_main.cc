@@ -8,12 +8,12 @@
 #include <cstdlib>
 
 #include "backends/collectives/job.h"
-#include "backends/topology/placement.h"
 #include "driver/api/literals.h"
 #include "driver/arrays/compare.h"
 #include "driver/cli/partitioned_arrays.h"
 #include "hlo/text/printer.h"
 #include "hlorun/hlorun.h"
+#include "tests/end_to_end/job_main.h"
 #include "tests/passes/equivalence.h"
 #include "tests/passes/spmd/op_cases.h"
 #include "tests/passes/spmd/partition_check.h"
@@ -88,11 +88,7 @@ class Runner {
 int Run(int argc, char** argv) {
   const auto number = [&](int i, int64_t otherwise) { return argc > i ? std::atoll(argv[i]) : otherwise; };
   if (argc < 2) Invalid("usage: sharded_cases DEVICES_PER_RANK [STRIDE [FIRST [RANDOM]]]");
-  topology::PlaceProcess();
-  constexpr double kHeartbeat = 20;
-  const auto job = collectives::Job::Start(number(1, 1), kHeartbeat);
-  int exit_code = 0;
-  try {
+  return testing_support::RunInJob(number(1, 1), [&](const std::shared_ptr<collectives::Job>& job) {
     Runner runner(job);
     constexpr int64_t kCasesOfOneOp = 200;
     passes::ForEachShardedCase(number(3, 0), number(2, 100), kCasesOfOneOp, [&](const passes::ShardedCase& sharded) {
@@ -102,21 +98,13 @@ int Run(int argc, char** argv) {
       const std::string text = passes::RandomAnnotatedModule(static_cast<uint64_t>(seed), runner.partitions());
       runner.Check(fmt::format("random {}", seed), *passes::Parse(text), true);
     }
-    exit_code = runner.Report();
-  } catch (const Error& e) {
-    job->Abort(e);
-  }
-  return job->Finish(exit_code);
+    return runner.Report();
+  });
 }
 
 }  // namespace
 }  // namespace hlorun
 
 int main(int argc, char** argv) {
-  try {
-    return hlorun::Run(argc, argv);
-  } catch (const hlorun::Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  }
+  return hlorun::testing_support::ExitCodeOf([&] { return hlorun::Run(argc, argv); });
 }

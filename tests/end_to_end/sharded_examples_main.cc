@@ -13,13 +13,13 @@
 #include <sstream>
 
 #include "backends/collectives/job.h"
-#include "backends/topology/placement.h"
 #include "driver/api/literals.h"
 #include "driver/arrays/array_set.h"
 #include "driver/arrays/bounds.h"
 #include "driver/arrays/compare.h"
 #include "driver/arrays/seeded.h"
 #include "hlorun/hlorun.h"
+#include "tests/end_to_end/job_main.h"
 
 namespace hlorun {
 namespace {
@@ -139,31 +139,19 @@ class Runner {
 
 int Run(int argc, char** argv) {
   if (argc < 4) Invalid("usage: sharded_examples DEVICES_PER_RANK STRATEGY,.. MODULE...");
-  topology::PlaceProcess();
-  constexpr double kHeartbeat = 20;
-  const auto job = collectives::Job::Start(std::atoll(argv[1]), kHeartbeat);
-  int exit_code = 0;
-  try {
+  return testing_support::RunInJob(std::atoll(argv[1]), [&](const std::shared_ptr<collectives::Job>& job) {
     Runner runner(job);
     std::stringstream strategies(argv[2]);
     for (std::string strategy; std::getline(strategies, strategy, ',');) {
       for (int i = 3; i < argc; ++i) runner.Run(argv[i], strategy);
     }
-    exit_code = runner.Report();
-  } catch (const Error& e) {
-    job->Abort(e);
-  }
-  return job->Finish(exit_code);
+    return runner.Report();
+  });
 }
 
 }  // namespace
 }  // namespace hlorun
 
 int main(int argc, char** argv) {
-  try {
-    return hlorun::Run(argc, argv);
-  } catch (const hlorun::Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  }
+  return hlorun::testing_support::ExitCodeOf([&] { return hlorun::Run(argc, argv); });
 }
