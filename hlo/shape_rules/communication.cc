@@ -219,6 +219,10 @@ Shape Infeed(const Query& q) {
 
 Shape Outfeed(const Query& q) {
   RequireToken(q, 1);
+  const auto& declared = q.As<attr::Feed>().outfeed_shape;
+  if (declared && !declared->SameAs(q.operand(0))) {
+    q.Reject("outfeed_shape is {}, but the operand is {}", declared->ToString(false), q.operand(0).ToString(false));
+  }
   return Shape::Token();
 }
 

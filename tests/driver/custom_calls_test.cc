@@ -1,4 +1,4 @@
-// Custom-calls and transfers through the C++ API, on the first OpenCL device.
+// Custom-calls through the C++ API, on the first OpenCL device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -159,65 +159,6 @@ TEST(CustomCalls, ShapesAndTargetsAreCheckedAtCompileTime) {
                     "custom_call_target=\"mylib::lag\" }");
               }),
               HasSubstr("\"mylib::log\""));
-}
-
-TEST(Transfers, FeedsReachARunningProgram) {
-  const auto executable = TheClient()->Compile(Module::FromText(R"(HloModule echo
-ENTRY e {
-  x = f32[2] parameter(0)
-  t = token[] after-all()
-  i = (f32[2], token[]) infeed(t)
-  v = f32[2] get-tuple-element(i), index=0
-  d = f32[2] add(x, v)
-  u = token[] get-tuple-element(i), index=1
-  o = token[] outfeed(d, u), outfeed_shape=f32[2]
-  j = (f32[2], token[]) infeed(o)
-  w = f32[2] get-tuple-element(j), index=0
-  ROOT r = f32[2] multiply(d, w)
-})"),
-                                               {});
-  const auto channels = std::make_shared<HostChannels>();
-  RunFlags flags;
-  flags.channels = channels;
-  const auto value = [](float a, float b) {
-    Literal literal(Shape(ElementType::kF32, {2}));
-    literal.SetDouble(0, a);
-    literal.SetDouble(1, b);
-    return literal;
-  };
-  const auto results = executable->Run({Upload({1, 5})}, flags);
-  channels->Send(0, HostChannels::kFeed, {value(10, 20)});
-  const Literal fed = channels->Receive(0, HostChannels::kFeed)[0];
-  EXPECT_EQ(fed.GetDouble(0), 11);
-  channels->Send(0, HostChannels::kFeed, {value(2, 3)});
-  EXPECT_THAT(results[0].ToVector<float>(), ElementsAre(22, 75));
-  EXPECT_THAT(FailureOf([&] { executable->Run({Upload({1, 5})})[0].Wait(); }), HasSubstr("RunFlags::channels"));
-}
-
-TEST(Transfers, DevicesOfAProcessSendToEachOther) {
-  ClientOptions options;
-  options.devices = 3;
-  const auto client = Client::Create(options);
-  const std::string pairs = "channel_id=5, frontend_attributes={_xla_send_recv_source_target_pairs=\"{{0,1},{1,2}}\"}";
-  const auto executable = client->Compile(Module::FromText("HloModule shift, num_partitions=3\nENTRY e {\n"
-                                                           "  x = f32[2] parameter(0)\n  t = token[] after-all()\n"
-                                                           "  s = (f32[2], u32[], token[]) send(x, t), " +
-                                                           pairs + "\n  sd = token[] send-done(s), " + pairs +
-                                                           "\n"
-                                                           "  r = (f32[2], u32[], token[]) recv(sd), " +
-                                                           pairs + "\n  rd = (f32[2], token[]) recv-done(r), " + pairs +
-                                                           "\n"
-                                                           "  ROOT y = f32[2] get-tuple-element(rd), index=0\n}\n"),
-                                          {});
-  std::vector<std::vector<Array>> arguments;
-  for (float d = 1; d < 4; ++d) {
-    const std::vector<float> values = {d, 10 * d};
-    arguments.push_back({client->FromHost(Shape(ElementType::kF32, {2}), values.data())});
-  }
-  const auto results = executable->RunSharded(arguments);
-  EXPECT_THAT(results[0][0].ToVector<float>(), ElementsAre(0, 0));
-  EXPECT_THAT(results[1][0].ToVector<float>(), ElementsAre(1, 10));
-  EXPECT_THAT(results[2][0].ToVector<float>(), ElementsAre(2, 20));
 }
 
 }  // namespace

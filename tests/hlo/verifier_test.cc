@@ -56,6 +56,12 @@ TEST(VerifierTest, ShapesFollowFromOperands) {
   EXPECT_THAT(Verify(Entry(" q = f32[5] parameter(1)\n ROOT r = f32[5] add(p, q)")), HasSubstr("%r"));
 }
 
+TEST(VerifierTest, AnOutfeedHasTheShapeOfItsOperand) {
+  const std::string outfeed = " t = token[] after-all()\n ROOT o = token[] outfeed(p, t), outfeed_shape=";
+  EXPECT_EQ(Verify(Entry(outfeed + "f32[4]{0}")), "valid");
+  EXPECT_THAT(Verify(Entry(outfeed + "s32[4]{0}")), HasSubstr("outfeed_shape is s32[4], but the operand is f32[4]"));
+}
+
 TEST(VerifierTest, LayoutOfTheEntryFits) {
   EXPECT_THAT(Verify(Entry(" ROOT r = f32[4] negate(p)", ", entry_computation_layout={(f32[5]{0})->f32[4]{0}}")),
               HasSubstr("parameter 0 the shape f32[5], but %p is f32[4]"));

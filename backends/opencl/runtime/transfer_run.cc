@@ -1,5 +1,7 @@
 #include "backends/opencl/runtime/transfer_run.h"
 
+#include <algorithm>
+
 #include "backends/collectives/wait.h"
 #include "backends/opencl/runtime/thunk_runner.h"
 #include "hlo/transfer.h"
@@ -16,12 +18,21 @@ std::vector<hlo::Literal> ReadAll(const TransferThunk& transfer, ThunkRunner& ru
   return leaves;
 }
 
+std::string ShapesText(const std::vector<hlo::Shape>& shapes) {
+  std::vector<std::string> texts;
+  for (const hlo::Shape& shape : shapes) texts.push_back(shape.ToString(false));
+  return fmt::format("({})", fmt::join(texts, ", "));
+}
+
 void WriteAll(const TransferThunk& transfer, ThunkRunner& runner, const std::vector<hlo::Literal>& leaves) {
-  bool fits = leaves.size() == transfer.shapes.size();
-  for (size_t i = 0; fits && i < leaves.size(); ++i) fits = leaves[i].shape().SameAs(transfer.shapes[i]);
-  if (!fits)
-    Invalid("the value that came has {} arrays or other shapes than the {} it wants", leaves.size(),
-            transfer.shapes.size());
+  const bool fits =
+      std::equal(leaves.begin(), leaves.end(), transfer.shapes.begin(), transfer.shapes.end(),
+                 [](const hlo::Literal& leaf, const hlo::Shape& shape) { return leaf.shape().SameAs(shape); });
+  if (!fits) {
+    std::vector<hlo::Shape> came;
+    for (const hlo::Literal& leaf : leaves) came.push_back(leaf.shape());
+    Invalid("arrays {} came instead of {}", ShapesText(came), ShapesText(transfer.shapes));
+  }
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].ByteSize() > 0) runner.Write(leaves[i].data(), runner.At(transfer.arrays[i]), leaves[i].ByteSize());
   }
