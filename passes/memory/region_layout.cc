@@ -96,6 +96,18 @@ std::vector<int64_t> RegionAliases(const Instruction& region) {
   return aliases;
 }
 
+bool MayOverwriteOperand(const Instruction& region, int64_t operand, int64_t leaf) {
+  const std::vector<hlo::Shape> leaves = hlo::FlattenShape(region.shape());
+  const hlo::Shape& result = leaves[static_cast<size_t>(leaf)];
+  const Instruction* given = region.operand(operand);
+  if (!given->shape().IsArray() || given->shape().element_type() != result.element_type()) return false;
+  if (given->shape().ByteSize() != result.ByteSize() || result.ByteSize() > kPrivateBytes) return false;
+  // All of them may wait at once.
+  int64_t waiting = 0;
+  for (const hlo::Shape& shape : leaves) waiting += shape.ByteSize() <= kPrivateBytes ? shape.ByteSize() : 0;
+  return waiting <= kAllPrivateBytes;
+}
+
 struct RegionLayout::Analyses {
   Analyses(const hlo::Module& module, const KernelModel& base)
       : kernels(base), dataflow(module), live(module, dataflow), sets(module, dataflow, live, kernels) {}

@@ -33,6 +33,10 @@ struct RegionPlace {
 // part is written; -1 for none. Where the two are not one array the operand is copied to the result first.
 std::vector<int64_t> RegionAliases(const hlo::Instruction& region);
 
+// Whether result leaf `leaf` may lie in the memory of `operand`. Small results wait in private memory until the region
+// has read all that it reads, so any operand of their type and size will do.
+bool MayOverwriteOperand(const hlo::Instruction& region, int64_t operand, int64_t leaf);
+
 class RegionLayout {
  public:
   RegionLayout(const hlo::Instruction& region, const DeviceSpec& device, const CompileOptions& options,

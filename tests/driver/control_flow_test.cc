@@ -168,10 +168,71 @@ ENTRY e {
   ROOT r = f32[65536] conditional(p, t, t), true_computation=loops, false_computation=keeps
 })";
 
+// Small values of several types and sizes, each next one made of others' last ones, beside a kernel that is no region.
+constexpr const char* kSmallCarries = R"(HloModule small_carries
+less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }
+cond {
+  t = (s32[], s32[], f32[], f32[], f32[7], c64[2], pred[], s32[], f32[65536]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] get-tuple-element(t), index=1
+  ROOT p = pred[] compare(i, n), direction=LT
+}
+body {
+  t = (s32[], s32[], f32[], f32[], f32[7], c64[2], pred[], s32[], f32[65536]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] get-tuple-element(t), index=1
+  a = f32[] get-tuple-element(t), index=2
+  b = f32[] get-tuple-element(t), index=3
+  v = f32[7] get-tuple-element(t), index=4
+  c = c64[2] get-tuple-element(t), index=5
+  q = pred[] get-tuple-element(t), index=6
+  k = s32[] get-tuple-element(t), index=7
+  x = f32[65536] get-tuple-element(t), index=8
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  half = f32[] constant(0.5)
+  m = f32[1] slice(v), slice={[3:4]}
+  ms = f32[] reshape(m)
+  am = f32[] multiply(b, half)
+  an = f32[] add(am, ms)
+  bn = f32[] subtract(a, b)
+  vr = f32[7] reverse(v), dimensions={0}
+  as = f32[7] broadcast(a), dimensions={}
+  halves = f32[7] broadcast(half), dimensions={}
+  vm = f32[7] add(vr, as)
+  vn = f32[7] multiply(vm, halves)
+  ab = c64[] complex(a, half)
+  abs = c64[2] broadcast(ab), dimensions={}
+  cr = c64[2] reverse(c), dimensions={0}
+  cn = c64[2] multiply(cr, abs)
+  qn = pred[] not(q)
+  kn = s32[] select(q, i, k)
+  f = f32[] convert(k)
+  bs = f32[65536] broadcast(b), dimensions={}
+  fs = f32[65536] broadcast(f), dimensions={}
+  y = f32[65536] add(x, bs)
+  z = f32[65536] add(y, fs)
+  xn = f32[65536] sort(z), dimensions={0}, to_apply=less
+  ROOT r = (s32[], s32[], f32[], f32[], f32[7], c64[2], pred[], s32[], f32[65536]) tuple(j, n, an, bn, vn, cn, qn, kn, xn)
+}
+ENTRY e {
+  n = s32[] parameter(0)
+  a = f32[] parameter(1)
+  b = f32[] parameter(2)
+  v = f32[7] parameter(3)
+  c = c64[2] parameter(4)
+  q = pred[] parameter(5)
+  x = f32[65536] parameter(6)
+  zero = s32[] constant(0)
+  t = (s32[], s32[], f32[], f32[], f32[7], c64[2], pred[], s32[], f32[65536]) tuple(zero, n, a, b, v, c, q, n, x)
+  ROOT w = (s32[], s32[], f32[], f32[], f32[7], c64[2], pred[], s32[], f32[65536]) while(t), condition=cond, body=body
+})";
+
 std::vector<Program> Programs() {
   return {{"two_ways", kTwoWays, {1, 0}, "predicate"},
           {"nested", kNested, {0, 1, 2, -1, 7}, "predicate"},
           {"data_loop", kDataLoop, {-1, 0, 1, 2, 23}, "ahead"},
+          {"small_carries", kSmallCarries, {0, 1, 2, 7}, "ahead"},
           {"bounded_loop", kBoundedLoop, {-1, 0, 1, 2, 5, 19, 20, 40}, "enqueued"}};
 }
 

@@ -151,8 +151,10 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
 
 bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t result_leaf) const {
   const Hero hero = passes::HeroOf(instruction);
-  if (hero.kind == KernelKind::kRegion)
-    return passes::RegionAliases(instruction)[static_cast<size_t>(result_leaf)] == operand;
+  if (hero.kind == KernelKind::kRegion) {
+    return passes::RegionAliases(instruction)[static_cast<size_t>(result_leaf)] == operand ||
+           passes::MayOverwriteOperand(instruction, operand, result_leaf);
+  }
   const hlo::Shape& from = instruction.operand(operand)->shape();
   const hlo::Shape to = hlo::FlattenShape(instruction.shape())[static_cast<size_t>(result_leaf)];
   if (!from.IsArray() || from.ElementCount() != to.ElementCount() || from.ByteSize() != to.ByteSize()) return false;

@@ -27,7 +27,8 @@ class RegionKernel {
   RegionKernel(const EmitRequest& request, const passes::KernelModel& kernels)
       : e_(request.instruction, request.aliases, request.context),
         kernels_(kernels),
-        layout_(request.instruction, request.context.device, request.context.options, kernels) {}
+        layout_(request.instruction, request.context.device, request.context.options, kernels),
+        waits_(WaitingResults(request)) {}
 
   EmittedLaunch Emit() {
     e_.values().Open();
@@ -61,12 +62,23 @@ class RegionKernel {
 
   // --- memory ---
 
-  ir::BufferRef BufferAt(const RegionPlace& place, hlo::ElementType type) {
-    switch (place.kind) {
-      case RegionPlace::Kind::kOperand: return e_.OperandBuffer(place.index);
-      case RegionPlace::Kind::kResult: return e_.outputs()[static_cast<size_t>(place.index)].buffer;
-      default: break;
+  // Results that share an operand's memory, which may still be read when they are known, wait in private memory until
+  // the end. (A large array that is changed in part is changed where it lies.)
+  static std::vector<bool> WaitingResults(const EmitRequest& request) {
+    std::vector<int64_t> in_place = passes::RegionAliases(request.instruction);
+    std::vector<bool> waits;
+    for (size_t leaf = 0; leaf < in_place.size(); ++leaf) {
+      const bool is_shared = leaf < request.aliases.size() && request.aliases[leaf] >= 0;
+      waits.push_back(is_shared && request.aliases[leaf] != in_place[leaf]);
     }
+    return waits;
+  }
+  const ir::BufferRef& ResultBuffer(int64_t leaf) { return e_.outputs()[static_cast<size_t>(leaf)].buffer; }
+
+  ir::BufferRef BufferAt(const RegionPlace& place, hlo::ElementType type) {
+    const bool is_result = place.kind == RegionPlace::Kind::kResult;
+    if (place.kind == RegionPlace::Kind::kOperand) return e_.OperandBuffer(place.index);
+    if (is_result && !waits_[static_cast<size_t>(place.index)]) return ResultBuffer(place.index);
     ir::BufferRef& buffer = buffers_[{place.kind, place.index}];
     if (buffer != nullptr) return buffer;
     const int64_t elements = place.bytes / std::max<int64_t>(1, hlo::BytesOf(type));
@@ -223,20 +235,35 @@ class RegionKernel {
     });
   }
 
+  // What is not yet where it belongs: operands and constants as they stand, then results that waited, which may lie
+  // where those operands are.
   void WriteResults() {
     const Instruction* root = layout_.module().entry()->root();
-    int64_t leaf = 0;
-    for (const auto& output : e_.outputs()) {
-      const RegionPlace from = layout_.PlaceOf(root, leaf);
-      const RegionPlace to{RegionPlace::Kind::kResult, leaf++, 0, output.shape.ByteSize(), nullptr};
-      if (from == to || output.shape.ElementCount() == 0) continue;
-      // An operand or a constant as it stands.
-      const ir::BufferRef source = BufferAt(from, output.shape.element_type());
-      Frame& frame = e_.values().NewFrame();
-      const Instruction* value = root->Is(Opcode::kTuple) ? root->operand(leaf - 1) : root;
-      frame.Bind(value, Frame::InMemory{source});
-      EmitLoops({{&frame, value, 0, output.shape, to}});
+    const auto count = static_cast<int64_t>(e_.outputs().size());
+    for (int64_t leaf = 0; leaf < count; ++leaf) {
+      const Instruction* value = root->Is(Opcode::kTuple) ? root->operand(leaf) : root;
+      const RegionPlace from = layout_.PlaceOf(root, leaf), to = ResultPlace(leaf);
+      if (from == to) continue;
+      CopyArray(value, BufferAt(from, value->shape().element_type()), to);
     }
+    for (int64_t leaf = 0; leaf < count; ++leaf) {
+      if (!waits_[static_cast<size_t>(leaf)]) continue;
+      const Instruction* value = root->Is(Opcode::kTuple) ? root->operand(leaf) : root;
+      const ir::BufferRef waiting = BufferAt(ResultPlace(leaf), value->shape().element_type());
+      waits_[static_cast<size_t>(leaf)] = false;
+      CopyArray(value, waiting, ResultPlace(leaf));
+    }
+  }
+
+  RegionPlace ResultPlace(int64_t leaf) {
+    return {RegionPlace::Kind::kResult, leaf, 0, e_.outputs()[static_cast<size_t>(leaf)].shape.ByteSize(), nullptr};
+  }
+
+  void CopyArray(const Instruction* value, const ir::BufferRef& from, const RegionPlace& to) {
+    if (value->shape().ElementCount() == 0) return;
+    Frame& frame = e_.values().NewFrame();
+    frame.Bind(value, Frame::InMemory{from});
+    EmitLoops({{&frame, value, 0, value->shape(), to}});
   }
 
   // --- loops over elements ---
@@ -357,6 +384,7 @@ class RegionKernel {
   Emission e_;
   const passes::KernelModel& kernels_;
   const passes::RegionLayout layout_;
+  std::vector<bool> waits_;  // by result leaf
   std::map<std::pair<RegionPlace::Kind, int64_t>, ir::BufferRef> buffers_;
   std::vector<ir::Stmt> declarations_;
   std::vector<Pending> pending_;
