@@ -4,8 +4,6 @@
 // Tables, one case a row.
 // clang-format off
 
-// clang-format off: one case a line
-
 namespace hlorun::conformance {
 
 namespace {
@@ -26,6 +24,8 @@ std::vector<Template> ProductTemplates() {
   std::vector<Template> templates = {
       {"dot-matrix", types, "ENTRY e { a = $T[5,7] parameter(0)\n b = $T[7,6] parameter(1)\n ROOT r = $T[5,6] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
       {"dot-tall", floats, "ENTRY e { a = $T[33,4] parameter(0)\n b = $T[4,2] parameter(1)\n ROOT r = $T[33,2] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot-rows", floats, "ENTRY e { a = $T[26,10] parameter(0)\n b = $T[10,18] parameter(1)\n ROOT r = $T[26,18] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},
+      {"dot-rows-columns", floats, "ENTRY e { a = $T[26,10] parameter(0)\n b = $T[18,10] parameter(1)\n ROOT r = $T[26,18] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={1} }"},
       {"dot-transposed", floats, "ENTRY e { a = $T[7,5] parameter(0)\n b = $T[6,7] parameter(1)\n ROOT r = $T[5,6] dot(a, b), lhs_contracting_dims={0}, rhs_contracting_dims={1} }"},
       {"dot-vectors", types, "ENTRY e { a = $T[9] parameter(0)\n b = $T[9] parameter(1)\n ROOT r = $T[] dot(a, b), lhs_contracting_dims={0}, rhs_contracting_dims={0} }"},
       {"dot-matrix-vector", floats, "ENTRY e { a = $T[4,9] parameter(0)\n b = $T[9] parameter(1)\n ROOT r = $T[4] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"},

@@ -6,8 +6,6 @@
 // Tables, one case a row.
 // clang-format off
 
-// clang-format off: one case a line
-
 namespace hlorun::conformance {
 
 std::vector<Template> ReductionTemplates() {

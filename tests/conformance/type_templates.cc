@@ -5,8 +5,6 @@
 // Tables, one case a row.
 // clang-format off
 
-// clang-format off: one case a line
-
 namespace hlorun::conformance {
 namespace {
 
