@@ -48,6 +48,7 @@
 #include "passes/simplify/rewrite.h"
 #include "passes/simplify/unwrap_async.h"
 #include "passes/spmd/combine_collectives.h"
+#include "passes/spmd/scatter_reductions.h"
 #include "passes/spmd/spmd.h"
 
 namespace hlorun::passes {
@@ -133,6 +134,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<AssignRowMajorLayouts>();
   p.Add<LowerDynamicDimensions>();  // from here on no shape is bounded: sizes are s32[] instructions
   p.Fixpoint("simplify", Simplifications);
+  p.Add<ScatterReductions>();
 
   // Everything that no kernel does directly, in terms of simpler ops.
   p.Add<ExpandCustomCalls>();

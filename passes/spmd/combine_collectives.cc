@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "hlo/builder.h"
@@ -26,22 +27,43 @@ struct Limits {
   int64_t small, combined;
 };
 
+// What is there before or after, whichever is more.
+int64_t BytesOf(const Instruction& collective) {
+  return std::max(collective.operand(0)->shape().ByteSize(), collective.shape().ByteSize());
+}
+
 bool IsCombinable(const Instruction& instruction, const Limits& limits) {
-  if (!instruction.Is(Opcode::kAllReduce) || instruction.operand_count() != 1) return false;
+  const bool reduces = instruction.Is(Opcode::kAllReduce) || instruction.Is(Opcode::kReduceScatter);
+  if ((!reduces && !instruction.Is(Opcode::kAllGather)) || instruction.operand_count() != 1) return false;
   if (!instruction.control_predecessors().empty() || !instruction.control_successors().empty()) return false;
-  return instruction.shape().ByteSize() <= limits.small && hlo::ReducerOpcode(*instruction.called()).has_value();
+  return BytesOf(instruction) <= limits.small && (!reduces || hlo::ReducerOpcode(*instruction.called()).has_value());
 }
 
 // What must be equal for two to become one. The level is the number of collectives on the longest path before: those of
 // one level cannot depend on each other, and combining them makes no cycle.
 struct Key {
   int64_t level;
-  Opcode reducer;
+  Opcode opcode;
+  std::optional<Opcode> reducer;
+  std::optional<int64_t> dimension;
   hlo::ElementType type;
   bool has_channel, global_ids;
   std::vector<std::vector<int64_t>> groups;
   auto operator<=>(const Key&) const = default;
 };
+
+Key KeyOf(const Instruction& instruction, int64_t level) {
+  const auto& collective = instruction.As<hlo::attr::Collective>();
+  const bool reduces = !instruction.called_computations().empty();
+  return {level,
+          instruction.opcode(),
+          reduces ? hlo::ReducerOpcode(*instruction.called()) : std::nullopt,
+          collective.dimension,
+          instruction.shape().element_type(),
+          collective.channel_id.has_value(),
+          collective.use_global_device_ids,
+          collective.replica_groups.Expanded()};
+}
 
 std::vector<std::vector<Instruction*>> CombinableSets(const std::vector<Instruction*>& order, const Limits& limits) {
   std::unordered_map<const Instruction*, int64_t> levels;
@@ -56,12 +78,9 @@ std::vector<std::vector<Instruction*>> CombinableSets(const std::vector<Instruct
     for (const Instruction* predecessor : instruction->control_predecessors()) after(predecessor);
     levels[instruction] = level;
     if (!IsCombinable(*instruction, limits)) continue;
-    const auto& collective = instruction->As<hlo::attr::Collective>();
-    std::vector<Instruction*>& set = sets[{level, *hlo::ReducerOpcode(*instruction->called()),
-                                           instruction->shape().element_type(), collective.channel_id.has_value(),
-                                           collective.use_global_device_ids, collective.replica_groups.Expanded()}];
-    int64_t bytes = instruction->shape().ByteSize();
-    for (const Instruction* member : set) bytes += member->shape().ByteSize();
+    std::vector<Instruction*>& set = sets[KeyOf(*instruction, level)];
+    int64_t bytes = BytesOf(*instruction);
+    for (const Instruction* member : set) bytes += BytesOf(*member);
     if (bytes > limits.combined) full.push_back(std::exchange(set, {}));
     set.push_back(instruction);
   }
@@ -74,7 +93,7 @@ void Combine(hlo::Computation* computation, const std::vector<Instruction*>& set
   std::vector<Instruction*> operands;
   for (const Instruction* member : set) operands.push_back(member->operand(0));
   hlo::Builder build(computation, set[0]);
-  Instruction* combined = build.Make(Opcode::kAllReduce, operands, set[0]->attributes(), {set[0]->called()});
+  Instruction* combined = build.Make(set[0]->opcode(), operands, set[0]->attributes(), set[0]->called_computations());
   // Made before the first is replaced, whose metadata they take.
   std::vector<Instruction*> elements;
   for (size_t i = 0; i < set.size(); ++i) elements.push_back(build.GetTupleElement(combined, static_cast<int64_t>(i)));

@@ -40,13 +40,23 @@ ENTRY main {{
   gathered = f32[{1},{3}] all-gather(x), channel_id=3, use_global_device_ids=true, dimensions={{1}}, replica_groups=[1,{0}]<=[{0}]
   scattered = f32[2,3] reduce-scatter(x), channel_id=4, use_global_device_ids=true, to_apply=add, dimensions={{0}}, replica_groups=[1,{0}]<=[{0}]
   exchanged = f32[{1},3] all-to-all(x), channel_id=5, dimensions={{0}}, replica_groups=[1,{0}]<=[{0}]
-  moved = f32[{1},3] collective-permute(x), channel_id=6, source_target_pairs={{{4}}}
+  moved = f32[{1},3] collective-permute(x), channel_id=6, source_target_pairs={{{5}}}
   root = f32[{1},3] collective-broadcast(x), channel_id=7, replica_groups=[1,{0}]<=[{0}]
   id = u32[] partition-id()
-  ROOT all = (f32[{1},3], f32[{1},3], f32[{1},{3}], f32[2,3], f32[{1},3], f32[{1},3], f32[{1},3], u32[]) tuple(sum, pairs, gathered, scattered, exchanged, moved, root, id)
+  two = u32[] constant(2)
+  zero = u32[] constant(0)
+  own = u32[] multiply(id, two)
+  whole = f32[{1},3] all-reduce(x), channel_id=8, use_global_device_ids=true, to_apply=largest, replica_groups=[1,{0}]<=[{0}]
+  kept = f32[2,3] dynamic-slice(whole, own, zero), dynamic_slice_sizes={{2,3}}
+  y = f32[{1},3] multiply(x, x)
+  z = f32[{1},2] slice(y), slice={{[0:{1}], [1:3]}}
+  sum_y = f32[{1},2] all-reduce(z), channel_id=9, use_global_device_ids=true, to_apply=add, replica_groups=[1,{0}]<=[{0}]
+  gathered_y = f32[{1},{4}] all-gather(z), channel_id=10, use_global_device_ids=true, dimensions={{1}}, replica_groups=[1,{0}]<=[{0}]
+  scattered_y = f32[2,2] reduce-scatter(z), channel_id=11, use_global_device_ids=true, to_apply=add, dimensions={{0}}, replica_groups=[1,{0}]<=[{0}]
+  ROOT all = (f32[{1},3], f32[{1},3], f32[{1},{3}], f32[2,3], f32[{1},3], f32[{1},3], f32[{1},3], u32[], f32[2,3], f32[{1},2], f32[{1},{4}], f32[2,2]) tuple(sum, pairs, gathered, scattered, exchanged, moved, root, id, kept, sum_y, gathered_y, scattered_y)
 }}
 )",
-                       n(), 2 * n(), pairs, 3 * n(), ring);
+                       n(), 2 * n(), pairs, 3 * n(), 2 * n(), ring);
   }
 };
 
@@ -66,7 +76,8 @@ TEST_P(MpiCollectivesTest, HasTheEvaluatorsValuesAndTheSameBitsInEveryJob) {
 
   std::vector<std::pair<std::string, std::string>> jobs = {
       {"in_process", fmt::format(HLORUN_BINARY " --devices={}", n())},
-      {"mpi", Mpirun(static_cast<int>(n())) + HLORUN_BINARY}};
+      {"mpi", Mpirun(static_cast<int>(n())) + HLORUN_BINARY},
+      {"messages", "HLORUN_NODE_WINDOW=0 " + Mpirun(static_cast<int>(n())) + HLORUN_BINARY}};
   if (n() % 2 == 0)
     jobs.emplace_back("mixed", Mpirun(static_cast<int>(n() / 2)) + HLORUN_BINARY " --devices_per_rank=2");
   for (const auto& [name, command] : jobs) {

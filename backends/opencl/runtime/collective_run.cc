@@ -20,21 +20,23 @@ struct Partition {
     chunk = outer == 0 || parts == 0 ? 0 : whole.ByteSize() / (outer * parts);
   }
 
-  // [outer, parts, chunk] -> [parts, outer, chunk], so that each part is one message.
-  void Gather(ConstBytes whole, Bytes blocks) const {
+  int64_t part_bytes() const { return outer * chunk; }
+
+  // [outer, parts, chunk] -> [parts, outer, chunk], so that each part is one message. Parts begin `stride` bytes apart.
+  void Gather(ConstBytes whole, Bytes blocks, int64_t stride) const {
     for (int64_t o = 0; o < outer; ++o) {
-      for (int64_t p = 0; p < parts; ++p) Move(whole, o * parts + p, blocks, p * outer + o);
+      for (int64_t p = 0; p < parts; ++p) Move(whole, (o * parts + p) * chunk, blocks, p * stride + o * chunk);
     }
   }
-  void Scatter(ConstBytes blocks, Bytes whole) const {
+  void Scatter(ConstBytes blocks, Bytes whole, int64_t stride) const {
     for (int64_t o = 0; o < outer; ++o) {
-      for (int64_t p = 0; p < parts; ++p) Move(blocks, p * outer + o, whole, o * parts + p);
+      for (int64_t p = 0; p < parts; ++p) Move(blocks, p * stride + o * chunk, whole, (o * parts + p) * chunk);
     }
   }
 
  private:
   void Move(ConstBytes from, int64_t at, Bytes to, int64_t position) const {
-    std::memcpy(to.data() + position * chunk, from.data() + at * chunk, static_cast<size_t>(chunk));
+    std::memcpy(to.data() + position, from.data() + at, static_cast<size_t>(chunk));
   }
 };
 
@@ -49,6 +51,7 @@ class Collective {
   }
 
   void Run() {
+    if (IsPacked()) return RunPacked();
     switch (thunk_.kind) {
       case CollectiveKind::kAllReduce:
         return ForEach([&](size_t i, ConstBytes in, Bytes out) {
@@ -127,6 +130,65 @@ class Collective {
     }
   }
 
+  // Several short operands travel as one message. Ranks of one node read longer ones where they lie.
+  bool IsPacked() const {
+    constexpr int64_t kInNode = 4 << 10, kByMessages = 256 << 10;
+    const bool joins = thunk_.kind == CollectiveKind::kAllReduce || thunk_.kind == CollectiveKind::kAllGather ||
+                       thunk_.kind == CollectiveKind::kReduceScatter;
+    if (!joins || thunk_.operands.size() < 2 || thunk_.reduction_kernel >= 0) return false;
+    const int64_t longest = communicator_.transport().window() != nullptr ? kInNode : kByMessages;
+    for (size_t i = 0; i < thunk_.operands.size(); ++i) {
+      if (thunk_.operand_shapes[i].element_type() != thunk_.operand_shapes[0].element_type()) return false;
+      if (std::max(thunk_.operands[i].bytes, thunk_.results[i].bytes) > longest) return false;
+    }
+    return true;
+  }
+
+  // Each member's block holds its parts of all arrays, one after the other. A reduction associates by position alone:
+  // the bits are those of one array after the other.
+  void RunPacked() {
+    staged_ = 0;
+    const bool scatters = thunk_.kind == CollectiveKind::kReduceScatter;
+    const Bytes sent = Stage(BytesOf(thunk_.operands)), received = Stage(BytesOf(thunk_.results));
+    ForEachBlock(thunk_.operands, scatters, [&](const Partition& partition, size_t i, int64_t at, int64_t stride) {
+      partition.Gather(Input(thunk_.operands[i]), sent.subspan(static_cast<size_t>(at)), stride);
+    });
+    switch (thunk_.kind) {
+      case CollectiveKind::kAllReduce: communicator_.AllReduce(group_, sent, received, ReductionOf(0), Number()); break;
+      case CollectiveKind::kReduceScatter:
+        communicator_.ReduceScatter(group_, sent, received, ReductionOf(0), Number());
+        break;
+      default: communicator_.AllGather(group_, sent, received, Number());
+    }
+    const bool gathers = thunk_.kind == CollectiveKind::kAllGather;
+    ForEachBlock(thunk_.results, gathers, [&](const Partition& partition, size_t i, int64_t at, int64_t stride) {
+      const Bytes out = Output(thunk_.results[i]);
+      partition.Scatter(received.subspan(static_cast<size_t>(at)), out, stride);
+      Publish(thunk_.results[i], out);
+    });
+  }
+
+  static int64_t BytesOf(const std::vector<Slice>& slices) {
+    int64_t bytes = 0;
+    for (const Slice& slice : slices) bytes += slice.bytes;
+    return bytes;
+  }
+
+  // Where each array lies in a packed message: (its parts, its number, where its first part begins, bytes between its
+  // parts). `in_parts`: one for each member of the group; else the array is one part.
+  template <typename Body>
+  void ForEachBlock(const std::vector<Slice>& slices, bool in_parts, Body&& body) {
+    const auto& shapes = &slices == &thunk_.operands ? thunk_.operand_shapes : thunk_.result_shapes;
+    const int64_t stride = BytesOf(slices) / (in_parts ? Size() : 1);
+    int64_t at = 0;
+    for (size_t i = 0; i < slices.size(); ++i) {
+      const Partition partition =
+          in_parts ? Partition(shapes[i], thunk_.dimension, Size()) : Partition(shapes[i], 0, 1);
+      body(partition, i, at, stride);
+      at += partition.part_bytes();
+    }
+  }
+
   collectives::Reduction ReductionOf(size_t i) {
     collectives::Reduction reduction;
     reduction.opcode = thunk_.reduction;
@@ -155,14 +217,14 @@ class Collective {
     if (partition.outer == 1) return communicator_.AllGather(group_, in, out, Number());
     const Bytes blocks = Stage(static_cast<int64_t>(out.size()));
     communicator_.AllGather(group_, in, blocks, Number());
-    partition.Scatter(blocks, out);
+    partition.Scatter(blocks, out, partition.part_bytes());
   }
 
   void ReduceScatter(size_t i, ConstBytes in, Bytes out) {
     const Partition partition(thunk_.operand_shapes[i], thunk_.dimension, Size());
     if (partition.outer == 1) return communicator_.ReduceScatter(group_, in, out, ReductionOf(i), Number());
     const Bytes blocks = Stage(static_cast<int64_t>(in.size()));
-    partition.Gather(in, blocks);
+    partition.Gather(in, blocks, partition.part_bytes());
     communicator_.ReduceScatter(group_, blocks, out, ReductionOf(i), Number());
   }
 
@@ -170,9 +232,9 @@ class Collective {
     const Partition partition(thunk_.operand_shapes[i], thunk_.dimension, Size());
     // Through staging even when contiguous: the operand may be the result.
     const Bytes sent = Stage(static_cast<int64_t>(in.size())), received = Stage(static_cast<int64_t>(in.size()));
-    partition.Gather(in, sent);
+    partition.Gather(in, sent, partition.part_bytes());
     communicator_.AllToAll(group_, sent, received, Number());
-    partition.Scatter(received, out);
+    partition.Scatter(received, out, partition.part_bytes());
   }
 
   // Operand i goes to group[i]; result j comes from group[j].

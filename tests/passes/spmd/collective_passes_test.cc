@@ -7,6 +7,7 @@
 #include "passes/control/loop_invariants.h"
 #include "passes/simplify/dce.h"
 #include "passes/spmd/combine_collectives.h"
+#include "passes/spmd/scatter_reductions.h"
 #include "tests/passes/equivalence.h"
 #include "tests/passes/spmd/partition_check.h"
 
@@ -49,6 +50,15 @@ void RunAndExpectSameBits(hlo::Module& module, Pass& pass) {
   for (size_t d = 0; d < before.size(); ++d) {
     for (size_t i = 0; i < before[d].size(); ++i) EXPECT_EQ(Difference(before[d][i], after[d][i], kBitwise), "");
   }
+}
+
+template <typename SomePass>
+bool Changes(hlo::Module& module) {
+  const DeviceSpec device = WithLink();
+  const CompileOptions options;
+  const GenericKernelModel kernels;
+  PassContext context{device, options, kernels, {}};
+  return SomePass().Run(module, context);
 }
 
 int64_t CountIn(const hlo::Computation& computation, Opcode opcode) {
@@ -109,11 +119,134 @@ TEST(CombineCollectives, WhatTakesLongerToSendThanToStartStaysAlone) {
   b = f32[251] all-reduce(y), replica_groups={{0,1,2,3}}, channel_id=2, use_global_device_ids=true, to_apply=add
   ROOT t = (f32[251], f32[251]) tuple(a, b)
 })");
-  const DeviceSpec device = WithLink();
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
-  EXPECT_FALSE(CombineCollectives().Run(*module, context));
+  EXPECT_FALSE(Changes<CombineCollectives>(*module));
+}
+
+TEST(CombineCollectives, GathersAndScattersAlongOneDimensionBecomeOneEach) {
+  const auto module = ParseEntry(R"(ENTRY e {
+  x = f32[8,3] parameter(0)
+  y = f32[4,5,2] parameter(1)
+  g = f32[32,3] all-gather(x), replica_groups={{0,1,2,3}}, channel_id=1, use_global_device_ids=true, dimensions={0}
+  h = f32[16,5,2] all-gather(y), replica_groups={{0,1,2,3}}, channel_id=2, use_global_device_ids=true, dimensions={0}
+  i = f32[8,12] all-gather(x), replica_groups={{0,1,2,3}}, channel_id=3, use_global_device_ids=true, dimensions={1}
+  s = f32[2,3] reduce-scatter(x), replica_groups={{0,1,2,3}}, channel_id=4, use_global_device_ids=true, dimensions={0}, to_apply=add
+  t = f32[1,5,2] reduce-scatter(y), replica_groups={{0,1,2,3}}, channel_id=5, use_global_device_ids=true, dimensions={0}, to_apply=add
+  u = f32[1,5,2] reduce-scatter(y), replica_groups={{0,1,2,3}}, channel_id=6, use_global_device_ids=true, dimensions={0}, to_apply=max
+  ROOT r = (f32[32,3], f32[16,5,2], f32[8,12], f32[2,3], f32[1,5,2], f32[1,5,2]) tuple(g, h, i, s, t, u)
+})");
+  CombineCollectives pass;
+  RunAndExpectSameBits(*module, pass);
+  // Another dimension and another reducer stay apart.
+  EXPECT_EQ(Count(*module, Opcode::kAllGather), 2) << hlo::PrintModule(*module);
+  EXPECT_EQ(Count(*module, Opcode::kReduceScatter), 2) << hlo::PrintModule(*module);
+}
+
+TEST(CombineCollectives, AGatherIsAsLongAsWhatItGives) {
+  const auto module = ParseEntry(R"(ENTRY e {
+  x = f32[63] parameter(0)
+  y = f32[63] parameter(1)
+  a = f32[252] all-gather(x), replica_groups={{0,1,2,3}}, channel_id=1, use_global_device_ids=true, dimensions={0}
+  b = f32[252] all-gather(y), replica_groups={{0,1,2,3}}, channel_id=2, use_global_device_ids=true, dimensions={0}
+  ROOT t = (f32[252], f32[252]) tuple(a, b)
+})");
+  EXPECT_FALSE(Changes<CombineCollectives>(*module));
+}
+
+// A sum over all four devices of which each keeps a quarter of the rows, by arithmetic or from a table.
+struct Keeping {
+  const char* name;
+  const char* text;
+  int64_t all_reduces, reduce_scatters;  // afterwards
+};
+
+constexpr const char* kSum =
+    "  a = f32[8,6] all-reduce(x), replica_groups={{0,1,2,3}}, channel_id=1, use_global_device_ids=true, to_apply=add\n";
+constexpr const char* kIds = R"(
+  x = f32[8,6] parameter(0)
+  y = f32[8,6] parameter(1)
+  id = u32[] partition-id()
+  n = s32[] convert(id)
+  zero = s32[] constant(0)
+  two = s32[] constant(2)
+  own = s32[] multiply(n, two)
+)";
+
+const Keeping kKeepings[] = {
+    {"arithmetic", "ROOT r = f32[2,6] dynamic-slice(a, own, zero), dynamic_slice_sizes={2,6}", 0, 1},
+    {"table", R"(table = s32[4] constant({0, 2, 4, 6})
+  one = s32[1] dynamic-slice(table, id), dynamic_slice_sizes={1}
+  start = s32[] reshape(one)
+  ROOT r = f32[2,6] dynamic-slice(a, start, zero), dynamic_slice_sizes={2,6})",
+     0, 1},
+    {"a start beyond the end, which is clamped, and one of a whole dimension", R"(table = s32[4] constant({-3, 2, 4, 9})
+  one = s32[1] dynamic-slice(table, id), dynamic_slice_sizes={1}
+  start = s32[] reshape(one)
+  ROOT r = f32[2,6] dynamic-slice(a, start, n), dynamic_slice_sizes={2,6})",
+     0, 1},
+    {"elementwise ops between", R"(half = f32[] constant(0.5)
+  halves = f32[8,6] broadcast(half), dimensions={}
+  mean = f32[8,6] multiply(a, halves)
+  z = f32[8,6] subtract(y, mean)
+  w = f32[8,6] multiply(mean, z)
+  r = f32[2,6] dynamic-slice(z, own, zero), dynamic_slice_sizes={2,6}
+  s = f32[2,6] dynamic-slice(w, own, zero), dynamic_slice_sizes={2,6}
+  ROOT t = (f32[2,6], f32[2,6]) tuple(r, s))",
+     0, 1},
+    {"groups in another order than the devices",
+     R"(b = f32[8,6] all-reduce(x), replica_groups={{3,1},{0,2}}, channel_id=2, use_global_device_ids=true, to_apply=add
+  table = s32[4] constant({0, 4, 4, 0})
+  one = s32[1] dynamic-slice(table, id), dynamic_slice_sizes={1}
+  start = s32[] reshape(one)
+  r = f32[4,6] dynamic-slice(b, start, zero), dynamic_slice_sizes={4,6}
+  ROOT t = (f32[8,6], f32[4,6]) tuple(a, r))",
+     1, 1},
+    {"another device's part", R"(three = s32[] constant(6)
+  other = s32[] subtract(three, own)
+  ROOT r = f32[2,6] dynamic-slice(a, other, zero), dynamic_slice_sizes={2,6})",
+     1, 0},
+    {"somebody else reads the whole", R"(r = f32[2,6] dynamic-slice(a, own, zero), dynamic_slice_sizes={2,6}
+  t = f32[8,6] tanh(a)
+  ROOT u = (f32[2,6], f32[8,6]) tuple(r, t))",
+     1, 0},
+    {"a part of both dimensions", "ROOT r = f32[2,3] dynamic-slice(a, own, zero), dynamic_slice_sizes={2,3}", 1, 0},
+    {"a start that the program computes", R"(f = f32[1,1] slice(y), slice={[0:1], [0:1]}
+  g = f32[] reshape(f)
+  start = s32[] convert(g)
+  ROOT r = f32[2,6] dynamic-slice(a, start, zero), dynamic_slice_sizes={2,6})",
+     1, 0},
+    {"one element of a tuple",
+     R"(p = (f32[8,6], f32[8,6]) all-reduce(x, y), replica_groups={{0,1,2,3}}, channel_id=3, use_global_device_ids=true, to_apply=max
+  p0 = f32[8,6] get-tuple-element(p), index=0
+  p1 = f32[8,6] get-tuple-element(p), index=1
+  r = f32[2,6] dynamic-slice(p1, own, zero), dynamic_slice_sizes={2,6}
+  ROOT t = (f32[8,6], f32[8,6], f32[2,6]) tuple(a, p0, r))",
+     2, 1},
+    {"all elements of a tuple, along different dimensions", R"(z = f32[8,8] concatenate(x, y2), dimensions={1}
+  p = (f32[8,6], f32[8,8]) all-reduce(y, z), replica_groups={{0,1,2,3}}, channel_id=3, use_global_device_ids=true, to_apply=max
+  p0 = f32[8,6] get-tuple-element(p), index=0
+  p1 = f32[8,8] get-tuple-element(p), index=1
+  q = f32[2,6] dynamic-slice(p0, own, zero), dynamic_slice_sizes={2,6}
+  r = f32[8,2] dynamic-slice(p1, zero, own), dynamic_slice_sizes={8,2}
+  ROOT t = (f32[8,6], f32[2,6], f32[8,2]) tuple(a, q, r))",
+     1, 2},
+};
+
+TEST(ScatterReductions, OnlyWhereEachDeviceKeepsItsOwnPart) {
+  for (const Keeping& keeping : kKeepings) {
+    SCOPED_TRACE(keeping.name);
+    const bool narrow = std::string_view(keeping.text).find("y2") != std::string_view::npos;
+    const auto module =
+        ParseEntry(fmt::format("ENTRY e {{{}{}{}  {}\n}}", kIds,
+                               narrow ? "  y2 = f32[8,2] slice(y), slice={[0:8], [0:2]}\n" : "", kSum, keeping.text));
+    if (keeping.reduce_scatters > 0) {
+      ScatterReductions pass;
+      RunAndExpectSameBits(*module, pass);
+    } else {
+      EXPECT_FALSE(Changes<ScatterReductions>(*module));
+    }
+    EXPECT_EQ(Count(*module, Opcode::kAllReduce), keeping.all_reduces) << hlo::PrintModule(*module);
+    EXPECT_EQ(Count(*module, Opcode::kReduceScatter), keeping.reduce_scatters) << hlo::PrintModule(*module);
+  }
 }
 
 // Weights that lie in parts are gathered for a product in every trip.
