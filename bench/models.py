@@ -2,7 +2,7 @@
 """Times modules on hlorun and XLA:CPU in alternation, checks that both give the same outputs, prints a table of ratios.
 
 hlorun's inputs change from iteration to iteration, and it is the last result that is compared with XLA's. XLA runs on the
-inputs of hlorun's last iteration throughout.
+inputs of hlorun's last iteration throughout, copied anew before each, so that neither finds them in its caches.
 
     python3 bench/models.py [--hlorun build/bin/hlorun] [--rounds 3] [--iterations 3] [--json FILE] [--plot FILE.png]
                             [--device D] MODULE[:NORMAL[:INTEGERS]] ...

@@ -74,14 +74,17 @@ def main():
         executable = device.client.compile_and_load(stablehlo, runtime.DeviceList((device,)), xla_client.CompileOptions())
     compile_s = time.perf_counter() - begin
 
-    arguments = []
+    arrays = []
     shapes = [leaf for shape in computation.program_shape().parameter_shapes() for leaf in leaves(shape)]
     for i, shape in enumerate(shapes):
         array = np.load(os.path.join(flags.inputs, f"{i}.npy"))
         wanted = np.dtype(shape.numpy_dtype())
-        arguments.append(jax.device_put(array if array.dtype == wanted else array.view(wanted)))
+        arrays.append(array if array.dtype == wanted else array.view(wanted))
 
     def run():
+        # In memory written just before, as hlorun's inputs are: arrays that lie in the caches from the run before are read
+        # several times as fast.
+        arguments = [jax.block_until_ready(jax.device_put(array.copy())) for array in arrays]
         start = time.perf_counter()
         results = executable.execute(arguments)
         for result in results:

@@ -235,6 +235,7 @@ bool DividesSafely(const Expr& y) {
   return y->kind == ExprKind::kIntConstant && y->integer != 0 && !(hlo::IsSigned(y->type.element) && y->integer == -1);
 }
 Expr DivideRule(const Expr& x, const Expr& y, const Context& c) {
+  if (c.type == ElementType::kBF16) return Call(x->type, kQuotientBf16, {x, y});
   if (!IsInt(x)) return Div(x, y);
   if (DividesSafely(y)) return Div(x, y);
   const Expr quotient = c.body.Name(Div(x, SafeDivisor(x, y, c)));

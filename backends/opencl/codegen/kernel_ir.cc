@@ -196,6 +196,11 @@ Expr Call(Type type, const std::string& function, std::vector<Expr> args) {
   return Make({.kind = ExprKind::kCall, .type = type, .function = function, .args = std::move(args)});
 }
 
+Expr Half(const Expr& x, const char* which) {
+  HLORUN_CHECK(x->type.lanes > 1);
+  return Call(x->type.WithLanes(x->type.lanes / 2), which, {x});
+}
+
 Expr Load(const BufferRef& buffer, const Expr& index, const Expr& predicate) {
   HLORUN_CHECK(hlo::IsInteger(index->type.element));
   std::vector<Expr> args = {index};
@@ -265,12 +270,39 @@ bool Equal(const Expr& x, const Expr& y) {
   return std::equal(x->args.begin(), x->args.end(), y->args.begin(), Equal);
 }
 
+namespace {
+
+// What is added up, constants apart.
+struct Sum {
+  std::vector<Expr> terms;
+  int64_t constant = 0;
+
+  void Add(const Expr& x) {
+    if (IsInt(x)) {
+      constant += x->integer;
+    } else if (x->kind == ExprKind::kBinary && x->op == Op::kAdd) {
+      for (const Expr& a : x->args) Add(a);
+    } else {
+      terms.push_back(x);
+    }
+  }
+};
+
+}  // namespace
+
 std::optional<int64_t> ConstantDifference(const Expr& x, const Expr& y) {
-  if (IsInt(x) && IsInt(y)) return x->integer - y->integer;
-  if (Equal(x, y)) return 0;
-  const bool is_sum = x->kind == ExprKind::kBinary && x->op == Op::kAdd && IsInt(x->args[1]);
-  if (is_sum && Equal(x->args[0], y)) return x->args[1]->integer;
-  return std::nullopt;
+  if (!hlo::IsInteger(x->type.element)) return std::nullopt;
+  Sum a, b;
+  a.Add(x);
+  b.Add(y);
+  if (a.terms.size() != b.terms.size()) return std::nullopt;
+  for (const Expr& term : a.terms) {
+    const auto same =
+        std::find_if(b.terms.begin(), b.terms.end(), [&](const Expr& other) { return Equal(term, other); });
+    if (same == b.terms.end()) return std::nullopt;
+    b.terms.erase(same);
+  }
+  return a.constant - b.constant;
 }
 
 ElementType ComputeType(ElementType storage) {
@@ -321,7 +353,8 @@ Stmt Assign(const Var& var, const Expr& value) {
 }
 
 Stmt Store(const BufferRef& buffer, const Expr& index, const Expr& value, bool streaming) {
-  HLORUN_CHECK(value->type.element == ComputeType(buffer->storage));
+  const bool is_pairs = buffer->storage == ElementType::kBF16 && value->type.element == ElementType::kU32;
+  HLORUN_CHECK(is_pairs || value->type.element == ComputeType(buffer->storage));
   const int lanes = std::max(index->type.lanes, value->type.lanes);
   return MakeStmt({.kind = StmtKind::kStore,
                    .value = Splat(value, lanes),
@@ -340,6 +373,13 @@ Stmt For(LoopRole role, const Var& var, const Expr& begin, const Expr& end, cons
                    .step = Int(step, var->type),
                    .role = role,
                    .width = width});
+}
+
+Stmt WithPairs(const Stmt& vector_loop) {
+  StmtNode node = *vector_loop;
+  HLORUN_CHECK(node.kind == StmtKind::kFor && node.role == LoopRole::kVector);
+  node.pairs = true;
+  return MakeStmt(std::move(node));
 }
 
 Stmt If(const Expr& condition, const Stmt& then, const Stmt& otherwise) {

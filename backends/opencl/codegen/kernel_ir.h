@@ -51,9 +51,10 @@ struct Buffer {
   Space space = Space::kGlobal;
   int64_t size = 0;  // elements
   bool written = false;
-  bool restrict_ = true;  // proven not to overlap another parameter
-  int64_t alignment = 0;  // bytes, of the first element, where more than the element's own is known
-  bool streams = false;   // begins at a vector's alignment and is larger than the caches: vector stores go past them
+  bool restrict_ = true;   // proven not to overlap another parameter
+  int64_t alignment = 0;   // bytes, of the first element, where more than the element's own is known
+  bool unordered = false;  // which element lies where does not matter: partial results of lanes
+  bool streams = false;    // begins at a vector's alignment and is larger than the caches: vector stores go past them
 };
 using BufferRef = std::shared_ptr<Buffer>;
 
@@ -130,6 +131,7 @@ struct StmtNode {
   Expr begin = {}, end = {}, step = {};  // kFor: begin <= var < end, step > 0
   LoopRole role = LoopRole::kSerial;
   int width = 1;           // kFor kVector: lanes
+  bool pairs = false;      // kFor kVector: neighbouring bf16 may be taken as one word each (bf16_pairs.h)
   bool streaming = false;  // kStore: non-temporal; the address is aligned to the vector
   std::string text = {};   // kComment
 };
@@ -170,6 +172,12 @@ Expr Ramp(const Expr& base, int lanes);  // stride 1
 Expr Splat(const Expr& x, int lanes);    // x itself when lanes == 1 or it has them already
 Expr ReduceLanes(Op op, const Expr& x);
 Expr Lane(const Expr& x, int64_t lane);
+// The lower and the upper half of a vector's lanes.
+inline constexpr const char* kLowerHalf = "hl_lower_half";
+inline constexpr const char* kUpperHalf = "hl_upper_half";
+Expr Half(const Expr& x, const char* which);
+// x / y, of bf16 values, to be rounded to bf16.
+inline constexpr const char* kQuotientBf16 = "hl_quotient_bf16";
 Expr Fma(const Expr& a, const Expr& b, const Expr& c);  // a * b + c, fused
 
 inline Expr Add(const Expr& x, const Expr& y) { return Binary(Op::kAdd, x, y); }
@@ -192,7 +200,7 @@ inline Expr operator<(const Expr& x, const Expr& y) { return Compare(Op::kLt, x,
 bool IsIntConstant(const Expr& x, int64_t value);
 bool IsConstant(const Expr& x);
 bool Equal(const Expr& x, const Expr& y);  // by structure
-// x - y where it is plain that it is constant: two constants, or e + c and e.
+// x - y of integers where it is plain that it is constant: the same terms, but for constants.
 std::optional<int64_t> ConstantDifference(const Expr& x, const Expr& y);
 
 // The computation type of a storage type: bf16, f8 and (here) f16 -> f32; s4 -> s8; others themselves.
@@ -206,9 +214,11 @@ BufferRef MakeBuffer(const std::string& name, ElementType storage, int64_t size,
 Stmt Block(std::vector<Stmt> statements);
 Stmt Let(const Var& var, const Expr& value);
 Stmt Assign(const Var& var, const Expr& value);
+// `value` is of the buffer's computation type, or u32 where it holds pairs of the buffer's bf16.
 Stmt Store(const BufferRef& buffer, const Expr& index, const Expr& value, bool streaming = false);
 Stmt For(LoopRole role, const Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1,
          int width = 1);
+Stmt WithPairs(const Stmt& vector_loop);
 Stmt If(const Expr& condition, const Stmt& then, const Stmt& otherwise = nullptr);
 Stmt While(const Expr& condition, const Stmt& body);
 Stmt Barrier();  // local and global memory of the work-group; nothing on CPU class

@@ -33,7 +33,7 @@ void Print(const Stmt& s, int depth, std::string& out) {
       break;
     case StmtKind::kFor:
       line(fmt::format("{}{} {} in {} .. {}{}:", kRoleNames[static_cast<int>(s->role)],
-                       s->width > 1 ? fmt::format("x{}", s->width) : "", s->var->name, ToString(s->begin),
+                       s->width > 1 ? fmt::format("x{}{}", s->width, s->pairs ? " pairs" : "") : "", s->var->name, ToString(s->begin),
                        ToString(s->end), IsIntConstant(s->step, 1) ? "" : " step " + ToString(s->step)));
       Print(s->body[0], depth + 1, out);
       break;

@@ -12,7 +12,7 @@ using hlo::ElementType;
 constexpr std::string_view kExp = R"(static inline @F NAME(@F x) {
   @F c = @?(x > 89.0f, (@F)(89.0f), x);
   c = @?(c < -104.0f, (@F)(-104.0f), c);
-  @F k = rint(c * 0x1.715476p+0f);
+  @F k = fma(c, (@F)(0x1.715476p+0f), (@F)(0x1.8p+23f)) - 0x1.8p+23f;
   @F r = fma(k, (@F)(-0x1.62e43p-1f), c);
   r = fma(k, (@F)(0x1.05c61p-29f), r);
   @F p = fma((@F)(0x1.6dbc64p-10f), r, (@F)(0x1.124148p-7f));

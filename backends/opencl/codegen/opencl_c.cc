@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/opencl_helpers.h"
 #include "hlo/error.h"
 
@@ -186,8 +187,17 @@ class Printer {
   }
   bool IsRounded(const Expr& x) const { return x->kind == ExprKind::kVar && rounded_.count(x->var.get()) != 0; }
 
+  void PrintPairs(const Stmt& s) {
+    const std::string place = fmt::format("({} + {})", s->buffer->name, Text(s->index->args[0]));
+    const char* space = SpaceName(s->buffer->space);
+    const std::string value = Text(s->value);
+    if (s->streaming) return Line(fmt::format("__builtin_nontemporal_store({}, ({} uint16*){});", value, space, place));
+    Line(fmt::format("*({} {}*){} = {};", space, helpers_.UnalignedPairs(), place, value));
+  }
+
   void PrintStore(const Stmt& s) {
     const Buffer& buffer = *s->buffer;
+    if (buffer.storage == ElementType::kBF16 && s->value->type.element == ElementType::kU32) return PrintPairs(s);
     const std::string element = CarrierName(buffer.storage);
     const int lanes = s->value->type.lanes;
     const bool is_cut = buffer.storage == ElementType::kBF16 && IsRounded(s->value);
@@ -330,9 +340,28 @@ class Printer {
     return fmt::format("{}_{}({})", same_size ? "as" : "convert", TypeName(to), text);
   }
 
+  // Lanes that share a divisor share its reciprocal.
+  std::string QuotientText(const Expr& x) {
+    const Expr& divisor = x->args[1];
+    const bool is_shared = divisor->kind == ExprKind::kBroadcast || IsConstant(divisor);
+    if (x->type.lanes == 1 || !is_shared) return fmt::format("({} / {})", Text(x->args[0]), Text(divisor));
+    const std::string scalar =
+        divisor->kind == ExprKind::kBroadcast ? Text(divisor->args[0]) : RealText(divisor->real, ElementType::kF32);
+    return fmt::format("{}({}, {})", helpers_.Named(kQuotientBf16, x->type.lanes), Text(x->args[0]), scalar);
+  }
+
   std::string CallText(const Expr& x) {
     if (x->function == "get_group_id" || x->function == "get_local_id")
       return fmt::format("(int){}({})", x->function, Text(x->args[0]));
+    if (x->function == kLoadPairs) {
+      const Expr& load = x->args[0];
+      return fmt::format("*({} const {}*)({} + {})", SpaceName(load->buffer->space), helpers_.UnalignedPairs(),
+                         load->buffer->name, Text(load->args[0]->args[0]));
+    }
+    if (x->function == kAddBf16) return fmt::format("({} + {})", Text(x->args[0]), Text(x->args[1]));
+    if (x->function == kLowerHalf) return fmt::format("({}).lo", Text(x->args[0]));
+    if (x->function == kUpperHalf) return fmt::format("({}).hi", Text(x->args[0]));
+    if (x->function == kQuotientBf16) return QuotientText(x);
     std::string args;
     for (const Expr& a : x->args) args += (args.empty() ? "" : ", ") + Text(a);
     return fmt::format("{}({})", helpers_.Math(x->function, x->type), args);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/math_functions.h"
 #include "hlo/error.h"
 #include "hlo/number_types.h"
@@ -71,6 +72,43 @@ constexpr const char* kResultBf16 = R"(static inline float16 hl_result_bf16(floa
   ushort16 bits;
   __asm__("vcvtneps2bf16 %1, %0" : "=v"(bits) : "v"(x));
   return as_float16(convert_uint16(bits) << 16);
+}
+)";
+
+// Pairs of bf16 (bf16_pairs.h). The instruction's operands, in this notation, are the lower half's and the upper
+// half's.
+constexpr std::pair<const char*, const char*> kPairHelpers[] = {
+    {kEvenOfPairs, "static inline float16 hl_even_bf16(uint16 p) { return as_float16(p << 16); }\n"},
+    {kOddOfPairs, "static inline float16 hl_odd_bf16(uint16 p) { return as_float16(p & 0xffff0000u); }\n"},
+    {kRoundToAnyPairs, R"(static inline uint16 hl_pack_any_bf16(float16 x, float16 y) {
+  uint16 bits;
+  __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(bits) : "v"(x), "v"(y));
+  return bits;
+}
+)"},
+    {kRoundToPairs, R"(typedef ushort hl_ushort32 __attribute__((ext_vector_type(32)));
+static inline uint16 hl_pack_bf16(float16 x, float16 y) {
+  hl_ushort32 b = __builtin_astype(hl_pack_any_bf16(x, y), hl_ushort32);
+  return __builtin_astype(__builtin_shufflevector(b, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
+                                                  8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), uint16);
+}
+)"},
+    {kJoinPairs, R"(static inline uint16 hl_join_bf16(float16 x, float16 y) {
+  return convert_uint16(hl_to_bf16_16(x)) | (convert_uint16(hl_to_bf16_16(y)) << 16);
+}
+)"},
+    {kSumOfPairs, R"(static inline float16 hl_sum_bf16(float16 sum, uint16 p) {
+  __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(p), "v"((uint16)(0x3f803f80u)));
+  return sum;
+}
+)"}};
+
+// A quotient of two bf16 by way of the reciprocal, which many share: its error, of some 2^-22, cannot move it over the
+// middle between two bf16, from which quotients of 8-bit numbers stay 2^-17 away. Divisors whose reciprocal would be
+// denormal are scaled; it is rounded up, so that a quotient that is the smallest normal does not become a denormal.
+constexpr const char* kSharedQuotientBf16 = R"(static inline @F NAME(@F x, float y) {
+  float scale = fabs(y) > 0x1p126f ? 0x1p-4f : 1.0f;
+  return x * (@F)(1.0f / (y * scale) * 0x1.000002p+0f) * (@F)(scale);
 }
 )";
 
@@ -234,13 +272,29 @@ std::string HelperSet::Unaligned(const std::string& element, int lanes) {
   return name;
 }
 
+std::string HelperSet::UnalignedPairs() {
+  Add("hl_pairs16u", "typedef uint hl_pairs16u __attribute__((ext_vector_type(16), aligned(2)));\n");
+  return "hl_pairs16u";
+}
+
 std::string HelperSet::Named(const std::string& function, int lanes) {
-  static const std::map<std::string, const char*> kSources = {
-      {"hl_to_bf16", kToBf16}, {"hl_from_bf16", kFromBf16}, {"hl_round_bf16", kRoundBf16},
-      {"hl_to_f16", kToF16},   {"hl_from_f16", kFromF16},   {"hl_cut_bf16", kCutBf16}};
+  static const std::map<std::string, const char*> kSources = {{"hl_to_bf16", kToBf16},
+                                                              {"hl_from_bf16", kFromBf16},
+                                                              {"hl_round_bf16", kRoundBf16},
+                                                              {"hl_to_f16", kToF16},
+                                                              {"hl_from_f16", kFromF16},
+                                                              {"hl_cut_bf16", kCutBf16},
+                                                              {ir::kQuotientBf16, kSharedQuotientBf16}};
   if (function == "hl_result_bf16") {
     if (!bf16_assembly_ || lanes != 16) return Named("hl_round_bf16", lanes);
     Add(function, kResultBf16);
+    return function;
+  }
+  for (const auto& [pair_function, source] : kPairHelpers) {
+    if (function != pair_function) continue;
+    if (function == kRoundToPairs) Named(kRoundToAnyPairs, lanes);
+    if (function == kJoinPairs) Named("hl_to_bf16", lanes);
+    Add(function, source);
     return function;
   }
   const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);

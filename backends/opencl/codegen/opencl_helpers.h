@@ -24,6 +24,7 @@ class HelperSet {
   // `bf16_assembly`: x86's conversions to bf16 may be used, by inline assembly.
   explicit HelperSet(bool bf16_assembly) : bf16_assembly_(bf16_assembly) {}
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
+  std::string UnalignedPairs();  // uint16 with the alignment of a bf16
   std::string FromStorage(hlo::ElementType storage, int lanes);  // carrier -> computation type; empty: the same
   std::string ToStorage(hlo::ElementType storage, int lanes);    // computation type -> carrier
   std::string Round(hlo::ElementType storage, int lanes);        // f32 -> f32 as if stored and loaded

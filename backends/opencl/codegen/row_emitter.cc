@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/reducers.h"
@@ -93,8 +94,10 @@ class RowKernel {
       while (lanes_ > 1 && lanes_ * AccumulatorBytes(request.instruction) > e_.device().local_memory_bytes) lanes_ /= 2;
     } else {
       while (lanes_ > 1 && lanes_ > shape_.length()) lanes_ /= 2;
-      if (shape_.length() >= lanes_ * 16) unroll_ = 4;
     }
+    pairs_ = WorthPairs(e_.device(), lanes_, shape_.length()) && IsBf16(request.instruction);
+    step_ = pairs_ ? 2 * lanes_ : lanes_;
+    unroll_ = e_.IsGpu() ? 1 : StepsTogether();
   }
 
   Emission& emission() { return e_; }
@@ -177,6 +180,27 @@ class RowKernel {
     std::vector<ir::BufferRef> buffers;
   };
 
+  // As many as hide the latency of their sums; of pairs, as divide the row, since those have no scalar rest.
+  int64_t StepsTogether() const {
+    const int64_t steps = shape_.length() / step_;
+    if (!pairs_) return steps >= 16 ? 4 : 1;
+    int64_t together = steps >= 16 ? 4 : 2;
+    while (steps % together != 0) together /= 2;
+    return together;
+  }
+
+  // All arrays of the rows' shape that come from memory or go there are bf16.
+  bool IsBf16(const Instruction& instruction) const {
+    const auto is_other = [&](const hlo::Shape& shape) {
+      return shape.ElementCount() > shape_.rows() && shape.element_type() != hlo::ElementType::kBF16;
+    };
+    for (const Instruction* operand : instruction.operands()) {
+      if (!operand->shape().IsArray() || is_other(operand->shape())) return false;
+    }
+    const std::vector<hlo::Shape> results = hlo::FlattenShape(instruction.shape());
+    return std::none_of(results.begin(), results.end(), is_other);
+  }
+
   // What is expensive, of the rows' shape, and needed by several sweeps over a row: the first one keeps it.
   struct Kept {
     const Instruction* value;
@@ -210,11 +234,12 @@ class RowKernel {
       const auto needs = [&](const auto& sweep) { return sweep.count(*op) != 0; };
       const auto first = std::find_if(sweeps.begin(), sweeps.end(), needs);
       if (std::count_if(sweeps.begin(), sweeps.end(), needs) < 2) continue;
-      const int64_t size = shape_.length() + lanes_ * unroll_;  // the last vector may pass the end
-      room -= size * static_cast<int64_t>(sizeof(float));
+      const int64_t size = shape_.length() + step_ * unroll_;  // the last vector may pass the end
+      const bool is_bf16 = (*op)->shape().element_type() == hlo::ElementType::kBF16 && pairs_;
+      const hlo::ElementType type = is_bf16 ? hlo::ElementType::kBF16 : hlo::ElementType::kF32;
+      room -= size * hlo::BytesOf(type);
       if (room < 0) return;
-      ir::BufferRef buffer =
-          ir::MakeBuffer(e_.body().FreshName("kept"), hlo::ElementType::kF32, size, ir::Buffer::Space::kPrivate, true);
+      ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("kept"), type, size, ir::Buffer::Space::kPrivate, true);
       e_.body().Add(ir::DeclareArray(buffer));
       kept_values_.push_back({*op, static_cast<size_t>(first - sweeps.begin()), buffer});
       Reach(*op, covered);
@@ -335,9 +360,11 @@ class RowKernel {
                        hlo::IsComplex(type) ? Accumulator(type) : nullptr});
     }
     if (lanes.empty()) return;
-    ForLanes(lanes_ * unroll_, [&](const Index& l) {
-      for (const Lane& lane : lanes) StoreLane(lane, l, lane.neutral);
-    });
+    for (int64_t first = 0; first < step_ * unroll_; first += lanes_) {
+      ForLanes(lanes_, [&](const Index& l) {
+        for (const Lane& lane : lanes) StoreLane(lane, e_.math().Add(l, first), lane.neutral);
+      });
+    }
     Accumulate(lanes, outer, inner);
     for (size_t i = 0; i < lanes.size(); ++i) {
       const Value total = Horizontal(lanes[i]);
@@ -374,7 +401,8 @@ class RowKernel {
   ir::BufferRef Accumulator(hlo::ElementType type) {
     const auto space = e_.IsGpu() ? ir::Buffer::Space::kLocal : ir::Buffer::Space::kPrivate;
     ir::BufferRef buffer =
-        ir::MakeBuffer(e_.body().FreshName("lanes"), PartialType(type), lanes_ * unroll_, space, true);
+        ir::MakeBuffer(e_.body().FreshName("lanes"), PartialType(type), step_ * unroll_, space, true);
+    buffer->unordered = true;
     if (e_.IsGpu())
       local_arrays_.push_back(ir::DeclareArray(buffer));
     else
@@ -398,7 +426,9 @@ class RowKernel {
     e_.values().Open();
     body(e_.math().Of(l));
     const int width = static_cast<int>(std::min<int64_t>(lanes_, count));
-    e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), e_.IndexInt(count), e_.values().Close(), 1, width));
+    const ir::Stmt loop =
+        ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), e_.IndexInt(count), e_.values().Close(), 1, width);
+    e_.body().Add(pairs_ ? ir::WithPairs(loop) : loop);
   }
 
   void Step(const std::vector<Lane>& lanes, const Index& outer, const Index& j, const Index& l, const Expr& mask) {
@@ -407,7 +437,7 @@ class RowKernel {
     for (const Lane& lane : lanes) {
       Value x = e_.values().Get(e_.frame(), *lane.reduce->operand(0), place, mask);
       if (mask) x = SelectValue(mask, x, lane.neutral);
-      sums.push_back(EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), x, e_.body()));
+      sums.push_back(Combined(lane, LoadLane(lane, l), x));
     }
     for (size_t i = 0; i < lanes.size(); ++i) StoreLane(lanes[i], l, sums[i]);
     for (const Kept& kept : kept_values_) {
@@ -415,6 +445,15 @@ class RowKernel {
       e_.body().Add(
           ir::Store(kept.buffer, e_.math().ToExpr(j), e_.values().Get(e_.frame(), *kept.value, place, mask).re));
     }
+  }
+
+  Value Combined(const Lane& lane, const Value& sum, const Value& x) {
+    const Instruction& operand = *lane.reduce->operand(0);
+    const bool adds_bf16 = pairs_ && lane.opcode == Opcode::kAdd && lane.type == hlo::ElementType::kF32 &&
+                           operand.Is(Opcode::kConvert) &&
+                           operand.operand(0)->shape().element_type() == hlo::ElementType::kBF16;
+    if (!adds_bf16) return EmitBinary(lane.opcode, lane.type, sum, x, e_.body());
+    return {e_.body().Name(ir::Call(ir::kF32Type, kAddBf16, {sum.re, x.re})), nullptr};
   }
 
   // `limit` times at most, until `end` where it is not null.
@@ -443,20 +482,30 @@ class RowKernel {
       Expr outer_mask = math.Within(at_outer, 0, outer.whole);
       outer_mask = ir::IsIntConstant(outer_mask, 1) ? nullptr : e_.body().Name(outer_mask, "m");
       const bool ragged = math.RangeOf(math.Add(inner.begin, inner.count - 1)).max >= inner.whole;
-      const int64_t chunk = lanes_ * unroll_;
+      const int64_t chunk = step_ * unroll_;
       const int64_t chunks = ragged ? 0 : inner.count / chunk;
       if (chunks > 0) {
         SerialUntil(chunks, steps(0, chunk), [&](const Index& c) {
           for (int64_t u = 0; u < unroll_; ++u) {
-            ForLanes(lanes_, [&](const Index& l) {
-              const Index in_chunk = math.Add(l, u * lanes_);
+            ForLanes(step_, [&](const Index& l) {
+              const Index in_chunk = math.Add(l, u * step_);
               Step(lanes, at_outer, math.Add(math.Add(inner.begin, math.Mul(c, chunk)), in_chunk), in_chunk,
                    outer_mask);
             });
           }
         });
       }
-      const int64_t done = chunks * chunk, rest = inner.count - done;
+      int64_t done = chunks * chunk;
+      if (const int64_t whole = ragged ? 0 : (inner.count - done) / lanes_; whole > 0) {
+        SerialUntil(whole, steps(done, lanes_), [&](const Index& c) {
+          ForLanes(lanes_, [&](const Index& l) {
+            const Index offset = math.Add(math.Add(math.Mul(c, lanes_), l), done);
+            Step(lanes, at_outer, math.Add(inner.begin, offset), l, outer_mask);
+          });
+        });
+        done += whole * lanes_;
+      }
+      const int64_t rest = inner.count - done;
       if (rest == 0) return;
       SerialUntil((rest + lanes_ - 1) / lanes_, steps(done, lanes_), [&](const Index& c) {
         ForLanes(lanes_, [&](const Index& l) {
@@ -471,6 +520,7 @@ class RowKernel {
 
   // All lanes into lane 0, halving: the same tree whatever the device's schedule.
   Value Horizontal(const Lane& lane) {
+    if (!e_.IsGpu() && lane.im == nullptr && lane.re->storage != hlo::ElementType::kPred) return OfVectors(lane);
     for (int64_t u = 1; u < unroll_; ++u) {
       ForLanes(lanes_, [&](const Index& l) {
         StoreLane(lane, l,
@@ -490,6 +540,24 @@ class RowKernel {
     const Value total = LoadLane(lane, 0);
     e_.body().Add(ir::Barrier());
     return total;
+  }
+
+  // The same on values that are vectors: parts of an array that are read in other sizes than they were written would
+  // not stay in registers.
+  Value OfVectors(const Lane& lane) {
+    const auto both = [&](const Expr& a, const Expr& b) {
+      return e_.body().Name(EmitBinary(lane.opcode, lane.type, {a, nullptr}, {b, nullptr}, e_.body()).re);
+    };
+    Expr total;
+    for (int64_t first = 0; first < step_ * unroll_; first += lanes_) {
+      const Expr part = e_.body().Name(ir::Load(lane.re, ir::Ramp(e_.IndexInt(first), lanes_)));
+      total = total ? both(total, part) : part;
+    }
+    while (total->type.lanes > 1) {
+      const Expr lower = e_.body().Name(ir::Half(total, ir::kLowerHalf));
+      total = both(lower, e_.body().Name(ir::Half(total, ir::kUpperHalf)));
+    }
+    return {total, nullptr};
   }
 
   void StoreOutputs() {
@@ -526,14 +594,17 @@ class RowKernel {
         return d && output.shape.dimensions() == shape_.dimensions ? static_cast<int64_t>(*d) : Emission::kUnknown;
       });
       const Expr end = extent ? e_.ValueOf(*extent, length) : e_.IndexInt(length);
-      e_.body().Add(ir::For(ir::LoopRole::kVector, j, e_.IndexInt(0), end, e_.values().Close(), 1, e_.Lanes()));
+      const ir::Stmt loop = ir::For(ir::LoopRole::kVector, j, e_.IndexInt(0), end, e_.values().Close(), 1, e_.Lanes());
+      e_.body().Add(pairs_ ? ir::WithPairs(loop) : loop);
     });
   }
 
   Emission e_;
   RowShape shape_;
   int lanes_ = 1;
-  int64_t unroll_ = 1;
+  bool pairs_ = false;  // steps are vectors of pairs of bf16
+  int64_t step_ = 1;    // elements: lanes_, or twice as many
+  int64_t unroll_ = 1;  // steps side by side
   std::vector<std::pair<ir::Var, Expr>> row_loops_;
   Index row_;
   Indices kept_;

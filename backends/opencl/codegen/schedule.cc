@@ -97,7 +97,7 @@ class RoleLowering {
       return For(LoopRole::kSerial, s->var, Add(s->begin, lane), s->end, body, lanes_);
     }
     const Stmt loop = For(s->role, s->var, s->begin, s->end, body, s->step->integer, s->width);
-    if (s->role == LoopRole::kVector && lanes_ == 1) return WidenVectorLoop(loop);
+    if (s->role == LoopRole::kVector && lanes_ == 1) return WidenVectorLoop(s->pairs ? WithPairs(loop) : loop);
     return For(LoopRole::kSerial, s->var, s->begin, s->end, body, s->step->integer);
   }
 

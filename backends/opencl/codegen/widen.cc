@@ -1,189 +1,14 @@
 #include "backends/opencl/codegen/widen.h"
 
-#include <algorithm>
-#include <map>
-#include <numeric>
 #include <optional>
-#include <set>
 
-#include "hlo/error.h"
+#include "backends/opencl/codegen/bf16_pairs.h"
+#include "backends/opencl/codegen/widener.h"
 
 namespace hlorun::opencl {
 namespace {
 
 using namespace ir;  // NOLINT: this file is about nothing else
-
-// What a loop body touches, to know whether running an iteration twice does harm.
-struct Effects {
-  std::set<const Variable*> assigned;
-  std::set<const Buffer*> loaded, stored;
-};
-
-void Collect(const Expr& x, Effects& effects) {
-  if (x->kind == ExprKind::kLoad) effects.loaded.insert(x->buffer.get());
-  for (const Expr& a : x->args) Collect(a, effects);
-}
-
-void Collect(const Stmt& s, Effects& effects) {
-  if (s->kind == StmtKind::kAssign) effects.assigned.insert(s->var.get());
-  if (s->kind == StmtKind::kStore) effects.stored.insert(s->buffer.get());
-  for (const Expr* e : {&s->value, &s->index, &s->begin, &s->end}) {
-    if (*e) Collect(*e, effects);
-  }
-  for (const Stmt& b : s->body) Collect(b, effects);
-}
-
-// The largest divisor of `width` that is known to divide x.
-int64_t KnownFactor(const Expr& x, int64_t width) {
-  switch (x->kind) {
-    case ExprKind::kIntConstant: return std::gcd(x->integer, width);
-    case ExprKind::kVar: return std::gcd(x->var->factor, width);
-    case ExprKind::kCast: return KnownFactor(x->args[0], width);
-    case ExprKind::kBinary: break;
-    default: return 1;
-  }
-  const int64_t a = KnownFactor(x->args[0], width), b = KnownFactor(x->args[1], width);
-  switch (x->op) {
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMin:
-    case Op::kMax: return std::gcd(a, b);
-    case Op::kMul: return std::gcd(a * b, width);
-    default: return 1;
-  }
-}
-
-struct CannotWiden {};
-
-class Widener {
- public:
-  Widener(const Var& loop_var, const Expr& base, int width, const Effects& effects)
-      : loop_var_(loop_var), base_(base), width_(width), effects_(effects) {}
-
-  Stmt Widen(const Stmt& s) {
-    switch (s->kind) {
-      case StmtKind::kBlock: {
-        std::vector<Stmt> body;
-        for (const Stmt& b : s->body) body.push_back(Widen(b));
-        return Block(std::move(body));
-      }
-      case StmtKind::kLet: return WidenLet(s);
-      case StmtKind::kAssign: {
-        const auto found = widened_.find(s->var.get());
-        if (found == widened_.end()) throw CannotWiden{};  // lives outside the loop: lanes would fight over it
-        return Assign(found->second, Widen(s->value));
-      }
-      case StmtKind::kStore: {
-        const Expr index = Widen(s->index), value = Widen(s->value);
-        if (index->type.lanes == 1 && value->type.lanes > 1) throw CannotWiden{};
-        return Store(s->buffer, index, value, s->streaming || Streams(*s->buffer, index));
-      }
-      case StmtKind::kFor: {
-        if (s->role == LoopRole::kParallel || s->role == LoopRole::kVector) throw CannotWiden{};
-        const Expr begin = Uniform(s->begin), end = Uniform(s->end);
-        return For(s->role, s->var, begin, end, Widen(s->body[0]), s->step->integer);
-      }
-      case StmtKind::kIf: {
-        const Expr condition = Uniform(s->value);
-        return If(condition, Widen(s->body[0]), s->body.size() > 1 ? Widen(s->body[1]) : nullptr);
-      }
-      case StmtKind::kWhile: return While(Uniform(s->value), Widen(s->body[0]));
-      case StmtKind::kPrefetch: return Prefetch(s->buffer, Lane(Widen(s->index), 0));
-      case StmtKind::kBarrier:
-      case StmtKind::kComment: return s;
-      case StmtKind::kDeclareArray:
-      case StmtKind::kOutline:
-      case StmtKind::kCall: throw CannotWiden{};
-    }
-    return s;
-  }
-
- private:
-  Stmt WidenLet(const Stmt& s) {
-    const Expr value = Widen(s->value);
-    if (value->type.lanes == 1 && effects_.assigned.count(s->var.get()) == 0) return Let(s->var, value);
-    const Var wide = MakeVar(s->var->name, s->var->type.WithLanes(width_));
-    widened_[s->var.get()] = wide;
-    // Ramps stay known as such: loads through the variable must not become gathers.
-    if (value->kind == ExprKind::kRamp && effects_.assigned.count(s->var.get()) == 0) {
-      const Var base = MakeVar(s->var->name, s->var->type);
-      ramps_[s->var.get()] = Ramp(Ref(base), value->args[1], width_);
-      return Let(base, value->args[0]);
-    }
-    return Let(wide, value);
-  }
-
-  // Whole vectors at places that are a multiple of their lanes.
-  bool Streams(const Buffer& buffer, const Expr& index) const {
-    return buffer.streams && index->kind == ExprKind::kRamp && index->type.lanes == width_ &&
-           IsIntConstant(index->args[1], 1) && KnownFactor(index->args[0], width_) == width_;
-  }
-
-  Expr Uniform(const Expr& x) {
-    Expr widened = Widen(x);
-    if (widened->type.lanes != 1) throw CannotWiden{};
-    return widened;
-  }
-
-  Expr Widen(const Expr& x) {
-    if (x->kind == ExprKind::kVar) {
-      if (x->var == loop_var_) return Ramp(base_, width_);
-      if (const auto ramp = ramps_.find(x->var.get()); ramp != ramps_.end()) return ramp->second;
-      const auto found = widened_.find(x->var.get());
-      return found == widened_.end() ? x : Ref(found->second);
-    }
-    if (x->args.empty()) return x;
-    HLORUN_CHECK(x->type.lanes == 1);
-    std::vector<Expr> args;
-    for (const Expr& a : x->args) args.push_back(Widen(a));
-    if (Expr ramp = RampOf(x, args)) return ramp;
-    return WithArgs(x, std::move(args));
-  }
-
-  // Sums and products of ramps and scalars are ramps.
-  static Expr RampOf(const Expr& x, const std::vector<Expr>& args) {
-    const auto is_ramp = [](const Expr& e) { return e->kind == ExprKind::kRamp; };
-    const auto is_scalar = [](const Expr& e) { return e->type.lanes == 1; };
-    if (x->kind == ExprKind::kCast && is_ramp(args[0]) &&
-        hlo::BitsOf(x->type.element) > hlo::BitsOf(args[0]->type.element) && hlo::IsSigned(x->type.element) &&
-        hlo::IsSigned(args[0]->type.element)) {
-      return MakeRamp(Cast(args[0]->args[0], x->type.element), Cast(args[0]->args[1], x->type.element),
-                      args[0]->type.lanes);
-    }
-    if (x->kind != ExprKind::kBinary || !hlo::IsInteger(x->type.element)) return nullptr;
-    const Expr &a = args[0], &b = args[1];
-    const int lanes = std::max(a->type.lanes, b->type.lanes);
-    if (x->op == Op::kAdd || x->op == Op::kSub) {
-      if (is_ramp(a) && is_scalar(b)) return MakeRamp(Binary(x->op, a->args[0], b), a->args[1], lanes);
-      if (is_scalar(a) && is_ramp(b))
-        return MakeRamp(Binary(x->op, a, b->args[0]), Binary(x->op, Zero(a->type), b->args[1]), lanes);
-      if (is_ramp(a) && is_ramp(b))
-        return MakeRamp(Binary(x->op, a->args[0], b->args[0]), Binary(x->op, a->args[1], b->args[1]), lanes);
-    }
-    if (x->op == Op::kMul) {
-      if (is_ramp(a) && is_scalar(b)) return MakeRamp(Mul(a->args[0], b), Mul(a->args[1], b), lanes);
-      if (is_scalar(a) && is_ramp(b)) return MakeRamp(Mul(a, b->args[0]), Mul(a, b->args[1]), lanes);
-    }
-    return nullptr;
-  }
-  static Expr MakeRamp(const Expr& base, const Expr& stride, int lanes) {
-    return IsIntConstant(stride, 0) ? base : Ramp(base, stride, lanes);
-  }
-
-  Var loop_var_;
-  Expr base_;
-  int width_;
-  const Effects& effects_;
-  std::map<const Variable*, Var> widened_;
-  std::map<const Variable*, Expr> ramps_;
-};
-
-// An iteration may run twice: nothing it reads is written by the loop.
-bool Repeatable(const Effects& effects) {
-  return std::all_of(effects.stored.begin(), effects.stored.end(), [&](const Buffer* b) {
-    return b->restrict_ && b->space == Buffer::Space::kGlobal && effects.loaded.count(b) == 0;
-  });
-}
 
 Stmt Serial(const Stmt& loop, const Expr& begin, const Expr& end) {
   return For(LoopRole::kSerial, loop->var, begin, end, loop->body[0]);
@@ -192,8 +17,7 @@ Stmt Serial(const Stmt& loop, const Expr& begin, const Expr& end) {
 }  // namespace
 
 Stmt WidenVectorLoop(const Stmt& loop) {
-  Effects effects;
-  Collect(loop->body[0], effects);
+  const LoopEffects effects = EffectsOf(loop->body[0]);
   const Type type = loop->var->type;
   const std::optional<int64_t> extent = ConstantDifference(loop->end, loop->begin);
   int width = loop->width;
@@ -201,15 +25,18 @@ Stmt WidenVectorLoop(const Stmt& loop) {
     while (width > 1 && width > *extent) width /= 2;
   }
   if (width == 1) return Serial(loop, loop->begin, loop->end);
-  const auto widened = [&](const Expr& base) { return Widener(loop->var, base, width, effects).Widen(loop->body[0]); };
+  const auto widened = [&](const Expr& base) {
+    return Widener(loop->var, base, 1, width, effects).Widen(loop->body[0]);
+  };
   try {
+    if (const std::optional<Stmt> pairs = WidenToPairs(loop)) return *pairs;
     if (extent && *extent == width) return widened(loop->begin);
     const Var at = MakeVar(loop->var->name, type);
     at->factor = KnownFactor(loop->begin, width);
     if (extent && *extent % width == 0) {
       return For(LoopRole::kSerial, at, loop->begin, loop->end, widened(Ref(at)), width);
     }
-    if (extent && Repeatable(effects)) {
+    if (extent && IsRepeatable(effects)) {
       // The last vector reaches back over elements already done, instead of a scalar tail.
       const Var last = MakeVar(loop->var->name + "_v", type);
       const Stmt body = Block({Let(last, Min(Ref(at), loop->end - width)), widened(Ref(last))});

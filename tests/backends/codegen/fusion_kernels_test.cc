@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "backends/opencl/runtime/host_cpu.h"
+#include "backends/opencl/runtime/quirks.h"
 #include "hlo/element_type.h"
 #include "tests/backends/codegen/kernel_runner.h"
 
@@ -27,6 +29,50 @@ void RunCases(const std::vector<NamedText>& cases) {
     for (const NamedText& c : cases) runner.Add(c.name, c.text);
     runner.RunAll(mode.in_place);
   }
+}
+
+// Rows of bf16 by pairs (codegen/bf16_pairs.h): whole words, words that reach back, rows too short for them, what is
+// kept between sweeps, divisors that a row shares, and extremes, which have no sums.
+TEST(FusionKernels, RowsOfBf16Pairs) {
+  const Quirks quirks = QuirksOf(KernelRunner::PlatformName(), CL_DEVICE_TYPE_CPU);
+  const bool has_instruction = ThisCpu().isa.find("avx512bf16") != std::string::npos;
+  if (!has_instruction || quirks.bf16_dot == nullptr) GTEST_SKIP() << "no pairs of bf16 here: not measured";
+  DeviceSpec spec = CpuSpec();
+  spec.bf16_dot = quirks.bf16_dot;
+  KernelRunner runner(spec);
+  for (const int64_t length : {20, 32, 64, 100, 133, 224, 384, 1024, 1100}) {
+    const std::string row = fmt::format("bf16[7,{}]", length), wide = fmt::format("f32[7,{}]", length);
+    const std::string head = R"(add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+        top { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT c = bf16[] maximum(a, b) } )";
+    const std::string call = fmt::format("ENTRY e {{ x = {0} parameter(0) ROOT r = ", row);
+    runner.Add(
+        fmt::format("sum{}", length),
+        head +
+            fmt::format(
+                "f {{ x = {0} parameter(0) w = {1} convert(x) z = f32[] constant(0) s = f32[7] reduce(w, z), dimensions={{1}}, to_apply=add ROOT c = bf16[7] convert(s) }} ",
+                row, wide) +
+            call + "bf16[7] fusion(x), kind=kInput, calls=f }");
+    runner.Add(
+        fmt::format("softmax{}", length),
+        head +
+            fmt::format(
+                R"(f {{ x = {0} parameter(0) n = bf16[] constant(-inf) h = bf16[7] reduce(x, n), dimensions={{1}}, to_apply=top
+        hb = {0} broadcast(h), dimensions={{0}} d = {0} subtract(x, hb) ex = {0} exponential(d) w = {1} convert(ex) z = f32[] constant(0)
+        s = f32[7] reduce(w, z), dimensions={{1}}, to_apply=add c = bf16[7] convert(s) sb = {0} broadcast(c), dimensions={{0}} ROOT q = {0} divide(ex, sb) }} )",
+                row, wide) +
+            call + row + " fusion(x), kind=kInput, calls=f }");
+    runner.Add(
+        fmt::format("norm{}", length),
+        head +
+            fmt::format(
+                R"(f {{ x = {0} parameter(0) w = {1} convert(x) z = f32[] constant(0) s = f32[7] reduce(w, z), dimensions={{1}}, to_apply=add
+        c = bf16[7] convert(s) l = bf16[] constant({2}) lb = bf16[7] broadcast(l), dimensions={{}} m = bf16[7] divide(c, lb) mb = {0} broadcast(m), dimensions={{0}}
+        d = {0} subtract(x, mb) q = {0} multiply(d, d) v = {1} convert(q) t = f32[7] reduce(v, z), dimensions={{1}}, to_apply=add u = bf16[7] convert(t)
+        r = bf16[7] sqrt(u) rb = {0} broadcast(r), dimensions={{0}} o = {0} divide(d, rb) k = {0} negate(x) ROOT y = ({0}, {0}, bf16[7]) tuple(o, k, r) }} )",
+                row, wide, length) +
+            call + fmt::format("({0}, {0}, bf16[7]) fusion(x), kind=kInput, calls=f }}", row));
+  }
+  runner.RunAll();
 }
 
 TEST(FusionKernels, LoopsAndIndexOps) {
