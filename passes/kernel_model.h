@@ -26,7 +26,8 @@ class KernelModel {
   // by the work-item that overwrites it).
   virtual bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const = 0;
 
-  // Whether the kernel of `instruction`, a dot, reads no operand beyond a size that its contraction is given.
+  // Whether the kernel of `instruction`, a dot or a cumulative op, reads no operand beyond a size that its contraction
+  // (its running value) is given.
   virtual bool BoundsContraction(const hlo::Instruction&) const { return false; }
 
   // Whether a kernel computes `convolution` once it is brought to the form f01b_i01o->01bf: a window larger than its

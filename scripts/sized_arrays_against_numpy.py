@@ -45,9 +45,10 @@ class Program:
             factor, name, constant = re.fullmatch(r"(\d*)(\w)(\+\d+)?", expression).groups()
             return int(factor or 1) * self.bounds[name] + int(constant or 0)
 
-        text = re.sub(r"\$\{(.*?)\}", lambda m: f"<={number(m[1])}", self.text)
+        text = f"{self.computations}ENTRY e {{\n{self.text}\n}}\n"
+        text = re.sub(r"\$\{(.*?)\}", lambda m: f"<={number(m[1])}", text)
         text = re.sub(r"#\{(.*?)\}", lambda m: str(number(m[1])), text)
-        return f"HloModule {self.name}\n{self.computations}ENTRY e {{\n{text}\n}}\n"
+        return f"HloModule {self.name}\n{text}"
 
     def cases(self):
         names = list(self.bounds)
@@ -99,6 +100,15 @@ def scatter_add(table, index, updates):
     inside = (index[:, 0] >= 0) & (index[:, 0] < len(table))  # XLA skips the others
     np.add.at(result, index[inside, 0], updates[inside])
     return f32(result)
+
+
+def scan(x):
+    """lax.scan of (c, row) -> (tanh(c + row), c * row)."""
+    carry, rows = np.zeros(x.shape[1]), []
+    for row in x.astype(np.float64):
+        rows.append(carry * row)
+        carry = np.tanh(carry + row)
+    return f32(carry), f32(rows).reshape(x.shape)
 
 
 PROGRAMS = [
@@ -186,6 +196,53 @@ PROGRAMS = [
   zero = f32[] constant(0)
   ROOT r = f32[${N},3] reduce-window(x, zero), window={size=7x1 pad=6_0x0_0}, to_apply=add""",
             lambda r, N: (normal(r, N, 3),), lambda x: f32(np.cumsum(x, axis=0, dtype=np.float64)), ADD),
+    Program("cumsum_of_rows", {"M": 5, "N": 9}, """
+  x = f32[${M},${N}] parameter(0)
+  zero = f32[] constant(0)
+  s = f32[${M},${N}] multiply(x, x)
+  ROOT r = f32[${M},${N}] reduce-window(s, zero), window={size=1x9 pad=0_0x8_0}, to_apply=add""",
+            lambda r, M, N: (normal(r, M, N),), lambda x: f32(np.cumsum(x.astype(np.float64) ** 2, axis=1)), ADD),
+    Program("cummax_from_the_end", {"N": 7, "M": 4}, """
+  x = f32[${N},3,${M}] parameter(0)
+  low = f32[] constant(-inf)
+  ROOT r = f32[${N},3,${M}] reduce-window(x, low), window={size=7x1x1 pad=0_6x0_0x0_0}, to_apply=max""",
+            lambda r, N, M: (normal(r, N, 3, M),), lambda x: np.maximum.accumulate(x[::-1], axis=0)[::-1], MAX),
+    Program("scan", {"N": 6}, """
+  x = f32[${N},3] parameter(0)
+  zero = f32[] constant(0)
+  carry = f32[3] broadcast(zero), dimensions={}
+  zeros = f32[#{N},3] broadcast(zero), dimensions={}
+  n = s32[] get-dimension-size(x), dimensions={0}
+  y = f32[${N},3] set-dimension-size(zeros, n), dimensions={0}
+  i = s32[] constant(0)
+  init = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) tuple(i, n, carry, x, y)
+  w = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) while(init), condition=more, body=step
+  c = f32[3] get-tuple-element(w), index=2
+  ys = f32[${N},3] get-tuple-element(w), index=4
+  ROOT t = (f32[3], f32[${N},3]) tuple(c, ys)""", lambda r, N: (normal(r, N, 3),), scan, """more {
+  p = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] get-tuple-element(p), index=1
+  ROOT r = pred[] compare(i, n), direction=LT }
+step {
+  p = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] get-tuple-element(p), index=1
+  c = f32[3] get-tuple-element(p), index=2
+  x = f32[${N},3] get-tuple-element(p), index=3
+  y = f32[${N},3] get-tuple-element(p), index=4
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  s = f32[1,3] dynamic-slice(x, i, zero), dynamic_slice_sizes={1,3}
+  row = f32[3] reshape(s)
+  m = f32[3] multiply(c, row)
+  u = f32[1,3] reshape(m)
+  v = f32[${N},3] dynamic-update-slice(y, u, i, zero)
+  a = f32[3] add(c, row)
+  d = f32[3] tanh(a)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) tuple(j, n, d, x, v) }
+"""),
     Program("gather", {"N": 6}, """
   table = f32[9,4] parameter(0)
   i = s32[${N}] parameter(1)

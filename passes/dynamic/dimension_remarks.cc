@@ -25,7 +25,6 @@ constexpr std::array<KindText, 10> kWhole = {{
     {KernelKind::kInPlace, "an update in place leaves the rest of the array as it is"},
     {KernelKind::kScatter, "a scatter goes through all of its updates"},
     {KernelKind::kSort, "a sort moves padding to the end, among all elements"},
-    {KernelKind::kReduceWindow, "its windows go over the whole array"},
     {KernelKind::kSelectAndScatter, "its windows go over the whole array"},
     {KernelKind::kRng, "random numbers are made for the bound, as each depends on the shape"},
     {KernelKind::kCustom, "its kernel is written for whole arrays"},

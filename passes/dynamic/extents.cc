@@ -7,9 +7,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "hlo/builder.h"
 #include "hlo/error.h"
 #include "passes/dynamic/dimension_remarks.h"
 #include "passes/dynamic/signature.h"
+#include "passes/expand/reducer_identity.h"
+#include "passes/fusion/cumulative_window.h"
 #include "passes/fusion/hero.h"
 #include "passes/kernel_model.h"
 
@@ -158,6 +161,15 @@ Needs ThroughDot(const OperandNeeds& at) {
   return needs;
 }
 
+// How far windows read where their results are needed as `need` says: the last one ends at (size - 1) * stride +
+// dilated window - low.
+Need ThroughWindow(Need need, const hlo::WindowDimension& w) {
+  if (need.kind != Need::Kind::kSized || w.base_dilation != 1 || need.div != 1) return Need::All();
+  need.add = (need.add - 1) * w.stride + (w.size - 1) * w.window_dilation + 1 - w.padding_low;
+  need.mul *= w.stride;
+  return need;
+}
+
 Needs ThroughConvolution(const OperandNeeds& at) {
   const auto& conv = at.op.As<hlo::attr::Convolution>();
   const hlo::attr::ConvolutionDimensions& n = conv.dimensions;
@@ -166,14 +178,17 @@ Needs ThroughConvolution(const OperandNeeds& at) {
   if (conv.batch_group_count == 1)
     needs[static_cast<size_t>(n.input_batch)] = at.result[static_cast<size_t>(n.output_batch)];
   for (size_t i = 0; i < conv.window.size(); ++i) {
-    const hlo::WindowDimension& w = conv.window[i];
-    Need need = at.result[static_cast<size_t>(n.output_spatial[i])];
-    if (need.kind != Need::Kind::kSized || w.base_dilation != 1 || need.div != 1) continue;
-    // The last window ends at (size - 1) * stride + dilated window - low.
-    need.add = (need.add - 1) * w.stride + (w.size - 1) * w.window_dilation + 1 - w.padding_low;
-    need.mul *= w.stride;
-    needs[static_cast<size_t>(n.input_spatial[i])] = need;
+    const Need& need = at.result[static_cast<size_t>(n.output_spatial[i])];
+    needs[static_cast<size_t>(n.input_spatial[i])] = ThroughWindow(need, conv.window[i]);
   }
+  return needs;
+}
+
+Needs ThroughReduceWindow(const OperandNeeds& at) {
+  Needs needs = at.All();
+  if (at.operand >= at.op.operand_count() / 2) return needs;
+  const hlo::Window& window = at.op.As<hlo::attr::Windowed>().window;
+  for (size_t d = 0; d < needs.size(); ++d) needs[d] = ThroughWindow(at.result[d], window[d]);
   return needs;
 }
 
@@ -244,6 +259,7 @@ NeedsRule RuleOf(Opcode opcode) {
       {Opcode::kGather, ThroughGather},
       {Opcode::kPad, ThroughPad},
       {Opcode::kReduce, ThroughReduce},
+      {Opcode::kReduceWindow, ThroughReduceWindow},
       {Opcode::kReshape, ThroughReshape},
       {Opcode::kReverse, ThroughReverse},
       {Opcode::kSlice, ThroughSlice},
@@ -374,7 +390,8 @@ class ComputationWork {
     }
     const KernelKind kind = HeroOf(*op).kind;
     const bool has_loops = kind == KernelKind::kLoop || kind == KernelKind::kReduction || kind == KernelKind::kRow ||
-                           kind == KernelKind::kDot || kind == KernelKind::kConvolution;
+                           kind == KernelKind::kDot || kind == KernelKind::kConvolution ||
+                           kind == KernelKind::kReduceWindow;
     if (!has_loops && !op->Is(Opcode::kBitcast)) {
       table_.JoinOperands(*op);
       Note(op, op);
@@ -382,6 +399,7 @@ class ComputationWork {
     }
     KeepEarlier(op);
     if (kind == KernelKind::kDot) FindContraction(op);
+    if (kind == KernelKind::kReduceWindow) FindNeutralEnd(op);
     PassOn(op);
     return op->Is(Opcode::kBitcast) ? false : Attach(op);
   }
@@ -419,6 +437,18 @@ class ComputationWork {
     contraction_ = lhs;
   }
 
+  // From the end of its array to the array's size, a reversed cumulative op meets neutral elements only.
+  void FindNeutralEnd(const Instruction* op) {
+    const Instruction* reduce = HeroOf(*op).instruction;
+    const std::optional<CumulativeWindow> window = CumulativeWindowOf(*reduce);
+    if (!window || !window->reverse || !context_.kernels.BoundsContraction(*op)) return;
+    const std::optional<Opcode> opcode = hlo::ReducerOpcode(*reduce->called());
+    if (!opcode) return;
+    const hlo::Literal neutral = ReducerIdentity(*opcode, reduce->shape().element_type());
+    const Need end = FilledBeyond(Outer(op, reduce->operand(0)), window->dimension, neutral);
+    if (end.kind == Need::Kind::kSized && position_.at(end.size) < position_.at(op)) contraction_ = end;
+  }
+
   // The executed instruction that `inner` of `op`'s computation stands for; null when it is computed inside.
   static Instruction* Outer(const Instruction* op, const Instruction* inner) {
     if (!op->Is(Opcode::kFusion)) return const_cast<Instruction*>(inner);
@@ -428,13 +458,20 @@ class ComputationWork {
   // From where on an executed array is zero along a dimension.
   Need ZeroFrom(const Instruction* x, int64_t d) const {
     if (x == nullptr || !x->shape().IsArray()) return {};
+    return FilledBeyond(x, d, hlo::Literal::Scalar(x->shape().element_type(), int64_t{0}));
+  }
+
+  // From where on an executed array is `fill` along a dimension.
+  Need FilledBeyond(const Instruction* x, int64_t d, const hlo::Literal& fill) const {
+    if (x == nullptr || !x->shape().IsArray()) return {};
     if (x->Is(Opcode::kBitcast) || x->Is(Opcode::kReshape)) {
       const Shape& from = x->operand(0)->shape();
       // The same dimension with the same ones before and behind it.
       int64_t before = 1, count = 1;
       for (int64_t i = 0; i < d; ++i) before *= x->shape().dimension(i);
       for (int64_t i = 0; i < from.rank(); count *= from.dimension(i++)) {
-        if (count == before && from.dimension(i) == x->shape().dimension(d)) return ZeroFrom(x->operand(0), i);
+        if (count == before && from.dimension(i) == x->shape().dimension(d))
+          return FilledBeyond(x->operand(0), i, fill);
       }
       return {};
     }
@@ -451,8 +488,7 @@ class ComputationWork {
       along = value->dimensions()[static_cast<size_t>(along)];
       value = value->operand(0);
     }
-    const hlo::Literal zero = hlo::Literal::Scalar(value->shape().element_type(), int64_t{0});
-    const Instruction* size = FilledFrom(*value, along, zero);
+    const Instruction* size = FilledFrom(*value, along, fill);
     Instruction* outer = size == nullptr               ? nullptr
                          : fusion->Is(Opcode::kFusion) ? Outer(fusion, size)
                                                        : const_cast<Instruction*>(size);
@@ -509,6 +545,8 @@ class ComputationWork {
       if (op.Is(Opcode::kDot) && contraction_.kind == Need::Kind::kSized) {
         const auto& dot = op.As<hlo::attr::Dot>();
         needs[static_cast<size_t>(i == 0 ? dot.lhs_contracting[0] : dot.rhs_contracting[0])] = contraction_;
+      } else if (op.Is(Opcode::kReduceWindow) && i == 0 && contraction_.kind == Need::Kind::kSized) {
+        needs[static_cast<size_t>(CumulativeWindowOf(op)->dimension)] = contraction_;
       }
       for (Need& need : needs) {
         if (need.kind == Need::Kind::kAll && need.why == nullptr) need.why = reads_all;

@@ -32,7 +32,8 @@ struct KernelExtents {
     OperandExtent extent;
   };
   std::vector<OfResult> results;
-  std::optional<OperandExtent> contraction;  // of a dot: operands beyond are not even zero
+  // Of a dot: operands beyond are not even zero. Of a reversed cumulative op: beyond are neutral elements only.
+  std::optional<OperandExtent> contraction;
 
   bool empty() const { return results.empty() && !contraction; }
   std::optional<OperandExtent> Of(int64_t leaf, int64_t dimension) const;

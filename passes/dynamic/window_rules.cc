@@ -51,7 +51,8 @@ SizedValue LowerReduceWindow(OpLowering& at) {
     Instruction* size = nullptr;
     for (int64_t i = 0; i < count; ++i) size = at.Unify(size, at.operand(i).sizes[d]);
     sizes.push_back(size == nullptr ? nullptr : at.Windowed(size, window[d]));
-    if (size == nullptr || window[d] == hlo::WindowDimension{}) continue;
+    // Windows that end within the array end within its size as well, and read nothing beyond it.
+    if (size == nullptr || window[d] == hlo::WindowDimension{} || window[d].padding_high <= 0) continue;
     const std::optional<Opcode> opcode = hlo::ReducerOpcode(*at.op.called());
     for (int64_t i = 0; i < count; ++i) {
       // A reducer of its own gets its initial value, as the window's padding does.

@@ -108,12 +108,35 @@ class Replay:
         if name == "hlorun_resize":
             return [marker(f"hlorun.set_dimension_size.{params['dimension']}", operands[0].shape, operands[0].dtype, *operands)]
         if name == "scan":
-            raise SystemExit("a scan along a dimension of varying size is not exported: write it as a while_loop")
+            return self.scan(params, [v.aval for v in equation.outvars], operands)
         results = equation.primitive.bind(*operands, **self.at_bound(params))
         results = results if equation.primitive.multiple_results else [results]
         if name in ("broadcast_in_dim", "iota", "reshape", "dynamic_slice", "pad", "concatenate"):
             results = [self.cut(r, v.aval.shape, name) for r, v in zip(results, equation.outvars)]
         return results
+
+    def scan(self, params, results, operands):
+        """A loop over as many slices as there are, whose results are as long."""
+        import jax
+        import jax.numpy as jnp
+
+        step, length = self.closed(params["jaxpr"]), params["length"]
+        count = self.size(length) if hasattr(length, "_evaluate") else jnp.int32(length)
+        consts, carries = params["num_consts"], params["num_carry"]
+        arrays = operands[consts + carries:]
+        outputs = [self.cut(jnp.zeros(self.at_bound(r.shape), r.dtype), r.shape, "scan") for r in results[carries:]]
+
+        def body(state):
+            trip, carry, outputs = state
+            at = count - 1 - trip if params["reverse"] else trip
+            slices = [jax.lax.dynamic_index_in_dim(x, at, keepdims=False) for x in arrays]
+            new = step(*operands[:consts], *carry, *slices)
+            outputs = [jax.lax.dynamic_update_index_in_dim(y, slice, at, 0) for y, slice in zip(outputs, new[carries:])]
+            return trip + 1, new[:carries], outputs
+
+        start = (jnp.int32(0), operands[consts:consts + carries], outputs)
+        _, carry, outputs = jax.lax.while_loop(lambda state: state[0] < count, body, start)
+        return [*carry, *outputs]
 
     def cut(self, value, shape, name):
         """`value` with its actual sizes."""

@@ -41,6 +41,8 @@ int64_t ColumnsScratchBytes(const hlo::Instruction& instruction, const hlo::Inst
 // Windows that reach to the beginning or end of a dimension (cumulative sums and their like) as running values; others
 // element by element.
 Launches EmitReduceWindow(const EmitRequest& request);
+// Whether that keeps running values: a cumulative op at the root of `instruction`.
+bool HasCumulativeKernel(const hlo::Instruction& instruction, const passes::Hero& hero);
 
 // dynamic-update-slice at the root: only the updated region is written; the rest is copied first where not in place.
 Launches EmitInPlaceUpdate(const EmitRequest& request);

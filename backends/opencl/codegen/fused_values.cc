@@ -30,11 +30,15 @@ ir::Stmt FusedValues::Close() {
 
 void FusedValues::SerialLoop(int64_t extent, const std::function<void(const Index&)>& body) {
   if (extent == 1) return body(0);
+  SerialLoop(extent, ir::Int(extent, math_.type()), body);
+}
+
+void FusedValues::SerialLoop(int64_t extent, const Expr& end, const std::function<void(const Index&)>& body) {
   const ir::Type type = math_.type();
   const ir::Var variable = ir::MakeIndex(body_.FreshName("k"), 0, extent - 1, type);
   Open();
   body(math_.Of(variable));
-  body_.Add(ir::For(ir::LoopRole::kSerial, variable, ir::Int(0, type), ir::Int(extent, type), Close()));
+  body_.Add(ir::For(ir::LoopRole::kSerial, variable, ir::Int(0, type), end, Close()));
 }
 
 void FusedValues::SerialLoops(const hlo::Dims& extents, const std::function<void(const Indices&)>& body) {

@@ -82,6 +82,8 @@ class FusedValues {
   ir::Stmt Close();
   // for (variable in 0 .. extent) { body }, serial.
   void SerialLoop(int64_t extent, const std::function<void(const Index&)>& body);
+  // The same to `end`, which is at most `extent`.
+  void SerialLoop(int64_t extent, const ir::Expr& end, const std::function<void(const Index&)>& body);
   void SerialLoops(const hlo::Dims& extents, const std::function<void(const Indices&)>& body);
 
   // A scalar of integer type as an index, clamped to [0, limit].

@@ -130,6 +130,50 @@ std::vector<SizedCase> Make() {
     zero = f32[] constant(0)
     ROOT r = f32[${N},3] @cumsum
 )", kAdd), false);
+  // Running values: along each kind of dimension, in both directions, beside dimensions that vary as well.
+  add("cumsum_minor", {{"M", 5}, {"N", 7}}, Entry(R"(
+    x = f32[${M},${N}] parameter(0)
+    zero = f32[] constant(0)
+    ROOT r = f32[${M},${N}] reduce-window(x, zero), window={size=1x@n pad=0_0x@b_0}, to_apply=add
+)", kAdd), false);
+  add("cumsum_reverse", {{"N", 7}, {"M", 3}}, Entry(R"(
+    x = f32[${N},${M}] parameter(0)
+    start = f32[] parameter(1)
+    ROOT r = f32[${N},${M}] reduce-window(x, start), window={size=@nx1 pad=0_@bx0_0}, to_apply=add
+)", kAdd), false);
+  add("cummax_reverse_minor", {{"N", 9}}, Entry(R"(
+    x = f32[5,${N}] parameter(0)
+    low = f32[] constant(-inf)
+    y = f32[5,${N}] exponential(x)
+    r = f32[5,${N}] reduce-window(y, low), window={size=1x@n pad=0_0x0_@b}, to_apply=max
+    ROOT n = f32[5,${N}] negate(r)
+)", kMax), false);
+  add("cumsum_beside", {{"M", 3}, {"N", 6}}, Entry(R"(
+    x = f32[${M},4,5,${N}] parameter(0)
+    zero = f32[] constant(0)
+    ROOT r = f32[${M},4,5,${N}] reduce-window(x, zero), window={size=1x1x5x1 pad=0_0x0_0x4_0x0_0}, to_apply=add
+)", kAdd), false);
+  add("cumsum_middle", {{"M", 2}, {"N", 5}, {"K", 3}}, Entry(R"(
+    x = f32[2,${M},${N},2,${K}] parameter(0)
+    zero = f32[] constant(0)
+    y = f32[2,${M},${N},2,${K}] multiply(x, x)
+    c = f32[2,${M},${N},2,${K}] reduce-window(y, zero), window={size=1x1x@nx1x1 pad=0_0x0_0x@b_0x0_0x0_0}, to_apply=add
+    s = f32[2,${M},2,${K}] reduce(c, zero), dimensions={2}, to_apply=add
+    ROOT t = (f32[2,${M},${N},2,${K}], f32[2,${M},2,${K}]) tuple(c, s)
+)", kAdd), false);
+  add("cumulative_pairs", {{"N", 6}}, Entry(R"(
+    x = f32[${N}] parameter(0)
+    y = f32[${N}] parameter(1)
+    zero = f32[] constant(0)
+    one = f32[] constant(1)
+    ROOT r = (f32[${N}], f32[${N}]) reduce-window(x, y, zero, one), window={size=@n pad=@b_0}, to_apply=both
+)", "both { a = f32[] parameter(0)  b = f32[] parameter(1)  c = f32[] parameter(2)  d = f32[] parameter(3)\n"
+    "  e = f32[] add(a, c)  f = f32[] maximum(b, d)  ROOT r = (f32[], f32[]) tuple(e, f) }\n"), false);
+  add("max_pool_low", {{"N", 4}}, Entry(R"(
+    x = f32[2,${2N+3}] parameter(0)
+    low = f32[] constant(-inf)
+    ROOT r = f32[2,${N+1}] reduce-window(x, low), window={size=1x3 stride=1x2 pad=0_0x1_0}, to_apply=max
+)", kMax));
   add("max_pool", {{"N", 4}}, Entry(R"(
     x = f32[2,${2N}] parameter(0)
     low = f32[] constant(-inf)
@@ -218,6 +262,42 @@ body {
   ROOT t = (s32[], s32[], f32[${N}]) tuple(j, n, y)
 }
 )"), false);
+  // As lax.scan is exported: as many slices as there are, a result as long, and what the last one leaves.
+  add("scan", {{"N", 6}}, Entry(R"(
+    x = f32[${N},3] parameter(0)
+    zero = f32[] constant(0)
+    carry = f32[3] broadcast(zero), dimensions={}
+    zeros = f32[6,3] broadcast(zero), dimensions={}
+    n = s32[] get-dimension-size(x), dimensions={0}
+    y = f32[${N},3] @resize_zeros
+    i = s32[] constant(0)
+    init = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) tuple(i, n, carry, x, y)
+    w = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) while(init), condition=cond, body=body
+    c = f32[3] get-tuple-element(w), index=2
+    ys = f32[${N},3] get-tuple-element(w), index=4
+    ROOT t = (f32[3], f32[${N},3]) tuple(c, ys)
+)", R"(
+cond { p = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) parameter(0)  i = s32[] get-tuple-element(p), index=0  n = s32[] get-tuple-element(p), index=1  ROOT r = pred[] compare(i, n), direction=LT }
+body {
+  p = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] get-tuple-element(p), index=1
+  c = f32[3] get-tuple-element(p), index=2
+  x = f32[${N},3] get-tuple-element(p), index=3
+  y = f32[${N},3] get-tuple-element(p), index=4
+  zero = s32[] constant(0)
+  one = s32[] constant(1)
+  s = f32[1,3] dynamic-slice(x, i, zero), dynamic_slice_sizes={1,3}
+  row = f32[3] reshape(s)
+  m = f32[3] multiply(c, row)
+  u = f32[1,3] reshape(m)
+  v = f32[${N},3] dynamic-update-slice(y, u, i, zero)
+  a = f32[3] add(c, row)
+  d = f32[3] tanh(a)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) tuple(j, n, d, x, v)
+}
+)"), false);
   add("branch_on_mean", {{"N", 5}}, Entry(R"(
     x = f32[${N}] parameter(0)
     zero = f32[] constant(0)
@@ -240,6 +320,9 @@ std::string Forms(std::string text, const std::map<std::string, int64_t>& sizes,
   const std::string s = std::to_string(n), before = std::to_string(std::max<int64_t>(n - 1, 0));
   replace("@resize_i", bounded ? "set-dimension-size(i, n), dimensions={1}" : "slice(i), slice={[0:3], [0:" + s + "]}");
   const std::string cumsum = "reduce-window(x, zero), window={size=" + std::to_string(std::max<int64_t>(n, 1)) + "x1 pad=" + before + "_0x0_0}, to_apply=add";
+  replace("@resize_zeros", bounded ? "set-dimension-size(zeros, n), dimensions={0}" : "slice(zeros), slice={[0:" + s + "], [0:3]}");
+  replace("@n", std::to_string(std::max<int64_t>(n, 1)));
+  replace("@b", before);
   replace("@cumsum", n == 0 ? "copy(x)" : cumsum);
   return text;
 }

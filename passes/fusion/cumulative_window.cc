@@ -1,0 +1,29 @@
+#include "passes/fusion/cumulative_window.h"
+
+namespace hlorun::passes {
+namespace {
+
+bool IsPointwise(const hlo::WindowDimension& w) {
+  return w.size == 1 && w.stride == 1 && w.padding_low == 0 && w.padding_high == 0 && w.base_dilation == 1;
+}
+
+}  // namespace
+
+std::optional<CumulativeWindow> CumulativeWindowOf(const hlo::Instruction& op) {
+  if (!op.Is(hlo::Opcode::kReduceWindow) || !op.shape().IsArray()) return std::nullopt;
+  const hlo::Window& window = op.As<hlo::attr::Windowed>().window;
+  std::optional<CumulativeWindow> found;
+  for (size_t d = 0; d < window.size(); ++d) {
+    const hlo::WindowDimension& w = window[d];
+    if (IsPointwise(w)) continue;
+    const bool whole = w.stride == 1 && w.base_dilation == 1 && w.window_dilation == 1 &&
+                       w.size >= op.operand(0)->shape().dimensions()[d];
+    const bool forward = w.padding_low == w.size - 1 && w.padding_high == 0;
+    const bool reverse = w.padding_low == 0 && w.padding_high == w.size - 1;
+    if (found || !whole || !(forward || reverse)) return std::nullopt;
+    found = {static_cast<int64_t>(d), !forward};
+  }
+  return found;
+}
+
+}  // namespace hlorun::passes
