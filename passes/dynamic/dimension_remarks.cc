@@ -21,7 +21,7 @@ struct KindText {
 };
 
 // Kernels whose loops do not end at sizes; what the others lack is said by extents.cc.
-constexpr std::array<KindText, 10> kWhole = {{
+constexpr std::array<KindText, 9> kWhole = {{
     {KernelKind::kInPlace, "an update in place leaves the rest of the array as it is"},
     {KernelKind::kScatter, "a scatter goes through all of its updates"},
     {KernelKind::kSort, "a sort moves padding to the end, among all elements"},
