@@ -10,8 +10,7 @@
 namespace hlorun::hlo {
 
 // Values of elided constants "{...}". XLA fills them from two counters that run through the module: 32-bit words 0, 1,
-// 2
-// ... over the array's bytes, and, where those are no multiple of four, bytes 0, 1, 2 ... from byte (size / 4) on.
+// 2 ... over the array's bytes, and, where those are no multiple of four, bytes 0, 1, 2 ... from byte (size / 4) on.
 // (The odd place of these bytes is XLA's, kept so that results agree.)
 class ElidedValues {
  public:

@@ -9,10 +9,9 @@
 // A conditional is predicated when its branches are kernels only and launching those that return at once costs less
 // than the host's wait (or --branches=predicate asks). A loop of unknown length is enqueued `ahead` iterations at a
 // time while the predicate of an earlier one is on its way to the host; one that is known to end soon enough is
-// enqueued to that end
-// ("at_most") and never asked. Never marks what has effects, host steps, collectives or libraries inside, nor a branch
-// that holds a loop the host must ask about. Runs last before memory: live ranges keep a predicate as long as kernels
-// read it.
+// enqueued to that end ("at_most") and never asked. Never marks what has effects, host steps, collectives or libraries
+// inside, nor a branch that holds a loop the host must ask about. Runs last before memory: live ranges keep a predicate
+// as long as kernels read it.
 #pragma once
 
 #include <optional>

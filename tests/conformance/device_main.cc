@@ -1,7 +1,6 @@
 // conformance_on_device [--device D] [--device_class C] [--device_spec FILE] [--dot_library L] [--only SUBSTRING]
-// [--batch N]
-// [--every N] [--part I --parts N]: all cases, or a sample or part of them, on a device against the evaluator. Prints
-// each difference and refusal, then counts; exit status 1 when there are any.
+// [--batch N] [--every N] [--part I --parts N]: all cases, or a sample or part of them, on a device against the
+// evaluator. Prints each difference and refusal, then counts; exit status 1 when there are any.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <random>

@@ -33,8 +33,9 @@ void Print(const Stmt& s, int depth, std::string& out) {
       break;
     case StmtKind::kFor:
       line(fmt::format("{}{} {} in {} .. {}{}:", kRoleNames[static_cast<int>(s->role)],
-                       s->width > 1 ? fmt::format("x{}{}", s->width, s->pairs ? " pairs" : "") : "", s->var->name, ToString(s->begin),
-                       ToString(s->end), IsIntConstant(s->step, 1) ? "" : " step " + ToString(s->step)));
+                       s->width > 1 ? fmt::format("x{}{}", s->width, s->pairs ? " pairs" : "") : "", s->var->name,
+                       ToString(s->begin), ToString(s->end),
+                       IsIntConstant(s->step, 1) ? "" : " step " + ToString(s->step)));
       Print(s->body[0], depth + 1, out);
       break;
     case StmtKind::kIf:

@@ -360,7 +360,10 @@ class Printer {
     }
     if (x->function == kAddBf16) return fmt::format("({} + {})", Text(x->args[0]), Text(x->args[1]));
     if (x->function == kLowerHalf) return fmt::format("({}).lo", Text(x->args[0]));
-    if (x->function == kUpperHalf) return fmt::format("({}).hi", Text(x->args[0]));
+    if (x->function == kUpperHalf) {
+      const std::string function = helpers_.UpperHalf(TypeName(x->type), TypeName(x->args[0]->type));
+      return fmt::format("{}({})", function, Text(x->args[0]));
+    }
     if (x->function == kQuotientBf16) return QuotientText(x);
     std::string args;
     for (const Expr& a : x->args) args += (args.empty() ? "" : ", ") + Text(a);

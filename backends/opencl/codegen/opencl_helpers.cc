@@ -24,15 +24,14 @@ std::string WithLanes(const std::string& element, int lanes) {
 }
 
 // Text with @F, @U, @I, @H, @B, @D (float, uint, int, ushort, uchar, double of n lanes), @n (lanes or nothing), @1
-// (lanes),
-// @?(c, a, b) for a select of 32-bit lanes, @any(c), and @store(v, array), @load(v, array) between lanes and an array.
+// (lanes), @?(c, a, b) for a select of 32-bit lanes, @any(c), and @store(v, array), @load(v, array) between lanes and
+// an array.
 std::string Expand(std::string text, int lanes) {
   const std::string n = lanes == 1 ? "" : std::to_string(lanes);
   const bool scalar = lanes == 1;
   const std::pair<const char*, std::string> replacements[] = {
       // Scalars by C's casts: Intel's compiler (2026.2) crashes on a sum or product in a loop that calls convert_uint
-      // and whose count
-      // is no multiple of its vectors.
+      // and whose count is no multiple of its vectors.
       {"convert_float@n", scalar ? "(float)" : "convert_float" + n},
       {"convert_uint@n", scalar ? "(uint)" : "convert_uint" + n},
       {"convert_int@n", scalar ? "(int)" : "convert_int" + n},
@@ -430,6 +429,15 @@ std::string HelperSet::Scatter(Buffer::Space space, const std::string& element, 
   return name;
 }
 
+std::string HelperSet::UpperHalf(const std::string& half, const std::string& whole) {
+  const std::string name = "hl_upper_half_" + whole;
+  // Quirks::doubts_upper_halves defines HLORUN_HALVES_IN_MEMORY.
+  Add(name, fmt::format("static inline {0} {2}({1} x) {{\n#ifdef HLORUN_HALVES_IN_MEMORY\n  return (({0}*)&x)[1];\n"
+                        "#else\n  return x.hi;\n#endif\n}}\n",
+                        half, whole, name));
+  return name;
+}
+
 std::string HelperSet::ReduceLanes(ir::Op op, ir::Type type) {
   static const std::map<ir::Op, const char*> kNames = {{ir::Op::kAdd, "add"}, {ir::Op::kMul, "mul"},
                                                        {ir::Op::kMin, "min"}, {ir::Op::kMax, "max"},
@@ -444,8 +452,9 @@ std::string HelperSet::ReduceLanes(ir::Op op, ir::Type type) {
   std::string from = "x";
   for (int lanes = type.lanes / 2; lanes >= 1; lanes /= 2) {
     const std::string wide = WithLanes(element, lanes);
-    text +=
-        fmt::format("  {0} x{1};\n  {{ {0} a = {2}.lo, b = {2}.hi; x{1} = {3}; }}\n", wide, lanes, from, kForms.at(op));
+    const std::string upper = UpperHalf(wide, WithLanes(element, 2 * lanes));
+    text += fmt::format("  {0} x{1};\n  {{ {0} a = {2}.lo, b = {3}({2}); x{1} = {4}; }}\n", wide, lanes, from, upper,
+                        kForms.at(op));
     from = fmt::format("x{}", lanes);
   }
   Add(name, text + "  return x1;\n}\n");

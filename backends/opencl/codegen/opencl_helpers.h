@@ -24,7 +24,7 @@ class HelperSet {
   // `bf16_assembly`: x86's conversions to bf16 may be used, by inline assembly.
   explicit HelperSet(bool bf16_assembly) : bf16_assembly_(bf16_assembly) {}
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
-  std::string UnalignedPairs();  // uint16 with the alignment of a bf16
+  std::string UnalignedPairs();                                  // uint16 with the alignment of a bf16
   std::string FromStorage(hlo::ElementType storage, int lanes);  // carrier -> computation type; empty: the same
   std::string ToStorage(hlo::ElementType storage, int lanes);    // computation type -> carrier
   std::string Round(hlo::ElementType storage, int lanes);        // f32 -> f32 as if stored and loaded
@@ -34,6 +34,8 @@ class HelperSet {
   std::string MaskedLoad(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string Scatter(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string ReduceLanes(ir::Op op, ir::Type type);
+  // From the type `whole` to `half`.
+  std::string UpperHalf(const std::string& half, const std::string& whole);
   // A named helper with lanes: "hl_round_bf16", "hl_to_bf16", "hl_from_f16", "hl_result_bf16" (rounds what is not
   // denormal); other names are returned as they are.
   std::string Named(const std::string& function, int lanes);

@@ -32,7 +32,7 @@ const Row kRows[] = {
     // Intel's CPU runtime refuses vector operands of inline assembly and follows the affinity mask.
     {"Intel", true, {.may_take_raw_pointers = true, .bf16_dot = "intrinsic"}},
     // The simulator that finds accesses out of bounds and races (tests/end_to_end/oclgrind).
-    {"Oclgrind", false, {.refuses_prefetch = true, .builds_one_at_a_time = true}},
+    {"Oclgrind", false, {.refuses_prefetch = true, .doubts_upper_halves = true, .builds_one_at_a_time = true}},
 };
 
 }  // namespace
@@ -62,7 +62,9 @@ std::vector<std::string> ShowInlineDevices() {
 std::string BuildOptionsOf(const cl::Device& device) {
   std::string options = "-cl-denorms-are-zero";
   const std::string platform = cl::Platform(device.getInfo<CL_DEVICE_PLATFORM>()).getInfo<CL_PLATFORM_NAME>();
-  if (QuirksOf(platform, device.getInfo<CL_DEVICE_TYPE>()).refuses_prefetch) options += " -DHLORUN_NO_PREFETCH";
+  const Quirks quirks = QuirksOf(platform, device.getInfo<CL_DEVICE_TYPE>());
+  if (quirks.refuses_prefetch) options += " -DHLORUN_NO_PREFETCH";
+  if (quirks.doubts_upper_halves) options += " -DHLORUN_HALVES_IN_MEMORY";
   // "OpenCL C 3.0 ..."; 1.2 is every compiler's default.
   const std::string version = device.getInfo<CL_DEVICE_OPENCL_C_VERSION>();
   const size_t digits = std::strlen("OpenCL C ");

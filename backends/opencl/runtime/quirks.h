@@ -24,6 +24,8 @@ struct Quirks {
   bool inline_assembly = false;
   // Programs with clang's prefetch builtin build, but their kernels cannot be made.
   bool refuses_prefetch = false;
+  // It takes an element of a vector's upper half for uninitialized.
+  bool doubts_upper_halves = false;
   // The form of codegen/bf16_dot.h that its compiler may take on a CPU that has the instruction, or null.
   const char* bf16_dot = nullptr;
   // CL_DEVICE_GLOBAL_MEM_SIZE changes from run to run; the machine's memory is used instead.
