@@ -460,8 +460,7 @@ Expr RoundTo(const Expr& x, ElementType storage) {
   return Binary(Op::kShr, Binary(Op::kShl, x, shift), shift);
 }
 
-// Of what arithmetic gave, denormals flushed already: shorter than RoundTo on some devices.
-static Expr RoundResult(const Expr& x, ElementType storage) {
+Expr RoundResult(const Expr& x, ElementType storage) {
   return storage == ElementType::kBF16 ? Call(x->type, "hl_result_bf16", {x}) : RoundTo(x, storage);
 }
 

@@ -31,6 +31,8 @@ Value EmitBinary(hlo::Opcode opcode, hlo::ElementType type, const Value& x, cons
 Value EmitConvert(const Value& x, hlo::ElementType from, hlo::ElementType to, Body& body);
 // x rounded or wrapped to what a buffer of type `storage` can hold.
 ir::Expr RoundTo(const ir::Expr& x, hlo::ElementType storage);
+// The same of what arithmetic gave, denormals flushed already: shorter on some devices.
+ir::Expr RoundResult(const ir::Expr& x, hlo::ElementType storage);
 // A value with the bits of the stored element (bf16 as u16 ...) and back.
 ir::Expr ToBits(const ir::Expr& x, hlo::ElementType storage);
 ir::Expr FromBits(const ir::Expr& bits, hlo::ElementType storage);

@@ -200,10 +200,14 @@ class Printer {
     if (buffer.storage == ElementType::kBF16 && s->value->type.element == ElementType::kU32) return PrintPairs(s);
     const std::string element = CarrierName(buffer.storage);
     const int lanes = s->value->type.lanes;
-    const bool is_cut = buffer.storage == ElementType::kBF16 && IsRounded(s->value);
+    const bool is_bf16 = buffer.storage == ElementType::kBF16;
+    const bool is_cut = is_bf16 && (IsRounded(s->value) || IsRounding(s->value));
     const std::string convert =
         is_cut ? helpers_.Named("hl_cut_bf16", lanes) : helpers_.ToStorage(buffer.storage, lanes);
-    std::string value = Text(s->value);
+    // Where that conversion is not at hand, storing rounds.
+    const bool rounds_twice =
+        is_bf16 && !is_cut && s->value->kind == ExprKind::kCall && s->value->function == "hl_result_bf16";
+    std::string value = Text(rounds_twice ? s->value->args[0] : s->value);
     if (!convert.empty()) value = fmt::format("{}({})", convert, value);
     if (lanes == 1) return Line(fmt::format("{}[{}] = {};", buffer.name, Text(s->index), value));
     if (s->index->kind == ExprKind::kRamp && IsIntConstant(s->index->args[1], 1)) {

@@ -8,6 +8,7 @@
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/extreme_lanes.h"
 #include "backends/opencl/codegen/reducers.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
@@ -82,7 +83,8 @@ struct Lane {
   Opcode opcode;
   hlo::ElementType type;
   Value neutral;
-  ir::BufferRef re, im;  // accumulators: unroll * lanes
+  ir::BufferRef re, im;             // accumulators: unroll * lanes
+  ir::BufferRef signs, magnitudes;  // of an extreme (extreme_lanes.h): one step's lanes
 };
 
 class RowKernel {
@@ -356,13 +358,21 @@ class RowKernel {
       if (!HasLanes(*reduce) || !RowShapeMatches(*reduce)) continue;
       const Opcode opcode = hlo::ReducerOpcode(*reduce->called()).value();
       const hlo::ElementType type = reduce->shape().element_type();
-      lanes.push_back({reduce, opcode, type, NeutralOf(opcode, type).value(), Accumulator(type),
-                       hlo::IsComplex(type) ? Accumulator(type) : nullptr});
+      Lane lane{reduce, opcode, type, NeutralOf(opcode, type).value(), Accumulator(type), nullptr, nullptr, nullptr};
+      if (hlo::IsComplex(type)) lane.im = Accumulator(type);
+      if (IsExtreme(opcode) && !e_.IsGpu() && PartialType(type) == hlo::ElementType::kF32) {
+        lane.signs = PrivateLanes(hlo::ElementType::kS32, step_);
+        lane.magnitudes = PrivateLanes(hlo::ElementType::kS32, step_);
+      }
+      lanes.push_back(lane);
     }
     if (lanes.empty()) return;
     for (int64_t first = 0; first < step_ * unroll_; first += lanes_) {
       ForLanes(lanes_, [&](const Index& l) {
         for (const Lane& lane : lanes) StoreLane(lane, e_.math().Add(l, first), lane.neutral);
+        for (const Lane& lane : lanes) {
+          if (lane.signs && first < step_) StoreMarks(lane, e_.math().Add(l, first), ExtremeOfNone(lane.opcode));
+        }
       });
     }
     Accumulate(lanes, outer, inner);
@@ -410,6 +420,18 @@ class RowKernel {
     return buffer;
   }
 
+  ir::BufferRef PrivateLanes(hlo::ElementType type, int64_t size) {
+    ir::BufferRef buffer =
+        ir::MakeBuffer(e_.body().FreshName("marks"), type, size, ir::Buffer::Space::kPrivate, /*written=*/true);
+    buffer->unordered = true;
+    e_.body().Add(ir::DeclareArray(buffer));
+    return buffer;
+  }
+  void StoreMarks(const Lane& lane, const Index& l, const ExtremeSoFar& state) {
+    e_.body().Add(ir::Store(lane.signs, e_.math().ToExpr(l), state.signs));
+    e_.body().Add(ir::Store(lane.magnitudes, e_.math().ToExpr(l), state.magnitude));
+  }
+
   Value LoadLane(const Lane& lane, const Index& l) {
     const Expr at = e_.math().ToExpr(l);
     return {e_.body().Name(ir::Load(lane.re, at)), lane.im ? e_.body().Name(ir::Load(lane.im, at)) : nullptr};
@@ -431,13 +453,15 @@ class RowKernel {
     e_.body().Add(pairs_ ? ir::WithPairs(loop) : loop);
   }
 
-  void Step(const std::vector<Lane>& lanes, const Index& outer, const Index& j, const Index& l, const Expr& mask) {
+  // Element j of a row into lane l, which is lane `within` of its step.
+  void Step(const std::vector<Lane>& lanes, const Index& outer, const Index& j, const Index& l, const Index& within,
+            const Expr& mask) {
     const Indices place = Place(outer, j);
     std::vector<Value> sums;
     for (const Lane& lane : lanes) {
       Value x = e_.values().Get(e_.frame(), *lane.reduce->operand(0), place, mask);
       if (mask) x = SelectValue(mask, x, lane.neutral);
-      sums.push_back(Combined(lane, LoadLane(lane, l), x));
+      sums.push_back(lane.signs ? Marked(lane, LoadLane(lane, l), x, within) : Combined(lane, LoadLane(lane, l), x));
     }
     for (size_t i = 0; i < lanes.size(); ++i) StoreLane(lanes[i], l, sums[i]);
     for (const Kept& kept : kept_values_) {
@@ -445,6 +469,15 @@ class RowKernel {
       e_.body().Add(
           ir::Store(kept.buffer, e_.math().ToExpr(j), e_.values().Get(e_.frame(), *kept.value, place, mask).re));
     }
+  }
+
+  Value Marked(const Lane& lane, const Value& so_far, const Value& x, const Index& within) {
+    const Expr at = e_.math().ToExpr(within);
+    const ExtremeSoFar before{so_far.re, e_.body().Name(ir::Load(lane.signs, at)),
+                              e_.body().Name(ir::Load(lane.magnitudes, at))};
+    const ExtremeSoFar both = ExtremeOfBoth(lane.opcode, before, ExtremeOf(x.re), e_.body());
+    StoreMarks(lane, within, both);
+    return {both.best, nullptr};
   }
 
   Value Combined(const Lane& lane, const Value& sum, const Value& x) {
@@ -489,7 +522,7 @@ class RowKernel {
           for (int64_t u = 0; u < unroll_; ++u) {
             ForLanes(step_, [&](const Index& l) {
               const Index in_chunk = math.Add(l, u * step_);
-              Step(lanes, at_outer, math.Add(math.Add(inner.begin, math.Mul(c, chunk)), in_chunk), in_chunk,
+              Step(lanes, at_outer, math.Add(math.Add(inner.begin, math.Mul(c, chunk)), in_chunk), in_chunk, l,
                    outer_mask);
             });
           }
@@ -500,7 +533,7 @@ class RowKernel {
         SerialUntil(whole, steps(done, lanes_), [&](const Index& c) {
           ForLanes(lanes_, [&](const Index& l) {
             const Index offset = math.Add(math.Add(math.Mul(c, lanes_), l), done);
-            Step(lanes, at_outer, math.Add(inner.begin, offset), l, outer_mask);
+            Step(lanes, at_outer, math.Add(inner.begin, offset), l, l, outer_mask);
           });
         });
         done += whole * lanes_;
@@ -512,7 +545,7 @@ class RowKernel {
           const Index offset = math.Add(math.Add(math.Mul(c, lanes_), l), done);
           const Index j = math.Add(inner.begin, offset);
           Expr inside = ir::And(math.Within(offset, 0, inner.count), math.Within(j, 0, inner.whole));
-          Step(lanes, at_outer, j, l, e_.values().Both(outer_mask, inside));
+          Step(lanes, at_outer, j, l, l, e_.values().Both(outer_mask, inside));
         });
       });
     });
@@ -520,6 +553,7 @@ class RowKernel {
 
   // All lanes into lane 0, halving: the same tree whatever the device's schedule.
   Value Horizontal(const Lane& lane) {
+    if (lane.signs) return OfMarked(lane);
     if (!e_.IsGpu() && lane.im == nullptr && lane.re->storage != hlo::ElementType::kPred) return OfVectors(lane);
     for (int64_t u = 1; u < unroll_; ++u) {
       ForLanes(lanes_, [&](const Index& l) {
@@ -558,6 +592,28 @@ class RowKernel {
       total = both(lower, e_.body().Name(ir::Half(total, ir::kUpperHalf)));
     }
     return {total, nullptr};
+  }
+
+  Value OfMarked(const Lane& lane) {
+    const auto vector = [&](const ir::BufferRef& buffer, int64_t first) {
+      return e_.body().Name(ir::Load(buffer, ir::Ramp(e_.IndexInt(first), lanes_)));
+    };
+    std::optional<ExtremeSoFar> all;
+    for (int64_t first = 0; first < step_ * unroll_; first += lanes_) {
+      // Beyond the first step there are no marks of their own.
+      const int64_t marks = first < step_ ? first : 0;
+      const ExtremeSoFar part{vector(lane.re, first), vector(lane.signs, marks), vector(lane.magnitudes, marks)};
+      all = all ? ExtremeOfBoth(lane.opcode, *all, part, e_.body()) : part;
+    }
+    while (all->best->type.lanes > 1) {
+      const auto half = [&](const char* which) {
+        return ExtremeSoFar{e_.body().Name(ir::Half(all->best, which)), e_.body().Name(ir::Half(all->signs, which)),
+                            e_.body().Name(ir::Half(all->magnitude, which))};
+      };
+      const ExtremeSoFar lower = half(ir::kLowerHalf);
+      all = ExtremeOfBoth(lane.opcode, lower, half(ir::kUpperHalf), e_.body());
+    }
+    return {ExtremeResult(*all, e_.body()), nullptr};
   }
 
   void StoreOutputs() {

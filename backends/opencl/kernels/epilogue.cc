@@ -94,7 +94,9 @@ Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& values) const {
   const hlo::Dims strides = hero_.shape().Strides();
   Expr linear = ir::Int(0, ir::kIndex);
   for (size_t d = 0; d < at.index.size(); ++d) linear = linear + at.index[d] * strides[d];
-  return ir::Store(result_, ir::Ramp(linear, values->type.lanes), ir::Cast(values, ir::ComputeType(result_->storage)));
+  Expr result = ir::Cast(values, ir::ComputeType(result_->storage));
+  if (result_->storage == hlo::ElementType::kBF16) result = RoundResult(result, result_->storage);
+  return ir::Store(result_, ir::Ramp(linear, values->type.lanes), result);
 }
 
 Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
@@ -118,7 +120,7 @@ Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
   if (!IsPlain()) {
     Frame& frame = values.NewFrame();
     const hlo::Computation& computation = *instruction_.called();
-    frame.Bind(&hero_, Values{{body.Name(RoundTo(raw, hero_type), "rounded"), nullptr}});
+    frame.Bind(&hero_, Values{{body.Name(RoundResult(raw, hero_type), "rounded"), nullptr}});
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (operands_[i]) frame.Bind(computation.parameter(static_cast<int64_t>(i)), Frame::InMemory{operands_[i]});
     }
