@@ -35,10 +35,7 @@ using Inputs = std::vector<std::vector<float>>;  // of one device
 
 // Results of each device.
 std::vector<std::vector<float>> RunOnAll(Plan plan, const std::vector<Inputs>& inputs) {
-  static const ScratchFolder cache;
-  BuildOptions options;
-  options.cache_dir = cache.path();
-  const auto executable = BuildExecutable(std::move(plan), TestContext(), options);
+  const auto executable = Build(std::move(plan));
   const auto job = collectives::Job::InProcess(kDevices);
   return job->OnEachLocalDevice<std::vector<float>>(
       [&](int64_t device, const std::shared_ptr<collectives::Communicator>& communicator) {
@@ -116,18 +113,15 @@ TEST(Collectives, AllToAllOfATuple) {
 TEST(Collectives, ReducerGivenAsAKernel) {
   PlanMaker m;
   const int32_t x = m.Parameter(4), y = m.Result(4);
-  Kernel kernel;
-  kernel.name = "a_plus_b_plus_1";
-  kernel.parameter_count = 3;
-  kernel.source =
-      "__kernel void a_plus_b_plus_1(__global const float* a, __global const float* b, __global float* out) {\n"
-      "  size_t i = get_group_id(0);\n  out[i] = a[i] + b[i] + 1;\n}\n";
   Grid grid;
   grid.groups[0] = 4;
-  kernel.grids = {grid};
-  m.plan().kernels.push_back(kernel);
+  const int32_t sum = m.WholeKernel(
+      "a_plus_b_plus_1", 3,
+      "__kernel void a_plus_b_plus_1(__global const float* a, __global const float* b, __global float* out) {\n"
+      "  size_t i = get_group_id(0);\n  out[i] = a[i] + b[i] + 1;\n}\n",
+      grid);
   CollectiveThunk thunk = Thunk1(CollectiveKind::kAllReduce, m.Floats(x, 4), m.Floats(y, 4), F32(4), F32(4));
-  thunk.reduction_kernel = 0;
+  thunk.reduction_kernel = sum;
   for (const auto& device : RunOnAll(OneCollective(m, thunk), {{{1, 2, 3, 4}}, {{10, 20, 30, 40}}})) {
     EXPECT_THAT(device, ElementsAre(12, 23, 34, 45));
   }

@@ -12,18 +12,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::unique_ptr<Executable> Build(Plan plan) {
-  static const ScratchFolder cache;
-  BuildOptions options;
-  options.threads = 2;
-  options.cache_dir = cache.path();
-  return BuildExecutable(std::move(plan), TestContext(), options);
-}
-
-std::vector<float> RunOne(Executable& executable, const std::vector<float>& x) {
-  return Download(executable.Run({{Upload(x)}}, {}).at(0));
-}
-
 TEST(Run, ComputesIntoAResultOfItsOwn) {
   const auto executable = Build(SquarePlan(4));
   const DeviceArray x = Upload({1, 2, 3, 4});

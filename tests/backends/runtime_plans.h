@@ -58,16 +58,20 @@ class PlanMaker {
 
   // `body` computes one element: x and y are pointers to element i of the two arguments; "*y = *x * *x;".
   int32_t Kernel2(const std::string& name, const std::string& body, int64_t groups) {
-    Kernel kernel;
-    kernel.name = name;
-    kernel.parameter_count = 2;
-    kernel.source =
+    const std::string source =
         "__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void " + name +
         "(__global const float* from, __global float* to) {\n"
         "  __global const float* x = from + get_group_id(0);\n  __global float* y = to + get_group_id(0);\n  " +
         body + "\n}\n";
     Grid grid;
     grid.groups[0] = groups;
+    return WholeKernel(name, 2, source, grid);
+  }
+  int32_t WholeKernel(const std::string& name, int parameters, const std::string& source, const Grid& grid) {
+    Kernel kernel;
+    kernel.name = name;
+    kernel.parameter_count = parameters;
+    kernel.source = source;
     kernel.grids = {grid};
     plan_.kernels.push_back(kernel);
     return static_cast<int32_t>(plan_.kernels.size()) - 1;
@@ -149,6 +153,18 @@ inline const std::shared_ptr<DeviceContext>& TestContext() {
   return context;
 }
 
+// With the kernels that are in `cache`; by default, in one that this process keeps.
+inline std::unique_ptr<Executable> Build(Plan plan, const std::string& cache, int64_t threads = 2) {
+  BuildOptions options;
+  options.threads = threads;
+  options.cache_dir = cache;
+  return BuildExecutable(std::move(plan), TestContext(), options);
+}
+inline std::unique_ptr<Executable> Build(Plan plan) {
+  static const ScratchFolder cache;
+  return Build(std::move(plan), cache.path());
+}
+
 inline DeviceArray Upload(const std::vector<float>& values) {
   const auto bytes = static_cast<int64_t>(values.size() * 4);
   DeviceArray array{F32(static_cast<int64_t>(values.size())), PoolOf(TestContext())->Allocate(bytes, "a test's input"),
@@ -162,6 +178,11 @@ inline std::vector<float> Download(const DeviceArray& array) {
   std::vector<float> values(static_cast<size_t>(array.memory.bytes() / 4));
   CopyToHost(TestContext(), array.memory, values.data(), array.memory.bytes());
   return values;
+}
+
+// The first result for one argument.
+inline std::vector<float> RunOne(Executable& executable, const std::vector<float>& x) {
+  return Download(executable.Run({{Upload(x)}}, {}).at(0));
 }
 
 inline std::vector<float> Iota(int64_t n, float start = 0) {

@@ -30,13 +30,6 @@ std::string Slurp(const std::string& path) {
 
 void Spit(const std::string& path, const std::string& contents) { std::ofstream(path, std::ios::binary) << contents; }
 
-std::unique_ptr<Executable> Build(Plan plan, const std::string& cache, int64_t threads = 2) {
-  BuildOptions options;
-  options.threads = threads;
-  options.cache_dir = cache;
-  return BuildExecutable(std::move(plan), TestContext(), options);
-}
-
 // Kernels k0 ... k(count-1), each adds its number, one after the other; a constant is added at the end.
 Plan ManyKernels(int count) {
   PlanMaker m;
@@ -50,10 +43,6 @@ Plan ManyKernels(int count) {
   m.Add(m.Launch(m.Kernel2("last", "*y += *x;", 2), m.Floats(c, 2), m.Floats(y, 2)));
   m.plan().module_text = "HloModule hand_made";
   return m.Take();
-}
-
-std::vector<float> RunOne(Executable& executable, const std::vector<float>& x) {
-  return Download(executable.Run({{Upload(x)}}, {}).at(0));
 }
 
 TEST(DiskCache, WarmBuildCompilesNothing) {
@@ -179,19 +168,16 @@ TEST(Build, KernelsWithBarriersAndLocalMemory) {
   const ScratchFolder folder;
   PlanMaker m;
   const int32_t x = m.Parameter(16), y = m.Result(16);
-  Kernel kernel;
-  kernel.name = "reverse";
-  kernel.parameter_count = 2;
-  kernel.source =
-      "__kernel __attribute__((reqd_work_group_size(8, 1, 1))) void reverse(__global const float* restrict x, __global float* y) {\n"
-      "  __local float tile[8];\n  int i = get_local_id(0), g = get_group_id(0) * 8;\n  tile[i] = x[g + i];\n"
-      "  barrier(CLK_LOCAL_MEM_FENCE);\n  y[g + i] = tile[7 - i];\n}\n";
   Grid grid;
   grid.groups = {2, 1, 1};
   grid.local = {8, 1, 1};
-  kernel.grids = {grid};
-  m.plan().kernels.push_back(kernel);
-  m.Add(m.Launch(0, m.Floats(x, 16), m.Floats(y, 16)));
+  const int32_t reverse = m.WholeKernel(
+      "reverse", 2,
+      "__kernel __attribute__((reqd_work_group_size(8, 1, 1))) void reverse(__global const float* restrict x, __global float* y) {\n"
+      "  __local float tile[8];\n  int i = get_local_id(0), g = get_group_id(0) * 8;\n  tile[i] = x[g + i];\n"
+      "  barrier(CLK_LOCAL_MEM_FENCE);\n  y[g + i] = tile[7 - i];\n}\n",
+      grid);
+  m.Add(m.Launch(reverse, m.Floats(x, 16), m.Floats(y, 16)));
   EXPECT_THAT(RunOne(*Build(m.Take(), folder.path()), Iota(16)),
               ElementsAre(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8));
 }

@@ -12,14 +12,6 @@
 namespace hlorun::opencl {
 namespace {
 
-std::unique_ptr<Executable> Build(Plan plan) {
-  static const ScratchFolder cache;
-  BuildOptions options;
-  options.threads = 2;
-  options.cache_dir = cache.path();
-  return BuildExecutable(std::move(plan), TestContext(), options);
-}
-
 // y[g] += x[g], so that a group that runs twice, or never, shows. `work`: what the launch is said to cost.
 Plan CountingPlan(int64_t n, double bytes) {
   PlanMaker m;
