@@ -7,6 +7,27 @@
 #include "hlo/error.h"
 
 namespace hlorun::hlo {
+namespace {
+
+// `entry` and all computations that instructions which `follow` accepts call from there.
+template <typename Follow>
+std::unordered_set<const Computation*> Reached(const Computation* entry, Follow follow) {
+  std::unordered_set<const Computation*> reached = {entry};
+  std::vector<const Computation*> work = {entry};
+  while (!work.empty()) {
+    const Computation* computation = work.back();
+    work.pop_back();
+    for (const auto& instruction : computation->instructions()) {
+      if (!follow(*instruction)) continue;
+      for (const Computation* callee : instruction->called_computations()) {
+        if (reached.insert(callee).second) work.push_back(callee);
+      }
+    }
+  }
+  return reached;
+}
+
+}  // namespace
 
 Module::~Module() = default;
 
@@ -33,17 +54,7 @@ void Module::RemoveComputation(Computation* computation) {
 }
 
 bool Module::RemoveUnreachable() {
-  std::unordered_set<const Computation*> reached = {entry_};
-  std::vector<const Computation*> work = {entry_};
-  while (!work.empty()) {
-    const Computation* computation = work.back();
-    work.pop_back();
-    for (const auto& instruction : computation->instructions()) {
-      for (const Computation* callee : instruction->called_computations()) {
-        if (reached.insert(callee).second) work.push_back(callee);
-      }
-    }
-  }
+  const auto reached = Reached(entry_, [](const Instruction&) { return true; });
   bool changed = false;
   for (auto it = computations_.begin(); it != computations_.end();) {
     Computation* computation = it->get();
@@ -98,18 +109,7 @@ std::vector<Computation*> Module::PostOrder() const {
 }
 
 std::vector<Computation*> Module::ControlComputations() const {
-  std::unordered_set<const Computation*> reached = {entry_};
-  std::vector<const Computation*> work = {entry_};
-  while (!work.empty()) {
-    const Computation* computation = work.back();
-    work.pop_back();
-    for (const auto& instruction : computation->instructions()) {
-      if (!instruction->Has(kControl)) continue;
-      for (const Computation* callee : instruction->called_computations()) {
-        if (reached.insert(callee).second) work.push_back(callee);
-      }
-    }
-  }
+  const auto reached = Reached(entry_, [](const Instruction& instruction) { return instruction.Has(kControl); });
   std::vector<Computation*> order;
   for (Computation* computation : PostOrder()) {
     if (reached.contains(computation)) order.push_back(computation);

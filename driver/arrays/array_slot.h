@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "hlo/module.h"
 #include "hlo/shape.h"
 
 namespace hlorun {
@@ -16,5 +18,10 @@ struct ArraySlot {
   hlo::Shape shape;
   std::string Describe() const;  // "parameter 3 (%Arg_3.1, params['w']) f32[4,5]"
 };
+
+// Of arrays without names.
+std::vector<ArraySlot> SlotsOf(const std::vector<hlo::Shape>& shapes);
+// Of a module's flattened parameters.
+std::vector<ArraySlot> ParameterSlots(const hlo::Module& module);
 
 }  // namespace hlorun

@@ -14,16 +14,6 @@ namespace {
 
 constexpr const char* kSymbols = "hlorun.symbols";
 
-std::vector<ArraySlot> SlotsOf(const hlo::Module& module) {
-  std::vector<ArraySlot> slots;
-  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
-    for (const hlo::Shape& leaf : hlo::FlattenShape(parameter->shape())) {
-      slots.push_back({static_cast<int64_t>(slots.size()), parameter->name(), parameter->metadata.op_name, leaf});
-    }
-  }
-  return slots;
-}
-
 using Sizes = std::vector<passes::NewSize>;
 
 // "NAME=N": all dimensions of that name; none where there is no such name.
@@ -74,7 +64,7 @@ std::vector<DimensionName> DimensionNames(const hlo::Module& module) {
 }
 
 std::vector<passes::NewSize> BoundsOf(const hlo::Module& module, const std::vector<std::string>& settings) {
-  const std::vector<ArraySlot> slots = SlotsOf(module);
+  const std::vector<ArraySlot> slots = ParameterSlots(module);
   const std::vector<DimensionName> names = DimensionNames(module);
   Sizes sizes;
   for (const std::string& text : settings) {

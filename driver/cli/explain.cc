@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 
 namespace hlorun::cli {
@@ -25,14 +24,6 @@ bool LacksSource(const std::vector<Remark>& remarks) {
 }
 
 }  // namespace
-
-BranchStrategy BranchStrategyOf(const std::string& flag) {
-  static const std::map<std::string, BranchStrategy> kStrategies = {{"auto", BranchStrategy::kAuto},
-                                                                    {"select", BranchStrategy::kSelect},
-                                                                    {"predicate", BranchStrategy::kPredicate},
-                                                                    {"host", BranchStrategy::kHost}};
-  return kStrategies.at(flag);
-}
 
 std::string ExplainText(const std::vector<Remark>& remarks) {
   if (remarks.empty()) return "explain: no conditional, loop, dynamic dimension or host call is left to decide\n";

@@ -8,8 +8,6 @@
 
 namespace hlorun::cli {
 
-BranchStrategy BranchStrategyOf(const std::string& flag);  // a name that the flag's check has let through
-
 std::string ExplainText(const std::vector<Remark>& remarks);
 std::string ExplainJson(const std::vector<Remark>& remarks);  // one line
 

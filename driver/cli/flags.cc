@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "driver/cli/branch_strategy.h"
 #include "hlo/error.h"
 #include "hlorun/version.h"
 
@@ -82,7 +83,7 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--dot_library", f.dot_library, "auto, own or clblast")->group(kCompile);
   app.add_option("--branches", f.branches, "conditionals: select, predicate, host or auto")
       ->group(kCompile)
-      ->check(CLI::IsMember({"auto", "select", "predicate", "host"}))
+      ->check(CLI::IsMember(kBranchStrategies))
       ->option_text(" ");
   app.add_option("--bound", f.bounds, "PARAM:DIM=N or NAME=N: a size that is at most N")
       ->group(kCompile)

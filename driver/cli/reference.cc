@@ -7,24 +7,10 @@
 #include "driver/api/literals.h"
 #include "driver/api/module_impl.h"
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 
 namespace hlorun::cli {
 namespace {
-
-hlo::Literal Pack(const hlo::Shape& shape, const std::vector<hlo::Literal>& leaves, size_t& next) {
-  if (!shape.IsTuple()) return leaves[next++];
-  std::vector<hlo::Literal> elements;
-  for (const hlo::Shape& element : shape.tuple_shapes()) elements.push_back(Pack(element, leaves, next));
-  return hlo::Literal::Tuple(std::move(elements));
-}
-
-void Flatten(const hlo::Literal& literal, std::vector<hlo::Literal>& leaves) {
-  if (!literal.shape().IsTuple()) {
-    leaves.push_back(literal);
-    return;
-  }
-  for (const hlo::Literal& element : literal.elements()) Flatten(element, leaves);
-}
 
 bool IsWorthComparing(const hlo::Instruction& instruction) {
   return instruction.shape().IsArray() && !instruction.Is(hlo::Opcode::kParameter) && !instruction.IsConstant();
@@ -76,26 +62,11 @@ struct Exposed {
 
 }  // namespace
 
-std::vector<hlo::Literal> PackArguments(const hlo::Module& module, const std::vector<hlo::Literal>& leaves) {
-  std::vector<hlo::Literal> arguments;
-  size_t next = 0;
-  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
-    arguments.push_back(Pack(parameter->shape(), leaves, next));
-  }
-  return arguments;
-}
-
-std::vector<hlo::Literal> FlattenLiteral(const hlo::Literal& literal) {
-  std::vector<hlo::Literal> leaves;
-  Flatten(literal, leaves);
-  return leaves;
-}
-
 std::vector<hlo::Literal> ReferenceResults(const hlo::Module& module, const std::vector<hlo::Literal>& leaves,
                                            const CompileOptions& options) {
   hlo::EvaluatorOptions evaluator_options;
   evaluator_options.custom_calls = options.custom_calls.get();
-  return FlattenLiteral(hlo::Evaluate(module, PackArguments(module, leaves), evaluator_options));
+  return hlo::FlattenLiteral(hlo::Evaluate(module, hlo::PackArguments(module, leaves), evaluator_options));
 }
 
 std::string FirstDivergence(const hlo::Module& module, const std::vector<hlo::Literal>& leaves, Client& client,
@@ -107,7 +78,7 @@ std::string FirstDivergence(const hlo::Module& module, const std::vector<hlo::Li
   evaluator_options.observer = [&](const hlo::Instruction& instruction, const hlo::Literal& value) {
     if (IsWorthComparing(instruction)) expected[&instruction] = value;
   };
-  hlo::Evaluate(*exposed.module, PackArguments(module, leaves), evaluator_options);
+  hlo::Evaluate(*exposed.module, hlo::PackArguments(module, leaves), evaluator_options);
   const std::vector<hlo::Literal> actual = exposed.Run(leaves, client, options);
   for (size_t i = 0; i < exposed.watched.size(); ++i) {
     const Comparison comparison = Compare(actual[i], expected.at(exposed.watched[i]), tolerance);

@@ -10,10 +10,6 @@
 
 namespace hlorun::cli {
 
-// Packs flattened leaves into one literal a parameter, and a result into its leaves.
-std::vector<hlo::Literal> PackArguments(const hlo::Module& module, const std::vector<hlo::Literal>& leaves);
-std::vector<hlo::Literal> FlattenLiteral(const hlo::Literal& literal);
-
 // The evaluator's results, flattened.
 std::vector<hlo::Literal> ReferenceResults(const hlo::Module& module, const std::vector<hlo::Literal>& leaves,
                                            const CompileOptions& options);

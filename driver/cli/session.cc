@@ -17,6 +17,7 @@
 #include "driver/arrays/compare.h"
 #include "driver/arrays/seeded.h"
 #include "driver/cli/agreement.h"
+#include "driver/cli/branch_strategy.h"
 #include "driver/cli/explain.h"
 #include "driver/cli/partitioned_arrays.h"
 #include "driver/cli/progress.h"
@@ -73,20 +74,13 @@ CompileOptions CompileOptionsOf(const Flags& flags, Progress& progress) {
   return options;
 }
 
-std::vector<ArraySlot> SlotsOf(const Executable& executable) {
+std::vector<ArraySlot> ParameterSlots(const Executable& executable) {
   const std::vector<Shape> shapes = executable.parameter_shapes();
   const std::vector<std::string> names = executable.parameter_names();
   const std::vector<std::string> op_names = executable.parameter_op_names();
   std::vector<ArraySlot> slots;
   for (size_t i = 0; i < shapes.size(); ++i)
     slots.push_back({static_cast<int64_t>(i), names[i], op_names[i], shapes[i]});
-  return slots;
-}
-
-std::vector<ArraySlot> ResultSlots(const Executable& executable) {
-  std::vector<ArraySlot> slots;
-  for (const Shape& shape : executable.result_shapes())
-    slots.push_back({static_cast<int64_t>(slots.size()), "", "", shape});
   return slots;
 }
 
@@ -266,7 +260,7 @@ class Session {
   }
 
   std::vector<ArraySlot> WholeSlots() const {
-    std::vector<ArraySlot> slots = SlotsOf(*executable_);
+    std::vector<ArraySlot> slots = ParameterSlots(*executable_);
     for (size_t i = 0; is_cut_ && i < slots.size(); ++i) slots[i].shape = source_parameters_[i];
     return slots;
   }
@@ -288,7 +282,7 @@ class Session {
   int64_t LocalDevices() const { return partitioned_ ? job_->local_devices() : 1; }
 
   void LoadInputs() {
-    const std::vector<ArraySlot> slots = SlotsOf(*executable_);
+    const std::vector<ArraySlot> slots = ParameterSlots(*executable_);
     if (is_cut_) {
       whole_inputs_ = flags_.inputs.empty() ? SeededInputs(seed_) : LoadArrays(flags_.inputs, WholeSlots(), "input");
       if (!flags_.save_inputs.empty() && job_->rank() == 0) SaveArrays(flags_.save_inputs, whole_inputs_);
@@ -438,7 +432,7 @@ class Session {
   }
 
   std::vector<ArraySlot> WholeResultSlots() const {
-    std::vector<ArraySlot> slots = ResultSlots(*executable_);
+    std::vector<ArraySlot> slots = SlotsOf(executable_->result_shapes());
     const std::vector<hlo::Shape> whole = hlo::FlattenShape(source_result_);
     for (size_t i = 0; is_cut_ && i < slots.size(); ++i) slots[i].shape = whole[i];
     return slots;

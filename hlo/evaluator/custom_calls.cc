@@ -96,7 +96,8 @@ Literal ComputedByHost(OpCall& call, const HostFunction& function) {
   std::vector<int64_t> first;  // array of each operand
   for (const Literal& operand : call.operands) {
     first.push_back(static_cast<int64_t>(operands.size()));
-    AppendArrayLeaves(operand, operands);
+    const std::vector<Literal> leaves = ArrayLeaves(operand);
+    operands.insert(operands.end(), leaves.begin(), leaves.end());
   }
   for (const Shape& leaf : ArrayLeaves(call.instruction.shape())) results.emplace_back(leaf.WithoutLayout());
   std::vector<HostArray> in, out;

@@ -29,12 +29,6 @@ Literal Received(const OpCall& call, const Shape& shape, std::vector<Literal> le
   return AssembleLeaves(shape, leaves);
 }
 
-std::vector<Literal> Leaves(const Literal& literal) {
-  std::vector<Literal> leaves;
-  AppendArrayLeaves(literal, leaves);
-  return leaves;
-}
-
 }  // namespace
 
 Literal EvaluateInfeed(OpCall& call) {
@@ -44,7 +38,7 @@ Literal EvaluateInfeed(OpCall& call) {
 }
 
 Literal EvaluateOutfeed(OpCall& call) {
-  Channels(call).Give(call.evaluation.device(), HostChannels::kFeed, Leaves(call.operand(0)));
+  Channels(call).Give(call.evaluation.device(), HostChannels::kFeed, ArrayLeaves(call.operand(0)));
   return Literal(Shape::Token());
 }
 
@@ -52,7 +46,7 @@ Literal EvaluateOutfeed(OpCall& call) {
 Literal EvaluateSend(OpCall& call) {
   const int64_t channel = ChannelOf(call.instruction), device = call.evaluation.device();
   if (call.As<attr::Transfer>().is_host_transfer) {
-    Channels(call).Give(device, channel, Leaves(call.operand(0)));
+    Channels(call).Give(device, channel, ArrayLeaves(call.operand(0)));
   } else if (const int64_t target = TargetOf(TransferPairs(call.instruction), device); target >= 0) {
     call.evaluation.Post({channel, device, target}, call.operand(0));
   }

@@ -2,7 +2,7 @@
 
 #include "hlo/verifier.h"
 #include "passes/dynamic/lower.h"
-#include "passes/kernel_model.h"
+#include "passes/generic_context.h"
 #include "passes/memory/flatten_control.h"
 #include "passes/simplify/inline.h"
 
@@ -36,10 +36,7 @@ void MarkParameter(hlo::Module& module, const DimensionOfLeaf& d) {
 }  // namespace
 
 void PrepareForSizes(hlo::Module& module) {
-  const DeviceSpec device;
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context;
   InlineFusions().Run(module, context);
   InlineCalls().Run(module, context);
   FlattenControl().Run(module, context);

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "hlo/error.h"
+#include "passes/simplify/rewrite_each.h"
 
 namespace hlorun::passes {
 
@@ -46,23 +47,12 @@ void CheckInlinedSize(const hlo::Module& module, Opcode opcode) {
 
 bool InlineAll(hlo::Module& module, Opcode opcode) {
   CheckInlinedSize(module, opcode);
-  bool changed = false;
   // Callees first: what is copied into a caller has nothing left to inline.
-  for (Computation* computation : module.PostOrder()) {
-    bool here = false;
-    for (Instruction* instruction : computation->PostOrder()) {
-      if (!instruction->Is(opcode)) continue;
-      InlineInstruction(instruction, instruction->called(), instruction->operands());
-      here = true;
-    }
-    if (here) computation->SetOrder(computation->PostOrder());
-    changed |= here;
-  }
-  if (changed) {
-    module.is_scheduled = false;
-    module.RemoveUnreachable();
-  }
-  return changed;
+  return RewriteEach(module, [opcode](Instruction* instruction) {
+    if (!instruction->Is(opcode)) return false;
+    InlineInstruction(instruction, instruction->called(), instruction->operands());
+    return true;
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "passes/simplify/inline.h"
+#include "passes/simplify/rewrite_each.h"
 
 namespace hlorun::passes {
 
@@ -67,19 +68,6 @@ bool Unwrap(Instruction* instruction) {
 
 }  // namespace
 
-bool UnwrapAsync::Run(hlo::Module& module, PassContext&) {
-  bool changed = false;
-  for (Computation* computation : module.PostOrder()) {
-    bool here = false;
-    for (Instruction* instruction : computation->PostOrder()) here |= Unwrap(instruction);
-    if (here) computation->SetOrder(computation->PostOrder());
-    changed |= here;
-  }
-  if (changed) {
-    module.is_scheduled = false;
-    module.RemoveUnreachable();
-  }
-  return changed;
-}
+bool UnwrapAsync::Run(hlo::Module& module, PassContext&) { return RewriteEach(module, Unwrap); }
 
 }  // namespace hlorun::passes

@@ -6,7 +6,7 @@
 
 #include "hlo/error.h"
 #include "passes/control/control_edges.h"
-#include "passes/kernel_model.h"
+#include "passes/generic_context.h"
 #include "passes/memory/buffer_assignment.h"
 #include "passes/memory/flatten_control.h"
 #include "passes/pipeline.h"
@@ -110,10 +110,7 @@ AutoSharder::AutoSharder(const hlo::Module& module, int64_t devices) : devices_(
          "{} cannot be sharded automatically: it has shardings or collectives of its own, or speaks to the host",
          module.name());
   }
-  const CompileOptions options;
-  const DeviceSpec device;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context;
   DropControlEdges().Run(*module_, context);
   UnwrapAsync().Run(*module_, context);
   InlineFusions().Run(*module_, context);

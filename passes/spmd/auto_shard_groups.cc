@@ -5,6 +5,7 @@
 
 #include "passes/spmd/auto_shard_cost.h"
 #include "passes/spmd/factor_rule.h"
+#include "passes/spmd/leaf_nodes.h"
 
 namespace hlorun::passes::spmd {
 
@@ -85,15 +86,6 @@ class GroupBuilder {
     }
   }
 
-  std::vector<int> OperandNodes(const Instruction& instruction) const {
-    std::vector<int> ids;
-    for (const Instruction* operand : instruction.operands()) {
-      const std::vector<int>& leaves = node_of_.at(operand);
-      ids.insert(ids.end(), leaves.begin(), leaves.end());
-    }
-    return ids;
-  }
-
   void Visit(const Computation& computation) {
     for (const Instruction* instruction : computation.PostOrder()) {
       node_of_[instruction] = NodesOf(*instruction);
@@ -102,25 +94,8 @@ class GroupBuilder {
   }
 
   std::vector<int> NodesOf(const Instruction& instruction) {
-    switch (instruction.opcode()) {
-      case Opcode::kTuple:
-      case Opcode::kOptimizationBarrier:
-      case Opcode::kAddDependency: {
-        std::vector<int> ids = OperandNodes(instruction);
-        ids.resize(static_cast<size_t>(hlo::LeafCount(instruction.shape())));
-        return ids;
-      }
-      case Opcode::kGetTupleElement: {
-        const std::vector<int>& leaves = node_of_.at(instruction.operand(0));
-        int64_t first = 0;
-        for (int64_t i = 0; i < instruction.tuple_index(); ++i) {
-          first += hlo::LeafCount(instruction.operand(0)->shape().tuple_shape(i));
-        }
-        return {leaves.begin() + first, leaves.begin() + first + hlo::LeafCount(instruction.shape())};
-      }
-      case Opcode::kParameter: return ParameterNodes(instruction);
-      default: return OpNodes(instruction);
-    }
+    if (const auto ids = NodesHandedOn(node_of_, instruction)) return *ids;
+    return instruction.Is(Opcode::kParameter) ? ParameterNodes(instruction) : OpNodes(instruction);
   }
 
   std::vector<int> ParameterNodes(const Instruction& parameter) {
@@ -139,7 +114,7 @@ class GroupBuilder {
     std::vector<int> ids = NewNodes(instruction.shape());
     if (instruction.Has(hlo::kControl)) return ids;
     const FactorRule rule = FactorRuleOf(instruction);
-    const std::vector<int> operands = OperandNodes(instruction);
+    const std::vector<int> operands = OperandNodes(node_of_, instruction);
     if (!rule.is_known || operands.size() != rule.operands.size() || ids.size() != rule.results.size()) return ids;
     std::vector<int> dimension_of(rule.factors.size(), -1);
     const auto join = [&](const std::vector<int>& nodes, const std::vector<FactorRule::Tensor>& tensors) {
@@ -317,7 +292,7 @@ class GroupBuilder {
   std::vector<int> parent_;    // by dimension
   std::vector<int64_t> size_;  // by dimension
   std::vector<int> group_of_dimension_;
-  std::unordered_map<const Instruction*, std::vector<int>> node_of_;
+  LeafNodes node_of_;
   std::vector<Product> products_;
   int64_t parameter_leaves_ = 0;
   double repeats_ = 1;

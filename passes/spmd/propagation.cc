@@ -5,6 +5,7 @@
 
 #include "hlo/error.h"
 #include "passes/spmd/assignment.h"
+#include "passes/spmd/leaf_nodes.h"
 
 namespace hlorun::passes::spmd {
 namespace {
@@ -115,15 +116,6 @@ class Propagator {
             ToHloSharding(mesh_, node.sharding).ToString(), place(*node.annotated_by));
   }
 
-  std::vector<int> OperandNodes(const Instruction& instruction) const {
-    std::vector<int> ids;
-    for (const Instruction* operand : instruction.operands()) {
-      const std::vector<int>& leaves = node_of_.at(operand);
-      ids.insert(ids.end(), leaves.begin(), leaves.end());
-    }
-    return ids;
-  }
-
   // Two groups of values that should lie alike but need not.
   void Link(const std::vector<int>& a, const std::vector<int>& b) {
     for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -154,41 +146,25 @@ class Propagator {
   }
 
   std::vector<int> VisitInstruction(const Instruction& instruction) {
-    switch (instruction.opcode()) {
-      case Opcode::kTuple:
-      case Opcode::kOptimizationBarrier:
-      case Opcode::kAddDependency: {
-        std::vector<int> ids = OperandNodes(instruction);
-        ids.resize(static_cast<size_t>(hlo::LeafCount(instruction.shape())));
-        return ids;
-      }
-      case Opcode::kGetTupleElement: {
-        const std::vector<int>& leaves = node_of_.at(instruction.operand(0));
-        int64_t first = 0;
-        for (int64_t i = 0; i < instruction.tuple_index(); ++i) {
-          first += hlo::LeafCount(instruction.operand(0)->shape().tuple_shape(i));
-        }
-        return {leaves.begin() + first, leaves.begin() + first + hlo::LeafCount(instruction.shape())};
-      }
-      case Opcode::kParameter: {
-        // A loop's body and condition see the values that it carries.
-        const auto known = node_of_.find(&instruction);
-        return known == node_of_.end() ? NewNodes(instruction) : known->second;
-      }
-      default: break;
+    if (const auto ids = NodesHandedOn(node_of_, instruction)) return *ids;
+    if (instruction.Is(Opcode::kParameter)) {
+      // A loop's body and condition see the values that it carries.
+      const auto known = node_of_.find(&instruction);
+      return known == node_of_.end() ? NewNodes(instruction) : known->second;
     }
     std::vector<int> ids = NewNodes(instruction);
     if (!instruction.Has(hlo::kControl) && !IsManualBoundary(instruction) && !IsPropagationBarrier(instruction)) {
       Op op;
       op.rule = FactorRuleOf(instruction);
       if (op.rule.is_known && !op.rule.factors.empty()) {
-        op.operands = OperandNodes(instruction);
+        op.operands = OperandNodes(node_of_, instruction);
         op.results = ids;
         op.level = LevelOf(instruction);
         if (op.operands.size() == op.rule.operands.size()) ops_.push_back(std::move(op));
       }
     }
-    if (!instruction.Has(hlo::kControl)) manual_flows_.push_back({&instruction, OperandNodes(instruction), ids});
+    if (!instruction.Has(hlo::kControl))
+      manual_flows_.push_back({&instruction, OperandNodes(node_of_, instruction), ids});
     return ids;
   }
 
@@ -444,7 +420,7 @@ class Propagator {
   const Mesh& mesh_;
   std::vector<Node> nodes_;
   std::vector<Op> ops_;
-  std::unordered_map<const Instruction*, std::vector<int>> node_of_;
+  LeafNodes node_of_;
   std::vector<ManualFlow> manual_flows_;
   std::vector<std::optional<MeshSharding>> outputs_;
   int priority_ = 0;

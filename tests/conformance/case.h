@@ -5,6 +5,7 @@
 // device_conformance_test holds the devices against the evaluator.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,22 @@ std::vector<Case> AllCases();
 void AddElementwiseCases(std::vector<Case>& cases);
 void AddConversionCases(std::vector<Case>& cases);
 void AddTemplateCases(std::vector<Case>& cases);
+
+// Of arrays: the columns of docs/ops.md.
+inline constexpr std::array kArrayTypes = {hlo::ElementType::kPred,       hlo::ElementType::kS2,
+                                           hlo::ElementType::kS4,         hlo::ElementType::kS8,
+                                           hlo::ElementType::kS16,        hlo::ElementType::kS32,
+                                           hlo::ElementType::kS64,        hlo::ElementType::kU2,
+                                           hlo::ElementType::kU4,         hlo::ElementType::kU8,
+                                           hlo::ElementType::kU16,        hlo::ElementType::kU32,
+                                           hlo::ElementType::kU64,        hlo::ElementType::kF16,
+                                           hlo::ElementType::kBF16,       hlo::ElementType::kF32,
+                                           hlo::ElementType::kF64,        hlo::ElementType::kC64,
+                                           hlo::ElementType::kC128,       hlo::ElementType::kF8E5M2,
+                                           hlo::ElementType::kF8E4M3FN,   hlo::ElementType::kF8E4M3B11FNUZ,
+                                           hlo::ElementType::kF8E5M2FNUZ, hlo::ElementType::kF8E4M3FNUZ,
+                                           hlo::ElementType::kF8E4M3,     hlo::ElementType::kF8E3M4,
+                                           hlo::ElementType::kF4E2M1FN,   hlo::ElementType::kF8E8M0FNU};
 
 // Values where arithmetic on `type` has edges: zeros, ones, extremes, infinities, NaN, denormals.
 std::vector<double> EdgeValues(hlo::ElementType type);

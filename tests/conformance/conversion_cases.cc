@@ -9,23 +9,6 @@ namespace {
 
 using hlo::ElementType;
 
-const ElementType kTypes[] = {
-    ElementType::kPred,       ElementType::kS2,
-    ElementType::kS4,         ElementType::kS8,
-    ElementType::kS16,        ElementType::kS32,
-    ElementType::kS64,        ElementType::kU2,
-    ElementType::kU4,         ElementType::kU8,
-    ElementType::kU16,        ElementType::kU32,
-    ElementType::kU64,        ElementType::kF16,
-    ElementType::kBF16,       ElementType::kF32,
-    ElementType::kF64,        ElementType::kC64,
-    ElementType::kC128,       ElementType::kF8E5M2,
-    ElementType::kF8E4M3FN,   ElementType::kF8E4M3B11FNUZ,
-    ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ,
-    ElementType::kF8E4M3,     ElementType::kF8E3M4,
-    ElementType::kF4E2M1FN,   ElementType::kF8E8M0FNU,
-};
-
 std::vector<double> ConvertibleValues(ElementType from) {
   std::vector<double> values = EdgeValues(hlo::RealOf(from));
   if (hlo::IsFloating(hlo::RealOf(from))) {
@@ -46,8 +29,8 @@ std::vector<double> ConvertibleValues(ElementType from) {
 }  // namespace
 
 void AddConversionCases(std::vector<Case>& cases) {
-  for (const ElementType from : kTypes) {
-    for (const ElementType to : kTypes) {
+  for (const ElementType from : kArrayTypes) {
+    for (const ElementType to : kArrayTypes) {
       if (from == to || (hlo::IsComplex(from) && !hlo::IsComplex(to))) continue;
       const std::string from_name(hlo::ElementTypeName(from));
       const std::string to_name(hlo::ElementTypeName(to));
@@ -62,8 +45,8 @@ void AddConversionCases(std::vector<Case>& cases) {
       cases.push_back(std::move(c));
     }
   }
-  for (const ElementType from : kTypes) {
-    for (const ElementType to : kTypes) {
+  for (const ElementType from : kArrayTypes) {
+    for (const ElementType to : kArrayTypes) {
       const int from_bits = hlo::BitsOf(from);
       const int to_bits = hlo::BitsOf(to);
       const bool one_is_pred = (from == ElementType::kPred) != (to == ElementType::kPred);

@@ -4,6 +4,7 @@
 
 #include "driver/api/literals.h"
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
 #include "tests/conformance/packing.h"
@@ -59,7 +60,7 @@ std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const Co
   for (const Case& c : cases) {
     try {
       const auto module = hlo::ParseModule(c.text, {.file_name = c.name});
-      expected.push_back({c, Leaves(hlo::Evaluate(*module, c.inputs))});
+      expected.push_back({c, hlo::FlattenLiteral(hlo::Evaluate(*module, c.inputs))});
     } catch (const Error&) {
       // Not defined for this type: nothing to hold the device against.
     }

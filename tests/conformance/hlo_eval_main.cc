@@ -8,51 +8,25 @@
 #include "driver/arrays/compare.h"
 #include "driver/arrays/seeded.h"
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlo/reader.h"
 #include "hlo/text/parser.h"
 
 namespace hlorun {
 namespace {
 
-std::vector<ArraySlot> SlotsOf(const hlo::Module& module) {
-  std::vector<ArraySlot> slots;
-  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
-    hlo::ForEachLeaf(parameter->shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& leaf) {
-      slots.push_back({static_cast<int64_t>(slots.size()), parameter->name(), parameter->metadata.op_name, leaf});
-    });
-  }
-  return slots;
-}
-
-hlo::Literal Packed(const hlo::Shape& shape, const std::vector<hlo::Literal>& leaves, size_t& next) {
-  if (!shape.IsTuple()) return leaves[next++];
-  std::vector<hlo::Literal> elements;
-  for (const hlo::Shape& element : shape.tuple_shapes()) elements.push_back(Packed(element, leaves, next));
-  return hlo::Literal::Tuple(std::move(elements));
-}
-
-void Flatten(const hlo::Literal& literal, std::vector<hlo::Literal>& leaves) {
-  if (!literal.shape().IsTuple()) leaves.push_back(literal);
-  for (const hlo::Literal& element : literal.elements()) Flatten(element, leaves);
-}
-
 int Run(const std::string& path, const std::string& inputs, const std::string& outputs) {
   const auto module = hlo::ParseModule(hlo::ReadFileOrStdin(path), {.file_name = path, .fill_elided = true});
-  const std::vector<ArraySlot> slots = SlotsOf(*module);
+  const std::vector<ArraySlot> slots = ParameterSlots(*module);
   std::vector<hlo::Literal> leaves;
   if (inputs.empty()) {
     for (const ArraySlot& slot : slots) leaves.push_back(SeededLiteral(slot.shape, slot.index, {}));
   } else {
     leaves = LoadArrays(inputs, slots, "input");
   }
-  std::vector<hlo::Literal> arguments;
-  size_t next = 0;
-  for (const hlo::Instruction* parameter : module->entry()->parameters()) {
-    arguments.push_back(Packed(parameter->shape(), leaves, next));
-  }
+  const std::vector<hlo::Literal> arguments = hlo::PackArguments(*module, leaves);
   const auto start = std::chrono::steady_clock::now();
-  std::vector<hlo::Literal> results;
-  Flatten(hlo::Evaluate(*module, arguments), results);
+  const std::vector<hlo::Literal> results = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   for (const hlo::Literal& result : results) {
     std::cout << result.shape().ToString(false) << " " << Preview(result) << "\n";

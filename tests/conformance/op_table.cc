@@ -17,22 +17,6 @@ namespace {
 using hlo::ElementType;
 using hlo::Opcode;
 
-// The columns.
-constexpr std::array kTypes = {ElementType::kPred,       ElementType::kS2,
-                               ElementType::kS4,         ElementType::kS8,
-                               ElementType::kS16,        ElementType::kS32,
-                               ElementType::kS64,        ElementType::kU2,
-                               ElementType::kU4,         ElementType::kU8,
-                               ElementType::kU16,        ElementType::kU32,
-                               ElementType::kU64,        ElementType::kF16,
-                               ElementType::kBF16,       ElementType::kF32,
-                               ElementType::kF64,        ElementType::kC64,
-                               ElementType::kC128,       ElementType::kF8E5M2,
-                               ElementType::kF8E4M3FN,   ElementType::kF8E4M3B11FNUZ,
-                               ElementType::kF8E5M2FNUZ, ElementType::kF8E4M3FNUZ,
-                               ElementType::kF8E4M3,     ElementType::kF8E3M4,
-                               ElementType::kF4E2M1FN,   ElementType::kF8E8M0FNU};
-
 // Ops that involve the host.
 constexpr std::array kHostOps = {Opcode::kInfeed, Opcode::kOutfeed,  Opcode::kSend,      Opcode::kSendDone,
                                  Opcode::kRecv,   Opcode::kRecvDone, Opcode::kCustomCall};
@@ -86,7 +70,7 @@ const std::string& Backing(const std::set<std::string>& cases, std::string_view 
 std::string Row(const hlo::OpcodeInfo& info, const Coverage& coverage) {
   const auto found = coverage.find(info.opcode);
   std::string row = fmt::format("| {} | {} |", info.name, RunsOnHost(info.opcode) ? "host" : "device");
-  for (const ElementType type : kTypes) {
+  for (const ElementType type : kArrayTypes) {
     const bool covered = found != coverage.end() && found->second.count(type) != 0;
     row += covered ? RunsOnHost(info.opcode) ? " h |" : " d |" : " |";
   }
@@ -98,7 +82,7 @@ std::string Cases(const hlo::OpcodeInfo& info, const Coverage& coverage) {
   if (found == coverage.end() || found->second.empty()) return "";
   std::string line = fmt::format("- **{}**:", info.name);
   std::string separator = " ";
-  for (const ElementType type : kTypes) {
+  for (const ElementType type : kArrayTypes) {
     const auto cases = found->second.find(type);
     if (cases == found->second.end()) continue;
     const std::string_view type_name = hlo::ElementTypeName(type);
@@ -127,7 +111,7 @@ std::string OpTable() {
       "the LAPACK custom-calls in tests/linear_algebra.\n\n| op | runs |",
       cases.size());
   std::string rule = "|---|---|";
-  for (const ElementType type : kTypes) {
+  for (const ElementType type : kArrayTypes) {
     text += fmt::format(" {} |", hlo::ElementTypeName(type));
     rule += "---|";
   }

@@ -84,15 +84,6 @@ std::vector<hlo::Literal> PackedInputs(std::span<const Case> cases) {
   return inputs;
 }
 
-std::vector<hlo::Literal> Leaves(const hlo::Literal& literal) {
-  if (!literal.shape().IsTuple()) return {literal};
-  std::vector<hlo::Literal> leaves;
-  for (const hlo::Literal& element : literal.elements()) {
-    for (hlo::Literal& leaf : Leaves(element)) leaves.push_back(std::move(leaf));
-  }
-  return leaves;
-}
-
 std::string Difference(const Case& c, const hlo::Literal& actual, const hlo::Literal& expected) {
   if (!actual.shape().SameAs(expected.shape())) {
     return fmt::format("shape {}, expected {}", actual.shape().ToString(false), expected.shape().ToString(false));

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlo/text/parser.h"
 #include "hlo/verifier.h"
 
@@ -29,13 +30,13 @@ TEST(ConformanceCasesTest, PackedCasesGiveWhatTheyGiveAlone) {
   size_t index = 0;
   for (Case& c : AllCases()) {
     if (index++ % 7 != 0) continue;
-    alone.push_back(Leaves(hlo::Evaluate(*hlo::ParseModule(c.text, {.file_name = c.name}), c.inputs)));
+    alone.push_back(hlo::FlattenLiteral(hlo::Evaluate(*hlo::ParseModule(c.text, {.file_name = c.name}), c.inputs)));
     cases.push_back(std::move(c));
   }
   const hlo::Literal together = hlo::Evaluate(*Packed(cases), PackedInputs(cases));
   ASSERT_EQ(together.elements().size(), cases.size());
   for (size_t i = 0; i < cases.size(); ++i) {
-    const std::vector<hlo::Literal> leaves = Leaves(together.elements()[i]);
+    const std::vector<hlo::Literal> leaves = hlo::FlattenLiteral(together.elements()[i]);
     ASSERT_EQ(leaves.size(), alone[i].size()) << cases[i].name;
     for (size_t k = 0; k < leaves.size(); ++k)
       EXPECT_EQ(Difference(cases[i], leaves[k], alone[i][k]), "") << cases[i].name;

@@ -91,8 +91,7 @@ TEST(ArraySetTest, WritesAndReadsDirectoriesAndArchives) {
   const Shape shape(ElementType::kBF16, {2, 2});
   std::vector<Literal> arrays = {SeededLiteral(shape, 0, {}), SeededLiteral(Shape(ElementType::kPred, {3}), 1, {}),
                                  SeededLiteral(Shape::Scalar(ElementType::kF64), 2, {})};
-  std::vector<ArraySlot> slots;
-  for (const Literal& array : arrays) slots.push_back({static_cast<int64_t>(slots.size()), "", "", array.shape()});
+  const std::vector<ArraySlot> slots = SlotsOf({arrays[0].shape(), arrays[1].shape(), arrays[2].shape()});
   SaveArrays(folder / "made/here", arrays);
   EXPECT_EQ(LoadArrays(folder / "made/here", slots, "input"), arrays);
   SaveArrays(folder / "all.npz", arrays);

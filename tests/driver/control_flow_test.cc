@@ -6,6 +6,7 @@
 
 #include "driver/api/literals.h"
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlorun/hlorun.h"
 #include "tests/passes/equivalence.h"
 
@@ -254,11 +255,6 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-std::vector<Literal> LeavesOf(const Literal& literal) {
-  if (!literal.shape().IsTuple()) return {literal};
-  return {literal.elements().begin(), literal.elements().end()};
-}
-
 class ControlFlowTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ControlFlowTest, EqualsTheEvaluatorOnEveryWay) {
@@ -274,7 +270,7 @@ TEST_P(ControlFlowTest, EqualsTheEvaluatorOnEveryWay) {
   for (const int32_t way : program.ways) {
     std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, seed++);
     arguments[0] = Literal::Scalar(ElementType::kS32, way);
-    const std::vector<Literal> expected = LeavesOf(hlo::Evaluate(*module, arguments));
+    const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
     const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
     ASSERT_EQ(results.size(), expected.size());
     for (size_t i = 0; i < results.size(); ++i) {

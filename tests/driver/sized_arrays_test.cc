@@ -6,6 +6,7 @@
 
 #include "driver/api/literals.h"
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlorun/hlorun.h"
 #include "tests/passes/dynamic/sized_cases.h"
 #include "tests/passes/equivalence.h"
@@ -15,11 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing_support::SizedCase;
-
-std::vector<Literal> LeavesOf(const Literal& literal) {
-  if (!literal.shape().IsTuple()) return {literal};
-  return {literal.elements().begin(), literal.elements().end()};
-}
 
 // Shapes and elements of `results` are those of `expected`.
 void ExpectEqual(const std::vector<Array>& results, const std::vector<Literal>& expected, const std::string& at) {
@@ -46,7 +42,7 @@ TEST_P(SizesOnDeviceTest, EqualTheStaticProgramWhateverThePaddingHolds) {
     for (const auto& [name, size] : sizes) at += name + "=" + std::to_string(size) + " ";
     const auto oracle = passes::Parse(testing_support::AtSizes(sized.text, sizes, false));
     const std::vector<Literal> arguments = passes::RandomArguments(*oracle, passes::Inputs::kMild, seed++);
-    const std::vector<Literal> expected = LeavesOf(hlo::Evaluate(*oracle, arguments));
+    const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*oracle, arguments));
     for (const char* padding : {"nan", "random"}) {
       setenv("HLORUN_PADDING", padding, 1);
       ExpectEqual(executable->Run(ToDevice(*client, arguments)), expected, at + padding);
@@ -84,7 +80,7 @@ std::vector<Literal> Expected(int64_t n, const std::vector<Literal>& arguments) 
   std::string text = kStatic;
   for (size_t at = text.find("[8"); at != std::string::npos; at = text.find("[8", at + 1))
     text.replace(at, 2, fmt::format("[{}", n));
-  return LeavesOf(hlo::Evaluate(*passes::Parse(text), arguments));
+  return hlo::FlattenLiteral(hlo::Evaluate(*passes::Parse(text), arguments));
 }
 
 TEST(Bounds, AnySizeUpToTheBoundThatWasGiven) {

@@ -27,12 +27,6 @@ namespace {
 
 using Literals = std::vector<hlo::Literal>;
 
-std::vector<ArraySlot> SlotsOf(const std::vector<Shape>& shapes) {
-  std::vector<ArraySlot> slots;
-  for (const Shape& shape : shapes) slots.push_back({static_cast<int64_t>(slots.size()), "", "", shape});
-  return slots;
-}
-
 std::vector<Literals> RunOnce(Executable& executable, Client& client, const std::vector<Literals>& inputs) {
   std::vector<std::vector<Array>> arguments;
   for (const Literals& of_device : inputs) arguments.push_back(ToDevice(client, of_device));

@@ -13,20 +13,13 @@
 #include "driver/api/literals.h"
 #include "driver/arrays/array_set.h"
 #include "driver/arrays/compare.h"
+#include "driver/cli/branch_strategy.h"
 #include "hlorun/hlorun.h"
 
 namespace hlorun {
 namespace {
 
 constexpr std::string_view kInputs = ".inputs.npz";
-
-BranchStrategy StrategyOf(std::string_view name) {
-  constexpr std::string_view kNames[] = {"auto", "select", "predicate", "host"};
-  for (size_t i = 0; i < std::size(kNames); ++i) {
-    if (kNames[i] == name) return static_cast<BranchStrategy>(i);
-  }
-  Invalid("\"{}\" is none of auto, select, predicate, host", name);
-}
 
 std::vector<std::string> CasesIn(const std::filesystem::path& folder) {
   std::vector<std::string> names;
@@ -39,17 +32,11 @@ std::vector<std::string> CasesIn(const std::filesystem::path& folder) {
   return names;
 }
 
-std::vector<ArraySlot> Slots(const std::vector<Shape>& shapes) {
-  std::vector<ArraySlot> slots;
-  for (const Shape& shape : shapes) slots.push_back({static_cast<int64_t>(slots.size()), "", "", shape});
-  return slots;
-}
-
 // What differs first; empty when the case gives what is expected.
 std::string RunCase(Client& client, Executable& executable, const std::string& path) {
   const std::vector<Literal> inputs =
-      LoadArrays(path + std::string(kInputs), Slots(executable.parameter_shapes()), "input");
-  const auto expected = LoadArrays(path + ".expected.npz", Slots(executable.result_shapes()), "expected output");
+      LoadArrays(path + std::string(kInputs), SlotsOf(executable.parameter_shapes()), "input");
+  const auto expected = LoadArrays(path + ".expected.npz", SlotsOf(executable.result_shapes()), "expected output");
   const std::vector<Array> results = executable.Run(ToDevice(client, inputs));
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].shape().dimensions() != expected[i].shape().dimensions()) {
@@ -65,7 +52,7 @@ std::string RunCase(Client& client, Executable& executable, const std::string& p
 int Main(const std::string& folder, const std::string& strategy) {
   const auto client = Client::Create({});
   CompileOptions options;
-  options.branches = StrategyOf(strategy);
+  options.branches = cli::BranchStrategyOf(strategy);
   const auto executable = client->Compile(Module::FromFile(folder + "/module.hlo"), options);
   for (const Remark& remark : executable->remarks()) fmt::print("{}\n", OneLine(remark));
   int failures = 0;

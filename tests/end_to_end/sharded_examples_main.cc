@@ -18,6 +18,7 @@
 #include "driver/arrays/bounds.h"
 #include "driver/arrays/compare.h"
 #include "driver/arrays/seeded.h"
+#include "driver/cli/branch_strategy.h"
 #include "hlorun/hlorun.h"
 #include "tests/end_to_end/job_main.h"
 
@@ -25,20 +26,6 @@ namespace hlorun {
 namespace {
 
 using Literals = std::vector<Literal>;
-
-BranchStrategy StrategyOf(std::string_view name) {
-  constexpr std::string_view kNames[] = {"auto", "select", "predicate", "host"};
-  for (size_t i = 0; i < std::size(kNames); ++i) {
-    if (kNames[i] == name) return static_cast<BranchStrategy>(i);
-  }
-  Invalid("\"{}\" is none of auto, select, predicate, host", name);
-}
-
-std::vector<ArraySlot> Slots(const std::vector<Shape>& shapes) {
-  std::vector<ArraySlot> slots;
-  for (const Shape& shape : shapes) slots.push_back({static_cast<int64_t>(slots.size()), "", "", shape});
-  return slots;
-}
 
 bool IsCutAlongRows(const Shape& shape) { return shape.rank() > 0 && shape.is_dynamic_dimension(0); }
 
@@ -54,7 +41,7 @@ class Runner {
   void Run(const std::string& path, const std::string& strategy) {
     where_ = path + " by " + strategy;
     CompileOptions options;
-    options.branches = StrategyOf(strategy);
+    options.branches = cli::BranchStrategyOf(strategy);
     const Module module = Module::FromFile(path);
     std::string in_shardings;
     for (const Shape& shape : module.parameter_shapes()) in_shardings += IsCutAlongRows(shape) ? "[batch];" : "[];";
@@ -83,8 +70,8 @@ class Runner {
     for (const std::string& file : files) {
       if (!file.ends_with(kInputs)) continue;
       const std::string name = file.substr(0, file.size() - kInputs.size());
-      const Literals inputs = LoadArrays(file, Slots(whole_->parameter_shapes()), "input");
-      Check(name, inputs, LoadArrays(name + ".expected.npz", Slots(whole_->result_shapes()), "expected output"));
+      const Literals inputs = LoadArrays(file, SlotsOf(whole_->parameter_shapes()), "input");
+      Check(name, inputs, LoadArrays(name + ".expected.npz", SlotsOf(whole_->result_shapes()), "expected output"));
     }
   }
 

@@ -11,10 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/random_dims.h"
+
 namespace hlorun::fuzz {
 namespace {
 
-using Dims = std::vector<int64_t>;
+using testing_support::Count;
+using testing_support::Dims;
 
 struct Value {
   std::string name;
@@ -27,7 +30,6 @@ constexpr int64_t kMostElements = 8192;
 
 bool IsFloat(std::string_view type) { return type == "f32" || type == "bf16"; }
 bool IsInteger(std::string_view type) { return !IsFloat(type) && type != "pred"; }
-int64_t Count(const Dims& dims) { return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>()); }
 std::string ShapeText(std::string_view type, const Dims& dims) {
   return fmt::format("{}[{}]", type, fmt::join(dims, ","));
 }
@@ -54,7 +56,7 @@ class Generator {
   using Step = void (Generator::*)();
   static const std::array<Step, 30> kSteps;
 
-  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  int64_t Below(int64_t n) { return testing_support::Below(random_, n); }
   template <size_t kCount>
   std::string_view Pick(const std::array<std::string_view, kCount>& list) {
     return list[static_cast<size_t>(Below(kCount))];
@@ -212,37 +214,22 @@ class Generator {
 
   void Transpose() {
     const Value x = Any();
-    std::vector<size_t> order(x.dims.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::shuffle(order.begin(), order.end(), random_);
-    Dims dims;
-    for (const size_t d : order) dims.push_back(x.dims[d]);
-    Add(x.type, dims, fmt::format("transpose({}), dimensions={{{}}}", x.name, fmt::join(order, ",")));
+    const std::vector<size_t> order = testing_support::RandomOrder(random_, x.dims.size());
+    Add(x.type, testing_support::Permuted(x.dims, order),
+        fmt::format("transpose({}), dimensions={{{}}}", x.name, fmt::join(order, ",")));
   }
 
   void Reshape() {
     const Value x = Any();
-    int64_t left = Count(x.dims);
-    Dims dims;
-    for (int64_t i = left > 0 ? Below(4) : 0; i > 0; --i) {
-      std::vector<int64_t> divisors;
-      for (int64_t d = 1; d <= left; ++d) {
-        if (left % d == 0) divisors.push_back(d);
-      }
-      dims.push_back(divisors[static_cast<size_t>(Below(static_cast<int64_t>(divisors.size())))]);
-      left /= dims.back();
-    }
-    dims.push_back(left);
+    const int64_t count = Count(x.dims);
+    const Dims dims = testing_support::RandomFactors(random_, count, count > 0 ? Below(4) : 0);
     Add(x.type, dims, fmt::format("reshape({})", x.name));
   }
 
   void Broadcast() {
     const Value x = Any();
     if (x.dims.size() > 3) return;
-    Dims dims = x.dims, map(x.dims.size());
-    const auto at = static_cast<size_t>(Below(static_cast<int64_t>(dims.size()) + 1));
-    dims.insert(dims.begin() + static_cast<int64_t>(at), 1 + Below(9));
-    for (size_t d = 0; d < map.size(); ++d) map[d] = static_cast<int64_t>(d < at ? d : d + 1);
+    const auto [dims, map] = testing_support::WithRandomDimension(random_, x.dims);
     Add(x.type, dims, fmt::format("broadcast({}), dimensions={{{}}}", x.name, fmt::join(map, ",")));
   }
 

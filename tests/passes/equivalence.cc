@@ -1,4 +1,5 @@
 #include "tests/passes/equivalence.h"
+#include "passes/generic_context.h"
 
 #include <gtest/gtest.h>
 
@@ -111,9 +112,7 @@ std::string Difference(const Literal& expected, const Literal& actual, const Tol
 
 std::unique_ptr<hlo::Module> RunPass(std::string_view before, Pass& pass, const KernelModel& kernels) {
   std::unique_ptr<hlo::Module> module = Parse(before);
-  const DeviceSpec device;
-  const CompileOptions options;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context(kernels);
   pass.Run(*module, context);
   hlo::VerifyModule(*module);
   return module;

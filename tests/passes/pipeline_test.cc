@@ -12,7 +12,7 @@
 #include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
 #include "hlo/verifier.h"
-#include "passes/kernel_model.h"
+#include "passes/generic_context.h"
 #include "tests/passes/equivalence.h"
 
 namespace hlorun::passes {
@@ -61,10 +61,7 @@ TEST(Pipeline, FixpointEndsWhenNothingChanges) {
     ++observed;
   });
   const auto module = Parse("ROOT x = f32[] parameter(0)");
-  const DeviceSpec device;
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context;
   EXPECT_TRUE(pipeline.Run(*module, context));
   EXPECT_EQ(runs, 3);
   EXPECT_EQ(observed, 3);
@@ -85,10 +82,7 @@ TEST_P(SmallModel, ComputesTheSame) {
   options.fill_elided = true;
   const auto before = hlo::ParseModule(text, options);
   const auto after = hlo::ParseModule(text, options);
-  const DeviceSpec device;
-  const CompileOptions compile;
-  const GenericKernelModel kernels;
-  PassContext context{device, compile, kernels, {}};
+  GenericContext context;
   WholePipeline().Run(*after, context);
   const auto arguments = RandomArguments(*before, Inputs::kMild, 1);
   EXPECT_EQ(Difference(hlo::Evaluate(*before, arguments), hlo::Evaluate(*after, arguments), {false, 1e-4}), "");
@@ -109,15 +103,12 @@ INSTANTIATE_TEST_SUITE_P(All, SmallModel,
 
 TEST(Pipeline, RunsOnEveryRealModel) {
   if (!std::filesystem::exists(SharedModels())) GTEST_SKIP() << "no " << SharedModels();
-  const DeviceSpec device;
-  const CompileOptions compile;
-  const GenericKernelModel kernels;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(SharedModels())) {
     if (entry.path().extension() != ".hlo") continue;
     hlo::ParseOptions options;
     options.fill_elided = true;
     const auto module = hlo::ParseModule(ReadText(entry.path()), options);
-    PassContext context{device, compile, kernels, {}};
+    GenericContext context;
     EXPECT_NO_THROW(WholePipeline().Run(*module, context)) << entry.path();
   }
 }

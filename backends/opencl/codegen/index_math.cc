@@ -29,6 +29,18 @@ std::string KeyOf(IndexAtom::Kind kind, const Index& inner, int64_t divisor) {
   return key;
 }
 
+// x = divisor * whole + rest, term by term; the constant of rest is in [0, divisor).
+void SplitMultiples(const Index& x, int64_t divisor, Index& whole, Index& rest) {
+  whole = Index(FloorDivide(x.constant, divisor));
+  rest = Index(x.constant - whole.constant * divisor);
+  for (const auto& [atom, coefficient] : x.terms) {
+    if (coefficient % divisor == 0)
+      whole.terms.emplace_back(atom, coefficient / divisor);
+    else
+      rest.terms.emplace_back(atom, coefficient);
+  }
+}
+
 }  // namespace
 
 Index IndexMath::Of(const ir::Var& variable) {
@@ -121,38 +133,30 @@ Index IndexMath::Mul(const Index& x, int64_t factor) {
   return product;
 }
 
-bool IndexMath::SplitAt(const Index& x, int64_t unit, Index& high, Index& low) const {
-  high = low = Index();
-  for (const auto& term : x.terms) (term.second % unit == 0 ? high : low).terms.push_back(term);
-  high.constant = FloorDivide(x.constant, unit) * unit;
-  low.constant = x.constant - high.constant;
-  const Range range = RangeOf(low);
-  return range.min >= 0 && range.max < unit;
+int64_t IndexMath::SplitAtCommonFactor(const Index& x, int64_t divisor, Index& high, Index& low) const {
+  for (const auto& term : x.terms) {
+    const int64_t unit = std::gcd(term.second, divisor);
+    if (unit <= 1) continue;
+    SplitMultiples(x, unit, high, low);
+    const Range range = RangeOf(low);
+    if (range.min >= 0 && range.max < unit) return unit;
+  }
+  return 1;
 }
 
 Index IndexMath::FloorDiv(const Index& x, int64_t divisor) {
   HLORUN_CHECK(divisor > 0);
   if (divisor == 1) return x;
   // Multiples of the divisor leave at once.
-  Index whole, rest(x.constant - FloorDivide(x.constant, divisor) * divisor);
-  whole.constant = FloorDivide(x.constant, divisor);
-  for (const auto& [atom, coefficient] : x.terms) {
-    if (coefficient % divisor == 0)
-      whole.terms.emplace_back(atom, coefficient / divisor);
-    else
-      rest.terms.emplace_back(atom, coefficient);
-  }
+  Index whole, rest;
+  SplitMultiples(x, divisor, whole, rest);
   const Range range = RangeOf(rest);
   const int64_t quotient = FloorDivide(range.min, divisor);
   if (quotient == FloorDivide(range.max, divisor)) return Add(whole, quotient);
   // Divide by a common factor once what is below it cannot carry.
-  for (const auto& term : rest.terms) {
-    const int64_t unit = std::gcd(term.second, divisor);
-    Index high, low;
-    if (unit <= 1 || !SplitAt(rest, unit, high, low)) continue;
-    Index divided(high.constant / unit);
-    for (const auto& [atom, coefficient] : high.terms) divided.terms.emplace_back(atom, coefficient / unit);
-    return Add(whole, FloorDiv(divided, divisor / unit));
+  Index high, low;
+  if (const int64_t unit = SplitAtCommonFactor(rest, divisor, high, low); unit > 1) {
+    return Add(whole, FloorDiv(high, divisor / unit));
   }
   // (y / a) / b -> y / (a * b)
   if (rest.terms.size() == 1 && rest.terms[0].second == 1 && rest.terms[0].first->kind == IndexAtom::Kind::kFloorDiv) {
@@ -165,20 +169,14 @@ Index IndexMath::FloorDiv(const Index& x, int64_t divisor) {
 Index IndexMath::Mod(const Index& x, int64_t divisor) {
   HLORUN_CHECK(divisor > 0);
   if (divisor == 1) return 0;
-  Index rest(x.constant - FloorDivide(x.constant, divisor) * divisor);
-  for (const auto& [atom, coefficient] : x.terms) {
-    if (coefficient % divisor != 0) rest.terms.emplace_back(atom, coefficient);
-  }
+  Index whole, rest;
+  SplitMultiples(x, divisor, whole, rest);
   const Range range = RangeOf(rest);
   const int64_t quotient = FloorDivide(range.min, divisor);
   if (quotient == FloorDivide(range.max, divisor)) return Add(rest, -quotient * divisor);
-  for (const auto& term : rest.terms) {
-    const int64_t unit = std::gcd(term.second, divisor);
-    Index high, low;
-    if (unit <= 1 || !SplitAt(rest, unit, high, low)) continue;
-    Index divided(high.constant / unit);
-    for (const auto& [atom, coefficient] : high.terms) divided.terms.emplace_back(atom, coefficient / unit);
-    return Add(Mul(Mod(divided, divisor / unit), unit), low);
+  Index high, low;
+  if (const int64_t unit = SplitAtCommonFactor(rest, divisor, high, low); unit > 1) {
+    return Add(Mul(Mod(high, divisor / unit), unit), low);
   }
   if (rest.terms.size() == 1 && rest.terms[0].second == 1 && rest.terms[0].first->kind == IndexAtom::Kind::kMod &&
       rest.terms[0].first->divisor % divisor == 0) {

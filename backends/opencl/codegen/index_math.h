@@ -77,9 +77,9 @@ class IndexMath {
 
  private:
   Index Atom(IndexAtom::Kind kind, const Index& inner, int64_t divisor, Range range);
-  // x = high + low where every coefficient of high is a multiple of `unit` and 0 <= low < unit; false when it is not
-  // so.
-  bool SplitAt(const Index& x, int64_t unit, Index& high, Index& low) const;
+  // x = unit * high + low with 0 <= low < unit, for a common factor of `divisor` and one of x's coefficients; returns 1
+  // when there is none.
+  int64_t SplitAtCommonFactor(const Index& x, int64_t divisor, Index& high, Index& low) const;
   bool JoinRemainder(Index& x);
 
   ir::Type type_;

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "passes/kernel_model.h"
+#include "passes/generic_context.h"
 #include "passes/pipeline.h"
 #include "tests/passes/equivalence.h"
 
@@ -17,11 +17,8 @@ using ::testing::Not;
 // "x:0 at model.py:7 followed: why; cost", a line each.
 std::string Said(const std::string& text) {
   const auto module = Parse(text);
-  const DeviceSpec device;
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
-  OptimizationPipeline(options, device).Run(*module, context);
+  GenericContext context;
+  OptimizationPipeline(context.options, context.device).Run(*module, context);
   std::string said;
   for (const Remark& remark : context.remarks) {
     if (remark.subject != Remark::Subject::kDimension) continue;

@@ -9,10 +9,11 @@
 
 #include "hlo/error.h"
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlo/evaluator/strided_copy.h"
 #include "hlo/verifier.h"
 #include "passes/dynamic/signature.h"
-#include "passes/kernel_model.h"
+#include "passes/generic_context.h"
 #include "tests/passes/dynamic/sized_cases.h"
 #include "tests/passes/equivalence.h"
 
@@ -40,15 +41,6 @@ Literal Padded(const Literal& small, const hlo::Shape& bound, Padding padding, s
   return large;
 }
 
-std::vector<Literal> Leaves(const Literal& literal) {
-  if (!literal.shape().IsTuple()) return {literal};
-  std::vector<Literal> leaves;
-  for (const Literal& element : literal.elements()) {
-    for (Literal& leaf : Leaves(element)) leaves.push_back(std::move(leaf));
-  }
-  return leaves;
-}
-
 // Runs the lowered module on arguments of these sizes, as the driver does.
 std::vector<Literal> RunPadded(const hlo::Module& lowered, const std::vector<Literal>& arguments, Padding padding,
                                uint64_t seed) {
@@ -63,7 +55,7 @@ std::vector<Literal> RunPadded(const hlo::Module& lowered, const std::vector<Lit
     padded.push_back(
         Literal::Scalar(hlo::ElementType::kS32, arguments[static_cast<size_t>(d.leaf)].shape().dimension(d.dimension)));
   }
-  std::vector<Literal> leaves = Leaves(hlo::Evaluate(lowered, padded));
+  std::vector<Literal> leaves = hlo::FlattenLiteral(hlo::Evaluate(lowered, padded));
   const size_t arrays = leaves.size() - signature.results.size();
   std::vector<Literal> results;
   for (size_t leaf = 0; leaf < arrays; ++leaf) {
@@ -98,7 +90,7 @@ TEST_P(SizesTest, EqualTheStaticProgramWhateverThePaddingHolds) {
     std::string at;
     for (const auto& [name, size] : sizes) at += name + "=" + std::to_string(size) + " ";
     const std::vector<Literal> arguments = RandomArguments(*oracle, Inputs::kMild, seed);
-    const std::vector<Literal> expected = Leaves(hlo::Evaluate(*oracle, arguments));
+    const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*oracle, arguments));
     for (const Padding padding : {Padding::kNan, Padding::kRandom}) {
       const std::vector<Literal> actual = RunPadded(*lowered, arguments, padding, seed++);
       ASSERT_EQ(actual.size(), expected.size());
@@ -116,10 +108,7 @@ INSTANTIATE_TEST_SUITE_P(All, SizesTest, ::testing::ValuesIn(testing_support::Si
 TEST(LowerDynamicDimensions, LeavesStaticModulesAlone) {
   LowerDynamicDimensions pass;
   const auto module = Parse("HloModule m\nENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] add(x, x) }\n");
-  const DeviceSpec device;
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context;
   EXPECT_FALSE(pass.Run(*module, context));
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/expand/convolution.h"
+#include "passes/generic_context.h"
 #include "tests/passes/equivalence.h"
 
 namespace hlorun::passes {
@@ -104,10 +105,8 @@ TEST(ConvolutionOverWindow, StaysOneWhereAKernelTakesIt) {
       if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
       EXPECT_TRUE(IsConvolutionOverWindow(*instruction)) << instruction->ToString();
     }
-    const DeviceSpec device;
-    const CompileOptions options;
     const KernelsForGradients kernels;
-    PassContext context{device, options, kernels, {}};
+    GenericContext context(kernels);
     EXPECT_FALSE(pass.Run(*module, context));
   }
 }

@@ -12,7 +12,7 @@
 #include "hlo/verifier.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/sink_reshapes.h"
-#include "passes/kernel_model.h"
+#include "passes/generic_context.h"
 
 namespace hlorun::passes {
 namespace {
@@ -59,10 +59,7 @@ Fused Fuse(const std::string& body) {
   fused.module = hlo::ParseModule(kHeader + body + "\n}");
   const std::vector<Literal> arguments = RandomArguments(*fused.module);
   const Literal expected = hlo::Evaluate(*fused.module, arguments);
-  const DeviceSpec device;
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context;
   SinkReshapes().Run(*fused.module, context);
   Fusion().Run(*fused.module, context);
   hlo::VerifyModule(*fused.module);

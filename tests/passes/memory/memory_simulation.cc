@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 
 namespace hlorun::passes {
 namespace {
@@ -25,7 +26,7 @@ class Simulation {
     for (size_t i = 0; i < arguments.size(); ++i) {
       const Instruction* parameter = module.entry()->parameter(static_cast<int64_t>(i));
       int64_t leaf = 0;
-      for (const Literal& array : FlattenLiteral(arguments[i])) Store(buffers.SliceOf(parameter, leaf++), array);
+      for (const Literal& array : hlo::FlattenLiteral(arguments[i])) Store(buffers.SliceOf(parameter, leaf++), array);
     }
   }
 
@@ -97,7 +98,7 @@ class Simulation {
                   static_cast<size_t>(scratch.bytes));
     }
     int64_t leaf = 0;
-    for (const Literal& array : FlattenLiteral(result)) Store(buffers_.SliceOf(&instruction, leaf++), array);
+    for (const Literal& array : hlo::FlattenLiteral(result)) Store(buffers_.SliceOf(&instruction, leaf++), array);
   }
 
   const hlo::Module& module_;
@@ -106,16 +107,6 @@ class Simulation {
 };
 
 }  // namespace
-
-std::vector<Literal> FlattenLiteral(const Literal& literal) {
-  if (!literal.shape().IsTuple()) return {literal};
-  std::vector<Literal> leaves;
-  for (const Literal& element : literal.elements()) {
-    const std::vector<Literal> inner = FlattenLiteral(element);
-    leaves.insert(leaves.end(), inner.begin(), inner.end());
-  }
-  return leaves;
-}
 
 std::vector<Literal> Simulate(const hlo::Module& module, const BufferAssignment& buffers,
                               std::span<const Literal> arguments) {

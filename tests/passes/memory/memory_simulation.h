@@ -15,7 +15,4 @@ namespace hlorun::passes {
 std::vector<hlo::Literal> Simulate(const hlo::Module& module, const BufferAssignment& buffers,
                                    std::span<const hlo::Literal> arguments);
 
-// Leaves of a literal in flattened order.
-std::vector<hlo::Literal> FlattenLiteral(const hlo::Literal& literal);
-
 }  // namespace hlorun::passes

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlo/text/printer.h"
 #include "passes/fusion/fusion.h"
 #include "tests/passes/memory/memory_simulation.h"
@@ -59,7 +60,7 @@ void ExpectSameResults(const std::string& text, unsigned seed, First... first) {
   for (const hlo::Instruction* parameter : original->entry()->parameters()) {
     arguments.push_back(RandomLiteral(parameter->shape(), random));
   }
-  const std::vector<Literal> expected = FlattenLiteral(hlo::Evaluate(*original, arguments));
+  const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*original, arguments));
   const Planned planned = PlanMemory(text, first...);
   ASSERT_EQ(CheckSymbolically(*planned.module, planned.buffers, planned.kernels), "") << text;
   const std::vector<Literal> results = Simulate(*planned.module, planned.buffers, arguments);

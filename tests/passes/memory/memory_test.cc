@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "passes/generic_context.h"
 #include "tests/passes/memory/planned_module.h"
 #include "tests/passes/memory/symbolic_run.h"
 
@@ -106,17 +107,14 @@ ENTRY e {
 })");
 }
 
-constexpr const char* kCounting = R"(
+// A loop that negates its array ten times: condition=cond, body=body.
+constexpr const char* kNegatingLoop = R"(HloModule m
 cond {
   p = (s32[], f32[64]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
   n = s32[] constant(10)
   ROOT lt = pred[] compare(i, n), direction=LT
 }
-)";
-
-TEST(CopyInsertion, LoopOverAnArgumentCopiesItOnce) {
-  const Planned planned = Checked(fmt::format("HloModule m\n{}{}", kCounting, R"(
 body {
   p = (s32[], f32[64]) parameter(0)
   i = s32[] get-tuple-element(p), index=0
@@ -126,7 +124,11 @@ body {
   y = f32[64] negate(x)
   ROOT t = (s32[], f32[64]) tuple(j, y)
 }
-ENTRY e {
+)";
+std::string WithNegatingLoop(const std::string& entry) { return kNegatingLoop + entry; }
+
+TEST(CopyInsertion, LoopOverAnArgumentCopiesItOnce) {
+  const Planned planned = Checked(WithNegatingLoop(R"(ENTRY e {
   x = f32[64] parameter(0)
   zero = s32[] constant(0)
   t = (s32[], f32[64]) tuple(zero, x)
@@ -335,17 +337,7 @@ ENTRY e {
 }
 
 TEST(FlattenControl, SharedBodiesAreCloned) {
-  const Planned planned = Checked(fmt::format("HloModule m\n{}{}", kCounting, R"(
-body {
-  p = (s32[], f32[64]) parameter(0)
-  i = s32[] get-tuple-element(p), index=0
-  x = f32[64] get-tuple-element(p), index=1
-  one = s32[] constant(1)
-  j = s32[] add(i, one)
-  y = f32[64] negate(x)
-  ROOT t = (s32[], f32[64]) tuple(j, y)
-}
-ENTRY e {
+  const Planned planned = Checked(WithNegatingLoop(R"(ENTRY e {
   x = f32[64] parameter(0)
   zero = s32[] constant(0)
   t = (s32[], f32[64]) tuple(zero, x)
@@ -402,10 +394,8 @@ ENTRY e {
   t = f32[4,4] transpose(a), dimensions={1,0}
   ROOT c = f32[4,4] transpose(t), dimensions={1,0}
 })");
-  const DeviceSpec device;
-  const CompileOptions options;
   const Reckless reckless;
-  PassContext context{device, options, reckless, {}};
+  GenericContext context(reckless);
   Schedule().Run(*module, context);
   const BufferAssignment buffers = AssignBuffers(*module, context);
   EXPECT_THAT(CheckSymbolically(*module, buffers, GenericKernelModel()), testing::HasSubstr("lies over operand"));

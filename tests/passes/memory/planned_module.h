@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "hlo/text/parser.h"
+#include "passes/generic_context.h"
 #include "passes/kernel_model.h"
 #include "passes/memory/buffer_assignment.h"
 #include "passes/memory/copy_insertion.h"
@@ -24,9 +25,7 @@ template <typename... First>
 Planned PlanMemory(std::string_view text, First... first) {
   Planned planned;
   planned.module = hlo::ParseModule(text, {.file_name = "<test>", .fill_elided = true});
-  const DeviceSpec device;
-  const CompileOptions options;
-  PassContext context{device, options, planned.kernels, {}};
+  GenericContext context(planned.kernels);
   (first.Run(*planned.module, context), ...);
   FlattenControl().Run(*planned.module, context);
   Schedule().Run(*planned.module, context);

@@ -3,7 +3,7 @@
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/text/printer.h"
-#include "passes/kernel_model.h"
+#include "passes/generic_context.h"
 #include "passes/layout/row_major.h"
 #include "passes/simplify/constant_folding.h"
 #include "passes/simplify/cse.h"
@@ -66,14 +66,13 @@ TEST(ConstantFolding, GivesUpAtTheStepLimit) {
   const auto module = Parse(R"(
     a = f32[4] constant({1, 2, 3, 4})
     ROOT s = f32[] dot(a, a), lhs_contracting_dims={0}, rhs_contracting_dims={0})");
-  const DeviceSpec device;
   CompileOptions options;
   options.fold_step_limit = 1;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
-  EXPECT_FALSE(ConstantFolding().Run(*module, context));
+  GenericContext one_step(options);
+  EXPECT_FALSE(ConstantFolding().Run(*module, one_step));
   options.fold_step_limit = 1000;
-  EXPECT_TRUE(ConstantFolding().Run(*module, context));
+  GenericContext many_steps(options);
+  EXPECT_TRUE(ConstantFolding().Run(*module, many_steps));
   EXPECT_EQ(module->entry()->root()->literal().GetDouble(0), 30);
 }
 

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "hlo/error.h"
-#include "hlo/text/parser.h"
 #include "hlo/text/printer.h"
-#include "passes/kernel_model.h"
+#include "passes/generic_context.h"
 #include "passes/spmd/auto_shard_cost.h"
 #include "passes/spmd/spmd.h"
+#include "tests/passes/equivalence.h"
 
 namespace hlorun::passes {
 namespace {
@@ -27,8 +27,6 @@ ENTRY main {
 }
 )";
 
-std::unique_ptr<hlo::Module> Parse(const std::string& text) { return hlo::ParseModule(text); }
-
 struct Chosen {
   std::string name;
   std::vector<Remark> remarks;
@@ -38,11 +36,9 @@ struct Chosen {
 Chosen Choose(const std::string& text, int64_t devices, int64_t memory_limit = 0) {
   const auto module = Parse(text);
   const AutoSharder sharder(*module, devices);
-  const DeviceSpec device;
   CompileOptions options;
   options.memory_limit = memory_limit;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context(options);
   const size_t plan = sharder.Choose(context);
   return {sharder.plans()[plan].name, std::move(context.remarks), sharder.Annotated(plan)};
 }

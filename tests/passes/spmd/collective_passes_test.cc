@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlo/text/printer.h"
 #include "hlo/verifier.h"
 #include "passes/control/loop_invariants.h"
+#include "passes/generic_context.h"
 #include "passes/simplify/dce.h"
 #include "passes/spmd/combine_collectives.h"
 #include "passes/spmd/scatter_reductions.h"
@@ -30,19 +32,14 @@ std::vector<std::vector<Literal>> Results(const hlo::Module& module) {
     arguments.push_back(RandomArguments(module, Inputs::kMild, static_cast<uint64_t>(device) + 1));
   }
   std::vector<std::vector<Literal>> results;
-  for (const Literal& result : hlo::EvaluateSpmd(module, arguments)) {
-    results.push_back(result.shape().IsTuple() ? result.elements() : std::vector<Literal>{result});
-  }
+  for (const Literal& result : hlo::EvaluateSpmd(module, arguments)) results.push_back(hlo::FlattenLiteral(result));
   return results;
 }
 
 // Runs the pass and expects every device's results to have the bits that they had.
 void RunAndExpectSameBits(hlo::Module& module, Pass& pass) {
   const auto before = Results(module);
-  const DeviceSpec device = WithLink();
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context({}, WithLink());
   EXPECT_TRUE(pass.Run(module, context));
   for (hlo::Computation* computation : module.PostOrder()) RemoveDeadInstructions(computation);
   hlo::VerifyModule(module);
@@ -54,10 +51,7 @@ void RunAndExpectSameBits(hlo::Module& module, Pass& pass) {
 
 template <typename SomePass>
 bool Changes(hlo::Module& module) {
-  const DeviceSpec device = WithLink();
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context({}, WithLink());
   return SomePass().Run(module, context);
 }
 
@@ -297,10 +291,7 @@ TEST(HoistLoopInvariants, CollectivesOfHandWrittenProgramsStay) {
   // Its devices may run loops apart.
   const auto module = Partitioned(*Parse(kLoop), 4);
   module->frontend_attributes.erase("hlorun.partitioned");
-  const DeviceSpec device;
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context;
   EXPECT_FALSE(HoistLoopInvariants().Run(*module, context));
 }
 

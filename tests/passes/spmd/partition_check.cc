@@ -4,10 +4,11 @@
 #include <random>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlo/shards.h"
 #include "hlo/text/printer.h"
 #include "hlo/verifier.h"
-#include "passes/kernel_model.h"
+#include "passes/generic_context.h"
 #include "passes/memory/flatten_control.h"
 #include "passes/simplify/inline.h"
 #include "passes/simplify/markers.h"
@@ -36,11 +37,6 @@ Literal RandomLiteral(const hlo::Shape& shape, std::mt19937_64& random) {
     }
   }
   return literal;
-}
-
-void Flatten(const Literal& literal, std::vector<Literal>& into) {
-  if (!literal.shape().IsTuple()) return into.push_back(literal);
-  for (const Literal& element : literal.elements()) Flatten(element, into);
 }
 
 std::vector<hlo::Sharding> LeafShardings(const hlo::Instruction& instruction) {
@@ -78,14 +74,9 @@ std::string ExactDifference(const Literal& expected, const Literal& actual) {
 
 std::vector<Literal> WholeResults(const hlo::Module& module, const std::vector<Literal>& arguments) {
   const std::unique_ptr<hlo::Module> plain = module.Clone();
-  const DeviceSpec device;
-  const CompileOptions options;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context;
   RemoveMarkers().Run(*plain, context);
-  std::vector<Literal> results;
-  Flatten(hlo::Evaluate(*plain, arguments), results);
-  return results;
+  return hlo::FlattenLiteral(hlo::Evaluate(*plain, arguments));
 }
 
 std::vector<Literal> IntegerArguments(const hlo::Module& module, uint64_t seed) {
@@ -98,11 +89,9 @@ std::vector<Literal> IntegerArguments(const hlo::Module& module, uint64_t seed) 
 
 std::unique_ptr<hlo::Module> Partitioned(const hlo::Module& module, int64_t partitions, std::vector<Remark>* remarks) {
   std::unique_ptr<hlo::Module> copy = module.Clone();
-  const DeviceSpec device;
   CompileOptions options;
   options.num_partitions = partitions;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context(options);
   InlineCalls().Run(*copy, context);
   FlattenControl().Run(*copy, context);
   PropagateShardings().Run(*copy, context);
@@ -133,7 +122,7 @@ PartitionOutcome PartitionAndCompare(const hlo::Module& module, int64_t partitio
     }
   }
   std::vector<std::vector<Literal>> results;  // by device, by leaf
-  for (const Literal& result : hlo::EvaluateSpmd(*parts, of_device)) Flatten(result, results.emplace_back());
+  for (const Literal& result : hlo::EvaluateSpmd(*parts, of_device)) results.push_back(hlo::FlattenLiteral(result));
   const std::vector<hlo::Sharding> shardings = LeafShardings(*parts->entry()->root());
   for (size_t leaf = 0; leaf < expected.size(); ++leaf) {
     std::vector<Literal> pieces;

@@ -8,10 +8,13 @@
 #include <random>
 #include <vector>
 
+#include "tests/random_dims.h"
+
 namespace hlorun::passes {
 namespace {
 
-using Dims = std::vector<int64_t>;
+using testing_support::Count;
+using testing_support::Dims;
 
 struct Value {
   std::string name;
@@ -38,13 +41,10 @@ class Generator {
   }
 
  private:
-  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  int64_t Below(int64_t n) { return testing_support::Below(random_, n); }
   void Line(const std::string& line) { body_ += "  " + line + "\n"; }
   static std::string Type(const Dims& dims) { return fmt::format("s32[{}]", fmt::join(dims, ",")); }
   const Value& Any() { return values_[static_cast<size_t>(Below(static_cast<int64_t>(values_.size())))]; }
-  static int64_t Count(const Dims& dims) {
-    return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
-  }
 
   std::string RandomSharding(int64_t rank) {
     // Random axes of a random factorisation, for random dimensions.
@@ -151,38 +151,21 @@ class Generator {
 
   void Transpose() {
     const Value x = Any();
-    std::vector<size_t> order(x.dims.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::shuffle(order.begin(), order.end(), random_);
-    Dims dims;
-    for (const size_t d : order) dims.push_back(x.dims[d]);
-    Add(dims, fmt::format("transpose({}), dimensions={{{}}}", x.name, fmt::join(order, ",")));
+    const std::vector<size_t> order = testing_support::RandomOrder(random_, x.dims.size());
+    Add(testing_support::Permuted(x.dims, order),
+        fmt::format("transpose({}), dimensions={{{}}}", x.name, fmt::join(order, ",")));
   }
 
   void Reshape() {
     const Value x = Any();
-    // Merge everything, then cut at random divisors.
-    int64_t left = Count(x.dims);
-    Dims dims;
-    for (int64_t i = Below(3); i > 0; --i) {
-      std::vector<int64_t> divisors;
-      for (int64_t d = 1; d <= left; ++d) {
-        if (left % d == 0) divisors.push_back(d);
-      }
-      dims.push_back(divisors[static_cast<size_t>(Below(static_cast<int64_t>(divisors.size())))]);
-      left /= dims.back();
-    }
-    dims.push_back(left);
+    const Dims dims = testing_support::RandomFactors(random_, Count(x.dims), Below(3));
     Add(dims, fmt::format("reshape({})", x.name));
   }
 
   void Broadcast() {
     const Value x = Any();
     if (x.dims.size() > 2) return;
-    Dims dims = x.dims, map(x.dims.size());
-    const auto at = static_cast<size_t>(Below(static_cast<int64_t>(dims.size()) + 1));
-    dims.insert(dims.begin() + static_cast<int64_t>(at), 1 + Below(9));
-    for (size_t d = 0; d < map.size(); ++d) map[d] = static_cast<int64_t>(d < at ? d : d + 1);
+    const auto [dims, map] = testing_support::WithRandomDimension(random_, x.dims);
     Add(dims, fmt::format("broadcast({}), dimensions={{{}}}", x.name, fmt::join(map, ",")));
   }
 

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
 #include "hlo/evaluator/strided_copy.h"
 #include "hlo/shards.h"
 #include "hlo/text/printer.h"
 #include "hlo/verifier.h"
 #include "passes/dynamic/signature.h"
+#include "passes/generic_context.h"
 #include "passes/memory/flatten_control.h"
 #include "passes/simplify/inline.h"
 #include "passes/spmd/spmd.h"
@@ -18,15 +20,6 @@ namespace {
 
 using hlo::Literal;
 using testing_support::SizedCase;
-
-std::vector<Literal> Leaves(const Literal& literal) {
-  if (!literal.shape().IsTuple()) return {literal};
-  std::vector<Literal> leaves;
-  for (const Literal& element : literal.elements()) {
-    for (Literal& leaf : Leaves(element)) leaves.push_back(std::move(leaf));
-  }
-  return leaves;
-}
 
 // Cut along dimension `d`, where it is one of the array.
 hlo::Sharding Cut(const hlo::Shape& shape, int64_t d, int64_t partitions) {
@@ -59,11 +52,9 @@ std::unique_ptr<hlo::Module> Partitioned(const std::string& text, int64_t d, int
   std::unique_ptr<hlo::Module> module = Parse(text);
   for (hlo::Instruction* parameter : module->entry()->parameters())
     parameter->sharding = Cut(parameter->shape(), d, partitions);
-  const DeviceSpec device;
   CompileOptions options;
   options.num_partitions = partitions;
-  const GenericKernelModel kernels;
-  PassContext context{device, options, kernels, {}};
+  GenericContext context(options);
   InlineCalls().Run(*module, context);
   FlattenControl().Run(*module, context);
   LowerSizesToCut().Run(*module, context);
@@ -90,7 +81,7 @@ std::vector<Literal> RunParts(const hlo::Module& parts, const std::vector<hlo::S
     }
   }
   std::vector<std::vector<Literal>> results;
-  for (const Literal& result : hlo::EvaluateSpmd(parts, of_device)) results.push_back(Leaves(result));
+  for (const Literal& result : hlo::EvaluateSpmd(parts, of_device)) results.push_back(hlo::FlattenLiteral(result));
   const std::vector<hlo::Sharding> shardings = LeafShardings(*parts.entry()->root());
   const size_t arrays = results[0].size() - signature.results.size() - signature.whole_results.size();
   EXPECT_EQ(arrays, expected.size());
@@ -146,7 +137,7 @@ TEST_P(SizesInParts, EqualTheStaticProgram) {
         for (const auto& [name, size] : sizes) at += name + "=" + std::to_string(size) + " ";
         const auto oracle = Parse(testing_support::AtSizes(sized.text, sizes, false));
         const std::vector<Literal> arguments = RandomArguments(*oracle, Inputs::kMild, seed++);
-        const std::vector<Literal> expected = Leaves(hlo::Evaluate(*oracle, arguments));
+        const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*oracle, arguments));
         const std::vector<Literal> actual = RunParts(*parts, bounds, arguments, expected);
         for (size_t i = 0; i < actual.size(); ++i) {
           ASSERT_EQ(actual[i].shape().ToString(false), expected[i].shape().ToString(false))
