@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "hlo/error.h"
 #include "passes/memory/colocation.h"
+#include "passes/memory/hand_over.h"
 
 namespace hlorun::passes {
 namespace {
@@ -95,6 +97,16 @@ void InsertCopies(Instruction* source, Instruction* consumer, std::vector<Flow> 
   computation->RemoveWithDeadOperands(source);
 }
 
+// One in each computation: the dataflow does not know the instructions that one makes.
+bool HandOverSome(const std::vector<Flow>& failed, const Dataflow& dataflow, const KernelModel& kernels) {
+  std::set<const hlo::Computation*> done;
+  for (const Flow& flow : failed) {
+    const hlo::Computation* computation = flow.source->parent();
+    if (!done.contains(computation) && HandOver(flow, dataflow, kernels)) done.insert(computation);
+  }
+  return !done.empty();
+}
+
 }  // namespace
 
 bool CopyInsertion::Run(hlo::Module& module, PassContext& context) {
@@ -102,17 +114,26 @@ bool CopyInsertion::Run(hlo::Module& module, PassContext& context) {
   // can collide only with copies beside it, and the copy of a copy with nothing: loops nested n deep settle in 2 + n
   // rounds; the bound is for bugs.
   constexpr int kRounds = 100;
-  for (int round = 0; round < kRounds; ++round) {
+  bool changed = false;
+  for (int round = 0; round < kRounds;) {
     const Dataflow dataflow(module);
     const LiveRanges live(module, dataflow);
     Colocation sets(module, dataflow, live, context.kernels);
+    const std::vector<Flow> failed = JoinFlows(module, dataflow, sets);
+    // What is handed over needs no copy: see again what does. Each time fewer readers are left, so this ends.
+    if (HandOverSome(failed, dataflow, context.kernels)) {
+      changed = true;
+      continue;
+    }
     std::map<std::pair<std::string, std::string>, std::vector<Flow>>
         places;  // by name: the order is the same every time
-    for (const Flow& flow : JoinFlows(module, dataflow, sets)) {
+    for (const Flow& flow : failed) {
       places[{flow.source->name(), flow.consumer == nullptr ? "" : flow.consumer->name()}].push_back(flow);
     }
-    if (places.empty()) return round > 0;
+    if (places.empty()) return changed;
     for (auto& [place, flows] : places) InsertCopies(flows[0].source, flows[0].consumer, flows, dataflow);
+    changed = true;
+    ++round;
   }
   Fail(ErrorCode::kInternal, "copy insertion does not settle in module {}: please report this as a bug", module.name());
 }

@@ -5,7 +5,8 @@
 //
 // A slot is a leaf that a loop carries, a result of a conditional, a result leaf of the entry or an argument leaf
 // aliased with one. Copies are needed where such a value is still read after the slot has been written, where a
-// constant or an argument enters a slot that is written, and where two slots get one value. Needs a scheduled module
+// constant or an argument enters a slot that is written, and where two slots get one value. Small ones that a region
+// computes are handed over instead where that will do (hand_over.h). Needs a scheduled module
 // whose control computations have one caller each (FlattenControl); afterwards AssignBuffers finds a slice for
 // everything.
 #pragma once

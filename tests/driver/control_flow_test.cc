@@ -209,7 +209,7 @@ body {
   qn = pred[] not(q)
   kn = s32[] select(q, i, k)
   f = f32[] convert(k)
-  bs = f32[65536] broadcast(b), dimensions={}
+  bs = f32[65536] broadcast(bn), dimensions={}
   fs = f32[65536] broadcast(f), dimensions={}
   y = f32[65536] add(x, bs)
   z = f32[65536] add(y, fs)
