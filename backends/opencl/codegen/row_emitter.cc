@@ -10,6 +10,7 @@
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/extreme_lanes.h"
 #include "backends/opencl/codegen/reducers.h"
+#include "backends/opencl/codegen/row_shape.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
 
@@ -26,34 +27,6 @@ constexpr int64_t kSplitRow = 1 << 15;      // elements from which a row may be 
 constexpr int64_t kPartElements = 1 << 13;  // ... of at least so many each
 constexpr int64_t kKeptBytes = 1 << 16;     // of private memory for what several sweeps over a row need
 constexpr int64_t kMostParts = 64;          // independent of the device, so that results are
-
-// Reduced dimensions of an operand, and those that stay, in its order.
-struct RowShape {
-  Dims dimensions;            // of the operand
-  std::vector<size_t> kept;   // numbers
-  std::vector<size_t> outer;  // reduced, before the contiguous run at the end
-  std::vector<size_t> row;    // reduced, the contiguous run at the end
-  Dims Of(const std::vector<size_t>& numbers) const {
-    Dims d;
-    for (const size_t n : numbers) d.push_back(dimensions[n]);
-    return d;
-  }
-  int64_t rows() const { return hlo::CheckedProduct(Of(kept)); }
-  int64_t outer_count() const { return hlo::CheckedProduct(Of(outer)); }
-  int64_t length() const { return hlo::CheckedProduct(Of(row)); }
-};
-
-RowShape RowShapeOf(const Instruction& reduce) {
-  RowShape shape{reduce.operand(0)->shape().dimensions(), {}, {}, {}};
-  std::vector<bool> reduced(shape.dimensions.size(), false);
-  for (const int64_t d : reduce.dimensions()) reduced[static_cast<size_t>(d)] = true;
-  size_t first = shape.dimensions.size();
-  while (first > 0 && (reduced[first - 1] || shape.dimensions[first - 1] == 1)) --first;
-  for (size_t d = 0; d < shape.dimensions.size(); ++d) {
-    (!reduced[d] ? shape.kept : d < first ? shape.outer : shape.row).push_back(d);
-  }
-  return shape;
-}
 
 // Groups that share a row; 1: each row is one group's.
 int64_t PartsOfRow(const Instruction& instruction, const Instruction& reduce) {

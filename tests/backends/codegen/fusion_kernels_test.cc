@@ -173,6 +173,17 @@ TEST(FusionKernels, Reductions) {
            "ENTRY e { x = f32[50,3] parameter(0) z = f32[] parameter(1) ROOT r = f32[50] reduce(x, z), dimensions={1}, to_apply=add }")},
       {"max_s8", R"(m { a = s8[] parameter(0) b = s8[] parameter(1) ROOT c = s8[] maximum(a, b) }
          ENTRY e { x = s8[9,77] parameter(0) z = s8[] constant(-128) ROOT r = s8[9] reduce(x, z), dimensions={1}, to_apply=m })"},
+      {"max_with_nan", R"(m { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }
+         f { x = f32[30,70] parameter(0) o = f32[] constant(2) ob = f32[30,70] broadcast(o), dimensions={} y = f32[30,70] add(x, ob) l = f32[30,70] log(y)
+           z = f32[] constant(-inf) ROOT r = f32[30] reduce(l, z), dimensions={1}, to_apply=m }
+         ENTRY e { x = f32[30,70] parameter(0) ROOT r = f32[30] fusion(x), kind=kInput, calls=f })"},
+      // 1 / min is -inf where a row has a -0.
+      {"min_of_zeros", R"(m { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] minimum(a, b) }
+         f { x = f32[30,600] parameter(0) o = f32[] constant(3) ob = f32[30,600] broadcast(o), dimensions={} y = f32[30,600] add(x, ob)
+           n = f32[] constant(0) nb = f32[30,600] broadcast(n), dimensions={} zeros = f32[30,600] multiply(y, nb)
+           z = f32[] constant(inf) s = f32[30] reduce(zeros, z), dimensions={1}, to_apply=m u = f32[] constant(1) ub = f32[30] broadcast(u), dimensions={}
+           ROOT r = f32[30] divide(ub, s) }
+         ENTRY e { x = f32[30,600] parameter(0) ROOT r = f32[30] fusion(x), kind=kInput, calls=f })"},
       {"and_pred", R"(m { a = pred[] parameter(0) b = pred[] parameter(1) ROOT c = pred[] and(a, b) }
          ENTRY e { x = pred[9,77] parameter(0) z = pred[] constant(true) ROOT r = pred[9] reduce(x, z), dimensions={1}, to_apply=m })"},
       {"sum_c64", R"(m { a = c64[] parameter(0) b = c64[] parameter(1) ROOT c = c64[] add(a, b) }
