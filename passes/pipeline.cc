@@ -48,6 +48,7 @@
 #include "passes/simplify/rewrite.h"
 #include "passes/simplify/unwrap_async.h"
 #include "passes/spmd/combine_collectives.h"
+#include "passes/spmd/overlap_collectives.h"
 #include "passes/spmd/scatter_reductions.h"
 #include "passes/spmd/spmd.h"
 
@@ -180,6 +181,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<BoundWork>();         // loops end at actual sizes
   p.Add<PredicateControl>();  // what is left of branches and loops of unknown length: kernels read the predicate
   p.Add<Schedule>();
+  p.Add<OverlapCollectives>();
   p.Add<CopyInsertion>();
   return p;
 }

@@ -42,6 +42,7 @@
 #include "passes/simplify/rewrite.h"
 #include "passes/simplify/unwrap_async.h"
 #include "passes/spmd/combine_collectives.h"
+#include "passes/spmd/overlap_collectives.h"
 #include "passes/spmd/scatter_reductions.h"
 #include "passes/spmd/spmd.h"
 
@@ -65,6 +66,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<LowerSizesToCut>("sizes of a module that will be cut become s32[] instructions first"),
       Entry<PropagateShardings>("every value gets a sharding, from those that the user wrote"),
       Entry<PartitionModule>("an annotated module becomes one device's program, with collectives"),
+      Entry<OverlapCollectives>("collectives that take long run while the device computes"),
       Entry<ScatterReductions>("all-reduces of which each device keeps its part become reduce-scatters"),
       Entry<CombineCollectives>("small collectives that do not wait for each other become one"),
       Entry<RemoveMarkers>("barriers, domains and sharding markers go"),

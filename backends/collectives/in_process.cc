@@ -33,6 +33,7 @@ class HubEndpoint : public Transport {
   HubEndpoint(std::shared_ptr<InProcessHub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return hub_->size(); }
+  bool is_network() const override { return false; }
   std::unique_ptr<Request> Send(std::span<const std::byte> data, int to, int64_t tag) override {
     return hub_->Send(data, rank_, to, tag);
   }

@@ -12,6 +12,7 @@
 #include "backends/collectives/mpi/launcher.h"
 #include "backends/collectives/mpi/mpi_world.h"
 #include "backends/collectives/node_window.h"
+#include "backends/collectives/timed_transport.h"
 #include "backends/collectives/wait.h"
 #include "hlo/error.h"
 
@@ -45,6 +46,12 @@ void RunTogether(int64_t n, InProcessHub& hub, const std::function<void(int64_t)
     hub.Reset();
     std::rethrow_exception(first);
   }
+}
+
+// Behind a link of the speed that the user asks for, if any.
+std::shared_ptr<Transport> AsWanted(std::shared_ptr<Transport> transport) {
+  const std::optional<TimedLink> link = WantedTimedLink();
+  return link ? MakeTimedTransport(std::move(transport), *link) : transport;
 }
 
 // The first lines in which two texts differ.
@@ -96,7 +103,7 @@ class InProcessJob : public Job {
   void RunOnDevices(const std::function<void(int64_t, const std::shared_ptr<Communicator>&)>& body) override {
     RunTogether(local_devices(), *hub_, [&](int64_t d) {
       const Working working(*hub_);
-      body(d, std::make_shared<Communicator>(hub_->Endpoint(static_cast<int>(d)), d));
+      body(d, std::make_shared<Communicator>(AsWanted(hub_->Endpoint(static_cast<int>(d))), d));
     });
   }
 
@@ -109,7 +116,7 @@ class InProcessJob : public Job {
 // devices in the tag. MPI's order between two ranks with one tag keeps each pair's messages in order.
 class RankTransport : public Transport {
  public:
-  // `window`: what all ranks share, where each drives one device; else null.
+  // `window`: what all ranks share; null where they do not.
   RankTransport(MpiWorld* world, std::shared_ptr<InProcessHub> hub, NodeWindow* window, int64_t local_devices,
                 int64_t local)
       : world_(world),
@@ -128,7 +135,9 @@ class RankTransport : public Transport {
     if (from / local_devices_ == world_->rank()) return hub_->Receive(data, from % local_devices_, local_, tag);
     return world_->Receive(data, from / local_devices_, TagOf(from % local_devices_, local_, tag));
   }
-  NodeWindow* window() override { return window_; }
+  // In a window a rank is one device.
+  NodeWindow* window() override { return local_devices_ == 1 ? window_ : nullptr; }
+  bool is_network() const override { return window_ == nullptr; }
   void Progress() override {
     hub_->CheckHealth();
     world_->CheckPeers();
@@ -239,9 +248,8 @@ class MpiJob : public Job {
     const Waiting for_all_devices(world_);
     RunTogether(local_devices(), *hub_, [&](int64_t d) {
       const Computing computing(world_);
-      auto transport = std::make_shared<RankTransport>(&world_, hub_, local_devices() == 1 ? window_.get() : nullptr,
-                                                       local_devices(), d);
-      body(d, std::make_shared<Communicator>(std::move(transport), first_device() + d));
+      auto transport = std::make_shared<RankTransport>(&world_, hub_, window_.get(), local_devices(), d);
+      body(d, std::make_shared<Communicator>(AsWanted(std::move(transport)), first_device() + d));
     });
   }
 

@@ -30,6 +30,8 @@ class Transport {
   virtual std::unique_ptr<Request> Receive(std::span<std::byte> data, int from, int64_t tag) = 0;
   // Memory that all endpoints share, each in a process of its own; null where they do not.
   virtual NodeWindow* window() { return nullptr; }
+  // Whether messages take time in which this host's cores have nothing to do for them.
+  virtual bool is_network() const { return true; }
   // Called by every wait loop: progresses messages, updates this rank's heartbeat, and throws Error kAborted when a
   // peer failed or stopped for longer than the heartbeat limit.
   virtual void Progress() = 0;

@@ -97,6 +97,11 @@ class Printer {
     for (const auto& group : work.groups) fmt::format_to(Out(), " {}", fmt::join(group, ","));
     for (const auto& [source, target] : work.pairs) fmt::format_to(Out(), " {}->{}", source, target);
     if (work.dimension >= 0) fmt::format_to(Out(), " dimension {}", work.dimension);
+    if (work.ticket >= 0) fmt::format_to(Out(), " started as {}", work.ticket);
+    EndLine(thunk);
+  }
+  void PrintWork(const AwaitThunk& work, const Thunk& thunk, size_t) {
+    fmt::format_to(Out(), "await {}", work.ticket);
     EndLine(thunk);
   }
   void PrintWork(const WhileThunk& work, const Thunk& thunk, size_t depth) {

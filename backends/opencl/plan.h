@@ -70,6 +70,8 @@ struct CollectiveThunk {
   // A reducer that is no single opcode: its computation as HLO text, evaluated elementwise by kernels of the plan
   // (reduction_kernel: out = f(a, b), three pointers and a count); empty and -1 otherwise.
   int32_t reduction_kernel = -1;
+  // Runs while the device computes, until the AwaitThunk with the same ticket; -1: the device waits for it.
+  int32_t ticket = -1;
 };
 struct WhileThunk {
   std::shared_ptr<Sequence> condition, body;  // both never null
@@ -111,9 +113,14 @@ struct TransferThunk {
   std::vector<hlo::Shape> shapes;
 };
 
+// The end of a collective that was started with this ticket.
+struct AwaitThunk {
+  int32_t ticket = 0;
+};
+
 struct Thunk {
   std::variant<LaunchThunk, CopyThunk, WriteThunk, CollectiveThunk, WhileThunk, ConditionalThunk, HostCallThunk,
-               LibraryThunk, TransferThunk>
+               LibraryThunk, TransferThunk, AwaitThunk>
       work;
   std::string label;            // the HLO instruction's name, for profiles and messages
   std::string op_name;          // its metadata, likewise

@@ -168,7 +168,11 @@ void Describe(A& archive, WriteThunk& t) {
 template <typename A>
 void Describe(A& archive, CollectiveThunk& t) {
   archive(t.kind, t.groups, t.pairs, t.operands, t.results, t.operand_shapes, t.result_shapes, t.dimension, t.reduction,
-          t.reduction_kernel);
+          t.reduction_kernel, t.ticket);
+}
+template <typename A>
+void Describe(A& archive, AwaitThunk& t) {
+  archive(t.ticket);
 }
 template <typename A>
 void Describe(A& archive, WhileThunk& t) {

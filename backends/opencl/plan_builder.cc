@@ -193,6 +193,8 @@ class PlanBuilder {
       case Opcode::kConditional:
         if (passes::IsPredicated(instruction)) return AppendPredicated(instruction, sequence);
         return Add(sequence, instruction, MakeConditional(instruction));
+      case Opcode::kAsyncStart: return Add(sequence, instruction, MakeStart(instruction));
+      case Opcode::kAsyncDone: return Add(sequence, instruction, AwaitThunk{tickets_.at(instruction.operand(0))});
       case Opcode::kCall: return Append(*instruction.called(), sequence);
       case Opcode::kPartitionId:
         return Add(sequence, instruction, WriteThunk{WriteThunk::Value::kPartitionId, "", ResultSlice(instruction, 0)});
@@ -286,12 +288,26 @@ class PlanBuilder {
     return thunk;
   }
 
-  CollectiveThunk MakeCollective(const Instruction& instruction) {
-    CollectiveThunk thunk = MakeCollectiveThunk(instruction);
+  // Of an async-start the first leaves are the operands.
+  CollectiveThunk MakeStart(const Instruction& start) {
+    const int64_t operands = hlo::LeafCount(start.shape().tuple_shape(0));
+    CollectiveThunk thunk = MakeCollectiveThunk(*start.called()->root());
+    AddArrays(thunk, start, operands);
+    thunk.ticket = static_cast<int32_t>(tickets_.size());
+    tickets_[&start] = thunk.ticket;
+    return thunk;
+  }
+
+  void AddArrays(CollectiveThunk& thunk, const Instruction& instruction, int64_t first_result) const {
     for (int64_t i = 0; i < instruction.operand_count(); ++i) thunk.operands.push_back(OperandSlice(instruction, i));
     for (size_t i = 0; i < thunk.result_shapes.size(); ++i) {
-      thunk.results.push_back(ResultSlice(instruction, static_cast<int64_t>(i)));
+      thunk.results.push_back(ResultSlice(instruction, first_result + static_cast<int64_t>(i)));
     }
+  }
+
+  CollectiveThunk MakeCollective(const Instruction& instruction) {
+    CollectiveThunk thunk = MakeCollectiveThunk(instruction);
+    AddArrays(thunk, instruction, 0);
     if (!instruction.called_computations().empty() && thunk.reduction == Opcode::kMap) {
       const hlo::Shape& shape = thunk.operand_shapes[0];
       thunk.reduction_kernel = kernels_.IndexOf(
@@ -424,7 +440,8 @@ class PlanBuilder {
   const EmitContext emit_;
   Plan plan_;
   KernelTable kernels_;
-  std::vector<Guard> guards_;  // of the branches and loops around what is appended
+  std::unordered_map<const Instruction*, int32_t> tickets_;  // of collectives that were started
+  std::vector<Guard> guards_;                                // of the branches and loops around what is appended
   int32_t arena_ = -1;
 };
 

@@ -20,6 +20,8 @@ struct Entry {
 // Opcodes whose kind does not follow from their traits.
 constexpr std::array kKinds = {
     Entry{Opcode::kParameter, KernelKind::kNone},
+    Entry{Opcode::kAsyncStart, KernelKind::kCollective},
+    Entry{Opcode::kAsyncDone, KernelKind::kCollective},
     Entry{Opcode::kConstant, KernelKind::kNone},
     Entry{Opcode::kPartitionId, KernelKind::kNone},
     Entry{Opcode::kReplicaId, KernelKind::kNone},

@@ -75,6 +75,25 @@ Dataflow::Leaves Dataflow::Transfer(const Instruction* instruction) {
       const auto first = all.begin() + FirstLeafOf(tuple->shape(), instruction->tuple_index());
       return Leaves(first, first + hlo::LeafCount(instruction->shape()));
     }
+    case Opcode::kAsyncStart: {
+      // Operands, where they are, and the result: both are in use until the done.
+      Leaves leaves;
+      for (const Instruction* operand : instruction->operands()) {
+        const Leaves& part = ValuesOf(operand);
+        leaves.insert(leaves.end(), part.begin(), part.end());
+      }
+      const int64_t results = hlo::LeafCount(instruction->shape().tuple_shape(1));
+      for (int64_t leaf = 0; leaf < results; ++leaf) {
+        leaves.push_back(Define(instruction, static_cast<int64_t>(leaves.size()), Value::Kind::kDefined));
+      }
+      leaves.resize(static_cast<size_t>(hlo::LeafCount(instruction->shape())), kNoValue);  // contexts
+      return leaves;
+    }
+    case Opcode::kAsyncDone: {
+      const Leaves& all = ValuesOf(instruction->operand(0));
+      const auto first = all.begin() + FirstLeafOf(instruction->operand(0)->shape(), 1);
+      return Leaves(first, first + hlo::LeafCount(instruction->shape()));
+    }
     case Opcode::kWhile: return TransferWhile(instruction);
     case Opcode::kConditional: return TransferConditional(instruction);
     case Opcode::kCall: {

@@ -42,9 +42,10 @@ struct Partition {
 
 class Collective {
  public:
-  Collective(const CollectiveThunk& thunk, ThunkRunner& runner)
+  Collective(const CollectiveThunk& thunk, ThunkRunner& runner, cl_command_queue queue)
       : thunk_(thunk),
         runner_(runner),
+        queue_(queue),
         communicator_(*runner.options().communicator),
         staging_(runner.context().staging) {
     FindGroup();
@@ -105,7 +106,7 @@ class Collective {
     const DeviceMemory memory = runner_.At(slice);
     if (memory.host() != nullptr) return {memory.host(), static_cast<size_t>(slice.bytes)};
     const Bytes staged = Stage(slice.bytes);
-    if (slice.bytes > 0) runner_.Read(memory, staged.data(), slice.bytes);
+    if (slice.bytes > 0) runner_.Read(memory, staged.data(), slice.bytes, queue_);
     return staged;
   }
   // Where to write a result; Publish() puts it on the device.
@@ -116,7 +117,7 @@ class Collective {
   }
   void Publish(const Slice& slice, ConstBytes bytes) {
     const DeviceMemory memory = runner_.At(slice);
-    if (memory.host() == nullptr && slice.bytes > 0) runner_.Write(bytes.data(), memory, slice.bytes);
+    if (memory.host() == nullptr && slice.bytes > 0) runner_.Write(bytes.data(), memory, slice.bytes, queue_);
   }
 
   template <typename Body>
@@ -204,10 +205,10 @@ class Collective {
     return [this, bytes, x, y, out, element](std::byte* a, const std::byte* b, int64_t count) {
       for (int64_t at = 0; at < count * element; at += bytes) {
         const int64_t piece = std::min(bytes, count * element - at);
-        runner_.Write(a + at, x, piece);
-        runner_.Write(b + at, y, piece);
+        runner_.Write(a + at, x, piece, queue_);
+        runner_.Write(b + at, y, piece, queue_);
         runner_.LaunchReducer(thunk_.reduction_kernel, x, y, out);
-        runner_.Read(out, a + at, piece);
+        runner_.Read(out, a + at, piece, queue_);
       }
     };
   }
@@ -245,13 +246,13 @@ class Collective {
     const Bytes sent = Stage(total), received = Stage(total);
     int64_t at = 0;
     for (const Slice& slice : thunk_.operands) {
-      if (slice.bytes > 0) runner_.Read(runner_.At(slice), sent.data() + at, slice.bytes);
+      if (slice.bytes > 0) runner_.Read(runner_.At(slice), sent.data() + at, slice.bytes, queue_);
       at += slice.bytes;
     }
     communicator_.AllToAll(group_, sent, received, Number());
     at = 0;
     for (const Slice& slice : thunk_.results) {
-      if (slice.bytes > 0) runner_.Write(received.data() + at, runner_.At(slice), slice.bytes);
+      if (slice.bytes > 0) runner_.Write(received.data() + at, runner_.At(slice), slice.bytes, queue_);
       at += slice.bytes;
     }
   }
@@ -309,6 +310,7 @@ class Collective {
 
   const CollectiveThunk& thunk_;
   ThunkRunner& runner_;
+  cl_command_queue queue_;
   collectives::Communicator& communicator_;
   std::vector<std::vector<std::byte>>& staging_;
   size_t staged_ = 0;
@@ -317,14 +319,8 @@ class Collective {
 
 }  // namespace
 
-void RunCollective(const CollectiveThunk& thunk, ThunkRunner& runner) {
-  if (runner.options().communicator == nullptr) {
-    Fail(ErrorCode::kFailedPrecondition,
-         "the module exchanges data with {} other devices: run it with mpirun or --devices",
-         runner.plan().replica_count * runner.plan().num_partitions - 1);
-  }
-  runner.Finish();
-  Collective(thunk, runner).Run();
+void RunCollective(const CollectiveThunk& thunk, ThunkRunner& runner, cl_command_queue queue) {
+  Collective(thunk, runner, queue).Run();
 }
 
 }  // namespace hlorun::opencl

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "backends/opencl/plan.h"
+#include "backends/opencl/runtime/cl.h"
 
 namespace hlorun::opencl {
 
 class ThunkRunner;
 
-// Waits for the queue, then exchanges. Throws kFailedPrecondition when the run has no communicator.
-void RunCollective(const CollectiveThunk& thunk, ThunkRunner& runner);
+// Exchanges; the operands are there. `queue`: for what the host reads and writes of devices with memory of their own.
+void RunCollective(const CollectiveThunk& thunk, ThunkRunner& runner, cl_command_queue queue);
 
 }  // namespace hlorun::opencl

@@ -311,7 +311,12 @@ class PlanExecutable : public Executable {
     context.Bind(run.memories);
     ThunkRunner runner(*context_, lane, team_, context, run.memories, plan_, options);
     for (const auto& copy : run.copies) runner.Copy(copy.from, copy.to, copy.bytes);
-    runner.Run(steps_);
+    try {
+      runner.Run(steps_);
+    } catch (const std::exception& error) {
+      runner.AbandonExchanges(error.what());
+      throw;
+    }
     runner.CompleteSends();
     if (finish) runner.Finish();
   }

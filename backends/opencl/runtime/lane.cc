@@ -63,11 +63,15 @@ struct Lane::Worker {
 };
 
 Lane::Lane(cl::CommandQueue queue)
-    : queue_(std::move(queue)), driver_(std::make_unique<Worker>()), watcher_(std::make_unique<Worker>()) {}
+    : queue_(std::move(queue)),
+      driver_(std::make_unique<Worker>()),
+      watcher_(std::make_unique<Worker>()),
+      exchanger_(std::make_unique<Worker>()) {}
 
 Lane::~Lane() {
   watcher_.reset();
   driver_.reset();
+  exchanger_.reset();
   std::lock_guard lock(flight_mutex_);
   for (const auto& event : in_flight_) event->WaitQuietly();
 }
@@ -83,6 +87,8 @@ void Lane::Post(std::function<void()> work) {
   std::lock_guard lock(order_);
   driver_->Post(std::move(work));
 }
+
+void Lane::PostExchange(std::function<void()> work) { exchanger_->Post(std::move(work)); }
 
 void Lane::Watch(std::shared_ptr<RunEvent> event) {
   watcher_->Post([event = std::move(event)] { event->WaitQuietly(); });

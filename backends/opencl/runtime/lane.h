@@ -29,6 +29,8 @@ class Lane {
   bool RunInline(const std::function<void()>& work);
   // Runs `work` on the lane's thread, after all that was posted before.
   void Post(std::function<void()> work);
+  // Runs `work` on the thread for exchanges with other devices, after all that was posted there before.
+  void PostExchange(std::function<void()> work);
   // Waits for the event on a thread of its own, in order of calls, so that its callbacks run.
   void Watch(std::shared_ptr<RunEvent> event);
   // Remembers a run in flight; at most kRunsInFlight are, the oldest is waited for beyond that.
@@ -44,7 +46,7 @@ class Lane {
 
   cl::CommandQueue queue_;
   std::mutex order_;  // held while work runs inline
-  std::unique_ptr<Worker> driver_, watcher_;
+  std::unique_ptr<Worker> driver_, watcher_, exchanger_;
   std::mutex flight_mutex_;
   std::deque<std::shared_ptr<RunEvent>> in_flight_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "backends/collectives/wait.h"
@@ -63,6 +64,14 @@ double Microseconds(const Sequence& sequence) {
   return sum;
 }
 
+// Whether collectives run beside kernels. Not where both are work of the same cores: among CPU devices of one host.
+// HLORUN_OVERLAP=0 or 1 says otherwise.
+bool MayOverlap(const DeviceContext& device, const collectives::Transport& transport) {
+  static const char* const wanted = std::getenv("HLORUN_OVERLAP");
+  if (wanted != nullptr && *wanted != '\0') return std::string_view(wanted) != "0";
+  return transport.is_network() || device.spec().device_class != DeviceClass::kCpu;
+}
+
 std::string NameOf(const Thunk& thunk) {
   return thunk.op_name.empty() ? thunk.label : fmt::format("{} ({})", thunk.label, thunk.op_name);
 }
@@ -81,9 +90,10 @@ bool SuitsTeam(const Plan& plan) {
   return LaunchCount(plan.entry) <= kTeamLaunches && Microseconds(plan.entry) <= kTeamMicroseconds;
 }
 
-ThunkRunner::ThunkRunner(const DeviceContext& device, const Lane& lane, Team* team, RunContext& context,
+ThunkRunner::ThunkRunner(const DeviceContext& device, Lane& lane, Team* team, RunContext& context,
                          const Memories& memories, const Plan& plan, const RunOptions& options)
     : device_(device),
+      lane_(lane),
       queue_(lane.queue()()),
       team_(team),
       context_(context),
@@ -136,7 +146,9 @@ void ThunkRunner::RunStep(const Step& step) {
   } else if (const auto* choice = std::get_if<ConditionalThunk>(&work)) {
     Do(*choice, step);
   } else if (const auto* collective = std::get_if<CollectiveThunk>(&work)) {
-    RunCollective(*collective, *this);
+    Do(*collective);
+  } else if (const auto* await = std::get_if<AwaitThunk>(&work)) {
+    Await(*started_[static_cast<size_t>(await->ticket)]);
   } else if (const auto* call = std::get_if<HostCallThunk>(&work)) {
     Do(*call);
   } else if (const auto* product = std::get_if<LibraryThunk>(&work)) {
@@ -284,8 +296,66 @@ void ThunkRunner::Do(const LibraryThunk& thunk) {
   out.ShowToHost(queue_);
 }
 
+void ThunkRunner::Do(const CollectiveThunk& thunk) {
+  if (options_.communicator == nullptr) {
+    Fail(ErrorCode::kFailedPrecondition,
+         "the module exchanges data with {} other devices: run it with mpirun or --devices",
+         plan_.replica_count * plan_.num_partitions - 1);
+  }
+  const bool others_run = last_exchange_ != nullptr && !last_exchange_->done.load(std::memory_order_acquire);
+  // A profile shows how long each takes by itself.
+  const bool starts =
+      thunk.ticket >= 0 && options_.profile == nullptr && MayOverlap(device_, options_.communicator->transport());
+  if (!starts && !others_run) {
+    Finish();
+    RunCollective(thunk, *this, queue_);
+  }
+  std::shared_ptr<Exchange> exchange;
+  if (starts || others_run) exchange = Start(thunk);
+  if (!starts && others_run) Await(*exchange);
+  if (thunk.ticket < 0) return;
+  if (exchange == nullptr) {
+    exchange = std::make_shared<Exchange>();
+    exchange->done = true;
+  }
+  started_.resize(std::max(started_.size(), static_cast<size_t>(thunk.ticket) + 1));
+  started_[static_cast<size_t>(thunk.ticket)] = std::move(exchange);
+}
+
+std::shared_ptr<Exchange> ThunkRunner::Start(const CollectiveThunk& thunk) {
+  cl_event marker = nullptr;
+  CheckCl(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), "marking the queue");
+  const cl::Event computed(marker);
+  CheckCl(clFlush(queue_), "flushing the queue");
+  last_exchange_ = std::make_shared<Exchange>();
+  lane_.PostExchange([this, &thunk, computed, exchange = last_exchange_] {
+    try {
+      const cl_event event = computed();
+      CheckCl(clWaitForEvents(1, &event), "waiting for the device");
+      RunCollective(thunk, *this, device_.transfer_queue()());
+    } catch (...) {
+      exchange->error = std::current_exception();
+    }
+    exchange->done.store(true, std::memory_order_release);
+  });
+  return last_exchange_;
+}
+
+void ThunkRunner::Await(const Exchange& exchange) {
+  collectives::WaitUntil([&] { return exchange.done.load(std::memory_order_acquire); });
+  if (exchange.error) std::rethrow_exception(exchange.error);
+}
+
+void ThunkRunner::AbandonExchanges(const std::string& reason) {
+  if (last_exchange_ == nullptr || last_exchange_->done.load(std::memory_order_acquire)) return;
+  options_.communicator->transport().Abort(reason);
+  collectives::WaitUntil([&] { return last_exchange_->done.load(std::memory_order_acquire); });
+}
+
 void ThunkRunner::Do(const TransferThunk& thunk) {
   Finish();
+  // One thread of a device at a time waits for messages.
+  if (last_exchange_ != nullptr) Await(*last_exchange_);
   RunTransfer(thunk, *this);
 }
 
@@ -330,22 +400,22 @@ void ThunkRunner::WaitFor(cl_event event) {
   });
 }
 
-void ThunkRunner::Read(const DeviceMemory& from, void* to, int64_t bytes) {
+void ThunkRunner::Read(const DeviceMemory& from, void* to, int64_t bytes, cl_command_queue queue) const {
   if (from.host() != nullptr) {
     std::memcpy(to, from.host(), static_cast<size_t>(bytes));
     return;
   }
-  CheckCl(clEnqueueReadBuffer(queue_, from.buffer(), CL_TRUE, static_cast<size_t>(from.offset()),
+  CheckCl(clEnqueueReadBuffer(queue, from.buffer(), CL_TRUE, static_cast<size_t>(from.offset()),
                               static_cast<size_t>(bytes), to, 0, nullptr, nullptr),
           "reading from the device");
 }
 
-void ThunkRunner::Write(const void* from, const DeviceMemory& to, int64_t bytes) {
+void ThunkRunner::Write(const void* from, const DeviceMemory& to, int64_t bytes, cl_command_queue queue) const {
   if (to.host() != nullptr) {
     std::memcpy(to.host(), from, static_cast<size_t>(bytes));
     return;
   }
-  CheckCl(clEnqueueWriteBuffer(queue_, to.buffer(), CL_TRUE, static_cast<size_t>(to.offset()),
+  CheckCl(clEnqueueWriteBuffer(queue, to.buffer(), CL_TRUE, static_cast<size_t>(to.offset()),
                                static_cast<size_t>(bytes), from, 0, nullptr, nullptr),
           "writing to the device");
 }

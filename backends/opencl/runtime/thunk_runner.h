@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "backends/opencl/runtime/exchange.h"
 #include "backends/opencl/runtime/run_context.h"
 
 namespace hlorun::opencl {
@@ -25,11 +26,13 @@ class ThunkRunner {
  public:
   // `memories` is complete. All references outlive the run.
   // `team`: runs every launch, copy and write at once, in this thread; null: they go into the lane's queue.
-  ThunkRunner(const DeviceContext& device, const Lane& lane, Team* team, RunContext& context, const Memories& memories,
+  ThunkRunner(const DeviceContext& device, Lane& lane, Team* team, RunContext& context, const Memories& memories,
               const Plan& plan, const RunOptions& options);
 
   // Throws Error naming the thunk that failed.
   void Run(const StepSequence& steps);
+  // After Run has thrown: ends the exchanges that are under way, those of other devices with it. Else nothing is.
+  void AbandonExchanges(const std::string& reason);
   // Sends in the background; CompleteSends waits for what is under way.
   void SendLater(hlo::Literal value, int to, int64_t tag);
   void CompleteSends();
@@ -44,9 +47,11 @@ class ThunkRunner {
   RunContext& context() { return context_; }
   const Plan& plan() const { return plan_; }
   int64_t NextCollective() { return collectives_++; }
-  // Blocking; after Finish().
-  void Read(const DeviceMemory& from, void* to, int64_t bytes);
-  void Write(const void* from, const DeviceMemory& to, int64_t bytes);
+  // Blocking; what is read is there.
+  void Read(const DeviceMemory& from, void* to, int64_t bytes) { Read(from, to, bytes, queue_); }
+  void Write(const void* from, const DeviceMemory& to, int64_t bytes) { Write(from, to, bytes, queue_); }
+  void Read(const DeviceMemory& from, void* to, int64_t bytes, cl_command_queue queue) const;
+  void Write(const void* from, const DeviceMemory& to, int64_t bytes, cl_command_queue queue) const;
   DeviceMemory Allocate(int64_t bytes) const;
   // Launches with three pointers, as reducers take.
   void LaunchReducer(int32_t kernel, const DeviceMemory& a, const DeviceMemory& b, const DeviceMemory& out);
@@ -60,6 +65,10 @@ class ThunkRunner {
   void Do(const HostCallThunk& thunk);
   void Do(const LibraryThunk& thunk);
   void Do(const TransferThunk& thunk);
+  void Do(const CollectiveThunk& thunk);
+  // On the lane's thread for exchanges, once what is in the queue has run.
+  std::shared_ptr<Exchange> Start(const CollectiveThunk& thunk);
+  void Await(const Exchange& exchange);
   void RunAhead(const WhileThunk& thunk, const Step& step);
   bool ReadPredicate(const Slice& slice);
   // Reads a byte when the device gets there: into context().predicates[slot].
@@ -70,6 +79,7 @@ class ThunkRunner {
   double Now() const;
 
   const DeviceContext& device_;
+  Lane& lane_;
   cl_command_queue queue_;
   Team* team_;
   RunContext& context_;
@@ -83,8 +93,10 @@ class ThunkRunner {
   };
   std::vector<PendingSend> sends_;
   std::map<int64_t, std::deque<std::vector<hlo::Literal>>> own_transfers_;
-  int64_t collectives_ = 0;
-  int64_t queued_ = 0;  // launches since the last marker
+  int64_t collectives_ = 0;                         // of the thread that exchanges
+  std::vector<std::shared_ptr<Exchange>> started_;  // by ticket
+  std::shared_ptr<Exchange> last_exchange_;         // when it is done, all are
+  int64_t queued_ = 0;                              // launches since the last marker
   cl::Event previous_marker_;
 };
 
