@@ -47,7 +47,7 @@ namespace hlorun::hlo {
 
 enum class ElementType : uint8_t {
   kInvalid = 0,
-#define HLO_DEFINE_TYPE(enumerator, name, value, bits, cls) enumerator = value,
+#define HLO_DEFINE_TYPE(enumerator, name, value, bits, cls) enumerator = (value),
   HLO_ELEMENT_TYPES(HLO_DEFINE_TYPE)
 #undef HLO_DEFINE_TYPE
 };
