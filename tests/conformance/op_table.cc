@@ -99,7 +99,7 @@ std::string OpTable() {
   const std::vector<Case> cases = AllCases();
   for (const Case& c : cases) Cover(coverage, c);
   for (const Elsewhere& e : kElsewhere) {
-    for (const ElementType type : kTypes) coverage[e.opcode][type].insert(e.test);
+    for (const ElementType type : kArrayTypes) coverage[e.opcode][type].insert(e.test);
   }
   for (const ElementType type : {ElementType::kF64, ElementType::kC64, ElementType::kC128}) {
     coverage[Opcode::kCustomCall][type].insert(fmt::format("linear_algebra.{}", hlo::ElementTypeName(type)));
