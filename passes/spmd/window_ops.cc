@@ -1,4 +1,6 @@
 // Ops whose parts need elements of their neighbours.
+#include "hlo/builder.h"
+#include "passes/expand/reducer_identity.h"
 #include "passes/spmd/local_op.h"
 
 namespace hlorun::passes::spmd {
@@ -24,6 +26,14 @@ void CoverWindow(LocalOp& op, hlo::WindowDimension& w, int64_t operand_dimension
       op.build.Fetch(op.operand(0), operand_dimension, axes, whole, start, (outputs - 1) * w.stride + reach);
   op.operand(0) = op.build.Mask(covered, operand_dimension, axes, start, 0, whole, fill);
   w.padding_low = w.padding_high = 0;
+}
+
+// What lies outside is no part of a window: it changes nothing, which the initial value need not do. Of computations
+// that are no single op nothing better is known.
+Instruction* FillOf(LocalOp& op) {
+  const std::optional<hlo::Opcode> reducer = hlo::ReducerOpcode(*op.original.called());
+  if (!reducer) return op.operand(op.original.operand_count() / 2);
+  return op.build.Make().Constant(ReducerIdentity(*reducer, op.operand(0)->shape().element_type()));
 }
 
 }  // namespace
@@ -103,7 +113,7 @@ void AdaptReduceWindow(LocalOp& op) {
   auto& window = std::get<attr::Windowed>(op.attributes).window;
   for (size_t i = 0; i < window.size(); ++i) {
     const auto d = static_cast<int64_t>(i);
-    if (IsCutWindow(op, d)) CoverWindow(op, window[i], d, d, op.operand(op.original.operand_count() / 2));
+    if (IsCutWindow(op, d)) CoverWindow(op, window[i], d, d, FillOf(op));
   }
 }
 
