@@ -59,6 +59,8 @@ PROGRAMS = {
     "cumsum": (lambda x: jnp.cumsum(x, axis=0), ["n,1024"], 16384, ["0:0"]),
     "cumsum_rows": (lambda x: jnp.cumsum(x, axis=1), ["1024,n"], 16384, ["0:1"]),
     "cumsum_reverse": (lambda x: jax.lax.cumsum(x, axis=0, reverse=True), ["n,1024"], 16384, ["0:0"]),
+    "cumlogsumexp": (lambda x: jax.lax.cumlogsumexp(x, axis=0), ["n,1024"], 4096, ["0:0"]),
+    "cumlogsumexp_rows_reverse": (lambda x: jax.lax.cumlogsumexp(x, axis=1, reverse=True), ["1024,n"], 4096, ["0:1"]),
     "matrix_product": (lambda x, w: x @ w, ["n,1024", (1024, 1024)], 8192, ["0:0"]),
     "matrix_product_contracting": (lambda x, w: x @ w, ["1024,n", "n,1024"], 8192, ["0:1", "1:0"]),
     "convolution": (convolve, ["n,56,56,64", (3, 3, 64, 64)], 64, ["0:0"]),

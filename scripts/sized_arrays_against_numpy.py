@@ -111,6 +111,48 @@ def scan(x):
     return f32(carry), f32(rows).reshape(x.shape)
 
 
+def scan_columns(x, c):
+    """The scan op from the end of x's last dimension, (c, column) -> (tanh(c + column), c * column)."""
+    carry, columns = c.astype(np.float64), []
+    for i in reversed(range(x.shape[1])):
+        columns.insert(0, carry * x[:, i])
+        carry = np.tanh(carry + x[:, i])
+    return f32(np.array(columns).reshape(x.shape[::-1])).T, f32(carry)
+
+
+def lines_from_the_end(a, b):
+    """Of x -> a x + b, one after the other from each to the last: where 0 is taken."""
+    y, results = np.zeros(a.shape[0]), np.zeros(a.shape)
+    slope = np.ones(a.shape[0])
+    for i in reversed(range(a.shape[1])):
+        y, slope = slope * b[:, i] + y, slope * a[:, i]
+        results[:, i] = y
+    return f32(results)
+
+
+LOG_SUM_EXP = """logsumexp { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ d = f32[] subtract(a, b)
+ unequal = pred[] compare(d, d), direction=NE
+ s = f32[] add(a, b)
+ m = f32[] maximum(a, b)
+ e = f32[] abs(d)
+ n = f32[] negate(e)
+ x = f32[] exponential(n)
+ l = f32[] log-plus-one(x)
+ t = f32[] add(m, l)
+ ROOT r = f32[] select(unequal, s, t) }
+"""
+AFTER = """after { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ c = f32[] parameter(2)
+ d = f32[] parameter(3)
+ e = f32[] multiply(a, c)
+ f = f32[] multiply(c, b)
+ g = f32[] add(f, d)
+ ROOT r = (f32[], f32[]) tuple(e, g) }
+"""
+
 PROGRAMS = [
     Program("elementwise", {"N": 8}, """
   x = f32[${N},4] parameter(0)
@@ -207,6 +249,42 @@ PROGRAMS = [
   low = f32[] constant(-inf)
   ROOT r = f32[${N},3,${M}] reduce-window(x, low), window={size=7x1x1 pad=0_6x0_0x0_0}, to_apply=max""",
             lambda r, N, M: (normal(r, N, 3, M),), lambda x: np.maximum.accumulate(x[::-1], axis=0)[::-1], MAX),
+    Program("cumulative_logsumexp", {"N": 9, "M": 5}, """
+  x = f32[${M},${N}] parameter(0)
+  low = f32[] constant(-inf)
+  a = f32[${M},${N}] reduce-window(x, low), window={size=1x9 pad=0_0x8_0}, to_apply=logsumexp
+  b = f32[${M},${N}] reduce-window(x, low), window={size=5x1 pad=0_4x0_0}, to_apply=logsumexp
+  ROOT r = (f32[${M},${N}], f32[${M},${N}]) tuple(a, b)""", lambda r, N, M: (normal(r, M, N),),
+            lambda x: (f32(np.logaddexp.accumulate(x.astype(np.float64), axis=1)),
+                       f32(np.logaddexp.accumulate(x[::-1].astype(np.float64), axis=0)[::-1])), LOG_SUM_EXP),
+    Program("cumulative_logsumexp_in_parts", {"N": 600}, """
+  x = f32[${N},300] parameter(0)
+  low = f32[] constant(-inf)
+  t = f32[300,${N}] transpose(x), dimensions={1,0}
+  a = f32[${N},300] reduce-window(x, low), window={size=600x1 pad=0_599x0_0}, to_apply=logsumexp
+  b = f32[300,${N}] reduce-window(t, low), window={size=1x600 pad=0_0x599_0}, to_apply=logsumexp
+  ROOT r = (f32[${N},300], f32[300,${N}]) tuple(a, b)""", lambda r, N: (normal(r, N, 300),),
+            lambda x: (f32(np.logaddexp.accumulate(x[::-1].astype(np.float64), axis=0)[::-1]),
+                       f32(np.logaddexp.accumulate(x.astype(np.float64), axis=0).T)), LOG_SUM_EXP),
+    Program("cumulative_lines_from_the_end", {"N": 8}, """
+  x = f32[3,${N}] parameter(0)
+  y = f32[3,${N}] parameter(1)
+  one = f32[] constant(1)
+  zero = f32[] constant(0)
+  w = (f32[3,${N}], f32[3,${N}]) reduce-window(x, y, one, zero), window={size=1x8 pad=0_0x0_7}, to_apply=after
+  ROOT r = f32[3,${N}] get-tuple-element(w), index=1""", lambda r, N: (normal(r, 3, N), normal(r, 3, N)),
+            lines_from_the_end, AFTER),
+    Program("scan_op", {"N": 6, "M": 4}, """
+  x = f32[${M},${N}] parameter(0)
+  c = f32[${M}] parameter(1)
+  ROOT r = (f32[${M},${N}], f32[${M}]) scan(x, c), dimensions={1}, is_reverse=true, num_carries=1, to_apply=step""",
+            lambda r, N, M: (normal(r, M, N), normal(r, M)), scan_columns, """step { x = f32[${M}] parameter(0)
+ c = f32[${M}] parameter(1)
+ s = f32[${M}] add(x, c)
+ t = f32[${M}] tanh(s)
+ m = f32[${M}] multiply(c, x)
+ ROOT r = (f32[${M}], f32[${M}]) tuple(m, t) }
+"""),
     Program("scan", {"N": 6}, """
   x = f32[${N},3] parameter(0)
   zero = f32[] constant(0)

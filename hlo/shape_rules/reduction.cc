@@ -143,6 +143,7 @@ Shape Scan(const Query& q) {
   }
   const ProgramShape step = q.Signature(0, q.operand_count());
   int64_t length = 0;
+  bool varies = false;  // in length
   for (int64_t i = 0; i < inputs; ++i) {
     const Shape& input = q.Array(i);
     if (scan.scan_dimension < 0 || scan.scan_dimension >= input.rank()) {
@@ -152,6 +153,7 @@ Shape Scan(const Query& q) {
     if (input.dimension(scan.scan_dimension) != length) {
       q.Reject("input {} has {} steps, but input 0 has {}", i, input.dimension(scan.scan_dimension), length);
     }
+    varies |= input.is_dynamic_dimension(scan.scan_dimension);
     Dims slice = input.dimensions();
     slice.erase(slice.begin() + scan.scan_dimension);
     if (!step.parameters[static_cast<size_t>(i)].SameDimensions(Shape(input.element_type(), slice))) {
@@ -172,7 +174,12 @@ Shape Scan(const Query& q) {
                step.result.tuple_shape(i).ToString(false), scan.scan_dimension);
     }
     dimensions.insert(dimensions.begin() + scan.scan_dimension, length);
-    results.emplace_back(step.result.tuple_shape(i).element_type(), std::move(dimensions));
+    Shape& stacked = results.emplace_back(step.result.tuple_shape(i).element_type(), std::move(dimensions));
+    for (int64_t d = 0; d < stacked.rank(); ++d) {
+      const int64_t of_slice = d < scan.scan_dimension ? d : d - 1;
+      stacked.set_dynamic_dimension(
+          d, d == scan.scan_dimension ? varies : step.result.tuple_shape(i).is_dynamic_dimension(of_slice));
+    }
   }
   for (int64_t i = 0; i < scan.num_carries; ++i) {
     const Shape& carried = step.result.tuple_shape(outputs + i);

@@ -381,7 +381,8 @@ class ComputationWork {
       return false;
     }
     if (op->Is(Opcode::kGetTupleElement)) {
-      if (op->operand(0)->Is(Opcode::kFusion) && op->shape().IsArray()) {
+      const bool by_leaf = op->operand(0)->Is(Opcode::kFusion) || op->operand(0)->Is(Opcode::kReduceWindow);
+      if (by_leaf && op->shape().IsArray()) {
         table_.Join(op->operand(0), static_cast<size_t>(op->tuple_index()), table_.Of(op)[0]);
       } else {
         table_.JoinOperands(*op);
@@ -442,11 +443,22 @@ class ComputationWork {
     const Instruction* reduce = HeroOf(*op).instruction;
     const std::optional<CumulativeWindow> window = CumulativeWindowOf(*reduce);
     if (!window || !window->reverse || !context_.kernels.BoundsContraction(*op)) return;
-    const std::optional<Opcode> opcode = hlo::ReducerOpcode(*reduce->called());
-    if (!opcode) return;
-    const hlo::Literal neutral = ReducerIdentity(*opcode, reduce->shape().element_type());
-    const Need end = FilledBeyond(Outer(op, reduce->operand(0)), window->dimension, neutral);
-    if (end.kind == Need::Kind::kSized && position_.at(end.size) < position_.at(op)) contraction_ = end;
+    const int64_t count = reduce->operand_count() / 2;
+    const std::optional<Opcode> opcode = count == 1 ? hlo::ReducerOpcode(*reduce->called()) : std::nullopt;
+    Need all;
+    for (int64_t i = 0; i < count; ++i) {
+      // Of a reducer of its own the initial value is neutral.
+      const Instruction* initial = reduce->operand(count + i);
+      if (!initial->IsConstant()) initial = Outer(op, initial);
+      if (!opcode && (initial == nullptr || !initial->IsConstant())) return;
+      const hlo::Literal neutral =
+          opcode ? ReducerIdentity(*opcode, reduce->operand(0)->shape().element_type()) : initial->literal();
+      const Need end = FilledBeyond(Outer(op, reduce->operand(i)), window->dimension, neutral);
+      if (end.kind != Need::Kind::kSized || position_.at(end.size) >= position_.at(op)) return;
+      if (i > 0 && !(end == all)) return;
+      all = end;
+    }
+    contraction_ = all;
   }
 
   // The executed instruction that `inner` of `op`'s computation stands for; null when it is computed inside.
@@ -511,7 +523,7 @@ class ComputationWork {
     if (root->Is(Opcode::kTuple)) {
       for (size_t i = 0; i < results.size(); ++i) inner.Join(root->operand(static_cast<int64_t>(i)), 0, results[i]);
     } else {
-      inner.Join(root, 0, results[0]);
+      for (size_t leaf = 0; leaf < results.size(); ++leaf) inner.Join(root, leaf, results[leaf]);
     }
     const std::function<Instruction*(const Instruction*)> resolve = [&](const Instruction* x) { return Outer(op, x); };
     const std::vector<Instruction*> order = inside.PostOrder();
@@ -545,7 +557,8 @@ class ComputationWork {
       if (op.Is(Opcode::kDot) && contraction_.kind == Need::Kind::kSized) {
         const auto& dot = op.As<hlo::attr::Dot>();
         needs[static_cast<size_t>(i == 0 ? dot.lhs_contracting[0] : dot.rhs_contracting[0])] = contraction_;
-      } else if (op.Is(Opcode::kReduceWindow) && i == 0 && contraction_.kind == Need::Kind::kSized) {
+      } else if (op.Is(Opcode::kReduceWindow) && i < op.operand_count() / 2 &&
+                 contraction_.kind == Need::Kind::kSized) {
         needs[static_cast<size_t>(CumulativeWindowOf(op)->dimension)] = contraction_;
       }
       for (Need& need : needs) {
@@ -553,6 +566,15 @@ class ComputationWork {
       }
       table.Join(operand, 0, needs);
     }
+  }
+
+  // A leaf that nobody reads may end where one of the others does.
+  static const Need& NeedOrOthers(const std::vector<Needs>& needs, size_t leaf, size_t d) {
+    if (needs[leaf][d].kind != Need::Kind::kNone) return needs[leaf][d];
+    for (const Needs& other : needs) {
+      if (other.size() == needs[leaf].size() && other[d].kind == Need::Kind::kSized) return other[d];
+    }
+    return needs[leaf][d];
   }
 
   // Gives `op` its extents and the sizes they read; what is no fusion becomes one.
@@ -568,8 +590,9 @@ class ComputationWork {
     const std::vector<Needs>& needs = table_.Of(op);
     for (size_t leaf = 0; leaf < needs.size(); ++leaf) {
       for (size_t d = 0; d < needs[leaf].size(); ++d) {
-        if (needs[leaf][d].kind != Need::Kind::kSized) continue;
-        extents.results.push_back({static_cast<int64_t>(leaf), static_cast<int64_t>(d), number(needs[leaf][d])});
+        const Need& need = NeedOrOthers(needs, leaf, d);
+        if (need.kind != Need::Kind::kSized) continue;
+        extents.results.push_back({static_cast<int64_t>(leaf), static_cast<int64_t>(d), number(need)});
       }
     }
     if (contraction_.kind == Need::Kind::kSized) extents.contraction = number(contraction_);

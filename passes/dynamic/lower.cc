@@ -7,6 +7,7 @@
 #include "hlo/error.h"
 #include "passes/dynamic/carrier.h"
 #include "passes/dynamic/op_lowering.h"
+#include "passes/dynamic/scan_lowering.h"
 #include "passes/dynamic/signature.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/top_k.h"
@@ -231,6 +232,11 @@ class ModuleLowering {
     const SizeUnifier unify = [this](Builder& b, Instruction* x, Instruction* y) { return Unify(b, x, y); };
     OpLowering at(op, operands, into, unify);
     if (!at.AnySized() && !SpeaksOfSizes(op)) return FromInstruction(build, at.Clone());
+    if (op.Is(Opcode::kScan)) {
+      return LowerScan(at, [this](const Computation& old, Computation* end, std::vector<SizedValue> parameters) {
+        return Lower(old, end, std::move(parameters));
+      });
+    }
     const LoweringRule rule = LoweringRuleOf(op.opcode());
     if (rule == nullptr) at.Refuse("has no rule for dynamic dimensions");
     return rule(at);

@@ -133,11 +133,25 @@ class Spread {
           LinkAll(i, i->called(branch)->root());
         }
         return;
+      case Opcode::kScan: VisitScan(i); return Infer(i);
       case Opcode::kSetDimensionSize: return LinkAll(i->operand(0), i);
       case Opcode::kParameter:
       case Opcode::kGetDimensionSize: return;
       default: VisitFactors(i); Infer(i);
     }
+  }
+
+  // All inputs have as many slices.
+  void VisitScan(Instruction* i) {
+    const auto& scan = i->As<hlo::attr::Scan>();
+    const int64_t along = scan.scan_dimension, old = i->operand(0)->shape().dimension(along);
+    int64_t length = old;
+    const int64_t inputs = i->operand_count() - scan.num_carries;
+    for (int64_t input = 0; input < inputs; ++input) {
+      const int64_t now = LeafOf(i->operand(input), 0).dimension(along);
+      if (now != old) length = now;
+    }
+    for (int64_t input = 0; input < inputs; ++input) Set(i->operand(input), 0, along, length);
   }
 
   void VisitFactors(Instruction* i) {
@@ -180,7 +194,8 @@ class Spread {
 
   // Results that windows, padding and concatenation give.
   void Infer(Instruction* i) {
-    constexpr Opcode kInferred[] = {Opcode::kConvolution, Opcode::kReduceWindow, Opcode::kPad, Opcode::kConcatenate};
+    constexpr Opcode kInferred[] = {Opcode::kConvolution, Opcode::kReduceWindow, Opcode::kPad, Opcode::kConcatenate,
+                                    Opcode::kScan};
     if (std::find(std::begin(kInferred), std::end(kInferred), i->opcode()) == std::end(kInferred)) return;
     std::vector<std::unique_ptr<Instruction>> stands;
     std::vector<Instruction*> operands;

@@ -9,29 +9,43 @@ using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 
-std::vector<Instruction*> CountedLoop(hlo::Builder& build, hlo::Module* module, int64_t trips,
+namespace {
+
+// The trip's number and the carried values, out of the loop's state.
+struct State {
+  Instruction* trip;
+  std::vector<Instruction*> carried;
+};
+
+State Unpack(hlo::Builder& build, Computation* computation, const hlo::Shape& shape) {
+  Instruction* state = computation->AddParameter(0, shape, "state");
+  State result{build.GetTupleElement(state, 0), {}};
+  for (size_t i = 1; i < shape.tuple_shapes().size(); ++i) {
+    result.carried.push_back(build.GetTupleElement(state, static_cast<int64_t>(i)));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Instruction*> CountedLoop(hlo::Builder& build, hlo::Module* module, const LoopEnd& end,
                                       std::vector<Instruction*> carried, const LoopStep& step) {
   std::vector<Instruction*> initial = {build.ScalarConstant(ElementType::kS32, int64_t{0})};
   initial.insert(initial.end(), carried.begin(), carried.end());
   Instruction* init = build.Tuple(initial);
 
   Computation* condition = module->AddComputation("loop_condition");
-  Instruction* state = condition->AddParameter(0, init->shape(), "state");
   hlo::Builder in_condition(condition);
-  Instruction* bound = in_condition.ScalarConstant(ElementType::kS32, trips);
+  const State tested = Unpack(in_condition, condition, init->shape());
   condition->set_root(
-      in_condition.Compare(in_condition.GetTupleElement(state, 0), bound, hlo::ComparisonDirection::kLt));
+      in_condition.Compare(tested.trip, end(in_condition, tested.carried), hlo::ComparisonDirection::kLt));
 
   Computation* body = module->AddComputation("loop_body");
-  state = body->AddParameter(0, init->shape(), "state");
   hlo::Builder in_body(body);
-  Instruction* trip = in_body.GetTupleElement(state, 0);
-  std::vector<Instruction*> values;
-  for (size_t i = 0; i < carried.size(); ++i) {
-    values.push_back(in_body.GetTupleElement(state, static_cast<int64_t>(i) + 1));
-  }
-  std::vector<Instruction*> next = step(in_body, trip, values);
-  next.insert(next.begin(), in_body.Binary(Opcode::kAdd, trip, in_body.ScalarConstant(ElementType::kS32, int64_t{1})));
+  const State before = Unpack(in_body, body, init->shape());
+  std::vector<Instruction*> next = step(in_body, before.trip, before.carried);
+  Instruction* one = in_body.ScalarConstant(ElementType::kS32, int64_t{1});
+  next.insert(next.begin(), in_body.Binary(Opcode::kAdd, before.trip, one));
   body->set_root(in_body.Tuple(next));
 
   Instruction* loop = build.Make(Opcode::kWhile, {init}, hlo::attr::None{}, {condition, body});
@@ -40,6 +54,14 @@ std::vector<Instruction*> CountedLoop(hlo::Builder& build, hlo::Module* module, 
     results.push_back(build.GetTupleElement(loop, static_cast<int64_t>(i) + 1));
   }
   return results;
+}
+
+std::vector<Instruction*> CountedLoop(hlo::Builder& build, hlo::Module* module, int64_t trips,
+                                      std::vector<Instruction*> carried, const LoopStep& step) {
+  const LoopEnd end = [trips](hlo::Builder& in, const std::vector<Instruction*>&) {
+    return in.ScalarConstant(ElementType::kS32, trips);
+  };
+  return CountedLoop(build, module, end, std::move(carried), step);
 }
 
 }  // namespace hlorun::passes

@@ -10,7 +10,7 @@ bool IsPointwise(const hlo::WindowDimension& w) {
 }  // namespace
 
 std::optional<CumulativeWindow> CumulativeWindowOf(const hlo::Instruction& op) {
-  if (!op.Is(hlo::Opcode::kReduceWindow) || !op.shape().IsArray()) return std::nullopt;
+  if (!op.Is(hlo::Opcode::kReduceWindow)) return std::nullopt;
   const hlo::Window& window = op.As<hlo::attr::Windowed>().window;
   std::optional<CumulativeWindow> found;
   for (size_t d = 0; d < window.size(); ++d) {

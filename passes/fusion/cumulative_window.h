@@ -13,8 +13,8 @@ struct CumulativeWindow {
   bool reverse = false;  // to the end
 };
 
-// What `op`, a reduce-window of one array, is along the only dimension that its window is wider than one in; nothing
-// for other ops and windows.
+// What `op`, a reduce-window, is along the only dimension that its window is wider than one in; nothing for other ops
+// and windows.
 std::optional<CumulativeWindow> CumulativeWindowOf(const hlo::Instruction& op);
 
 }  // namespace hlorun::passes

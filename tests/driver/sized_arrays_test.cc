@@ -95,6 +95,27 @@ TEST(Bounds, AnySizeUpToTheBoundThatWasGiven) {
   }
 }
 
+// All inputs of a scan have as many slices, and its outputs.
+TEST(Bounds, SpreadThroughScans) {
+  const std::string text = R"(HloModule scans
+step { row = f32[2] parameter(0)  factor = f32[] parameter(1)  carry = f32[2] parameter(2)
+  b = f32[2] broadcast(factor), dimensions={}  m = f32[2] multiply(carry, b)  s = f32[2] add(m, row)
+  ROOT t = (f32[2], f32[2]) tuple(s, s) }
+ENTRY e { x = f32[8,2] parameter(0)  y = f32[8] parameter(1)  c = f32[2] parameter(2)
+  ROOT r = (f32[8,2], f32[2]) scan(x, y, c), dimensions={0}, num_carries=1, to_apply=step }
+)";
+  const auto client = Client::Create({});
+  const auto executable = client->Compile(Module::FromText(text).WithBounds({"x:0=12", "y:0=12"}), {});
+  for (const int64_t n : {0, 1, 5, 12}) {
+    std::string exact = text;
+    for (size_t at = exact.find("[8"); at != std::string::npos; at = exact.find("[8", at + 1))
+      exact.replace(at, 2, fmt::format("[{}", n));
+    const std::vector<Literal> arguments = {Counting({n, 2}), Counting({n}), Counting({2})};
+    ExpectEqual(executable->Run(ToDevice(*client, arguments)),
+                hlo::FlattenLiteral(hlo::Evaluate(*passes::Parse(exact), arguments)), std::to_string(n));
+  }
+}
+
 template <typename Work>
 std::string MessageOf(const Work& work) {
   try {

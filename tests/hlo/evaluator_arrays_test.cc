@@ -73,6 +73,24 @@ ENTRY e { x = f32[4] parameter(0)
   EXPECT_THAT(Numbers(EvaluateText(text, {Floats({1, 2, 3, 4})})), ElementsAre(1, 3, 6, 10));
 }
 
+TEST(EvaluatorArraysTest, ScanStepsThroughAsManySlicesAsThereAre) {
+  const std::string text = R"(HloModule m
+step { x = f32[<=3] parameter(0)
+  c = f32[<=3] parameter(1)
+  s = f32[<=3] add(x, c)
+  ROOT t = (f32[<=3], f32[<=3]) tuple(s, s) }
+ENTRY e { x = f32[<=3,<=5] parameter(0)
+  c = f32[<=3] parameter(1)
+  ROOT r = (f32[<=3,<=5], f32[<=3]) scan(x, c), dimensions={1}, num_carries=1, to_apply=step })";
+  const Literal two = EvaluateText(text, {Values(ElementType::kF32, {2, 3}, {1, 2, 3, 4, 5, 6}), Floats({10, 20})});
+  EXPECT_THAT(two.elements()[0].shape().dimensions(), ElementsAre(2, 3));
+  EXPECT_THAT(Numbers(two.elements()[0]), ElementsAre(11, 13, 16, 24, 29, 35));
+  EXPECT_THAT(Numbers(two.elements()[1]), ElementsAre(16, 35));
+  const Literal none = EvaluateText(text, {Values(ElementType::kF32, {2, 0}, {}), Floats({10, 20})});
+  EXPECT_EQ(none.elements()[0].shape().dimension(1), 0);
+  EXPECT_THAT(Numbers(none.elements()[1]), ElementsAre(10, 20));
+}
+
 TEST(EvaluatorArraysTest, SelectAndScatterSendsToTheLargest) {
   const std::string text = R"(HloModule m
 ge { a = f32[] parameter(0)

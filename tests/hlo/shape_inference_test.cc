@@ -275,6 +275,17 @@ TEST_F(ShapeInferenceTest, Scan) {
   scan.scan_dimension = 1;
   EXPECT_EQ(Infer(Opcode::kScan, {P(F32, {3, 5}), P(F32, {3})}, scan, {step}), "(f32[3,5], f32[3])");
   EXPECT_THAT(Reject(Opcode::kScan, {P(F32, {5, 3}), P(F32, {3})}, scan, {step}), HasSubstr("does not fit a step"));
+  EXPECT_EQ(Infer(Opcode::kScan, {P(F32, {3, -5}), P(F32, {3})}, scan, {step}), "(f32[3,<=5], f32[3])");
+
+  // A dimension that varies in a step's output varies in their stack.
+  Computation* wide = module_.AddComputation("wide");
+  Shape row = S(F32, {3});
+  row.set_dynamic_dimension(0, true);
+  Instruction* y = wide->AddParameter(0, row, "y");
+  Builder in_wide(wide);
+  wide->set_root(in_wide.Tuple({y}));
+  scan.num_carries = 0;
+  EXPECT_EQ(Infer(Opcode::kScan, {P(F32, {-3, 5})}, scan, {wide}), "(f32[<=3,5])");
 }
 
 TEST_F(ShapeInferenceTest, Numeric) {

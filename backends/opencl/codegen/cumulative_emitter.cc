@@ -2,7 +2,6 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
-#include "backends/opencl/codegen/reducers.h"
 #include "hlo/builder.h"
 #include "passes/fusion/cumulative_window.h"
 
@@ -19,11 +18,29 @@ using ir::Var;
 constexpr int64_t kChains = 4;
 constexpr int64_t kWidestTile = 4096;
 constexpr int64_t kTileQuantum = 64;
+constexpr int64_t kLongChain = 256;
 
-std::optional<passes::CumulativeWindow> FormOf(const Instruction& op) {
-  const auto form = passes::CumulativeWindowOf(op);
-  return form && HasLanes(op) ? form : std::nullopt;
-}
+// One running value of each array, in a variable or two.
+struct Running {
+  std::vector<Var> re, im;
+
+  Values Current() const {
+    Values values;
+    for (size_t i = 0; i < re.size(); ++i) values.push_back({ir::Ref(re[i]), im[i] ? ir::Ref(im[i]) : nullptr});
+    return values;
+  }
+  void Set(Body& body, const Values& values) const {
+    for (size_t i = 0; i < re.size(); ++i) {
+      body.Add(ir::Assign(re[i], values[i].re));
+      if (im[i]) body.Add(ir::Assign(im[i], values[i].im));
+    }
+  }
+};
+
+// A row of them, in private arrays.
+struct RunningRow {
+  std::vector<ir::BufferRef> re, im;
+};
 
 // The dimensions before or behind the one that values run along. Up to the last whose size is data each is a parallel
 // loop of its own; from there on they are counted together.
@@ -43,14 +60,24 @@ class CumulativeKernel {
       : e_(request.instruction, request.aliases, request.context),
         op_(*request.hero.instruction),
         form_(form),
-        length_(op_.shape().dimension(form.dimension)),
-        opcode_(hlo::ReducerOpcode(*op_.called()).value()),
-        type_(op_.shape().element_type()),
+        arrays_(op_.operand_count() / 2),
+        shape_(op_.operand(0)->shape()),
+        length_(shape_.dimension(form.dimension)),
+        part_(PartOf(op_, length_)),
         outer_(SideOf(0, form.dimension)),
-        inner_(SideOf(form.dimension + 1, op_.shape().rank())) {
+        inner_(SideOf(form.dimension + 1, shape_.rank())) {
     const auto extent = form.reverse ? passes::ExtentsOf(request.instruction).contraction : ExtentOf(form.dimension);
     is_sized_ = extent.has_value();
     end_ = extent ? e_.ValueOf(*extent, length_) : e_.IndexInt(length_);
+  }
+
+  // A reducer of its own rounds in each of its ops, most of them the same way: parts of some sqrt(length) elements, and
+  // what came before each of them, keep the errors of long chains small. 0: in one go.
+  static int64_t PartOf(const Instruction& op, int64_t length) {
+    if (length < kLongChain || (op.operand_count() == 2 && hlo::ReducerOpcode(*op.called()))) return 0;
+    int64_t part = 1;
+    while (part * part < length) part *= 2;
+    return part;
   }
 
   EmittedLaunch Emit() { return inner_.count == 1 && inner_.loops.empty() ? Rows() : Columns(); }
@@ -67,7 +94,7 @@ class CumulativeKernel {
       if (ExtentOf(d)) first = d;
     }
     for (int64_t d = begin; d < end; ++d) {
-      const int64_t size = op_.shape().dimension(d);
+      const int64_t size = shape_.dimension(d);
       const auto extent = ExtentOf(d);
       if (d < first) {
         side.loops.push_back(e_.IndexVar("d" + std::to_string(d), size));
@@ -115,13 +142,49 @@ class CumulativeKernel {
     else
       e_.values().SerialLoop(length_, step);
   }
-  Value Initial() { return e_.values().Get(e_.frame(), *op_.operand(1), {}); }
-  Value Next(const Value& before, const Indices& place) {
-    return EmitBinary(opcode_, type_, before, e_.values().Get(e_.frame(), *op_.operand(0), place), e_.body());
+  // The same part by part.
+  void Steps(const std::function<void()>& begin, const std::function<void(const Index&)>& body,
+             const std::function<void()>& end) {
+    if (part_ == 0) {
+      begin();
+      Steps(body);
+      return;
+    }
+    const int64_t parts = (length_ + part_ - 1) / part_;
+    const Expr needed = is_sized_ ? Over(end_ + (part_ - 1), part_) : e_.IndexInt(parts);
+    e_.values().SerialLoop(parts, needed, [&](const Index& number) {
+      begin();
+      const Var start = e_.IndexVar("start", length_);
+      e_.body().Add(ir::Let(start, e_.math().ToExpr(number) * part_));
+      const Expr count = ir::Min(e_.IndexInt(part_), end_ - ir::Ref(start));
+      e_.values().SerialLoop(part_, count, [&](const Index& i) {
+        const Var at = e_.IndexVar("at", length_);
+        const Expr step = ir::Ref(start) + e_.math().ToExpr(i);
+        e_.body().Add(ir::Let(at, form_.reverse ? end_ - 1 - step : step));
+        body(e_.math().Of(at));
+      });
+      end();
+    });
   }
-  void StoreAt(const Indices& place, const Value& value) {
-    const auto& output = e_.outputs()[0];
-    StoreElement(e_.values(), output.buffer, output.shape, place, value);
+  Values Initial() {
+    Values values;
+    for (int64_t i = 0; i < arrays_; ++i) values.push_back(e_.values().Get(e_.frame(), *op_.operand(arrays_ + i), {}));
+    return values;
+  }
+  // Elements are combined in the order in which they lie.
+  Values Combine(Values before, Values here) {
+    if (form_.reverse) std::swap(before, here);
+    before.insert(before.end(), here.begin(), here.end());
+    return e_.values().Apply(*op_.called(), std::move(before));
+  }
+  Values Next(Values before, const Indices& place) {
+    Values here;
+    for (int64_t i = 0; i < arrays_; ++i) here.push_back(e_.values().Get(e_.frame(), *op_.operand(i), place));
+    return Combine(std::move(before), std::move(here));
+  }
+  void StoreAt(const Indices& place, const Values& values) {
+    for (const auto& output : e_.outputs())
+      StoreElement(e_.values(), output.buffer, output.shape, place, values[output.element]);
   }
 
   // Along the minor dimension: some rows side by side, the last block reaching back over rows of the one before.
@@ -130,21 +193,28 @@ class CumulativeKernel {
     const Var block = e_.IndexVar("block", blocks), first = e_.IndexVar("first", rows - chains + 1);
     e_.values().Open();
     e_.body().Add(ir::Let(first, ir::Min(ir::Ref(block) * chains, e_.IndexInt(rows - chains))));
-    std::vector<Var> re, im;
-    const Value initial = Initial();
+    // Of each row what has been combined of its part, and all parts before that.
+    std::vector<Running> running, earlier;
+    const Values initial = Initial();
     for (int64_t c = 0; c < chains; ++c) {
-      re.push_back(e_.body().Mutable(initial.re));
-      im.push_back(initial.im ? e_.body().Mutable(initial.im) : nullptr);
+      running.push_back(Variables(initial));
+      if (part_ > 0) earlier.push_back(Variables(initial));
     }
-    Steps([&](const Index& i) {
-      for (size_t c = 0; c < re.size(); ++c) {
+    const auto step = [&](const Index& i) {
+      for (size_t c = 0; c < running.size(); ++c) {
         const Indices place = Place(e_.math().Add(e_.math().Of(first), static_cast<int64_t>(c)), i, 0);
-        const Value sum = Next({ir::Ref(re[c]), im[c] ? ir::Ref(im[c]) : nullptr}, place);
-        e_.body().Add(ir::Assign(re[c], sum.re));
-        if (im[c]) e_.body().Add(ir::Assign(im[c], sum.im));
-        StoreAt(place, {ir::Ref(re[c]), im[c] ? ir::Ref(im[c]) : nullptr});
+        running[c].Set(e_.body(), Next(running[c].Current(), place));
+        StoreAt(place, part_ > 0 ? Combine(earlier[c].Current(), running[c].Current()) : running[c].Current());
       }
-    });
+    };
+    const auto begin = [&] {
+      for (const Running& chain : running) chain.Set(e_.body(), initial);
+    };
+    const auto end_part = [&] {
+      for (size_t c = 0; c < running.size(); ++c)
+        earlier[c].Set(e_.body(), Combine(earlier[c].Current(), running[c].Current()));
+    };
+    Steps(begin, step, end_part);
     const ir::Stmt body = e_.values().Close();
     const Expr end = outer_.is_sized ? Over(outer_.end + (chains - 1), chains) : e_.IndexInt(blocks);
     return Finish(ir::For(ir::LoopRole::kParallel, block, e_.IndexInt(0), end, body), body);
@@ -156,32 +226,32 @@ class CumulativeKernel {
                   others = outer_.count * hlo::CheckedProduct(outer_.sizes) * hlo::CheckedProduct(inner_.sizes);
     const int64_t wanted = std::max<int64_t>(1, (e_.device().compute_units + others - 1) / others);
     const int64_t share = ((columns + wanted - 1) / wanted + kTileQuantum - 1) / kTileQuantum * kTileQuantum;
-    const int64_t tile = std::min({columns, share, kWidestTile}), tiles = (columns + tile - 1) / tile;
+    const int64_t tile = std::min({columns, share, kWidestTile / (arrays_ * (part_ > 0 ? 2 : 1))}),
+                  tiles = (columns + tile - 1) / tile;
     const Var outer = e_.IndexVar("outer", outer_.count), tile_var = e_.IndexVar("tile", tiles);
     e_.values().Open();
     const auto [first, width] = inner_.is_sized ? SizedTile(tile_var, tiles) : WholeTile(tile_var, tile);
-    const bool complex = hlo::IsComplex(type_);
-    const ir::BufferRef re = Sums(tile), im = complex ? Sums(tile) : nullptr;
-    const auto over_tile = [&](const std::function<void(const Index&, const Expr&)>& body) {
+    const RunningRow running = PrivateRow(tile), earlier = part_ > 0 ? PrivateRow(tile) : RunningRow();
+    const auto over_tile = [&, &first = first, &width = width](const auto& body) {
       const Var l = e_.IndexVar(e_.body().FreshName("l"), tile);
       e_.values().Open();
       body(e_.math().Add(e_.math().Of(first), e_.math().Of(l)), ir::Ref(l));
       e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), width, e_.values().Close(), 1, e_.Lanes()));
     };
-    const auto keep = [&](const Expr& l, const Value& value) {
-      e_.body().Add(ir::Store(re, l, value.re));
-      if (im) e_.body().Add(ir::Store(im, l, value.im));
-    };
-    over_tile([&](const Index&, const Expr& l) { keep(l, Initial()); });
-    Steps([&](const Index& i) {
+    const auto begin = [&] { over_tile([&](const Index&, const Expr& l) { Keep(running, l, Initial()); }); };
+    const auto step = [&](const Index& i) {
       over_tile([&](const Index& column, const Expr& l) {
         const Indices place = Place(e_.math().Of(outer), i, column);
-        const Value sum =
-            Next({e_.body().Name(ir::Load(re, l)), im ? e_.body().Name(ir::Load(im, l)) : nullptr}, place);
-        keep(l, sum);
-        StoreAt(place, sum);
+        const Values next = Next(Kept(running, l), place);
+        Keep(running, l, next);
+        StoreAt(place, part_ > 0 ? Combine(Kept(earlier, l), next) : next);
       });
-    });
+    };
+    const auto end_part = [&] {
+      over_tile([&](const Index&, const Expr& l) { Keep(earlier, l, Combine(Kept(earlier, l), Kept(running, l))); });
+    };
+    if (part_ > 0) over_tile([&](const Index&, const Expr& l) { Keep(earlier, l, Initial()); });
+    Steps(begin, step, end_part);
     const ir::Stmt body = e_.values().Close();
     const ir::Stmt loop = ir::For(ir::LoopRole::kParallel, tile_var, e_.IndexInt(0), e_.IndexInt(tiles), body);
     return Finish(ir::For(ir::LoopRole::kParallel, outer, e_.IndexInt(0), outer_.end, loop), body);
@@ -211,9 +281,40 @@ class CumulativeKernel {
   }
   Expr Over(const Expr& x, int64_t by) const { return ir::Binary(ir::Op::kFloorDiv, x, e_.IndexInt(by)); }
 
-  ir::BufferRef Sums(int64_t tile) {
-    const ir::BufferRef buffer =
-        ir::MakeBuffer(e_.body().FreshName("sums"), PartialType(type_), tile, ir::Buffer::Space::kPrivate, true);
+  Running Variables(const Values& initial) {
+    Running running;
+    for (const Value& value : initial) {
+      running.re.push_back(e_.body().Mutable(value.re));
+      running.im.push_back(value.im ? e_.body().Mutable(value.im) : nullptr);
+    }
+    return running;
+  }
+  RunningRow PrivateRow(int64_t tile) {
+    RunningRow row;
+    for (int64_t i = 0; i < arrays_; ++i) {
+      const hlo::ElementType type = op_.operand(i)->shape().element_type();
+      row.re.push_back(RowOf(type, tile));
+      row.im.push_back(hlo::IsComplex(type) ? RowOf(type, tile) : nullptr);
+    }
+    return row;
+  }
+  void Keep(const RunningRow& row, const Expr& l, const Values& values) {
+    for (size_t a = 0; a < values.size(); ++a) {
+      e_.body().Add(ir::Store(row.re[a], l, values[a].re));
+      if (row.im[a]) e_.body().Add(ir::Store(row.im[a], l, values[a].im));
+    }
+  }
+  Values Kept(const RunningRow& row, const Expr& l) {
+    Values values;
+    for (size_t a = 0; a < row.re.size(); ++a) {
+      values.push_back(
+          {e_.body().Name(ir::Load(row.re[a], l)), row.im[a] ? e_.body().Name(ir::Load(row.im[a], l)) : nullptr});
+    }
+    return values;
+  }
+  ir::BufferRef RowOf(hlo::ElementType type, int64_t tile) {
+    const ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("running"), ValueType(type).element, tile,
+                                                ir::Buffer::Space::kPrivate, true);
     e_.body().Add(ir::DeclareArray(buffer));
     return buffer;
   }
@@ -231,9 +332,9 @@ class CumulativeKernel {
   Emission e_;
   const Instruction& op_;
   passes::CumulativeWindow form_;
-  int64_t length_;
-  hlo::Opcode opcode_;
-  hlo::ElementType type_;
+  int64_t arrays_;
+  const hlo::Shape& shape_;  // of each array
+  int64_t length_, part_;
   Side outer_, inner_;
   bool is_sized_ = false;
   Expr end_;  // of the steps
@@ -242,7 +343,7 @@ class CumulativeKernel {
 }  // namespace
 
 bool HasCumulativeKernel(const Instruction& instruction, const passes::Hero& hero) {
-  if (!FormOf(*hero.instruction)) return false;
+  if (!passes::CumulativeWindowOf(*hero.instruction)) return false;
   return hero.instruction == &instruction ||
          (instruction.Is(hlo::Opcode::kFusion) && instruction.called()->root() == hero.instruction);
 }
@@ -250,7 +351,7 @@ bool HasCumulativeKernel(const Instruction& instruction, const passes::Hero& her
 Launches EmitReduceWindow(const EmitRequest& request) {
   if (!HasCumulativeKernel(request.instruction, request.hero)) return EmitLoop(request);
   Launches launches;
-  launches.push_back(CumulativeKernel(request, *FormOf(*request.hero.instruction)).Emit());
+  launches.push_back(CumulativeKernel(request, *passes::CumulativeWindowOf(*request.hero.instruction)).Emit());
   return launches;
 }
 

@@ -157,5 +157,48 @@ TEST(CumulativeKernels, BothWaysAlongAnyDimension) {
             {"not_whole", text("f32", "7,50", "size=1x20 pad=0_0x19_0", "add")}});
 }
 
+// Of two arrays by a reducer that does not commute: x -> a x + b, then x -> c x + d.
+TEST(CumulativeKernels, ReducersOfTheirOwn) {
+  const std::string computations =
+      "after { a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)\n"
+      " e = f32[] multiply(a, c) f = f32[] multiply(c, b) g = f32[] add(f, d) ROOT r = (f32[], f32[]) tuple(e, g) }\n"
+      "logsumexp { a = f32[] parameter(0) b = f32[] parameter(1) d = f32[] subtract(a, b) e = f32[] abs(d)\n"
+      " n = f32[] negate(e) x = f32[] exponential(n) l = f32[] log-plus-one(x) m = f32[] maximum(a, b)\n"
+      " ROOT r = f32[] add(m, l) }\n"
+      "largest { a = s32[] parameter(0) p = c64[] parameter(1) b = s32[] parameter(2) q = c64[] parameter(3)\n"
+      " g = pred[] compare(a, b), direction=GE s = s32[] select(g, a, b) t = c64[] select(g, p, q)\n"
+      " ROOT r = (s32[], c64[]) tuple(s, t) }\n";
+  const auto lines = [&](const std::string& shape, const std::string& window) {
+    return computations + fmt::format(
+                              "ENTRY e {{ x = f32[{0}] parameter(0) y = f32[{0}] parameter(1) one = f32[] constant(1) "
+                              "zero = f32[] constant(0) ROOT r = (f32[{0}], f32[{0}]) reduce-window(x, y, one, zero), "
+                              "window={{{1}}}, to_apply=after }}",
+                              shape, window);
+  };
+  const auto one = [&](const std::string& shape, const std::string& window) {
+    return computations + fmt::format(
+                              "ENTRY e {{ x = f32[{0}] parameter(0) z = f32[] constant(-1000) ROOT r = f32[{0}] "
+                              "reduce-window(x, z), window={{{1}}}, to_apply=logsumexp }}",
+                              shape, window);
+  };
+  RunOnCpu({{"lines_rows", lines("7,50", "size=1x50 pad=0_0x49_0")},
+            {"lines_rows_reverse", lines("7,50", "size=1x50 pad=0_0x0_49")},
+            {"lines_columns", lines("20,70", "size=20x1 pad=19_0x0_0")},
+            {"lines_columns_reverse", lines("20,70", "size=20x1 pad=0_19x0_0")},
+            {"lines_in_parts", lines("5,300", "size=1x300 pad=0_0x299_0")},
+            {"lines_in_parts_reverse", lines("300,18", "size=300x1 pad=0_299x0_0")},
+            {"logsumexp_in_parts", one("9,700", "size=1x700 pad=0_0x0_699")},
+            {"logsumexp", one("90", "size=90 pad=89_0")},
+            {"logsumexp_reverse", one("40,21", "size=40x1 pad=0_39x0_0")},
+            {"largest", computations +
+                            "ENTRY e { x = s32[5,30] parameter(0) y = c64[5,30] parameter(1) l = s32[] constant(-100) "
+                            "z = c64[] constant((0, 0)) ROOT r = (s32[5,30], c64[5,30]) reduce-window(x, y, l, z), "
+                            "window={size=1x30 pad=0_0x29_0}, to_apply=largest }"},
+            {"largest_columns",
+             computations + "ENTRY e { x = s32[30,9] parameter(0) y = c64[30,9] parameter(1) l = s32[] constant(-100) "
+                            "z = c64[] constant((0, 0)) ROOT r = (s32[30,9], c64[30,9]) reduce-window(x, y, l, z), "
+                            "window={size=30x1 pad=0_29x0_0}, to_apply=largest }"}});
+}
+
 }  // namespace
 }  // namespace hlorun::opencl

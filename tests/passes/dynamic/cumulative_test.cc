@@ -79,6 +79,24 @@ TEST(CumulativeOps, BesideVaryingDimensionsEndAtTheirSizes) {
   EXPECT_EQ(Lowered(Program("f32[<=4096,512]", "size=1x512 pad=0_0x511_0")), "window 0; ");
 }
 
+// A reducer of its own; both arrays are masked, and nobody reads the first result.
+TEST(CumulativeOps, OfReducersOfTheirOwnDoTheSame) {
+  const auto lines = [](const std::string& pad) {
+    return fmt::format(
+        "HloModule m\n"
+        "after {{ a = f32[] parameter(0)  b = f32[] parameter(1)  c = f32[] parameter(2)  d = f32[] parameter(3)\n"
+        "  e = f32[] multiply(a, c)  f = f32[] multiply(c, b)  g = f32[] add(f, d)\n"
+        "  ROOT r = (f32[], f32[]) tuple(e, g) }}\n"
+        "ENTRY e {{ x = f32[<=4096,512] parameter(0)  y = f32[<=4096,512] parameter(1)  one = f32[] constant(1)\n"
+        "  zero = f32[] constant(0)  w = (f32[<=4096,512], f32[<=4096,512]) reduce-window(x, y, one, zero),\n"
+        "  window={{size=4096x1 pad={}x0_0}}, to_apply=after\n"
+        "  ROOT r = f32[<=4096,512] get-tuple-element(w), index=1 }}\n",
+        pad);
+  };
+  EXPECT_EQ(Lowered(lines("4095_0")), "window 0 0; ");
+  EXPECT_THAT(Lowered(lines("0_4095")), HasSubstr("window 0 0 from the size; "));
+}
+
 // A pool that reaches beyond the array sees the mask's elements there, and all of them.
 TEST(CumulativeOps, OtherWindowsBeyondTheEndAreMasked) {
   EXPECT_EQ(Lowered(Program("f32[<=4096,512]", "size=3x1 pad=1_1x0_0")), "loop 0; window 0; ");

@@ -12,6 +12,15 @@ namespace {
 constexpr const char* kAdd = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }\n";
 constexpr const char* kMax = "max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }\n";
 
+constexpr const char* kLogSumExp =
+    "logsumexp { a = f32[] parameter(0)  b = f32[] parameter(1)  d = f32[] subtract(a, b)  unequal = pred[] compare(d, d), direction=NE\n"
+    "  s = f32[] add(a, b)  m = f32[] maximum(a, b)  e = f32[] abs(d)  n = f32[] negate(e)  x = f32[] exponential(n)\n"
+    "  l = f32[] log-plus-one(x)  t = f32[] add(m, l)  ROOT r = f32[] select(unequal, s, t) }\n";
+// x -> a x + b, then x -> c x + d.
+constexpr const char* kAfter =
+    "after { a = f32[] parameter(0)  b = f32[] parameter(1)  c = f32[] parameter(2)  d = f32[] parameter(3)\n"
+    "  e = f32[] multiply(a, c)  f = f32[] multiply(c, b)  g = f32[] add(f, d)  ROOT r = (f32[], f32[]) tuple(e, g) }\n";
+
 std::string Entry(const std::string& body, const std::string& computations = "") {
   return "HloModule sized\n" + computations + "ENTRY main {\n" + body + "}\n";
 }
@@ -169,6 +178,25 @@ std::vector<SizedCase> Make() {
     ROOT r = (f32[${N}], f32[${N}]) reduce-window(x, y, zero, one), window={size=@n pad=@b_0}, to_apply=both
 )", "both { a = f32[] parameter(0)  b = f32[] parameter(1)  c = f32[] parameter(2)  d = f32[] parameter(3)\n"
     "  e = f32[] add(a, c)  f = f32[] maximum(b, d)  ROOT r = (f32[], f32[]) tuple(e, f) }\n"), false);
+  // Reducers of their own, the second of which does not commute: from one end and from the other.
+  add("cumulative_logsumexp", {{"N", 6}, {"M", 3}}, Entry(R"(
+    x = f32[${M},${N}] parameter(0)
+    low = f32[] constant(-inf)
+    ROOT r = f32[${M},${N}] reduce-window(x, low), window={size=1x@n pad=0_0x@b_0}, to_apply=logsumexp
+)", kLogSumExp), false);
+  add("cumulative_logsumexp_reverse", {{"N", 6}, {"M", 3}}, Entry(R"(
+    x = f32[${N},${M}] parameter(0)
+    low = f32[] constant(-inf)
+    ROOT r = f32[${N},${M}] reduce-window(x, low), window={size=@nx1 pad=0_@bx0_0}, to_apply=logsumexp
+)", kLogSumExp), false);
+  add("cumulative_lines_reverse", {{"N", 6}}, Entry(R"(
+    x = f32[3,${N}] parameter(0)
+    y = f32[3,${N}] parameter(1)
+    zero = f32[] constant(0)
+    one = f32[] constant(1)
+    w = (f32[3,${N}], f32[3,${N}]) reduce-window(x, y, one, zero), window={size=1x@n pad=0_0x0_@b}, to_apply=after
+    ROOT r = f32[3,${N}] get-tuple-element(w), index=1
+)", kAfter), false);
   add("max_pool_low", {{"N", 4}}, Entry(R"(
     x = f32[2,${2N+3}] parameter(0)
     low = f32[] constant(-inf)
@@ -297,6 +325,51 @@ body {
   j = s32[] add(i, one)
   ROOT t = (s32[], s32[], f32[3], f32[${N},3], f32[${N},3]) tuple(j, n, d, x, v)
 }
+)"), false);
+  add("scan_op", {{"N", 6}}, Entry(R"(
+    x = f32[${N},3] parameter(0)
+    c = f32[3] parameter(1)
+    ROOT r = (f32[${N},3], f32[3]) scan(x, c), dimensions={0}, num_carries=1, to_apply=step
+)", R"(
+step { x = f32[3] parameter(0)  c = f32[3] parameter(1)  s = f32[3] add(x, c)  t = f32[3] tanh(s)  m = f32[3] multiply(c, x)  ROOT r = (f32[3], f32[3]) tuple(m, t) }
+)"), false);
+  add("scan_op_reverse", {{"N", 6}, {"M", 4}}, Entry(R"(
+    x = f32[${M},${N},2] parameter(0)
+    y = f32[${M},${N},2] parameter(1)
+    c = f32[${M},2] parameter(2)
+    i = s32[] constant(0)
+    w = (f32[${M},${N},2], f32[${M},2], s32[]) scan(x, y, c, i), dimensions={1}, is_reverse=true, num_carries=2, to_apply=step
+    a = f32[${M},${N},2] get-tuple-element(w), index=0
+    b = f32[${M},2] get-tuple-element(w), index=1
+    d = s32[] get-tuple-element(w), index=2
+    z = f32[] constant(0)
+    t = f32[${N},2] reduce(a, z), dimensions={0}, to_apply=add
+    ROOT r = (f32[${M},${N},2], f32[${M},2], s32[], f32[${N},2]) tuple(a, b, d, t)
+)", std::string(kAdd) + R"(
+step {
+  x = f32[${M},2] parameter(0)
+  y = f32[${M},2] parameter(1)
+  c = f32[${M},2] parameter(2)
+  i = s32[] parameter(3)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  s = f32[${M},2] add(x, c)
+  t = f32[${M},2] tanh(s)
+  m = f32[${M},2] multiply(c, y)
+  ROOT r = (f32[${M},2], f32[${M},2], s32[]) tuple(m, t, j)
+}
+)"), false);
+  add("scan_op_beside", {{"N", 4}}, Entry(R"(
+    x = f32[5,${N}] parameter(0)
+    z = f32[] constant(0)
+    c = f32[] parameter(1)
+    w = (f32[5,${N}], f32[]) scan(x, c), dimensions={0}, num_carries=1, to_apply=step
+    a = f32[5,${N}] get-tuple-element(w), index=0
+    b = f32[] get-tuple-element(w), index=1
+    ROOT r = (f32[5,${N}], f32[]) tuple(a, b)
+)", std::string(kAdd) + R"(
+step { x = f32[${N}] parameter(0)  c = f32[] parameter(1)  z = f32[] constant(0)  s = f32[] reduce(x, z), dimensions={0}, to_apply=add  t = f32[] add(c, s)
+  b = f32[${N}] broadcast(t), dimensions={}  m = f32[${N}] multiply(b, x)  ROOT r = (f32[${N}], f32[]) tuple(m, t) }
 )"), false);
   add("branch_on_mean", {{"N", 5}}, Entry(R"(
     x = f32[${N}] parameter(0)
