@@ -15,6 +15,7 @@
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
 #include "hlo/text/parser.h"
+#include "passes/control/loop_carry.h"
 #include "passes/control/predication.h"
 #include "passes/fusion/hero.h"
 #include "passes/spmd/spmd.h"
@@ -184,7 +185,9 @@ class PlanBuilder {
   }
 
   void Append(const hlo::Computation& computation, Sequence& sequence) {
-    for (const auto& instruction : computation.instructions()) Append(*instruction, sequence);
+    for (const auto& instruction : computation.instructions()) {
+      if (!not_needed_.contains(instruction.get())) Append(*instruction, sequence);
+    }
   }
 
   void Append(const Instruction& instruction, Sequence& sequence) {
@@ -243,9 +246,12 @@ class PlanBuilder {
 
   WhileThunk MakeWhile(const Instruction& loop) {
     WhileThunk thunk;
-    thunk.condition = SequenceOf(*loop.while_condition());
     thunk.predicate = buffers_.SliceOf(loop.while_condition()->root());
     thunk.trip_count = hlo::KnownTripCount(loop).value_or(-1);
+    // Nobody asks for the condition of a loop that is counted.
+    const bool is_counted = thunk.trip_count >= 0 && !passes::PredicationOf(loop);
+    thunk.condition = is_counted ? std::make_shared<Sequence>() : SequenceOf(*loop.while_condition());
+    if (is_counted) not_needed_.merge(passes::OnlyForTheCondition(loop));
     const std::optional<passes::LoopPredication> predication = passes::PredicationOf(loop);
     if (predication) {
       thunk.ahead = predication->ahead;
@@ -442,6 +448,7 @@ class PlanBuilder {
   KernelTable kernels_;
   std::unordered_map<const Instruction*, int32_t> tickets_;  // of collectives that were started
   std::vector<Guard> guards_;                                // of the branches and loops around what is appended
+  std::unordered_set<const Instruction*> not_needed_;        // in bodies of loops that are counted
   int32_t arena_ = -1;
 };
 

@@ -20,7 +20,7 @@ bool ElementsOnly(const Instruction* tuple) {
                      [](const Instruction* user) { return user->Is(Opcode::kGetTupleElement); });
 }
 
-std::vector<Instruction*> ElementsOf(Instruction* tuple, int64_t index) {
+std::vector<Instruction*> ElementsOf(const Instruction* tuple, int64_t index) {
   std::vector<Instruction*> elements;
   for (Instruction* user : tuple->users()) {
     if (user->Is(Opcode::kGetTupleElement) && user->tuple_index() == index) elements.push_back(user);
@@ -158,6 +158,38 @@ Instruction* AddCarry(Instruction* loop, Instruction* value) {
   body->RemoveWithDeadOperands(next);
   body->SetOrder(body->PostOrder());
   return inside;
+}
+
+std::unordered_set<const Instruction*> OnlyForTheCondition(const Instruction& loop) {
+  const Computation& body = *loop.while_body();
+  const Instruction* next = body.root();
+  if (!loop.shape().IsTuple() || !next->Is(Opcode::kTuple) || !ElementsOnly(body.parameter(0))) return {};
+  std::unordered_set<const Instruction*> needed;
+  std::vector<const Instruction*> work;
+  const auto need = [&](const Instruction* instruction) {
+    if (needed.insert(instruction).second) work.push_back(instruction);
+  };
+  for (const auto& instruction : body.instructions()) {
+    if (instruction->HasSideEffect()) need(instruction.get());
+  }
+  const bool whole = loop.IsRoot() || !ElementsOnly(&loop);
+  for (int64_t i = 0; i < next->operand_count(); ++i) {
+    if (whole || !ElementsOf(&loop, i).empty()) need(next->operand(i));
+  }
+  while (!work.empty()) {
+    const Instruction* instruction = work.back();
+    work.pop_back();
+    if (instruction->Is(Opcode::kGetTupleElement) && instruction->operand(0) == body.parameter(0))
+      need(next->operand(instruction->tuple_index()));  // in the trip before
+    for (const auto* list : {&instruction->operands(), &instruction->control_predecessors()}) {
+      for (const Instruction* before : *list) need(before);
+    }
+  }
+  std::unordered_set<const Instruction*> others;
+  for (const auto& instruction : body.instructions()) {
+    if (!needed.contains(instruction.get()) && !instruction->IsRoot()) others.insert(instruction.get());
+  }
+  return others;
 }
 
 bool ForwardLoopInvariants(Instruction* loop) {

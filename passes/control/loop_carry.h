@@ -1,6 +1,8 @@
 // What a while loop carries from trip to trip, simplified.
 #pragma once
 
+#include <unordered_set>
+
 #include "hlo/instruction.h"
 
 namespace hlorun::passes {
@@ -13,6 +15,10 @@ bool IsPassedOn(const hlo::Instruction& loop, int64_t index);
 bool MayGrow(const hlo::Instruction& loop);
 // Carries `value` through a loop that may grow, unchanged; returns it as the body sees it.
 hlo::Instruction* AddCarry(hlo::Instruction* loop, hlo::Instruction* value);
+
+// Instructions of the loop's body whose values reach nothing but its condition: who knows the number of trips need not
+// run them.
+std::unordered_set<const hlo::Instruction*> OnlyForTheCondition(const hlo::Instruction& loop);
 
 // Uses of carried elements that never change become, inside, the constants that they start as. Returns whether anything
 // changed.

@@ -14,6 +14,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 constexpr int64_t kHandedBytes = 64;  // more is not worth a kernel's time
+constexpr size_t kScalarOps = 16;
 
 struct Read {
   Instruction* reader;
@@ -82,18 +83,18 @@ bool IsCalledOnce(const Instruction& region) {
   return calls == 1;
 }
 
-}  // namespace
+// A kernel of a few scalars, which one work-item runs anyway.
+bool ComputesScalars(const Instruction& kernel) {
+  if (!kernel.Is(Opcode::kFusion) || HeroOf(kernel).kind != KernelKind::kLoop) return false;
+  const auto& inner = kernel.called()->instructions();
+  return inner.size() <= kScalarOps && std::all_of(inner.begin(), inner.end(), [](const auto& instruction) {
+           return instruction->Is(Opcode::kTuple) || (instruction->shape().IsScalar() && !instruction->HasSideEffect());
+         });
+}
 
-bool HandOver(const Flow& flow, const Dataflow& dataflow, const KernelModel& kernels) {
-  if (flow.consumer != nullptr || flow.to == kNoValue || flow.from == kNoValue) return false;
-  const Value &next = dataflow.value(flow.from), &last = dataflow.value(flow.to);
-  if (last.kind != Value::Kind::kCarried || next.kind != Value::Kind::kDefined || next.bytes > kHandedBytes)
-    return false;
-  Computation* body = flow.source->parent();
-  const auto is_next = [&](const auto& instruction) { return instruction.get() == next.instruction; };
-  const auto found = std::find_if(body->instructions().begin(), body->instructions().end(), is_next);
-  if (found == body->instructions().end() || HeroOf(**found).kind != KernelKind::kRegion) return false;
-  Instruction* region = found->get();
+// `flow` goes from a result of `region` to the slot of one of its operands.
+bool HandOverBy(Instruction* region, const Flow& flow, const Dataflow& dataflow, const KernelModel& kernels) {
+  const Value& next = dataflow.value(flow.from);
   const Instruction* result = region->called()->root();
   const auto& users = region->users();
   const bool takes_apart =
@@ -119,6 +120,26 @@ bool HandOver(const Flow& flow, const Dataflow& dataflow, const KernelModel& ker
   Instruction* handed = WithResult(region, number);
   for (const Read& read : *reads) read.reader->ReplaceOperand(read.operand, handed);
   return true;
+}
+
+}  // namespace
+
+bool HandOver(const Flow& flow, const Dataflow& dataflow, const KernelModel& kernels) {
+  if (flow.consumer != nullptr || flow.to == kNoValue || flow.from == kNoValue) return false;
+  const Value &next = dataflow.value(flow.from), &last = dataflow.value(flow.to);
+  if (last.kind != Value::Kind::kCarried || next.kind != Value::Kind::kDefined || next.bytes > kHandedBytes)
+    return false;
+  Computation* body = flow.source->parent();
+  const auto is_next = [&](const auto& instruction) { return instruction.get() == next.instruction; };
+  const auto found = std::find_if(body->instructions().begin(), body->instructions().end(), is_next);
+  if (found == body->instructions().end()) return false;
+  Instruction* kernel = found->get();
+  if (HeroOf(*kernel).kind == KernelKind::kRegion) return HandOverBy(kernel, flow, dataflow, kernels);
+  if (!ComputesScalars(*kernel)) return false;
+  const std::string config = std::exchange(kernel->backend_config, kRegionConfig);
+  const bool handed = HandOverBy(kernel, flow, dataflow, kernels);
+  if (!handed) kernel->backend_config = config;  // else it is gone
+  return handed;
 }
 
 }  // namespace hlorun::passes

@@ -4,7 +4,8 @@
 //   after:  body { i = p.0  r = (s32[], f32[], s32[]) region(i, x)  t = r.1  h = r.2  u = f(t, h)  ROOT n = (r.0, u) }
 //
 // The region returns what it was given as one result more. It stores small results when it has read all its operands,
-// so the next value may lie where the last one lay: a store more in a kernel that runs anyway, instead of a copy.
+// so the next value may lie where the last one lay: a store more in a kernel that runs anyway, instead of a copy. A
+// kernel of a few scalars becomes a region for that.
 #pragma once
 
 #include "passes/kernel_model.h"

@@ -118,6 +118,54 @@ ENTRY e {
   EXPECT_THAT(plan.ToString(), HasSubstr("while"));
 }
 
+// `takes`: what the third carried value becomes; `results`: what is read of the loop.
+Plan CountedProducts(const std::string& takes, const std::string& results) {
+  return PlanOf(fmt::format(R"(HloModule m
+cond {{
+  p = (s32[], f32[128,128], s32[]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(10)
+  ROOT lt = pred[] compare(i, n), direction=LT
+}}
+body {{
+  p = (s32[], f32[128,128], s32[]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[128,128] get-tuple-element(p), index=1
+  last = s32[] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[128,128] dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT r = (s32[], f32[128,128], s32[]) tuple(j, y, {})
+}}
+ENTRY e {{
+  x = f32[128,128] parameter(0)
+  k = s32[] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[128,128], s32[]) tuple(zero, x, k)
+  w = (s32[], f32[128,128], s32[]) while(t), condition=cond, body=body
+  y = f32[128,128] get-tuple-element(w), index=1
+  l = s32[] get-tuple-element(w), index=2
+  ROOT r = {}
+}})",
+                            takes, results));
+}
+
+TEST(PlanBuilder, ACountedLoopRunsNothingForItsCondition) {
+  const Plan plan = CountedProducts("last", "f32[128,128] negate(y)");
+  const auto loops = ThunksOf<WhileThunk>(plan.entry);
+  ASSERT_EQ(loops.size(), 1u);
+  EXPECT_TRUE(loops[0]->condition->thunks.empty()) << plan.ToString();
+  const auto products = ThunksOf<LaunchThunk>(*loops[0]->body).size();
+  // The counter is another launch where somebody reads it; what takes its last value over costs nothing more.
+  const Plan read = CountedProducts("i", "(f32[128,128], s32[]) tuple(y, l)");
+  const auto others = ThunksOf<WhileThunk>(read.entry);
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ(ThunksOf<LaunchThunk>(*others[0]->body).size(), products + 1) << read.ToString();
+  const auto copies = ThunksOf<CopyThunk>(*others[0]->body);
+  EXPECT_TRUE(std::all_of(copies.begin(), copies.end(), [](const CopyThunk* copy) { return copy->from.bytes > 4; }))
+      << read.ToString();
+}
+
 // One region computes both counters. Each is read after the other's next value is known, and still neither is copied.
 constexpr const char* kTwoCounters = R"(HloModule m
 cond {

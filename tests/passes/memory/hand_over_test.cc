@@ -113,6 +113,42 @@ TEST(HandOver, BothCarriesMayBeReadLater) {
   EXPECT_EQ(outcome.results, 4);
 }
 
+// A lone counter, which another carried value takes over and somebody reads later on.
+TEST(HandOver, AKernelOfScalarsBecomesARegion) {
+  const Outcome outcome = After(R"(HloModule m
+counter {
+  i = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT j = s32[] add(i, one)
+}
+cond {
+  p = (s32[], s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(5)
+  ROOT lt = pred[] compare(i, n), direction=LT
+}
+body {
+  p = (s32[], s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[8] get-tuple-element(p), index=2
+  j = s32[] fusion(i), kind=kLoop, calls=counter
+  f = s32[] multiply(i, j)
+  g = f32[] convert(f)
+  gs = f32[8] broadcast(g), dimensions={}
+  y = f32[8] add(x, gs)
+  ROOT r = (s32[], s32[], f32[8]) tuple(j, i, y)
+}
+ENTRY e {
+  z = s32[] constant(0)
+  k = s32[] parameter(0)
+  x = f32[8] parameter(1)
+  init = (s32[], s32[], f32[8]) tuple(z, k, x)
+  ROOT w = (s32[], s32[], f32[8]) while(init), condition=cond, body=body
+})");
+  EXPECT_EQ(outcome.copies, 0);
+  EXPECT_EQ(outcome.results, 2);
+}
+
 TEST(HandOver, NothingChangesWithoutALaterReader) {
   const Outcome outcome = After(Loop(R"(
   ts = f32[8] broadcast(t), dimensions={}
