@@ -211,18 +211,19 @@ class Overlapper {
   bool Run() {
     const ScheduleGraph plain(*computation_, kernels_, peaks_);
     const int64_t peak = plain.PeakOf(plain.TextOrder());
+    peaks_[computation_] = peak - plain.given_bytes();
     std::vector<Pair> pairs;
     for (Instruction* i : computation_->PostOrder()) {
       if (IsWorthStarting(*i, times_)) pairs.push_back(Split(computation_, i));
     }
-    const bool ordered = !pairs.empty() && Reorder(pairs, BudgetFor(peak));
-    if (!ordered) {
+    if (pairs.empty()) return false;
+    if (!Reorder(pairs, BudgetFor(peak))) {
       for (const Pair& pair : pairs) Join(computation_, pair);
-      pairs.clear();
+      return false;
     }
     const ScheduleGraph now(*computation_, kernels_, peaks_);
     peaks_[computation_] = now.PeakOf(now.TextOrder()) - now.given_bytes();
-    return !pairs.empty();
+    return true;
   }
 
  private:
