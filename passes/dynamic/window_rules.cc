@@ -53,12 +53,10 @@ SizedValue LowerReduceWindow(OpLowering& at) {
     sizes.push_back(size == nullptr ? nullptr : at.Windowed(size, window[d]));
     // Windows that end within the array end within its size as well, and read nothing beyond it.
     if (size == nullptr || window[d] == hlo::WindowDimension{} || window[d].padding_high <= 0) continue;
-    const std::optional<Opcode> opcode = hlo::ReducerOpcode(*at.op.called());
     for (int64_t i = 0; i < count; ++i) {
       // A reducer of its own gets its initial value, as the window's padding does.
-      Instruction* fill = opcode && count == 1
-                              ? at.build.Constant(ReducerIdentity(*opcode, at.OperandShape(i).element_type()))
-                              : at.operand(count + i).value;
+      const std::optional<hlo::Literal> identity = ReducerIdentity(*at.op.called(), at.OperandShape(i).element_type());
+      Instruction* fill = identity ? at.build.Constant(*identity) : at.operand(count + i).value;
       operands[static_cast<size_t>(i)] =
           at.MaskDimension(operands[static_cast<size_t>(i)], static_cast<int64_t>(d), size, fill);
     }

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "hlo/builder.h"
+
 namespace hlorun::passes {
 
 using hlo::ElementType;
@@ -27,6 +29,11 @@ Literal ReducerIdentity(Opcode opcode, ElementType type) {
     }
     default: return Literal::Scalar(type, 0.0);
   }
+}
+
+std::optional<Literal> ReducerIdentity(const hlo::Computation& reducer, ElementType type) {
+  const std::optional<Opcode> opcode = hlo::ReducerOpcode(reducer);
+  return opcode ? std::optional(ReducerIdentity(*opcode, type)) : std::nullopt;
 }
 
 }  // namespace hlorun::passes

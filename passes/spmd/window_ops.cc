@@ -31,9 +31,9 @@ void CoverWindow(LocalOp& op, hlo::WindowDimension& w, int64_t operand_dimension
 // What lies outside is no part of a window: it changes nothing, which the initial value need not do. Of computations
 // that are no single op nothing better is known.
 Instruction* FillOf(LocalOp& op) {
-  const std::optional<hlo::Opcode> reducer = hlo::ReducerOpcode(*op.original.called());
-  if (!reducer) return op.operand(op.original.operand_count() / 2);
-  return op.build.Make().Constant(ReducerIdentity(*reducer, op.operand(0)->shape().element_type()));
+  const std::optional<hlo::Literal> identity =
+      ReducerIdentity(*op.original.called(), op.operand(0)->shape().element_type());
+  return identity ? op.build.Make().Constant(*identity) : op.operand(op.original.operand_count() / 2);
 }
 
 }  // namespace
