@@ -91,6 +91,11 @@ struct MpiWorld::Report {
   int32_t rank = 0;
   int32_t weight = kEcho;
   char text[2040] = "";
+
+  Report() = default;
+  Report(int of, Weight of_weight, const std::string& message) : rank(of), weight(of_weight) {
+    message.copy(text, sizeof(text) - 1);
+  }
 };
 
 // What is known of a rank, and the traffic with it: receives that are always posted, and what was last sent. It
@@ -306,11 +311,7 @@ void MpiWorld::ReportTrouble() {
   const std::string trouble = Trouble();
   if (trouble.empty()) return;
   trouble_reported_ = true;
-  Report report;
-  report.rank = rank_;
-  report.weight = Report::kSeen;
-  trouble.copy(report.text, sizeof(report.text) - 1);
-  Collect(report);
+  Collect(Report(rank_, Report::kSeen, trouble));
 }
 
 void MpiWorld::CheckPeers() {
@@ -353,10 +354,7 @@ void MpiWorld::Collect(const Report& report) {
 }
 
 void MpiWorld::EndJob(const std::string& message, bool is_cause) {
-  Report report;
-  report.rank = rank_;
-  report.weight = is_cause ? Report::kCause : Report::kEcho;
-  message.copy(report.text, sizeof(report.text) - 1);
+  const Report report(rank_, is_cause ? Report::kCause : Report::kEcho, message);
   const int coordinator = LowestAlive();
   if (!beater_.joinable() || stop_) {
     Collect(report);
