@@ -124,7 +124,7 @@ class ClusterFinder {
       if (!IsScalarConstant(*operand) && !cluster.reads.contains(operand) && !cluster.is_member.contains(operand))
         ++reads;
     }
-    if (cluster.members.size() >= kMaxClusterMembers || reads > kMaxClusterReads) return false;
+    if (OperationsIn(cluster.members) >= kMaxClusterOperations || reads > kMaxClusterReads) return false;
     const Instruction* root = cluster.roots[0];
     // What an update reads of the array that it updates must be read before: in a kernel of its own.
     if (root->Is(Opcode::kDynamicUpdateSlice) && instruction.OperandIndex(root->operand(0)) >= 0) return false;
@@ -201,6 +201,12 @@ class ClusterFinder {
 
 bool IsScalarConstant(const Instruction& instruction) {
   return instruction.IsConstant() && instruction.shape().IsArray() && instruction.shape().ElementCount() == 1;
+}
+
+size_t OperationsIn(const std::vector<Instruction*>& members) {
+  return static_cast<size_t>(std::count_if(members.begin(), members.end(), [](const Instruction* member) {
+    return !member->Is(Opcode::kBroadcast) || !IsScalarConstant(*member->operand(0));
+  }));
 }
 
 bool Cluster::NeedsOutline() const {

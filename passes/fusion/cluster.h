@@ -29,8 +29,12 @@ struct Cluster {
 
 bool IsScalarConstant(const hlo::Instruction& instruction);
 
+// Members that a kernel computes: all but scalar constants in an array's shape, of which a polynomial (erfc) has as
+// many as it has steps.
+size_t OperationsIn(const std::vector<hlo::Instruction*>& members);
+
 // Kernels stay compilable: about 30 ms each at these sizes on PoCL, and growing faster than linearly beyond.
-inline constexpr size_t kMaxClusterMembers = 64;
+inline constexpr size_t kMaxClusterOperations = 96;
 inline constexpr size_t kMaxClusterReads = 20;
 
 // Of all instructions of `computation` that run as kernels, those that can take part in fusions.

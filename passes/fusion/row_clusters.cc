@@ -86,7 +86,7 @@ class RowMerger {
     if (!rows.has_value() || !FitsCache(*rows)) return false;
     if (into.hero != nullptr ? RowsOf(*into.hero) != rows : !rows->IsWide(into.roots[0]->shape())) return false;
     const std::vector<Instruction*> members = MembersOf(from, into);
-    if (members.size() > kMaxClusterMembers || ReadsOf(from, into) > kMaxClusterReads) return false;
+    if (OperationsIn(members) > kMaxClusterOperations || ReadsOf(from, into) > kMaxClusterReads) return false;
     return SharesLargeRead(from, into, *rows) && StaysInRow(members, *rows) && !HasWayAround(producer, consumer);
   }
 

@@ -68,7 +68,7 @@ class SiblingMerger {
     size_t reads = a.reads.size();
     for (const Instruction* read : b.reads) reads += a.reads.contains(read) ? 0 : 1;
     return x->dimensions() == y->dimensions() && x->operand(0)->shape().SameDimensions(y->operand(0)->shape()) &&
-           a.members.size() + b.members.size() <= kMaxClusterMembers && reads <= kMaxClusterReads;
+           OperationsIn(a.members) + OperationsIn(b.members) <= kMaxClusterOperations && reads <= kMaxClusterReads;
   }
 
   // Whether a result of `from` is needed to compute `to`, merged clusters counting as one.
