@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/builder.h"
+#include "passes/dynamic/extents.h"
 #include "passes/expand/dot_form.h"
 
 namespace hlorun::passes {
@@ -219,6 +220,101 @@ void Canonicalize(Instruction* dot) {
   dot->parent()->Replace(dot, result);
 }
 
+// A few rows against each matrix of a batch that lies otherwise than products want it (the keys and values that a
+// decoder has kept, [tokens, heads, width]): transposing it would cost more than the product.
+constexpr int64_t kFewRows = 4;
+constexpr int64_t kLargeMatrix = 1024;
+
+bool IsSumWhereItLies(const Side& few, const Side& matrices) {
+  const auto is_masked = [](const Side& side) {
+    return std::any_of(side.contracting.begin(), side.contracting.end(), [&](int64_t d) {
+      return FilledFrom(*side.value, d, hlo::Literal::Scalar(side.value->shape().element_type(), 0.0)) != nullptr;
+    });
+  };
+  const auto is_float = [](const Side& side) {
+    const hlo::ElementType type = side.value->shape().element_type();
+    return hlo::IsFloating(type) && hlo::BitsOf(type) >= 16;
+  };
+  return few.CountOf(few.batch) > 1 && few.CountOf(few.free) <= kFewRows && is_float(few) && is_float(matrices) &&
+         matrices.CountOf(matrices.free) * matrices.CountOf(matrices.contracting) >= kLargeMatrix &&
+         !FitsSomeForm(matrices) && !is_masked(few) && !is_masked(matrices);
+}
+
+// The dot as a sum of products over the matrices as they lie; the rows' free dimensions come before the minor one.
+Instruction* SumWhereItLies(Instruction* dot, const Side& few, const Side& matrices, bool few_is_lhs) {
+  hlo::Builder build(dot->parent(), dot);
+  build.before = dot;
+  const hlo::ElementType from = matrices.value->shape().element_type(), result = dot->shape().element_type();
+  const bool is_double = from == hlo::ElementType::kF64 || result == hlo::ElementType::kF64;
+  const hlo::ElementType type = is_double ? hlo::ElementType::kF64 : hlo::ElementType::kF32;
+
+  const int64_t rank = matrices.value->shape().rank();
+  Dims sizes;
+  std::vector<int64_t> place_of_matrices, place_of_few(static_cast<size_t>(few.value->shape().rank()), -1);
+  for (int64_t d = 0; d < rank; ++d) {
+    for (size_t i = 0; d == rank - 1 && i < few.free.size(); ++i) {
+      place_of_few[static_cast<size_t>(few.free[i])] = static_cast<int64_t>(sizes.size());
+      sizes.push_back(few.value->shape().dimension(few.free[i]));
+    }
+    place_of_matrices.push_back(static_cast<int64_t>(sizes.size()));
+    sizes.push_back(matrices.value->shape().dimension(d));
+  }
+  const auto pair = [&](const std::vector<int64_t>& own, const std::vector<int64_t>& other) {
+    for (size_t i = 0; i < own.size(); ++i)
+      place_of_few[static_cast<size_t>(own[i])] = place_of_matrices[static_cast<size_t>(other[i])];
+  };
+  pair(few.batch, matrices.batch);
+  pair(few.contracting, matrices.contracting);
+
+  std::vector<int64_t> order(place_of_few.size());
+  for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return place_of_few[static_cast<size_t>(a)] < place_of_few[static_cast<size_t>(b)];
+  });
+  std::vector<int64_t> places;
+  for (int64_t d : order) places.push_back(place_of_few[static_cast<size_t>(d)]);
+  Instruction* rows = std::is_sorted(order.begin(), order.end()) ? few.value : build.Transpose(few.value, order);
+  const auto as_sum = [&](Instruction* x) { return x->shape().element_type() == type ? x : build.Convert(x, type); };
+  Instruction* matrix = as_sum(matrices.value);
+  if (sizes != matrix->shape().dimensions()) matrix = build.Broadcast(matrix, sizes, place_of_matrices);
+  Instruction* product = build.Binary(Opcode::kMultiply, build.Broadcast(as_sum(rows), sizes, places), matrix);
+
+  std::vector<int64_t> summed;
+  for (int64_t d : matrices.contracting) summed.push_back(place_of_matrices[static_cast<size_t>(d)]);
+  std::sort(summed.begin(), summed.end());
+  Instruction* sum = build.Reduce({product}, {build.ScalarConstant(type, 0.0)}, summed,
+                                  hlo::MakeScalarComputation(dot->module(), Opcode::kAdd, type));
+  // Batch, then what is free of the left side, then of the right.
+  std::vector<int64_t> wanted;
+  const auto add = [&](const std::vector<int64_t>& dimensions, const std::vector<int64_t>& place) {
+    for (int64_t d : dimensions) {
+      const int64_t at = place[static_cast<size_t>(d)];
+      wanted.push_back(at - (std::lower_bound(summed.begin(), summed.end(), at) - summed.begin()));
+    }
+  };
+  add(matrices.batch, place_of_matrices);
+  if (few_is_lhs) add(few.free, place_of_few);
+  add(matrices.free, place_of_matrices);
+  if (!few_is_lhs) add(few.free, place_of_few);
+  if (!std::is_sorted(wanted.begin(), wanted.end())) sum = build.Transpose(sum, wanted);
+  if (type != result) sum = build.Convert(sum, result);
+  return sum->shape().dimensions() == dot->shape().dimensions() ? sum : build.Reshape(sum, dot->shape().dimensions());
+}
+
+bool SumInPlaceOfDot(Instruction* dot) {
+  const auto& attributes = dot->As<hlo::attr::Dot>();
+  if (!attributes.algorithm.empty() || !dot->frontend_attributes.empty()) return false;
+  Side lhs = MakeSide(dot->operand(0), attributes.lhs_batch, attributes.lhs_contracting);
+  Side rhs = MakeSide(dot->operand(1), attributes.rhs_batch, attributes.rhs_contracting);
+  AbsorbTransposes(lhs);
+  AbsorbTransposes(rhs);
+  const bool few_is_lhs = IsSumWhereItLies(lhs, rhs);
+  if (!few_is_lhs && !IsSumWhereItLies(rhs, lhs)) return false;
+  const Side &few = few_is_lhs ? lhs : rhs, &matrices = few_is_lhs ? rhs : lhs;
+  dot->parent()->Replace(dot, SumWhereItLies(dot, few, matrices, few_is_lhs));
+  return true;
+}
+
 bool MayImprove(const Instruction& dot) {
   const auto& attributes = dot.As<hlo::attr::Dot>();
   const auto is_static = [](const Instruction* operand) { return operand->shape().IsStatic(); };
@@ -258,7 +354,7 @@ bool CanonicalizeDots::Run(hlo::Module& module, PassContext&) {
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* instruction : computation->PostOrder()) {
       if (!instruction->Is(Opcode::kDot) || !MayImprove(*instruction)) continue;
-      Canonicalize(instruction);
+      if (!SumInPlaceOfDot(instruction)) Canonicalize(instruction);
       changed = true;
     }
   }

@@ -76,6 +76,49 @@ constexpr Case kCases[] = {
      0},
 };
 
+// What a decoder asks of the keys and values that it has kept: no copy of them, no dot.
+constexpr Case kFewRows[] = {
+    {"Scores", R"(q = f32[2,3,32] parameter(0)
+                  k = f32[2,40,3,32] parameter(1)
+                  ROOT r = f32[2,3,40] dot(q, k), lhs_batch_dims={0,1}, lhs_contracting_dims={2}, rhs_batch_dims={0,2},
+                    rhs_contracting_dims={3})",
+     1},
+    {"Values", R"(p = f32[2,3,40] parameter(0)
+                  v = f32[2,40,3,32] parameter(1)
+                  ROOT r = f32[2,3,32] dot(p, v), lhs_batch_dims={0,1}, lhs_contracting_dims={2}, rhs_batch_dims={0,2},
+                    rhs_contracting_dims={1})",
+     1},
+    {"GroupsOfHeads", R"(q = bf16[2,3,4,32] parameter(0)
+                  k = bf16[2,40,3,32] parameter(1)
+                  ROOT r = bf16[2,3,4,40] dot(q, k), lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,2},
+                    rhs_contracting_dims={3})",
+     1},
+    {"MatricesFirst", R"(v = f32[40,3,2,32] parameter(0)
+                  p = f32[2,3,40,2] parameter(1)
+                  ROOT r = f32[2,3,32,2] dot(v, p), lhs_batch_dims={2,1}, lhs_contracting_dims={0}, rhs_batch_dims={0,1},
+                    rhs_contracting_dims={2})",
+     2},
+    {"BehindATranspose", R"(q = f32[2,3,32] parameter(0)
+                  x = f32[2,40,3,32] parameter(1)
+                  k = f32[2,3,32,40] transpose(x), dimensions={0,2,3,1}
+                  ROOT r = f32[2,3,40] dot(q, k), lhs_batch_dims={0,1}, lhs_contracting_dims={2}, rhs_batch_dims={0,1},
+                    rhs_contracting_dims={2})",
+     2},
+};
+
+class FewRowsTest : public testing::TestWithParam<Case> {};
+
+TEST_P(FewRowsTest, AreSummedWhereTheMatricesLie) {
+  CanonicalizeDots pass;
+  RunAndCompare(GetParam().text, pass, kRounding);
+  const auto module = RunPass(GetParam().text, pass);
+  EXPECT_EQ(Count(*module, hlo::Opcode::kDot), 0);
+  EXPECT_EQ(Count(*module, hlo::Opcode::kTranspose), GetParam().transposes);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FewRowsTest, testing::ValuesIn(kFewRows),
+                         [](const auto& info) { return info.param.name; });
+
 class DotTest : public testing::TestWithParam<Case> {};
 
 TEST_P(DotTest, KeepsItsValueInTheKernelsForm) {
