@@ -33,6 +33,10 @@ class KernelModel {
   // Whether a kernel computes `convolution` once it is brought to the form f01b_i01o->01bf: a window larger than its
   // result, which is the gradient of another one's weights.
   virtual bool SumsOverWindow(const hlo::Instruction& /*convolution*/) const { return false; }
+
+  // How many feature groups of `convolution` a kernel wants as one, whose weights are zero between them; 1: as they
+  // are.
+  virtual int64_t GroupsTogether(const hlo::Instruction& /*convolution*/) const { return 1; }
 };
 
 // Whether a custom-call says (output_to_operand_aliasing) that result leaf `result_leaf` lies where `operand` does.

@@ -49,7 +49,8 @@ bool IsSumOverWindow(const ConvolutionParts& parts) {
 bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
   const ConvolutionParts parts(convolution);
   if (IsConvolutionOverWindow(*convolution)) return HasLargeWindow(parts) && kernels.SumsOverWindow(*convolution);
-  return IsCanonicalConvolution(*convolution) && !IsPointwise(parts) && !IsPatches(parts) && !IsSumOverWindow(parts);
+  return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 && !IsPointwise(parts) &&
+         !IsPatches(parts) && !IsSumOverWindow(parts);
 }
 
 void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
@@ -59,9 +60,14 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   const bool sums_over_window = HasLargeWindow(parts) && kernels.SumsOverWindow(*convolution);
   BatchGroupsToFeatureGroups(parts, build);
   ReverseKernel(parts, build);
+  if (convolution->As<hlo::attr::Convolution>().batch_group_count == 1)
+    MergeFeatureGroups(parts, kernels.GroupsTogether(*convolution), build);
   AddUnitSpatialDimensions(parts, build);
   Instruction* result = nullptr;
-  if (IsPointwise(parts)) {
+  std::vector<Instruction*> phases;
+  if (HasPhases(parts)) {
+    result = InterleavedPhases(parts, build, phases);
+  } else if (IsPointwise(parts)) {
     PadInput(parts, build);
     result = PointwiseToDot(parts, build);
   } else if (IsPatches(parts)) {
@@ -77,6 +83,9 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   }
   if (!result->shape().SameAs(convolution->shape())) result = build.Reshape(result, convolution->shape().dimensions());
   convolution->parent()->Replace(convolution, result);
+  for (Instruction* phase : phases) {
+    if (!IsFinal(phase, kernels)) Canonicalize(phase, kernels);
+  }
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 //
 // What kernels see: two spatial dimensions or three, input NHWC, kernel HWIO, output NHWC (b01f_01io->b01f), padding
 // not negative, no base dilation, no reversal, one batch group. Feature groups may remain.
-//   - batch groups become feature groups; reversed windows reverse the kernel; base dilation becomes an interior pad;
+//   - batch groups become feature groups; reversed windows reverse the kernel;
+//   - base dilation (a transposed convolution, the input's gradient of a strided one) becomes an interleaving of
+//     convolutions of the base itself, or an interior pad where strides are in the way;
+//   - several small feature groups become one with weights of zero between them, where a kernel wants that;
 //   - a window of one element, and no spatial dimensions at all, become a dot over the features;
 //   - windows side by side (a patch embedding: window 16x16, stride 16x16) become a dot over the patches;
 //   - a window much larger than the output (the gradient of the weights: f01b_i01o->01bf, window 56x56, output 3x3)

@@ -52,6 +52,49 @@ hlo::attr::Dot DotAttributes(const ConvolutionParts& parts) {
   return dot;
 }
 
+// A spatial dimension of which output d * q + phase is asked for: the part of the window, and its padding.
+struct Phase {
+  int64_t first = 0;  // element of the window; then every d-th
+  int64_t size = 0;   // elements; none: the outputs are zero
+  int64_t low = 0, high = 0;
+};
+
+Phase PhaseOf(const WindowDimension& w, int64_t in, int64_t outputs, int64_t phase) {
+  const int64_t d = w.base_dilation;
+  Phase p;
+  // Output o meets window element t where o + t - low is a multiple of d.
+  p.first = ((w.padding_low - phase) % d + d) % d;
+  p.size = p.first < w.size ? (w.size - p.first + d - 1) / d : 0;
+  p.low = (w.padding_low - phase - p.first) / d;
+  p.high = outputs + p.size - 1 - in - p.low;
+  return p;
+}
+
+// The convolution of the base itself that gives output `at[i]` of each d along spatial dimension i.
+Instruction* ConvolutionOfPhase(const ConvolutionParts& parts, const Dims& at, const Dims& sizes, hlo::Builder& build) {
+  const auto& labels = parts.attributes.dimensions;
+  hlo::attr::Convolution attributes = parts.attributes;
+  const Dims& kernel = parts.kernel->shape().dimensions();
+  Dims starts(kernel.size(), 0), limits = kernel, strides(kernel.size(), 1);
+  for (size_t i = 0; i < at.size(); ++i) {
+    WindowDimension& w = attributes.window[i];
+    if (w.base_dilation == 1) continue;
+    const auto output = static_cast<size_t>(labels.output_spatial[i]),
+               tap = static_cast<size_t>(labels.kernel_spatial[i]);
+    const Phase phase = PhaseOf(w, parts.input->shape().dimension(labels.input_spatial[i]), sizes[output], at[i]);
+    if (phase.size == 0) return build.Broadcast(build.ScalarConstant(parts.output.element_type(), 0.0), sizes, {});
+    starts[tap] = phase.first;
+    strides[tap] = w.base_dilation;
+    w.size = phase.size;
+    w.padding_low = phase.low;
+    w.padding_high = phase.high;
+    w.base_dilation = 1;
+  }
+  Instruction* taps = build.Slice(parts.kernel, starts, limits, strides);
+  return build.Make(Opcode::kConvolution, {parts.input, taps}, attributes, {},
+                    hlo::Shape(parts.output.element_type(), sizes));
+}
+
 }  // namespace
 
 ConvolutionParts::ConvolutionParts(Instruction* convolution)
@@ -114,6 +157,38 @@ void ReverseKernel(ConvolutionParts& parts, hlo::Builder& build) {
   if (!reversed.empty()) parts.kernel = build.Reverse(parts.kernel, reversed);
 }
 
+void MergeFeatureGroups(ConvolutionParts& parts, int64_t together, hlo::Builder& build) {
+  if (together == 1) return;
+  auto& labels = parts.attributes.dimensions;
+  const int64_t spatial = parts.spatial_rank(), groups = parts.attributes.feature_group_count / together;
+  std::vector<int64_t> order = labels.kernel_spatial;
+  order.insert(order.end(), {labels.kernel_input_feature, labels.kernel_output_feature});
+  Instruction* kernel = Transposed(parts.kernel, order, build);
+  const int64_t channels = kernel->shape().dimension(spatial);
+  const int64_t features = kernel->shape().dimension(spatial + 1) / (groups * together);
+  // [taps..., of which group's channels, channel, merged group, group in it, feature], zero where the two groups
+  // differ.
+  Dims sizes = parts.WindowSizes(), merged = sizes;
+  sizes.insert(sizes.end(), {channels, groups, together, features});
+  kernel = build.Reshape(kernel, sizes);
+  std::vector<int64_t> kept(static_cast<size_t>(spatial));
+  std::iota(kept.begin(), kept.end(), 0);
+  for (int64_t d = 1; d <= 4; ++d) kept.push_back(spatial + d);
+  Dims wide = sizes;
+  wide.insert(wide.begin() + spatial, together);
+  const hlo::Shape numbers(hlo::ElementType::kS32, wide);
+  Instruction* same =
+      build.Compare(build.Iota(numbers, spatial), build.Iota(numbers, spatial + 3), hlo::ComparisonDirection::kEq);
+  Instruction* zero = build.Splat(hlo::Shape(kernel->shape().element_type(), wide), 0.0);
+  kernel = build.Select(same, build.Broadcast(kernel, wide, kept), zero);
+  merged.insert(merged.end(), {together * channels, groups * together * features});
+  parts.kernel = build.Reshape(kernel, merged);
+  parts.attributes.feature_group_count = groups;
+  std::iota(labels.kernel_spatial.begin(), labels.kernel_spatial.end(), 0);
+  labels.kernel_input_feature = spatial;
+  labels.kernel_output_feature = spatial + 1;
+}
+
 void AddUnitSpatialDimensions(ConvolutionParts& parts, hlo::Builder& build) {
   const int64_t missing = 2 - parts.spatial_rank();
   if (missing <= 0) return;
@@ -153,6 +228,81 @@ void PadInput(ConvolutionParts& parts, hlo::Builder& build) {
   if (!any) return;
   Instruction* zero = build.ScalarConstant(parts.input->shape().element_type(), 0.0);
   parts.input = build.Pad(parts.input, zero, padding);
+}
+
+bool HasPhases(const ConvolutionParts& parts) {
+  constexpr int64_t kMostPhases = 16;
+  int64_t phases = 1;
+  for (const WindowDimension& w : parts.attributes.window) {
+    if (w.base_dilation == 1) continue;
+    if (w.stride != 1 || w.window_dilation != 1) return false;
+    phases *= w.size == 1 ? 1 : std::min(w.base_dilation, kMostPhases + 1);
+    if (phases > kMostPhases) return false;
+  }
+  return std::any_of(parts.attributes.window.begin(), parts.attributes.window.end(),
+                     [](const WindowDimension& w) { return w.base_dilation > 1; });
+}
+
+Instruction* InterleavedPhases(const ConvolutionParts& whole, hlo::Builder& build, std::vector<Instruction*>& phases) {
+  const auto& labels = whole.attributes.dimensions;
+  const auto rank = static_cast<size_t>(whole.output.rank());
+  ConvolutionParts parts = whole;
+  // What a window of one element leaves out is put between its outputs.
+  std::vector<hlo::PaddingDimension> padding(rank);
+  bool has_gaps = false;
+  Dims sizes = whole.output.dimensions(), counts;
+  std::vector<int64_t> factor(rank, 1);  // outputs side by side
+  for (size_t i = 0; i < whole.attributes.window.size(); ++i) {
+    WindowDimension& w = parts.attributes.window[i];
+    const auto d = static_cast<size_t>(labels.output_spatial[i]);
+    if (w.base_dilation > 1 && w.size == 1) {
+      padding[d] = {w.padding_low, w.padding_high, w.base_dilation - 1};
+      has_gaps = true;
+      sizes[d] = whole.input->shape().dimension(labels.input_spatial[i]);
+      w.padding_low = w.padding_high = 0;
+      w.base_dilation = 1;
+    } else if (w.base_dilation > 1) {
+      factor[d] = w.base_dilation;
+      sizes[d] = (sizes[d] + w.base_dilation - 1) / w.base_dilation;
+    }
+    counts.push_back(w.base_dilation);
+  }
+  // Each phase as [.., size, 1, ..]; then those of the last dimension side by side, then those of the one before.
+  Dims split;
+  std::vector<int64_t> side(rank, 0);  // where the dimension of a dimension's phases lies
+  for (size_t d = 0; d < rank; ++d) {
+    split.push_back(sizes[d]);
+    side[d] = static_cast<int64_t>(split.size());
+    if (factor[d] > 1) split.push_back(1);
+  }
+  std::vector<Instruction*> results;
+  Dims at(counts.size(), 0);
+  do {
+    Instruction* phase = ConvolutionOfPhase(parts, at, sizes, build);
+    if (phase->Is(Opcode::kConvolution)) phases.push_back(phase);
+    results.push_back(split == sizes ? phase : build.Reshape(phase, split));
+  } while (hlo::NextIndex(at, counts));
+  for (size_t i = counts.size(); i-- > 0;) {
+    if (counts[i] == 1) continue;
+    std::vector<Instruction*> joined;
+    for (size_t first = 0; first < results.size(); first += static_cast<size_t>(counts[i])) {
+      const auto begin = results.begin() + static_cast<ptrdiff_t>(first);
+      joined.push_back(
+          build.Concatenate({begin, begin + counts[i]}, side[static_cast<size_t>(labels.output_spatial[i])]));
+    }
+    results = std::move(joined);
+  }
+  Instruction* result = results[0];
+  Dims merged = sizes;
+  for (size_t d = 0; d < rank; ++d) merged[d] *= factor[d];
+  if (result->shape().dimensions() != merged) result = build.Reshape(result, merged);
+  Dims limits = merged;
+  for (size_t d = 0; d < rank; ++d) {
+    if (factor[d] > 1) limits[d] = whole.output.dimension(static_cast<int64_t>(d));
+  }
+  if (limits != merged) result = build.Slice(result, Dims(rank, 0), limits, Dims(rank, 1));
+  if (!has_gaps) return result;
+  return build.Pad(result, build.ScalarConstant(whole.output.element_type(), 0.0), padding);
 }
 
 Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build) {

@@ -22,6 +22,8 @@ struct ConvolutionParts {
 void BatchGroupsToFeatureGroups(ConvolutionParts& parts, hlo::Builder& build);
 // Window reversal, and dilation of windows of one element, which means nothing.
 void ReverseKernel(ConvolutionParts& parts, hlo::Builder& build);
+// `together` neighbouring feature groups as one, whose weights are zero between what were groups.
+void MergeFeatureGroups(ConvolutionParts& parts, int64_t together, hlo::Builder& build);
 // Up to two spatial dimensions.
 void AddUnitSpatialDimensions(ConvolutionParts& parts, hlo::Builder& build);
 // Padding is not negative and the base not dilated.
@@ -29,7 +31,15 @@ bool HasPlainPadding(const ConvolutionParts& parts);
 // All padding and base dilation, by a pad of the input.
 void PadInput(ConvolutionParts& parts, hlo::Builder& build);
 
+// Whether the base's dilation is an interleaving of convolutions without it: no strides or dilated windows beside it.
+bool HasPhases(const ConvolutionParts& parts);
+
 // Each returns the output in the convolution's own dimension order (parts.output).
+// Of d consecutive outputs along a base dilated by d each meets every d-th element of the window, another one each: one
+// convolution of the base itself for each of them (appended to `phases`, in need of canonicalization), their results
+// interleaved. A window of one element meets every d-th output only.
+hlo::Instruction* InterleavedPhases(const ConvolutionParts& parts, hlo::Builder& build,
+                                    std::vector<hlo::Instruction*>& phases);
 // Window of one element, no padding left.
 hlo::Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build);
 // Windows side by side, one feature group, no padding.

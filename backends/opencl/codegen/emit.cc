@@ -194,4 +194,8 @@ bool OpenClKernelModel::SumsOverWindow(const Instruction& convolution) const {
   return HasWeightGradientKernel(convolution, device_);
 }
 
+int64_t OpenClKernelModel::GroupsTogether(const Instruction& convolution) const {
+  return FeatureGroupsTogether(convolution, device_);
+}
+
 }  // namespace hlorun::opencl

@@ -6,6 +6,7 @@
 #include "backends/opencl/kernels/multiply.h"
 #include "backends/opencl/kernels/packing.h"
 #include "backends/opencl/kernels/product_plan.h"
+#include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/kernels/tiled_tasks.h"
 #include "backends/opencl/kernels/weight_gradient.h"
 #include "backends/opencl/kernels/winograd.h"
@@ -45,6 +46,11 @@ std::optional<WinogradPlan> SquaresPlan(const hlo::Instruction& instruction, con
   return passes::ExtentsOf(instruction).empty() ? PlanWinograd(shape, device) : std::nullopt;
 }
 
+// The features of a group are whole vectors: others are left to loops.
+bool FillsVectors(const ConvolutionShape& shape, const DeviceSpec& device) {
+  return shape.groups == 1 || shape.group_features() % RegisterLanes(device, shape.compute_type) == 0;
+}
+
 ProductPlan PointwisePlan(const ConvolutionShape& shape, const DeviceSpec& device) {
   ProductShape product;
   product.m = shape.batch * shape.rows.out * shape.columns.out;
@@ -71,8 +77,9 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
     return WeightGradientKernels({instruction, *prepared->hero, aliases, prepared->input, prepared->weights}, *plan);
   }
   const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared->hero);
-  if (!shape) return std::nullopt;
+  if (!shape || !FillsVectors(*shape, device)) return std::nullopt;
   const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
+  if (device.device_class == DeviceClass::kGpu && shape->groups > 1) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu)
     return std::vector<KernelDraft>{TiledProductKernel(TiledConvolution(task, *shape), device)};
   if (shape->IsProduct())
@@ -97,10 +104,28 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const Devic
   if (!prepared || device.device_class != DeviceClass::kCpu) return 0;
   if (const auto plan = GradientPlan(*prepared->hero, device)) return plan->ScratchBytes();
   const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared->hero);
-  if (!shape) return 0;
+  if (!shape || !FillsVectors(*shape, device)) return 0;
   if (shape->IsProduct()) return PointwisePlan(*shape, device).ScratchBytes();
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return plan->ScratchBytes();
   return PlanConvolution(*shape, device).ScratchBytes();
+}
+
+int64_t FeatureGroupsTogether(const hlo::Instruction& convolution, const DeviceSpec& device) {
+  // Beyond, most products would be with zeros.
+  constexpr int64_t kMostTogether = 8;
+  const auto& attributes = convolution.As<hlo::attr::Convolution>();
+  const hlo::Shape& weights = convolution.operand(1)->shape();
+  const int64_t groups = attributes.feature_group_count;
+  const std::optional<hlo::ElementType> sums = SumType(convolution.operand(0)->shape().element_type(),
+                                                       weights.element_type(), convolution.shape().element_type());
+  // Channels of their own lie in vectors as they are.
+  const bool is_depthwise = weights.dimension(attributes.dimensions.kernel_input_feature) == 1;
+  if (device.device_class != DeviceClass::kCpu || groups == 1 || is_depthwise || !sums) return 1;
+  const int64_t features = weights.dimension(attributes.dimensions.kernel_output_feature) / groups;
+  for (int64_t together = 1; together <= kMostTogether; ++together) {
+    if (groups % together == 0 && features * together % RegisterLanes(device, *sums) == 0) return together;
+  }
+  return 1;
 }
 
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device) {

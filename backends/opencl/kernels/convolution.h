@@ -22,4 +22,7 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const Devic
 // gradient of another one's weights.
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device);
 
+// Feature groups that fill vectors together: how many of them are to be made one, with weights of zero between them.
+int64_t FeatureGroupsTogether(const hlo::Instruction& convolution, const DeviceSpec& device);
+
 }  // namespace hlorun::opencl

@@ -17,7 +17,8 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Pixels along a row, and rows where one is short.
 void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
-  plan.vectors = shape.features <= plan.lanes ? 1 : 2;
+  const bool whole_pairs = shape.groups == 1 || shape.group_features() % (2 * plan.lanes) == 0;
+  plan.vectors = shape.features <= plan.lanes || !whole_pairs ? 1 : 2;
   const int64_t limit = std::min<int64_t>((VectorRegisters(device) - 2 - plan.vectors) / plan.vectors, 14);
   plan.tile_columns = EvenTileRows(shape.columns.out, limit);
   int64_t best = -1;
@@ -37,20 +38,19 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   const int64_t row_bytes = plan.BufferColumns() * shape.channels * hlo::BytesOf(shape.compute_type);
   const int64_t wanted = 4 * device.compute_units;
   const auto fits = [&](int64_t rows) { return shape.rows.Span(rows) * row_bytes <= device.l2_bytes / 4; };
-  // Tiles that overlap the one above must find its rows in the buffer.
-  if (shape.rows.out % plan.tile_rows != 0 && !fits(shape.rows.out)) plan.tile_rows = 1;
-  if (shape.rows.out % plan.tile_rows != 0)
-    plan.rows_per_block = shape.rows.out;
-  else
-    plan.rows_per_block = plan.tile_rows;
+  // The last tile of a block may overlap the one above only where all rows are one block.
+  const bool is_one_block = shape.rows.out % plan.tile_rows != 0 && fits(shape.rows.out);
+  plan.rows_per_block = is_one_block ? shape.rows.out : plan.tile_rows;
   while (plan.rows_per_block < shape.rows.out && fits(plan.rows_per_block + plan.tile_rows) &&
          shape.batch * CeilDiv(shape.rows.out, plan.rows_per_block + plan.tile_rows) >= wanted) {
     plan.rows_per_block += plan.tile_rows;
   }
   const int64_t even = CeilDiv(shape.rows.out, CeilDiv(shape.rows.out, plan.rows_per_block));
   plan.rows_per_block = std::min(shape.rows.out, CeilDiv(even, plan.tile_rows) * plan.tile_rows);
-  plan.panels_per_block = plan.panels;
-  while (plan.blocks() < wanted && plan.panels_per_block > 1) plan.panels_per_block = CeilDiv(plan.panels_per_block, 2);
+  // A block's rows hold the channels of one group.
+  plan.panels_per_block = plan.panels / shape.groups;
+  while (shape.groups == 1 && plan.blocks() < wanted && plan.panels_per_block > 1)
+    plan.panels_per_block = CeilDiv(plan.panels_per_block, 2);
   plan.groups = std::min(plan.blocks(), kGroupsPerUnit * device.compute_units);
 }
 
@@ -60,7 +60,7 @@ bool ConvolutionShape::IsProduct() const {
   const auto pointwise = [](const ConvolutionDimension& d) {
     return d.window == 1 && d.stride == 1 && d.low == 0 && d.base_dilation == 1 && d.in == d.out;
   };
-  return pointwise(rows) && pointwise(columns);
+  return groups == 1 && pointwise(rows) && pointwise(columns);
 }
 
 std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convolution) {
@@ -69,8 +69,7 @@ std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convo
   const hlo::Shape &input = convolution.operand(0)->shape(), &weights = convolution.operand(1)->shape();
   const hlo::Shape& output = convolution.shape();
   const auto spatial = static_cast<int64_t>(attributes.window.size());
-  if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1 || attributes.batch_group_count != 1)
-    return std::nullopt;
+  if (spatial < 1 || spatial > 2 || attributes.batch_group_count != 1) return std::nullopt;
   bool canonical = labels.input_batch == 0 && labels.input_feature == spatial + 1 &&
                    labels.kernel_input_feature == spatial && labels.kernel_output_feature == spatial + 1 &&
                    labels.output_batch == 0 && labels.output_feature == spatial + 1 && input.IsStatic() &&
@@ -84,7 +83,9 @@ std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convo
   ConvolutionShape shape;
   shape.spatial_rank = spatial;
   shape.batch = input.dimension(0);
-  shape.channels = input.dimension(spatial + 1);
+  shape.groups = attributes.feature_group_count;
+  shape.channels = weights.dimension(spatial);
+  if (shape.groups > 1 && shape.channels == 1) return std::nullopt;
   shape.features = output.dimension(spatial + 1);
   for (int64_t d = 0; d < spatial; ++d) {
     const hlo::WindowDimension& window = attributes.window[static_cast<size_t>(d)];

@@ -27,19 +27,23 @@ struct ConvolutionDimension {
 };
 
 struct ConvolutionShape {
-  int64_t batch = 1, channels = 1, features = 1;
+  int64_t batch = 1;
+  int64_t groups = 1;    // of features: each meets channels of its own
+  int64_t channels = 1;  // of a group
+  int64_t features = 1;  // of all groups
   ConvolutionDimension rows, columns;
   hlo::ElementType input_type = hlo::ElementType::kF32, weight_type = hlo::ElementType::kF32;
   hlo::ElementType compute_type = hlo::ElementType::kF32;
   int64_t spatial_rank = 2;  // 1: `rows` is a single row
 
+  int64_t group_features() const { return features / groups; }
   int64_t Depth() const { return rows.window * columns.window * channels; }
   // A matrix product of the input's pixels with the weights.
   bool IsProduct() const;
 };
 
-// What `convolution` computes, when it is b01f_01io->b01f (or b0f_0io->b0f) with one group and a type that kernels
-// have.
+// What `convolution` computes, when it is b01f_01io->b01f (or b0f_0io->b0f) with a type that kernels have and either
+// one group of features or several of more than one channel.
 std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convolution);
 
 struct ConvolutionPlan {
@@ -52,6 +56,8 @@ struct ConvolutionPlan {
 
   int64_t width() const { return vectors * lanes; }
   int64_t row_blocks() const;
+  // Blocks are whole tiles, and the last one starts early enough to end with the image.
+  bool HasRaggedBlocks() const { return rows_per_block < shape.rows.out && shape.rows.out % tile_rows != 0; }
   int64_t panel_blocks() const;
   int64_t blocks() const { return shape.batch * row_blocks() * panel_blocks(); }
   int64_t BufferRows() const { return shape.rows.Span(rows_per_block); }

@@ -26,7 +26,7 @@ class DirectConvolution {
  public:
   DirectConvolution(const ConvolutionTask& task, const ConvolutionPlan& plan)
       : task_(task), plan_(plan), shape_(plan.shape), pitch_(plan.BufferColumns() * plan.shape.channels) {
-    const int64_t input = shape_.batch * shape_.rows.in * shape_.columns.in * shape_.channels;
+    const int64_t input = shape_.batch * shape_.rows.in * shape_.columns.in * PixelElements();
     const int64_t element = hlo::BytesOf(shape_.compute_type);
     input_ = parameters_.Add("input", shape_.input_type, input, task.input);
     weights_ = parameters_.Add("weights", shape_.compute_type, plan.WeightBytes() / element,
@@ -41,7 +41,11 @@ class DirectConvolution {
     const ir::Var group = IndexVar("group", plan_.groups), block = IndexVar("block", plan_.blocks());
     const ir::Var image = IndexVar("image", shape_.batch), panel_block = IndexVar("panel_block", plan_.panel_blocks());
     const ir::Var first_row = IndexVar("first_row", shape_.rows.out);
+    const ir::Var first_new = IndexVar("first_new_row", shape_.rows.out);
     image_ = ir::Ref(image);
+    const int64_t blocks_of_group = plan_.panel_blocks() / shape_.groups;
+    group_ = shape_.groups == 1 ? Index(0) : ir::Binary(Op::kFloorDiv, ir::Ref(panel_block), Index(blocks_of_group));
+    first_new_row_ = ir::Ref(first_new);
     buffer_at_ = ir::Ref(group) * plan_.BufferElements();
     const auto div = [](const Expr& x, int64_t by) { return ir::Binary(Op::kFloorDiv, x, Index(by)); };
     const auto mod = [](const Expr& x, int64_t by) { return ir::Binary(Op::kFloorMod, x, Index(by)); };
@@ -61,7 +65,10 @@ class DirectConvolution {
     const Expr row_block = ir::Binary(Op::kFloorMod, div(ir::Ref(block), plan_.panel_blocks()), row_blocks);
     const Stmt body =
         ir::Block({ir::Let(panel_block, mod(ir::Ref(block), plan_.panel_blocks())),
-                   ir::Let(first_row, row_block * plan_.rows_per_block),
+                   ir::Let(first_new, row_block * plan_.rows_per_block),
+                   ir::Let(first_row, plan_.HasRaggedBlocks()
+                                          ? ir::Min(ir::Ref(first_new), Index(shape_.rows.out - plan_.rows_per_block))
+                                          : ir::Ref(first_new)),
                    ir::Let(image, ir::Binary(Op::kFloorDiv, ir::Ref(block), row_blocks * plan_.panel_blocks())),
                    CopyRows(ir::Ref(first_row)), Tiles(ir::Ref(first_row), ir::Ref(panel_block))});
     const Stmt walk = Loop(block, ir::Ref(group), blocks, body, plan_.groups);
@@ -70,6 +77,8 @@ class DirectConvolution {
   }
 
  private:
+  // Of the input: the channels of all groups.
+  int64_t PixelElements() const { return shape_.groups * shape_.channels; }
   int64_t TilePixels() const { return plan_.tile_rows * plan_.tile_columns; }
 
   // What a row of the buffer holds of `d`: elements copied first .. end, `step` places apart, from input element `from`
@@ -120,7 +129,8 @@ class DirectConvolution {
           ir::And(inside, ir::Compare(Op::kEq, ir::Binary(Op::kMod, ir::Ref(h), Index(d.base_dilation)), Index(0)));
       row = ir::Binary(Op::kDiv, ir::Ref(h), Index(d.base_dilation));
     }
-    const Stmt copy = CopyRow(at, ((image_ * d.in) + row) * (shape_.columns.in * shape_.channels));
+    const Stmt copy =
+        CopyRow(at, ((image_ * d.in) + row) * (shape_.columns.in * PixelElements()) + group_ * shape_.channels);
     return Loop(r, Index(0), Index(count), ir::Block({ir::Let(h, place), ir::If(inside, copy, Zero(at, pitch_))}));
   }
 
@@ -130,13 +140,13 @@ class DirectConvolution {
     const Run run = RunOf(d, span);
     const int64_t elements = CeilDiv(run.end - run.first, run.step);
     if (elements <= 0) return Zero(at, pitch_);
-    if (run.step == 1 && !d.Subsampled()) {
+    if (run.step == 1 && !d.Subsampled() && shape_.groups == 1) {
       return ir::Block({Zero(at, run.first * c), Copy(at + run.first * c, from + run.from * c, elements * c),
                         Zero(at + run.end * c, (span - run.end) * c)});
     }
     const ir::Var e = IndexVar("element", elements);
-    const Stmt pixel =
-        Copy(at + (ir::Ref(e) * run.step + run.first) * c, from + (ir::Ref(e) * d.copy_stride() + run.from) * c, c);
+    const Stmt pixel = Copy(at + (ir::Ref(e) * run.step + run.first) * c,
+                            from + (ir::Ref(e) * d.copy_stride() + run.from) * PixelElements(), c);
     const bool holes = run.first > 0 || run.step > 1 || run.end < span;
     return ir::Block({holes ? Zero(at, pitch_) : nullptr, Loop(e, Index(0), Index(elements), pixel)});
   }
@@ -166,17 +176,23 @@ class DirectConvolution {
                   width = plan_.tile_columns;
     const ir::Var row = IndexVar("tile_row", rows), column = IndexVar("tile_column", columns);
     const ir::Var y = IndexVar("y", rows), x = IndexVar("x", columns);
-    const bool even_rows = rows % height == 0, even_columns = columns % width == 0;
+    const bool ragged = plan_.HasRaggedBlocks();
+    const bool even_rows = ragged || rows % height == 0, even_columns = columns % width == 0;
     const Expr end_row = ir::Min(first_row + plan_.rows_per_block, rows_end_);
     const Expr at_row = even_rows ? ir::Ref(row) : ir::Min(ir::Ref(row), Index(rows - height));
     const Expr at_column = even_columns ? ir::Ref(column) : ir::Min(ir::Ref(column), Index(columns - width));
-    const Expr done_rows = even_rows ? Index(0) : ir::Ref(row) - ir::Ref(y);
+    // Of a block that starts early, the first tiles with rows that no block before has.
+    const Expr behind = first_new_row_ - first_row;
+    const Expr begin_row = ragged ? first_row + ir::Binary(Op::kFloorDiv, behind, Index(height)) * height : first_row;
+    const Expr done_rows = ragged      ? ir::Max(first_new_row_ - ir::Ref(y), Index(0))
+                           : even_rows ? Index(0)
+                                       : ir::Ref(row) - ir::Ref(y);
     const Expr done_columns = even_columns ? Index(0) : ir::Ref(column) - ir::Ref(x);
     // Where rows are short a tile has several whole ones, else pixels of one.
     const Expr done = done_rows * width + done_columns;
     const Stmt body = ir::Block(
         {ir::Let(y, at_row), ir::Let(x, at_column), Tile(first_row, ir::Ref(y), ir::Ref(x), panel, features, done)});
-    return Loop(row, first_row, end_row, Loop(column, Index(0), columns_end_, body, width), height);
+    return Loop(row, begin_row, end_row, Loop(column, Index(0), columns_end_, body, width), height);
   }
 
   Stmt Tile(const Expr& first_row, const Expr& y, const Expr& x, const Expr& panel, int64_t features,
@@ -249,7 +265,7 @@ class DirectConvolution {
   KernelParameters parameters_;
   ir::BufferRef input_, weights_, buffer_, staging_;
   std::optional<Epilogue> epilogue_;
-  Expr image_, buffer_at_, rows_end_, columns_end_;
+  Expr image_, group_, buffer_at_, first_new_row_, rows_end_, columns_end_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ struct Case {
   const char* kernel;
   const char* output;
   const char* attributes;
-  int64_t dots;  // 0: a convolution is left
+  int64_t dots;  // that are there in the end
 };
 
 constexpr Case kCases[] = {
@@ -23,7 +23,21 @@ constexpr Case kCases[] = {
     {"InputGradient", "f32[2,6,6,3]", "f32[3,3,4,3]", "f32[2,6,6,4]",
      "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01oi->b01f", 0},
     {"InputGradientOfStride", "f32[2,3,3,3]", "f32[3,3,4,3]", "f32[2,6,6,4]",
-     "window={size=3x3 pad=2_1x2_1 lhs_dilate=2x2}, dim_labels=b01f_01oi->b01f", 0},
+     "window={size=3x3 pad=2_1x2_1 lhs_dilate=2x2}, dim_labels=b01f_01oi->b01f", 1},
+    {"Transposed", "f32[2,3,4,3]", "f32[4,4,3,4]", "f32[2,6,8,4]",
+     "window={size=4x4 pad=2_2x2_2 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f", 0},
+    {"TransposedOdd", "f32[1,3,4,3]", "f32[3,5,3,2]", "f32[1,7,12,2]",
+     "window={size=3x5 pad=2_2x3_3 lhs_dilate=2x3}, dim_labels=b01f_01io->b01f", 1},
+    {"TransposedNchw", "f32[2,3,3,4]", "f32[4,3,2,3]", "f32[2,4,4,6]",
+     "window={size=2x3 pad=0_0x0_1 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=bf01_oi01->bf01", 2},
+    {"TransposedCut", "f32[2,5,3]", "f32[4,3,4]", "f32[2,6,4]",
+     "window={size=4 pad=-1_1 lhs_dilate=2}, dim_labels=b0f_0io->b0f", 0},
+    {"TransposedWithHoles", "f32[2,3,3,3]", "f32[2,1,3,4]", "f32[2,11,11,4]",
+     "window={size=2x1 pad=1_2x1_3 lhs_dilate=4x3}, dim_labels=b01f_01io->b01f", 2},
+    {"TransposedGroups", "f32[2,3,3,4]", "f32[3,3,2,6]", "f32[2,6,6,6]",
+     "window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f, feature_group_count=2", 0},
+    {"TransposedWithStride", "f32[2,5,5,3]", "f32[3,3,3,4]", "f32[2,3,5,4]",
+     "window={size=3x3 stride=4x2 pad=1_2x1_2 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f", 0},
     {"Reversed", "f32[2,6,6,3]", "f32[3,2,3,4]", "f32[2,4,5,4]",
      "window={size=3x2 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f", 0},
     {"NegativePadding", "f32[2,6,6,3]", "f32[2,2,3,4]", "f32[2,4,4,4]",
@@ -75,7 +89,6 @@ TEST_P(ConvolutionTest, KeepsItsValueInTheKernelsForm) {
   for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
     if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
     EXPECT_TRUE(IsCanonicalConvolution(*instruction)) << instruction->ToString();
-    EXPECT_EQ(c.dots, 0);
   }
 }
 
@@ -108,6 +121,38 @@ TEST(ConvolutionOverWindow, StaysOneWhereAKernelTakesIt) {
     const KernelsForGradients kernels;
     GenericContext context(kernels);
     EXPECT_FALSE(pass.Run(*module, context));
+  }
+}
+
+class PairsOfGroups : public GenericKernelModel {
+ public:
+  int64_t GroupsTogether(const hlo::Instruction& convolution) const override {
+    return convolution.As<hlo::attr::Convolution>().feature_group_count > 3 ? 2 : 1;
+  }
+};
+
+TEST(FeatureGroups, AreMergedWhereAKernelWantsThat) {
+  struct {
+    const char *input, *kernel, *output, *attributes;
+  } constexpr kGroups[] = {
+      {"f32[2,6,6,12]", "f32[3,3,3,8]", "f32[2,6,6,8]",
+       "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=4"},
+      {"f32[2,12,6]", "f32[6,2,3]", "f32[2,6,4]", "window={size=3}, dim_labels=bf0_oi0->bf0, feature_group_count=6"},
+      {"bf16[1,3,3,8]", "bf16[3,3,2,8]", "bf16[1,6,6,8]",
+       "window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f, feature_group_count=4"},
+  };
+  for (const auto& c : kGroups) {
+    const std::string text =
+        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
+                    c.output, c.attributes);
+    CanonicalizeConvolutions pass;
+    RunAndCompare(text, pass, kRounding, PairsOfGroups());
+    const auto module = RunPass(text, pass, PairsOfGroups());
+    for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
+      if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
+      EXPECT_LE(instruction->As<hlo::attr::Convolution>().feature_group_count, 3) << instruction->ToString();
+      EXPECT_TRUE(IsCanonicalConvolution(*instruction)) << instruction->ToString();
+    }
   }
 }
 
