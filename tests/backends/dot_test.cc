@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/runtime/host_cpu.h"
 #include "backends/opencl/runtime/quirks.h"
 #include "hlo/builder.h"
@@ -153,6 +154,25 @@ TEST(Dot, PackedOperands) {
   ExpectProduct({0, 203, 100, 131, true, true}, Runner().spec());
 }
 
+TEST(Dot, PanelsCopiedByTheGroupThatMultipliesThem) {
+  using enum ElementType;
+  DeviceSpec small = Runner().spec();
+  small.l2_bytes = 64 << 10;
+  ProductShape shape;
+  shape.m = 100;
+  shape.k = 70;
+  shape.n = 300;
+  ASSERT_EQ(PlanProduct(shape, small).rhs, RhsForm::kBlocks);
+  ExpectProduct({0, 100, 70, 300}, small);
+  ExpectProduct({0, 133, 65, 290, true, false}, small);
+  ExpectProduct({3, 97, 90, 200}, small);
+  ExpectProduct({0, 100, 70, 300, false, false, kF16, kF32}, small);
+  ExpectProduct({0, 100, 70, 300, false, false, kF64, kF64}, small);
+  ExpectProduct({0, 100, 70, 300, false, false, kS32, kS32}, small);
+  small.compute_units = 7;
+  ExpectProduct({0, 100, 70, 1000}, small);
+}
+
 TEST(Dot, PartsOfALongSum) {
   ExpectProduct({0, 20, 5000, 40}, Runner().spec());
   ExpectProduct({0, 65, 3001, 43, true, false}, Runner().spec());
@@ -281,6 +301,9 @@ TEST(Dot, BiasResidualReluInTheEpilogue) {
 TEST(Dot, ResidualSharesTheResultsBuffer) {
   ExpectBiasRelu(45, 30, 75, {3});
   ExpectBiasRelu(20, 3000, 40, {3});  // through partial sums
+  DeviceSpec small = Runner().spec();
+  small.l2_bytes = 64 << 10;
+  ExpectBiasRelu(100, 70, 300, {3}, small);
 }
 
 double Bf16(double x) {

@@ -51,8 +51,10 @@ bool FillsVectors(const ConvolutionShape& shape, const DeviceSpec& device) {
   return shape.groups == 1 || shape.group_features() % RegisterLanes(device, shape.compute_type) == 0;
 }
 
-ProductPlan PointwisePlan(const ConvolutionShape& shape, const DeviceSpec& device) {
+ProductPlan PointwisePlan(const hlo::Instruction& instruction, const ConvolutionShape& shape,
+                          const DeviceSpec& device) {
   ProductShape product;
+  product.ends_at_sizes = !passes::ExtentsOf(instruction).empty();
   product.m = shape.batch * shape.rows.out * shape.columns.out;
   product.k = shape.channels;
   product.n = shape.features;
@@ -83,7 +85,8 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   if (device.device_class == DeviceClass::kGpu)
     return std::vector<KernelDraft>{TiledProductKernel(TiledConvolution(task, *shape), device)};
   if (shape->IsProduct())
-    return ProductKernels({instruction, task.hero, aliases, task.input, task.weights}, PointwisePlan(*shape, device));
+    return ProductKernels({instruction, task.hero, aliases, task.input, task.weights},
+                          PointwisePlan(instruction, *shape, device));
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return WinogradKernels(task, *plan);
   return DirectKernels(task, PlanConvolution(*shape, device));
 }
@@ -105,7 +108,7 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const Devic
   if (const auto plan = GradientPlan(*prepared->hero, device)) return plan->ScratchBytes();
   const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared->hero);
   if (!shape || !FillsVectors(*shape, device)) return 0;
-  if (shape->IsProduct()) return PointwisePlan(*shape, device).ScratchBytes();
+  if (shape->IsProduct()) return PointwisePlan(instruction, *shape, device).ScratchBytes();
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return plan->ScratchBytes();
   return PlanConvolution(*shape, device).ScratchBytes();
 }

@@ -28,6 +28,7 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const Devic
   prepared.lhs.number = shape->swapped ? rhs : lhs;
   prepared.rhs.number = shape->swapped ? lhs : rhs;
   shape->depth_may_be_less = passes::ExtentsOf(instruction).contraction.has_value();
+  shape->ends_at_sizes = !passes::ExtentsOf(instruction).empty();
   prepared.plan = PlanProduct(*shape, device);
   return prepared;
 }

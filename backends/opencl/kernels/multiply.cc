@@ -22,6 +22,8 @@ using ir::Stmt;
 constexpr int64_t kBytesAhead = 8192;
 constexpr int64_t kFewestRowsAhead = 16, kMostRowsAhead = 64;
 constexpr int64_t kLhsRowsAhead = 24;
+// Rows of a block of panels that are read ahead of the one that is copied.
+constexpr int64_t kCopyRowsAhead = 8;
 // With fewer steps a tile ends before the hardware's prefetcher starts.
 constexpr int64_t kShortDepth = 256;
 constexpr int64_t kCacheLine = 64;
@@ -86,7 +88,7 @@ class Multiplication {
 
   KernelDraft Emit() {
     const int64_t row_blocks = CeilDiv(plan_.tiles, plan_.tiles_per_block);
-    const int64_t column_blocks = CeilDiv(plan_.panels, plan_.panels_per_block);
+    const int64_t column_blocks = plan_.column_blocks();
     const ir::Var rows = IndexVar("row_block", row_blocks), columns = IndexVar("column_block", column_blocks);
     const ir::Var batch = IndexVar("batch", shape_.batch), part = IndexVar("part", plan_.k_parts);
     batch_ = ir::Ref(batch);
@@ -95,11 +97,19 @@ class Multiplication {
     tiles_end_ = ends_.Pieces(sizes_.m, plan_.rows, "rows_end");
     panels_end_ = ends_.Pieces(sizes_.n, plan_.columns(), "columns_end");
     k_end_ = ends_.End(sizes_.k, "depth_end");
-    const Stmt block = Depth(
-        [&](const Expr& k_begin, const Expr& k_end) { return Block(ir::Ref(rows), ir::Ref(columns), k_begin, k_end); });
-    const Stmt nest = ParallelNest(
-        {{batch, batch_end}, {part, Index(plan_.k_parts)}, {rows, Index(row_blocks)}, {columns, Index(column_blocks)}},
-        block);
+    Stmt nest;
+    if (plan_.rhs == RhsForm::kBlocks) {
+      nest = OwnBlocks(batch, columns);
+    } else {
+      const Stmt block = Depth([&](const Expr& k_begin, const Expr& k_end) {
+        return Block(ir::Ref(rows), ir::Ref(columns), k_begin, k_end);
+      });
+      nest = ParallelNest({{batch, batch_end},
+                           {part, Index(plan_.k_parts)},
+                           {rows, Index(row_blocks)},
+                           {columns, Index(column_blocks)}},
+                          block);
+    }
     std::vector<ir::Helper> helpers;
     for (const Bf16DotForm& form : kBf16DotForms) {
       if (form.name == plan_.bf16_dot) helpers.push_back({kBf16DotFunction, form.source});
@@ -115,9 +125,54 @@ class Multiplication {
     lhs_ = parameters_.Add("lhs", copied_lhs ? plan_.PackedType() : shape_.lhs_type,
                            copied_lhs ? plan_.LhsBytes() / element : shape_.batch * shape_.m * shape_.k,
                            copied_lhs ? ScratchSlice(0, plan_.LhsBytes(), false) : task_.lhs);
-    rhs_ = parameters_.Add("rhs", copied_rhs ? plan_.PackedType() : shape_.rhs_type,
-                           copied_rhs ? plan_.RhsBytes() / element : shape_.batch * shape_.n * shape_.k,
-                           copied_rhs ? ScratchSlice(plan_.RhsOffset(), plan_.RhsBytes(), false) : task_.rhs);
+    rhs_ = parameters_.Add(
+        "rhs", copied_rhs ? plan_.PackedType() : shape_.rhs_type,
+        copied_rhs ? plan_.RhsBytes() / element : shape_.batch * shape_.n * shape_.k,
+        copied_rhs ? ScratchSlice(plan_.RhsOffset(), plan_.RhsBytes(), plan_.rhs == RhsForm::kBlocks) : task_.rhs);
+    if (plan_.rhs == RhsForm::kBlocks)
+      source_ = parameters_.Add("source", shape_.rhs_type, shape_.batch * shape_.n * shape_.k, task_.rhs);
+  }
+
+  // Blocks of panels, each copied by the work-group that multiplies it.
+  Stmt OwnBlocks(const ir::Var& batch, const ir::Var& column_block) {
+    const int64_t blocks = shape_.batch * plan_.column_blocks();
+    const ir::Var slot = IndexVar("slot", plan_.slots), block = IndexVar("block", blocks);
+    part_ = Index(0);
+    part_begin_ = Index(0);
+    slot_ = ir::Ref(slot);
+    own_panels_ = ir::Ref(column_block) * plan_.panels_per_block;
+    const Expr per_batch = Index(plan_.column_blocks());
+    const Stmt body = ir::Block({ir::Let(batch, ir::Binary(Op::kFloorDiv, ir::Ref(block), per_batch)),
+                                 ir::Let(column_block, ir::Binary(Op::kFloorMod, ir::Ref(block), per_batch)),
+                                 CopyPanels(), Block(Index(0), ir::Ref(column_block), Index(0), Index(shape_.k))});
+    const Stmt walk = ir::For(LoopRole::kSerial, block, ir::Ref(slot), Index(blocks), body, plan_.slots);
+    return ir::For(LoopRole::kParallel, slot, Index(0), Index(plan_.slots), walk);
+  }
+
+  // Where the panels of this work-group begin.
+  Expr OwnPanel(const Expr& panel) const {
+    return (slot_ * plan_.panels_per_block + (panel - own_panels_)) * (shape_.k * plan_.columns());
+  }
+
+  Stmt CopyPanels() const {
+    const ir::Var k = IndexVar("copy_k", shape_.k), panel = IndexVar("copy_panel", plan_.panels);
+    const int64_t width = plan_.columns(), tail = shape_.n % width;
+    const Expr row = (batch_ * shape_.k + ir::Ref(k)) * shape_.n, column = ir::Ref(panel) * width;
+    const Expr to = OwnPanel(ir::Ref(panel)) + ir::Ref(k) * width;
+    const auto copy = [&](bool edge) {
+      std::vector<Stmt> body;
+      for (int64_t v = 0; v < plan_.vectors; ++v) {
+        const auto ramp = [&](const Expr& at) { return ir::Ramp(at + v * plan_.lanes, static_cast<int>(plan_.lanes)); };
+        const Expr inside = edge ? ir::Compare(Op::kLt, ramp(column), Index(shape_.n)) : nullptr;
+        body.push_back(ir::Prefetch(source_, row + column + (kCopyRowsAhead * shape_.n + v * plan_.lanes)));
+        body.push_back(ir::Store(rhs_, ramp(to), Read(source_, ramp(row + column), inside)));
+      }
+      return ir::Block(std::move(body));
+    };
+    const Stmt either =
+        tail == 0 ? copy(false) : ir::If(ir::Ref(panel) < Index(shape_.n / width), copy(false), copy(true));
+    const Expr end = Bounded(own_panels_, plan_.panels_per_block, plan_.panels);
+    return Loop(k, Index(0), Index(shape_.k), Loop(panel, own_panels_, end, either));
   }
 
   // The part of k of this work-group, in blocks where the plan says so.
@@ -280,7 +335,7 @@ class Multiplication {
   // acc += lhs * rhs over k_begin .. k_end.
   Stmt Steps(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, int64_t columns,
              const Expr& k_begin, const Expr& k_end) {
-    const bool whole_vectors = plan_.rhs == RhsForm::kPanels || columns % plan_.lanes == 0;
+    const bool whole_vectors = plan_.rhs != RhsForm::kInPlace || columns % plan_.lanes == 0;
     if (whole_vectors) return StepLoop(registers, tile, row, panel, k_begin, k_end, false);
     // The last rows of rhs in place end before the last vector does.
     const int64_t touched = (shape_.n / plan_.columns()) * plan_.columns() + registers.columns();
@@ -295,10 +350,11 @@ class Multiplication {
     const ir::Var k = IndexVar("k", shape_.k);
     const ir::Var lhs_base = ir::MakeVar("lhs_at", kIndex), rhs_base = ir::MakeVar("rhs_at", kIndex);
     const auto [lhs_first, lhs_row, lhs_k] = LhsStrides(tile, row);
-    const bool panels = plan_.rhs == RhsForm::kPanels;
+    const bool panels = plan_.rhs != RhsForm::kInPlace;
     const int64_t rhs_k = panels ? plan_.columns() : shape_.n;
-    const Expr rhs_first = panels ? (batch_ * plan_.panels + panel) * (shape_.k * plan_.columns())
-                                  : batch_ * (shape_.k * shape_.n) + panel * plan_.columns();
+    const Expr rhs_first = plan_.rhs == RhsForm::kBlocks ? OwnPanel(panel)
+                           : panels ? (batch_ * plan_.panels + panel) * (shape_.k * plan_.columns())
+                                    : batch_ * (shape_.k * shape_.n) + panel * plan_.columns();
     std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k),
                               ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k)};
     if (!panels && !careful) {
@@ -348,12 +404,12 @@ class Multiplication {
   const ProductPlan& plan_;
   const ProductShape& shape_;
   KernelParameters parameters_;
-  ir::BufferRef lhs_, rhs_, partial_, staging_;
+  ir::BufferRef lhs_, rhs_, source_, partial_, staging_;
   std::optional<Epilogue> epilogue_;
   RegisterTile tile_;
   ProductSizes sizes_;
   LoopEnds ends_{parameters_};
-  Expr batch_, part_, part_begin_, tiles_end_, panels_end_, k_end_;
+  Expr batch_, part_, part_begin_, slot_, own_panels_, tiles_end_, panels_end_, k_end_;
 };
 
 // The copies of operands that the plan asks for.
@@ -373,7 +429,7 @@ std::vector<KernelDraft> PackingKernels(const ProductTask& task, const ProductPl
     kernels.push_back(plan.lhs == LhsForm::kPanels ? PackTiles(source, shape.compute_type, plan.lanes, plan.rows, out)
                                                    : Convert(source, shape.compute_type, plan.lanes, out));
   }
-  if (plan.rhs != RhsForm::kInPlace) {
+  if (plan.rhs == RhsForm::kPanels) {
     const ArgumentRef out = ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), true);
     const MatrixSource source{task.rhs,
                               shape.rhs_type,

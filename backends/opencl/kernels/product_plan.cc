@@ -13,6 +13,9 @@ constexpr int64_t kDotProductRows = 8;
 // Packing rhs costs k * n copies for m * k * n products; in place its rows lie far apart. They break even about here.
 constexpr int64_t kPackRows = 192;
 constexpr int64_t kInPlaceColumns = 64;
+// Rows of lhs between which a work-group copies its panels itself: fewer read wider panels in place; with more, all of
+// lhs would pass by too often.
+constexpr int64_t kFewestBlockRows = 96, kMostBlockRows = 512;
 // lhs [k][m] is read in place when its rows are short: a tile touches k of them.
 constexpr int64_t kInPlaceTransposedRows = 128;
 // Depth of a block when both operands lie with k outermost: their blocks then stay in the second-level cache.
@@ -113,6 +116,26 @@ void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
   plan.tiles_per_block = CeilDiv(plan.tiles, CeilDiv(plan.tiles, plan.tiles_per_block));
 }
 
+// Panels that each work-group copies for itself, where all rows of lhs meet them at once.
+void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
+  const ProductShape& shape = plan.shape;
+  const int64_t element = hlo::BytesOf(shape.compute_type);
+  const int64_t panel_bytes = shape.k * plan.columns() * element;
+  const bool fits = !plan.MultipliesPairs() && !shape.rhs_transposed && !shape.ends_at_sizes &&
+                    !shape.depth_may_be_less && shape.m >= kFewestBlockRows && shape.m <= kMostBlockRows &&
+                    shape.n > kInPlaceColumns && plan.vectors == 2 && !plan.UsesPartialSums();
+  if (!fits || shape.k * shape.n * element <= device.l2_bytes) return;
+  const int64_t wanted = 4 * device.compute_units;
+  const auto blocks = [&](int64_t panels) { return shape.batch * CeilDiv(plan.panels, panels); };
+  int64_t panels = std::clamp<int64_t>(device.l2_bytes / 2 / panel_bytes, 1, plan.panels);
+  while (panels > 1 && blocks(panels) < wanted) --panels;
+  if (blocks(panels) < wanted) return;
+  plan.rhs = RhsForm::kBlocks;
+  plan.panels_per_block = CeilDiv(plan.panels, CeilDiv(plan.panels, panels));
+  plan.tiles_per_block = plan.tiles;
+  plan.slots = std::min(blocks(plan.panels_per_block), wanted);
+}
+
 void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t work = shape.batch * plan.tiles * plan.panels;
@@ -187,7 +210,8 @@ int64_t ProductPlan::LhsBytes() const {
 
 int64_t ProductPlan::RhsBytes() const {
   if (rhs == RhsForm::kInPlace) return 0;
-  return AlignScratch(shape.batch * panels * shape.k * columns() * hlo::BytesOf(shape.compute_type));
+  const int64_t copied = rhs == RhsForm::kBlocks ? slots * panels_per_block : shape.batch * panels;
+  return AlignScratch(copied * shape.k * columns() * hlo::BytesOf(shape.compute_type));
 }
 
 int64_t ProductPlan::PartialBytes() const {
@@ -219,6 +243,7 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device) {
   ChooseForms(plan);
   ChooseParts(plan, device);
   ChooseBlocks(plan, device);
+  ChooseOwnBlocks(plan, device);
   return plan;
 }
 

@@ -22,6 +22,7 @@ struct ProductShape {
   // j * m + i of each batch's part.
   bool swapped = false;
   bool depth_may_be_less = false;  // k is a bound: how much of it is there, the kernel reads
+  bool ends_at_sizes = false;      // some dimension is a bound, or the result is wanted in part
 };
 
 // The type in which products and sums of these types are computed; nullopt when no kernel has them.
@@ -38,6 +39,9 @@ enum class LhsForm : uint8_t {
 enum class RhsForm : uint8_t {
   kInPlace,
   kPanels,  // copied to [batch][panel][k][tile columns], the last panel padded with zeros
+  // Copied to panels by the work-group that multiplies them, a block at a time, into scratch of its own: a block's rows
+  // are read as one run, and its panels are still in the caches when they are multiplied.
+  kBlocks,
 };
 
 struct ProductPlan {
@@ -55,12 +59,14 @@ struct ProductPlan {
   // Sums over parts of k go through scratch and are combined by a launch of their own when there are several parts, or
   // when the work-group of a part walks it in blocks.
   int64_t k_parts = 1, k_block = 0;  // k_block 0: not in blocks
+  int64_t slots = 1;                 // kBlocks: work-groups; each walks blocks of panels at this distance
 
   bool MultipliesPairs() const { return !bf16_dot.empty(); }
   // Of copied operands.
   hlo::ElementType PackedType() const { return MultipliesPairs() ? hlo::ElementType::kU32 : shape.compute_type; }
   bool UsesPartialSums() const { return k_parts > 1 || k_block > 0; }
   int64_t columns() const { return vectors * lanes; }
+  int64_t column_blocks() const { return (panels + panels_per_block - 1) / panels_per_block; }
   int64_t part_k() const;  // depth of a part, the last may be shorter
   // Offsets into scratch, bytes.
   int64_t LhsBytes() const;
