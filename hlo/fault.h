@@ -32,6 +32,11 @@ enum class FaultArgument : uint8_t { kVisit, kSeconds };
   X(kRankKill, "rank_kill", kVisit, "the process is killed (SIGKILL) before the Nth run")                     \
   X(kRankStop, "rank_stop", kVisit, "the process stops (SIGSTOP) before the Nth run")                         \
   X(kRankSlow, "rank_slow", kSeconds, "each run starts N seconds late")                                       \
+  X(kExchangeFail, "exchange_fail", kVisit, "an error in the Nth exchange with other ranks")                  \
+  X(kExchangeKill, "exchange_kill", kVisit, "the process is killed (SIGKILL) in the Nth exchange")            \
+  X(kExchangeStop, "exchange_stop", kVisit, "the process stops (SIGSTOP) in the Nth exchange")                \
+  X(kExchangeSlow, "exchange_slow", kSeconds, "each exchange begins N seconds late")                          \
+  X(kAwaitFail, "await_fail", kVisit, "an error while the Nth exchange beside kernels is under way")          \
   X(kFinishStop, "finish_stop", kVisit, "the process stops (SIGSTOP) when its work is done")
 
 enum class Fault : uint8_t {

@@ -8,7 +8,7 @@
 namespace hlorun::passes {
 
 struct Remark {
-  enum class Subject : uint8_t { kConditional, kLoop, kDimension, kHostCall, kProduct, kSharding };
+  enum class Subject : uint8_t { kConditional, kLoop, kDimension, kHostCall, kProduct, kSharding, kCollective };
   Subject subject = Subject::kConditional;
   std::string instruction;  // its name in the module
   std::string source;       // the user's source line, where metadata tells; empty where it does not

@@ -7,8 +7,8 @@
 namespace hlorun::cli {
 namespace {
 
-constexpr std::array<const char*, 6> kSubjects = {"conditional", "while",   "dimension",
-                                                  "host call",   "product", "sharding"};
+constexpr std::array<const char*, 7> kSubjects = {"conditional", "while",    "dimension", "host call",
+                                                  "product",     "sharding", "collective"};
 
 constexpr const char* kNoSource =
     "the module does not tell source lines: export it with metadata (jax: compiler_ir(\"hlo\").as_hlo_module().to_string() "

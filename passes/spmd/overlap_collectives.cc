@@ -201,8 +201,9 @@ class Simulation {
 
 class Overlapper {
  public:
-  Overlapper(Computation* computation, const PassContext& context, const Times& times, CalledPeaks& peaks)
+  Overlapper(Computation* computation, PassContext& context, const Times& times, CalledPeaks& peaks)
       : computation_(computation),
+        context_(context),
         kernels_(context.kernels),
         memory_limit_(context.options.memory_limit),
         times_(times),
@@ -218,9 +219,10 @@ class Overlapper {
     }
     if (pairs.empty()) return false;
     if (!Reorder(pairs, BudgetFor(peak))) {
-      for (const Pair& pair : pairs) Join(computation_, pair);
+      JoinAll(pairs.begin(), pairs);
       return false;
     }
+    for (const Pair& pair : pairs) ExplainStarted(pair);
     const ScheduleGraph now(*computation_, kernels_, peaks_);
     peaks_[computation_] = now.PeakOf(now.TextOrder()) - now.given_bytes();
     return true;
@@ -252,19 +254,76 @@ class Overlapper {
       std::vector<Instruction*> instructions;
       for (const int node : order) instructions.push_back(graph.instruction(node));
       computation_->SetOrder(instructions);
-      const auto lost = std::stable_partition(pairs.begin(), pairs.end(), is_worth);
-      for (auto pair = lost; pair != pairs.end(); ++pair) Join(computation_, *pair);
-      pairs.erase(lost, pairs.end());
+      JoinAll(std::stable_partition(pairs.begin(), pairs.end(), is_worth), pairs);
       return true;
     }
+    fits_ = false;
     return false;
   }
 
+  // Those from `first` on are not worth it, or cannot be had.
+  void JoinAll(std::vector<Pair>::iterator first, std::vector<Pair>& pairs) {
+    for (auto pair = first; pair != pairs.end(); ++pair) {
+      ExplainApart(*pair);
+      Join(computation_, *pair);
+    }
+    pairs.erase(first, pairs.end());
+  }
+
+  Remark& About(const Pair& pair) {
+    Remark& remark = context_.remarks.emplace_back();
+    remark.subject = Remark::Subject::kCollective;
+    remark.instruction = pair.start->name().substr(0, pair.start->name().size() - kStart.size());
+    remark.source = computation_->module()->SourceOf(*pair.start);
+    return remark;
+  }
+
+  // What runs between start and done, the longest first; what the estimates leave of the exchange after that.
+  void ExplainStarted(const Pair& pair) {
+    std::vector<std::pair<double, const Instruction*>> beside;
+    double hidden = 0;
+    bool is_between = false;
+    for (const auto& instruction : computation_->instructions()) {
+      if (instruction.get() == pair.done) break;
+      if (is_between && !instruction->Has(hlo::kCollective) && !instruction->Has(hlo::kAsync)) {
+        const double time = times_.kernels.Launched(*instruction);
+        hidden += time;
+        if (time > 0) beside.emplace_back(time, instruction.get());
+      }
+      is_between |= instruction.get() == pair.start;
+    }
+    std::stable_sort(beside.begin(), beside.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<std::string> names;
+    for (size_t i = 0; i < beside.size() && i < kNamed; ++i) names.push_back("%" + beside[i].second->name());
+    if (beside.size() > kNamed) names.push_back(fmt::format("{} more", beside.size() - kNamed));
+    const double takes = times_.Of(*pair.start->called()->root());
+    Remark& remark = About(pair);
+    remark.choice = "started early";
+    remark.reason = fmt::format("beside it run {}", fmt::join(names, ", "));
+    remark.cost = fmt::format("about {:.3g} us on the link, of which {:.3g} stay exposed behind {:.3g} us of kernels",
+                              takes, std::max(0.0, takes - hidden), hidden);
+    if (context_.device.device_class == DeviceClass::kCpu)
+      remark.cost += "; CPU devices of one host run it apart, for it is work of the same cores";
+  }
+
+  void ExplainApart(const Pair& pair) {
+    Remark& remark = About(pair);
+    remark.choice = "apart";
+    remark.reason = fits_ ? "nothing that takes as long is left to run beside it"
+                          : "an order that starts it early takes more memory than it may";
+    remark.cost = fmt::format("about {:.3g} us, all of them exposed", times_.Of(*pair.start->called()->root()));
+    if (!fits_) remark.advice = "a higher --memory_limit, or a smaller batch";
+  }
+
+  static constexpr size_t kNamed = 3;
+
   Computation* computation_;
+  PassContext& context_;
   const KernelModel& kernels_;
   const int64_t memory_limit_;
   const Times& times_;
   CalledPeaks& peaks_;
+  bool fits_ = true;  // into the memory
 };
 
 }  // namespace

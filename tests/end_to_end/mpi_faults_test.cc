@@ -275,6 +275,91 @@ TEST_P(RankFaultsTest, SlowIsNotDead) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RankFaultsTest, ::testing::Values(2, 3, 4, 8));
 
+// --- ranks that fail while they exchange beside kernels ---
+
+// Two sums of a megabyte, each beside a product.
+std::string SumsBesideProducts(int ranks) {
+  return "HloModule beside, num_partitions=" + std::to_string(ranks) + R"(
+add { l = f32[] parameter(0)
+  r = f32[] parameter(1)
+  ROOT t = f32[] add(l, r) }
+ENTRY main {
+  x = f32[512,512] parameter(0)
+  y = f32[512,512] parameter(1)
+  s = f32[512,512] all-reduce(x), channel_id=1, use_global_device_ids=true, to_apply=add, replica_groups=)" +
+         Everyone(ranks) + R"(
+  d = f32[512,512] dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  k = f32[512,512] tanh(x)
+  u = f32[512,512] all-reduce(k), channel_id=2, use_global_device_ids=true, to_apply=add, replica_groups=)" +
+         Everyone(ranks) + R"(
+  e = f32[512,512] dot(d, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  a = f32[512,512] add(s, u)
+  ROOT b = f32[512,512] add(a, e)
+})";
+}
+
+// How the ranks are joined: settings in front of the command.
+class OverlapFaultsTest : public MpiFaultsTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  CommandResult WithFault(const std::string& fault, int ranks = 2) {
+    const std::string module = folder_.Write("beside.hlo", SumsBesideProducts(ranks));
+    return Mpirun(ranks, "--heartbeat=2 --iterations=2 --outputs=" + (folder_ / "out") + " " + module,
+                  std::string(GetParam()) + " HLORUN_FAULT=" + fault);
+  }
+  // An exchange of the first run, and one of the second beside what the first left.
+  static constexpr const char* kVisits[] = {"1", "4"};
+};
+
+TEST_P(OverlapFaultsTest, Failing) {
+  for (const std::string visit : kVisits) {
+    ExpectOneMessage(WithFault("exchange_fail@1:" + visit), "hlorun: rank 1 on .*: .*HLORUN_FAULT=exchange_fail");
+    EXPECT_EQ(Outputs(), "");
+  }
+}
+
+TEST_P(OverlapFaultsTest, FailingOfTheThreadThatComputes) {
+  const CommandResult result = WithFault("await_fail@1,exchange_slow@0:1");
+  ExpectOneMessage(result, "hlorun: rank 1 on .*: .*HLORUN_FAULT=await_fail");
+  EXPECT_EQ(Outputs(), "");
+}
+
+TEST_P(OverlapFaultsTest, KilledAndStopped) {
+  const CommandResult killed = WithFault("exchange_kill@1:2");
+  EXPECT_NE(killed.exit_code, 0);
+  EXPECT_LT(killed.seconds, kEndSeconds);
+  EXPECT_THAT(killed.err, ContainsRegex("process rank 1 with PID .* on node .* exited on signal 9"));
+  ExpectNobodyLives();
+  ExpectOneMessage(WithFault("exchange_stop@1:2"), "hlorun: rank 0 on .*: rank 1 on .* has been silent for ");
+  EXPECT_EQ(Outputs(), "");
+}
+
+TEST_P(OverlapFaultsTest, LateIsNotDead) {
+  ASSERT_EQ(WithFault("").exit_code, 0);
+  const std::string wanted = ReadAll(folder_ / "out/rank_1/0.npy");
+  const CommandResult late = WithFault("exchange_slow@1:0.7");
+  EXPECT_EQ(late.exit_code, 0) << late.err;
+  EXPECT_TRUE(ReadAll(folder_ / "out/rank_1/0.npy") == wanted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, OverlapFaultsTest,
+                         ::testing::Values("HLORUN_OVERLAP=1", "HLORUN_OVERLAP=1 HLORUN_NODE_WINDOW=0",
+                                           "HLORUN_TIMED_LINK=100,0.2"),
+                         [](const auto& info) {
+                           const std::string link = info.param;
+                           return link.find("TIMED") != std::string::npos    ? "timed"
+                                  : link.find("WINDOW") != std::string::npos ? "messages"
+                                                                             : "window";
+                         });
+
+TEST_F(MpiFaultsTest, AnExchangeThatFailsInProcess) {
+  const std::string module = folder_.Write("beside.hlo", SumsBesideProducts(3));
+  for (const std::string fault : {"exchange_fail:2", "await_fail"}) {
+    const CommandResult result = RunCommand("HLORUN_TIMED_LINK=100,0.05 HLORUN_FAULT=" + fault +
+                                            " timeout 60 " HLORUN_BINARY " --devices=3 " + module);
+    ExpectOneMessage(result, "hlorun: .*HLORUN_FAULT=" + fault.substr(0, fault.find(':')));
+  }
+}
+
 TEST_F(MpiFaultsTest, StoppedBeforeTheJobAndAfterItsWork) {
   ExpectOneMessage(Mpirun(2, "--heartbeat=1.5 " + Module(2), "HLORUN_FAULT=start_stop@1"),
                    "hlorun: .*: MPI does not start");

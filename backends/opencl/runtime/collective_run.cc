@@ -1,15 +1,26 @@
 #include "backends/opencl/runtime/collective_run.h"
 
 #include <algorithm>
+#include <csignal>
 #include <numeric>
 
 #include "backends/opencl/runtime/thunk_runner.h"
+#include "hlo/error.h"
+#include "hlo/fault.h"
 
 namespace hlorun::opencl {
 namespace {
 
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
+
+// The others are in the exchange already, or will be.
+void ExchangeFaults() {
+  FaultPause(Fault::kExchangeSlow);
+  if (FaultHits(Fault::kExchangeFail)) Fail(ErrorCode::kInternal, "HLORUN_FAULT=exchange_fail: this exchange fails");
+  if (FaultHits(Fault::kExchangeKill)) raise(SIGKILL);
+  if (FaultHits(Fault::kExchangeStop)) raise(SIGSTOP);
+}
 
 // An array seen as [outer, parts, chunk]: dimension `dimension` divided into `parts`, everything after it contiguous.
 struct Partition {
@@ -320,6 +331,7 @@ class Collective {
 }  // namespace
 
 void RunCollective(const CollectiveThunk& thunk, ThunkRunner& runner, cl_command_queue queue) {
+  ExchangeFaults();
   Collective(thunk, runner, queue).Run();
 }
 

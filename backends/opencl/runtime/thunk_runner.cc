@@ -14,6 +14,7 @@
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/transfer_run.h"
 #include "backends/opencl/runtime/warm_up.h"
+#include "hlo/fault.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -342,6 +343,8 @@ std::shared_ptr<Exchange> ThunkRunner::Start(const CollectiveThunk& thunk) {
 }
 
 void ThunkRunner::Await(const Exchange& exchange) {
+  if (!exchange.done.load(std::memory_order_acquire) && FaultHits(Fault::kAwaitFail))
+    Fail(ErrorCode::kInternal, "HLORUN_FAULT=await_fail: this rank fails while it exchanges");
   collectives::WaitUntil([&] { return exchange.done.load(std::memory_order_acquire); });
   if (exchange.error) std::rethrow_exception(exchange.error);
 }

@@ -1,5 +1,6 @@
 // Collectives beside kernels that do not need them: where starts and dones go, what memory they take, and the same
 // bits.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "hlo/evaluator/evaluator.h"
@@ -47,6 +48,7 @@ struct Overlapped {
   std::unique_ptr<hlo::Module> module;
   BufferAssignment buffers;
   bool changed = false;
+  std::vector<Remark> remarks = {};
   int64_t scheduled_arena = 0, arena = 0;  // bytes
 };
 
@@ -79,6 +81,7 @@ Overlapped Overlap(const std::string& entry, int64_t memory_limit = 0) {
   result.arena = arena(*result.module);
   CopyInsertion().Run(*result.module, context);
   result.buffers = AssignBuffers(*result.module, context);
+  result.remarks = context.remarks;
   return result;
 }
 
@@ -108,6 +111,20 @@ TEST(OverlapCollectives, WhatDoesNotNeedTheSumRunsBesideIt) {
 })");
   // The sum takes about a millisecond, a product a fifth of it.
   EXPECT_EQ(OrderOf(*result.module), "s-start d e f g h i s-done t r") << hlo::PrintModule(*result.module);
+  ASSERT_EQ(result.remarks.size(), 1u);
+  EXPECT_EQ(OneLine(result.remarks[0]), "%s: started early: beside it run %d, %e, %f, 3 more");
+  EXPECT_THAT(result.remarks[0].cost, ::testing::MatchesRegex("about 1.* us on the link, of which 0 stay exposed .*"));
+}
+
+TEST(OverlapCollectives, WhatNothingRunsBesideIsSaidToBeExposed) {
+  const Overlapped result = Overlap(R"(ENTRY e {
+  x = f32[16,16] parameter(0)
+  s = f32[16,16] all-reduce(x), replica_groups={{0,1}}, channel_id=1, use_global_device_ids=true, to_apply=add
+  ROOT t = f32[16,16] tanh(s)
+})");
+  EXPECT_FALSE(result.changed);
+  ASSERT_EQ(result.remarks.size(), 1u);
+  EXPECT_EQ(OneLine(result.remarks[0]), "%s: apart: nothing that takes as long is left to run beside it");
 }
 
 // Two layers' gradients: the first is summed while the second is computed, and the sums stay in order.
