@@ -1,8 +1,10 @@
 #include "passes/fusion/fusion.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
+#include "hlo/builder.h"
 #include "passes/fusion/cluster.h"
 #include "passes/fusion/recompute.h"
 #include "passes/fusion/row_clusters.h"
@@ -22,6 +24,31 @@ bool Fuse(hlo::Computation& computation, const PassContext& context) {
   for (auto cluster = clusters.rbegin(); cluster != clusters.rend(); ++cluster) {
     if (!cluster->NeedsOutline()) continue;
     Outline(*cluster);
+    changed = true;
+  }
+  return changed;
+}
+
+// A broadcast of short runs to many rows is two: the runs, which are few, and the rows.
+//   before: b = f32[2,4096,32,10] broadcast(f32[2,32] x), dimensions={0,2}
+//   after:  w = f32[2,32,10] broadcast(x), dimensions={0,1}   b = f32[2,4096,32,10] broadcast(w), dimensions={0,2,3}
+bool SplitBroadcasts(hlo::Computation& computation) {
+  constexpr int64_t kManyRows = 16;
+  bool changed = false;
+  for (Instruction* instruction : computation.PostOrder()) {
+    if (!SpreadsShortRuns(*instruction)) continue;
+    Instruction* x = instruction->operand(0);
+    const int64_t minor = instruction->shape().rank() - 1, run = instruction->shape().dimension(minor);
+    if (x->shape().ElementCount() * run * kManyRows > instruction->shape().ElementCount()) continue;
+    hlo::Dims runs = x->shape().dimensions();
+    std::vector<int64_t> own(runs.size()), places = instruction->dimensions();
+    std::iota(own.begin(), own.end(), 0);
+    runs.push_back(run);
+    places.push_back(minor);
+    hlo::Builder build(&computation, instruction);
+    build.before = instruction;
+    computation.Replace(instruction,
+                        build.Broadcast(build.Broadcast(x, runs, own), instruction->shape().dimensions(), places));
     changed = true;
   }
   return changed;
@@ -56,6 +83,7 @@ bool Fusion::Run(hlo::Module& module, PassContext& context) {
   bool changed = false;
   for (hlo::Computation* computation : module.ControlComputations()) {
     changed |= RemoveDead(*computation);
+    changed |= SplitBroadcasts(*computation);
     changed |= Fuse(*computation, context);
     changed |= ReshapesToBitcasts(*computation);
     changed |= RemoveDead(*computation);

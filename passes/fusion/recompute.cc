@@ -35,7 +35,19 @@ const Limit* LimitOf(Opcode opcode) {
   return it == kLimits.end() ? nullptr : &*it;
 }
 
+// From here on what is computed once is free.
+constexpr double kManyUses = 16;
+
 }  // namespace
+
+bool SpreadsShortRuns(const Instruction& instruction) {
+  constexpr int64_t kLongRun = 32, kWholeRun = 16;
+  if (!instruction.Is(Opcode::kBroadcast) || instruction.operand(0)->shape().ElementCount() == 1) return false;
+  const std::vector<int64_t>& kept = instruction.dimensions();
+  const int64_t minor = instruction.shape().rank() - 1, run = instruction.shape().dimension(minor);
+  return !kept.empty() && kept.back() == minor - 1 && instruction.shape().dimension(minor - 1) > 1 && run > 1 &&
+         run < kLongRun && run % kWholeRun != 0;
+}
 
 bool IsLoopOp(const Instruction& instruction) {
   if (!instruction.shape().IsArray() || instruction.HasSideEffect()) return false;
@@ -93,6 +105,7 @@ bool RecomputeCost::MayInline(const Instruction& instruction, double evaluations
   const double factor = evaluations / elements;
   constexpr double kSlack = 1.01;
   if (factor <= kSlack && kernels <= 1) return true;
+  if (SpreadsShortRuns(instruction) && factor >= kManyUses) return false;
   if (const Limit* limit = LimitOf(instruction.opcode())) {
     return IsReinterpretation(instruction) || factor <= limit->factor * kSlack;
   }

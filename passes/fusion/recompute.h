@@ -14,6 +14,10 @@ bool IsLoopOp(const hlo::Instruction& instruction);
 // Whether the result has its operand's elements in the same order in memory: nothing to do at run time.
 bool IsReinterpretation(const hlo::Instruction& instruction);
 
+// A broadcast that repeats each element a few times along the minor dimension (the channels of a group). Vectors do not
+// fit such runs, so that a loop over many more elements had better read it from memory.
+bool SpreadsShortRuns(const hlo::Instruction& instruction);
+
 class RecomputeCost {
  public:
   explicit RecomputeCost(const hlo::Computation& computation);

@@ -88,8 +88,41 @@ class LoopKernel {
   size_t VectorDimension() const {
     const size_t minor = dims_.size() - 1;
     if (dims_[minor] >= kShortVector) return minor;
-    const auto longest = static_cast<size_t>(std::max_element(dims_.begin(), dims_.end()) - dims_.begin());
-    return dims_[longest] >= kShortVector ? longest : minor;
+    size_t best = minor;
+    int64_t best_cost = 0;
+    for (size_t d = 0; d < minor; ++d) {
+      if (dims_[d] < kShortVector) continue;
+      const int64_t cost = VectorCost(d);
+      const bool is_better = best == minor || cost < best_cost || (cost == best_cost && dims_[d] > dims_[best]);
+      if (!is_better) continue;
+      best = d;
+      best_cost = cost;
+    }
+    return best;
+  }
+
+  // What loads and the store cost whose vectors run along `d`: those of elements side by side, close together, in a
+  // cache line each.
+  int64_t VectorCost(size_t d) const {
+    constexpr int64_t kTogether = 1, kClose = 16, kApart = 64;
+    const auto cost_of = [](int64_t bytes_apart, int64_t element) {
+      if (bytes_apart <= element) return kTogether;
+      return bytes_apart < kLineBytes ? kClose : kApart;
+    };
+    int64_t elements = 1;
+    for (size_t i = d + 1; i < dims_.size(); ++i) elements *= dims_[i];
+    int64_t cost = 0;
+    for (const size_t i : group_) {
+      const int64_t bytes = hlo::BytesOf(e_.outputs()[i].buffer->storage);
+      cost += cost_of(elements * bytes, bytes);
+    }
+    const LoadStrides strides(inner_);
+    for (const ir::Expr& load : strides.loads()) {
+      const int64_t bytes = hlo::BytesOf(load->buffer->storage);
+      const auto along = strides.Of(load, loop_vars_[d]);
+      cost += along ? cost_of(std::abs(*along) * bytes, bytes) : kApart;
+    }
+    return cost;
   }
 
   // Where a load strides along the vectors: the dimension along which it is contiguous.

@@ -124,6 +124,23 @@ TEST(Fusion, ExpensiveProducersAreNotComputedForEachBroadcastElement) {
   EXPECT_TRUE(fused.Kernel(0)->Is(Opcode::kExp));
 }
 
+TEST(Fusion, ShortRunsForManyRowsAreStored) {
+  const Fused fused = Fuse(R"(x = f32[2,64,4,10] parameter(0)
+                              s = f32[2,4] parameter(1)
+                              b = f32[2,64,4,10] broadcast(s), dimensions={0,2}
+                              ROOT r = f32[2,64,4,10] multiply(x, b))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop, KernelKind::kLoop));
+  EXPECT_EQ(fused.Kernel(0)->shape().ToString(), "f32[2,4,10]");
+}
+
+TEST(Fusion, ShortRunsForAFewRowsAreNot) {
+  const Fused fused = Fuse(R"(x = f32[2,8,4,10] parameter(0)
+                              s = f32[2,4] parameter(1)
+                              b = f32[2,8,4,10] broadcast(s), dimensions={0,2}
+                              ROOT r = f32[2,8,4,10] multiply(x, b))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop));
+}
+
 TEST(Fusion, LongChainsAreStoredForTheirReaders) {
   // Six transcendental steps, read by two kernels: computing them twice costs more than a store.
   const Fused fused = Fuse(R"(
