@@ -29,6 +29,13 @@ int64_t ConstantExtent(const Stmt& loop) {
   return extent->integer;
 }
 
+// Where a group's share of `total` iterations begins: shares differ by one iteration at most.
+Expr FirstOfShare(const Expr& group, int64_t total, int64_t groups, const Type& type) {
+  if (total % groups == 0) return Mul(Cast(group, type.element), Int(total / groups, type));
+  const Expr before = Mul(Cast(group, ElementType::kS64), Int(total, kIndex));
+  return Cast(Binary(Op::kFloorDiv, before, Int(groups, kIndex)), type.element);
+}
+
 bool IsConstantLoop(const Stmt& loop) { return Sub(loop->end, loop->begin)->kind == ExprKind::kIntConstant; }
 
 // What a group walks of a nest whose ends are known at run time only: an equal share of what is there.
@@ -156,10 +163,9 @@ ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
   const int64_t wanted = lanes > 1 ? kMaxGpuGroups : std::min(kMaxGroups, device.compute_units * kGroupsPerUnit);
   const int64_t grain = lanes > 1 ? 1 : std::max<int64_t>(1, function.grain);
   const int64_t groups = std::clamp<int64_t>(total / grain, 1, wanted);
-  const int64_t chunk = total == 0 ? 1 : (total + groups - 1) / groups;
-  out.grid.groups[0] = std::max<int64_t>(1, (total + chunk - 1) / chunk);
+  out.grid.groups[0] = groups;
   if (!constant) {
-    before.push_back(RuntimeNest(loops, inner, total, out.grid.groups[0], GroupId()));
+    before.push_back(RuntimeNest(loops, inner, total, groups, GroupId()));
     out.function.body = Block(std::move(before));
     return out;
   }
@@ -175,15 +181,15 @@ ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
     if (loop != loops.front()) value = Binary(Op::kFloorMod, value, Int(std::max<int64_t>(extent, 1), type));
     decode.push_back(Let(loop->var, Add(Cast(value, loop->var->type.element), loop->begin)));
   }
-  const Expr begin = Mul(Cast(GroupId(), type.element), Int(chunk, type));
   std::vector<Stmt> result = before;
-  if (chunk == 1 && total > 0) {
-    result.push_back(Let(at, begin));
+  if (total == groups) {
+    result.push_back(Let(at, Cast(GroupId(), type.element)));
     result.insert(result.end(), decode.begin(), decode.end());
     result.push_back(inner);
   } else {
     decode.push_back(inner);
-    result.push_back(For(LoopRole::kSerial, at, begin, Min(begin + chunk, Int(total, type)), Block(std::move(decode))));
+    const auto first = [&](const Expr& group) { return FirstOfShare(group, total, groups, type); };
+    result.push_back(For(LoopRole::kSerial, at, first(GroupId()), first(GroupId() + 1), Block(std::move(decode))));
   }
   out.function.body = Block(std::move(result));
   return out;
