@@ -7,21 +7,29 @@ namespace {
 
 using hlo::ElementType;
 
-// e^x = 2^k e^r with |r| <= ln(2)/2. Scaled in two steps, so that 2^128 and results near the smallest normal are
-// reached.
-constexpr std::string_view kExp = R"(static inline @F NAME(@F x) {
-  @F c = @?(x > 89.0f, (@F)(89.0f), x);
-  c = @?(c < -104.0f, (@F)(-104.0f), c);
-  @F k = fma(c, (@F)(0x1.715476p+0f), (@F)(0x1.8p+23f)) - 0x1.8p+23f;
-  @F r = fma(k, (@F)(-0x1.62e43p-1f), c);
-  r = fma(k, (@F)(0x1.05c61p-29f), r);
-  @F p = fma((@F)(0x1.6dbc64p-10f), r, (@F)(0x1.124148p-7f));
-  p = fma(p, r, (@F)(0x1.555454p-5f));
-  p = fma(p, r, (@F)(0x1.555486p-3f));
-  p = fma(p, r, (@F)(0.5f));
-  p = fma(p, r * r, r) + 1.0f;
-  @I i = convert_int@n(k), h = i >> 1;
+// e^x = 2^k e^r with |r| <= ln(2)/2.
+#define HL_EXP_OF_R_AND_K                                                   \
+  "static inline @F NAME(@F x) {\n"                                         \
+  "  @F c = @?(x > 89.0f, (@F)(89.0f), x);\n"                               \
+  "  c = @?(c < -104.0f, (@F)(-104.0f), c);\n"                              \
+  "  @F k = fma(c, (@F)(0x1.715476p+0f), (@F)(0x1.8p+23f)) - 0x1.8p+23f;\n" \
+  "  @F r = fma(k, (@F)(-0x1.62e43p-1f), c);\n"                             \
+  "  r = fma(k, (@F)(0x1.05c61p-29f), r);\n"                                \
+  "  @F p = fma((@F)(0x1.6dbc64p-10f), r, (@F)(0x1.124148p-7f));\n"         \
+  "  p = fma(p, r, (@F)(0x1.555454p-5f));\n"                                \
+  "  p = fma(p, r, (@F)(0x1.555486p-3f));\n"                                \
+  "  p = fma(p, r, (@F)(0.5f));\n"                                          \
+  "  p = fma(p, r * r, r) + 1.0f;\n"
+
+// Scaled in two steps, so that 2^128 and results near the smallest normal are reached.
+constexpr std::string_view kExp = HL_EXP_OF_R_AND_K R"(  @I i = convert_int@n(k), h = i >> 1;
   return p * as_float@n((h + 127) << 23) * as_float@n((i - h + 127) << 23);
+}
+)";
+
+// The same bits by AVX-512's scaling.
+constexpr std::string_view kExpByAssembly = HL_EXP_OF_R_AND_K R"(  __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(k));
+  return p;
 }
 )";
 
@@ -29,7 +37,7 @@ constexpr std::string_view kExp = R"(static inline @F NAME(@F x) {
 constexpr std::string_view kExpm1 = R"(static inline @F NAME(@F x) {
   @F c = @?(x > 89.0f, (@F)(89.0f), x);
   c = @?(c < -20.0f, (@F)(-20.0f), c);
-  @F k = rint(c * 0x1.715476p+0f);
+  @F k = fma(c, (@F)(0x1.715476p+0f), (@F)(0x1.8p+23f)) - 0x1.8p+23f;
   @F r = fma(k, (@F)(-0x1.62e43p-1f), c);
   r = fma(k, (@F)(0x1.05c61p-29f), r);
   @F p = fma((@F)(0x1.a1a602p-13f), r, (@F)(0x1.6d7b94p-10f));
@@ -107,7 +115,7 @@ static float hl_huge_quadrants_of(float x, int* quadrant) {
 
 // x = q pi/2 + r; three parts of pi/2 are exact enough below 1e5.
 #define HL_QUADRANTS                                                             \
-  "  @F k = rint(x * 0x1.45f306p-1f);\n"                                         \
+  "  @F k = fma(x, (@F)(0x1.45f306p-1f), (@F)(0x1.8p+23f)) - 0x1.8p+23f;\n"      \
   "  @F r = fma(k, (@F)(-0x1.921fb6p+0f), x);\n"                                 \
   "  r = fma(k, (@F)(0x1.777a5cp-25f), r);\n"                                    \
   "  r = fma(k, (@F)(0x1.ee59dap-50f), r);\n"                                    \
@@ -267,7 +275,7 @@ constexpr std::string_view kPow = R"(static inline @F NAME(@F x, @F y) {
   pl = @?(fabs(ph) < 120.0f, pl, (@F)(0.0f));
   ph = @?(ph > 120.0f, (@F)(120.0f), ph);
   ph = @?(ph < -120.0f, (@F)(-120.0f), ph);
-  @F n = rint(ph * 0x1.715476p+0f);
+  @F n = fma(ph, (@F)(0x1.715476p+0f), (@F)(0x1.8p+23f)) - 0x1.8p+23f;
   @F r = fma(n, (@F)(-0x1.62e43p-1f), ph);
   r = fma(n, (@F)(0x1.05c61p-29f), r) + pl;
   @F p = fma((@F)(0x1.6dbc64p-10f), r, (@F)(0x1.124148p-7f));
@@ -356,7 +364,7 @@ const std::vector<MathFunction>& MathFunctions() {
       {"cos", ElementType::kF32, kCos, {"huge_quadrants"}},
       {"cosh", ElementType::kF32, kCosh, {"exp"}},
       {"erf", ElementType::kF32, kErf, {"exp"}},
-      {"exp", ElementType::kF32, kExp},
+      {"exp", ElementType::kF32, kExp, {}, kExpByAssembly},
       {"expm1", ElementType::kF32, kExpm1},
       {"fmod", ElementType::kF32, kFmodF32},
       {"fmod", ElementType::kF64, kFmodF64},

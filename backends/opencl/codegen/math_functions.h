@@ -21,6 +21,7 @@ struct MathFunction {
   // picks by lane; @{exp} another function of this table with as many lanes; @any(c) whether c holds in some lane.
   std::string_view source;
   std::vector<std::string_view> uses = {};  // other functions of this table
+  std::string_view by_assembly = {};        // for 16 lanes where x86's AVX-512 may be used; empty: `source`
 };
 
 // Null where the built-in is good enough.

@@ -333,7 +333,8 @@ std::string HelperSet::Math(const std::string& builtin, ir::Type type) {
   std::string name = WithLanes(base + (type.lanes == 1 ? "" : "_"), type.lanes);
   Add("hl_pick", kPick);
   if (type.lanes > 1) Add(fmt::format("hl_arrays{}", type.lanes), ArrayMacros(type.lanes));
-  std::string source(function->source);
+  const bool by_assembly = bf16_assembly_ && type.lanes == 16 && !function->by_assembly.empty();
+  std::string source(by_assembly ? function->by_assembly : function->source);
   for (const std::string_view used : function->uses) {
     const bool shared = FindMathFunction(used, type.element)->source.find("NAME") == std::string_view::npos;
     const std::string callee = Math(std::string(used), shared ? type.WithLanes(1) : type);

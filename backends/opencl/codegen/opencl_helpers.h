@@ -21,7 +21,7 @@ const char* SpaceName(ir::Buffer::Space space);
 // The helpers of one kernel, in the order in which they were first needed. Each function returns the helper's name.
 class HelperSet {
  public:
-  // `bf16_assembly`: x86's conversions to bf16 may be used, by inline assembly.
+  // `bf16_assembly`: x86's conversions to bf16 may be used, by inline assembly, and the rest of AVX-512 with them.
   explicit HelperSet(bool bf16_assembly) : bf16_assembly_(bf16_assembly) {}
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
   std::string UnalignedPairs();                                  // uint16 with the alignment of a bf16
