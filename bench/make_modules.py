@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes bench/modules/*.hlo, the memory-bound programs of bench/memory_bound.py, from JAX.
+"""Writes bench/modules/*.hlo, the programs of bench/memory_bound.py and bench/network_parts.py, from JAX.
 
     python3 bench/make_modules.py [--to bench/modules]
 
@@ -36,6 +36,28 @@ def update_loop(x, rows):
     return lax.fori_loop(0, rows.shape[0], step, x)
 
 
+def convolution(strides=(1, 1), groups=1, labels=("NHWC", "HWIO", "NHWC")):
+    return lambda x, w: lax.conv_general_dilated(x, w, strides, "SAME", feature_group_count=groups, dimension_numbers=labels)
+
+
+def group_norm_silu(x, scale, shift):
+    n, height, width, channels = x.shape
+    y = x.reshape(n, height * width, 32, channels // 32)
+    y = y - y.mean((1, 3), keepdims=True)
+    y = y * lax.rsqrt(jnp.square(y).mean((1, 3), keepdims=True) + 1e-5)
+    return jax.nn.silu(y.reshape(x.shape) * scale + shift)
+
+
+def kept_attention(q, keys, values):
+    scores = jnp.einsum("bhd,bkhd->bhk", q, keys) * 0.125
+    return jnp.einsum("bhk,bkhd->bhd", jax.nn.softmax(scores, -1), values)
+
+
+def shuffled_channels(x):
+    n, height, width, channels = x.shape
+    return x.reshape(n, height, width, 2, channels // 2).transpose(0, 1, 2, 4, 3).reshape(x.shape)
+
+
 PROGRAMS = {
     "sort_flat_bf16": (lambda x: jnp.sort(x.reshape(-1)), ((1024, 4096), BF16)),
     "sort_rows_f32": (lambda x: jnp.sort(x, axis=-1), ((1024, 4096), F32)),
@@ -58,6 +80,16 @@ PROGRAMS = {
     "embedding_scatter_add": (lambda table, ids, rows: table.at[ids].add(rows), ((32000, 2304), F32), ((1024,), S32),
                               ((1024, 2304), F32)),
     "update_loop": (update_loop, ((4096, 1024), F32), ((1000, 1024), F32)),
+    "gelu_erfc": (lambda x: jax.nn.gelu(x, approximate=False), ((1024, 4096), F32)),
+    "gelu_tanh": (jax.nn.gelu, ((1024, 4096), F32)),
+    "transposed_convolution": (lambda x, w: lax.conv_transpose(x, w, (2, 2), "SAME"), ((2, 32, 32, 256), F32),
+                               ((4, 4, 256, 128), F32)),
+    "convolution_1d": (convolution((1,), labels=("NWC", "WIO", "NWC")), ((2, 1500, 384), F32), ((3, 384, 384), F32)),
+    "grouped_convolution": (convolution(groups=32), ((4, 28, 28, 256), F32), ((3, 3, 8, 256), F32)),
+    "depthwise_nhwc": (convolution(groups=144), ((8, 56, 56, 144), F32), ((3, 3, 1, 144), F32)),
+    "group_norm_silu": (group_norm_silu, ((2, 64, 64, 320), F32), ((320,), F32), ((320,), F32)),
+    "kept_attention": (kept_attention, ((1, 16, 64), F32), ((1, 1024, 16, 64), F32), ((1, 1024, 16, 64), F32)),
+    "channel_shuffle": (shuffled_channels, ((8, 28, 28, 116), F32)),
     "sum_columns": (lambda x: x.sum(0), SQUARE),
     "sum_rows": (lambda x: x.sum(1), SQUARE),
 }
