@@ -15,6 +15,9 @@ using hlo::Opcode;
 // Defaults where bench/roofline has not measured (two AVX-512 cores under PoCL, docs/control-flow.md).
 constexpr double kLaunchUs = 3;
 constexpr double kGflopsOfUnit = 32;
+// Cores that are reckoned with, whatever the device has: what becomes a region decides the order of sums, which must
+// not depend on how many threads a process is given.
+constexpr double kUnits = 2;
 constexpr double kGbytes = 20;
 // One function call costs as much as this many additions.
 constexpr double kTranscendental = 10;
@@ -39,10 +42,8 @@ bool IsVectorised(const Instruction& instruction) {
 
 TimeModel::TimeModel(const DeviceSpec& device)
     : launch_(device.launch_us > 0 ? device.launch_us : kLaunchUs),
-      gflops_(device.f32_gflops > 0 ? device.f32_gflops / 4
-                                    : kGflopsOfUnit * static_cast<double>(device.compute_units)),
+      gflops_(device.f32_gflops > 0 ? device.f32_gflops / 4 : kGflopsOfUnit * kUnits),
       gbytes_(device.bandwidth_gbps > 0 ? device.bandwidth_gbps : kGbytes),
-      units_(static_cast<double>(std::max<int64_t>(device.compute_units, 1))),
       is_gpu_(device.device_class == DeviceClass::kGpu) {}
 
 double TimeModel::Trips(const Instruction& loop) const {
@@ -129,7 +130,7 @@ double TimeModel::Sequential(const Instruction& instruction) const {
   const hlo::Cost cost = hlo::CostOf(instruction);
   const double giga = IsVectorised(instruction) ? kVectorOps : kScalarOps;
   const double time = kStatementUs + std::max(Seconds1e6(Operations(cost), giga),
-                                              Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_ / units_));
+                                              Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_ / kUnits));
   return is_gpu_ ? kGpuWorkItemSlower * time : time;
 }
 

@@ -34,7 +34,6 @@ class TimeModel {
 
   double launch_ = 0;
   double gflops_ = 0, gbytes_ = 0;  // of the whole device, a second
-  double units_ = 1;
   bool is_gpu_ = false;
 };
 

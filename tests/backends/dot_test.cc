@@ -179,6 +179,21 @@ TEST(Dot, PartsOfALongSum) {
   ExpectProduct({2, 9, 4100, 33, true, true}, Runner().spec());
 }
 
+TEST(Dot, OrderOfSumsDoesNotDependOnTheCores) {
+  DeviceSpec one = Runner().spec(), many = one;
+  one.compute_units = 1;
+  many.compute_units = 64;
+  for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{
+           {1, 1024, 2816}, {1, 4096, 512}, {20, 5000, 40}, {64, 100352, 64}, {256, 4096, 1024}}) {
+    ProductShape shape;
+    shape.m = m;
+    shape.k = k;
+    shape.n = n;
+    EXPECT_EQ(PlanProduct(shape, one).k_parts, PlanProduct(shape, many).k_parts);
+    EXPECT_EQ(PlanProduct(shape, one).k_block, PlanProduct(shape, many).k_block);
+  }
+}
+
 TEST(Dot, OtherTypes) {
   using enum ElementType;
   for (const auto& [operand, result] : std::vector<std::pair<ElementType, ElementType>>{{kBF16, kBF16},

@@ -24,6 +24,9 @@ constexpr int64_t kPairRows = 12;
 constexpr int64_t kPageBytes = 4096;
 // A part of k that is worth a work-group of its own.
 constexpr int64_t kPartDepth = 512;
+// Work that is too little to share, and very long sums of not much more, are cut into parts: by numbers that are the
+// same whatever the device, so that sums are.
+constexpr int64_t kLittleWork = 8, kLongSumWork = 128;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -139,12 +142,11 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
 void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t work = shape.batch * plan.tiles * plan.panels;
-  const int64_t wanted = 4 * device.compute_units;
   // Results that are large beside their operands gain nothing from being summed twice.
-  if (work < wanted && shape.k >= 2 * kPartDepth) {
-    plan.k_parts = std::min(CeilDiv(wanted * 2, work), shape.k / kPartDepth);
-  } else if (work < 64 * device.compute_units && shape.k >= 64 * kPartDepth) {
-    plan.k_parts = std::min<int64_t>(wanted, shape.k / kPartDepth);
+  if (work < kLittleWork && shape.k >= 2 * kPartDepth) {
+    plan.k_parts = std::min(CeilDiv(kLittleWork * 2, work), shape.k / kPartDepth);
+  } else if (work < kLongSumWork && shape.k >= 64 * kPartDepth) {
+    plan.k_parts = std::min<int64_t>(kLittleWork, shape.k / kPartDepth);
   }
   plan.k_parts = CeilDiv(shape.k, plan.part_k());
   const bool k_outermost = shape.lhs_transposed && plan.lhs == LhsForm::kInPlace;
