@@ -51,6 +51,7 @@
 #include "passes/spmd/overlap_collectives.h"
 #include "passes/spmd/scatter_reductions.h"
 #include "passes/spmd/spmd.h"
+#include "passes/spmd/windowed_dots.h"
 
 namespace hlorun::passes {
 
@@ -136,6 +137,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<LowerDynamicDimensions>();  // from here on no shape is bounded: sizes are s32[] instructions
   p.Fixpoint("simplify", Simplifications);
   p.Add<ScatterReductions>();
+  p.Add<WindowDots>();
 
   // Everything that no kernel does directly, in terms of simpler ops.
   p.Add<ExpandCustomCalls>();

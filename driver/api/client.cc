@@ -22,6 +22,7 @@
 #include "passes/spmd/auto_shard.h"
 #include "passes/spmd/spmd.h"
 #include "passes/spmd/uniform_predicates.h"
+#include "passes/spmd/windowed_dots.h"
 
 namespace hlorun {
 namespace {
@@ -348,6 +349,7 @@ class ClientImpl : public Client {
     opencl::PoolOf(context_)->AllocateFrom(job->shared_heap());
     job_ = std::move(job);
     has_mixed_devices_ = FindMixedDevices();
+    is_over_network_ = FindNetwork();
   }
 
   const DeviceDescription& device() const override { return description_; }
@@ -377,9 +379,10 @@ class ClientImpl : public Client {
     CompileReport report;
     const CompileOptions own = OptionsFor(source, options);
     std::unique_ptr<hlo::Module> marked;
-    if (own.num_partitions > 1 && has_mixed_devices_) {
+    if (own.device_count > 1 && (has_mixed_devices_ || is_over_network_)) {
       marked = source.Clone();
-      marked->frontend_attributes[passes::spmd::kMixedDevices] = "true";
+      if (has_mixed_devices_) marked->frontend_attributes[passes::spmd::kMixedDevices] = "true";
+      if (is_over_network_) marked->frontend_attributes[passes::kOverNetwork] = "true";
     }
     opencl::CompilerResult compiled =
         opencl::CompileModule(marked != nullptr ? *marked : source, description_.spec, own, options.observe_stage);
@@ -468,15 +471,27 @@ class ClientImpl : public Client {
   bool FindMixedDevices() {
     if (job_->rank_count() == 1) return false;
     const std::string first = job_->BroadcastFromFirst([&] { return fingerprint_; });
+    return OverAll(hlo::Opcode::kMaximum, kSetupSequence,
+                   [&](const collectives::Communicator&) { return first != fingerprint_; });
+  }
+  // Whether all devices see a network between them: all come to the same answer.
+  bool FindNetwork() {
+    if (job_->device_count() == 1) return false;
+    return OverAll(hlo::Opcode::kMinimum, kSetupSequence + 1,
+                   [](collectives::Communicator& communicator) { return communicator.transport().is_network(); });
+  }
+  // The largest or smallest of what all devices say.
+  template <typename Say>
+  bool OverAll(hlo::Opcode opcode, int64_t sequence, const Say& say) {
     std::vector<int64_t> all(static_cast<size_t>(job_->device_count()));
     for (size_t d = 0; d < all.size(); ++d) all[d] = static_cast<int64_t>(d);
-    const auto differs = static_cast<uint32_t>(first != fingerprint_);
     return job_->OnEachLocalDevice<uint32_t>(
                    [&](int64_t, const std::shared_ptr<collectives::Communicator>& communicator) {
+                     const auto own = static_cast<uint32_t>(say(*communicator));
                      uint32_t any = 0;
-                     communicator->AllReduce(all, std::as_bytes(std::span(&differs, 1)),
+                     communicator->AllReduce(all, std::as_bytes(std::span(&own, 1)),
                                              std::as_writable_bytes(std::span(&any, 1)),
-                                             {hlo::Opcode::kMaximum, ElementType::kU32, nullptr}, kSetupSequence);
+                                             {opcode, ElementType::kU32, nullptr}, sequence);
                      return any;
                    })
                .front() != 0;
@@ -492,6 +507,7 @@ class ClientImpl : public Client {
   std::shared_ptr<opencl::DeviceContext> context_;
   std::shared_ptr<collectives::Job> job_;
   bool has_mixed_devices_ = false;
+  bool is_over_network_ = false;
 };
 
 // A job of the caller's communicator ends, on all ranks together, with the last that uses it.

@@ -5,6 +5,7 @@
 
 #include "hlo/error.h"
 #include "passes/expand/reducer_identity.h"
+#include "passes/spmd/channels.h"
 #include "passes/spmd/local_op.h"
 #include "passes/spmd/part_sizes.h"
 #include "passes/spmd/reshard.h"
@@ -481,21 +482,6 @@ class ComputationPartitioner {
   std::unordered_map<const Instruction*, Values> values_;
   std::unordered_map<const Instruction*, std::vector<std::pair<MeshSharding, Instruction*>>> resharded_;
 };
-
-int64_t FirstFreeChannel(const hlo::Module& module) {
-  int64_t next = 1;
-  for (const auto& computation : module.computations()) {
-    for (const auto& instruction : computation->instructions()) {
-      std::optional<int64_t> channel;
-      if (const auto* c = std::get_if<hlo::attr::Collective>(&instruction->attributes())) channel = c->channel_id;
-      if (const auto* p = std::get_if<hlo::attr::CollectivePermute>(&instruction->attributes()))
-        channel = p->channel_id;
-      if (const auto* t = std::get_if<hlo::attr::Transfer>(&instruction->attributes())) channel = t->channel_id;
-      next = std::max(next, channel.value_or(0) + 1);
-    }
-  }
-  return next;
-}
 
 hlo::Sharding Structured(const Mesh& mesh, const Shape& shape, const std::vector<MeshSharding>& leaves, size_t& next) {
   if (!shape.IsTuple()) return ToHloSharding(mesh, leaves[next++]);

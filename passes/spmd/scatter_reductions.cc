@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "hlo/builder.h"
-#include "hlo/device_groups.h"
 #include "passes/spmd/device_values.h"
+#include "passes/spmd/group_positions.h"
 
 namespace hlorun::passes {
 namespace {
@@ -15,34 +15,6 @@ namespace {
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
-
-// Where each device stands in its group. Groups of one size, larger than one, that reduce-scatter reads alike.
-struct Positions {
-  int64_t group_size = 0;
-  std::vector<int64_t> of_device;
-};
-
-std::optional<Positions> PositionsIn(const Instruction& all_reduce) {
-  const hlo::Module& module = *all_reduce.module();
-  const auto& collective = all_reduce.As<hlo::attr::Collective>();
-  // The size of such groups is not in the text.
-  if (collective.channel_id && !collective.use_global_device_ids) return std::nullopt;
-  const auto groups = hlo::DeviceGroups(all_reduce);
-  Positions positions;
-  positions.group_size = groups.empty() ? 0 : static_cast<int64_t>(groups[0].size());
-  positions.of_device.assign(static_cast<size_t>(module.replica_count * module.num_partitions), -1);
-  for (const std::vector<int64_t>& group : groups) {
-    if (static_cast<int64_t>(group.size()) != positions.group_size) return std::nullopt;
-    for (size_t i = 0; i < group.size(); ++i) {
-      if (static_cast<size_t>(group[i]) >= positions.of_device.size()) return std::nullopt;
-      positions.of_device[static_cast<size_t>(group[i])] = static_cast<int64_t>(i);
-    }
-  }
-  const bool leaves_out =
-      std::find(positions.of_device.begin(), positions.of_device.end(), -1) != positions.of_device.end();
-  if (positions.group_size < 2 || leaves_out) return std::nullopt;
-  return positions;
-}
 
 // A sum, and everything between it and the slices that all of its readers end in.
 struct Kept {
@@ -68,7 +40,7 @@ class Scatterer {
  private:
   bool Rewrite(Instruction* all_reduce) {
     if (!all_reduce->control_predecessors().empty() || !all_reduce->control_successors().empty()) return false;
-    const std::optional<Positions> positions = PositionsIn(*all_reduce);
+    const std::optional<spmd::GroupPositions> positions = spmd::PositionsIn(*all_reduce);
     if (!positions) return false;
     std::vector<Kept> found;
     for (Instruction* sum : SumsOf(all_reduce)) {
@@ -92,7 +64,7 @@ class Scatterer {
     return sums;
   }
 
-  std::optional<Kept> KeptOf(Instruction* sum, const Positions& positions) {
+  std::optional<Kept> KeptOf(Instruction* sum, const spmd::GroupPositions& positions) {
     Kept kept;
     kept.operand = sum->Is(Opcode::kGetTupleElement) ? sum->tuple_index() : 0;
     kept.sum = sum;
@@ -105,7 +77,7 @@ class Scatterer {
   }
 
   // Whether everything that reads `value` is a slice of the device's own part, or leads to such slices alone.
-  bool AddReadersOf(Instruction* value, const Positions& positions, Kept& kept) {
+  bool AddReadersOf(Instruction* value, const spmd::GroupPositions& positions, Kept& kept) {
     if (value->IsRoot() || value->users().empty()) return false;
     for (Instruction* user : value->users()) {
       if (!user->control_predecessors().empty() || !user->control_successors().empty()) return false;
@@ -132,7 +104,7 @@ class Scatterer {
   }
 
   // The dimension along which each device takes the part of its place in the group, and all of the others; else -1.
-  int64_t OwnDimension(const Instruction& slice, const Instruction& value, const Positions& positions) {
+  int64_t OwnDimension(const Instruction& slice, const Instruction& value, const spmd::GroupPositions& positions) {
     if (slice.operand(0) != &value) return -1;
     const auto& sizes = slice.As<hlo::attr::DynamicSlice>().sizes;
     int64_t cut = -1;

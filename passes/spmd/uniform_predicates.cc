@@ -6,6 +6,7 @@
 
 #include "hlo/builder.h"
 #include "passes/control/trip_count.h"
+#include "passes/spmd/channels.h"
 
 namespace hlorun::passes::spmd {
 namespace {
@@ -13,20 +14,6 @@ namespace {
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
-
-int64_t LargestChannel(const hlo::Module& module) {
-  int64_t largest = 0;
-  for (const auto& computation : module.computations()) {
-    for (const auto& i : computation->instructions()) {
-      std::optional<int64_t> channel;
-      if (const auto* c = std::get_if<hlo::attr::Collective>(&i->attributes())) channel = c->channel_id;
-      if (const auto* p = std::get_if<hlo::attr::CollectivePermute>(&i->attributes())) channel = p->channel_id;
-      if (const auto* t = std::get_if<hlo::attr::Transfer>(&i->attributes())) channel = t->channel_id;
-      largest = std::max(largest, channel.value_or(0));
-    }
-  }
-  return largest;
-}
 
 bool IsFloat(const hlo::Shape& shape) {
   return shape.IsArray() && (hlo::IsFloating(shape.element_type()) || hlo::IsComplex(shape.element_type()));
@@ -54,7 +41,7 @@ bool IsExact(const Instruction* value, const Computation* entry) {
 
 class Broadcasts {
  public:
-  explicit Broadcasts(hlo::Module& module) : module_(module), next_channel_(LargestChannel(module) + 1) {}
+  explicit Broadcasts(hlo::Module& module) : module_(module), next_channel_(FirstFreeChannel(module)) {}
 
   int64_t Run() {
     for (Computation* computation : module_.ControlComputations()) {

@@ -67,17 +67,14 @@ ENTRY main {{
                      devices);
 }
 
-class MpiOverlapTest : public ::testing::TestWithParam<int64_t> {};
-
-TEST_P(MpiOverlapTest, HasTheSameBitsWhetherCollectivesOverlapOrNot) {
-  const int64_t n = GetParam();
-  const TemporaryFolder folder;
-  const std::string text = Module(n), path = folder.Write("module.hlo", text);
+// Inputs of each device, and what the evaluator makes of them.
+void WriteArrays(const TemporaryFolder& folder, const std::string& text, int64_t devices) {
+  const auto module = hlo::ParseModule(text);
   std::vector<std::vector<hlo::Literal>> arguments;
-  for (int64_t d = 0; d < n; ++d) {
+  for (int64_t d = 0; d < devices; ++d) {
     std::vector<hlo::Literal> arrays;
-    for (const char* shape : {"f32[512,512]", "f32[256,256]"}) {
-      hlo::Literal x(hlo::ParseShape(shape));
+    for (const hlo::Instruction* parameter : module->entry()->parameters()) {
+      hlo::Literal x(parameter->shape().WithoutLayout());
       for (int64_t i = 0; i < x.ElementCount(); ++i) {
         x.SetDouble(i, static_cast<double>((i * 7919 + d * 31) % 257 - 128) / 1024);
       }
@@ -86,9 +83,18 @@ TEST_P(MpiOverlapTest, HasTheSameBitsWhetherCollectivesOverlapOrNot) {
     SaveArrays(folder / fmt::format("in/rank_{}", d), arrays);
     arguments.push_back(std::move(arrays));
   }
-  const std::vector<hlo::Literal> expected = hlo::EvaluateSpmd(*hlo::ParseModule(text), arguments);
-  for (int64_t d = 0; d < n; ++d)
+  const std::vector<hlo::Literal> expected = hlo::EvaluateSpmd(*module, arguments);
+  for (int64_t d = 0; d < devices; ++d)
     SaveArrays(folder / fmt::format("expected/rank_{}", d), expected[static_cast<size_t>(d)].elements());
+}
+
+class MpiOverlapTest : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(MpiOverlapTest, HasTheSameBitsWhetherCollectivesOverlapOrNot) {
+  const int64_t n = GetParam();
+  const TemporaryFolder folder;
+  const std::string text = Module(n), path = folder.Write("module.hlo", text);
+  WriteArrays(folder, text, n);
 
   const std::string in_process = fmt::format(HLORUN_BINARY " --devices={}", n);
   const std::string ranks = Mpirun(static_cast<int>(n)) + HLORUN_BINARY;
@@ -112,6 +118,49 @@ TEST_P(MpiOverlapTest, HasTheSameBitsWhetherCollectivesOverlapOrNot) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, MpiOverlapTest, ::testing::Values(2, 3));
+
+// A gathered operand, and sums of products: in one piece between devices of one process, in parts over a network.
+std::string Products(int64_t devices) {
+  return fmt::format(R"(HloModule products, num_partitions={0}
+add {{ l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT s = f32[] add(l, r) }}
+ENTRY main {{
+  x = f32[256,512] parameter(0)
+  w = f32[512,64] parameter(1)
+  v = f32[64,512] parameter(2)
+  a = f32[{1},512] all-gather(x), dimensions={{0}}, channel_id=1, use_global_device_ids=true, replica_groups=[1,{0}]<=[{0}]
+  y = f32[{1},64] dot(a, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  t = f32[{1},64] tanh(y)
+  z = f32[{1},512] dot(t, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  p = f32[256,512] reduce-scatter(z), dimensions={{0}}, channel_id=2, use_global_device_ids=true, replica_groups=[1,{0}]<=[{0}], to_apply=add
+  ROOT r = (f32[256,512], f32[{1},64]) tuple(p, t)
+}}
+)",
+                     devices, 256 * devices);
+}
+
+TEST_P(MpiOverlapTest, ProductsInPartsHaveTheSameBits) {
+  const int64_t n = GetParam();
+  const TemporaryFolder folder;
+  const std::string text = Products(n), path = folder.Write("products.hlo", text);
+  WriteArrays(folder, text, n);
+  const std::string in_process = fmt::format(HLORUN_BINARY " --devices={}", n);
+  const std::string ranks = Mpirun(static_cast<int>(n)) + HLORUN_BINARY;
+  const std::pair<const char*, std::string> jobs[] = {
+      {"whole", in_process},
+      {"timed", "HLORUN_TIMED_LINK=100,1 " + in_process + " --dump_to=" + (folder / "dump")},
+      {"messages", "HLORUN_NODE_WINDOW=0 " + ranks}};
+  for (const auto& [name, command] : jobs) {
+    const CommandResult result =
+        RunCommand(command + " --iterations=2 --inputs=" + (folder / "in") + " --expect=" + (folder / "expected") +
+                   " --outputs=" + (folder / name) + " " + path);
+    ASSERT_EQ(result.exit_code, 0) << name << "\n" << result.err;
+    EXPECT_EQ(RunCommand("diff -r " + (folder / name) + " " + (folder / "whole")).exit_code, 0) << name;
+  }
+  const CommandResult plan = RunCommand("cat " + (folder / "dump") + "/*plan.txt");
+  EXPECT_THAT(plan.out, ::testing::HasSubstr("collective-permute"));
+  EXPECT_THAT(plan.out, ::testing::Not(::testing::HasSubstr("all-gather")));
+  EXPECT_THAT(plan.out, ::testing::Not(::testing::HasSubstr("reduce-scatter")));
+}
 
 TEST(TimedLink, WhatIsNoLinkIsAnError) {
   const TemporaryFolder folder;
