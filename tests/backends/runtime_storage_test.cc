@@ -10,7 +10,10 @@
 
 #include "backends/opencl/runtime/binary_cache.h"
 #include "backends/opencl/runtime/compile_lock.h"
-#include "backends/opencl/runtime/warm_up.h"
+#include "backends/opencl/runtime/compiler_process.h"
+#include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/kernel_text.h"
+#include "backends/opencl/runtime/program_text.h"
 #include "tests/backends/runtime_plans.h"
 
 namespace hlorun::opencl {
@@ -49,7 +52,7 @@ TEST(DiskCache, WarmBuildCompilesNothing) {
   const ScratchFolder folder;
   const auto cold = Build(ManyKernels(5), folder.path());
   EXPECT_EQ(cold->statistics().kernels_compiled, 6);
-  EXPECT_EQ(cold->statistics().programs, 2);
+  EXPECT_EQ(cold->statistics().programs, 1);  // short kernels are not worth two
   const auto warm = Build(ManyKernels(5), folder.path());
   EXPECT_EQ(warm->statistics().kernels_compiled, 0);
   EXPECT_THAT(RunOne(*warm, {1, 2}), ElementsAre(11.5, 12.25));
@@ -190,6 +193,60 @@ TEST(WarmUp, GuardReturnsBeforeTheFirstStatement) {
   EXPECT_THAT(WithEntryGuard(kernel), HasSubstr("int n) { if (!p0) return;\n  *p0"));
   kernel.source = "__kernel void f(__global float* p0) { barrier(CLK_LOCAL_MEM_FENCE); }";
   EXPECT_EQ(WithEntryGuard(kernel), kernel.source);
+}
+
+// As ManyKernels, with sources long enough for two programs and processes that compile them.
+Plan LongKernels() {
+  Plan plan = ManyKernels(5);
+  for (Kernel& kernel : plan.kernels) kernel.source += "// " + std::string(8000, '-') + "\n";
+  return plan;
+}
+
+TEST(Processes, CompileWhatTheirOwnerTakes) {
+  if (!TestContext()->quirks().compiles_in_processes) GTEST_SKIP() << "this platform compiles in any thread";
+  const ScratchFolder folder;
+  ProgramRequest good, bad;
+  good.source = "__kernel void f(__global int* x) { *x = 1; }";
+  bad.source = "this is not OpenCL C";
+  {
+    CompilerProcesses processes({good, good, bad}, TestContext()->device(), 1, folder.path());
+    ASSERT_TRUE(processes.Claim(0));
+    EXPECT_FALSE(processes.Claim(0));
+    EXPECT_THAT(processes.Take(1), testing::Optional(testing::Not(testing::IsEmpty())));
+    EXPECT_EQ(processes.Take(2), std::nullopt);
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(Processes, OneThatFailsCostsOnlyTime) {
+  const ScratchFolder folder, other;
+  const auto built = Build(LongKernels(), folder.path());
+  EXPECT_EQ(built->statistics().programs, 2);
+  setenv("HLORUN_COMPILER", "/bin/false", 1);
+  const auto alone = Build(LongKernels(), other.path());
+  unsetenv("HLORUN_COMPILER");
+  EXPECT_EQ(alone->statistics().kernels_compiled, 6);
+  EXPECT_EQ(RunOne(*built, {1, 2}), RunOne(*alone, {1, 2}));
+}
+
+TEST(ProgramText, JoinsKernelsOfOneWorkItem) {
+  Plan plan = ManyKernels(4);
+  std::vector<Kernel>& kernels = plan.kernels;
+  kernels[1].source += "// barrier(";
+  kernels[2].grids[0].groups[0] = 100;
+  const std::vector<int32_t> members = {0, 1, 2, 3, 4};
+  const auto entry_of = [&](const ProgramForm& form, size_t member) {
+    return TextOf(kernels, members, form).entries[member];
+  };
+  const ProgramForm form{.guarded = true, .joined = true, .large_grid_groups = 100};
+  EXPECT_EQ(entry_of(form, 0).which, 0);
+  EXPECT_EQ(entry_of(form, 0).pointers, 4U);  // the kernel has two
+  EXPECT_EQ(entry_of(form, 1).which, -1);     // has a barrier
+  EXPECT_EQ(entry_of(form, 1).symbol, SymbolOf(kernels[1]));
+  EXPECT_EQ(entry_of(form, 2).which, -1);  // another variant for its grid would be one of all
+  EXPECT_EQ(entry_of(form, 4).which, 2);
+  EXPECT_EQ(entry_of(form, 0).symbol, entry_of(form, 4).symbol);
+  EXPECT_EQ(entry_of({.guarded = true}, 0).which, -1);
 }
 
 class SavedPlans : public testing::Test {

@@ -6,7 +6,7 @@
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/thunk_runner.h"
-#include "backends/opencl/runtime/warm_up.h"
+#include "backends/opencl/runtime/kernel_text.h"
 #include "tests/backends/runtime_plans.h"
 
 namespace hlorun::opencl {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "backends/opencl/runtime/cache_directory.h"
@@ -19,22 +20,27 @@ constexpr std::chrono::milliseconds kPoll{5};
 
 }  // namespace
 
-CompileLock::CompileLock(const std::string& folder, std::string_view source) {
+CompileLock::CompileLock(const std::string& folder, std::span<const std::string_view> sources) {
   std::error_code error;
   std::filesystem::create_directories(folder + "/locks", error);
-  const std::string path = folder + "/locks/" + HashText(source).substr(0, 2);
-  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor_ < 0) return;
+  // In one order, each once: holders of some never wait for each other in a circle.
+  std::set<std::string> names;
+  for (std::string_view source : sources) names.insert(HashText(source).substr(0, 2));
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
-    waited_ = true;
-    if (std::chrono::steady_clock::now() > end) return;
-    std::this_thread::sleep_for(kPoll);
+  for (const std::string& name : names) {
+    const int descriptor = open((folder + "/locks/" + name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (descriptor < 0) continue;
+    descriptors_.push_back(descriptor);
+    while (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+      waited_ = true;
+      if (std::chrono::steady_clock::now() > end) return;
+      std::this_thread::sleep_for(kPoll);
+    }
   }
 }
 
 CompileLock::~CompileLock() {
-  if (descriptor_ >= 0) close(descriptor_);
+  for (int descriptor : descriptors_) close(descriptor);
 }
 
 }  // namespace hlorun::opencl

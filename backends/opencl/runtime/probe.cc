@@ -1,8 +1,6 @@
 #include "backends/opencl/runtime/probe.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,47 +11,18 @@
 #include <vector>
 
 #include "backends/opencl/runtime/cache_directory.h"
+#include "backends/opencl/runtime/companion.h"
 #include "hlo/atomic_file.h"
-
-extern char** environ;
 
 namespace hlorun::opencl {
 namespace {
 
 constexpr int kTimeoutSeconds = 30;
 
-// $HLORUN_PROBE, beside this code (a build folder, bin/, lib/), or where it was built or installed.
-std::string ProbeProgram() {
-  std::vector<std::string> candidates;
-  if (const char* path = std::getenv("HLORUN_PROBE")) candidates.push_back(path);
-  Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&ProbeProgram), &info) != 0 && info.dli_fname != nullptr) {
-    const std::string folder = std::filesystem::path(info.dli_fname).parent_path().string();
-    candidates.push_back(folder + "/hlorun-probe");
-    candidates.push_back(folder + "/../libexec/hlorun/hlorun-probe");
-  }
-  candidates.push_back(HLORUN_PROBE_BUILT);
-  candidates.push_back(HLORUN_PROBE_INSTALLED);
-  for (const std::string& path : candidates) {
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
-  return "";
-}
-
 // Exit status 0 within the limit.
 bool RunsCleanly(std::vector<std::string> command) {
-  std::vector<char*> arguments;
-  for (std::string& word : command) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0);
-  }
-  pid_t child = 0;
-  const int spawned = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (spawned != 0) return false;
+  const pid_t child = Start(std::move(command));
+  if (child < 0) return false;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
@@ -85,7 +54,7 @@ class FileLock {
 
 // The answer of hlorun-probe to `question`, asked once per driver.
 bool Ask(const std::string& question, int platform_index, int device_index, const std::string& driver_key) {
-  const std::string program = ProbeProgram();
+  const std::string program = CompanionProgram("hlorun-probe", "HLORUN_PROBE");
   if (program.empty()) return false;
   const std::string folder = DefaultCacheDirectory() + "/probes";
   std::error_code ignored;

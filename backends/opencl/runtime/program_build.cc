@@ -5,23 +5,32 @@
 #include <chrono>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "backends/opencl/runtime/binary_cache.h"
 #include "backends/opencl/runtime/cache_directory.h"
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/compile_lock.h"
-#include "backends/opencl/runtime/pocl_cache.h"
-#include "backends/opencl/runtime/warm_up.h"
+#include "backends/opencl/runtime/compile_program.h"
+#include "backends/opencl/runtime/compiler_process.h"
+#include "backends/opencl/runtime/kernel_text.h"
 #include "hlo/atomic_file.h"
 
 namespace hlorun::opencl {
 namespace {
 
+// A program has a cost of its own, as much as that of some 8 kB of kernels.
+constexpr size_t kLeastBytes = 8192;
+// Source that is worth the start of a compiler in a process of its own where this process has used none yet, and where
+// it has one that is warm.
+constexpr size_t kWorthProcesses = 16384, kWorthProcessesWhenWarm = 131072;
+
 // Longest first, each to the group that has least: `count` groups of about equal source length, and one for each
 // foreign kernel. Kernels keep the plan's order within a group, so that the same plan gives the same program text.
 std::vector<std::vector<int32_t>> Groups(const std::vector<Kernel>& kernels, size_t threads) {
   std::vector<int32_t> order;
+  size_t bytes = 0;
   std::vector<std::vector<int32_t>> foreign;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const auto number = static_cast<int32_t>(k);
@@ -29,9 +38,10 @@ std::vector<std::vector<int32_t>> Groups(const std::vector<Kernel>& kernels, siz
       foreign.push_back({number});
     } else {
       order.push_back(number);
+      bytes += kernels[k].source.size();
     }
   }
-  const size_t count = std::min(threads, order.size());
+  const size_t count = std::min({threads, order.size(), bytes / kLeastBytes + 1});
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     return kernels[static_cast<size_t>(a)].source.size() > kernels[static_cast<size_t>(b)].source.size();
   });
@@ -83,16 +93,6 @@ cl::Program ProgramFromBinary(const DeviceContext& context, const std::string& b
   return program;
 }
 
-std::string BinaryOf(const cl::Program& program) {
-  size_t size = 0;
-  CheckCl(clGetProgramInfo(program(), CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr),
-          "asking for a binary's size");
-  std::string binary(size, '\0');
-  auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
-  CheckCl(clGetProgramInfo(program(), CL_PROGRAM_BINARIES, sizeof(bytes), &bytes, nullptr), "asking for a binary");
-  return binary;
-}
-
 [[noreturn]] void FailBuild(const std::string& source, const std::string& log, const std::string& folder,
                             const std::vector<int32_t>& kernels, const Plan& plan) {
   const std::string stem = folder + "/failed-" + HashText(source).substr(0, 12);
@@ -109,28 +109,78 @@ std::string BinaryOf(const cl::Program& program) {
        first.name, reason, stem, stem);
 }
 
+// For each kernel the largest byte count that any launch gives one of its arguments.
+std::vector<int64_t> LargestArguments(const Plan& plan) {
+  std::vector<int64_t> largest(plan.kernels.size(), 0);
+  const std::function<void(const Sequence&)> visit = [&](const Sequence& sequence) {
+    for (const Thunk& thunk : sequence.thunks) {
+      if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
+        int64_t& bytes = largest[static_cast<size_t>(launch->kernel)];
+        for (const Slice& slice : launch->arguments) bytes = std::max(bytes, slice.bytes);
+      } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
+        visit(*loop->condition);
+        visit(*loop->body);
+      } else if (const auto* branch = std::get_if<ConditionalThunk>(&thunk.work)) {
+        for (const auto& taken : branch->branches) visit(*taken);
+      }
+    }
+  };
+  visit(plan.entry);
+  return largest;
+}
+
+ProgramForm FormOf(const DeviceContext& context) {
+  const Quirks& quirks = context.quirks();
+  return {quirks.binaries_need_launch, context.team() != nullptr, quirks.joins_kernels, quirks.large_grid_groups};
+}
+
+// One group, or the number of groups from which the platform compiles another variant.
+Grid VariantOf(const Grid& grid, int64_t large_grid_groups) {
+  Grid variant = grid;
+  for (int64_t& groups : variant.groups)
+    groups = large_grid_groups > 0 && groups >= large_grid_groups ? large_grid_groups : 1;
+  return variant;
+}
+
+size_t ThreadsOf(const DeviceContext& context, const BuildOptions& options) {
+  if (context.quirks().builds_one_at_a_time) return 1;
+  if (options.threads > 0) return static_cast<size_t>(options.threads);
+  return std::max<size_t>(1, std::thread::hardware_concurrency());
+}
+
 class Builder {
  public:
   Builder(const Plan& plan, DeviceContext& context, const BuildOptions& options)
       : plan_(plan),
         context_(context),
         options_(options),
+        form_(FormOf(context)),
         folder_(options.cache_dir.empty() ? DefaultCacheDirectory() : options.cache_dir),
-        cache_(folder_ + "/binaries") {}
+        cache_(folder_ + "/binaries"),
+        threads_(ThreadsOf(context, options)) {}
 
   ProgramSet Build() {
     const auto start = std::chrono::steady_clock::now();
-    const size_t threads = options_.threads > 0 ? static_cast<size_t>(options_.threads)
-                                                : std::max<size_t>(1, std::thread::hardware_concurrency());
-    set_.kernels = Groups(plan_.kernels, threads);
+    set_.kernels = Groups(plan_.kernels, threads_);
     const size_t count = set_.kernels.size();
     set_.programs.resize(count);
     set_.binaries.resize(count);
+    set_.entries.resize(plan_.kernels.size());
     set_.program_of.assign(plan_.kernels.size(), 0);
-    for (size_t p = 0; p < count; ++p) {
-      for (int32_t k : set_.kernels[p]) set_.program_of[static_cast<size_t>(k)] = static_cast<int32_t>(p);
+    keys_.resize(count);
+    const std::vector<int64_t> largest = LargestArguments(plan_);
+    for (size_t p = 0; p < count; ++p) requests_.push_back(RequestFor(p, largest));
+    FaultPause(Fault::kCompileSlow);
+    std::vector<size_t> all(count);
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<size_t> missing = Missing(all);
+    if (!missing.empty()) {
+      std::vector<std::string_view> sources;
+      for (size_t p : missing) sources.push_back(requests_[p].source);
+      const CompileLock lock(folder_, sources);
+      if (lock.waited()) missing = Missing(missing);
+      Compile(missing);
     }
-    InParallel(count, context_.quirks().builds_one_at_a_time ? 1 : threads, [this](size_t p) { BuildOne(p); });
     set_.statistics.kernels = static_cast<int64_t>(plan_.kernels.size());
     set_.statistics.programs = static_cast<int64_t>(count);
     set_.statistics.kernels_compiled = compiled_;
@@ -139,83 +189,126 @@ class Builder {
   }
 
  private:
-  void BuildOne(size_t p) {
-    const std::vector<int32_t>& kernels = set_.kernels[p];
-    FaultPause(Fault::kCompileSlow);
-    const std::string source = SourceOf(kernels);
-    const std::string key = context_.device().Fingerprint() + "\n" + VariantsOf(kernels) + "\n" + source;
-    if (!IsCached(p, key)) {
-      const CompileLock lock(folder_, source);
-      if (!lock.waited() || !IsCached(p, key)) {
-        set_.programs[p] = Compile(source, kernels, set_.binaries[p]);
-        compiled_ += static_cast<int64_t>(kernels.size());
-        if (options_.use_disk_cache) cache_.Store(key, set_.binaries[p]);
-      }
+  ProgramRequest RequestFor(size_t p, const std::vector<int64_t>& largest) {
+    const std::vector<int32_t>& members = set_.kernels[p];
+    ProgramText text = TextOf(plan_.kernels, members, form_);
+    ProgramRequest request;
+    request.source = std::move(text.source);
+    if (FaultHits(Fault::kKernelBuild)) request.source += "#error HLORUN_FAULT=kernel_build\n";
+    request.options = context_.build_options();
+    request.raw_pointers = context_.raw_pointers();
+    request.links_generic_variants = context_.quirks().compiles_generic_variants;
+    for (size_t m = 0; m < members.size(); ++m) {
+      const auto k = static_cast<size_t>(members[m]);
+      set_.program_of[k] = static_cast<int32_t>(p);
+      set_.entries[k] = text.entries[m];
+      if (!context_.quirks().binaries_need_launch || plan_.kernels[k].foreign) continue;
+      AddWarmUp(plan_.kernels[k], text.entries[m], request);
+      request.scratch_bytes = std::max(request.scratch_bytes, largest[k]);
     }
-    Report(kernels.size());
+    keys_[p] = context_.device().Fingerprint() + "\n" + VariantsOf(request) + "\n" + request.source;
+    return request;
   }
 
-  // Takes program `p` from the disk cache where it is there.
-  bool IsCached(size_t p, const std::string& key) {
-    if (!options_.use_disk_cache || !cache_.Load(key, set_.binaries[p])) return false;
-    try {
-      set_.programs[p] = ProgramFromBinary(context_, set_.binaries[p]);
-      return true;
-    } catch (const Error&) {
-      cache_.Remove(key);  // whole, but the driver does not take it
-      return false;
+  void AddWarmUp(const Kernel& kernel, const KernelEntry& entry, ProgramRequest& request) const {
+    auto at = std::find_if(request.kernels.begin(), request.kernels.end(),
+                           [&](const KernelRequest& known) { return known.symbol == entry.symbol; });
+    if (at == request.kernels.end()) {
+      const uint32_t integers = (entry.which >= 0 ? 1 : 0) + (form_.shares_groups ? 2 : 0);
+      at = request.kernels.insert(at, {entry.symbol, !HasBarrier(kernel), integers, {}});
     }
-  }
-
-  std::string SourceOf(const std::vector<int32_t>& kernels) const {
-    std::string source;
-    for (int32_t k : kernels) {
-      const Kernel& kernel = plan_.kernels[static_cast<size_t>(k)];
-      const bool guarded = context_.quirks().binaries_need_launch && !kernel.foreign;
-      const std::string text = context_.team() != nullptr ? WithGroupLoop(kernel.source, kernel.name)
-                               : guarded                  ? WithEntryGuard(kernel)
-                                                          : kernel.source;
-      source += fmt::format("#define {0} {1}\n{2}\n#undef {0}\n", kernel.name, SymbolOf(kernel), text);
+    for (const Grid& grid : kernel.grids) {
+      const Grid variant = form_.shares_groups ? Grid{} : VariantOf(grid, form_.large_grid_groups);
+      if (std::find(at->variants.begin(), at->variants.end(), variant) == at->variants.end())
+        at->variants.push_back(variant);
     }
-    if (FaultHits(Fault::kKernelBuild)) source += "#error HLORUN_FAULT=kernel_build\n";
-    return source;
   }
 
   // Binaries hold the machine code of the grids that they were warmed up with.
-  std::string VariantsOf(const std::vector<int32_t>& kernels) const {
+  static std::string VariantsOf(const ProgramRequest& request) {
     std::string text;
-    if (!context_.quirks().binaries_need_launch) return text;
-    const int64_t large = context_.quirks().large_grid_groups;
-    for (int32_t k : kernels) {
-      for (const Grid& g : plan_.kernels[static_cast<size_t>(k)].grids) {
-        const bool is_large =
-            std::any_of(g.groups.begin(), g.groups.end(), [&](int64_t n) { return large > 0 && n >= large; });
-        text += fmt::format("{}:{}x{}x{}{} ", k, g.local[0], g.local[1], g.local[2], is_large ? "L" : "");
+    for (const KernelRequest& kernel : request.kernels) {
+      for (const Grid& g : kernel.variants) {
+        text += fmt::format("{}:{}x{}x{}/{}x{}x{} ", kernel.symbol, g.groups[0], g.groups[1], g.groups[2], g.local[0],
+                            g.local[1], g.local[2]);
       }
     }
     return text;
   }
 
-  cl::Program Compile(const std::string& source, const std::vector<int32_t>& kernels, std::string& binary) {
-    const cl::Device& device = context_.device().device();
-    // A context of its own: platforms compile one program at a time in a context.
-    const cl::Context own(device);
-    cl::Program program(own, source, false);
-    if (clBuildProgram(program(), 1, &device(), context_.build_options().c_str(), nullptr, nullptr) != CL_SUCCESS) {
-      FailBuild(source, program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device), folder_, kernels, plan_);
+  // Those of `programs` that the disk cache has not; takes the others from there.
+  std::vector<size_t> Missing(const std::vector<size_t>& programs) {
+    std::vector<char> cached(programs.size(), 0);
+    InParallel(programs.size(), threads_, [&](size_t i) {
+      cached[i] = IsCached(programs[i]) ? 1 : 0;
+      if (cached[i] != 0) Report(programs[i]);
+    });
+    std::vector<size_t> missing;
+    for (size_t i = 0; i < programs.size(); ++i) {
+      if (cached[i] == 0) missing.push_back(programs[i]);
     }
-    if (context_.quirks().binaries_need_launch) WarmUp(plan_, kernels, program, own, device, context_);
-    if (context_.quirks().compiles_generic_variants) {
-      std::vector<std::string> symbols;
-      for (int32_t k : kernels) symbols.push_back(SymbolOf(plan_.kernels[static_cast<size_t>(k)]));
-      LinkGenericVariants(symbols);
-    }
-    binary = BinaryOf(program);
-    return ProgramFromBinary(context_, binary);
+    return missing;
   }
 
-  void Report(size_t kernels) {
-    const int64_t done = done_ += static_cast<int64_t>(kernels);
+  bool IsCached(size_t p) {
+    if (!options_.use_disk_cache || !cache_.Load(keys_[p], set_.binaries[p])) return false;
+    try {
+      set_.programs[p] = ProgramFromBinary(context_, set_.binaries[p]);
+      return true;
+    } catch (const Error&) {
+      cache_.Remove(keys_[p]);  // whole, but the driver does not take it
+      return false;
+    }
+  }
+
+  // Longest first: here and, where that is faster, in processes beside this one.
+  void Compile(std::vector<size_t> programs) {
+    std::stable_sort(programs.begin(), programs.end(),
+                     [&](size_t a, size_t b) { return requests_[a].source.size() > requests_[b].source.size(); });
+    std::vector<ProgramRequest> requests;
+    for (size_t p : programs) requests.push_back(requests_[p]);
+    CompilerProcesses processes(requests, context_.device(), ProcessesFor(requests), folder_);
+    std::vector<char> is_own(programs.size(), 0);
+    InParallel(programs.size(), threads_, [&](size_t i) {
+      if (!processes.Claim(i)) return;
+      is_own[i] = 1;
+      Finish(programs[i], CompileHere(programs[i]));
+    });
+    for (size_t i = 0; i < programs.size(); ++i) {
+      if (is_own[i] != 0) continue;
+      std::optional<std::string> binary = processes.Take(i);
+      Finish(programs[i], binary ? std::move(*binary) : CompileHere(programs[i]));
+    }
+  }
+
+  size_t ProcessesFor(const std::vector<ProgramRequest>& requests) const {
+    if (!context_.quirks().compiles_in_processes || requests.empty()) return 0;
+    size_t bytes = 0;
+    for (const ProgramRequest& request : requests) bytes += request.source.size();
+    static std::atomic<bool> is_warm{false};
+    if (bytes < (is_warm.exchange(true) ? kWorthProcessesWhenWarm : kWorthProcesses)) return 0;
+    return std::min(threads_, requests.size()) - 1;
+  }
+
+  std::string CompileHere(size_t p) const {
+    try {
+      return CompileProgram(requests_[p], context_.device().device());
+    } catch (const Refused& refused) {
+      FailBuild(requests_[p].source, refused.what(), folder_, set_.kernels[p], plan_);
+    }
+  }
+
+  void Finish(size_t p, std::string binary) {
+    set_.programs[p] = ProgramFromBinary(context_, binary);
+    set_.binaries[p] = std::move(binary);
+    if (options_.use_disk_cache) cache_.Store(keys_[p], set_.binaries[p]);
+    compiled_ += static_cast<int64_t>(set_.kernels[p].size());
+    Report(p);
+  }
+
+  void Report(size_t p) {
+    const auto kernels = static_cast<int64_t>(set_.kernels[p].size());
+    const int64_t done = done_ += kernels;
     std::lock_guard lock(progress_mutex_);
     if (options_.progress) options_.progress(done, static_cast<int64_t>(plan_.kernels.size()));
   }
@@ -223,24 +316,33 @@ class Builder {
   const Plan& plan_;
   DeviceContext& context_;
   const BuildOptions& options_;
+  const ProgramForm form_;
   std::string folder_;
   BinaryCache cache_;
+  size_t threads_;
   ProgramSet set_;
+  std::vector<ProgramRequest> requests_;  // by program
+  std::vector<std::string> keys_;         // in the disk cache, by program
   std::atomic<int64_t> compiled_{0}, done_{0};
   std::mutex progress_mutex_;
 };
 
 }  // namespace
 
-std::string SymbolOf(const Kernel& kernel) { return kernel.name + "_" + HashText(kernel.source).substr(0, 12); }
-
 cl::Kernel ProgramSet::MakeKernel(const Plan& plan, int32_t kernel) const {
-  const std::string name = SymbolOf(plan.kernels[static_cast<size_t>(kernel)]);
+  const KernelEntry& entry = entries[static_cast<size_t>(kernel)];
   cl_int status = CL_SUCCESS;
   const cl_program program = programs[static_cast<size_t>(program_of[static_cast<size_t>(kernel)])]();
-  const cl_kernel made = clCreateKernel(program, name.c_str(), &status);
-  if (status != CL_SUCCESS) FailCl(status, "taking kernel " + name + " from its program");
-  return cl::Kernel(made);
+  const cl_kernel made = clCreateKernel(program, entry.symbol.c_str(), &status);
+  if (status != CL_SUCCESS) FailCl(status, "taking kernel " + entry.symbol + " from its program");
+  cl::Kernel owned(made);
+  if (entry.which < 0) return owned;
+  const auto own = static_cast<uint32_t>(plan.kernels[static_cast<size_t>(kernel)].parameter_count);
+  for (uint32_t i = own; i < entry.pointers; ++i)
+    CheckCl(clSetKernelArg(made, i, sizeof(cl_mem), nullptr), "setting an argument that is not used");
+  const cl_int which = entry.which;
+  CheckCl(clSetKernelArg(made, entry.pointers, sizeof(which), &which), "choosing a kernel");
+  return owned;
 }
 
 ProgramSet BuildPrograms(const Plan& plan, DeviceContext& context, const BuildOptions& options) {
@@ -258,8 +360,14 @@ ProgramSet LoadPrograms(const SavedPlan& saved, DeviceContext& context) {
   set.kernels = saved.programs;
   set.programs.resize(saved.binaries.size());
   set.program_of.assign(saved.plan.kernels.size(), -1);
+  set.entries.resize(saved.plan.kernels.size());
   for (size_t p = 0; p < saved.programs.size(); ++p) {
-    for (int32_t k : saved.programs[p]) set.program_of[static_cast<size_t>(k)] = static_cast<int32_t>(p);
+    const std::vector<int32_t>& members = saved.programs[p];
+    const ProgramText text = TextOf(saved.plan.kernels, members, FormOf(context));
+    for (size_t m = 0; m < members.size(); ++m) {
+      set.program_of[static_cast<size_t>(members[m])] = static_cast<int32_t>(p);
+      set.entries[static_cast<size_t>(members[m])] = text.entries[m];
+    }
   }
   try {
     InParallel(set.programs.size(), std::max(1u, std::thread::hardware_concurrency()),

@@ -7,11 +7,9 @@
 #include "backends/opencl/plan.h"
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/executable.h"
+#include "backends/opencl/runtime/program_text.h"
 
 namespace hlorun::opencl {
-
-// The kernel's name in its program: with a hash of its source, unlike any other kernel's.
-std::string SymbolOf(const Kernel& kernel);
 
 // The programs of a plan, ready in the context that runs them. Immutable.
 struct ProgramSet {
@@ -19,9 +17,11 @@ struct ProgramSet {
   std::vector<std::string> binaries;          // of each program
   std::vector<std::vector<int32_t>> kernels;  // of each program: indices into Plan::kernels
   std::vector<int32_t> program_of;            // kernel -> program
+  std::vector<KernelEntry> entries;           // kernel -> what a launch names there
   CompileStatistics statistics;
 
-  // A kernel object with arguments of its own. Throws kInternal when the program lacks it.
+  // A kernel object with arguments of its own, of which those that are no arrays of the kernel's are set, but not a
+  // team's share. Throws kInternal when the program lacks it.
   cl::Kernel MakeKernel(const Plan& plan, int32_t kernel) const;
 };
 

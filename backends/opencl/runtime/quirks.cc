@@ -20,6 +20,8 @@ const Row kRows[] = {
       .binaries_need_launch = true,
       .large_grid_groups = 65536,
       .compiles_generic_variants = true,
+      .joins_kernels = true,
+      .compiles_in_processes = true,
 #if defined(__x86_64__)
       .inline_assembly = true,
       .bf16_dot = "assembly",

@@ -20,6 +20,11 @@ struct Quirks {
   int64_t large_grid_groups = 0;
   // Asking for a binary compiles a variant for any local size first; see pocl_cache.h.
   bool compiles_generic_variants = false;
+  // A kernel costs much by itself - its passes over the kernel's body, the linker - and a function little: kernels of
+  // one work-item are joined into one that calls them. Measured in docs/compile-time.md.
+  bool joins_kernels = false;
+  // One thread of a process compiles at a time, whatever the contexts: see compiler_process.h.
+  bool compiles_in_processes = false;
   // Kernels may hold x86 inline assembly.
   bool inline_assembly = false;
   // Programs with clang's prefetch builtin build, but their kernels cannot be made.

@@ -14,7 +14,8 @@ PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const Launc
   PreparedLaunch launch;
   if (team_size == 0) launch.kernel = programs.MakeKernel(plan, thunk.kernel);
   for (int64_t i = 0; i < team_size; ++i) launch.by_team.kernels.push_back(programs.MakeKernel(plan, thunk.kernel));
-  launch.by_team.first_argument = static_cast<cl_uint>(thunk.arguments.size());
+  const KernelEntry& entry = programs.entries[static_cast<size_t>(thunk.kernel)];
+  launch.by_team.first_argument = entry.pointers + (entry.which >= 0 ? 1 : 0);
   launch.by_team.groups = thunk.grid.groups[0];
   for (size_t d = 0; d < 3; ++d) {
     launch.local[d] = static_cast<size_t>(thunk.grid.local[d]);

@@ -10,10 +10,10 @@
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/collective_run.h"
 #include "backends/opencl/runtime/host_call.h"
+#include "backends/opencl/runtime/kernel_text.h"
 #include "backends/opencl/runtime/lane.h"
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/transfer_run.h"
-#include "backends/opencl/runtime/warm_up.h"
 #include "hlo/fault.h"
 
 namespace hlorun::opencl {
