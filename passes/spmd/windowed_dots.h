@@ -7,9 +7,10 @@
 //   before: y = f32[8,6] dot(a, w);  r = f32[4,6] reduce-scatter(y), dimensions={0}
 //   after:  q = f32[4,6] dot(the other's rows of a, w);  m = f32[4,6] collective-permute(q)
 //           p = f32[4,6] dot(own rows of a, w);  r = p + m, in the order of the devices
-// The same bits: each element of a product is summed as before, and parts are added as a reduction associates. Where
-// the estimates (control/time_model.h, link.h) say that it gains, and exchanges run beside kernels at all: on a
-// network, or on devices that are not the host's own cores. OverlapCollectives makes the permutes starts and dones.
+// Parts are added as a reduction associates, so the bits of sums stay; a product's stay where its kernel sums few rows as
+// it sums many, which those for very few rows do not. Where the estimates (control/time_model.h, link.h) say that it
+// gains, and exchanges run beside kernels at all: on a network, or on devices that are not the host's own cores.
+// OverlapCollectives makes the permutes starts and dones.
 #pragma once
 
 #include "passes/pass.h"
