@@ -329,7 +329,7 @@ static inline @F NAME(@F x, @F y) {
   @F r = fma(-trunc(q), b, a);
   r = @?(r < 0.0f, r + b, r);
   r = @?(r >= b, r - b, r);
-  r = @?(b == INFINITY, a, r);
+  r = @?(a < b, a, r);
   return copysign(r, x);
 }
 )";
