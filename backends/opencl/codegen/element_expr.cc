@@ -1,5 +1,7 @@
 #include "backends/opencl/codegen/element_expr.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -495,6 +497,18 @@ Value ConstantValue(const hlo::Literal& literal, int64_t linear) {
   return {Int(literal.GetInt(linear), value_type), nullptr};
 }
 
+// Whether a denormal never comes out of `opcode`: the CPU flushes what it computes. Functions that are their argument
+// near zero give it back as it is.
+static bool IsFlushed(Opcode opcode) {
+  static constexpr std::array kFlushed = {Opcode::kAdd, Opcode::kSubtract, Opcode::kMultiply, Opcode::kDivide,
+                                          Opcode::kExp, Opcode::kLogistic, Opcode::kSqrt,     Opcode::kRsqrt};
+  return std::find(kFlushed.begin(), kFlushed.end(), opcode) != kFlushed.end();
+}
+
+static Expr RoundResultOf(Opcode opcode, const Expr& x, ElementType storage) {
+  return IsFlushed(opcode) ? RoundResult(x, storage) : RoundTo(x, storage);
+}
+
 Value SelectValue(const Expr& condition, const Value& on_true, const Value& on_false) {
   return {Select(condition, on_true.re, on_false.re),
           on_true.im ? Select(condition, on_true.im, on_false.im) : nullptr};
@@ -530,7 +544,7 @@ Value EmitBinary(Opcode opcode, ElementType type, const Value& x, const Value& y
   const auto found = BinaryRules().find(opcode);
   HLORUN_CHECK(found != BinaryRules().end());
   const Expr value = body.Name(found->second(x.re, y.re, Context{nullptr, type, type, body}));
-  return {IsChoice(opcode) ? value : body.Name(RoundResult(value, type)), nullptr};
+  return {IsChoice(opcode) ? value : body.Name(RoundResultOf(opcode, value, type)), nullptr};
 }
 
 bool IsElementwise(const Instruction& instruction) {
@@ -583,7 +597,7 @@ Value EmitElementwise(const Instruction& instruction, std::span<const Value> ope
          hlo::ElementTypeName(type));
   }
   value = body.Name(value);
-  return {rounds ? body.Name(RoundResult(value, result)) : value, nullptr};
+  return {rounds ? body.Name(RoundResultOf(opcode, value, result)) : value, nullptr};
 }
 
 }  // namespace hlorun::opencl
