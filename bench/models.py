@@ -19,7 +19,8 @@ import statistics
 import sys
 import tempfile
 
-from runs import Failed, arguments, cpu, on_xla_cpu, report, save_rows, seeded
+from runs import HERE, Failed, arguments, cpu, on_xla_cpu, report, save_rows, seeded
+
 
 def largest(folder):
     import numpy as np
@@ -81,6 +82,50 @@ def arguments_of_comparison(description):
     return parser
 
 
+def measured(specs, flags, print_row):
+    """A row for each module, printed as it comes. --json saves them."""
+    rows = []
+    for spec in specs:
+        with tempfile.TemporaryDirectory() as folder:
+            rows.append(measure(spec, flags, folder))
+        print_row(rows[-1])
+        sys.stdout.flush()
+    if flags.json:
+        save_rows(flags.json, rows)
+    return rows
+
+
+def failed(rows):
+    return 1 if any("error" in row for row in rows) else 0
+
+
+def compare_programs(description, programs):
+    """The whole of a benchmark of modules in bench/modules. `programs` maps a name to (parameters that are data, bound of
+    integer inputs, aim: the ratio to stay below, or None). Gives the exit code."""
+    parser = arguments_of_comparison(description)
+    parser.add_argument("names", nargs="*", default=[])
+    flags = parser.parse_args()
+    unknown = set(flags.names) - set(programs)
+    if unknown:
+        parser.error(f"no such program: {', '.join(sorted(unknown))}")
+    print(cpu())
+    print(f"{'program':24} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'spread':>6} {'compile s':>9} {'XLA s':>6} {'aim':>5}")
+    names = flags.names or list(programs)
+
+    def print_row(row):
+        name = os.path.basename(row["module"])
+        if "error" in row:
+            print(f"{name:24} {row['error']}")
+            return
+        aim = row["aim"] = programs[name][2]
+        met = "" if aim is None else f" {aim:5.2f} {'met' if row['ratio'] <= aim else 'MISSED'}"
+        print(f"{name:24} {row['best_ms']:10.3f} {row['xla_best_ms']:10.3f} {row['ratio']:6.3f} {row['median_ratio']:6.3f} "
+              f"{row['spread']:6.2f} {row['compile_s']:9.2f} {row['xla_compile_s']:6.2f}{met}")
+
+    specs = [":".join([os.path.join(HERE, "modules", name + ".hlo"), *programs[name][:2]]) for name in names]
+    return failed(measured(specs, flags, print_row))
+
+
 def main():
     parser = arguments_of_comparison(__doc__)
     parser.add_argument("modules", nargs="+")
@@ -89,22 +134,18 @@ def main():
     print(cpu())
     print(f"{'module':42} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'spread':>6} {'compile s':>9} {'XLA s':>6} "
           f"{'peak/live':>9}")
-    rows = []
-    for spec in flags.modules:
-        with tempfile.TemporaryDirectory() as folder:
-            row = measure(spec, flags, folder)
-        rows.append(row)
+
+    def print_row(row):
         if "error" in row:
             print(f"{row['module']:42} {row['error']}")
         else:
             print(f"{row['module']:42} {row['best_ms']:10.3f} {row['xla_best_ms']:10.3f} {row['ratio']:6.2f} {row['median_ratio']:6.2f} "
                   f"{row['spread']:6.2f} {row['compile_s']:9.2f} {row['xla_compile_s']:6.2f} {row['peak_over_live']:9.3f}")
-        sys.stdout.flush()
-    if flags.json:
-        save_rows(flags.json, rows)
+
+    rows = measured(flags.modules, flags, print_row)
     if flags.plot:
         plot(rows, flags.plot)
-    return 1 if any("error" in row for row in rows) else 0
+    return failed(rows)
 
 
 if __name__ == "__main__":

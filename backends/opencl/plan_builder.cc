@@ -248,11 +248,11 @@ class PlanBuilder {
     WhileThunk thunk;
     thunk.predicate = buffers_.SliceOf(loop.while_condition()->root());
     thunk.trip_count = hlo::KnownTripCount(loop).value_or(-1);
+    const std::optional<passes::LoopPredication> predication = passes::PredicationOf(loop);
     // Nobody asks for the condition of a loop that is counted.
-    const bool is_counted = thunk.trip_count >= 0 && !passes::PredicationOf(loop);
+    const bool is_counted = thunk.trip_count >= 0 && !predication;
     thunk.condition = is_counted ? std::make_shared<Sequence>() : SequenceOf(*loop.while_condition());
     if (is_counted) not_needed_.merge(passes::OnlyForTheCondition(loop));
-    const std::optional<passes::LoopPredication> predication = passes::PredicationOf(loop);
     if (predication) {
       thunk.ahead = predication->ahead;
       thunk.at_most = predication->at_most;

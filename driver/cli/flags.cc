@@ -40,9 +40,9 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--rel_error_bound", f.rel_error_bound, "largest and L2 error, relative")->group(kChecks);
   app.add_option("--abs_error_bound", f.abs_error_bound, "largest error, absolute")->group(kChecks);
   app.add_flag("--debug_nans", f.debug_nans, "name the first step that makes a NaN")->group(kChecks);
-  app.add_option("--iterations", f.iterations, "timed runs")
+  app.add_option("--iterations", f.iterations, "timed runs after the first")
       ->group(kRuns)
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::NonNegativeNumber)
       ->option_text("N");
   app.add_option("--warmup", f.warmup, "runs before them")
       ->group(kRuns)

@@ -70,6 +70,8 @@ std::string HumanReport(const Executable& executable, const Timing& timing, cons
                         timing.Median(), timing.ms.size());
     const double flops = executable.flops();
     if (flops > 1e6) text += fmt::format(" ({:.1f} GFLOP/s)", flops / timing.Best() / 1e6);
+  } else if (timing.first_ms > 0) {
+    text += fmt::format("; first run {:.3f} ms", timing.first_ms);
   }
   return text + "\n";
 }

@@ -48,7 +48,7 @@ void AddControl(std::vector<Template>& templates) {
       Typed("get-dimension-size", "ENTRY e { x = $T[8,3] parameter(0)\n n = s32[] parameter(1)\n d = $T[<=8,3] set-dimension-size(x, n), dimensions={0}\n ROOT s = s32[] get-dimension-size(d), dimensions={0} }", {{1, {5}}}),
       Typed("dynamic-reshape", "ENTRY e { x = $T[6] parameter(0)\n n = s32[] constant(2)\n m = s32[] constant(3)\n ROOT r = $T[2,3] dynamic-reshape(x, n, m) }"),
       {"typed-constant", kReal, "ENTRY e { x = $T[2,3] parameter(0)\n c = $T[2,3] constant({{1,1,1},{1,1,1}})\n ROOT r = ($T[2,3], $T[2,3]) tuple(x, c) }"},
-      {"typed-constant", "c64 c128", "ENTRY e { x = $T[3] parameter(0)\n c = $T[3] constant({(0,1),(1,-2),(0.5,-0)})\n ROOT r = ($T[3], $T[3]) tuple(x, c) }"},
+      {"typed-constant", "c64 c128", "ENTRY e { x = $T[3] parameter(0)\n c = $T[3] constant({(0,1),(1,-2),(0.5,-0)})\n ROOT r = ($T[3], $T[3]) tuple(x, c) }", 0, 0, {}, "reads -0 as 0, although it prints -0.0 so"},
       Typed("bitcast", "ENTRY e { x = $T[6,2] parameter(0)\n ROOT r = $T[3,4] bitcast(x) }"),
   });
 }

@@ -255,6 +255,13 @@ std::vector<Case> Cases() {
   return cases;
 }
 
+std::string NameOf(const Case& c) {
+  constexpr const char* kNames[] = {"auto", "select", "predicate", "host"};
+  return c.program.name + "_" + kNames[static_cast<size_t>(c.strategy)] + "_" + c.device_class;
+}
+
+void PrintTo(const Case& c, std::ostream* out) { *out << NameOf(c); }
+
 class ControlFlowTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ControlFlowTest, EqualsTheEvaluatorOnEveryWay) {
@@ -300,13 +307,8 @@ TEST_P(ControlFlowTest, TheHostWaitsOnlyWhereItIsSaidTo) {
   EXPECT_EQ(chosen, strategy != BranchStrategy::kHost) << OneLine(executable->remarks()[0]);
 }
 
-std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
-  constexpr const char* kNames[] = {"auto", "select", "predicate", "host"};
-  return info.param.program.name + "_" + kNames[static_cast<size_t>(info.param.strategy)] + "_" +
-         info.param.device_class;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ControlFlowTest, ::testing::ValuesIn(Cases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(All, ControlFlowTest, ::testing::ValuesIn(Cases()),
+                         [](const auto& info) { return NameOf(info.param); });
 
 // A branch that talks to the host is taken by it, whatever is asked for.
 TEST(Predication, FallsBackWithARemark) {

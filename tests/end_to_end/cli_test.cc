@@ -67,6 +67,16 @@ TEST_F(CliTest, JsonIsOneLineWithEveryField) {
   EXPECT_EQ(json["argument_bytes"], 16);
 }
 
+TEST_F(CliTest, NoIterationsIsTheFirstRunAlone) {
+  const CommandResult result = Hlorun("--json --iterations=0 " + module_);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["iterations"], 0);
+  EXPECT_EQ(json["best_ms"], json["first_ms"]);
+  EXPECT_EQ(json["results"].size(), 1);
+  EXPECT_THAT(Hlorun("--iterations=0 " + module_).out, testing::HasSubstr("first run"));
+}
+
 TEST_F(CliTest, ExpectSaysEqualOrWhereNot) {
   folder_.Write("in/0.npy", NpyText({1, 2, 3, 4}));
   folder_.Write("right/0.npy", NpyText({2, 4, 6, 8}));

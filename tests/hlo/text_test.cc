@@ -327,6 +327,8 @@ struct BadText {
   const char* message;  // part of what()
 };
 
+void PrintTo(const BadText& bad, std::ostream* out) { *out << bad.message; }
+
 class TextErrorTest : public ::testing::TestWithParam<BadText> {};
 
 TEST_P(TextErrorTest, IsReported) { EXPECT_THAT(ErrorOf(GetParam().text).what(), HasSubstr(GetParam().message)); }

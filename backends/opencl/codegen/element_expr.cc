@@ -441,6 +441,21 @@ Expr ClampExpr(const Expr& low, const Expr& x, const Expr& high, const Context& 
   return MinimumRule(high, raised, c);
 }
 
+// The result is one of the operands.
+bool IsChoice(Opcode opcode) { return opcode == Opcode::kMaximum || opcode == Opcode::kMinimum; }
+
+// Whether a denormal never comes out of `opcode`: the CPU flushes what it computes. Functions that are their argument
+// near zero give it back as it is.
+bool IsFlushed(Opcode opcode) {
+  static constexpr std::array kFlushed = {Opcode::kAdd, Opcode::kSubtract, Opcode::kMultiply, Opcode::kDivide,
+                                          Opcode::kExp, Opcode::kLogistic, Opcode::kSqrt,     Opcode::kRsqrt};
+  return std::find(kFlushed.begin(), kFlushed.end(), opcode) != kFlushed.end();
+}
+
+Expr RoundResultOf(Opcode opcode, const Expr& x, ElementType storage) {
+  return IsFlushed(opcode) ? RoundResult(x, storage) : RoundTo(x, storage);
+}
+
 }  // namespace
 
 ir::Type ValueType(ElementType type) { return {ComputeType(hlo::RealOf(type)), 1}; }
@@ -465,9 +480,6 @@ Expr RoundTo(const Expr& x, ElementType storage) {
 Expr RoundResult(const Expr& x, ElementType storage) {
   return storage == ElementType::kBF16 ? Call(x->type, "hl_result_bf16", {x}) : RoundTo(x, storage);
 }
-
-// The result is one of the operands.
-static bool IsChoice(Opcode opcode) { return opcode == Opcode::kMaximum || opcode == Opcode::kMinimum; }
 
 Expr ToBits(const Expr& x, ElementType storage) {
   if (hlo::IsFloating(storage) && hlo::BitsOf(storage) < 32) {
@@ -495,18 +507,6 @@ Value ConstantValue(const hlo::Literal& literal, int64_t linear) {
   }
   if (hlo::IsFloating(type)) return {Real(literal.GetDouble(linear), value_type), nullptr};
   return {Int(literal.GetInt(linear), value_type), nullptr};
-}
-
-// Whether a denormal never comes out of `opcode`: the CPU flushes what it computes. Functions that are their argument
-// near zero give it back as it is.
-static bool IsFlushed(Opcode opcode) {
-  static constexpr std::array kFlushed = {Opcode::kAdd, Opcode::kSubtract, Opcode::kMultiply, Opcode::kDivide,
-                                          Opcode::kExp, Opcode::kLogistic, Opcode::kSqrt,     Opcode::kRsqrt};
-  return std::find(kFlushed.begin(), kFlushed.end(), opcode) != kFlushed.end();
-}
-
-static Expr RoundResultOf(Opcode opcode, const Expr& x, ElementType storage) {
-  return IsFlushed(opcode) ? RoundResult(x, storage) : RoundTo(x, storage);
 }
 
 Value SelectValue(const Expr& condition, const Value& on_true, const Value& on_false) {

@@ -285,7 +285,7 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
                                                               {"hl_cut_bf16", kCutBf16},
                                                               {ir::kQuotientBf16, kSharedQuotientBf16}};
   if (function == "hl_result_bf16") {
-    if (!bf16_assembly_ || lanes != 16) return Named("hl_round_bf16", lanes);
+    if (!avx512_assembly_ || lanes != 16) return Named("hl_round_bf16", lanes);
     Add(function, kResultBf16);
     return function;
   }
@@ -333,7 +333,7 @@ std::string HelperSet::Math(const std::string& builtin, ir::Type type) {
   std::string name = WithLanes(base + (type.lanes == 1 ? "" : "_"), type.lanes);
   Add("hl_pick", kPick);
   if (type.lanes > 1) Add(fmt::format("hl_arrays{}", type.lanes), ArrayMacros(type.lanes));
-  const bool by_assembly = bf16_assembly_ && type.lanes == 16 && !function->by_assembly.empty();
+  const bool by_assembly = avx512_assembly_ && type.lanes == 16 && !function->by_assembly.empty();
   std::string source(by_assembly ? function->by_assembly : function->source);
   for (const std::string_view used : function->uses) {
     const bool shared = FindMathFunction(used, type.element)->source.find("NAME") == std::string_view::npos;

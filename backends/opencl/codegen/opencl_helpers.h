@@ -21,8 +21,8 @@ const char* SpaceName(ir::Buffer::Space space);
 // The helpers of one kernel, in the order in which they were first needed. Each function returns the helper's name.
 class HelperSet {
  public:
-  // `bf16_assembly`: x86's conversions to bf16 may be used, by inline assembly, and the rest of AVX-512 with them.
-  explicit HelperSet(bool bf16_assembly) : bf16_assembly_(bf16_assembly) {}
+  // `avx512_assembly`: AVX-512's instructions may be used, by inline assembly, its conversions to bf16 among them.
+  explicit HelperSet(bool avx512_assembly) : avx512_assembly_(avx512_assembly) {}
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
   std::string UnalignedPairs();                                  // uint16 with the alignment of a bf16
   std::string FromStorage(hlo::ElementType storage, int lanes);  // carrier -> computation type; empty: the same
@@ -46,7 +46,7 @@ class HelperSet {
   std::string Text() const;
 
  private:
-  bool bf16_assembly_;
+  bool avx512_assembly_;
   std::map<std::string, bool> known_;
   std::vector<std::string> sources_;
 };

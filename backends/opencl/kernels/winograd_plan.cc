@@ -22,8 +22,8 @@ bool HasForm(const ConvolutionShape& shape, int64_t lanes) {
   const auto three = [](const ConvolutionDimension& d) {
     return d.window == WinogradPlan::kTaps && d.stride == 1 && d.dilation == 1 && d.base_dilation == 1;
   };
-  return shape.spatial_rank == 2 && shape.groups == 1 && shape.compute_type == hlo::ElementType::kF32 && three(shape.rows) &&
-         three(shape.columns) && shape.channels % lanes == 0 && shape.features >= lanes;
+  return shape.spatial_rank == 2 && shape.groups == 1 && shape.compute_type == hlo::ElementType::kF32 &&
+         three(shape.rows) && three(shape.columns) && shape.channels % lanes == 0 && shape.features >= lanes;
 }
 
 bool Pays(const WinogradPlan& plan) {

@@ -91,8 +91,7 @@ std::string WithGroupLoop(const std::string& source, const std::string& name) {
   std::string text = source.substr(0, close) + ", int hl_first, int hl_end" + source.substr(close, body - close) +
                      " for (int hl_group = hl_first; hl_group < hl_end; ++hl_group) {" +
                      source.substr(body, end - body) + "}" + source.substr(end);
-  const std::string id = "get_group_id(0)", group = "hl_group";
-  for (size_t at = text.find(id); at != std::string::npos; at = text.find(id, at)) text.replace(at, id.size(), group);
+  ReplaceAll(text, kGroupId, "hl_group");
   return text;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct SizedCase {
   std::map<std::string, int64_t> bounds;  // of the sizes that the text names: one letter each
   bool exact = true;                      // results are the same bits (else up to rounding)
 };
+
+inline void PrintTo(const SizedCase& c, std::ostream* out) { *out << c.name; }
 
 const std::vector<SizedCase>& SizedCases();
 

@@ -17,6 +17,8 @@ struct Case {
   int64_t dots;  // that are there in the end
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
 constexpr Case kCases[] = {
     {"Form", "f32[2,6,6,3]", "f32[3,3,3,4]", "f32[2,6,6,4]",
      "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f", 0},

@@ -14,6 +14,8 @@ struct Case {
   int64_t transposes;  // that are left
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
 constexpr Case kCases[] = {
     {"Plain", R"(x = f32[4,5] parameter(0)
                  y = f32[5,6] parameter(1)

@@ -202,6 +202,8 @@ struct BadCase {
   const char* message;
 };
 
+void PrintTo(const BadCase& c, std::ostream* out) { *out << c.name; }
+
 class SpmdBadInput : public ::testing::TestWithParam<BadCase> {};
 
 TEST_P(SpmdBadInput, IsASentenceThatNamesTheInstruction) {
