@@ -140,7 +140,7 @@ def main():
             continue
         kind, theirs = oracle.run(index)
         if kind == "error" or "error" in case:
-            who = "neither" if kind == "error" and "error" in case else "oracle" if kind == "error" else "evaluator"
+            who = "both" if kind == "error" and "error" in case else "oracle" if kind == "error" else "evaluator"
             counts[f"refused by {who}"] += 1
             if flags.verbose or who == "evaluator":
                 print(f"{case['name']}: refused by {who}: {case.get('error') if who != 'oracle' else theirs}")
