@@ -9,6 +9,15 @@ namespace hlorun::passes {
 // Loops of loops can name one computation exponentially often.
 constexpr int64_t kMostInstructions = 2'000'000;
 
+namespace {
+
+// A scan becomes a loop in the end.
+bool RunsItsCallees(const hlo::Instruction& instruction) {
+  return instruction.Has(hlo::kControl) || instruction.Is(hlo::Opcode::kScan);
+}
+
+}  // namespace
+
 bool FlattenControl::Run(hlo::Module& module, PassContext&) {
   bool changed = false;
   int64_t added = 0;
@@ -19,7 +28,7 @@ bool FlattenControl::Run(hlo::Module& module, PassContext&) {
     hlo::Computation* caller = work.back();
     work.pop_back();
     for (const auto& instruction : caller->instructions()) {
-      if (!instruction->Has(hlo::kControl)) continue;
+      if (!RunsItsCallees(*instruction)) continue;
       for (size_t i = 0; i < instruction->called_computations().size(); ++i) {
         const auto index = static_cast<int64_t>(i);
         hlo::Computation* callee = instruction->called(index);

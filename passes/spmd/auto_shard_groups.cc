@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "passes/spmd/auto_shard_cost.h"
 #include "passes/spmd/factor_rule.h"
 #include "passes/spmd/leaf_nodes.h"
+#include "passes/spmd/scan_parts.h"
 
 namespace hlorun::passes::spmd {
 
@@ -90,6 +92,7 @@ class GroupBuilder {
     for (const Instruction* instruction : computation.PostOrder()) {
       node_of_[instruction] = NodesOf(*instruction);
       if (instruction->Has(hlo::kControl)) VisitCallees(*instruction);
+      if (instruction->Is(Opcode::kScan)) VisitStep(*instruction);
     }
   }
 
@@ -173,6 +176,40 @@ class GroupBuilder {
       Link(node_of_.at(callee.root()), ids);
     }
     repeats_ = outside;
+  }
+
+  // Dimensions of a slice are those of the whole, without the one along which it is taken.
+  void LinkSlice(int whole, int slice, int64_t dimension) {
+    const int64_t rank = nodes_[static_cast<size_t>(whole)].shape.rank();
+    for (int64_t d = 0; d < rank; ++d) {
+      if (d != dimension) Union(DimensionOf(whole, d), DimensionOf(slice, d < dimension ? d : d - 1));
+    }
+  }
+
+  void VisitStep(const Instruction& scan) {
+    const ScanParts parts(scan);
+    const std::vector<int> ids = node_of_.at(&scan);
+    const Computation& step = *scan.called();
+    auto carried = ids.begin() + parts.outputs;
+    for (int64_t p = 0; p < step.parameter_count(); ++p) {
+      const std::vector<int>& operand = node_of_.at(scan.operand(p));
+      if (p < parts.inputs) {
+        const std::vector<int> slice = NewNodes(step.parameter(p)->shape());
+        node_of_[step.parameter(p)] = slice;
+        LinkSlice(operand[0], slice[0], parts.dimension);
+      } else {
+        const std::vector<int> around(carried, carried + static_cast<std::ptrdiff_t>(operand.size()));
+        node_of_[step.parameter(p)] = around;
+        Link(operand, around);
+        carried += static_cast<std::ptrdiff_t>(operand.size());
+      }
+    }
+    const double outside = std::exchange(repeats_, repeats_ * static_cast<double>(parts.steps));
+    Visit(step);
+    repeats_ = outside;
+    const std::vector<int>& results = node_of_.at(step.root());
+    for (size_t i = 0; i < static_cast<size_t>(parts.outputs); ++i) LinkSlice(ids[i], results[i], parts.dimension);
+    Link({results.begin() + parts.outputs, results.end()}, {ids.begin() + parts.outputs, ids.end()});
   }
 
   // Whether a loop hands leaf `leaf` of what it carries on unchanged.

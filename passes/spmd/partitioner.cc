@@ -9,6 +9,7 @@
 #include "passes/spmd/local_op.h"
 #include "passes/spmd/part_sizes.h"
 #include "passes/spmd/reshard.h"
+#include "passes/spmd/scan_parts.h"
 
 namespace hlorun::passes::spmd {
 namespace {
@@ -199,6 +200,7 @@ class ComputationPartitioner {
       case Opcode::kWhile: return PartitionWhile(instruction);
       case Opcode::kConditional: return PartitionConditional(instruction);
       case Opcode::kCall: return PartitionCall(instruction);
+      case Opcode::kScan: return PartitionScan(instruction);
       case Opcode::kGetDimensionSize:
         if (Operand(instruction, 0).global.is_dynamic_dimension(instruction.dimensions()[0])) break;
         return {{build_.Make().ScalarConstant(hlo::ElementType::kS32,
@@ -353,6 +355,42 @@ class ComputationPartitioner {
       operands.push_back(TupleOf(call.operand(i)->shape(), leaves));
     }
     return Unpacked(Operation(call, LocalOf(call.shape(), results), operands, {callee}), call.shape(), results);
+  }
+
+  // How the whole lies of which a scan's steps have slices that lie as `slice`: the steps are everyone's.
+  static MeshSharding Stacked(MeshSharding slice, int64_t dimension) {
+    slice.dims.insert(slice.dims.begin() + dimension, AxisList());
+    return slice;
+  }
+
+  // Inputs and outputs lie along their other dimensions as the step has their slices; what else is wanted of them is
+  // done once, outside.
+  Values PartitionScan(const Instruction& scan) {
+    const ScanParts parts(scan);
+    const std::vector<MeshSharding>& wanted = AssignedTo(scan);
+    const Computation& step = *scan.called();
+    const auto outputs = static_cast<std::ptrdiff_t>(parts.outputs);
+    std::vector<MeshSharding> results = AssignedTo(*step.root());
+    std::copy(wanted.begin() + outputs, wanted.end(), results.begin() + outputs);
+    Computation* callee = Callee(step, results);
+    build_.set_origin(&scan);
+    std::vector<Instruction*> operands;
+    for (int64_t p = 0; p < scan.operand_count(); ++p) {
+      std::vector<MeshSharding> lies = AssignedTo(*step.parameter(p));
+      if (p < parts.inputs) lies[0] = Stacked(lies[0], parts.dimension);
+      const std::vector<Instruction*> leaves =
+          ReshardedLeaves(values_.at(scan.operand(p)), lies, scan, p < parts.inputs ? "an input" : "a carried value");
+      operands.push_back(TupleOf(scan.operand(p)->shape(), leaves));
+    }
+    std::for_each(results.begin(), results.begin() + outputs,
+                  [&](MeshSharding& sharding) { sharding = Stacked(std::move(sharding), parts.dimension); });
+    Values values =
+        Unpacked(Operation(scan, LocalOf(scan.shape(), results), std::move(operands), {callee}), scan.shape(), results);
+    for (size_t leaf = 0; leaf < static_cast<size_t>(parts.outputs); ++leaf) {
+      values[leaf].local = Resharded(values[leaf], wanted[leaf], scan, "an output");
+      values[leaf].sharding = wanted[leaf];
+    }
+    return values;
   }
 
   Instruction* Clone(const Instruction& instruction, const Shape& shape, std::vector<Instruction*> operands,

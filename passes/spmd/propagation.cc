@@ -6,6 +6,7 @@
 #include "hlo/error.h"
 #include "passes/spmd/assignment.h"
 #include "passes/spmd/leaf_nodes.h"
+#include "passes/spmd/scan_parts.h"
 
 namespace hlorun::passes::spmd {
 namespace {
@@ -116,6 +117,23 @@ class Propagator {
             ToHloSharding(mesh_, node.sharding).ToString(), place(*node.annotated_by));
   }
 
+  // A slice of `whole` without `dimension`, as a scan's steps see it: it lies like the rest of the whole.
+  void LinkSlice(int whole, int slice, int64_t dimension) {
+    const hlo::Shape& shape = nodes_[static_cast<size_t>(whole)].shape;
+    Op op;
+    FactorRule::Tensor of_whole, of_slice;
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      op.rule.factors.push_back({shape.dimension(d), FactorKind::kParallel});
+      of_whole.push_back({static_cast<int>(d)});
+      if (d != dimension) of_slice.push_back({static_cast<int>(d)});
+    }
+    op.rule.operands = {of_whole};
+    op.rule.results = {of_slice};
+    op.operands = {whole};
+    op.results = {slice};
+    ops_.push_back(std::move(op));
+  }
+
   // Two groups of values that should lie alike but need not.
   void Link(const std::vector<int>& a, const std::vector<int>& b) {
     for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -168,7 +186,37 @@ class Propagator {
     return ids;
   }
 
+  // A scan's step sees slices of its inputs, and the carries as they go around.
+  void VisitStep(const Instruction& scan) {
+    const ScanParts parts(scan);
+    const std::vector<int> ids = node_of_.at(&scan);
+    const std::vector<int> carried(ids.begin() + parts.outputs, ids.end());
+    std::vector<int> initial;
+    const Computation& step = *scan.called();
+    for (int64_t p = 0; p < step.parameter_count(); ++p) {
+      const Instruction* parameter = step.parameter(p);
+      const std::vector<int>& operand = node_of_.at(scan.operand(p));
+      if (p < parts.inputs) {
+        const std::vector<int> slice = NewNodes(*parameter);
+        node_of_[parameter] = slice;
+        LinkSlice(operand[0], slice[0], parts.dimension);
+        manual_flows_.push_back({&scan, operand, slice});
+        continue;
+      }
+      const auto first = carried.begin() + static_cast<std::ptrdiff_t>(initial.size());
+      node_of_[parameter] = {first, first + static_cast<std::ptrdiff_t>(operand.size())};
+      initial.insert(initial.end(), operand.begin(), operand.end());
+    }
+    Link(initial, carried);
+    Visit(step);
+    const std::vector<int> results = node_of_.at(step.root());
+    for (size_t i = 0; i < static_cast<size_t>(parts.outputs); ++i) LinkSlice(ids[i], results[i], parts.dimension);
+    Link({results.begin() + parts.outputs, results.end()}, carried);
+    manual_flows_.push_back({&scan, results, ids});
+  }
+
   void VisitCallees(const Instruction& instruction) {
+    if (instruction.Is(Opcode::kScan)) return VisitStep(instruction);
     if (!instruction.Has(hlo::kControl)) return;
     const std::vector<int> ids = node_of_.at(&instruction);
     if (instruction.Is(Opcode::kWhile)) {

@@ -1,6 +1,7 @@
 #include "passes/spmd/spmd.h"
 
 #include "passes/dynamic/lower.h"
+#include "passes/expand/scan.h"
 #include "passes/simplify/dce.h"
 #include "passes/simplify/inline.h"
 #include "passes/spmd/annotations.h"
@@ -87,6 +88,8 @@ bool PartitionModule::Run(hlo::Module& module, PassContext& context) {
       spmd::ReadAnnotations(module, spmd::PartitionsFor(module, context.options));
   const spmd::PropagationResult shardings = spmd::Propagate(module, annotations);
   spmd::PartitionComputations(module, annotations.mesh, annotations, shardings, context);
+  // A step may have got collectives, which loops have and scans have not.
+  ExpandScan().Run(module, context);
   // In manual computations each device has predicates of its own.
   const bool mixed = module.frontend_attributes.contains(spmd::kMixedDevices);
   if (mixed && annotations.boundaries.empty()) spmd::MakePredicatesUniform(module);

@@ -1,12 +1,14 @@
 // Ops whose parts need elements of their neighbours.
 #include "hlo/builder.h"
 #include "passes/expand/reducer_identity.h"
+#include "passes/fusion/cumulative_window.h"
 #include "passes/spmd/local_op.h"
 
 namespace hlorun::passes::spmd {
 
 namespace attr = hlo::attr;
 using hlo::Instruction;
+using hlo::Opcode;
 
 namespace {
 
@@ -34,6 +36,15 @@ Instruction* FillOf(LocalOp& op) {
   const std::optional<hlo::Literal> identity =
       ReducerIdentity(*op.original.called(), op.operand(0)->shape().element_type());
   return identity ? op.build.Make().Constant(*identity) : op.operand(op.original.operand_count() / 2);
+}
+
+// Element by element, by the op's own reducer.
+Instruction* Combined(LocalOp& op, Instruction* first, Instruction* second) {
+  hlo::Computation* reducer = op.original.called();
+  if (const auto opcode = hlo::ReducerOpcode(*reducer)) return op.build.Make().Binary(*opcode, first, second);
+  attr::Dimensions all;
+  for (int64_t d = 0; d < first->shape().rank(); ++d) all.dimensions.push_back(d);
+  return op.build.Make().Make(Opcode::kMap, {first, second}, all, {reducer});
 }
 
 }  // namespace
@@ -109,7 +120,43 @@ void AdaptConcatenate(LocalOp& op) {
   op.done = result;
 }
 
+// Running sums along a cut dimension: each part's own, then combined with what all parts before it (behind it, from the
+// end) come to. Only those totals are exchanged.
+void AdaptCumulative(LocalOp& op, const CumulativeWindow& along) {
+  const int64_t d = along.dimension;
+  const AxisList& axes = op.ResultAxes(d);
+  const int64_t size = op.shapes[0].dimension(d), whole = op.WholeOperand(0).dimension(d);
+  Instruction* neutral = FillOf(op);
+  Instruction* own = op.build.Mask(op.operand(0), d, axes, {0, size}, 0, whole, neutral);
+  attr::Windowed windowed = std::get<attr::Windowed>(op.attributes);
+  hlo::WindowDimension& w = windowed.window[static_cast<size_t>(d)];
+  w.size = size;
+  w.padding_low = along.reverse ? 0 : size - 1;
+  w.padding_high = along.reverse ? size - 1 : 0;
+  hlo::Builder b = op.build.Make();
+  Instruction* running = b.Make(Opcode::kReduceWindow, {own, neutral}, windowed, {op.original.called()});
+  const int64_t last = along.reverse ? 0 : size - 1;
+  Instruction* totals = op.build.AllGather(op.build.SliceOf(running, d, last, last + 1), d, axes);
+  const hlo::Shape line(hlo::ElementType::kS32, {totals->shape().dimension(d)});
+  Instruction* mine = b.Broadcast(op.build.Coordinate(axes), line.dimensions(), {});
+  Instruction* is_needed =
+      b.Compare(b.Iota(line, 0), mine, along.reverse ? hlo::ComparisonDirection::kGt : hlo::ComparisonDirection::kLt);
+  totals = b.Select(b.Broadcast(is_needed, totals->shape().dimensions(), {d}), totals,
+                    b.Broadcast(neutral, totals->shape().dimensions(), {}));
+  Instruction* others = b.Reduce({totals}, {neutral}, {d}, op.original.called());
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < running->shape().rank(); ++i) {
+    if (i != d) kept.push_back(i);
+  }
+  others = b.Broadcast(others, running->shape().dimensions(), kept);
+  op.done = along.reverse ? Combined(op, running, others) : Combined(op, others, running);
+  Instruction* init = op.operand(1);
+  if (neutral != init) op.done = Combined(op, b.Broadcast(init, op.done->shape().dimensions(), {}), op.done);
+}
+
 void AdaptReduceWindow(LocalOp& op) {
+  const std::optional<CumulativeWindow> along = CumulativeWindowOf(op.original);
+  if (along && IsCutWindow(op, along->dimension)) return AdaptCumulative(op, *along);
   auto& window = std::get<attr::Windowed>(op.attributes).window;
   for (size_t i = 0; i < window.size(); ++i) {
     const auto d = static_cast<int64_t>(i);

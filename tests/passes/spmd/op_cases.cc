@@ -27,6 +27,25 @@ mul { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] multiply(a, b
 either { a = pred[] parameter(0) b = pred[] parameter(1) ROOT r = pred[] or(a, b) }
 both { a = f32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = s32[] parameter(3)
   e = f32[] add(a, c) f = s32[] maximum(b, d) ROOT t = (f32[], s32[]) tuple(e, f) }
+larger_of { a = f32[] parameter(0) b = f32[] parameter(1) m = f32[] maximum(a, b) n = f32[] negate(m) ROOT r = f32[] negate(n) }
+running { x = f32[6] parameter(0) c = f32[6] parameter(1) y = f32[6] add(x, c) ROOT t = (f32[6], f32[6]) tuple(y, y) }
+running_planes { x = f32[8,3] parameter(0) c = f32[8,3] parameter(1) y = f32[8,3] add(x, c) d = f32[8,3] subtract(x, c)
+  ROOT t = (f32[8,3], f32[8,3]) tuple(d, y) }
+counts { x = f32[6] parameter(0) n = s32[] parameter(1) c = f32[6] parameter(2) one = s32[] constant(1) m = s32[] add(n, one)
+  y = f32[6] maximum(x, c) z = f32[] constant(0) s = f32[] reduce(y, z), dimensions={0}, to_apply=add
+  ROOT t = (f32[], f32[6], s32[], f32[6]) tuple(s, x, m, y) }
+recurrent { x = f32[8,6] parameter(0) u = s32[8] parameter(1) w = f32[6,6] parameter(2) h = f32[8,6] parameter(3)
+  p = f32[8,6] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0} lo = f32[] constant(-3) hi = f32[] constant(3)
+  q = f32[8,6] add(p, h) n = f32[8,6] clamp(lo, q, hi) v = s32[8] add(u, u)
+  ROOT t = (s32[8], f32[8,6], f32[6,6], f32[8,6]) tuple(v, n, w, n) }
+flips { x = f32[9,5] parameter(0) c = f32[9,5] parameter(1) f = f32[9,5] reverse(c), dimensions={0} y = f32[9,5] add(x, f)
+  ROOT t = (f32[9,5], f32[9,5]) tuple(f, y) }
+counted { s = (s32[], f32[6]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[6] get-tuple-element(s), index=1
+  one = s32[] constant(1) n = s32[] add(i, one) y = f32[6] add(x, x) ROOT t = (s32[], f32[6]) tuple(n, y) }
+twice { s = (s32[], f32[6]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] constant(2) ROOT r = pred[] compare(i, n), direction=LT }
+inner_loop { x = f32[6] parameter(0) c = f32[6] parameter(1) z = s32[] constant(0) t = (s32[], f32[6]) tuple(z, x)
+  w = (s32[], f32[6]) while(t), condition=twice, body=counted y = f32[6] get-tuple-element(w), index=1
+  ROOT u = (f32[6], f32[6]) tuple(y, x) }
 sq { a = f32[] parameter(0) ROOT r = f32[] multiply(a, a) }
 body { s = (s32[], f32[8,6]) parameter(0) i = s32[] get-tuple-element(s), index=0 x = f32[8,6] get-tuple-element(s), index=1
   one = s32[] constant(1) n = s32[] add(i, one) y = f32[8,6] reverse(x), dimensions={0} z = f32[8,6] add(x, y)
@@ -158,6 +177,22 @@ constexpr Template kTemplates[] = {
     {"tuple_of_two", "x = f32[8,6] parameter(0) y = f32[8,6] parameter(1) s = f32[8,6] add(x, y) d = f32[8,6] subtract(x, y) ROOT r = (f32[8,6], f32[8,6]) tuple(s, d)"},
     {"call", "x = f32[8,6] parameter(0) a = f32[8,6] call(x), to_apply=flip ROOT r = f32[8,6] add(a, x)"},
     {"nested_while", "x = f32[8,6] parameter(0) z = s32[] constant(1) t = (s32[], f32[8,6]) tuple(z, x) w = (s32[], f32[8,6]) while(t), condition=cond, body=outer ROOT r = f32[8,6] get-tuple-element(w), index=1"},
+    {"scan", "x = f32[8,6] parameter(0) c = f32[6] parameter(1) ROOT r = (f32[8,6], f32[6]) scan(x, c), dimensions={0}, num_carries=1, to_apply=running"},
+    {"scan_along_columns", "x = f32[6,9] parameter(0) c = f32[6] parameter(1) s = (f32[6,9], f32[6]) scan(x, c), dimensions={1}, is_reverse=true, num_carries=1, to_apply=running ROOT r = f32[6,9] get-tuple-element(s), index=0"},
+    {"scan_carry", "x = f32[7,6] parameter(0) c = f32[6] parameter(1) s = (f32[7,6], f32[6]) scan(x, c), dimensions={0}, num_carries=1, to_apply=running ROOT r = f32[6] get-tuple-element(s), index=1"},
+    {"scan_middle", "x = f32[8,5,3] parameter(0) c = f32[8,3] parameter(1) ROOT r = (f32[8,5,3], f32[8,3]) scan(x, c), dimensions={1}, num_carries=1, to_apply=running_planes"},
+    {"scan_reduces", "x = f32[5,6] parameter(0) c = f32[6] parameter(1) n = s32[] constant(3) ROOT r = (f32[5], f32[5,6], s32[], f32[6]) scan(x, n, c), dimensions={0}, num_carries=2, to_apply=counts"},
+    {"scan_recurrent", "x = f32[5,8,6] parameter(0) u = s32[5,8] parameter(1) w = f32[6,6] parameter(2) h = f32[8,6] parameter(3) s = (s32[5,8], f32[5,8,6], f32[6,6], f32[8,6]) scan(x, u, w, h), dimensions={0}, num_carries=2, to_apply=recurrent ROOT r = f32[5,8,6] get-tuple-element(s), index=1"},
+    {"scan_flips", "x = f32[4,9,5] parameter(0) c = f32[9,5] parameter(1) ROOT r = (f32[4,9,5], f32[9,5]) scan(x, c), dimensions={0}, num_carries=1, to_apply=flips"},
+    {"scan_twice", "x = f32[8,6] parameter(0) c = f32[6] parameter(1) s = (f32[8,6], f32[6]) scan(x, c), dimensions={0}, num_carries=1, to_apply=running y = f32[8,6] get-tuple-element(s), index=0 ROOT r = (f32[8,6], f32[6]) scan(y, c), dimensions={0}, num_carries=1, to_apply=running"},
+    {"scan_of_loops", "x = f32[5,6] parameter(0) c = f32[6] parameter(1) ROOT r = (f32[5,6], f32[6]) scan(x, c), dimensions={0}, num_carries=1, to_apply=inner_loop"},
+    {"cumsum_rows", "x = f32[8,9] parameter(0) z = f32[] constant(0) ROOT r = f32[8,9] reduce-window(x, z), window={size=1x9 pad=0_0x8_0}, to_apply=add"},
+    {"cumsum_from_the_end", "x = s32[10,6] parameter(0) z = s32[] constant(0) ROOT r = s32[10,6] reduce-window(x, z), window={size=10x1 pad=0_9x0_0}, to_apply=add_s32"},
+    {"cumprod", "x = f32[9,4] parameter(0) z = f32[] constant(1) ROOT r = f32[9,4] reduce-window(x, z), window={size=9x1 pad=8_0x0_0}, to_apply=mul"},
+    {"cummax_wide", "x = f32[7,5] parameter(0) z = f32[] constant(-inf) ROOT r = f32[7,5] reduce-window(x, z), window={size=12x1 pad=11_0x0_0}, to_apply=max"},
+    {"cumulative_init", "x = f32[9] parameter(0) z = f32[] parameter(1) ROOT r = f32[9] reduce-window(x, z), window={size=9 pad=0_8}, to_apply=max"},
+    {"cumulative_computed", "x = f32[11,3] parameter(0) z = f32[] constant(-inf) ROOT r = f32[11,3] reduce-window(x, z), window={size=11x1 pad=10_0x0_0}, to_apply=larger_of"},
+    {"associative_scan", "x = f32[8,6] parameter(0) a = f32[4,6] slice(x), slice={[0:8:2], [0:6]} b = f32[4,6] slice(x), slice={[1:8:2], [0:6]} s = f32[4,6] add(a, b) z = f32[] constant(0) e = f32[8,6] pad(a, z), padding=0_1_1x0_0 o = f32[8,6] pad(s, z), padding=1_0_1x0_0 ROOT r = f32[8,6] add(e, o)"},
     {"chain", "x = f32[8,6] parameter(0) y = f32[6,4] parameter(1) b = f32[4] parameter(2) d = f32[8,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} e = f32[8,4] broadcast(b), dimensions={1} s = f32[8,4] add(d, e) z = f32[] constant(0) m = f32[4] reduce(s, z), dimensions={0}, to_apply=add n = f32[8,4] broadcast(m), dimensions={1} ROOT r = f32[8,4] subtract(s, n)"},
 };
 

@@ -9,12 +9,14 @@
 #include "passes/spmd/annotations.h"
 #include "passes/spmd/shardy.h"
 #include "tests/passes/equivalence.h"
+#include "tests/passes/spmd/op_cases.h"
 #include "tests/passes/spmd/partition_check.h"
 
 namespace hlorun::passes {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -119,6 +121,76 @@ TEST(Spmd, RngGivesTheSameNumbers) {
     b = u32[8,6] get-tuple-element(r), index=1
     ROOT c = u32[8,6] copy(b), sharding={devices=[2,1]<=[2]})"),
         2);
+}
+
+// A scan whose step is `step` over f32[6,8,6] with a carry of f32[8,6].
+std::string ScanText(const std::string& step, const std::string& x, const std::string& carry,
+                     const std::string& result = "") {
+  return "HloModule m\nstep { x = f32[8,6] parameter(0)\n c = f32[8,6] parameter(1)\n" + step +
+         "\nROOT t = (f32[8,6], f32[8,6]) tuple(y, y) }\nENTRY e { x = f32[6,8,6] parameter(0)" + x +
+         "\n c = f32[8,6] parameter(1)" + carry +
+         "\n ROOT s = (f32[6,8,6], f32[8,6]) scan(x, c), dimensions={0}, num_carries=1, to_apply=step" + result + "}";
+}
+constexpr const char* kRunning = "y = f32[8,6] add(x, c)";
+
+TEST(Spmd, AScanIsCutAlongWhatItsStepDoesNotMix) {
+  const std::string text = Check(ScanText(kRunning, ", sharding={devices=[1,2,1]<=[2]}", ""), 2);
+  EXPECT_THAT(text, HasSubstr("f32[4,6] add"));
+  EXPECT_THAT(text, HasSubstr("sharding={devices=[2,1]<=[2]}"));  // of the carry, which nobody annotated
+  EXPECT_THAT(text, Not(HasSubstr("all-")));
+}
+
+TEST(Spmd, AScansResultsCutItsOperands) {
+  const std::string text =
+      Check(ScanText(kRunning, "", "", ", sharding={{devices=[1,1,3]<=[3]}, {devices=[1,3]<=[3]}}"), 3);
+  EXPECT_THAT(text, HasSubstr("f32[8,2] add"));
+  EXPECT_THAT(text, HasSubstr("f32[6,8,2] parameter(0)"));
+  EXPECT_THAT(text, Not(HasSubstr("all-")));
+}
+
+TEST(Spmd, StepsOfAScanAreEveryones) {
+  // The array is exchanged once, in front of the loop.
+  const std::string text =
+      Check(ScanText(kRunning, ", sharding={devices=[2,1,1]<=[2]}", ", sharding={devices=[2,1]<=[2]}"), 2);
+  EXPECT_THAT(text, HasSubstr("f32[4,6] add"));
+  EXPECT_THAT(text, HasSubstr("all-to-all"));
+  EXPECT_THAT(text, Not(HasSubstr("all-reduce")));
+}
+
+TEST(Spmd, AScansStepMayCommunicate) {
+  const std::string text =
+      Check(ScanText(R"(z = f32[] constant(0) m = f32[6] reduce(x, z), dimensions={0}, to_apply=max
+                  b = f32[8,6] broadcast(m), dimensions={1} y = f32[8,6] add(b, c))",
+                     ", sharding={devices=[1,4,1]<=[4]}", "")
+                .insert(std::string("HloModule m").size(),
+                        "\nmax { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }"),
+            4);
+  EXPECT_THAT(text, HasSubstr("f32[6,2,6] parameter(0)"));
+  EXPECT_THAT(text, HasSubstr("f32[6] all-reduce"));
+}
+
+TEST(Spmd, RunningSumsExchangeTheirTotalsOnly) {
+  const std::string text = Check(Entry(R"(x = f32[4,64] parameter(0), sharding={devices=[1,4]<=[4]}
+    z = f32[] constant(0)
+    ROOT r = f32[4,64] reduce-window(x, z), window={size=1x64 pad=0_0x63_0}, to_apply=add, sharding={devices=[1,4]<=[4]})"),
+                                 4);
+  EXPECT_THAT(text, HasSubstr("f32[4,4] all-gather"));
+  EXPECT_THAT(text, HasSubstr("f32[4,16] reduce-window"));
+}
+
+// Cumulative and associative ops, cut along any dimension, and scans: what no rule knows would warn.
+TEST(Spmd, NothingCumulativeIsReplicated) {
+  int64_t ran = 0;
+  ForEachShardedCase(0, 1, 40, [&](const ShardedCase& sharded) {
+    const bool is_cumulative =
+        sharded.name.starts_with("cum") || sharded.name.starts_with("scan") || sharded.name.starts_with("associative");
+    if (!is_cumulative) return;
+    ++ran;
+    std::vector<Remark> remarks;
+    Partitioned(*sharded.module, sharded.partitions, &remarks);
+    EXPECT_THAT(remarks, Each(Field(&Remark::warns, false))) << sharded.name;
+  });
+  EXPECT_GE(ran, 500);
 }
 
 constexpr const char* kShardyHeader =
