@@ -1,5 +1,7 @@
 #include "tests/passes/spmd/op_cases.h"
 
+#include <algorithm>
+
 #include "hlo/text/parser.h"
 #include "tests/passes/equivalence.h"
 
@@ -234,7 +236,8 @@ hlo::Sharding ShardingFor(const hlo::Instruction& instruction, const std::string
   hlo::Sharding tuple;
   tuple.kind = hlo::Sharding::Kind::kTuple;
   for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
-    const bool fits = static_cast<size_t>(leaf.rank()) <= sharding.tile_dimensions.size() && leaf.rank() > 1;
+    const size_t tiled = sharding.tile_dimensions.size() - (sharding.replicate_on_last_tile_dim ? 1 : 0);
+    const bool fits = static_cast<size_t>(leaf.rank()) == tiled && leaf.rank() > 1;
     tuple.elements.push_back(fits ? sharding : hlo::Sharding{});
   }
   return tuple;
@@ -262,7 +265,8 @@ int64_t ForEachShardedCase(int64_t first, int64_t stride, int64_t limit, const s
       int64_t combinations = 1;
       for (const hlo::Instruction* array : ShardedOf(*plain)) {
         const std::vector<hlo::Shape> leaves = hlo::FlattenShape(array->shape());
-        choices.push_back(Shardings(leaves.back().rank(), partitions));
+        const auto widest = std::max_element(leaves.begin(), leaves.end(), [](const hlo::Shape& a, const hlo::Shape& b) { return a.rank() < b.rank(); });
+        choices.push_back(Shardings(widest->rank(), partitions));
         combinations *= static_cast<int64_t>(choices.back().size());
       }
       // A step that is coprime to most counts of choices, so that every choice of every array is met.
