@@ -13,6 +13,9 @@ namespace {
 
 // Below this many bytes everyone gets everything and reduces it: one round instead of two.
 constexpr int64_t kDirectBytes = 8 << 10;
+// Longer parts go in pieces of at least so many bytes: one is reduced and on its way back while the next arrives.
+constexpr int64_t kPieceBytes = 256 << 10;
+constexpr int64_t kMostPieces = 8;
 
 using Requests = std::vector<std::unique_ptr<Request>>;
 
@@ -101,7 +104,7 @@ void Communicator::ReduceScatter(std::span<const int64_t> group, std::span<const
   if (NodeWindow* window = WindowOf(group, in)) {
     return WindowReduceScatter({*window, *transport_, group, PositionIn(group, device_)}, in, out, reduction);
   }
-  std::vector<std::byte> received(in.size());
+  const std::span<std::byte> received = Scratch(in.size());
   AllToAll(group, in, received, sequence);
   std::vector<const std::byte*> parts;
   for (size_t p = 0; p < group.size(); ++p) parts.push_back(received.data() + p * out.size());
@@ -129,36 +132,60 @@ void Communicator::AllReduce(std::span<const int64_t> group, std::span<const std
     TreeReduce(parts, out.data(), count, reduction);
     return;
   }
-  // Reduce-scatter by parts, then everyone gets everyone's reduced part: ring volume, the same tree for every element.
-  const Part mine = PartOf(count, n, me);
-  const auto mine_bytes = static_cast<size_t>(mine.count * width);
-  std::vector<std::byte> received(mine_bytes * group.size());
-  const auto slice = [&](int64_t p) {
-    const Part part = PartOf(count, n, p);
-    return std::pair<size_t, size_t>(static_cast<size_t>(part.begin * width), static_cast<size_t>(part.count * width));
+  AllReduceInParts(group, me, in, out, reduction, sequence);
+}
+
+// Reduce-scatter by parts, then everyone gets everyone's reduced part: ring volume, the same tree for every element.
+// Each part goes in pieces, in one order everywhere, so that messages of one tag match by their order.
+void Communicator::AllReduceInParts(std::span<const int64_t> group, int64_t me, std::span<const std::byte> in,
+                                    std::span<std::byte> out, const Reduction& reduction, int64_t sequence) {
+  const int64_t width = hlo::BytesOf(reduction.type);
+  const int64_t count = static_cast<int64_t>(in.size()) / width;
+  const auto n = static_cast<int64_t>(group.size());
+  const int64_t pieces = std::clamp<int64_t>(count / n * width / kPieceBytes, 1, kMostPieces);
+  const auto slice = [&](int64_t p, int64_t piece) {
+    const Part part = PartOf(count, n, p), own = PartOf(part.count, pieces, piece);
+    return std::pair<size_t, size_t>(static_cast<size_t>((part.begin + own.begin) * width),
+                                     static_cast<size_t>(own.count * width));
   };
-  Requests requests;
-  std::vector<const std::byte*> parts;
-  for (int64_t p = 0; p < n; ++p) {
-    const auto [begin, bytes] = slice(p);
-    const int peer = static_cast<int>(group[static_cast<size_t>(p)]);
-    std::byte* landing = received.data() + static_cast<size_t>(p) * mine_bytes;
-    parts.push_back(p == me ? in.data() + begin : landing);
-    if (p == me) continue;
-    requests.push_back(transport_->Receive({landing, mine_bytes}, peer, sequence));
-    requests.push_back(transport_->Send(in.subspan(begin, bytes), peer, sequence));
+  const auto peer = [&](int64_t p) { return static_cast<int>(group[static_cast<size_t>(p)]); };
+  const size_t mine_bytes = static_cast<size_t>(PartOf(count, n, me).count * width);
+  const std::span<std::byte> received = Scratch(mine_bytes * static_cast<size_t>(n - 1));
+  std::vector<Requests> arriving(static_cast<size_t>(pieces));
+  Requests rest;
+  size_t landing = 0;
+  std::vector<std::vector<const std::byte*>> parts(static_cast<size_t>(pieces));
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    for (int64_t p = 0; p < n; ++p) {
+      const auto [my_begin, my_bytes] = slice(me, piece);
+      std::byte* place = received.data() + landing;
+      parts[static_cast<size_t>(piece)].push_back(p == me ? in.data() + my_begin : place);
+      if (p == me) continue;
+      arriving[static_cast<size_t>(piece)].push_back(transport_->Receive({place, my_bytes}, peer(p), sequence));
+      const auto [begin, bytes] = slice(p, piece);
+      rest.push_back(transport_->Send(in.subspan(begin, bytes), peer(p), sequence));
+      landing += my_bytes;
+    }
   }
-  Complete(*transport_, requests);
-  const auto [my_begin, my_bytes] = slice(me);
-  TreeReduce(parts, out.data() + my_begin, mine.count, reduction);
-  for (int64_t p = 0; p < n; ++p) {
-    if (p == me) continue;
-    const auto [begin, bytes] = slice(p);
-    const int peer = static_cast<int>(group[static_cast<size_t>(p)]);
-    requests.push_back(transport_->Receive(out.subspan(begin, bytes), peer, sequence));
-    requests.push_back(transport_->Send(out.subspan(my_begin, my_bytes), peer, sequence));
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const auto [my_begin, my_bytes] = slice(me, piece);
+    Complete(*transport_, arriving[static_cast<size_t>(piece)]);
+    TreeReduce(parts[static_cast<size_t>(piece)], out.data() + my_begin, static_cast<int64_t>(my_bytes) / width,
+               reduction);
+    for (int64_t p = 0; p < n; ++p) {
+      if (p == me) continue;
+      // Where `out` is `in`: what arrives was made of what lies there, which has been sent.
+      const auto [begin, bytes] = slice(p, piece);
+      rest.push_back(transport_->Receive(out.subspan(begin, bytes), peer(p), sequence));
+      rest.push_back(transport_->Send(out.subspan(my_begin, my_bytes), peer(p), sequence));
+    }
   }
-  Complete(*transport_, requests);
+  Complete(*transport_, rest);
+}
+
+std::span<std::byte> Communicator::Scratch(size_t bytes) {
+  if (scratch_.size() < bytes) scratch_ = std::vector<std::byte>(bytes);
+  return {scratch_.data(), bytes};
 }
 
 void Communicator::Permute(std::span<const std::pair<int64_t, int64_t>> pairs, std::span<const std::byte> in,

@@ -55,6 +55,10 @@ class Communicator {
                  int64_t sequence);
 
  private:
+  void AllReduceInParts(std::span<const int64_t> group, int64_t me, std::span<const std::byte> in,
+                        std::span<std::byte> out, const Reduction& reduction, int64_t sequence);
+  // Room for what arrives; kept, for fresh pages cost as much as the exchange.
+  std::span<std::byte> Scratch(size_t bytes);
   // Where the group's operands can meet without messages, or null.
   NodeWindow* WindowOf(std::span<const int64_t> group, std::span<const std::byte> in) const;
   void PermuteInNode(std::span<const std::pair<int64_t, int64_t>> pairs, std::span<const std::byte> in,
@@ -62,6 +66,7 @@ class Communicator {
 
   std::shared_ptr<Transport> transport_;
   int64_t device_;
+  std::vector<std::byte> scratch_;
 };
 
 }  // namespace hlorun::collectives

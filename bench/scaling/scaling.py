@@ -102,8 +102,8 @@ def cases(ranks, shared):
     """(name, module of one rank, module of N ranks, flags)"""
     models = os.path.join(shared, "models")
     result = [
-        ("training, strong", training(2048), training(2048), []),
-        ("training, weak", training(1024), training(1024 * ranks), []),
+        ("training", training(2048), training(2048), []),
+        ("weak training", training(1024), training(1024 * ranks), []),
         ("transformer block", transformer(1), transformer(ranks), []),
         ("convolution by rows", convolution(1), convolution(ranks), []),
         ("embedding", embedding(1), embedding(ranks), ["--integers=131072"]),

@@ -69,6 +69,34 @@ TEST_P(CollectivesTest, AllReduceHasTheTreesBitsWhateverTheAlgorithm) {
   for (const auto& result : results) EXPECT_EQ(result, expected);
 }
 
+TEST_P(CollectivesTest, LongAllReducesGoInPieces) {
+  const int64_t n = GetParam();
+  for (const size_t count : {size_t{262'147}, size_t{1'500'001}}) {  // one piece a part, and several uneven ones
+    const auto input = [](size_t i, int64_t d) {
+      return 1.0f / static_cast<float>(i % 997 + static_cast<size_t>(d) * 11 + 1);
+    };
+    const Reduction sum{Opcode::kAdd, ElementType::kF32, nullptr};
+    std::vector<std::vector<float>> inputs(static_cast<size_t>(n), std::vector<float>(count));
+    std::vector<const std::byte*> parts;
+    for (int64_t d = 0; d < n; ++d) {
+      std::vector<float>& in = inputs[static_cast<size_t>(d)];
+      for (size_t i = 0; i < count; ++i) in[i] = input(i, d);
+      parts.push_back(Bytes(in).data());
+    }
+    std::vector<float> expected(count);
+    TreeReduce(parts, Writable(expected).data(), static_cast<int64_t>(count), sum);
+    const auto job = Job::InProcess(n);
+    const auto right = job->OnEachLocalDevice<bool>([&](int64_t d, const auto& communicator) {
+      std::vector<float> out = inputs[static_cast<size_t>(d)];
+      communicator->AllReduce(Everyone(n), Bytes(out), Writable(out), sum, 0);  // in place
+      std::vector<float> apart(count);
+      communicator->AllReduce(Everyone(n), Bytes(inputs[static_cast<size_t>(d)]), Writable(apart), sum, 1);
+      return out == expected && apart == expected;
+    });
+    EXPECT_EQ(right, std::vector<bool>(static_cast<size_t>(n), true));
+  }
+}
+
 TEST_P(CollectivesTest, GatherScatterExchangeBroadcast) {
   const int64_t n = GetParam();
   const auto job = Job::InProcess(n);
