@@ -64,7 +64,10 @@ Literal RandomLiteral(const hlo::Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> reals(-1, 1);
   Literal literal(shape);
-  for (int64_t i = 0; i < shape.ElementCount(); ++i) literal.SetDouble(i, reals(random));
+  for (int64_t i = 0; i < shape.ElementCount(); ++i) {
+    const float real = reals(random);
+    literal.SetDouble(i, hlo::IsFloating(shape.element_type()) ? real : std::trunc(100 * real));
+  }
   return literal;
 }
 
@@ -111,11 +114,13 @@ std::vector<double> HostGradient(const hlo::Instruction& convolution, const Lite
 std::vector<double> HostConvolution(const hlo::Instruction& convolution, const Literal& x, const Literal& w) {
   hlo::Window window = convolution.As<hlo::attr::Convolution>().window;
   hlo::Dims in = x.shape().dimensions(), out = convolution.shape().dimensions();
+  const int64_t groups = convolution.As<hlo::attr::Convolution>().feature_group_count;
   if (window.size() == 1) {
     window.insert(window.begin(), hlo::WindowDimension{});
     in.insert(in.begin() + 1, 1);
     out.insert(out.begin() + 1, 1);
   }
+  const int64_t channels = in[3] / groups;  // of a group
   std::vector<double> xs, ws, ys;
   for (int64_t i = 0; i < x.ElementCount(); ++i) xs.push_back(x.GetDouble(i));
   for (int64_t i = 0; i < w.ElementCount(); ++i) ws.push_back(w.GetDouble(i));
@@ -133,9 +138,10 @@ std::vector<double> HostConvolution(const hlo::Instruction& convolution, const L
             for (int64_t kw = 0; kw < window[1].size; ++kw) {
               const int64_t h = place(window[0], in[1], oh, kh), v = place(window[1], in[2], ow, kw);
               if (h < 0 || v < 0) continue;
-              for (int64_t i = 0; i < in[3]; ++i) {
-                sum += xs[static_cast<size_t>(((n * in[1] + h) * in[2] + v) * in[3] + i)] *
-                       ws[static_cast<size_t>(((kh * window[1].size + kw) * in[3] + i) * out[3] + o)];
+              for (int64_t i = 0; i < channels; ++i) {
+                const int64_t channel = o / (out[3] / groups) * channels + i;
+                sum += xs[static_cast<size_t>(((n * in[1] + h) * in[2] + v) * in[3] + channel)] *
+                       ws[static_cast<size_t>(((kh * window[1].size + kw) * channels + i) * out[3] + o)];
               }
             }
           }
@@ -212,6 +218,27 @@ const std::vector<Case>& Cases() {
   return kCases;
 }
 
+// A window for each channel.
+const std::vector<Case>& DepthwiseCases() {
+  const auto labels = [](int64_t groups) { return fmt::format("b01f_01io->b01f, feature_group_count={}", groups); };
+  static const std::vector<Case> kCases = {
+      {"f32[2,9,37,48]", "f32[3,3,1,48]", "f32[2,9,37,48]", "size=3x3 pad=1_1x1_1", labels(48)},
+      {"f32[1,7,7,80]", "f32[5,5,1,80]", "f32[1,7,7,80]", "size=5x5 pad=2_2x2_2", labels(80)},
+      {"f32[1,13,33,24]", "f32[5,5,1,24]", "f32[1,7,17,24]", "size=5x5 stride=2x2 pad=2_2x2_2", labels(24)},
+      {"f32[1,12,50,16]", "f32[3,3,1,16]", "f32[1,6,25,16]", "size=3x3 stride=2x2 pad=0_1x0_1", labels(16)},
+      {"f32[3,20,31,12]", "f32[7,7,1,12]", "f32[3,20,31,12]", "size=7x7 pad=3_3x3_3", labels(12)},
+      {"f32[1,15,40,32]", "f32[3,3,1,32]", "f32[1,15,40,32]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", labels(32)},
+      {"f32[1,30,2,16]", "f32[3,1,1,16]", "f32[1,12,4,16]", "size=3x1 stride=2x1 pad=0_-4x1_1", labels(16)},
+      {"f32[1,1,100,112]", "f32[1,31,1,112]", "f32[1,1,100,112]", "size=1x31 pad=0_0x15_15", labels(112)},
+      {"f32[2,5,4,20]", "f32[9,9,1,20]", "f32[2,5,4,20]", "size=9x9 pad=4_4x4_4", labels(20)},
+      {"f32[1,5,6,32]", "f32[2,4,1,32]", "f32[1,9,12,32]", "size=2x4 pad=3_2x5_4", labels(32)},
+      {"bf16[2,9,20,96]", "bf16[3,3,1,96]", "bf16[2,9,20,96]", "size=3x3 pad=1_1x1_1", labels(96)},
+      {"f64[1,8,9,24]", "f64[3,3,1,24]", "f64[1,8,9,24]", "size=3x3 pad=1_1x1_1", labels(24)},
+      {"s32[1,8,9,16]", "s32[3,3,1,16]", "s32[1,8,9,16]", "size=3x3 pad=1_1x1_1", labels(16)},
+  };
+  return kCases;
+}
+
 // Gradients of weights.
 const std::vector<Case>& GradientCases() {
   static const std::vector<Case> kCases = {
@@ -231,6 +258,22 @@ const std::vector<Case>& GradientCases() {
 
 TEST(Convolution, EveryForm) {
   for (const Case& c : Cases()) ExpectConvolution(c, false, Runner().spec());
+}
+
+TEST(Convolution, Depthwise) {
+  DeviceSpec narrow = Runner().spec();
+  narrow.vector_bytes = 16;
+  narrow.compute_units = 1;
+  for (size_t i = 0; i < DepthwiseCases().size(); ++i) {
+    const Case& c = DepthwiseCases()[i];
+    const auto module = hlo::ParseModule(Text(c, false));
+    const bool registers_hold_the_window = c.weights.find("[1,31,") == std::string::npos;
+    EXPECT_EQ(EmitConvolution(*module->entry()->root(), {-1}, {Runner().spec(), {}}).has_value(),
+              registers_hold_the_window);
+    if (!registers_hold_the_window) continue;
+    ExpectConvolution(c, i % 2 == 0, Runner().spec());
+    if (c.input[0] != 'f' || i < 3) ExpectConvolution(c, i % 2 != 0, i < 3 ? narrow : Runner().spec());
+  }
 }
 
 TEST(Convolution, GradientsOfWeights) {

@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/convolution.h"
 
 #include "backends/opencl/kernels/convolution_plan.h"
+#include "backends/opencl/kernels/depthwise.h"
 #include "backends/opencl/kernels/direct_convolution.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/multiply.h"
@@ -46,6 +47,14 @@ std::optional<WinogradPlan> SquaresPlan(const hlo::Instruction& instruction, con
   return passes::ExtentsOf(instruction).empty() ? PlanWinograd(shape, device) : std::nullopt;
 }
 
+// Where all of the result is wanted; else loops end at its sizes.
+std::optional<DepthwisePlan> ChannelsPlan(const hlo::Instruction& instruction, const hlo::Instruction& hero,
+                                          const DeviceSpec& device) {
+  if (device.device_class != DeviceClass::kCpu || !passes::ExtentsOf(instruction).empty()) return std::nullopt;
+  const std::optional<ConvolutionShape> shape = DepthwiseShapeOf(hero);
+  return shape ? PlanDepthwise(*shape, device) : std::nullopt;
+}
+
 // The features of a group are whole vectors: others are left to loops.
 bool FillsVectors(const ConvolutionShape& shape, const DeviceSpec& device) {
   return shape.groups == 1 || shape.group_features() % RegisterLanes(device, shape.compute_type) == 0;
@@ -78,9 +87,11 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   if (const auto plan = GradientPlan(*prepared->hero, device)) {
     return WeightGradientKernels({instruction, *prepared->hero, aliases, prepared->input, prepared->weights}, *plan);
   }
+  const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
+  if (const auto plan = ChannelsPlan(instruction, *prepared->hero, device))
+    return std::vector<KernelDraft>{DepthwiseKernel(task, *plan)};
   const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared->hero);
   if (!shape || !FillsVectors(*shape, device)) return std::nullopt;
-  const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
   if (device.device_class == DeviceClass::kGpu && shape->groups > 1) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu)
     return std::vector<KernelDraft>{TiledProductKernel(TiledConvolution(task, *shape), device)};

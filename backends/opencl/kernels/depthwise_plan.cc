@@ -1,0 +1,96 @@
+#include "backends/opencl/kernels/depthwise_plan.h"
+
+#include <algorithm>
+
+#include "backends/opencl/kernels/product_plan.h"
+#include "backends/opencl/kernels/register_tile.h"
+
+namespace hlorun::opencl {
+namespace {
+
+constexpr int64_t kFewestLanes = 4;
+constexpr int64_t kMostColumns = 14, kFewestColumns = 4;
+// Channels side by side that one work-group takes: what prefetching needs, and the first cache holds for a window.
+constexpr int64_t kVectorsOfBlock = 4;
+constexpr int64_t kBlocksOfUnit = 8;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Whether `count` outputs from `first` on read nothing outside of the input.
+bool IsInside(const ConvolutionDimension& d, int64_t first, int64_t count) {
+  return first * d.stride >= d.low && (first + count - 1) * d.stride - d.low + (d.window - 1) * d.dilation < d.in;
+}
+
+}  // namespace
+
+std::vector<DepthwisePlan::Tile> DepthwisePlan::Tiles() const {
+  std::vector<Tile> tiles;
+  const ConvolutionDimension& d = shape.columns;
+  for (int64_t first = 0; first < d.out; first += tile_columns) {
+    const Tile tile{first, std::min(tile_columns, d.out - first), 1};
+    const auto repeats = [&](const Tile& t) {
+      return t.columns == tile_columns && IsInside(d, t.first, t.count * t.columns);
+    };
+    if (!tiles.empty() && repeats(tiles.back()) && repeats(tile)) {
+      ++tiles.back().count;
+    } else {
+      tiles.push_back(tile);
+    }
+  }
+  return tiles;
+}
+
+std::optional<ConvolutionShape> DepthwiseShapeOf(const hlo::Instruction& convolution) {
+  const auto& attributes = convolution.As<hlo::attr::Convolution>();
+  const hlo::Shape &input = convolution.operand(0)->shape(), &weights = convolution.operand(1)->shape();
+  const hlo::Shape& output = convolution.shape();
+  constexpr int64_t kSpatial = 2, kRank = kSpatial + 2;
+  static const hlo::attr::ConvolutionDimensions kForm{0,      kRank - 1, {1, 2},    kSpatial, kRank - 1,
+                                                      {0, 1}, 0,         kRank - 1, {1, 2}};
+  const bool has_form = attributes.window.size() == kSpatial && attributes.dimensions == kForm &&
+                        attributes.batch_group_count == 1 && input.IsStatic() && weights.IsStatic();
+  if (!has_form) return std::nullopt;
+  const int64_t channels = input.dimension(kRank - 1);
+  if (attributes.feature_group_count != channels || output.dimension(kRank - 1) != channels) return std::nullopt;
+  ConvolutionShape shape;
+  shape.batch = input.dimension(0);
+  shape.channels = shape.features = channels;
+  for (int64_t d = 0; d < kSpatial; ++d) {
+    const hlo::WindowDimension& window = attributes.window[static_cast<size_t>(d)];
+    if (window.window_reversal || window.base_dilation != 1) return std::nullopt;
+    (d == 0 ? shape.rows : shape.columns) = {input.dimension(d + 1),
+                                             output.dimension(d + 1),
+                                             window.size,
+                                             window.stride,
+                                             window.padding_low,
+                                             window.window_dilation,
+                                             1};
+  }
+  shape.input_type = input.element_type();
+  shape.weight_type = weights.element_type();
+  const std::optional<hlo::ElementType> sums = SumType(shape.input_type, shape.weight_type, output.element_type());
+  if (!sums || output.ElementCount() == 0 || shape.rows.window * shape.columns.window == 0) return std::nullopt;
+  shape.compute_type = *sums;
+  return shape;
+}
+
+std::optional<DepthwisePlan> PlanDepthwise(const ConvolutionShape& shape, const DeviceSpec& device) {
+  DepthwisePlan plan;
+  plan.shape = shape;
+  plan.lanes = RegisterLanes(device, shape.compute_type);
+  while (plan.lanes > 1 && shape.channels % plan.lanes != 0) plan.lanes /= 2;
+  // Beside the sums, a row of the window and two vectors of the input.
+  const int64_t limit = std::min(VectorRegisters(device) - shape.columns.window - 2, kMostColumns);
+  if (plan.lanes < kFewestLanes || limit < kFewestColumns) return std::nullopt;
+  plan.tile_columns = EvenTileRows(shape.columns.out, limit);
+  const int64_t wanted = kBlocksOfUnit * device.compute_units;
+  plan.vectors_per_block = std::min(kVectorsOfBlock, plan.vectors());
+  plan.rows_per_block = shape.rows.out;
+  // Blocks of rows read their borders twice, so they have some rows more than the window.
+  while (plan.blocks() < wanted && plan.rows_per_block > 2 * shape.rows.window)
+    plan.rows_per_block = CeilDiv(plan.rows_per_block, 2);
+  while (plan.blocks() < wanted && plan.vectors_per_block > 1) plan.vectors_per_block /= 2;
+  return plan;
+}
+
+}  // namespace hlorun::opencl
