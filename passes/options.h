@@ -39,6 +39,9 @@ struct CompileOptions {
   bool auto_shard = true;
   // Bytes that a plan may take on each device; 0: no limit.
   int64_t memory_limit = 0;
+  // Parameters (flattened leaves) that are the same arrays in all runs, unchanged as long as the executable lives: what
+  // only depends on them, packed weights above all, is made once and kept. Another array's memory makes it anew.
+  std::vector<int64_t> constant_parameters;
   // Custom-calls of the user's own; null for none.
   std::shared_ptr<const hlo::CustomCallRegistry> custom_calls;
   int64_t compile_threads = 0;  // 0: as many as cores

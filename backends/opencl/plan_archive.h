@@ -264,9 +264,9 @@ void Describe(A& archive, passes::SizeSignature& sizes) {
 // Everything but the constants and the module's text, which have sections of their own.
 template <typename A>
 void Describe(A& archive, Plan& plan) {
-  archive(plan.module_name, plan.device, plan.allocations, plan.kernels, plan.entry, plan.parameters, plan.results,
-          plan.sizes, plan.result_slices, plan.memory, plan.replica_count, plan.num_partitions, plan.host_thunks,
-          plan.remarks);
+  archive(plan.module_name, plan.device, plan.allocations, plan.kernels, plan.once, plan.constant_parameters,
+          plan.entry, plan.parameters, plan.results, plan.sizes, plan.result_slices, plan.memory, plan.replica_count,
+          plan.num_partitions, plan.host_thunks, plan.remarks);
 }
 
 }  // namespace hlorun::opencl

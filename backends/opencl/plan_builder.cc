@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "backends/opencl/codegen/emit.h"
@@ -9,6 +10,7 @@
 #include "backends/opencl/codegen/host_evaluation.h"
 #include "backends/opencl/collective_thunk.h"
 #include "backends/opencl/foreign_kernel.h"
+#include "backends/opencl/kept_work.h"
 #include "backends/opencl/kernels/library_product.h"
 #include "backends/opencl/plan_remarks.h"
 #include "backends/opencl/transfer_thunk.h"
@@ -96,7 +98,9 @@ class PlanBuilder {
     DescribeParameters();
     DescribeResults();
     DescribeSizes();
+    DescribeConstantParameters();
     Append(*module_.entry(), plan_.entry);
+    KeepConstantWork(plan_, overwriting_);
     return std::move(plan_);
   }
 
@@ -166,6 +170,17 @@ class PlanBuilder {
       if (slice.allocation < 0) slice.allocation = arena_;  // a token: nowhere, of no bytes
       plan_.result_slices.push_back(slice);
     }
+  }
+
+  void DescribeConstantParameters() {
+    for (const int64_t leaf : context_.options.constant_parameters) {
+      if (leaf < 0 || leaf >= static_cast<int64_t>(plan_.parameters.size())) {
+        Invalid("parameter {} is said to be constant, but {} has {}", leaf, plan_.module_name, plan_.parameters.size());
+      }
+      // What is given away is another array in the next run.
+      if (!plan_.parameters[static_cast<size_t>(leaf)].donated) plan_.constant_parameters.push_back(leaf);
+    }
+    std::sort(plan_.constant_parameters.begin(), plan_.constant_parameters.end());
   }
 
   void DescribeSizes() {
@@ -418,9 +433,18 @@ class PlanBuilder {
         thunk.written.push_back(false);
       }
       Add(sequence, instruction, std::move(thunk));
+      if (launch.overwrites && StoresWholeValues(instruction) && guards_.empty() && &sequence == &plan_.entry)
+        overwriting_.insert(sequence.thunks.size() - 1);
       // Of several launches the last does the work; those before it pack and prepare.
       if (&launch == &launches.back()) AddCost(instruction, sequence.thunks.back());
     }
+  }
+
+  // Kinds whose launches never rely on what was in memory before.
+  static bool StoresWholeValues(const Instruction& instruction) {
+    constexpr KernelKind kKinds[] = {KernelKind::kLoop, KernelKind::kReduction, KernelKind::kRow, KernelKind::kDot,
+                                     KernelKind::kConvolution};
+    return std::find(std::begin(kKinds), std::end(kKinds), passes::HeroOf(instruction).kind) != std::end(kKinds);
   }
 
   Slice Resolve(const Instruction& instruction, const ArgumentRef& argument) const {
@@ -449,6 +473,7 @@ class PlanBuilder {
   std::unordered_map<const Instruction*, int32_t> tickets_;  // of collectives that were started
   std::vector<Guard> guards_;                                // of the branches and loops around what is appended
   std::unordered_set<const Instruction*> not_needed_;        // in bodies of loops that are counted
+  std::set<size_t> overwriting_;                             // of the entry's thunks (kept_work.h)
   int32_t arena_ = -1;
 };
 

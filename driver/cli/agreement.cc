@@ -24,6 +24,7 @@ void CheckSameFlags(const Flags& f, collectives::Job& job) {
   add("compile_only", f.compile_only);
   add("seed", f.seed);
   add("normal", f.normal);
+  add("constant_params", f.constant_params);
   add("integers", f.integers);
   add("vary_inputs", f.vary_inputs);
   add("fill_elided", f.fill_elided);

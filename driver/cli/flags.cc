@@ -1,8 +1,10 @@
 #include "driver/cli/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <cstdio>
 #include <sstream>
+#include <tuple>
 
 #include "driver/cli/branch_strategy.h"
 #include "hlo/error.h"
@@ -24,6 +26,9 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--outputs", f.outputs, "write results to DIR or FILE.npz")->group(kData);
   app.add_option("--save_inputs", f.save_inputs, "write the inputs to DIR")->group(kData);
   app.add_option("--seed", f.seed, "of inputs that are made up")->group(kData);
+  app.add_option("--constant_params", f.constant_params,
+                 "inputs I,J-K stay the same: what depends on nothing else is kept")
+      ->group(kCompile);
   app.add_option("--normal", f.normal, "made-up inputs I,J.. are data: deviation 1")->group(kData);
   app.add_option("--integers", f.integers, "made-up integers are below N")->group(kData);
   app.add_option("--size", f.sizes, "PARAM:DIM=N: a made-up input's size where it is dynamic")
@@ -130,22 +135,37 @@ std::string Normalised(std::string argument) {
   return argument;
 }
 
-}  // namespace
+// A slot's number, and the text behind it.
+std::pair<int64_t, std::string> LeadingSlot(const std::string& text) {
+  size_t used = 0;
+  if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) == 0) throw std::invalid_argument(text);
+  const int64_t slot = std::stoll(text, &used);
+  return {slot, text.substr(used)};
+}
 
-std::set<int64_t> Flags::NormalSlots() const {
+// "0,2,4-6"
+std::set<int64_t> SlotsOf(const char* flag, const std::string& text) {
+  constexpr int64_t kMostSlots = 1 << 20;
   std::set<int64_t> slots;
-  std::stringstream list(normal);
+  std::stringstream list(text);
   for (std::string item; std::getline(list, item, ',');) {
     try {
-      size_t used = 0;
-      slots.insert(std::stoll(item, &used));
-      if (used != item.size()) throw std::invalid_argument(item);
+      auto [first, rest] = LeadingSlot(item);
+      int64_t last = first;
+      if (rest.starts_with('-')) std::tie(last, rest) = LeadingSlot(rest.substr(1));
+      if (!rest.empty() || last < first || last - first > kMostSlots) throw std::invalid_argument(item);
+      for (int64_t slot = first; slot <= last; ++slot) slots.insert(slot);
     } catch (const std::logic_error&) {
-      Invalid("--normal={}: \"{}\" is no number", normal, item);
+      Invalid("--{}={}: \"{}\" is no number and no range of numbers", flag, text, item);
     }
   }
   return slots;
 }
+
+}  // namespace
+
+std::set<int64_t> Flags::NormalSlots() const { return SlotsOf("normal", normal); }
+std::set<int64_t> Flags::ConstantSlots() const { return SlotsOf("constant_params", constant_params); }
 
 std::optional<Flags> ParseFlags(int argc, char** argv) {
   Flags flags;

@@ -48,6 +48,7 @@ struct Flags {
   bool strict = false;
   std::string custom_calls;  // JSON file
   bool recompile = false, no_cache = false;
+  std::string constant_params;  // slots that are the same in all runs: "1,3-5"
   std::string auto_shard = "on", save_sharded;
   int64_t memory_limit = 0;  // bytes
 
@@ -55,7 +56,8 @@ struct Flags {
   bool json = false, profile = false, version = false;
   std::string trace, dump_to, dump_pass_re;
 
-  std::set<int64_t> NormalSlots() const;  // throws Error for what is no list of numbers
+  std::set<int64_t> NormalSlots() const;    // throws Error for what is no list of numbers
+  std::set<int64_t> ConstantSlots() const;  // likewise
 };
 
 // Parses argv; '-' and '_' are the same in a flag's name. Prints help or version itself and returns nullopt then.

@@ -67,6 +67,8 @@ CompileOptions CompileOptionsOf(const Flags& flags, Progress& progress) {
   options.use_disk_cache = !flags.no_cache;
   options.auto_shard = flags.auto_shard == "on";
   options.memory_limit = flags.memory_limit;
+  const std::set<int64_t> constant = flags.ConstantSlots();
+  options.constant_parameters.assign(constant.begin(), constant.end());
   options.observe_stage = [&progress](const std::string& stage) { progress.Show("compiling: " + stage); };
   options.observe_kernels = [&progress](int64_t done, int64_t total) {
     progress.Show(fmt::format("compiling: kernels {}/{}", done, total));
@@ -314,18 +316,28 @@ class Session {
 
   Literals SeededInputs(const SeedOptions& seed) const {
     Literals inputs;
+    const std::set<int64_t> constant = flags_.ConstantSlots();
     for (const Shape& shape : ActualShapes(WholeSlots(), flags_.sizes)) {
-      inputs.push_back(SeededLiteral(shape, static_cast<int64_t>(inputs.size()), seed));
+      const auto slot = static_cast<int64_t>(inputs.size());
+      inputs.push_back(SeededLiteral(shape, slot, constant.contains(slot) ? seed_ : seed));
     }
     return inputs;
   }
 
+  // Constant ones only once.
   void UploadInputs() {
+    const std::set<int64_t> constant = flags_.ConstantSlots();
+    const std::vector<std::vector<Array>> before = std::move(arguments_);
     arguments_.clear();
-    for (const Literals& device_inputs : inputs_) {
+    for (size_t d = 0; d < inputs_.size(); ++d) {
       std::vector<Array>& arguments = arguments_.emplace_back();
-      for (const hlo::Literal& input : device_inputs) {
-        arguments.push_back(client_->Wrap(input.shape(), input.data(), std::make_shared<hlo::Literal>(input)));
+      for (const hlo::Literal& input : inputs_[d]) {
+        const size_t slot = arguments.size();
+        if (d < before.size() && constant.contains(static_cast<int64_t>(slot))) {
+          arguments.push_back(before[d][slot]);
+        } else {
+          arguments.push_back(client_->Wrap(input.shape(), input.data(), std::make_shared<hlo::Literal>(input)));
+        }
       }
     }
   }

@@ -48,6 +48,52 @@ ENTRY e {
   EXPECT_EQ(plan.memory.arena_bytes, 0);
 }
 
+// Packing is no longer work of a run; the product reads what was packed once.
+TEST(PlanBuilder, WorkOnConstantParametersIsDoneOnce) {
+  const std::string text = R"(HloModule m
+ENTRY e {
+  x = f32[96,128] parameter(0)
+  w = f32[128,256] parameter(1)
+  ROOT y = f32[96,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})";
+  const Plan plain = PlanOf(text);
+  CompileOptions options;
+  options.constant_parameters = {1};
+  const Plan kept = PlanOf(text, options);
+  EXPECT_TRUE(plain.once.thunks.empty());
+  const auto once = ThunksOf<LaunchThunk>(kept.once);
+  ASSERT_EQ(once.size(), 1u);
+  EXPECT_EQ(ThunksOf<LaunchThunk>(kept.entry).size() + 1, ThunksOf<LaunchThunk>(plain.entry).size());
+  const auto last = ThunksOf<LaunchThunk>(kept.entry).back();
+  const Slice& packed = once[0]->arguments.back();
+  EXPECT_NE(std::find(last->arguments.begin(), last->arguments.end(), packed), last->arguments.end());
+  EXPECT_GE(packed.offset, plain.memory.arena_bytes);
+  EXPECT_GE(kept.memory.arena_bytes, plain.memory.arena_bytes + packed.bytes);
+  EXPECT_THAT(kept.ToString(), HasSubstr("once\n"));
+}
+
+// An array of numbers alone costs less to make than to keep.
+TEST(PlanBuilder, LargeArraysMadeOfLittleAreNotKept) {
+  CompileOptions options;
+  options.constant_parameters = {1};
+  const Plan plan = PlanOf(R"(HloModule m
+ENTRY e {
+  x = f32[1024,1024] parameter(0)
+  a = f32[1024] parameter(1)
+  e = f32[1024] exponential(a)
+  b = f32[1024,1024] broadcast(e), dimensions={0}
+  s = f32[1024,1024] sort(b), dimensions={1}, to_apply=less
+  ROOT y = f32[1024,1024] dot(x, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+less { p = f32[] parameter(0)  q = f32[] parameter(1)  ROOT c = pred[] compare(p, q), direction=LT })",
+                           options);
+  for (const LaunchThunk* launch : ThunksOf<LaunchThunk>(plan.once)) {
+    for (size_t i = 0; i < launch->arguments.size(); ++i) {
+      EXPECT_TRUE(!launch->written[i] || launch->arguments[i].bytes <= 1 << 17);
+    }
+  }
+}
+
 // Each value is read twice: there are 2^200 ways through the chain.
 TEST(PlanBuilder, AChainOfDiamondsTakesNoTime) {
   std::string text = "HloModule m\nENTRY e {\n  x0 = f32[64,64] parameter(0)\n";

@@ -187,6 +187,8 @@ TEST_F(CliTest, BadFlags) {
   ExpectTrouble("--dot_library=mkl " + module_, "expected auto, own or clblast");
   ExpectTrouble("--device_class=tpu " + module_, "cpu");
   ExpectTrouble("--normal=1,x " + module_, "\"x\" is no number");
+  ExpectTrouble("--constant_params=1,3-2 " + module_, "\"3-2\" is no number and no range");
+  ExpectTrouble("--constant_params=99 " + module_, "parameter 99 is said to be constant");
   ExpectTrouble("", "no module is given");
 }
 

@@ -28,6 +28,7 @@ struct EmittedLaunch {
   std::string kernel_ir;  // for dumps
   Grid grid;
   std::vector<ArgumentRef> arguments;
+  bool overwrites = false;  // loads nothing of what it stores to
 };
 inline constexpr const char* kKernelName = "hlorun_kernel";
 

@@ -458,4 +458,25 @@ bool Uses(const Expr& x, const Var& var) {
   return std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return Uses(a, var); });
 }
 
+namespace {
+
+bool Names(const Expr& x, const Buffer* buffer) {
+  return x->buffer.get() == buffer ||
+         std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return Names(a, buffer); });
+}
+
+bool Loads(const Stmt& s, const Buffer* buffer) {
+  for (const Expr* x : {&s->value, &s->index, &s->begin, &s->end}) {
+    if (*x && Names(*x, buffer)) return true;
+  }
+  return std::any_of(s->body.begin(), s->body.end(), [&](const Stmt& b) { return Loads(b, buffer); });
+}
+
+}  // namespace
+
+bool LoadsWhatItStores(const Function& function) {
+  return std::any_of(function.parameters.begin(), function.parameters.end(),
+                     [&](const BufferRef& p) { return p->written && Loads(function.body, p.get()); });
+}
+
 }  // namespace hlorun::opencl::ir

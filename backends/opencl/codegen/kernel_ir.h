@@ -237,6 +237,8 @@ Expr WithArgs(const Expr& x, std::vector<Expr> args);
 Expr Substitute(const Expr& x, const Var& var, const Expr& with);
 Stmt Substitute(const Stmt& s, const Var& var, const Expr& with);
 bool Uses(const Expr& x, const Var& var);
+// Whether `function` loads from a parameter that it also stores to.
+bool LoadsWhatItStores(const Function& function);
 
 std::string ToString(Op op);
 std::string ToString(const Type& type);

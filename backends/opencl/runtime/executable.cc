@@ -34,6 +34,7 @@ struct RunMemories {
   };
   Memories memories;  // by allocation; the arena's is the run context's
   std::vector<EarlyCopy> copies;
+  std::vector<DeviceMemory> constant;  // the caller's own memory of Plan::constant_parameters
 };
 
 class PlanExecutable : public Executable {
@@ -42,6 +43,7 @@ class PlanExecutable : public Executable {
   PlanExecutable(Plan plan, ProgramSet programs, std::shared_ptr<DeviceContext> context, Team* team)
       : plan_(std::move(plan)), programs_(std::move(programs)), context_(std::move(context)), team_(team) {
     CheckPlan();
+    once_ = NumberSteps(plan_.once, launches_);
     steps_ = NumberSteps(plan_.entry, launches_);
     needs_host_ = NeedsHost(plan_.entry);
     placeholder_ = context_->pool()->Allocate(1, "the runtime");
@@ -112,6 +114,7 @@ class PlanExecutable : public Executable {
              plan_.module_name, label, s.offset, s.bytes, s.allocation);
       }
     };
+    ForEachSlice(plan_.once, slice);
     ForEachSlice(plan_.entry, slice);
     for (size_t i = 0; i < plan_.result_slices.size(); ++i)
       slice(plan_.result_slices[i], "result " + std::to_string(i));
@@ -121,6 +124,8 @@ class PlanExecutable : public Executable {
         HLORUN_CHECK(static_cast<size_t>(allocation.index) < plan_.parameters.size());
       HLORUN_CHECK(allocation.aliased_argument < static_cast<int64_t>(plan_.parameters.size()));
     }
+    for (const int64_t leaf : plan_.constant_parameters)
+      HLORUN_CHECK(leaf >= 0 && static_cast<size_t>(leaf) < plan_.parameters.size());
   }
 
   template <typename Visit>
@@ -199,6 +204,10 @@ class PlanExecutable : public Executable {
   RunMemories Prepare(const std::vector<RunArgument>& arguments) {
     RunMemories run;
     run.memories = constants_;
+    if (!once_.empty()) {
+      for (const int64_t leaf : plan_.constant_parameters)
+        run.constant.push_back(arguments[static_cast<size_t>(leaf)].array.memory);
+    }
     for (size_t a = 0; a < plan_.allocations.size(); ++a) {
       const passes::Allocation& allocation = plan_.allocations[a];
       const auto i = static_cast<size_t>(allocation.index);
@@ -312,6 +321,11 @@ class PlanExecutable : public Executable {
     ThunkRunner runner(*context_, lane, team_, context, run.memories, plan_, options);
     for (const auto& copy : run.copies) runner.Copy(copy.from, copy.to, copy.bytes);
     try {
+      if (!once_.empty() && !context.Keeps(run.constant)) {
+        context.ForgetKept();
+        runner.Run(once_);
+        context.Keep(run.constant);
+      }
       runner.Run(steps_);
     } catch (const std::exception& error) {
       runner.AbandonExchanges(error.what());
@@ -363,7 +377,7 @@ class PlanExecutable : public Executable {
   ProgramSet programs_;
   std::shared_ptr<DeviceContext> context_;
   Team* team_;
-  StepSequence steps_;
+  StepSequence once_, steps_;
   std::vector<const LaunchThunk*> launches_;
   bool needs_host_ = false;
   DeviceMemory placeholder_;

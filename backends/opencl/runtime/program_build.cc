@@ -125,6 +125,7 @@ std::vector<int64_t> LargestArguments(const Plan& plan) {
       }
     }
   };
+  visit(plan.once);
   visit(plan.entry);
   return largest;
 }

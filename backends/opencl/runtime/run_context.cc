@@ -114,6 +114,16 @@ void RunContext::Bind(Memories& memories) {
   }
 }
 
+bool RunContext::Keeps(const std::vector<DeviceMemory>& constant) const {
+  return keeps_ && std::equal(constant.begin(), constant.end(), kept_of_.begin(), kept_of_.end(),
+                              [](const DeviceMemory& a, const DeviceMemory& b) { return Place(a) == Place(b); });
+}
+
+void RunContext::Keep(const std::vector<DeviceMemory>& constant) {
+  kept_of_ = constant;
+  keeps_ = true;
+}
+
 const cl::Kernel& RunContext::ReducerKernel(int32_t kernel) {
   for (const auto& [number, made] : reducers_) {
     if (number == kernel) return made;

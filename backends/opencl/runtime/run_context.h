@@ -59,6 +59,12 @@ class RunContext {
   // A kernel object for a reducer, made on first use.
   const cl::Kernel& ReducerKernel(int32_t kernel);
   HostEvaluator& evaluator() { return evaluator_; }
+
+  // Whether the arena holds what Plan::once makes of constant parameters in these pieces of memory. It holds on to them,
+  // so that nothing else can come to lie there.
+  bool Keeps(const std::vector<DeviceMemory>& constant) const;
+  void Keep(const std::vector<DeviceMemory>& constant);
+  void ForgetKept() { keeps_ = false; }
   int64_t creations() const { return creations_; }
 
   std::array<uint8_t, 2> predicates = {};       // targets of asynchronous reads
@@ -75,6 +81,8 @@ class RunContext {
   std::vector<std::vector<std::pair<PreparedLaunch*, PreparedLaunch::Argument>>> users_;  // by allocation
   std::vector<std::pair<int32_t, cl::Kernel>> reducers_;
   HostEvaluator evaluator_;
+  bool keeps_ = false;
+  std::vector<DeviceMemory> kept_of_;
   int64_t creations_ = 0;
 };
 

@@ -1,0 +1,185 @@
+#include "backends/opencl/kept_work.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "backends/opencl/codegen/scratch.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using Kind = passes::Allocation::Kind;
+
+// Weights at Winograd's points are four times as large, in whole panels more; an array made of a number is not kept.
+constexpr int64_t kLargestGrowth = 8, kSmallBytes = int64_t{64} << 10;
+
+bool Contains(const Slice& outer, const Slice& inner) {
+  return outer.allocation == inner.allocation && outer.offset <= inner.offset &&
+         inner.offset + inner.bytes <= outer.offset + outer.bytes;
+}
+
+bool Touches(const Sequence& sequence, const Slice& slice);
+
+bool Touches(const Thunk& thunk, const Slice& slice) {
+  const auto any = [&](const std::vector<Slice>& slices) {
+    return std::any_of(slices.begin(), slices.end(), [&](const Slice& s) { return s.Overlaps(slice); });
+  };
+  struct Visitor {
+    const decltype(any)& any_of;
+    const Slice& slice;
+    bool operator()(const LaunchThunk& t) const { return any_of(t.arguments); }
+    bool operator()(const CopyThunk& t) const { return any_of({t.from, t.to}); }
+    bool operator()(const WriteThunk& t) const { return any_of({t.to}); }
+    bool operator()(const CollectiveThunk& t) const { return any_of(t.operands) || any_of(t.results); }
+    bool operator()(const HostCallThunk& t) const { return any_of(t.operands) || any_of(t.results); }
+    bool operator()(const LibraryThunk& t) const { return any_of({t.lhs, t.rhs, t.out}); }
+    bool operator()(const TransferThunk& t) const { return any_of(t.arrays); }
+    bool operator()(const AwaitThunk&) const { return false; }
+    bool operator()(const WhileThunk& t) const {
+      return any_of({t.predicate}) || Touches(*t.condition, slice) || Touches(*t.body, slice);
+    }
+    bool operator()(const ConditionalThunk& t) const {
+      return any_of({t.selector}) || std::any_of(t.branches.begin(), t.branches.end(),
+                                                 [&](const auto& branch) { return Touches(*branch, slice); });
+    }
+  };
+  return std::visit(Visitor{any, slice}, thunk.work);
+}
+
+bool Touches(const Sequence& sequence, const Slice& slice) {
+  return std::any_of(sequence.thunks.begin(), sequence.thunks.end(),
+                     [&](const Thunk& thunk) { return Touches(thunk, slice); });
+}
+
+class ConstantWork {
+ public:
+  ConstantWork(Plan& plan, const std::set<size_t>& overwriting)
+      : plan_(plan), overwriting_(overwriting), thunks_(plan.entry.thunks) {
+    for (const passes::Allocation& allocation : plan.allocations) {
+      if (allocation.kind != Kind::kArena) continue;
+      arena_ = static_cast<int32_t>(&allocation - plan.allocations.data());
+      first_kept_byte_ = allocation.bytes;
+    }
+  }
+
+  void Keep() {
+    std::set<size_t> kept;
+    for (const size_t number : overwriting_) {
+      if (arena_ >= 0 && IsConstant(number) && GiveOwnPlaces(number)) kept.insert(number);
+    }
+    if (kept.empty()) return;
+    std::vector<Thunk> left;
+    for (size_t i = 0; i < thunks_.size(); ++i)
+      (kept.contains(i) ? plan_.once.thunks : left).push_back(std::move(thunks_[i]));
+    thunks_ = std::move(left);
+    const int64_t bytes = Arena().bytes - first_kept_byte_;
+    plan_.memory.arena_bytes += bytes;
+    plan_.memory.peak_bytes += bytes;
+    plan_.memory.largest_live_bytes += bytes;
+  }
+
+ private:
+  // A part of the arena, to be read at the place where it is kept.
+  using Readers = std::vector<Slice*>;
+
+  passes::Allocation& Arena() { return plan_.allocations[static_cast<size_t>(arena_)]; }
+
+  bool IsConstant(const Slice& slice) const {
+    const passes::Allocation& allocation = plan_.allocations[static_cast<size_t>(slice.allocation)];
+    if (allocation.kind == Kind::kArena) return slice.offset >= first_kept_byte_;
+    return allocation.kind == Kind::kConstant ||
+           (allocation.kind == Kind::kArgument &&
+            std::binary_search(plan_.constant_parameters.begin(), plan_.constant_parameters.end(), allocation.index));
+  }
+
+  bool IsConstant(size_t number) const {
+    const auto& launch = std::get<LaunchThunk>(thunks_[number].work);
+    int64_t read = 0, written = 0;
+    for (size_t i = 0; i < launch.arguments.size(); ++i) {
+      const Slice& slice = launch.arguments[i];
+      if (launch.written[i] ? slice.allocation != arena_ : !IsConstant(slice)) return false;
+      (launch.written[i] ? written : read) += slice.bytes;
+    }
+    return read > 0 && written > 0 && written <= kLargestGrowth * read + kSmallBytes;
+  }
+
+  bool GiveOwnPlaces(size_t number) {
+    auto& launch = std::get<LaunchThunk>(thunks_[number].work);
+    std::vector<std::pair<Slice*, Readers>> places;
+    for (size_t i = 0; i < launch.arguments.size(); ++i) {
+      if (!launch.written[i]) continue;
+      std::optional<Readers> readers = ReadersOf(number, launch.arguments[i]);
+      if (!readers) return false;
+      places.emplace_back(&launch.arguments[i], std::move(*readers));
+    }
+    for (auto& [written, readers] : places) {
+      const int64_t place = AlignScratch(Arena().bytes);
+      const int64_t distance = place - written->offset;
+      Arena().bytes = place + written->bytes;
+      for (Slice* reader : readers) reader->offset += distance;
+      written->offset = place;
+    }
+    return true;
+  }
+
+  // All that read what thunk `number` writes to `slice`, until something else is written there; nullopt: something
+  // reads more than that, or is no launch and no copy, or adds to it.
+  std::optional<Readers> ReadersOf(size_t number, const Slice& slice) {
+    if (IsSharedByInstruction(number, slice)) return std::nullopt;
+    Readers readers;
+    for (size_t i = number + 1; i < thunks_.size(); ++i) {
+      if (!Touches(thunks_[i], slice)) continue;
+      bool overwritten = false;
+      if (auto* launch = std::get_if<LaunchThunk>(&thunks_[i].work)) {
+        for (size_t a = 0; a < launch->arguments.size(); ++a) {
+          Slice& argument = launch->arguments[a];
+          if (!argument.Overlaps(slice)) continue;
+          overwritten |= launch->written[a];
+          if (!launch->written[a] && !Contains(slice, argument)) return std::nullopt;
+          if (!launch->written[a]) readers.push_back(&argument);
+        }
+        if (overwritten && !overwriting_.contains(i)) return std::nullopt;
+      } else if (auto* copy = std::get_if<CopyThunk>(&thunks_[i].work)) {
+        overwritten = copy->to.Overlaps(slice);
+        if (copy->from.Overlaps(slice) && !Contains(slice, copy->from)) return std::nullopt;
+        if (copy->from.Overlaps(slice)) readers.push_back(&copy->from);
+      } else {
+        return std::nullopt;
+      }
+      if (overwritten) break;
+    }
+    return readers;
+  }
+
+  // Whether other launches of the same instruction write there too: each a part, or one after the other.
+  bool IsSharedByInstruction(size_t number, const Slice& slice) const {
+    const auto writes = [&](size_t i) {
+      const auto* launch = std::get_if<LaunchThunk>(&thunks_[i].work);
+      if (launch == nullptr) return false;
+      for (size_t a = 0; a < launch->arguments.size(); ++a) {
+        if (launch->written[a] && launch->arguments[a].Overlaps(slice)) return true;
+      }
+      return false;
+    };
+    const auto same = [&](size_t i) { return thunks_[i].label == thunks_[number].label; };
+    for (size_t i = number; i-- > 0 && same(i);) {
+      if (writes(i)) return true;
+    }
+    for (size_t i = number + 1; i < thunks_.size() && same(i); ++i) {
+      if (writes(i)) return true;
+    }
+    return false;
+  }
+
+  Plan& plan_;
+  const std::set<size_t>& overwriting_;
+  std::vector<Thunk>& thunks_;
+  int32_t arena_ = -1;
+  int64_t first_kept_byte_ = 0;
+};
+
+}  // namespace
+
+void KeepConstantWork(Plan& plan, const std::set<size_t>& overwriting) { ConstantWork(plan, overwriting).Keep(); }
+
+}  // namespace hlorun::opencl

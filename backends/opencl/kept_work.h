@@ -1,0 +1,23 @@
+// Work that is the same in every run, done once.
+//
+//   before: entry: pack(weights -> scratch)   multiply(x, scratch -> y)
+//   after:  once:  pack(weights -> kept)      entry: multiply(x, kept -> y)
+//
+// What is moved are launches of the entry that read nothing but constants, parameters that the caller says are constant
+// (Plan::constant_parameters) and what other such launches made; whose results are not much larger than what they
+// read; and whose readers are launches and copies of the entry. Their results get places of their own behind the
+// arena's others, which last from run to run.
+#pragma once
+
+#include <cstddef>
+#include <set>
+
+#include "backends/opencl/plan.h"
+
+namespace hlorun::opencl {
+
+// `overwriting`: the entry's thunks, by number, that are launches of kernels which store whole values and load nothing
+// of what they store to.
+void KeepConstantWork(Plan& plan, const std::set<size_t>& overwriting);
+
+}  // namespace hlorun::opencl
