@@ -26,6 +26,7 @@ void CheckSameFlags(const Flags& f, collectives::Job& job) {
   add("normal", f.normal);
   add("constant_params", f.constant_params);
   add("integers", f.integers);
+  add("queued", f.queued);
   add("vary_inputs", f.vary_inputs);
   add("fill_elided", f.fill_elided);
   add("inputs", f.inputs.empty() ? "(none)" : "(given)");

@@ -53,6 +53,10 @@ void Declare(CLI::App& app, Flags& f) {
       ->group(kRuns)
       ->check(CLI::NonNegativeNumber)
       ->option_text("N");
+  app.add_option("--queued", f.queued, "runs started together; times are a run's share")
+      ->group(kRuns)
+      ->check(CLI::PositiveNumber)
+      ->option_text("N");
   app.add_flag("--vary_inputs", f.vary_inputs, "other made-up inputs in each run")->group(kRuns);
   app.add_flag("--compile_only", f.compile_only, "do not run")->group(kRuns);
   app.add_option("--device", f.device, "P:D or part of a name")->group(kDevice);

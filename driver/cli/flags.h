@@ -31,6 +31,7 @@ struct Flags {
   // Runs.
   int64_t iterations = 1, warmup = 0;
   bool compile_only = false;
+  int64_t queued = 1;        // runs that are timed together
   bool vary_inputs = false;  // another seed for each iteration
 
   // Device.
