@@ -6,8 +6,8 @@
 hlorun's arrays are NHWC, its weights HWIO. PyTorch's time is that of its fastest way: conv2d of NCHW and of channels_last arrays,
 and oneDNN's convolution with weights packed beforehand, as torch.compile's freezing has them. hlorun's weights are constant
 (--constant_params), so it packs them before the clock starts too; --anew packs them in each run. Images change from run to run,
-each written just before by one thread. hlorun's last result of each round is compared with PyTorch's. Needs torch and numpy.
-Ratios above 1: hlorun is faster. Exits 1 below --least_mean or --least.
+each written just before by one thread; below 300 MFLOP, --queued runs (100) are timed together. hlorun's last result of each
+round is compared with PyTorch's. Needs torch and numpy. Ratios above 1: hlorun is faster. Exits 1 below --least_mean or --least.
 """
 import sys
 
@@ -18,6 +18,7 @@ from convolution_shapes import FAMILIES, Convolution
 from runs import arguments, cpu, save_rows
 from torch_peer import TYPES, Ours, Peer, Way, compare, selection_arguments, table
 
+SMALL = 0.3  # GFLOP
 CONVOLVE = {1: conv1d, 2: conv2d, 3: conv3d}
 CHANNELS_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 
@@ -80,10 +81,13 @@ def main():
     constant = () if flags.anew else (1,)
 
     def measure(c):
-        def ours(folder, iterations):
-            return Ours(flags, folder, module(c), [c.type] * 2, lambda x, w: expected(c, x, w), iterations, constant, ["--normal=0,1"])
+        queued = flags.queued if c.gflop < SMALL else 1
 
-        return compare(flags, Peer(ways(c), lambda: operands(c)), ours)
+        def ours(folder, iterations):
+            return Ours(flags, folder, module(c), [c.type] * 2, lambda x, w: expected(c, x, w), iterations, queued, constant,
+                        ["--normal=0,1"])
+
+        return compare(flags, Peer(ways(c), lambda: operands(c), queued), ours)
 
     rows, failed = table(flags, FAMILIES, measure, "convolution")
     if flags.json:

@@ -84,11 +84,12 @@ class Peer:
 
 class Ours:
     """hlorun on the same work, its last result compared in each round with what `expected(inputs)` makes of the same inputs.
-    `constant`: parameters that are the same in all runs."""
+    `queued`: runs that are timed together; `constant`: parameters that are the same in all runs."""
 
-    def __init__(self, flags, folder, module, types, expected, iterations, constant=(), more=()):
+    def __init__(self, flags, folder, module, types, expected, iterations, queued=1, constant=(), more=()):
         self.module, self.best = os.path.join(folder, "module.hlo"), math.inf
-        self.expected, self.iterations = os.path.join(folder, "expected"), iterations
+        self.expected = os.path.join(folder, "expected")
+        self.runs = ["--vary_inputs", f"--iterations={iterations}", f"--queued={queued}"]
         self.command = [flags.hlorun, "--json", *([f"--device={flags.device}"] if flags.device else []), *more]
         if constant:
             self.command.append(f"--constant_params={','.join(map(str, constant))}")
@@ -105,8 +106,7 @@ class Ours:
         return [load_array(os.path.join(to, f"{i}.npy"), name) for i, name in enumerate(types)]
 
     def measure(self):
-        more = ["--vary_inputs", f"--iterations={self.iterations}", f"--expect={self.expected}", self.module]
-        self.best = min(self.best, report([*self.command, *more])["best_ms"])
+        self.best = min(self.best, report([*self.command, *self.runs, f"--expect={self.expected}", self.module])["best_ms"])
 
 
 def compare(flags, peer, make_ours):
@@ -132,6 +132,7 @@ def selection_arguments(parser, families):
     parser.add_argument("--match", default="", help="only rows whose source or sizes contain this")
     parser.add_argument("--part", default="1/1", help="I/N: every N-th row")
     parser.add_argument("--seconds", type=float, default=0.25, help="of each side in a round")
+    parser.add_argument("--queued", type=int, default=100, help="runs timed together where there is little work")
     parser.add_argument("--device")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--least", type=float, default=0.0, help="of a ratio; else exit code 1")

@@ -14,8 +14,7 @@ namespace hlorun::cli {
 namespace {
 
 constexpr const char* kData = "Data";
-constexpr const char* kChecks = "Checks";
-constexpr const char* kRuns = "Runs";
+constexpr const char* kRuns = "Runs and checks";
 constexpr const char* kDevice = "Device";
 constexpr const char* kCompile = "Compilation";
 constexpr const char* kOutput = "Output";
@@ -26,9 +25,6 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--outputs", f.outputs, "write results to DIR or FILE.npz")->group(kData);
   app.add_option("--save_inputs", f.save_inputs, "write the inputs to DIR")->group(kData);
   app.add_option("--seed", f.seed, "of inputs that are made up")->group(kData);
-  app.add_option("--constant_params", f.constant_params,
-                 "inputs I,J-K stay the same: what depends on nothing else is kept")
-      ->group(kCompile);
   app.add_option("--normal", f.normal, "made-up inputs I,J.. are data: deviation 1")->group(kData);
   app.add_option("--integers", f.integers, "made-up integers are below N")->group(kData);
   app.add_option("--size", f.sizes, "PARAM:DIM=N: a made-up input's size where it is dynamic")
@@ -36,15 +32,15 @@ void Declare(CLI::App& app, Flags& f) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_flag("--fill_elided", f.fill_elided, "fill constants printed as {...}")->group(kData);
-  app.add_option("--expect", f.expect, "compare with arrays in DIR; exit 1 if they differ")->group(kChecks);
+  app.add_option("--expect", f.expect, "compare with arrays in DIR; exit 1 if they differ")->group(kRuns);
   // A flag with an optional value: CLI11 takes it only after '=', so that a file name may follow.
   app.add_flag("--reference{all}", f.reference, "compare with the evaluator; =each: by instruction")
-      ->group(kChecks)
+      ->group(kRuns)
       ->check(CLI::IsMember({"all", "each"}))
       ->option_text(" ");
-  app.add_option("--rel_error_bound", f.rel_error_bound, "largest and L2 error, relative")->group(kChecks);
-  app.add_option("--abs_error_bound", f.abs_error_bound, "largest error, absolute")->group(kChecks);
-  app.add_flag("--debug_nans", f.debug_nans, "name the first step that makes a NaN")->group(kChecks);
+  app.add_option("--rel_error_bound", f.rel_error_bound, "largest and L2 error, relative")->group(kRuns);
+  app.add_option("--abs_error_bound", f.abs_error_bound, "largest error, absolute")->group(kRuns);
+  app.add_flag("--debug_nans", f.debug_nans, "name the first step that makes a NaN")->group(kRuns);
   app.add_option("--iterations", f.iterations, "timed runs after the first")
       ->group(kRuns)
       ->check(CLI::NonNegativeNumber)
@@ -78,6 +74,8 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--out_shardings", f.out_shardings)->group("");
   app.add_option("--heartbeat", f.heartbeat, "seconds until a silent rank is dead; 0: never")->group(kDevice);
   app.add_flag("--list_devices", f.list_devices, "list OpenCL devices (under mpirun: ranks)")->group(kDevice);
+  app.add_option("--constant_params", f.constant_params, "inputs I,J-K never change: keep what is made of them")
+      ->group(kCompile);
   app.add_option("--save_plan", f.save_plan, "keep the compiled plan in FILE")->group(kCompile);
   app.add_option("--auto_shard", f.auto_shard, "modules without shardings on N devices: on, or off")
       ->group(kCompile)

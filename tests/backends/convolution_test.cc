@@ -153,11 +153,10 @@ std::vector<double> HostConvolution(const hlo::Instruction& convolution, const L
   return ys;
 }
 
-void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec) {
+void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec, const CompileOptions& options = {}) {
   SCOPED_TRACE(c.input + " x " + c.weights + " {" + c.window + "}" + (fused ? " fused" : ""));
   const auto module = hlo::ParseModule(Text(c, fused));
   const hlo::Instruction& root = *module->entry()->root();
-  const CompileOptions options;
   const auto launches = EmitConvolution(root, {-1}, {spec, options});
   ASSERT_TRUE(launches.has_value());
   std::vector<Literal> operands;
@@ -168,7 +167,7 @@ void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec) {
   for (const Literal& operand : operands) addresses.push_back(const_cast<std::byte*>(operand.data()));
   Literal got(root.shape());
   constexpr int64_t kGuard = 1024;
-  const int64_t scratch_bytes = ConvolutionScratchBytes(root, spec);
+  const int64_t scratch_bytes = ConvolutionScratchBytes(root, {spec, options});
   std::vector<unsigned char> scratch(static_cast<size_t>(scratch_bytes + kGuard), 0xab);
   Runner().Run(*launches, addresses, {got.mutable_data()}, scratch.data());
   EXPECT_TRUE(std::all_of(scratch.begin() + scratch_bytes, scratch.end(), [](unsigned char b) { return b == 0xab; }));
@@ -281,6 +280,25 @@ TEST(Convolution, GradientsOfWeights) {
   for (size_t i = 0; i < 4; ++i) ExpectConvolution(GradientCases()[i], true, Runner().spec());
 }
 
+// Few squares pay where the weights are transformed once.
+TEST(Convolution, SquaresOfConstantWeights) {
+  CompileOptions options;
+  options.constant_parameters = {1};
+  const std::vector<Case> cases = {
+      {"f32[1,15,17,48]", "f32[3,3,48,35]", "f32[1,15,17,35]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[1,18,21,64]", "bf16[3,3,64,80]", "bf16[1,16,19,80]", "size=3x3"},
+      {"f32[1,7,7,64]", "f32[3,3,64,64]", "f32[1,7,7,64]", "size=3x3 pad=1_1x1_1"},
+  };
+  for (const Case& c : cases) {
+    const auto module = hlo::ParseModule(Text(c, false));
+    const hlo::Instruction& root = *module->entry()->root();
+    const bool few = c.input.find("[1,7,") != std::string::npos;
+    const int64_t kept = ConvolutionScratchBytes(root, {Runner().spec(), options});
+    EXPECT_EQ(kept > ConvolutionScratchBytes(root, {Runner().spec(), {}}), !few) << c.input;
+    if (!few) ExpectConvolution(c, c.input[0] == 'b', Runner().spec(), options);
+  }
+}
+
 TEST(Convolution, BiasAndReluInTheEpilogue) {
   for (const Case& c : Cases()) ExpectConvolution(c, true, Runner().spec());
 }
@@ -308,7 +326,7 @@ ENTRY main {
   ROOT y = f32[2,4,6,6] convolution(x, w), window={size=3x3}, dim_labels=bf01_oi01->bf01
 })");
   EXPECT_FALSE(EmitConvolution(*module->entry()->root(), {-1}, {Runner().spec(), options}).has_value());
-  EXPECT_EQ(ConvolutionScratchBytes(*module->entry()->root(), Runner().spec()), 0);
+  EXPECT_EQ(ConvolutionScratchBytes(*module->entry()->root(), {Runner().spec(), options}), 0);
 }
 
 }  // namespace

@@ -52,9 +52,9 @@ ENTRY e {
 TEST(PlanBuilder, WorkOnConstantParametersIsDoneOnce) {
   const std::string text = R"(HloModule m
 ENTRY e {
-  x = f32[96,128] parameter(0)
-  w = f32[128,256] parameter(1)
-  ROOT y = f32[96,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  x = f32[1,14,14,64] parameter(0)
+  w = f32[3,3,64,64] parameter(1)
+  ROOT y = f32[1,14,14,64] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
 })";
   const Plan plain = PlanOf(text);
   CompileOptions options;
@@ -77,6 +77,7 @@ TEST(PlanBuilder, LargeArraysMadeOfLittleAreNotKept) {
   CompileOptions options;
   options.constant_parameters = {1};
   const Plan plan = PlanOf(R"(HloModule m
+less { p = f32[] parameter(0)  q = f32[] parameter(1)  ROOT c = pred[] compare(p, q), direction=LT }
 ENTRY e {
   x = f32[1024,1024] parameter(0)
   a = f32[1024] parameter(1)
@@ -84,8 +85,7 @@ ENTRY e {
   b = f32[1024,1024] broadcast(e), dimensions={0}
   s = f32[1024,1024] sort(b), dimensions={1}, to_apply=less
   ROOT y = f32[1024,1024] dot(x, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-}
-less { p = f32[] parameter(0)  q = f32[] parameter(1)  ROOT c = pred[] compare(p, q), direction=LT })",
+})",
                            options);
   for (const LaunchThunk* launch : ThunksOf<LaunchThunk>(plan.once)) {
     for (size_t i = 0; i < launch->arguments.size(); ++i) {

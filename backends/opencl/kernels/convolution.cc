@@ -1,5 +1,6 @@
 #include "backends/opencl/kernels/convolution.h"
 
+#include "backends/opencl/kernels/constant_operand.h"
 #include "backends/opencl/kernels/convolution_plan.h"
 #include "backends/opencl/kernels/depthwise.h"
 #include "backends/opencl/kernels/direct_convolution.h"
@@ -39,6 +40,13 @@ std::optional<WeightGradientPlan> GradientPlan(const hlo::Instruction& convoluti
   if (device.device_class != DeviceClass::kCpu || !passes::IsConvolutionOverWindow(convolution)) return std::nullopt;
   const std::optional<WeightGradientShape> shape = WeightGradientShapeOf(convolution);
   return shape ? PlanWeightGradient(*shape, device) : std::nullopt;
+}
+
+std::optional<ConvolutionShape> ShapeOf(const hlo::Instruction& instruction, const Prepared& prepared,
+                                        const CompileOptions& options) {
+  std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared.hero);
+  if (shape) shape->weights_are_constant = IsSameInEveryRun(*instruction.operand(prepared.weights.number), options);
+  return shape;
 }
 
 // Squares of outputs at once, where all of the result is wanted.
@@ -81,7 +89,8 @@ std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const Convol
 }
 
 std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruction, const AliasPattern& aliases,
-                                                const DeviceSpec& device) {
+                                                const EmitContext& context) {
+  const DeviceSpec& device = context.device;
   const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared) return std::nullopt;
   if (const auto plan = GradientPlan(*prepared->hero, device)) {
@@ -90,7 +99,7 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
   if (const auto plan = ChannelsPlan(instruction, *prepared->hero, device))
     return std::vector<KernelDraft>{DepthwiseKernel(task, *plan)};
-  const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared->hero);
+  const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
   if (!shape || !FillsVectors(*shape, device)) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu && shape->groups > 1) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu)
@@ -106,18 +115,20 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
 
 std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction& instruction,
                                                           const AliasPattern& aliases, const EmitContext& context) {
-  const std::optional<std::vector<KernelDraft>> kernels = Kernels(instruction, aliases, context.device);
+  const std::optional<std::vector<KernelDraft>> kernels = Kernels(instruction, aliases, context);
   if (!kernels) return std::nullopt;
   std::vector<EmittedLaunch> launches;
   for (const KernelDraft& kernel : *kernels) launches.push_back(MakeLaunch(kernel, context));
   return launches;
 }
 
-int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device) {
+int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
+  const DeviceSpec& device = context.device;
   const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared || device.device_class != DeviceClass::kCpu) return 0;
   if (const auto plan = GradientPlan(*prepared->hero, device)) return plan->ScratchBytes();
-  const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*prepared->hero);
+  if (ChannelsPlan(instruction, *prepared->hero, device)) return 0;
+  const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
   if (!shape || !FillsVectors(*shape, device)) return 0;
   if (shape->IsProduct()) return PointwisePlan(instruction, *shape, device).ScratchBytes();
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return plan->ScratchBytes();

@@ -16,7 +16,7 @@ std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction
                                                           const AliasPattern& aliases, const EmitContext& context);
 
 // Scratch that EmitConvolution's launches use: packed weights and each work-group's rows of the input.
-int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device);
+int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitContext& context);
 
 // Whether a kernel sums over the window of `convolution`, once that is brought to the form f01b_i01o->01bf: the
 // gradient of another one's weights.

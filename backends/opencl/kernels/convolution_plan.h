@@ -34,7 +34,8 @@ struct ConvolutionShape {
   ConvolutionDimension rows, columns;
   hlo::ElementType input_type = hlo::ElementType::kF32, weight_type = hlo::ElementType::kF32;
   hlo::ElementType compute_type = hlo::ElementType::kF32;
-  int64_t spatial_rank = 2;  // 1: `rows` is a single row
+  int64_t spatial_rank = 2;           // 1: `rows` is a single row
+  bool weights_are_constant = false;  // what is made of them is kept from run to run
 
   int64_t group_features() const { return features / groups; }
   int64_t Depth() const { return rows.window * columns.window * channels; }

@@ -15,6 +15,9 @@ constexpr int64_t kGroupsPerUnit = 4;
 constexpr int64_t kTransformCost = 4, kWeightCost = 12;
 // Below this there are too few chunks to share.
 constexpr int64_t kFewestSquares = 64;
+// Weights that are transformed once are still read by every core, from the last cache; with less than a register tile of
+// squares that takes longer than the products.
+constexpr int64_t kKeptWeightCost = 4, kFewestSquaresOfKept = 14;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -31,8 +34,9 @@ bool Pays(const WinogradPlan& plan) {
   const int64_t channels = shape.channels, features = plan.panels * plan.width(), points = WinogradPlan::kProducts;
   const int64_t direct = shape.batch * shape.rows.out * shape.columns.out * shape.Depth() * features;
   const int64_t squares = plan.squares() * points * (channels * features + kTransformCost * (channels + features));
-  const int64_t weights = points * channels * features * kWeightCost;
-  return plan.squares() >= kFewestSquares && squares + weights < direct / 5 * 4;
+  const bool kept = shape.weights_are_constant;
+  const int64_t weights = points * channels * features * (kept ? kKeptWeightCost : kWeightCost);
+  return plan.squares() >= (kept ? kFewestSquaresOfKept : kFewestSquares) && squares + weights < direct / 5 * 4;
 }
 
 }  // namespace
@@ -55,6 +59,8 @@ std::optional<WinogradPlan> PlanWinograd(const ConvolutionShape& shape, const De
   plan.squares_wide = CeilDiv(shape.columns.out, WinogradPlan::kOutputs);
   plan.panels = CeilDiv(shape.features, plan.width());
   if (!Pays(plan)) return std::nullopt;
+  // Few squares are shared evenly.
+  plan.tile_rows = std::min(plan.tile_rows, CeilDiv(plan.squares(), device.compute_units));
   // A chunk's values stay in the second cache and the core's share of the third.
   const int64_t bytes_of_square =
       WinogradPlan::kProducts * (plan.InputPitch() + plan.OutputPitch()) * hlo::BytesOf(shape.compute_type);
