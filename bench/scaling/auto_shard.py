@@ -54,6 +54,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     flags = parser.parse_args()
     keep = flags.keep or tempfile.mkdtemp(prefix="hlorun_auto_shard_")
+    os.makedirs(keep, exist_ok=True)
     extra = [f"--memory_limit={flags.memory_limit}"] if flags.memory_limit else []
     wrong = 0
     print("| module | ranks | choice | against XLA:CPU | ms | peak MiB | by hand ms | peak MiB | auto / hand |\n|---|---|---|---|---|---|---|---|---|")

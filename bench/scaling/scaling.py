@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Speed of N ranks against one rank on the same cores, as a table (and a plot where matplotlib is).
 
-  bench/scaling/scaling.py [--ranks=2] [--rounds=7] [--only=NAME,..] [--build=build] [--plot=FILE.png]
+  bench/scaling/scaling.py [--ranks=2] [--rounds=7] [--only=NAME,..] [--times=FILE] [--build=build] [--plot=FILE.png]
 
 Rounds alternate: one rank on all cores (--bind-to none), then N ranks that share them. Strong scaling runs the same module
 on both; weak scaling gives N ranks N times the batch. Efficiency is the time of one rank over that of N: both use the
 same cores, so 1.0 is all there is to have, and what is missing is exchange and waiting. "exchange" is the share of the
 run that collectives take on rank 0 (--profile's trace).
+
+--times keeps each round in FILE: a run that was cut short goes on where it was, so that all can be measured in pieces.
 """
 
 import argparse
@@ -139,10 +141,14 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--shared", default=os.environ.get("HLORUN_SHARED", os.path.join(os.path.dirname(ROOT), "shared")))
+    parser.add_argument("--times", default="")
     parser.add_argument("--plot", default="")
     arguments = parser.parse_args()
     binary = os.path.join(arguments.build, "bin", "hlorun")
-    rows = []
+    rows, kept = [], {}
+    if arguments.times and os.path.exists(arguments.times):
+        with open(arguments.times, encoding="utf-8") as file:
+            kept = json.load(file)
     print(f"| module | one rank ms | {arguments.ranks} ranks ms | efficiency | exchange and waiting |\n|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, alone, together, flags in cases(arguments.ranks, arguments.shared):
@@ -156,11 +162,14 @@ def main():
                     with open(path, "w", encoding="utf-8") as file:
                         file.write(module)
                 paths.append(path)
-            times = ([], [])
-            for _ in range(arguments.rounds):
-                times[0].append(run(binary, paths[0], 1, flags, arguments.iterations)["best_ms"])
-                times[1].append(run(binary, paths[1], arguments.ranks, flags, arguments.iterations)["best_ms"])
-            one, many = (statistics.median(t) for t in times)
+            times = kept.setdefault(f"{name}, {arguments.ranks} ranks", [])
+            while len(times) < arguments.rounds:
+                times.append([run(binary, paths[0], 1, flags, arguments.iterations)["best_ms"],
+                              run(binary, paths[1], arguments.ranks, flags, arguments.iterations)["best_ms"]])
+                if arguments.times:
+                    with open(arguments.times, "w", encoding="utf-8") as file:
+                        json.dump(kept, file)
+            one, many = (statistics.median(t) for t in zip(*times))
             scale = arguments.ranks if "weak" in name else 1
             efficiency = one * scale / many
             share = exchange_share(binary, paths[1], arguments.ranks, flags, folder)

@@ -110,7 +110,8 @@ TEST(MixedDevicesTest, DevicesOfTwoKindsAgreeOnEveryBranch) {
   const TemporaryFolder folder;
   folder.Write("other.icd", std::string(library) + "\n");
   const std::string path = std::string(library).substr(0, std::string(library).rfind('/'));
-  const std::string other = "env OCL_ICD_VENDORS=" + folder / "other.icd" + " LD_LIBRARY_PATH=" + path + " ";
+  // A folder: the loader that comes with such a platform knows no files here.
+  const std::string other = "env OCL_ICD_VENDORS=" + folder / "" + " LD_LIBRARY_PATH=" + path + " ";
   const std::string loop = folder.Write("until.hlo", kUntilSmall), layers = folder.Write("layers.hlo", kLayers);
   for (const std::string& arguments : {" --reference --normal=0 " + loop, " --reference --normal=0,1,2 " + layers}) {
     for (int seed = 0; seed < 3; ++seed) {
