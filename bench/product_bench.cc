@@ -128,7 +128,7 @@ void Report(LaunchRunner& runner, const Work& work, double peak) {
   std::vector<float> x = block(root.operand(0)->shape().ByteSize()), y = block(root.operand(1)->shape().ByteSize());
   std::vector<float> out = block(root.shape().ByteSize());
   std::vector<float> scratch =
-      block(is_dot ? DotScratchBytes(root, runner.spec()) : ConvolutionScratchBytes(root, runner.spec()));
+      block(is_dot ? DotScratchBytes(root, runner.spec()) : ConvolutionScratchBytes(root, context));
   const auto run = [&](const std::vector<EmittedLaunch>& what) {
     runner.Run(what, {x.data(), y.data()}, {out.data()}, scratch.data());
   };
