@@ -129,7 +129,7 @@ def geometric_mean(values):
 
 def selection_arguments(parser, families):
     parser.add_argument("--only", default=",".join(families), help="families, by commas")
-    parser.add_argument("--match", default="", help="only rows whose source or sizes contain this")
+    parser.add_argument("--match", default="", help="only rows whose source or sizes contain one of these, by commas")
     parser.add_argument("--part", default="1/1", help="I/N: every N-th row")
     parser.add_argument("--seconds", type=float, default=0.25, help="of each side in a round")
     parser.add_argument("--queued", type=int, default=100, help="runs timed together where there is little work")
@@ -145,7 +145,8 @@ def table(flags, families, measure, name, small=0.0):
     rows, failed = [], False
     part, parts = (int(i) for i in flags.part.split("/"))
     for family in flags.only.split(","):
-        chosen = [work for work in families[family] if flags.match in work.source or flags.match in work.label][part - 1::parts]
+        matching = [work for work in families[family] if any(m in work.source or m in work.label for m in flags.match.split(","))]
+        chosen = matching[part - 1::parts]
         if not chosen:
             continue
         print(f"{family}\n{'source':<34} {name:<44} {'hlorun ms':>10} {'torch ms':>10} {'way':>14} {'GFLOP/s':>8} {'ratio':>6}")

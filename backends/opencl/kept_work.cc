@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/plan_slices.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -18,37 +19,11 @@ bool Contains(const Slice& outer, const Slice& inner) {
          inner.offset + inner.bytes <= outer.offset + outer.bytes;
 }
 
-bool Touches(const Sequence& sequence, const Slice& slice);
-
 bool Touches(const Thunk& thunk, const Slice& slice) {
-  const auto any = [&](const std::vector<Slice>& slices) {
-    return std::any_of(slices.begin(), slices.end(), [&](const Slice& s) { return s.Overlaps(slice); });
-  };
-  struct Visitor {
-    const decltype(any)& any_of;
-    const Slice& slice;
-    bool operator()(const LaunchThunk& t) const { return any_of(t.arguments); }
-    bool operator()(const CopyThunk& t) const { return any_of({t.from, t.to}); }
-    bool operator()(const WriteThunk& t) const { return any_of({t.to}); }
-    bool operator()(const CollectiveThunk& t) const { return any_of(t.operands) || any_of(t.results); }
-    bool operator()(const HostCallThunk& t) const { return any_of(t.operands) || any_of(t.results); }
-    bool operator()(const LibraryThunk& t) const { return any_of({t.lhs, t.rhs, t.out}); }
-    bool operator()(const TransferThunk& t) const { return any_of(t.arrays); }
-    bool operator()(const AwaitThunk&) const { return false; }
-    bool operator()(const WhileThunk& t) const {
-      return any_of({t.predicate}) || Touches(*t.condition, slice) || Touches(*t.body, slice);
-    }
-    bool operator()(const ConditionalThunk& t) const {
-      return any_of({t.selector}) || std::any_of(t.branches.begin(), t.branches.end(),
-                                                 [&](const auto& branch) { return Touches(*branch, slice); });
-    }
-  };
-  return std::visit(Visitor{any, slice}, thunk.work);
-}
-
-bool Touches(const Sequence& sequence, const Slice& slice) {
-  return std::any_of(sequence.thunks.begin(), sequence.thunks.end(),
-                     [&](const Thunk& thunk) { return Touches(thunk, slice); });
+  bool touches = false;
+  ForEachThunk(thunk,
+               [&](const Thunk& inner) { ForEachSlice(inner, [&](const Slice& s) { touches |= s.Overlaps(slice); }); });
+  return touches;
 }
 
 class ConstantWork {

@@ -18,12 +18,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-int64_t LeavesBefore(const Shape& tuple, int64_t index) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < index; ++i) count += hlo::LeafCount(tuple.tuple_shape(i));
-  return count;
-}
-
 Shape WithDimension(const Shape& shape, int64_t& leaf, int64_t d, int64_t size) {
   if (shape.IsTuple()) {
     std::vector<Shape> elements;
@@ -118,7 +112,7 @@ class Spread {
         return;
       }
       case Opcode::kGetTupleElement:
-        return Link(i->operand(0), LeavesBefore(i->operand(0)->shape(), i->tuple_index()), i, 0,
+        return Link(i->operand(0), hlo::LeafNumber(i->operand(0)->shape(), {{i->tuple_index()}}), i, 0,
                     hlo::LeafCount(i->shape()));
       case Opcode::kWhile:
         for (Instruction* other : {i->operand(0), i->while_body()->parameter(0), i->while_condition()->parameter(0),

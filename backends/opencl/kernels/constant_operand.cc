@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/constant_operand.h"
 
 #include <algorithm>
+#include <span>
 
 #include "hlo/module.h"
 
@@ -29,10 +30,9 @@ bool IsSame(const hlo::Instruction& value, const CompileOptions& options, int st
   if (value.Is(hlo::Opcode::kGetTupleElement)) {
     const hlo::Instruction& tuple = *value.operand(0);
     if (!tuple.Is(hlo::Opcode::kParameter)) return false;
-    int64_t leaf = FirstLeaf(tuple);
-    for (int64_t i = 0; i < value.As<hlo::attr::TupleIndex>().index; ++i)
-      leaf += hlo::LeafCount(tuple.shape().tuple_shape(i));
-    return value.shape().IsArray() && is_constant_leaf(leaf);
+    const int64_t element = value.tuple_index();
+    return value.shape().IsArray() &&
+           is_constant_leaf(FirstLeaf(tuple) + hlo::LeafNumber(tuple.shape(), std::span(&element, 1)));
   }
   const bool is_computed = value.Is(hlo::Opcode::kFusion) || value.Is(hlo::Opcode::kBitcast) ||
                            value.Is(hlo::Opcode::kTranspose) || value.Is(hlo::Opcode::kConvert) ||

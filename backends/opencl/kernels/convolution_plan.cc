@@ -56,6 +56,10 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
 
 }  // namespace
 
+ConvolutionDimension DimensionOf(const hlo::WindowDimension& window, int64_t in, int64_t out) {
+  return {in, out, window.size, window.stride, window.padding_low, window.window_dilation, window.base_dilation};
+}
+
 bool ConvolutionShape::IsProduct() const {
   const auto pointwise = [](const ConvolutionDimension& d) {
     return d.window == 1 && d.stride == 1 && d.low == 0 && d.base_dilation == 1 && d.in == d.out;
@@ -90,8 +94,7 @@ std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convo
   for (int64_t d = 0; d < spatial; ++d) {
     const hlo::WindowDimension& window = attributes.window[static_cast<size_t>(d)];
     ConvolutionDimension& to = d + 1 == spatial ? shape.columns : shape.rows;
-    to = {input.dimension(d + 1), output.dimension(d + 1), window.size,         window.stride,
-          window.padding_low,     window.window_dilation,  window.base_dilation};
+    to = DimensionOf(window, input.dimension(d + 1), output.dimension(d + 1));
   }
   shape.input_type = input.element_type();
   shape.weight_type = weights.element_type();

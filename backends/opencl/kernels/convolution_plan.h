@@ -26,6 +26,9 @@ struct ConvolutionDimension {
   int64_t Span(int64_t outputs) const { return (outputs - 1) * tile_stride() + (window - 1) * dilation + 1; }
 };
 
+// Along a spatial dimension of `in` elements, of which `window` makes `out`.
+ConvolutionDimension DimensionOf(const hlo::WindowDimension& window, int64_t in, int64_t out);
+
 struct ConvolutionShape {
   int64_t batch = 1;
   int64_t groups = 1;    // of features: each meets channels of its own

@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/depthwise.h"
 
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -11,12 +12,6 @@ using ir::kIndex;
 using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
-
-Expr Index(int64_t value) { return ir::Int(value, kIndex); }
-ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(name, 0, end - 1, kIndex); }
-Stmt Loop(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1) {
-  return ir::For(LoopRole::kSerial, var, begin, end, body, step);
-}
 
 class Depthwise {
  public:
@@ -34,9 +29,7 @@ class Depthwise {
     const ir::Var row = IndexVar("output_row", shape_.rows.out), image = IndexVar("image", shape_.batch);
     const ir::Var first_row = IndexVar("first_row", shape_.rows.out);
     const ir::Var first_vector = IndexVar("first_vector", plan_.vectors());
-    const auto div = [](const Expr& x, int64_t by) { return ir::Binary(Op::kFloorDiv, x, Index(by)); };
-    const auto mod = [](const Expr& x, int64_t by) { return ir::Binary(Op::kFloorMod, x, Index(by)); };
-    const Expr outer = div(ir::Ref(block), plan_.vector_blocks());
+    const Expr outer = Quotient(ir::Ref(block), plan_.vector_blocks());
     image_ = ir::Ref(image);
     row_ = ir::Ref(row);
     channel_ = ir::Ref(vector) * plan_.lanes;
@@ -46,9 +39,9 @@ class Depthwise {
     const Expr end_row = ir::Min(ir::Ref(first_row) + plan_.rows_per_block, Index(shape_.rows.out));
     const Stmt vectors = Loop(vector, ir::Ref(first_vector), end_vector, ir::Block(std::move(tiles)));
     const Stmt body =
-        ir::Block({ir::Let(image, div(outer, plan_.row_blocks())),
-                   ir::Let(first_row, mod(outer, plan_.row_blocks()) * plan_.rows_per_block),
-                   ir::Let(first_vector, mod(ir::Ref(block), plan_.vector_blocks()) * plan_.vectors_per_block),
+        ir::Block({ir::Let(image, Quotient(outer, plan_.row_blocks())),
+                   ir::Let(first_row, Remainder(outer, plan_.row_blocks()) * plan_.rows_per_block),
+                   ir::Let(first_vector, Remainder(ir::Ref(block), plan_.vector_blocks()) * plan_.vectors_per_block),
                    Loop(row, ir::Ref(first_row), end_row, vectors)});
     const Stmt nest = ir::For(LoopRole::kParallel, block, Index(0), Index(plan_.blocks()), body);
     return MakeDraft("depthwise", parameters_, ir::Block({ir::DeclareArray(staging_), nest}));

@@ -58,13 +58,7 @@ std::optional<ConvolutionShape> DepthwiseShapeOf(const hlo::Instruction& convolu
   for (int64_t d = 0; d < kSpatial; ++d) {
     const hlo::WindowDimension& window = attributes.window[static_cast<size_t>(d)];
     if (window.window_reversal || window.base_dilation != 1) return std::nullopt;
-    (d == 0 ? shape.rows : shape.columns) = {input.dimension(d + 1),
-                                             output.dimension(d + 1),
-                                             window.size,
-                                             window.stride,
-                                             window.padding_low,
-                                             window.window_dilation,
-                                             1};
+    (d == 0 ? shape.rows : shape.columns) = DimensionOf(window, input.dimension(d + 1), output.dimension(d + 1));
   }
   shape.input_type = input.element_type();
   shape.weight_type = weights.element_type();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/loop_ends.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -16,11 +17,6 @@ using ir::Op;
 using ir::Stmt;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-Expr Index(int64_t value) { return ir::Int(value, kIndex); }
-ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(name, 0, end - 1, kIndex); }
-Stmt Loop(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1) {
-  return ir::For(LoopRole::kSerial, var, begin, end, body, step);
-}
 
 class DirectConvolution {
  public:

@@ -4,6 +4,7 @@
 
 #include "backends/opencl/codegen/bf16_dot.h"
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/product_extents.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "hlo/error.h"
@@ -29,12 +30,6 @@ constexpr int64_t kShortDepth = 256;
 constexpr int64_t kCacheLine = 64;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-Expr Index(int64_t value) { return ir::Int(value, kIndex); }
-ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(name, 0, end - 1, kIndex); }
-
-Stmt Loop(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& body) {
-  return ir::For(LoopRole::kSerial, var, begin, end, body);
-}
 
 // A perfect nest of parallel loops, outermost first.
 Stmt ParallelNest(const std::vector<std::pair<ir::Var, Expr>>& loops, Stmt body) {

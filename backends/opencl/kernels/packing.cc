@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/opencl/kernels/index_math.h"
 #include "hlo/error.h"
 
 namespace hlorun::opencl {
@@ -16,7 +17,6 @@ using ir::Stmt;
 constexpr int64_t kRowsOfGroup = 64;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-Expr Index(int64_t value) { return ir::Int(value, kIndex); }
 
 // Source and destination of a copy, and how elements are read.
 class Copy {

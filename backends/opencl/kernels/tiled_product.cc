@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/schedule.h"
+#include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -11,17 +12,12 @@ namespace {
 using ir::Expr;
 using ir::kIndex;
 using ir::LoopRole;
-using ir::Op;
 using ir::Stmt;
 
 constexpr int64_t kItemRows = 8, kItemColumns = 4;  // sums of a work-item
 constexpr int64_t kColumnsOfItems = 16;             // work-items side by side
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-Expr Index(int64_t value) { return ir::Int(value, kIndex); }
-ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(name, 0, end - 1, kIndex); }
-Expr Quotient(const Expr& x, int64_t by) { return ir::Binary(Op::kFloorDiv, x, Index(by)); }
-Expr Remainder(const Expr& x, int64_t by) { return ir::Binary(Op::kFloorMod, x, Index(by)); }
 
 class TiledMultiplication {
  public:

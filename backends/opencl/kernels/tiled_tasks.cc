@@ -1,15 +1,12 @@
 #include "backends/opencl/kernels/tiled_tasks.h"
 
+#include "backends/opencl/kernels/index_math.h"
+
 namespace hlorun::opencl {
 namespace {
 
 using ir::Expr;
-using ir::kIndex;
 using ir::Op;
-
-Expr Index(int64_t value) { return ir::Int(value, kIndex); }
-Expr Quotient(const Expr& x, int64_t by) { return ir::Binary(Op::kFloorDiv, x, Index(by)); }
-Expr Remainder(const Expr& x, int64_t by) { return ir::Binary(Op::kFloorMod, x, Index(by)); }
 
 // The input element that an output and a tap of the window meet along one dimension.
 ElementPlace PlaceOf(const ConvolutionDimension& d, const Expr& out, const Expr& tap) {

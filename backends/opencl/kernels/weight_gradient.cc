@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/weight_gradient.h"
 
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -15,13 +16,6 @@ using ir::Stmt;
 // Neighbouring pixels lie a row of channels apart, which the hardware does not see as a stream.
 constexpr int64_t kPixelsAhead = 16;
 
-Expr Index(int64_t value) { return ir::Int(value, kIndex); }
-Expr Quotient(const Expr& x, int64_t by) { return ir::Binary(Op::kFloorDiv, x, Index(by)); }
-Expr Remainder(const Expr& x, int64_t by) { return ir::Binary(Op::kFloorMod, x, Index(by)); }
-ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(name, 0, end - 1, kIndex); }
-Stmt Loop(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1) {
-  return ir::For(LoopRole::kSerial, var, begin, end, body, step);
-}
 Stmt Parallel(const ir::Var& var, int64_t end, const Stmt& body) {
   return ir::For(LoopRole::kParallel, var, Index(0), Index(end), body);
 }

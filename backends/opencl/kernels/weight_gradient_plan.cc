@@ -66,13 +66,7 @@ std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction&
     const hlo::WindowDimension& window = attributes.window[d];
     if (window.base_dilation != 1) return std::nullopt;
     ConvolutionDimension& to = d + 1 == spatial ? shape.columns : shape.rows;
-    to = {input.dimension(labels.input_spatial[d]),
-          output.dimension(labels.output_spatial[d]),
-          window.size,
-          window.stride,
-          window.padding_low,
-          window.window_dilation,
-          1};
+    to = DimensionOf(window, input.dimension(labels.input_spatial[d]), output.dimension(labels.output_spatial[d]));
   }
   shape.input_type = input.element_type();
   shape.gradient_type = gradient.element_type();

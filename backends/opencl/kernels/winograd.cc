@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/winograd.h"
 
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/kernels/winograd_points.h"
 
@@ -15,12 +16,8 @@ using ir::Stmt;
 
 constexpr int64_t kOutputs = WinogradPlan::kOutputs, kTaps = WinogradPlan::kTaps, kPoints = WinogradPlan::kPoints;
 
-Expr Index(int64_t value) { return ir::Int(value, kIndex); }
-Expr Quotient(const Expr& x, int64_t by) { return ir::Binary(Op::kFloorDiv, x, Index(by)); }
-Expr Remainder(const Expr& x, int64_t by) { return ir::Binary(Op::kFloorMod, x, Index(by)); }
-ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(name, 0, end - 1, kIndex); }
 Stmt Loop(const ir::Var& var, const Expr& end, const Stmt& body, int64_t step = 1) {
-  return ir::For(LoopRole::kSerial, var, Index(0), end, body, step);
+  return opencl::Loop(var, Index(0), end, body, step);
 }
 
 using Transform = std::vector<Expr> (*)(const std::vector<Expr>&, std::vector<Stmt>&);

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "backends/opencl/plan_slices.h"
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/lane.h"
@@ -114,8 +115,14 @@ class PlanExecutable : public Executable {
              plan_.module_name, label, s.offset, s.bytes, s.allocation);
       }
     };
-    ForEachSlice(plan_.once, slice);
-    ForEachSlice(plan_.entry, slice);
+    for (const Sequence* sequence : {&plan_.once, &plan_.entry}) {
+      for (const Thunk& thunk : sequence->thunks) {
+        ForEachThunk(thunk, [&](const Thunk& t) {
+          CheckNumbers(t);
+          ForEachSlice(t, [&](const Slice& s) { slice(s, t.label); });
+        });
+      }
+    }
     for (size_t i = 0; i < plan_.result_slices.size(); ++i)
       slice(plan_.result_slices[i], "result " + std::to_string(i));
     HLORUN_CHECK(plan_.result_slices.size() == plan_.results.size());
@@ -128,39 +135,13 @@ class PlanExecutable : public Executable {
       HLORUN_CHECK(leaf >= 0 && static_cast<size_t>(leaf) < plan_.parameters.size());
   }
 
-  template <typename Visit>
-  void ForEachSlice(const Sequence& sequence, const Visit& visit) const {
-    for (const Thunk& thunk : sequence.thunks) {
-      const auto all = [&](const std::vector<Slice>& slices) {
-        for (const Slice& s : slices) visit(s, thunk.label);
-      };
-      if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
-        HLORUN_CHECK(launch->kernel >= 0 && static_cast<size_t>(launch->kernel) < plan_.kernels.size());
-        all(launch->arguments);
-      } else if (const auto* copy = std::get_if<CopyThunk>(&thunk.work)) {
-        all({copy->from, copy->to});
-        HLORUN_CHECK(copy->to.bytes <= copy->from.bytes);
-      } else if (const auto* write = std::get_if<WriteThunk>(&thunk.work)) {
-        all({write->to});
-      } else if (const auto* collective = std::get_if<CollectiveThunk>(&thunk.work)) {
-        all(collective->operands);
-        all(collective->results);
-      } else if (const auto* call = std::get_if<HostCallThunk>(&thunk.work)) {
-        all(call->operands);
-        all(call->results);
-      } else if (const auto* product = std::get_if<LibraryThunk>(&thunk.work)) {
-        all({product->lhs, product->rhs, product->out});
-      } else if (const auto* transfer = std::get_if<TransferThunk>(&thunk.work)) {
-        HLORUN_CHECK(transfer->arrays.size() == transfer->shapes.size());
-        all(transfer->arrays);
-      } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
-        all({loop->predicate});
-        ForEachSlice(*loop->condition, visit);
-        ForEachSlice(*loop->body, visit);
-      } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
-        all({choice->selector});
-        for (const auto& branch : choice->branches) ForEachSlice(*branch, visit);
-      }
+  void CheckNumbers(const Thunk& thunk) const {
+    if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
+      HLORUN_CHECK(launch->kernel >= 0 && static_cast<size_t>(launch->kernel) < plan_.kernels.size());
+    } else if (const auto* copy = std::get_if<CopyThunk>(&thunk.work)) {
+      HLORUN_CHECK(copy->to.bytes <= copy->from.bytes);
+    } else if (const auto* transfer = std::get_if<TransferThunk>(&thunk.work)) {
+      HLORUN_CHECK(transfer->arrays.size() == transfer->shapes.size());
     }
   }
 

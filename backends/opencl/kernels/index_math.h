@@ -1,0 +1,21 @@
+// Indices in kernels: numbers, variables, division and loops over them.
+#pragma once
+
+#include <string>
+
+#include "backends/opencl/codegen/kernel_ir.h"
+
+namespace hlorun::opencl {
+
+inline ir::Expr Index(int64_t value) { return ir::Int(value, ir::kIndex); }
+// From 0 to `end`, exclusive.
+inline ir::Var IndexVar(const std::string& name, int64_t end) { return ir::MakeIndex(name, 0, end - 1, ir::kIndex); }
+// Towards minus infinity, and what is left: at least 0.
+inline ir::Expr Quotient(const ir::Expr& x, int64_t by) { return ir::Binary(ir::Op::kFloorDiv, x, Index(by)); }
+inline ir::Expr Remainder(const ir::Expr& x, int64_t by) { return ir::Binary(ir::Op::kFloorMod, x, Index(by)); }
+inline ir::Stmt Loop(const ir::Var& var, const ir::Expr& begin, const ir::Expr& end, const ir::Stmt& body,
+                     int64_t step = 1) {
+  return ir::For(ir::LoopRole::kSerial, var, begin, end, body, step);
+}
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,52 @@
+// Walks over what the thunks of a plan name.
+#pragma once
+
+#include "backends/opencl/plan.h"
+
+namespace hlorun::opencl {
+
+// visit(thunk), and those of its conditions, bodies and branches.
+template <typename Visit>
+void ForEachThunk(const Thunk& thunk, const Visit& visit) {
+  visit(thunk);
+  const auto inside = [&](const Sequence& sequence) {
+    for (const Thunk& inner : sequence.thunks) ForEachThunk(inner, visit);
+  };
+  if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
+    inside(*loop->condition);
+    inside(*loop->body);
+  } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
+    for (const auto& branch : choice->branches) inside(*branch);
+  }
+}
+
+// visit(slice) for each part of memory that the thunk itself reads or writes.
+template <typename Visit>
+void ForEachSlice(const Thunk& thunk, const Visit& visit) {
+  const auto all = [&](const std::vector<Slice>& slices) {
+    for (const Slice& slice : slices) visit(slice);
+  };
+  if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
+    all(launch->arguments);
+  } else if (const auto* copy = std::get_if<CopyThunk>(&thunk.work)) {
+    all({copy->from, copy->to});
+  } else if (const auto* write = std::get_if<WriteThunk>(&thunk.work)) {
+    all({write->to});
+  } else if (const auto* collective = std::get_if<CollectiveThunk>(&thunk.work)) {
+    all(collective->operands);
+    all(collective->results);
+  } else if (const auto* call = std::get_if<HostCallThunk>(&thunk.work)) {
+    all(call->operands);
+    all(call->results);
+  } else if (const auto* product = std::get_if<LibraryThunk>(&thunk.work)) {
+    all({product->lhs, product->rhs, product->out});
+  } else if (const auto* transfer = std::get_if<TransferThunk>(&thunk.work)) {
+    all(transfer->arrays);
+  } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
+    all({loop->predicate});
+  } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
+    all({choice->selector});
+  }
+}
+
+}  // namespace hlorun::opencl
