@@ -140,6 +140,18 @@ TEST_F(CliTest, ASavedPlanRunsWithoutPassesOrCompilation) {
   EXPECT_EQ(json["passes_run"], 0);
 }
 
+TEST_F(CliTest, ProcessesMayShareThePlatformsCacheAndNotTheirOwn) {
+  for (const char* round : {"a", "b", "c"}) {
+    const std::string folder = folder_ / round;
+    const CommandResult result =
+        RunCommand("export POCL_CACHE_DIR=" + folder + "; run() { " HLORUN_BINARY " --cache_dir=" + folder +
+                   "/$1.cache \"$2\" \"$3\"; }; ids=; code=0\nfor i in 1 2 3 4; do\n  (run $i --save_plan=" + folder +
+                   "/$i.plan " + module_ + " && run $i --reference " + folder +
+                   "/$i.plan) &\n  ids=\"$ids $!\"\ndone\nfor id in $ids; do wait $id || code=$?; done; exit $code");
+    EXPECT_EQ(result.exit_code, 0) << round << result.err;
+  }
+}
+
 TEST_F(CliTest, ACorruptPlanIsAnErrorWhereverItIsDamaged) {
   const std::string plan = folder_ / "double.plan";
   ASSERT_EQ(Hlorun("--save_plan=" + plan + " " + module_).exit_code, 0);

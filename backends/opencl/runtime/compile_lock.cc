@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{120};
 constexpr std::chrono::milliseconds kPoll{5};
+constexpr size_t kDigits = 3;  // of a source's hash, in its lock's name: so few files, and so few that share one
 
 }  // namespace
 
@@ -25,7 +26,7 @@ CompileLock::CompileLock(const std::string& folder, std::span<const std::string_
   std::filesystem::create_directories(folder + "/locks", error);
   // In one order, each once: holders of some never wait for each other in a circle.
   std::set<std::string> names;
-  for (std::string_view source : sources) names.insert(HashText(source).substr(0, 2));
+  for (std::string_view source : sources) names.insert(HashText(source).substr(0, kDigits));
   const auto end = std::chrono::steady_clock::now() + kPatience;
   for (const std::string& name : names) {
     const int descriptor = open((folder + "/locks/" + name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

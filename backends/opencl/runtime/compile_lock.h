@@ -10,7 +10,8 @@ namespace hlorun::opencl {
 
 // Held by one thread of one process for each of `sources` (and a few that share their files in FOLDER/locks). It is the
 // kernel's (flock): a process that dies lets go of it. PoCL, too, needs it: processes that compile one program at the
-// same time may read each other's half-written files from its cache, and it then ends the process by an assertion.
+// same time may read each other's half-written files from its cache, and it then ends the process by an assertion, or
+// hands out a binary on which the next process ends. So FOLDER is one that all who share PoCL's cache have.
 class CompileLock {
  public:
   // Waits for the holder, at most kPatience: it may be stopped, and compiling twice is better than waiting for ever. A

@@ -11,16 +11,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kGenericVariant = "0-0-0";  // local size; 0: any
 
-fs::path PoclCacheFolder() {
-  const auto variable = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
-  };
-  if (const std::string dir = variable("POCL_CACHE_DIR"); !dir.empty()) return dir;
-  if (const std::string dir = variable("XDG_CACHE_HOME"); !dir.empty()) return fs::path(dir) / "pocl" / "kcache";
-  return fs::path(variable("HOME")) / ".cache" / "pocl" / "kcache";
-}
-
 std::vector<fs::path> FoldersIn(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code error;
@@ -46,6 +36,16 @@ void LinkIn(const fs::path& folder, const std::string& symbol) {
 }
 
 }  // namespace
+
+std::string PoclCacheFolder() {
+  const auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+  };
+  if (std::string folder = variable("POCL_CACHE_DIR"); !folder.empty()) return folder;
+  if (const std::string folder = variable("XDG_CACHE_HOME"); !folder.empty()) return folder + "/pocl/kcache";
+  return variable("HOME") + "/.cache/pocl/kcache";
+}
 
 void LinkGenericVariants(std::span<const std::string> symbols) {
   if (symbols.empty()) return;

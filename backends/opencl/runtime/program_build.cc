@@ -15,6 +15,7 @@
 #include "backends/opencl/runtime/compile_program.h"
 #include "backends/opencl/runtime/compiler_process.h"
 #include "backends/opencl/runtime/kernel_text.h"
+#include "backends/opencl/runtime/pocl_cache.h"
 #include "hlo/atomic_file.h"
 
 namespace hlorun::opencl {
@@ -157,6 +158,7 @@ class Builder {
         options_(options),
         form_(FormOf(context)),
         folder_(options.cache_dir.empty() ? DefaultCacheDirectory() : options.cache_dir),
+        locks_(context.quirks().has_pocl_cache ? PoclCacheFolder() + "/hlorun" : folder_),
         cache_(folder_ + "/binaries"),
         threads_(ThreadsOf(context, options)) {}
 
@@ -178,7 +180,7 @@ class Builder {
     if (!missing.empty()) {
       std::vector<std::string_view> sources;
       for (size_t p : missing) sources.push_back(requests_[p].source);
-      const CompileLock lock(folder_, sources);
+      const CompileLock lock(locks_, sources);
       if (lock.waited()) missing = Missing(missing);
       Compile(missing);
     }
@@ -198,7 +200,7 @@ class Builder {
     if (FaultHits(Fault::kKernelBuild)) request.source += "#error HLORUN_FAULT=kernel_build\n";
     request.options = context_.build_options();
     request.raw_pointers = context_.raw_pointers();
-    request.links_generic_variants = context_.quirks().compiles_generic_variants;
+    request.links_generic_variants = context_.quirks().has_pocl_cache;
     for (size_t m = 0; m < members.size(); ++m) {
       const auto k = static_cast<size_t>(members[m]);
       set_.program_of[k] = static_cast<int32_t>(p);
@@ -319,6 +321,7 @@ class Builder {
   const BuildOptions& options_;
   const ProgramForm form_;
   std::string folder_;
+  std::string locks_;  // the folder that all who compile this share
   BinaryCache cache_;
   size_t threads_;
   ProgramSet set_;

@@ -19,7 +19,7 @@ const Row kRows[] = {
      {.may_take_raw_pointers = true,
       .binaries_need_launch = true,
       .large_grid_groups = 65536,
-      .compiles_generic_variants = true,
+      .has_pocl_cache = true,
       .joins_kernels = true,
       .compiles_in_processes = true,
 #if defined(__x86_64__)

@@ -18,8 +18,9 @@ struct Quirks {
   bool binaries_need_launch = false;
   // ... and a second variant is compiled when a grid reaches this many groups in a dimension. 0: never.
   int64_t large_grid_groups = 0;
-  // Asking for a binary compiles a variant for any local size first; see pocl_cache.h.
-  bool compiles_generic_variants = false;
+  // Keeps compiled kernels in a folder of its own, where processes may read each other's half-written files, and compiles a
+  // variant for any local size before it hands out a binary: see pocl_cache.h.
+  bool has_pocl_cache = false;
   // A kernel costs much by itself - its passes over the kernel's body, the linker - and a function little: kernels of
   // one work-item are joined into one that calls them. Measured in docs/compile-time.md.
   bool joins_kernels = false;
