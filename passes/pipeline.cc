@@ -50,6 +50,7 @@
 #include "passes/spmd/combine_collectives.h"
 #include "passes/spmd/overlap_collectives.h"
 #include "passes/spmd/scatter_reductions.h"
+#include "passes/spmd/split_sums.h"
 #include "passes/spmd/spmd.h"
 #include "passes/spmd/windowed_dots.h"
 
@@ -138,6 +139,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Fixpoint("simplify", Simplifications);
   p.Add<ScatterReductions>();
   p.Add<WindowDots>();
+  p.Add<SplitSums>();
 
   // Everything that no kernel does directly, in terms of simpler ops.
   p.Add<ExpandCustomCalls>();

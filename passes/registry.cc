@@ -44,6 +44,7 @@
 #include "passes/spmd/combine_collectives.h"
 #include "passes/spmd/overlap_collectives.h"
 #include "passes/spmd/scatter_reductions.h"
+#include "passes/spmd/split_sums.h"
 #include "passes/spmd/spmd.h"
 #include "passes/spmd/windowed_dots.h"
 
@@ -70,6 +71,8 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<OverlapCollectives>("collectives that take long run while the device computes"),
       Entry<ScatterReductions>("all-reduces of which each device keeps its part become reduce-scatters"),
       Entry<WindowDots>("products of gathered operands, and sums of products, a part at a time beside its exchange"),
+      Entry<SplitSums>(
+          "sums of products over the devices that nothing else hides, in parts beside the next part's product"),
       Entry<CombineCollectives>("small collectives that do not wait for each other become one"),
       Entry<RemoveMarkers>("barriers, domains and sharding markers go"),
       Entry<AssignRowMajorLayouts>("every shape is row-major, bitcasts become reshapes and transposes"),

@@ -10,12 +10,13 @@ column is the step beside them over the larger of compute and communication: 1.0
 
 import argparse
 import os
+import re
 import statistics
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from scaling import ROOT, run, training  # pylint: disable=wrong-import-position
+from scaling import ROOT, run, training, transformer  # pylint: disable=wrong-import-position
 
 
 def product_beside_sum(ranks):
@@ -37,6 +38,14 @@ ENTRY main {{
 """
 
 
+def data_parallel(ranks):
+    """The training step with all weights on each rank: whole gradients are summed."""
+    text = training(2048)
+    for name, sharding in (("w1", "replicated"), ("w2", "replicated"), ("x", f"devices=[{ranks},1]<=[{ranks}]"), ("y", f"devices=[{ranks},1]<=[{ranks}]")):
+        text = re.sub(rf"^(  {name} = .*parameter\(\d\))$", rf"\1, sharding={{{sharding}}}", text, flags=re.MULTILINE)
+    return text.replace("HloModule training", f"HloModule training, num_partitions={ranks}")
+
+
 def step(binary, path, ranks, link, overlap):
     os.environ["HLORUN_TIMED_LINK"] = link
     os.environ["HLORUN_OVERLAP"] = overlap
@@ -52,7 +61,8 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     arguments = parser.parse_args()
     binary = os.path.join(arguments.build, "bin", "hlorun")
-    modules = (("a product beside a sum", product_beside_sum(arguments.ranks)), ("training", training(2048)))
+    modules = (("a product beside a sum", product_beside_sum(arguments.ranks)), ("training", training(2048)),
+               ("data-parallel training", data_parallel(arguments.ranks)), ("tensor-parallel layers", transformer(arguments.ranks)))
     print("| module | GB/s | compute ms | communication ms | apart ms | beside ms | beside / larger |\n|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, text in modules:

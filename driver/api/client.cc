@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/collectives/job.h"
+#include "backends/collectives/timed_transport.h"
 #include "backends/opencl/codegen/emit.h"
 #include "backends/opencl/compiler.h"
 #include "backends/opencl/runtime/executable.h"
@@ -20,9 +21,10 @@
 #include "hlo/text/parser.h"
 #include "hlorun/hlorun.h"
 #include "passes/spmd/auto_shard.h"
+#include "passes/spmd/link.h"
+#include "passes/spmd/product_parts.h"
 #include "passes/spmd/spmd.h"
 #include "passes/spmd/uniform_predicates.h"
-#include "passes/spmd/windowed_dots.h"
 
 namespace hlorun {
 namespace {
@@ -350,6 +352,9 @@ class ClientImpl : public Client {
     job_ = std::move(job);
     has_mixed_devices_ = FindMixedDevices();
     is_over_network_ = FindNetwork();
+    if (const std::optional<collectives::TimedLink> link = collectives::WantedTimedLink()) {
+      passes::spmd::SetLink(description_.spec, {.latency = link->latency, .bandwidth = link->bandwidth});
+    }
   }
 
   const DeviceDescription& device() const override { return description_; }

@@ -46,6 +46,8 @@ TimeModel::TimeModel(const DeviceSpec& device)
       gbytes_(device.bandwidth_gbps > 0 ? device.bandwidth_gbps : kGbytes),
       is_gpu_(device.device_class == DeviceClass::kGpu) {}
 
+double TimeModel::Moved(int64_t bytes) const { return Seconds1e6(2 * static_cast<double>(bytes), gbytes_); }
+
 double TimeModel::Trips(const Instruction& loop) const {
   return static_cast<double>(hlo::KnownTripCount(loop).value_or(static_cast<int64_t>(kAssumedTrips)));
 }

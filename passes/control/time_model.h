@@ -13,6 +13,8 @@ class TimeModel {
 
   // A kernel queued behind others.
   double launch() const { return launch_; }
+  // Bytes read from memory and written again.
+  double Moved(int64_t bytes) const;
   // The host waits for the device, reads a value, decides, and fills the empty queue again.
   double round_trip() const { return 40; }
 

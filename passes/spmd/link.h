@@ -14,5 +14,7 @@ struct Link {
 
 // From the all-reduces in the device's cost table ("all_reduce_BYTES_us") where there are any.
 Link LinkOf(const DeviceSpec& device);
+// The device with such a link instead of what its cost table has.
+void SetLink(DeviceSpec& device, const Link& link);
 
 }  // namespace hlorun::passes::spmd

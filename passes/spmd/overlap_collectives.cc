@@ -117,7 +117,7 @@ class Simulation {
 
   // What the next start needs, for each.
   void FindLeadingNodes() {
-    leads_to_.assign(graph_.size(), std::numeric_limits<int>::max());
+    leads_to_.assign(graph_.size(), kNoStart);
     for (size_t s = 0; s < starts_.size(); ++s) {
       std::vector<int> work = {starts_[s]};
       while (!work.empty()) {
@@ -125,7 +125,7 @@ class Simulation {
         work.pop_back();
         for (const int before : graph_.before(node)) {
           int& first = leads_to_[static_cast<size_t>(before)];
-          if (first != std::numeric_limits<int>::max()) continue;
+          if (first != kNoStart) continue;
           first = static_cast<int>(s);
           work.push_back(before);
         }
@@ -139,7 +139,9 @@ class Simulation {
     const bool is_link_idle = link_free_ <= now_;
     for (const int node : ready_) {
       if (Is(node, Opcode::kAsyncDone)) {
-        if (FinishOf(node) <= now_) return node;
+        // Where the link is slower than estimated, the host would wait here with nothing queued: only for another
+        // start.
+        if (FinishOf(node) <= now_ && leads_to_[static_cast<size_t>(node)] != kNoStart) return node;
         if (first_done < 0 || FinishOf(node) < FinishOf(first_done)) first_done = node;
         continue;
       }
@@ -184,6 +186,8 @@ class Simulation {
       if (--missing_[static_cast<size_t>(after)] == 0) ready_.insert(after);
     }
   }
+
+  static constexpr int kNoStart = std::numeric_limits<int>::max();
 
   const ScheduleGraph& graph_;
   const Times& times_;

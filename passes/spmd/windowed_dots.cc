@@ -9,7 +9,7 @@
 #include "passes/spmd/channels.h"
 #include "passes/spmd/group_positions.h"
 #include "passes/spmd/link.h"
-#include "passes/spmd/uniform_predicates.h"
+#include "passes/spmd/product_parts.h"
 
 namespace hlorun::passes {
 namespace {
@@ -19,33 +19,6 @@ using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 using Instructions = std::vector<Instruction*>;
-
-constexpr int64_t kMostParts = 8;
-// A shorter exchange is not started early (overlap_collectives.h); less gain is within the estimates' error.
-constexpr double kWorthMicroseconds = 100;
-constexpr double kWorthGain = 1.1;
-
-// A dimension of one of a product's operands that the result keeps, and where.
-struct FreeDimension {
-  int64_t operand = 0, of_operand = 0, of_result = 0;
-};
-
-std::vector<FreeDimension> FreeDimensions(const Instruction& dot) {
-  const auto& attributes = dot.As<hlo::attr::Dot>();
-  const auto has = [](const std::vector<int64_t>& list, int64_t d) {
-    return std::find(list.begin(), list.end(), d) != list.end();
-  };
-  std::vector<FreeDimension> free;
-  auto next = static_cast<int64_t>(attributes.lhs_batch.size());
-  for (const int64_t operand : {0, 1}) {
-    const auto& batch = operand == 0 ? attributes.lhs_batch : attributes.rhs_batch;
-    const auto& contracting = operand == 0 ? attributes.lhs_contracting : attributes.rhs_contracting;
-    for (int64_t d = 0; d < dot.operand(operand)->shape().rank(); ++d) {
-      if (!has(batch, d) && !has(contracting, d)) free.push_back({operand, d, next++});
-    }
-  }
-  return free;
-}
 
 class Windower {
  public:
@@ -67,8 +40,7 @@ class Windower {
 
  private:
   static bool IsPlain(const Instruction& i) {
-    return i.shape().IsArray() && i.operand_count() <= 2 && i.control_predecessors().empty() &&
-           i.control_successors().empty();
+    return i.shape().IsArray() && i.operand_count() <= 2 && !HasControlEdges(i);
   }
 
   // Whether `parts` products of which all but one wait for a message, or send one, take less time than exchange and
@@ -122,7 +94,7 @@ class Windower {
     const ElementType type = scatter->shape().element_type();
     const bool adds = hlo::ReducerOpcode(*scatter->called()) == Opcode::kAdd;
     if (!adds || (type != ElementType::kF32 && type != ElementType::kF64)) return false;  // others are summed wider
-    if (!scatter->control_predecessors().empty() || !scatter->control_successors().empty()) return false;
+    if (HasControlEdges(*scatter)) return false;
     const int64_t along = scatter->As<hlo::attr::Collective>().dimension.value_or(-1);
     const auto free = FreeDimensions(*dot);
     const auto kept =
@@ -166,10 +138,6 @@ class Windower {
     int64_t half = 1;
     while (half * 2 < high - low) half *= 2;
     return build.Binary(Opcode::kAdd, Sum(build, stack, low, low + half), Sum(build, stack, low + half, high));
-  }
-
-  static Instruction* Product(hlo::Builder& build, const Instruction& dot, const Instructions& operands) {
-    return build.Dot(operands[0], operands[1], dot.As<hlo::attr::Dot>(), dot.shape().element_type());
   }
 
   // From each position to the one `distance` further on.
@@ -221,11 +189,7 @@ class Windower {
 }  // namespace
 
 bool WindowDots::Run(hlo::Module& module, PassContext& context) {
-  if (module.num_partitions == 1 || module.replica_count != 1) return false;
-  // Devices of several kinds would come to different forms.
-  if (module.frontend_attributes.contains(spmd::kMixedDevices)) return false;
-  if (context.device.device_class == DeviceClass::kCpu && !module.frontend_attributes.contains(kOverNetwork))
-    return false;
+  if (module.replica_count != 1 || !ExchangesBesideKernels(module, context)) return false;
   int64_t next_channel = spmd::FirstFreeChannel(module);
   bool changed = false;
   for (Computation* computation : module.ControlComputations()) {

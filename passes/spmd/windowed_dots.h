@@ -7,18 +7,15 @@
 //   before: y = f32[8,6] dot(a, w);  r = f32[4,6] reduce-scatter(y), dimensions={0}
 //   after:  q = f32[4,6] dot(the other's rows of a, w);  m = f32[4,6] collective-permute(q)
 //           p = f32[4,6] dot(own rows of a, w);  r = p + m, in the order of the devices
-// Parts are added as a reduction associates, so the bits of sums stay; a product's stay where its kernel sums few rows as
-// it sums many, which those for very few rows do not. Where the estimates (control/time_model.h, link.h) say that it
-// gains, and exchanges run beside kernels at all: on a network, or on devices that are not the host's own cores.
+// Parts are added as a reduction associates, so the bits of sums stay; a product's stay where its kernel sums few rows
+// as it sums many, which those for very few rows do not. Where the estimates (control/time_model.h, link.h) say that it
+// gains, and exchanges run beside kernels at all (product_parts.h).
 // OverlapCollectives makes the permutes starts and dones.
 #pragma once
 
 #include "passes/pass.h"
 
 namespace hlorun::passes {
-
-// On a module: its devices exchange data over a network.
-inline constexpr const char* kOverNetwork = "hlorun.over_network";
 
 class WindowDots : public Pass {
  public:

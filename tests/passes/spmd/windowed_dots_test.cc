@@ -3,37 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include "hlo/evaluator/evaluator.h"
-#include "hlo/evaluator/leaves.h"
 #include "hlo/text/printer.h"
 #include "hlo/verifier.h"
 #include "passes/generic_context.h"
 #include "passes/simplify/dce.h"
+#include "passes/spmd/product_parts.h"
 #include "passes/spmd/uniform_predicates.h"
-#include "tests/passes/equivalence.h"
+#include "tests/passes/spmd/exchange_test_support.h"
 
 namespace hlorun::passes {
 namespace {
 
-using hlo::Literal;
 using hlo::Opcode;
-
-// A microsecond for a byte, and products that take as long.
-DeviceSpec Spec(DeviceClass device_class = DeviceClass::kGpu) {
-  DeviceSpec device;
-  device.device_class = device_class;
-  device.cost_table = {{"all_reduce_8_us", 8}, {"all_reduce_1000000_us", 1000000}};
-  device.f32_gflops = 0.064;
-  return device;
-}
-
-std::vector<std::vector<Literal>> Results(const hlo::Module& module) {
-  std::vector<std::vector<Literal>> arguments, results;
-  for (int64_t device = 0; device < module.num_partitions; ++device)
-    arguments.push_back(RandomArguments(module, Inputs::kMild, static_cast<uint64_t>(device) + 1));
-  for (const Literal& result : hlo::EvaluateSpmd(module, arguments)) results.push_back(hlo::FlattenLiteral(result));
-  return results;
-}
 
 struct Windowed {
   bool changed = false;
@@ -42,20 +23,21 @@ struct Windowed {
 
 // What the pass makes of `entry`, whose bits stay what they were. (The evaluator adds devices one after the other,
 // where runs add them as a tree: of more than two the sums are near.)
-Windowed After(int64_t devices, const std::string& entry, const DeviceSpec& spec = Spec(), const char* attribute = "") {
+Windowed After(int64_t devices, const std::string& entry, const DeviceSpec& spec = SlowExchanges(),
+               const char* attribute = "") {
   const bool is_near = devices > 2 && entry.find("reduce-scatter") != std::string::npos;
   const auto module = Parse(fmt::format(
       "HloModule m, num_partitions={}\nadd {{ l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT s = f32[] add(l, r) }}\n"
       "max {{ l2 = f32[] parameter(0)  r2 = f32[] parameter(1)  ROOT s2 = f32[] maximum(l2, r2) }}\n{}",
       devices, entry));
   if (*attribute != '\0') module->frontend_attributes[attribute] = "true";
-  const auto before = Results(*module);
+  const auto before = ResultsOfAll(*module);
   GenericContext context({}, spec);
   Windowed outcome;
   outcome.changed = WindowDots().Run(*module, context);
   for (hlo::Computation* computation : module->PostOrder()) RemoveDeadInstructions(computation);
   hlo::VerifyModule(*module);
-  const auto after = Results(*module);
+  const auto after = ResultsOfAll(*module);
   for (size_t d = 0; d < before.size(); ++d) {
     for (size_t i = 0; i < before[d].size(); ++i)
       EXPECT_EQ(Difference(before[d][i], after[d][i], is_near ? kRounding : kBitwise), "") << hlo::PrintModule(*module);
@@ -151,10 +133,10 @@ ROOT r = (f32[16,32], f32[16,16]) tuple(y, a) })")
 
 TEST(WindowDots, OnlyWhereExchangesRunBesideKernels) {
   const std::string text = Gather(8, 2, OneGroup(2), false);
-  EXPECT_FALSE(After(2, text, Spec(DeviceClass::kCpu)).changed);
-  EXPECT_TRUE(After(2, text, Spec(DeviceClass::kCpu), kOverNetwork).changed);
-  EXPECT_FALSE(After(2, text, Spec(), spmd::kMixedDevices).changed);
-  DeviceSpec fast = Spec();
+  EXPECT_FALSE(After(2, text, SlowExchanges(DeviceClass::kCpu)).changed);
+  EXPECT_TRUE(After(2, text, SlowExchanges(DeviceClass::kCpu), kOverNetwork).changed);
+  EXPECT_FALSE(After(2, text, SlowExchanges(), spmd::kMixedDevices).changed);
+  DeviceSpec fast = SlowExchanges();
   fast.f32_gflops = 1000;  // nothing to compute beside a message
   EXPECT_FALSE(After(2, text, fast).changed);
 }
