@@ -119,7 +119,8 @@ TEST_P(MpiOverlapTest, HasTheSameBitsWhetherCollectivesOverlapOrNot) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, MpiOverlapTest, ::testing::Values(2, 3));
 
-// A gathered operand, and sums of products: in one piece between devices of one process, in parts over a network.
+// A gathered operand, and sums of products, each device's part and whole: in one piece between devices of one process,
+// in parts over a network.
 std::string Products(int64_t devices) {
   return fmt::format(R"(HloModule products, num_partitions={0}
 add {{ l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT s = f32[] add(l, r) }}
@@ -132,7 +133,10 @@ ENTRY main {{
   t = f32[{1},64] tanh(y)
   z = f32[{1},512] dot(t, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
   p = f32[256,512] reduce-scatter(z), dimensions={{0}}, channel_id=2, use_global_device_ids=true, replica_groups=[1,{0}]<=[{0}], to_apply=add
-  ROOT r = (f32[256,512], f32[{1},64]) tuple(p, t)
+  q = f32[256,512] tanh(p)
+  g = f32[512,512] dot(x, q), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  h = f32[512,512] all-reduce(g), channel_id=3, use_global_device_ids=true, replica_groups=[1,{0}]<=[{0}], to_apply=add
+  ROOT r = (f32[256,512], f32[{1},64], f32[512,512]) tuple(p, t, h)
 }}
 )",
                      devices, 256 * devices);
@@ -160,6 +164,8 @@ TEST_P(MpiOverlapTest, ProductsInPartsHaveTheSameBits) {
   EXPECT_THAT(plan.out, ::testing::HasSubstr("collective-permute"));
   EXPECT_THAT(plan.out, ::testing::Not(::testing::HasSubstr("all-gather")));
   EXPECT_THAT(plan.out, ::testing::Not(::testing::HasSubstr("reduce-scatter")));
+  const size_t first = plan.out.find("  all-reduce ("), last = plan.out.rfind("  all-reduce (");
+  EXPECT_NE(first, last) << plan.out;
 }
 
 TEST(TimedLink, WhatIsNoLinkIsAnError) {

@@ -1,5 +1,5 @@
-// PoCL's folder of compiled kernels: what processes that share it must agree on, and where it must be touched to keep PoCL
-// from compiling what nobody runs.
+// PoCL's folder of compiled kernels: what processes that share it must agree on, and where it must be touched to keep
+// PoCL from compiling what nobody runs.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace hlorun::opencl {
 
-// $POCL_CACHE_DIR, or where PoCL puts it. A program's binary is made of files in it: while one process asks for it, no other
-// process may compile that program there, whatever folder hlorun itself keeps binaries in (compile_lock.h).
+// $POCL_CACHE_DIR, or where PoCL puts it. A program's binary is made of files in it: while one process asks for it, no
+// other process may compile that program there, whatever folder hlorun itself keeps binaries in (compile_lock.h).
 std::string PoclCacheFolder();
 
 // Before PoCL hands out a program's binary it compiles each kernel once more, for any local size: as much work as
