@@ -114,8 +114,8 @@ class Splitter {
     const double whole = kernels_.Launched(dot);
     std::optional<Cut> best;
     for (const FreeDimension& along : FreeDimensions(dot)) {
-      // The other operand is read, and packed, for each part.
-      const double again = kernels_.Moved(dot.operand(1 - along.operand)->shape().ByteSize());
+      // The other operand is packed for each part: strided, it takes about twice a copy's time (docs/collectives.md).
+      const double again = 2 * kernels_.Moved(dot.operand(1 - along.operand)->shape().ByteSize());
       for (int64_t parts = 2; parts <= kMostParts; parts *= 2) {
         const double exchange = Exchange(collective, parts);
         if (exchange < std::max(kWorthMicroseconds, 2e6 * link_.latency)) break;
