@@ -127,9 +127,10 @@ def exchange_share(binary, module, ranks, flags, folder):
     with open(trace, encoding="utf-8") as file:
         events = json.load(file)
     events = events["traceEvents"] if isinstance(events, dict) else events
+    tracks = {e["tid"] for e in events if e.get("ph") == "M" and e["args"]["name"] == "collectives"}
     steps = [e for e in events if e.get("ph") == "X"]
     total = sum(e["dur"] for e in steps)
-    exchange = sum(e["dur"] for e in steps if "collective" in json.dumps(e))
+    exchange = sum(e["dur"] for e in steps if e["tid"] in tracks)
     return exchange / total if total else 0.0
 
 
