@@ -127,8 +127,7 @@ void Report(LaunchRunner& runner, const Work& work, double peak) {
   const auto block = [](int64_t bytes) { return std::vector<float>(static_cast<size_t>(bytes / 4 + 16), 0.5f); };
   std::vector<float> x = block(root.operand(0)->shape().ByteSize()), y = block(root.operand(1)->shape().ByteSize());
   std::vector<float> out = block(root.shape().ByteSize());
-  std::vector<float> scratch =
-      block(is_dot ? DotScratchBytes(root, runner.spec()) : ConvolutionScratchBytes(root, context));
+  std::vector<float> scratch = block(is_dot ? DotScratchBytes(root, context) : ConvolutionScratchBytes(root, context));
   const auto run = [&](const std::vector<EmittedLaunch>& what) {
     runner.Run(what, {x.data(), y.data()}, {out.data()}, scratch.data());
   };

@@ -12,6 +12,9 @@ namespace hlorun {
 namespace hlo {
 class CustomCallRegistry;
 }
+namespace opencl {
+class TuningRecord;
+}
 
 // Who multiplies matrices: whoever measured faster (our kernels, unless a GPU's cost table says otherwise), our
 // kernels, or CLBlast wherever it has the type.
@@ -21,8 +24,17 @@ enum class DotLibrary : uint8_t { kAuto, kOwn, kClblast };
 // takes one branch; or the cheapest of them.
 enum class BranchStrategy : uint8_t { kAuto, kSelect, kPredicate, kHost };
 
+// Which candidate schedules are measured for kernels that have several (docs/autotuning.md): none, what rules choose is
+// used; a few for each, within seconds; all of them. What was measured is kept, and not measured again.
+// kAuto: a few on a GPU, none on a CPU.
+enum class Autotune : uint8_t { kAuto, kOff, kQuick, kFull };
+
 struct CompileOptions {
   DotLibrary dot_library = DotLibrary::kAuto;
+  Autotune autotune = Autotune::kAuto;
+  // A file of choices that Executable::tuning() gave: they go before what is kept and what is measured, and hold when
+  // autotune is off, too.
+  std::string tuning_file;
   BranchStrategy branches = BranchStrategy::kAuto;
   // Dumps: the folder, and a regular expression over pass names ("" : only the stages before and after).
   std::string dump_to;
@@ -49,6 +61,8 @@ struct CompileOptions {
   // Progress, for a terminal: each stage of the pipeline by name; kernels built so far and in all.
   std::function<void(const std::string& stage)> observe_stage;
   std::function<void(int64_t done, int64_t total)> observe_kernels;
+  // The choices that hold for this compilation. The client sets it.
+  std::shared_ptr<const opencl::TuningRecord> tuned;
   std::string cache_dir;  // empty: $HLORUN_CACHE_DIR, else $XDG_CACHE_HOME/hlorun, else ~/.cache/hlorun
 };
 

@@ -1,9 +1,13 @@
 #include "backends/opencl/compiler.h"
 
 #include <atomic>
+#include <map>
 
 #include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/kernels/dot.h"
+#include "backends/opencl/kernels/tuning_record.h"
 #include "backends/opencl/plan_builder.h"
+#include "backends/opencl/plan_remarks.h"
 #include "hlo/text/printer.h"
 #include "hlo/verifier.h"
 #include "passes/dump.h"
@@ -26,6 +30,40 @@ void DumpPlan(const CompileOptions& options, const Plan& plan, int64_t number) {
     passes::DumpText(options, plan.module_name, number, kernel.name + ".kir", kernel.kernel_ir);
     passes::DumpText(options, plan.module_name, number, kernel.name + ".cl", kernel.source);
   }
+}
+
+// Calls visit(instruction, problem) for each product of an executed computation.
+template <typename Visit>
+void ForEachProduct(const hlo::Module& module, const DeviceSpec& device, const Visit& visit) {
+  for (const hlo::Computation* computation : module.ControlComputations()) {
+    for (const auto& instruction : computation->instructions()) {
+      if (const auto problem = TunableProductOf(*instruction, device)) visit(*instruction, *problem);
+    }
+  }
+}
+
+std::vector<ProductUse> ProductsOf(const hlo::Module& module, const DeviceSpec& device) {
+  std::vector<ProductUse> products;
+  std::map<std::string, size_t> numbers;
+  ForEachProduct(module, device, [&](const hlo::Instruction&, const ProductProblem& problem) {
+    const auto [found, added] = numbers.try_emplace(problem.ToString(), products.size());
+    if (added) products.push_back({problem, 0});
+    ++products[found->second].uses;
+  });
+  return products;
+}
+
+// The choices of `options` that hold for the module: they are explained, and kept with the plan.
+void NoteTunedProducts(const hlo::Module& module, passes::PassContext& context, Plan& plan) {
+  if (context.options.tuned == nullptr) return;
+  TuningRecord used(context.device);
+  ForEachProduct(module, context.device, [&](const hlo::Instruction& instruction, const ProductProblem& problem) {
+    const TunedProduct* product = context.options.tuned->Find(problem);
+    if (product == nullptr) return;
+    used.Set(problem, *product);
+    context.remarks.push_back(ExplainTunedProduct(instruction, *product));
+  });
+  if (!used.empty()) plan.tuning = used.ToJson();
 }
 
 }  // namespace
@@ -61,6 +99,8 @@ CompilerResult CompileModule(const hlo::Module& module, const DeviceSpec& device
   }
   stage("kernels");
   result.plan = BuildPlan(*optimized, buffers, context);
+  result.products = ProductsOf(*optimized, device);
+  NoteTunedProducts(*optimized, context, result.plan);
   result.plan.module_text = hlo::PrintModule(module);
   DumpPlan(options, result.plan, number);
   result.plan.remarks = std::move(context.remarks);

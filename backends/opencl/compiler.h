@@ -4,14 +4,22 @@
 #include <functional>
 #include <string>
 
+#include "backends/opencl/kernels/product_schedule.h"
 #include "backends/opencl/plan.h"
 #include "hlo/module.h"
 #include "passes/pass.h"
 
 namespace hlorun::opencl {
 
+// A product that a tuner may choose a schedule for, and how many instructions compute it.
+struct ProductUse {
+  ProductProblem problem;
+  int64_t uses = 0;
+};
+
 struct CompilerResult {
   Plan plan;
+  std::vector<ProductUse> products;  // in the order in which they are met
   int64_t passes_run = 0;
 };
 

@@ -158,8 +158,8 @@ struct Plan {
   std::vector<passes::Allocation> allocations;  // constant pointers are null here: see `constants`
   std::vector<hlo::Literal> constants;          // by allocation index of kind kConstant, in order of appearance
   std::vector<Kernel> kernels;
-  // What is the same in every run, of constants and of these parameters (leaves, ascending): runs before the entry's first
-  // run with a piece of memory, and what it makes stays there.
+  // What is the same in every run, of constants and of these parameters (leaves, ascending): runs before the entry's
+  // first run with a piece of memory, and what it makes stays there.
   Sequence once;
   std::vector<int64_t> constant_parameters;
   Sequence entry;
@@ -171,6 +171,7 @@ struct Plan {
   int64_t replica_count = 1, num_partitions = 1;
   int64_t host_thunks = 0;
   std::string module_text;              // the module as read, for --recompile and --reference
+  std::string tuning;                   // choices of schedules that were measured (TuningRecord); empty: none
   std::vector<passes::Remark> remarks;  // what was decided of control flow, and why
 
   std::string ToString() const;  // for dumps and diffs

@@ -266,7 +266,7 @@ template <typename A>
 void Describe(A& archive, Plan& plan) {
   archive(plan.module_name, plan.device, plan.allocations, plan.kernels, plan.once, plan.constant_parameters,
           plan.entry, plan.parameters, plan.results, plan.sizes, plan.result_slices, plan.memory, plan.replica_count,
-          plan.num_partitions, plan.host_thunks, plan.remarks);
+          plan.num_partitions, plan.host_thunks, plan.tuning, plan.remarks);
 }
 
 }  // namespace hlorun::opencl

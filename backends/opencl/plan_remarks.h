@@ -1,6 +1,7 @@
 // What to tell a user of the control flow that is left in a plan.
 #pragma once
 
+#include "backends/opencl/kernels/tuning_record.h"
 #include "hlo/instruction.h"
 #include "passes/pass.h"
 
@@ -14,5 +15,7 @@ passes::Remark ExplainHostBranch(const hlo::Instruction& conditional, const pass
 passes::Remark ExplainHostCall(const hlo::Instruction& call);
 // A product that --dot_library=clblast did not get.
 passes::Remark ExplainOwnProduct(const hlo::Instruction& dot);
+// A product whose schedule was measured.
+passes::Remark ExplainTunedProduct(const hlo::Instruction& product, const TunedProduct& choice);
 
 }  // namespace hlorun::opencl

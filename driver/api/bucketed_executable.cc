@@ -127,6 +127,9 @@ class BucketedExecutableImpl : public BucketedExecutable {
          "{}: executables of buckets are compiled as sizes come; save a plan of a bounded module", path);
   }
   std::string module_text() const override { return module_.ToText(); }
+  std::string tuning() const override {
+    return FromLast(std::string(), [](const Executable& e) { return e.tuning(); });
+  }
   int64_t resource_creations() const override {
     return FromLast(int64_t{0}, [](const Executable& e) { return e.resource_creations(); });
   }

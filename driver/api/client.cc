@@ -15,6 +15,7 @@
 #include "driver/api/bucketed_executable.h"
 #include "driver/api/module_impl.h"
 #include "driver/api/sized_arrays.h"
+#include "driver/api/tuned_compile.h"
 #include "driver/arrays/bounds.h"
 #include "hlo/error.h"
 #include "hlo/shards.h"
@@ -159,6 +160,7 @@ class ExecutableImpl : public Executable {
   double flops() const override { return FlopsOf(plan().entry); }
   void Save(const std::string& path) override { opencl::SavePlan(executable_->Save(), path); }
   std::string module_text() const override { return plan().module_text; }
+  std::string tuning() const override { return plan().tuning; }
   int64_t resource_creations() const override { return executable_->resource_creations(); }
 
  private:
@@ -389,9 +391,11 @@ class ClientImpl : public Client {
       if (has_mixed_devices_) marked->frontend_attributes[passes::spmd::kMixedDevices] = "true";
       if (is_over_network_) marked->frontend_attributes[passes::kOverNetwork] = "true";
     }
-    opencl::CompilerResult compiled =
-        opencl::CompileModule(marked != nullptr ? *marked : source, description_.spec, own, options.observe_stage);
+    TunedCompilation tuned = CompileTuned(marked != nullptr ? *marked : source, own, context_, description_.spec,
+                                          BuildOptionsOf(options), *job_, !has_mixed_devices_);
+    opencl::CompilerResult& compiled = tuned.compiled;
     report.passes_run = compiled.passes_run;
+    report.schedules_measured = tuned.schedules_measured;
     compiled.plan.remarks.insert(compiled.plan.remarks.begin(), remarks.begin(), remarks.end());
 
     auto executable = opencl::BuildExecutable(std::move(compiled.plan), context_, BuildOptionsOf(options));

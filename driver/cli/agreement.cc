@@ -32,6 +32,8 @@ void CheckSameFlags(const Flags& f, collectives::Job& job) {
   add("inputs", f.inputs.empty() ? "(none)" : "(given)");
   add("recompile", f.recompile);
   add("dot_library", f.dot_library);
+  add("autotune", f.autotune);
+  add("tuning", f.tuning.empty() ? "(none)" : "(given)");
   add("profile or --trace", f.profile || !f.trace.empty());
   add("outputs", f.outputs.empty() ? "(none)" : "(given)");
   add("list_devices", f.list_devices);

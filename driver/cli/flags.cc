@@ -88,6 +88,14 @@ void Declare(CLI::App& app, Flags& f) {
       ->option_text(" ");
   app.add_flag("--recompile", f.recompile, "rebuild a plan of another device")->group(kCompile);
   app.add_option("--dot_library", f.dot_library, "auto, own or clblast")->group(kCompile);
+  app.add_option("--autotune", f.autotune, "measure schedules: off, quick, full; auto: quick on a GPU")
+      ->group(kCompile)
+      ->check(CLI::IsMember({"auto", "off", "quick", "full"}))
+      ->option_text(" ");
+  app.add_option("--tuning", f.tuning, "FILE of schedules to take, or to write")
+      ->group(kCompile)
+      ->option_text(" --save_tuning");
+  app.add_option("--save_tuning", f.save_tuning)->group("");
   app.add_option("--branches", f.branches, "conditionals: select, predicate, host or auto")
       ->group(kCompile)
       ->check(CLI::IsMember(kBranchStrategies))
@@ -99,8 +107,10 @@ void Declare(CLI::App& app, Flags& f) {
   app.add_option("--bucket", f.bucket, "pow2 or N: round sizes that vary up")->group(kCompile);
   app.add_flag("--strict", f.strict, "refuse a program for which the host must wait")->group(kCompile);
   app.add_option("--custom_calls", f.custom_calls, "JSON FILE: one's own custom-calls")->group(kCompile);
-  app.add_option("--cache_dir", f.cache_dir, "of compiled kernels")->group(kCompile);
-  app.add_flag("--no_cache", f.no_cache, "compile everything anew")->group(kCompile);
+  app.add_option("--cache_dir", f.cache_dir, "of compiled kernels; or compile everything anew")
+      ->group(kCompile)
+      ->option_text(" --no_cache");
+  app.add_flag("--no_cache", f.no_cache)->group("");
   app.add_flag("--json", f.json, "one line of JSON on stdout")->group(kOutput);
   app.add_flag("--explain{text}", f.explain, "what became of branches, loops, sizes; =json")
       ->group(kOutput)
@@ -108,8 +118,10 @@ void Declare(CLI::App& app, Flags& f) {
       ->option_text(" ");
   app.add_flag("--profile", f.profile, "time of each kernel")->group(kOutput);
   app.add_option("--trace", f.trace, "Chrome trace FILE")->group(kOutput);
-  app.add_option("--dump_to", f.dump_to, "every stage as files in DIR")->group(kOutput);
-  app.add_option("--dump_pass_re", f.dump_pass_re, "and after passes that match")->group(kOutput);
+  app.add_option("--dump_to", f.dump_to, "every stage as files in DIR; and after passes that match")
+      ->group(kOutput)
+      ->option_text(" --dump_pass_re");
+  app.add_option("--dump_pass_re", f.dump_pass_re)->group("");
   app.add_flag("--version", f.version)->group(kOutput);
 }
 

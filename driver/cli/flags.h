@@ -45,6 +45,7 @@ struct Flags {
   // Compilation.
   std::string save_plan, dot_library = "auto", cache_dir;
   std::string branches = "auto";
+  std::string autotune = "auto", tuning, save_tuning;
   std::string explain;  // "", "text" or "json"
   bool strict = false;
   std::string custom_calls;  // JSON file

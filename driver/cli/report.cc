@@ -43,6 +43,7 @@ std::string JsonReport(const Executable& executable, const Timing& timing, const
   json["peak_bytes"] = memory.peak_bytes;
   json["kernels"] = report.kernels;
   json["kernels_compiled"] = report.kernels_compiled;
+  json["schedules_measured"] = report.schedules_measured;
   json["passes_run"] = report.passes_run;
   json["host_thunks"] = report.host_thunks;
   json["resource_creations"] = executable.resource_creations();

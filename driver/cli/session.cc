@@ -45,6 +45,12 @@ DotLibrary DotLibraryOf(const std::string& name) {
   Invalid("--dot_library={}: expected auto, own or clblast", name);
 }
 
+Autotune AutotuneOf(const std::string& name) {
+  if (name == "off") return Autotune::kOff;
+  if (name == "quick") return Autotune::kQuick;
+  return name == "full" ? Autotune::kFull : Autotune::kAuto;
+}
+
 BucketOptions BucketsOf(const std::string& flag, const std::vector<std::string>& bounds) {
   BucketOptions buckets;
   buckets.bounds = bounds;
@@ -59,6 +65,8 @@ BucketOptions BucketsOf(const std::string& flag, const std::vector<std::string>&
 CompileOptions CompileOptionsOf(const Flags& flags, Progress& progress) {
   CompileOptions options;
   options.dot_library = DotLibraryOf(flags.dot_library);
+  options.autotune = AutotuneOf(flags.autotune);
+  options.tuning_file = flags.tuning;
   options.dump_to = flags.dump_to;
   options.dump_pass_re = flags.dump_pass_re;
   options.branches = BranchStrategyOf(flags.branches);
@@ -98,6 +106,7 @@ class Session {
     if (job_->rank() == 0 && !flags_.explain.empty()) PrintExplanation();
     if (flags_.strict && !CheckStrict()) return kExitTrouble;
     if (job_->rank() == 0 && !flags_.save_plan.empty()) executable_->Save(flags_.save_plan);
+    if (job_->rank() == 0 && !flags_.save_tuning.empty()) SaveTuning();
     if (flags_.compile_only) {
       PrintReport({});
       return kExitEqual;
@@ -126,6 +135,17 @@ class Session {
   }
 
  private:
+  void SaveTuning() const {
+    const std::string tuning = executable_->tuning();
+    if (tuning.empty()) {
+      Fail(ErrorCode::kFailedPrecondition,
+           "--save_tuning={}: no schedule was measured for this module: give --autotune=quick or full, or there is no "
+           "product in it that is worth it",
+           flags_.save_tuning);
+    }
+    WriteFileAtomically(flags_.save_tuning, tuning);
+  }
+
   void Open() {
     ClientOptions options;
     options.device = flags_.device;

@@ -92,7 +92,7 @@ void ExpectProduct(const Case& c, const DeviceSpec& spec) {
   const auto launches = EmitDot(*dot, {-1}, {spec, options});
   ASSERT_TRUE(launches.has_value());
   const Literal x = RandomLiteral(lhs->shape(), 1), y = RandomLiteral(rhs->shape(), 2);
-  Guarded out(dot->shape().ByteSize()), scratch(DotScratchBytes(*dot, spec));
+  Guarded out(dot->shape().ByteSize()), scratch(DotScratchBytes(*dot, {spec, options}));
   Runner().Run(*launches, {const_cast<std::byte*>(x.data()), const_cast<std::byte*>(y.data())}, {out.data()},
                scratch.data());
   EXPECT_TRUE(out.GuardIntact());
@@ -247,7 +247,7 @@ Fused RunFusion(const std::string& text, const AliasPattern& aliases = {-1}, con
     run.operands.push_back(RandomLiteral(operand->shape(), static_cast<unsigned>(run.operands.size() + 1)));
   }
   for (const Literal& operand : run.operands) operands.push_back(const_cast<std::byte*>(operand.data()));
-  Guarded out(run.fusion->shape().ByteSize()), scratch(DotScratchBytes(*run.fusion, spec));
+  Guarded out(run.fusion->shape().ByteSize()), scratch(DotScratchBytes(*run.fusion, {spec, options}));
   if (aliases[0] >= 0) {
     const Literal& shared = run.operands[static_cast<size_t>(aliases[0])];
     std::memcpy(out.data(), shared.data(), static_cast<size_t>(shared.ByteSize()));

@@ -60,7 +60,7 @@ TEST_F(CliTest, JsonIsOneLineWithEveryField) {
   const auto json = nlohmann::json::parse(result.out);
   for (const char* field :
        {"compile_s", "first_ms", "best_ms", "median_ms", "iterations", "arena_bytes", "largest_live_bytes",
-        "argument_bytes", "kernels", "kernels_compiled", "host_thunks", "device", "results"}) {
+        "argument_bytes", "kernels", "schedules_measured", "kernels_compiled", "host_thunks", "device", "results"}) {
     EXPECT_TRUE(json.contains(field)) << field;
   }
   EXPECT_EQ(json["iterations"], 3);

@@ -140,7 +140,7 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   if (hero.kind == KernelKind::kRegion) return RegionScratchBytes(instruction, {device_, options_}, *this);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction, device_);
   if (hero.kind == KernelKind::kSelectAndScatter) return SelectAndScatterScratchBytes(instruction, *hero.instruction);
-  if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, device_);
+  if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, {device_, options_});
   if (hero.kind == KernelKind::kConvolution) return ConvolutionScratchBytes(instruction, {device_, options_});
   if (hero.kind == KernelKind::kReduction || hero.kind == KernelKind::kRow) {
     if (HasRows(instruction, *hero.instruction)) return RowsScratchBytes(instruction, *hero.instruction);

@@ -150,6 +150,8 @@ struct Function {
   std::vector<Helper> helpers;
   // Iterations of the flattened parallel nest that a work-group should take at least, so that launching it pays.
   int64_t grain = 1;
+  // GPU class: work-items of a group; 0: as the device likes (GroupLanes).
+  int64_t group_items = 0;
 };
 
 // --- expressions ---

@@ -132,7 +132,8 @@ int64_t GroupLanes(const DeviceSpec& device) {
 }
 
 ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
-  const int64_t lanes = GroupLanes(device);
+  const bool has_own_group = device.device_class == DeviceClass::kGpu && function.group_items > 0;
+  const int64_t lanes = has_own_group ? function.group_items : GroupLanes(device);
   if (const int64_t bytes = LocalBytes(function.body); bytes > device.local_memory_bytes) {
     Fail(ErrorCode::kInternal, "kernel {} asks for {} bytes of local memory, {} has {}", function.name, bytes,
          device.name, device.local_memory_bytes);

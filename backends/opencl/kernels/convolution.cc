@@ -103,7 +103,8 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   if (!shape || !FillsVectors(*shape, device)) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu && shape->groups > 1) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu)
-    return std::vector<KernelDraft>{TiledProductKernel(TiledConvolution(task, *shape), device)};
+    return std::vector<KernelDraft>{
+        TiledProductKernel(TiledConvolution(task, *shape), TiledScheduleByRule(shape->compute_type, device))};
   if (shape->IsProduct())
     return ProductKernels({instruction, task.hero, aliases, task.input, task.weights},
                           PointwisePlan(instruction, *shape, device));

@@ -5,6 +5,7 @@
 #include "backends/opencl/kernels/product_extents.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/tiled_tasks.h"
+#include "backends/opencl/kernels/tuning_record.h"
 #include "passes/fusion/hero.h"
 
 namespace hlorun::opencl {
@@ -13,10 +14,10 @@ namespace {
 struct Prepared {
   const hlo::Instruction* hero = nullptr;
   ArgumentRef lhs, rhs;
-  ProductPlan plan;
+  ProductShape shape;
 };
 
-std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device) {
+std::optional<Prepared> Prepare(const hlo::Instruction& instruction) {
   Prepared prepared;
   prepared.hero = passes::HeroOf(instruction).instruction;
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kDot)) return std::nullopt;
@@ -29,33 +30,60 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const Devic
   prepared.rhs.number = shape->swapped ? lhs : rhs;
   shape->depth_may_be_less = passes::ExtentsOf(instruction).contraction.has_value();
   shape->ends_at_sizes = !passes::ExtentsOf(instruction).empty();
-  prepared.plan = PlanProduct(*shape, device);
+  prepared.shape = *shape;
   return prepared;
+}
+
+bool IsWhole(const ProductShape& shape) { return !shape.depth_may_be_less && !shape.ends_at_sizes; }
+
+// The numbers of a schedule of this kind that the options hold; null: the rules choose.
+template <typename Schedule>
+const Schedule* Tuned(const Prepared& prepared, const CompileOptions& options) {
+  if (!IsWhole(prepared.shape)) return nullptr;
+  const ProductSchedule* schedule = TunedScheduleOf(*prepared.hero, options);
+  return schedule == nullptr ? nullptr : std::get_if<Schedule>(schedule);
+}
+
+ProductPlan PlanOf(const Prepared& prepared, const EmitContext& context) {
+  return PlanProduct(prepared.shape, context.device, Tuned<PanelSchedule>(prepared, context.options));
 }
 
 }  // namespace
 
 std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instruction, const AliasPattern& aliases,
                                                   const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction, context.device);
+  const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared) return std::nullopt;
-  const ProductPlan& plan = prepared->plan;
   const ProductTask task{instruction, *prepared->hero, aliases, prepared->lhs, prepared->rhs};
   if (context.device.device_class == DeviceClass::kGpu) {
-    return std::vector{MakeLaunch(TiledProductKernel(TiledDot(task, plan.shape), context.device), context)};
+    const auto* tuned = Tuned<TiledSchedule>(*prepared, context.options);
+    const TiledSchedule schedule =
+        tuned != nullptr ? *tuned : TiledScheduleByRule(prepared->shape.compute_type, context.device);
+    return std::vector{MakeLaunch(TiledProductKernel(TiledDot(task, prepared->shape), schedule), context)};
   }
   std::vector<EmittedLaunch> launches;
-  for (const KernelDraft& kernel : ProductKernels(task, plan)) launches.push_back(MakeLaunch(kernel, context));
+  for (const KernelDraft& kernel : ProductKernels(task, PlanOf(*prepared, context))) {
+    launches.push_back(MakeLaunch(kernel, context));
+  }
   return launches;
 }
 
-bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  return Prepare(instruction, device).has_value();
+bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec&) {
+  return Prepare(instruction).has_value();
 }
 
-int64_t DotScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  const std::optional<Prepared> prepared = Prepare(instruction, device);
-  return prepared && device.device_class == DeviceClass::kCpu ? prepared->plan.ScratchBytes() : 0;
+int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
+  if (context.device.device_class != DeviceClass::kCpu) return 0;
+  const std::optional<Prepared> prepared = Prepare(instruction);
+  return prepared ? PlanOf(*prepared, context).ScratchBytes() : 0;
+}
+
+std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {
+  const std::optional<Prepared> prepared = Prepare(instruction);
+  if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;
+  std::optional<ProductProblem> problem = ProductProblemOf(*prepared->hero);
+  const bool by_rows = device.device_class == DeviceClass::kCpu && PlanProduct(problem->shape, device).dot_products;
+  return by_rows ? std::nullopt : problem;
 }
 
 }  // namespace hlorun::opencl

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/kernels/product_schedule.h"
 #include "hlo/instruction.h"
 
 namespace hlorun::opencl {
@@ -15,9 +16,13 @@ namespace hlorun::opencl {
 std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instruction, const AliasPattern& aliases,
                                                   const EmitContext& context);
 
-// Scratch that EmitDot's launches use: packed operands and partial sums. 0 when EmitDot would return nullopt.
 // Whether EmitDot takes it.
 bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& device);
-int64_t DotScratchBytes(const hlo::Instruction& instruction, const DeviceSpec& device);
+// Scratch that EmitDot's launches use: packed operands and partial sums. 0 when EmitDot would return nullopt.
+int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context);
+
+// What a tuner may choose a schedule for: the product of an executed instruction, all of it; nullopt: not one, or not
+// computed by these kernels.
+std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device);
 
 }  // namespace hlorun::opencl

@@ -1,5 +1,7 @@
 #include "backends/opencl/kernels/library_product.h"
 
+#include "backends/opencl/kernels/tuning_record.h"
+
 namespace hlorun::opencl {
 namespace {
 
@@ -8,8 +10,11 @@ double CostOf(const DeviceSpec& device, const char* name) {
   return found == device.cost_table.end() ? 0 : found->second;
 }
 
-bool IsChosen(const DeviceSpec& device, DotLibrary library) {
-  if (library != DotLibrary::kAuto) return library == DotLibrary::kClblast;
+// What was measured for this very product says more than the cost table.
+bool IsChosen(const hlo::Instruction& dot, const DeviceSpec& device, const CompileOptions& options) {
+  if (options.dot_library != DotLibrary::kAuto) return options.dot_library == DotLibrary::kClblast;
+  if (const ProductSchedule* tuned = TunedScheduleOf(dot, options))
+    return std::holds_alternative<LibrarySchedule>(*tuned);
   return device.device_class == DeviceClass::kGpu && CostOf(device, kOwnProductCost) > 0 &&
          CostOf(device, kClblastProductCost) > CostOf(device, kOwnProductCost);
 }
@@ -29,7 +34,7 @@ bool HasRoutine(hlo::ElementType type, const DeviceSpec& device) {
 
 std::optional<LibraryProduct> LibraryProductOf(const hlo::Instruction& instruction, const DeviceSpec& device,
                                                const CompileOptions& options) {
-  if (!instruction.Is(hlo::Opcode::kDot) || !IsChosen(device, options.dot_library)) return std::nullopt;
+  if (!instruction.Is(hlo::Opcode::kDot) || !IsChosen(instruction, device, options)) return std::nullopt;
   const std::optional<passes::DotForm> form = passes::DotFormOf(instruction);
   const hlo::ElementType type = instruction.shape().element_type();
   const bool one_type =

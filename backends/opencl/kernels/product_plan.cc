@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/product_schedule.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -160,6 +161,19 @@ void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
   }
 }
 
+// Parts of k stay as they are: they say in which order sums are added.
+void Apply(const PanelSchedule& schedule, const DeviceSpec& device, ProductPlan& plan) {
+  plan.rows = schedule.rows;
+  plan.vectors = schedule.vectors;
+  plan.tiles = CeilDiv(plan.shape.m, plan.rows);
+  plan.panels = CeilDiv(plan.shape.n, plan.columns());
+  plan.tiles_per_block = std::min(schedule.tiles_per_block, plan.tiles);
+  plan.panels_per_block = std::min(schedule.panels_per_block, plan.panels);
+  if (plan.rhs != RhsForm::kBlocks) return;
+  plan.tiles_per_block = plan.tiles;
+  plan.slots = std::min(plan.shape.batch * plan.column_blocks(), 4 * device.compute_units);
+}
+
 }  // namespace
 
 std::optional<hlo::ElementType> SumType(hlo::ElementType lhs, hlo::ElementType rhs, hlo::ElementType result) {
@@ -221,7 +235,7 @@ int64_t ProductPlan::PartialBytes() const {
   return AlignScratch(k_parts * shape.batch * shape.m * shape.n * hlo::BytesOf(shape.compute_type));
 }
 
-ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device) {
+ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, const PanelSchedule* schedule) {
   ProductPlan plan;
   plan.shape = shape;
   plan.lanes = RegisterLanes(device, shape.compute_type);
@@ -246,6 +260,7 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device) {
   ChooseParts(plan, device);
   ChooseBlocks(plan, device);
   ChooseOwnBlocks(plan, device);
+  if (schedule != nullptr) Apply(*schedule, device, plan);
   return plan;
 }
 

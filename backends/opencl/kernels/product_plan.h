@@ -77,6 +77,8 @@ struct ProductPlan {
   int64_t ScratchBytes() const { return LhsBytes() + RhsBytes() + PartialBytes(); }
 };
 
-ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device);
+struct PanelSchedule;
+// By rules, and with the numbers of `schedule` where given.
+ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, const PanelSchedule* schedule = nullptr);
 
 }  // namespace hlorun::opencl

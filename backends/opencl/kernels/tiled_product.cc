@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/opencl/codegen/schedule.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -14,30 +13,26 @@ using ir::kIndex;
 using ir::LoopRole;
 using ir::Stmt;
 
-constexpr int64_t kItemRows = 8, kItemColumns = 4;  // sums of a work-item
-constexpr int64_t kColumnsOfItems = 16;             // work-items side by side
-
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class TiledMultiplication {
  public:
-  TiledMultiplication(const TiledProduct& product, const DeviceSpec& device)
+  TiledMultiplication(const TiledProduct& product, const TiledSchedule& schedule)
       : product_(product),
-        items_(GroupLanes(device)),
-        items_across_(items_ % kColumnsOfItems == 0 ? kColumnsOfItems : items_),
-        rows_(items_ / items_across_ * kItemRows),
-        columns_(items_across_ * kItemColumns),
-        sums_("sum", kItemRows, kItemColumns, {product.compute_type, 1}) {
-    const int64_t element = hlo::BytesOf(product.compute_type);
-    depth_ = 16;
-    while (depth_ > 1 && (rows_ + columns_) * depth_ * element > std::min<int64_t>(device.local_memory_bytes, 12 << 10))
-      depth_ /= 2;
+        items_(schedule.items),
+        items_across_(schedule.items_across),
+        item_rows_(schedule.item_rows),
+        item_columns_(schedule.item_columns),
+        rows_(schedule.rows()),
+        columns_(schedule.columns()),
+        depth_(schedule.depth),
+        sums_("sum", item_rows_, item_columns_, {product.compute_type, 1}) {
     lhs_ = parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument);
     rhs_ = parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument);
     epilogue_.emplace(product.instruction, product.hero, product.aliases, parameters_);
     lhs_block_ = ir::MakeBuffer("lhs_block", product.compute_type, depth_ * rows_, ir::Buffer::Space::kLocal, true);
     rhs_block_ = ir::MakeBuffer("rhs_block", product.compute_type, depth_ * columns_, ir::Buffer::Space::kLocal, true);
-    staging_ = MakeStaging("staging", product.compute_type, kItemRows * kItemColumns);
+    staging_ = MakeStaging("staging", product.compute_type, item_rows_ * item_columns_);
   }
 
   KernelDraft Emit() {
@@ -59,7 +54,9 @@ class TiledMultiplication {
     std::vector<Stmt> all = {ir::DeclareArray(lhs_block_), ir::DeclareArray(rhs_block_)};
     if (!epilogue_->IsPlain()) all.push_back(ir::DeclareArray(staging_));
     all.push_back(nest);
-    return MakeDraft("tiled_product", parameters_, ir::Block(std::move(all)));
+    KernelDraft draft = MakeDraft("tiled_product", parameters_, ir::Block(std::move(all)));
+    draft.function.group_items = items_;
+    return draft;
   }
 
  private:
@@ -92,7 +89,7 @@ class TiledMultiplication {
     return ForItems([&](const Expr& item) {
       const ir::Var p = IndexVar("p", depth_);
       const Expr row = Quotient(item, items_across_), column = Remainder(item, items_across_);
-      const int64_t items_down = rows_ / kItemRows;
+      const int64_t items_down = rows_ / item_rows_;
       return ir::For(
           LoopRole::kSerial, p, Index(0), Index(depth_),
           sums_.Step(
@@ -106,7 +103,7 @@ class TiledMultiplication {
     return ForItems([&](const Expr& item) {
       const Expr row = first_row + Quotient(item, items_across_),
                  column = first_column + Remainder(item, items_across_);
-      const int64_t items_down = rows_ / kItemRows;
+      const int64_t items_down = rows_ / item_rows_;
       const auto store = [&](const Expr& r, const Expr& c, const std::string& name, const Expr& value) {
         const ir::Var at_row = ir::MakeVar("row" + name, kIndex), at_column = ir::MakeVar("column" + name, kIndex);
         const Stmt run = epilogue_->StoreRun(product_.result(batch_, ir::Ref(at_row), ir::Ref(at_column)), 1, 1,
@@ -116,28 +113,28 @@ class TiledMultiplication {
                           ir::If(inside, run)});
       };
       std::vector<Stmt> body;
-      for (int64_t r = 0; r < kItemRows; ++r) {
-        for (int64_t c = 0; c < kItemColumns; ++c) {
+      for (int64_t r = 0; r < item_rows_; ++r) {
+        for (int64_t c = 0; c < item_columns_; ++c) {
           if (epilogue_->IsPlain())
             body.push_back(store(Index(r), Index(c), fmt::format("_{}_{}", r, c), sums_.At(r, c)));
           else
-            body.push_back(ir::Store(staging_, Index(r * kItemColumns + c), sums_.At(r, c)));
+            body.push_back(ir::Store(staging_, Index(r * item_columns_ + c), sums_.At(r, c)));
         }
       }
       if (!epilogue_->IsPlain()) {
-        const ir::Var r = IndexVar("r", kItemRows), c = IndexVar("c", kItemColumns);
-        const Expr value = ir::Load(staging_, ir::Ref(r) * kItemColumns + ir::Ref(c));
-        const Stmt inner = ir::For(LoopRole::kSerial, c, Index(0), Index(kItemColumns),
+        const ir::Var r = IndexVar("r", item_rows_), c = IndexVar("c", item_columns_);
+        const Expr value = ir::Load(staging_, ir::Ref(r) * item_columns_ + ir::Ref(c));
+        const Stmt inner = ir::For(LoopRole::kSerial, c, Index(0), Index(item_columns_),
                                    store(ir::Ref(r), ir::Ref(c), "_stored", value));
-        body.push_back(ir::For(LoopRole::kSerial, r, Index(0), Index(kItemRows), inner));
+        body.push_back(ir::For(LoopRole::kSerial, r, Index(0), Index(item_rows_), inner));
       }
       return ir::Block(std::move(body));
     });
   }
 
   const TiledProduct& product_;
-  const int64_t items_, items_across_, rows_, columns_;
-  int64_t depth_ = 16;  // of a block
+  const int64_t items_, items_across_, item_rows_, item_columns_, rows_, columns_;
+  const int64_t depth_;  // of a block
   KernelParameters parameters_;
   ir::BufferRef lhs_, rhs_, lhs_block_, rhs_block_, staging_;
   std::optional<Epilogue> epilogue_;
@@ -147,8 +144,8 @@ class TiledMultiplication {
 
 }  // namespace
 
-KernelDraft TiledProductKernel(const TiledProduct& product, const DeviceSpec& device) {
-  return TiledMultiplication(product, device).Emit();
+KernelDraft TiledProductKernel(const TiledProduct& product, const TiledSchedule& schedule) {
+  return TiledMultiplication(product, schedule).Emit();
 }
 
 }  // namespace hlorun::opencl

@@ -8,6 +8,7 @@
 
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/kernel_draft.h"
+#include "backends/opencl/kernels/product_schedule.h"
 #include "hlo/device_spec.h"
 
 namespace hlorun::opencl {
@@ -38,6 +39,6 @@ struct TiledProduct {
   std::function<RunIndex(const ir::Expr& batch, const ir::Expr& row, const ir::Expr& column)> result;
 };
 
-KernelDraft TiledProductKernel(const TiledProduct& product, const DeviceSpec& device);
+KernelDraft TiledProductKernel(const TiledProduct& product, const TiledSchedule& schedule);
 
 }  // namespace hlorun::opencl

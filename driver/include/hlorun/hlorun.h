@@ -136,6 +136,7 @@ struct MemoryUse {
 struct CompileReport {
   double compile_s = 0;
   int64_t kernels = 0, kernels_compiled = 0, passes_run = 0, host_thunks = 0;
+  int64_t schedules_measured = 0;  // run by the autotuner, in this process
 };
 
 // How long one launched kernel (or other step) took in a profiled run.
@@ -181,6 +182,9 @@ class Executable {
   virtual int64_t device_count() const = 0;  // replica_count x num_partitions
   virtual void Save(const std::string& path) = 0;
   virtual std::string module_text() const = 0;
+  // The schedules that were chosen by measuring, as JSON for a file that CompileOptions::tuning_file names; empty:
+  // none.
+  virtual std::string tuning() const = 0;
   // Buffer creations, allocations and kernel builds so far; a steady state adds none.
   virtual int64_t resource_creations() const = 0;
 };
@@ -246,7 +250,9 @@ class Client {
 
   virtual const DeviceDescription& device() const = 0;
   virtual const std::shared_ptr<collectives::Job>& job() const = 0;
-  // With several devices in the job, collective where the module has no shardings: they are chosen as Shard() says.
+  // With several devices in the job, collective where the module has no shardings: they are chosen as Shard() says; and
+  // for a module of several devices where schedules are tuned (options.autotune, options.tuning_file): the first rank's
+  // choices hold on all.
   virtual std::shared_ptr<Executable> Compile(const Module& module, const CompileOptions& options) = 0;
   // A module without shardings comes back with those that cost least on the job's devices (options.num_partitions,
   // where that is given); any other, and every one when options.auto_shard is off, as it is. Collective: the first rank

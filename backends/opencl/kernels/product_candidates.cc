@@ -1,0 +1,102 @@
+#include "backends/opencl/kernels/product_candidates.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "backends/opencl/kernels/register_tile.h"
+
+namespace hlorun::opencl {
+namespace {
+
+// Tiles that differ much: large ones for large products, small ones where few groups would be left, wide and tall ones.
+constexpr TiledSchedule kFewTiles[] = {
+    {64, 8, 4, 4, 16}, {64, 16, 8, 8, 8},  {256, 16, 4, 4, 16}, {128, 8, 4, 8, 16},
+    {64, 8, 8, 8, 16}, {64, 16, 2, 4, 32}, {32, 8, 4, 4, 16},
+};
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Collects what can run, each once.
+class Collection {
+ public:
+  Collection(const ProductProblem& problem, const DeviceSpec& device) : problem_(problem), device_(device) {}
+  void Add(const ProductSchedule& schedule) {
+    const bool is_known = std::find(all_.begin(), all_.end(), schedule) != all_.end();
+    if (!is_known && WhyNot(schedule, problem_, device_).empty()) all_.push_back(schedule);
+  }
+  std::vector<ProductSchedule> Take() { return std::move(all_); }
+
+ private:
+  const ProductProblem& problem_;
+  const DeviceSpec& device_;
+  std::vector<ProductSchedule> all_;
+};
+
+// Whether most of the tile would lie outside the result.
+bool IsTooLarge(const TiledSchedule& s, const ProductShape& shape) {
+  const auto beyond = [](int64_t tile, int64_t extent) {
+    return tile > 16 && tile >= 2 * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
+  };
+  return beyond(s.rows(), shape.m) || beyond(s.columns(), shape.n);
+}
+
+void AddTiles(const ProductShape& shape, bool few, Collection& out) {
+  const auto add = [&](const TiledSchedule& s) {
+    if (!IsTooLarge(s, shape)) out.Add(s);
+  };
+  for (const TiledSchedule& s : kFewTiles) add(s);
+  if (few) return;
+  for (const int64_t items : {64, 128, 256, 32}) {
+    for (const int64_t across : {8, 16, 32}) {
+      for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4, 4}, {8, 4}, {4, 8}, {8, 8}, {2, 4}, {2, 2}}) {
+        for (const int64_t depth : {8, 16, 32}) add({items, across, rows, columns, depth});
+      }
+    }
+  }
+}
+
+void AddPanels(const PanelSchedule& rule, const ProductProblem& problem, const DeviceSpec& device, bool few,
+               Collection& out) {
+  const ProductPlan plan = PlanProduct(problem.shape, device);
+  if (plan.dot_products) return;
+  const auto add = [&](int64_t rows, int64_t vectors, int64_t tiles, int64_t panels) {
+    out.Add(PanelSchedule{rows, vectors, std::min(tiles, CeilDiv(problem.shape.m, rows)),
+                          std::min(panels, CeilDiv(problem.shape.n, vectors * plan.lanes))});
+  };
+  // Blocks of the rule's tiles first, then other tiles in blocks of about the rule's size.
+  for (const auto& [tiles, panels] : {std::pair<int64_t, int64_t>{1, 2}, {2, 1}, {2, 2}}) {
+    add(rule.rows, rule.vectors, rule.tiles_per_block * tiles, rule.panels_per_block * panels);
+    add(rule.rows, rule.vectors, CeilDiv(rule.tiles_per_block, tiles), CeilDiv(rule.panels_per_block, panels));
+  }
+  const int64_t registers = VectorRegisters(device);
+  for (const int64_t vectors : {1, 2, 3, 4}) {
+    const int64_t limit = std::min<int64_t>((registers - 1 - vectors) / vectors, 14);
+    if (limit < 1) continue;
+    const int64_t rows = EvenTileRows(problem.shape.m, limit);
+    const int64_t block_rows = rule.tiles_per_block * rule.rows, block_columns = rule.panels_per_block * rule.vectors;
+    add(rows, vectors, CeilDiv(block_rows, rows), CeilDiv(block_columns, vectors));
+    if (few) continue;
+    for (const int64_t fewer : {rows - 2, rows / 2}) {
+      if (fewer >= 1) add(fewer, vectors, CeilDiv(block_rows, fewer), CeilDiv(block_columns, vectors));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ProductSchedule> ProductCandidates(const ProductProblem& problem, const DeviceSpec& device, bool few,
+                                               bool other_orders) {
+  Collection out(problem, device);
+  const ProductSchedule rule = ScheduleByRule(problem, device);
+  out.Add(rule);
+  if (device.device_class == DeviceClass::kGpu) {
+    AddTiles(problem.shape, few, out);
+    // Its own kernels take seconds to compile.
+    if (!few && other_orders) out.Add(LibrarySchedule{});
+  } else {
+    AddPanels(std::get<PanelSchedule>(rule), problem, device, few, out);
+  }
+  return out.Take();
+}
+
+}  // namespace hlorun::opencl

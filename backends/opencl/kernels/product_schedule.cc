@@ -1,0 +1,131 @@
+#include "backends/opencl/kernels/product_schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "backends/opencl/codegen/schedule.h"
+#include "backends/opencl/kernels/register_tile.h"
+
+namespace hlorun::opencl {
+namespace {
+
+constexpr std::array<const char*, 3> kKinds = {"tiled", "panels", "clblast"};
+
+constexpr int64_t kColumnsOfItems = 16;          // by rule: work-items side by side
+constexpr int64_t kLocalBytesByRule = 12 << 10;  // several groups are to fit a unit's local memory
+// Sums and operands of a work-item beyond spill on every device.
+constexpr int64_t kMostItemSums = 64;
+
+int64_t LocalBytes(const TiledSchedule& s, hlo::ElementType type) {
+  return (s.rows() + s.columns()) * s.depth * hlo::BytesOf(type);
+}
+
+std::string WhyNotTiled(const TiledSchedule& s, const ProductProblem& problem, const DeviceSpec& device) {
+  if (device.device_class != DeviceClass::kGpu) return "tiled: products of CPU class are computed by panels";
+  if (s.items > device.max_work_group_size) {
+    return fmt::format("items={}: the device's work-groups have {} work-items at most", s.items,
+                       device.max_work_group_size);
+  }
+  if (s.items % s.items_across != 0) {
+    return fmt::format("items_across={}: {} work-items make no whole rows of so many", s.items_across, s.items);
+  }
+  if (s.item_rows * s.item_columns > kMostItemSums) {
+    return fmt::format("item_rows={}, item_columns={}: a work-item has {} sums at most", s.item_rows, s.item_columns,
+                       kMostItemSums);
+  }
+  if (!std::has_single_bit(static_cast<uint64_t>(s.depth))) {
+    return fmt::format("depth={}: must be a power of two", s.depth);
+  }
+  if (const int64_t bytes = LocalBytes(s, problem.shape.compute_type); bytes > device.local_memory_bytes) {
+    return fmt::format("depth={}: the blocks take {} bytes of local memory, the device has {}", s.depth, bytes,
+                       device.local_memory_bytes);
+  }
+  return "";
+}
+
+std::string WhyNotPanels(const PanelSchedule& s, const ProductProblem& problem, const DeviceSpec& device) {
+  if (device.device_class != DeviceClass::kCpu) return "panels: products of GPU class are computed by tiles";
+  const ProductPlan plan = PlanProduct(problem.shape, device);
+  if (plan.dot_products) return "panels: this product is computed row by row";
+  if (s.rows > problem.shape.m) return fmt::format("rows={}: the product has {} rows", s.rows, problem.shape.m);
+  const int64_t most = (problem.shape.n + plan.lanes - 1) / plan.lanes;
+  if (s.vectors > most) return fmt::format("vectors={}: the product has {} vectors a row", s.vectors, most);
+  if (s.rows * s.vectors > VectorRegisters(device)) {
+    return fmt::format("rows={}, vectors={}: the device has {} vector registers", s.rows, s.vectors,
+                       VectorRegisters(device));
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* KindOf(const ProductSchedule& schedule) { return kKinds[schedule.index()]; }
+
+std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind) {
+  if (kind == kKinds[0]) return TiledSchedule{};
+  if (kind == kKinds[1]) return PanelSchedule{};
+  if (kind == kKinds[2]) return LibrarySchedule{};
+  return std::nullopt;
+}
+
+std::string ToString(const ProductSchedule& schedule) {
+  std::string text = KindOf(schedule);
+  ProductSchedule copy = schedule;
+  ForEachNumber(copy,
+                [&](const char* name, int64_t value, int64_t, int64_t) { text += fmt::format(" {}={}", name, value); });
+  return text;
+}
+
+bool KeepsOrderOfSums(const ProductSchedule& schedule) { return !std::holds_alternative<LibrarySchedule>(schedule); }
+
+double ProductProblem::flops() const {
+  return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+         static_cast<double>(shape.k);
+}
+
+std::string ProductProblem::ToString() const {
+  const auto matrix = [&](hlo::ElementType type, int64_t rows, int64_t columns, bool transposed) {
+    return fmt::format("{}[{},{},{}]{}", hlo::ElementTypeName(type), shape.batch, rows, columns,
+                       transposed ? " transposed" : "");
+  };
+  return fmt::format("{} x {} -> {}", matrix(shape.lhs_type, shape.m, shape.k, shape.lhs_transposed),
+                     matrix(shape.rhs_type, shape.k, shape.n, shape.rhs_transposed), hlo::ElementTypeName(result_type));
+}
+
+std::optional<ProductProblem> ProductProblemOf(const hlo::Instruction& dot) {
+  std::optional<ProductShape> shape = ProductShapeOf(dot);
+  if (!shape) return std::nullopt;
+  shape->swapped = false;
+  return ProductProblem{*shape, dot.shape().element_type()};
+}
+
+TiledSchedule TiledScheduleByRule(hlo::ElementType compute_type, const DeviceSpec& device) {
+  TiledSchedule schedule;
+  schedule.items = GroupLanes(device);
+  schedule.items_across = schedule.items % kColumnsOfItems == 0 ? kColumnsOfItems : schedule.items;
+  const int64_t most = std::min<int64_t>(device.local_memory_bytes, kLocalBytesByRule);
+  while (schedule.depth > 1 && LocalBytes(schedule, compute_type) > most) schedule.depth /= 2;
+  return schedule;
+}
+
+ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device) {
+  if (device.device_class == DeviceClass::kGpu) return TiledScheduleByRule(problem.shape.compute_type, device);
+  const ProductPlan plan = PlanProduct(problem.shape, device);
+  return PanelSchedule{plan.rows, plan.vectors, plan.tiles_per_block, plan.panels_per_block};
+}
+
+std::string WhyNot(const ProductSchedule& schedule, const ProductProblem& problem, const DeviceSpec& device) {
+  std::string reason;
+  ProductSchedule copy = schedule;
+  ForEachNumber(copy, [&](const char* name, int64_t value, int64_t least, int64_t most) {
+    if (reason.empty() && (value < least || value > most))
+      reason = fmt::format("{}={}: must be {} to {}", name, value, least, most);
+  });
+  if (!reason.empty()) return reason;
+  if (const auto* tiled = std::get_if<TiledSchedule>(&schedule)) return WhyNotTiled(*tiled, problem, device);
+  if (const auto* panels = std::get_if<PanelSchedule>(&schedule)) return WhyNotPanels(*panels, problem, device);
+  return device.device_class == DeviceClass::kGpu ? "" : "clblast: products of CPU class are computed by panels";
+}
+
+}  // namespace hlorun::opencl

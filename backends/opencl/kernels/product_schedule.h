@@ -1,0 +1,89 @@
+// How a matrix product runs, as numbers with names: what rules choose for any device, and a tuner by measuring on one
+// (docs/autotuning.md). Values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "backends/opencl/kernels/product_plan.h"
+#include "hlo/device_spec.h"
+#include "hlo/instruction.h"
+
+namespace hlorun::opencl {
+
+// GPU class: a work-group's tile in local memory (tiled_product.h).
+struct TiledSchedule {
+  int64_t items = 128;                      // work-items of a group
+  int64_t items_across = 16;                // of them side by side
+  int64_t item_rows = 8, item_columns = 4;  // sums of a work-item
+  int64_t depth = 16;                       // of a block of both operands
+  bool operator==(const TiledSchedule&) const = default;
+
+  int64_t rows() const { return items / items_across * item_rows; }
+  int64_t columns() const { return items_across * item_columns; }
+};
+
+// CPU class: register tiles and blocks (product_plan.h). Which operands are copied, and into how many parts a sum is
+// cut, stays as the rules say.
+struct PanelSchedule {
+  int64_t rows = 12, vectors = 2;  // of the register tile
+  int64_t tiles_per_block = 1, panels_per_block = 1;
+  bool operator==(const PanelSchedule&) const = default;
+};
+
+// GPU class: CLBlast.
+struct LibrarySchedule {
+  bool operator==(const LibrarySchedule&) const = default;
+};
+
+using ProductSchedule = std::variant<TiledSchedule, PanelSchedule, LibrarySchedule>;
+
+// Calls visit(name, number, least, most) for each number of a schedule.
+template <typename Visit>
+void ForEachNumber(ProductSchedule& schedule, Visit&& visit) {
+  constexpr int64_t kMost = 1 << 20;
+  if (auto* tiled = std::get_if<TiledSchedule>(&schedule)) {
+    visit("items", tiled->items, 1, 1024);
+    visit("items_across", tiled->items_across, 1, 1024);
+    visit("item_rows", tiled->item_rows, 1, 32);
+    visit("item_columns", tiled->item_columns, 1, 32);
+    visit("depth", tiled->depth, 1, 128);
+  } else if (auto* panels = std::get_if<PanelSchedule>(&schedule)) {
+    visit("rows", panels->rows, 1, 32);
+    visit("vectors", panels->vectors, 1, 32);
+    visit("tiles_per_block", panels->tiles_per_block, 1, kMost);
+    visit("panels_per_block", panels->panels_per_block, 1, kMost);
+  }
+}
+
+const char* KindOf(const ProductSchedule& schedule);                     // "tiled", "panels", "clblast"
+std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind);  // with any numbers
+std::string ToString(const ProductSchedule& schedule);                   // "tiled items=128 items_across=16 ..."
+
+// Whether every schedule of this kind adds a sum's products in one and the same order, so that choosing among them
+// changes no bit of a result.
+bool KeepsOrderOfSums(const ProductSchedule& schedule);
+
+// What is chosen for: all that a product's kernel depends on but its epilogue. Exchanged operands
+// (ProductShape::swapped) make no difference here, and shapes with sizes that vary are no problems: the rules plan
+// those.
+struct ProductProblem {
+  ProductShape shape;
+  hlo::ElementType result_type = hlo::ElementType::kF32;
+
+  double flops() const;
+  std::string ToString() const;  // "f32[2,512,64] x f32[2,64,512] transposed -> f32": equal text, equal problem
+};
+std::optional<ProductProblem> ProductProblemOf(const hlo::Instruction& dot);
+
+// What the rules choose.
+ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device);
+TiledSchedule TiledScheduleByRule(hlo::ElementType compute_type, const DeviceSpec& device);
+
+// Why `schedule` cannot run `problem` on `device`: "items=256: the device's work-groups have 128 at most". Empty when
+// it can.
+std::string WhyNot(const ProductSchedule& schedule, const ProductProblem& problem, const DeviceSpec& device);
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,252 @@
+#include "backends/opencl/kernels/tuning_record.h"
+
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "hlo/error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Of the format, and of what its numbers mean to the kernels.
+constexpr int64_t kVersion = 1;
+constexpr int64_t kLargestExtent = int64_t{1} << 40;
+
+// Visits every field with its JSON name.
+template <typename Device, typename Visit>
+void ForEachField(Device& device, Visit&& visit) {
+  visit("name", device.name);
+  visit("platform", device.platform);
+  visit("driver_version", device.driver_version);
+  visit("isa", device.isa);
+  visit("vector_bytes", device.vector_bytes);
+  visit("l2_bytes", device.l2_bytes);
+  visit("local_memory_bytes", device.local_memory_bytes);
+  visit("max_work_group_size", device.max_work_group_size);
+}
+
+Json JsonOf(const ProductProblem& problem) {
+  const ProductShape& s = problem.shape;
+  const auto name = [](hlo::ElementType type) { return std::string(hlo::ElementTypeName(type)); };
+  return {{"op", "dot"},
+          {"batch", s.batch},
+          {"m", s.m},
+          {"n", s.n},
+          {"k", s.k},
+          {"lhs", name(s.lhs_type)},
+          {"lhs_transposed", s.lhs_transposed},
+          {"rhs", name(s.rhs_type)},
+          {"rhs_transposed", s.rhs_transposed},
+          {"result", name(problem.result_type)}};
+}
+
+Json JsonOf(const ProductSchedule& schedule) {
+  Json json = {{"kind", KindOf(schedule)}};
+  ProductSchedule copy = schedule;
+  ForEachNumber(copy, [&](const char* name, int64_t value, int64_t, int64_t) { json[name] = value; });
+  return json;
+}
+
+// Reads one object of a file; every complaint says where.
+class Reader {
+ public:
+  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+    if (!json.is_object()) Complain("expected a JSON object");
+  }
+
+  template <typename T>
+  T Get(const char* field) {
+    known_.push_back(field);
+    if (!json_.contains(field)) Complain(fmt::format("\"{}\" is missing", field));
+    const Json& value = json_[field];
+    bool fits = false;
+    if constexpr (std::is_same_v<T, bool>) {
+      fits = value.is_boolean();
+    } else if constexpr (std::is_same_v<T, double>) {
+      fits = value.is_number();
+    } else if constexpr (std::is_integral_v<T>) {
+      fits = value.is_number_integer();
+    } else {
+      fits = value.is_string();
+    }
+    if (!fits) Complain(fmt::format("\"{}\" has the wrong type: {}", field, value.dump()));
+    return value.get<T>();
+  }
+  int64_t GetExtent(const char* field) {
+    const auto value = Get<int64_t>(field);
+    if (value < 1 || value > kLargestExtent) Complain(fmt::format("\"{}\" is no size: {}", field, value));
+    return value;
+  }
+  hlo::ElementType GetType(const char* field) {
+    const auto name = Get<std::string>(field);
+    const std::optional<hlo::ElementType> type = hlo::ElementTypeFromName(name);
+    if (!type) Complain(fmt::format("\"{}\" is no element type: {}", field, name));
+    return *type;
+  }
+  const Json& GetPart(const char* field) {
+    known_.push_back(field);
+    if (!json_.contains(field)) Complain(fmt::format("\"{}\" is missing", field));
+    return json_[field];
+  }
+  // After all fields were read.
+  void RefuseOthers() const {
+    for (const auto& [field, unused] : json_.items()) {
+      if (std::find(known_.begin(), known_.end(), field) == known_.end())
+        Complain(fmt::format("unknown field \"{}\"", field));
+    }
+  }
+  [[noreturn]] void Complain(const std::string& what) const { Invalid("{}: {}", where_, what); }
+
+ private:
+  const Json& json_;
+  std::string where_;
+  std::vector<std::string> known_;
+};
+
+ProductProblem ReadProblem(const Json& json, const std::string& where) {
+  Reader reader(json, where);
+  if (const auto op = reader.Get<std::string>("op"); op != "dot") {
+    reader.Complain(fmt::format("\"op\" is \"{}\": only \"dot\" is tuned", op));
+  }
+  ProductProblem problem;
+  ProductShape& shape = problem.shape;
+  shape.batch = reader.GetExtent("batch");
+  shape.m = reader.GetExtent("m");
+  shape.n = reader.GetExtent("n");
+  shape.k = reader.GetExtent("k");
+  shape.lhs_type = reader.GetType("lhs");
+  shape.lhs_transposed = reader.Get<bool>("lhs_transposed");
+  shape.rhs_type = reader.GetType("rhs");
+  shape.rhs_transposed = reader.Get<bool>("rhs_transposed");
+  problem.result_type = reader.GetType("result");
+  reader.RefuseOthers();
+  const std::optional<hlo::ElementType> sums = SumType(shape.lhs_type, shape.rhs_type, problem.result_type);
+  if (!sums) reader.Complain("no kernel multiplies these types");
+  shape.compute_type = *sums;
+  return problem;
+}
+
+ProductSchedule ReadSchedule(const Json& json, const std::string& where) {
+  Reader reader(json, where);
+  const auto kind = reader.Get<std::string>("kind");
+  std::optional<ProductSchedule> schedule = ScheduleOfKind(kind);
+  if (!schedule) reader.Complain(fmt::format("\"kind\" is \"{}\": expected tiled, panels or clblast", kind));
+  ForEachNumber(*schedule,
+                [&](const char* name, int64_t& value, int64_t, int64_t) { value = reader.Get<int64_t>(name); });
+  reader.RefuseOthers();
+  return *schedule;
+}
+
+const char* NameOf(DeviceClass device_class) { return device_class == DeviceClass::kGpu ? "gpu" : "cpu"; }
+
+TunedDevice ReadDevice(const Json& json, const std::string& where) {
+  Reader reader(json, where);
+  TunedDevice device{DeviceSpec{}};
+  const auto device_class = reader.Get<std::string>("class");
+  if (device_class != "cpu" && device_class != "gpu") reader.Complain("\"class\" must be \"cpu\" or \"gpu\"");
+  device.device_class = device_class == "gpu" ? DeviceClass::kGpu : DeviceClass::kCpu;
+  ForEachField(
+      device, [&](const char* field, auto& value) { value = reader.Get<std::remove_cvref_t<decltype(value)>>(field); });
+  reader.RefuseOthers();
+  return device;
+}
+
+}  // namespace
+
+TunedDevice::TunedDevice(const DeviceSpec& spec)
+    : name(spec.name),
+      platform(spec.platform),
+      driver_version(spec.driver_version),
+      isa(spec.isa),
+      device_class(spec.device_class),
+      vector_bytes(spec.vector_bytes),
+      l2_bytes(spec.l2_bytes),
+      local_memory_bytes(spec.local_memory_bytes),
+      max_work_group_size(spec.max_work_group_size) {}
+
+std::string TunedDevice::ToString() const {
+  std::string text = fmt::format("class={}", NameOf(device_class));
+  ForEachField(*this, [&](const char* field, const auto& value) { text += fmt::format(", {}={}", field, value); });
+  return text;
+}
+
+const TunedProduct* TuningRecord::Find(const ProductProblem& problem) const {
+  const auto found = products_.find(problem.ToString());
+  return found == products_.end() ? nullptr : &found->second.product;
+}
+
+void TuningRecord::Set(const ProductProblem& problem, const TunedProduct& product) {
+  products_.insert_or_assign(problem.ToString(), Entry{problem, product});
+}
+
+void TuningRecord::Merge(const TuningRecord& other) {
+  for (const auto& [text, entry] : other.products_) products_.insert_or_assign(text, entry);
+}
+
+std::string TuningRecord::ToJson() const {
+  Json device = {{"class", NameOf(device_.device_class)}};
+  ForEachField(device_, [&](const char* field, const auto& value) { device[field] = value; });
+  std::string text = fmt::format("{{\"version\": {},\n \"device\": {},\n \"products\": [", kVersion, device.dump());
+  const char* separator = "\n  ";
+  for (const auto& [unused, entry] : products_) {
+    const TunedProduct& p = entry.product;
+    const Json json = {{"problem", JsonOf(entry.problem)},
+                       {"schedule", JsonOf(p.schedule)},
+                       {"measured", p.measured_all ? "all" : "few"},
+                       {"us", p.us},
+                       {"rule_us", p.rule_us}};
+    text += separator + json.dump();
+    separator = ",\n  ";
+  }
+  return text + "\n ]}\n";
+}
+
+TuningRecord TuningRecord::FromJson(const std::string& text, const DeviceSpec& spec, const std::string& source) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception&) {
+    Invalid("{}: not JSON: it wants a file that --save_tuning wrote", source);
+  }
+  Reader reader(json, source);
+  if (const auto version = reader.Get<int64_t>("version"); version != kVersion) {
+    reader.Complain(fmt::format("\"version\" is {}, this hlorun reads {}: measure anew", version, kVersion));
+  }
+  TuningRecord record(spec);
+  if (const TunedDevice device = ReadDevice(reader.GetPart("device"), source + ": device"); device != record.device_) {
+    reader.Complain(fmt::format("was measured on another device: ({}), this is ({})", device.ToString(),
+                                record.device_.ToString()));
+  }
+  const Json& products = reader.GetPart("products");
+  reader.RefuseOthers();
+  if (!products.is_array()) reader.Complain("\"products\" must be a list");
+  for (const Json& json_entry : products) {
+    const std::string where = fmt::format("{}: product {}", source, record.size());
+    Reader entry(json_entry, where);
+    const ProductProblem problem = ReadProblem(entry.GetPart("problem"), where);
+    TunedProduct product;
+    product.schedule = ReadSchedule(entry.GetPart("schedule"), where);
+    const auto measured = entry.Get<std::string>("measured");
+    if (measured != "all" && measured != "few") entry.Complain("\"measured\" must be \"all\" or \"few\"");
+    product.measured_all = measured == "all";
+    product.us = entry.Get<double>("us");
+    product.rule_us = entry.Get<double>("rule_us");
+    entry.RefuseOthers();
+    if (const std::string reason = WhyNot(product.schedule, problem, spec); !reason.empty()) entry.Complain(reason);
+    if (record.Find(problem) != nullptr) entry.Complain(fmt::format("{} is there twice", problem.ToString()));
+    record.Set(problem, product);
+  }
+  return record;
+}
+
+const ProductSchedule* TunedScheduleOf(const hlo::Instruction& dot, const CompileOptions& options) {
+  if (options.tuned == nullptr || options.tuned->empty()) return nullptr;
+  const std::optional<ProductProblem> problem = ProductProblemOf(dot);
+  const TunedProduct* found = problem ? options.tuned->Find(*problem) : nullptr;
+  return found == nullptr ? nullptr : &found->schedule;
+}
+
+}  // namespace hlorun::opencl

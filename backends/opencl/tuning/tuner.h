@@ -1,0 +1,45 @@
+// Chooses schedules by measuring them on the device at hand, and keeps what it finds.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/compiler.h"
+#include "backends/opencl/kernels/tuning_record.h"
+#include "backends/opencl/runtime/executable.h"
+
+namespace hlorun::opencl {
+
+// For one device, as `context` describes it. Thread-safe; processes that share a folder measure one after the other.
+class Tuner {
+ public:
+  // `build`: how candidates are compiled, and in which folder choices are kept between runs (none where it says that
+  // the disk is not used).
+  Tuner(std::shared_ptr<DeviceContext> context, BuildOptions build);
+
+  // What earlier runs measured on this device. What cannot be read counts as nothing.
+  TuningRecord Kept() const;
+
+  // Measures (kQuick: a few candidates, within seconds in all; kFull: all) what `record` lacks, adds it, and keeps it.
+  // Afterwards the record has every product that is worth it, if only with what the rules choose. Returns how many
+  // schedules were run. Candidates that add in another order than the rules' choice take part only where choices are
+  // kept: the next run must give the same bits.
+  int64_t Tune(const std::vector<ProductUse>& products, Autotune effort, TuningRecord& record) const;
+  // Whether Tune() would measure something.
+  bool IsWanted(const std::vector<ProductUse>& products, Autotune effort, const TuningRecord& record) const;
+
+  static std::string PathIn(const std::string& cache_folder, const TunedDevice& device);
+
+ private:
+  bool IsWanted(const ProductUse& use, Autotune effort, const TuningRecord& record) const;
+  TunedProduct Measure(const ProductProblem& problem, Autotune effort, int64_t& measured) const;
+  void Keep(const TuningRecord& record) const;
+
+  const std::shared_ptr<DeviceContext> context_;
+  const BuildOptions build_;
+  std::string folder_;  // empty: nothing is kept
+};
+
+}  // namespace hlorun::opencl

@@ -1,0 +1,336 @@
+// Candidate schedules of matrix products: which there are, that each is right, and how choices are written down.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "backends/opencl/kernels/dot.h"
+#include "backends/opencl/kernels/product_candidates.h"
+#include "backends/opencl/kernels/tuning_record.h"
+#include "backends/opencl/tuning/product_contest.h"
+#include "backends/opencl/tuning/tuner.h"
+#include "hlo/atomic_file.h"
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/text/parser.h"
+#include "tests/backends/launch_runner.h"
+#include "tests/backends/runtime_plans.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using ::testing::HasSubstr;
+using enum hlo::ElementType;
+
+ProductProblem Problem(int64_t batch, int64_t m, int64_t n, int64_t k, hlo::ElementType type = kF32, int form = 0) {
+  ProductProblem problem;
+  ProductShape& s = problem.shape;
+  s.batch = batch;
+  s.m = m;
+  s.n = n;
+  s.k = k;
+  s.lhs_type = s.rhs_type = problem.result_type = type;
+  s.lhs_transposed = (form & 1) != 0;
+  s.rhs_transposed = (form & 2) != 0;
+  s.compute_type = *SumType(type, type, type);
+  return problem;
+}
+
+const std::vector<ProductProblem>& Problems() {
+  static const std::vector<ProductProblem> problems = {
+      Problem(1, 512, 512, 512),         Problem(1, 7, 2000, 300),        Problem(8, 130, 64, 196, kBF16, 2),
+      Problem(1, 300, 5, 4000, kF64, 1), Problem(2, 33, 70, 65, kS32, 3), Problem(1, 1, 1, 1),
+      Problem(1, 128, 4096, 64, kF16)};
+  return problems;
+}
+
+DeviceSpec Device(DeviceClass device_class, int64_t local_memory = 32 << 10, int64_t group = 4096,
+                  int64_t vector = 64) {
+  DeviceSpec device;
+  device.device_class = device_class;
+  device.local_memory_bytes = local_memory;
+  device.max_work_group_size = group;
+  device.vector_bytes = vector;
+  return device;
+}
+
+std::vector<DeviceSpec> Devices() {
+  return {Device(DeviceClass::kGpu),
+          Device(DeviceClass::kGpu, 16 << 10, 128),
+          Device(DeviceClass::kGpu, 1 << 10, 7),
+          Device(DeviceClass::kGpu, 256, 1),
+          Device(DeviceClass::kCpu),
+          Device(DeviceClass::kCpu, 0, 1, 16),
+          Device(DeviceClass::kCpu, 0, 1, 32)};
+}
+
+TEST(ProductCandidates, AreWithinTheDevicesLimits) {
+  for (const DeviceSpec& device : Devices()) {
+    for (const ProductProblem& problem : Problems()) {
+      for (const bool few : {true, false}) {
+        const auto candidates = ProductCandidates(problem, device, few, true);
+        ASSERT_FALSE(candidates.empty()) << problem.ToString();
+        EXPECT_EQ(candidates[0], ScheduleByRule(problem, device));
+        EXPECT_LE(candidates.size(), few ? 12u : 400u);
+        std::set<std::string> texts;
+        for (const ProductSchedule& candidate : candidates) {
+          EXPECT_TRUE(texts.insert(ToString(candidate)).second) << ToString(candidate);
+          EXPECT_EQ(WhyNot(candidate, problem, device), "") << ToString(candidate);
+          if (const auto* tiled = std::get_if<TiledSchedule>(&candidate)) {
+            EXPECT_LE(tiled->items, device.max_work_group_size);
+            EXPECT_LE((tiled->rows() + tiled->columns()) * tiled->depth * hlo::BytesOf(problem.shape.compute_type),
+                      device.local_memory_bytes);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(ProductCandidates, LibrariesAndOtherOrdersOnlyWhereAsked) {
+  const auto has_library = [](const std::vector<ProductSchedule>& all) {
+    return std::any_of(all.begin(), all.end(), [](const ProductSchedule& s) { return !KeepsOrderOfSums(s); });
+  };
+  const ProductProblem problem = Problem(1, 512, 512, 512);
+  EXPECT_TRUE(has_library(ProductCandidates(problem, Device(DeviceClass::kGpu), false, true)));
+  EXPECT_FALSE(has_library(ProductCandidates(problem, Device(DeviceClass::kGpu), false, false)));
+  EXPECT_FALSE(has_library(ProductCandidates(problem, Device(DeviceClass::kGpu), true, true)));
+  EXPECT_FALSE(has_library(ProductCandidates(problem, Device(DeviceClass::kCpu), false, true)));
+}
+
+TEST(ProductCandidates, KeepTheRulesPartsOfASum) {
+  for (const DeviceSpec& device : {Device(DeviceClass::kCpu), Device(DeviceClass::kCpu, 0, 1, 32)}) {
+    for (const ProductProblem& problem : Problems()) {
+      const ProductPlan rule = PlanProduct(problem.shape, device);
+      for (const ProductSchedule& candidate : ProductCandidates(problem, device, false, true)) {
+        const ProductPlan plan = PlanProduct(problem.shape, device, &std::get<PanelSchedule>(candidate));
+        EXPECT_EQ(plan.k_parts, rule.k_parts);
+        EXPECT_EQ(plan.dot_products, rule.dot_products);
+      }
+    }
+  }
+}
+
+std::string ProductText(const ProductProblem& p) {
+  const ProductShape& s = p.shape;
+  const bool batched = s.batch > 1;
+  const auto matrix = [&](int64_t rows, int64_t columns, bool transposed) {
+    if (transposed) std::swap(rows, columns);
+    return fmt::format("{}[{}{},{}]", hlo::ElementTypeName(s.lhs_type), batched ? fmt::format("{},", s.batch) : "",
+                       rows, columns);
+  };
+  const int first = batched ? 1 : 0;
+  return fmt::format(
+      "HloModule m\nENTRY e {{\n  a = {} parameter(0)\n  b = {} parameter(1)\n  ROOT d = {} dot(a, b), {}"
+      "lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}\n}}\n",
+      matrix(s.m, s.k, s.lhs_transposed), matrix(s.k, s.n, s.rhs_transposed), matrix(s.m, s.n, false),
+      batched ? "lhs_batch_dims={0}, rhs_batch_dims={0}, " : "", first + (s.lhs_transposed ? 0 : 1),
+      first + (s.rhs_transposed ? 1 : 0));
+}
+
+LaunchRunner& Runner() {
+  static LaunchRunner runner;
+  return runner;
+}
+
+// Every candidate's result (or one in `every`) has the bits of the first's, and is near the evaluator's.
+void ExpectAllCandidatesAgree(const ProductProblem& problem, const DeviceSpec& device, size_t every = 1) {
+  SCOPED_TRACE(problem.ToString());
+  const auto module = hlo::ParseModule(ProductText(problem));
+  const hlo::Instruction& dot = *module->entry()->root();
+  ASSERT_EQ(ProductProblemOf(dot)->ToString(), problem.ToString());
+  std::vector<hlo::Literal> inputs;
+  for (const hlo::Instruction* operand : dot.operands()) {
+    hlo::Literal& input = inputs.emplace_back(operand->shape());
+    const bool exact = hlo::IsInteger(operand->shape().element_type());
+    for (int64_t i = 0; i < input.ElementCount(); ++i) {
+      const auto value = static_cast<double>((i * 37 + static_cast<int64_t>(inputs.size()) * 11) % 23 - 11);
+      input.SetDouble(i, exact ? value : value / 7);
+    }
+  }
+  const hlo::Literal expected = hlo::Evaluate(*module, inputs);
+  std::vector<std::byte> first;
+  const std::vector<ProductSchedule> candidates = ProductCandidates(problem, device, false, false);
+  for (size_t i = 0; i < candidates.size(); i += every) {
+    const ProductSchedule& candidate = candidates[i];
+    SCOPED_TRACE(ToString(candidate));
+    auto record = std::make_shared<TuningRecord>(device);
+    record->Set(problem, {.schedule = candidate});
+    CompileOptions options;
+    options.tuned = record;
+    const auto launches = EmitDot(dot, {-1}, {device, options});
+    ASSERT_TRUE(launches.has_value());
+    hlo::Literal result(dot.shape());
+    std::vector<std::byte> scratch(static_cast<size_t>(DotScratchBytes(dot, {device, options}) + 128));
+    void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+    Runner().Run(*launches, {inputs[0].mutable_data(), inputs[1].mutable_data()}, {result.mutable_data()}, aligned);
+    const std::vector<std::byte> bytes(result.data(), result.data() + result.ByteSize());
+    if (first.empty()) {
+      first = bytes;
+      double largest = 0, error = 0;
+      for (int64_t i = 0; i < result.ElementCount(); ++i) {
+        largest = std::max(largest, std::abs(expected.GetDouble(i)));
+        error = std::max(error, std::abs(expected.GetDouble(i) - result.GetDouble(i)));
+      }
+      EXPECT_LE(error, largest * (problem.result_type == kBF16 ? 8e-3 : problem.result_type == kS32 ? 0 : 1e-5));
+    }
+    EXPECT_TRUE(bytes == first);
+  }
+}
+
+DeviceSpec OfClass(DeviceClass device_class) {
+  DeviceSpec spec = Runner().spec();
+  spec.device_class = device_class;
+  return spec;
+}
+
+TEST(ProductCandidates, AllGiveTheSameBitsOnGpuClass) {
+  DeviceSpec poor = OfClass(DeviceClass::kGpu);
+  poor.local_memory_bytes = 4 << 10;
+  poor.max_work_group_size = 64;
+  ExpectAllCandidatesAgree(Problem(1, 37, 70, 45), poor);
+  ExpectAllCandidatesAgree(Problem(2, 20, 19, 33, kBF16, 3), poor, 3);
+  ExpectAllCandidatesAgree(Problem(1, 65, 9, 20, kS32, 1), poor, 3);
+}
+
+TEST(ProductCandidates, AllGiveTheSameBitsOnCpuClass) {
+  ExpectAllCandidatesAgree(Problem(1, 37, 70, 45), OfClass(DeviceClass::kCpu));
+  ExpectAllCandidatesAgree(Problem(1, 203, 131, 100, kF32, 3), OfClass(DeviceClass::kCpu));
+  ExpectAllCandidatesAgree(Problem(2, 30, 50, 46, kBF16, 2), OfClass(DeviceClass::kCpu));
+  ExpectAllCandidatesAgree(Problem(1, 20, 40, 5000), OfClass(DeviceClass::kCpu));
+  DeviceSpec small = OfClass(DeviceClass::kCpu);
+  small.l2_bytes = 64 << 10;
+  ExpectAllCandidatesAgree(Problem(1, 100, 300, 70), small);  // panels copied by the group that multiplies them
+}
+
+TuningRecord SampleRecord(const DeviceSpec& device) {
+  TuningRecord record(device);
+  record.Set(Problem(1, 512, 512, 512), {TiledSchedule{64, 8, 4, 4, 16}, true, 12.5, 20});
+  record.Set(Problem(2, 64, 64, 64, kBF16, 2), {LibrarySchedule{}, false, 1, 2});
+  return record;
+}
+
+TEST(TuningRecord, JsonAndBack) {
+  const DeviceSpec device = Device(DeviceClass::kGpu);
+  const std::string text = SampleRecord(device).ToJson();
+  const TuningRecord read = TuningRecord::FromJson(text, device, "f.json");
+  EXPECT_EQ(read.ToJson(), text);
+  const TunedProduct* product = read.Find(Problem(1, 512, 512, 512));
+  ASSERT_NE(product, nullptr);
+  EXPECT_EQ(product->schedule, ProductSchedule(TiledSchedule{64, 8, 4, 4, 16}));
+  EXPECT_TRUE(product->measured_all);
+  EXPECT_EQ(read.Find(Problem(1, 512, 512, 513)), nullptr);
+}
+
+TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
+  const DeviceSpec device = Device(DeviceClass::kGpu);
+  const std::string text = SampleRecord(device).ToJson();
+  const auto complaint = [&](const std::string& from, const std::string& to, const DeviceSpec& spec) -> std::string {
+    std::string changed = text;
+    EXPECT_NE(changed.find(from), std::string::npos) << from;
+    changed.replace(changed.find(from), from.size(), to);
+    try {
+      TuningRecord::FromJson(changed, spec, "f.json");
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(complaint("{", "[", device), HasSubstr("f.json: not JSON"));
+  EXPECT_THAT(complaint("\"version\": 1", "\"version\": 9", device), HasSubstr("\"version\" is 9"));
+  EXPECT_THAT(complaint("\"generic\"", "\"H\"", device),
+              HasSubstr("f.json: was measured on another device: (class=gpu, name=H"));
+  EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"cpu\"", device), HasSubstr("another device"));
+  EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"tpu\"", device), HasSubstr("\"class\" must be"));
+  EXPECT_THAT(complaint("\"depth\":16", "\"deep\":16", device), HasSubstr("product 1: \"depth\" is missing"));
+  EXPECT_THAT(complaint("\"depth\":16", "\"depth\":16,\"split\":2", device), HasSubstr("unknown field \"split\""));
+  EXPECT_THAT(complaint("\"depth\":16", "\"depth\":4096", device), HasSubstr("depth=4096: must be 1 to 128"));
+  EXPECT_THAT(complaint("\"depth\":16", "\"depth\":-1", device), HasSubstr("depth=-1: must be"));
+  EXPECT_THAT(complaint("\"depth\":16", "\"depth\":1.5", device), HasSubstr("\"depth\" has the wrong type"));
+  EXPECT_THAT(complaint("\"items\":64", "\"items\":1000000", device), HasSubstr("items=1000000: must be"));
+  EXPECT_THAT(complaint("\"item_rows\":4", "\"item_rows\":32", device), HasSubstr("a work-item has 64 sums at most"));
+  EXPECT_THAT(complaint("\"kind\":\"tiled\"", "\"kind\":\"fast\"", device), HasSubstr("\"kind\" is \"fast\""));
+  EXPECT_THAT(complaint("\"op\":\"dot\"", "\"op\":\"sort\"", device), HasSubstr("only \"dot\" is tuned"));
+  EXPECT_THAT(complaint("\"m\":512", "\"m\":0", device), HasSubstr("\"m\" is no size"));
+  EXPECT_THAT(complaint("\"lhs\":\"f32\"", "\"lhs\":\"f31\"", device), HasSubstr("no element type: f31"));
+  EXPECT_THAT(complaint("\"measured\":\"all\"", "\"measured\":\"some\"", device), HasSubstr("\"measured\" must be"));
+  // Of another spec's limits.
+  const DeviceSpec poor = Device(DeviceClass::kGpu, 16 << 10, 32);
+  EXPECT_THAT(complaint("\"max_work_group_size\":4096", "\"max_work_group_size\":32", poor),
+              HasSubstr("another device"));
+}
+
+class TunerTest : public ::testing::Test {
+ protected:
+  TunerTest() {
+    const auto device = FindDevice("");
+    DeviceSpec spec = device->spec();
+    spec.device_class = DeviceClass::kGpu;
+    context_ = OpenDevice(device, spec);
+    spec_ = spec;
+    build_.cache_dir = folder_.path();
+  }
+  const ScratchFolder folder_;
+  std::shared_ptr<DeviceContext> context_;
+  DeviceSpec spec_;
+  BuildOptions build_;
+  const std::vector<ProductUse> products_ = {{Problem(1, 160, 160, 160), 2}, {Problem(1, 8, 8, 8), 1}};
+};
+
+TEST_F(TunerTest, MeasuresOnceAndKeepsTheChoice) {
+  const Tuner tuner(context_, build_);
+  TuningRecord record = tuner.Kept();
+  EXPECT_TRUE(record.empty());
+  EXPECT_FALSE(tuner.IsWanted(products_, Autotune::kOff, record));
+  ASSERT_TRUE(tuner.IsWanted(products_, Autotune::kQuick, record));
+  EXPECT_GT(tuner.Tune(products_, Autotune::kQuick, record), 1);
+  EXPECT_EQ(record.size(), 1u);  // the tiny one is not worth it
+  EXPECT_FALSE(tuner.IsWanted(products_, Autotune::kQuick, record));
+  EXPECT_TRUE(tuner.IsWanted(products_, Autotune::kFull, record));
+  const TunedProduct* choice = record.Find(products_[0].problem);
+  EXPECT_GT(choice->us, 0);
+  EXPECT_LE(choice->us, choice->rule_us);
+
+  const Tuner later(context_, build_);
+  TuningRecord kept = later.Kept();
+  EXPECT_EQ(kept.ToJson(), record.ToJson());
+  TuningRecord none(spec_);  // asked by one who has not read it: still nothing is measured twice
+  EXPECT_EQ(later.Tune(products_, Autotune::kQuick, none), 0);
+  EXPECT_EQ(none.ToJson(), record.ToJson());
+}
+
+TEST_F(TunerTest, DamagedFilesAreMeasuredAnew) {
+  const std::string path = Tuner::PathIn(folder_.path(), TunedDevice(spec_));
+  DeviceSpec foreign = spec_;
+  foreign.driver_version = "other";
+  for (const std::string& contents : {std::string("{\"version\": 1"), std::string(), SampleRecord(foreign).ToJson()}) {
+    WriteFileAtomically(path, contents);
+    const Tuner tuner(context_, build_);
+    TuningRecord record = tuner.Kept();
+    EXPECT_TRUE(record.empty());
+    EXPECT_GT(tuner.Tune(products_, Autotune::kQuick, record), 1);
+    EXPECT_EQ(Tuner(context_, build_).Kept().size(), 1u);
+  }
+}
+
+TEST_F(TunerTest, WithoutADiskNothingIsKept) {
+  build_.use_disk_cache = false;
+  const Tuner tuner(context_, build_);
+  TuningRecord record = tuner.Kept();
+  EXPECT_GT(tuner.Tune(products_, Autotune::kQuick, record), 1);
+  EXPECT_TRUE(Tuner(context_, build_).Kept().empty());
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() + "/tuning"));
+}
+
+TEST_F(TunerTest, ACandidateThatCannotRunIsNeverChosen) {
+  const ProductProblem problem = Problem(1, 160, 160, 160);
+  // More work-items than PoCL's groups have.
+  const TiledSchedule huge{1 << 16, 256, 4, 4, 1};
+  const std::vector<double> us =
+      TimeCandidates(problem, {ScheduleByRule(problem, spec_), huge}, context_, build_, {0.1, 3});
+  EXPECT_TRUE(std::isfinite(us[0]));
+  EXPECT_TRUE(std::isinf(us[1]));
+}
+
+}  // namespace
+}  // namespace hlorun::opencl
