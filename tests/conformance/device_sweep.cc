@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "backends/opencl/compiler.h"
+#include "backends/opencl/kernels/product_candidates.h"
+#include "backends/opencl/kernels/tuning_record.h"
 #include "driver/api/literals.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/leaves.h"
@@ -17,26 +20,41 @@ struct Expected {
   std::vector<hlo::Literal> results;
 };
 
-std::vector<hlo::Literal> RunOnDevice(Client& client, std::span<const Case> cases, const CompileOptions& options) {
-  const Module module = Module::FromText(hlo::PrintModule(*Packed(cases)), "conformance");
-  const auto executable = client.Compile(module, options);
+// The options with one of the candidates for each product.
+CompileOptions WithCandidates(const hlo::Module& module, const DeviceSpec& device, CompileOptions options,
+                              int64_t candidate) {
+  auto record = std::make_shared<opencl::TuningRecord>(device);
+  for (const opencl::ProductUse& use : opencl::CompileModule(module, device, options).products) {
+    const auto candidates = opencl::ProductCandidates(use.problem, device, /*few=*/false, /*other_orders=*/true);
+    record->Set(use.problem, {.schedule = candidates[static_cast<size_t>(candidate) % candidates.size()]});
+  }
+  options.tuned = record;
+  return options;
+}
+
+std::vector<hlo::Literal> RunOnDevice(Client& client, std::span<const Case> cases, const CompileOptions& options,
+                                      int64_t candidate) {
+  const std::unique_ptr<hlo::Module> packed = Packed(cases);
+  const Module module = Module::FromText(hlo::PrintModule(*packed), "conformance");
+  const auto executable = client.Compile(
+      module, candidate < 0 ? options : WithCandidates(*packed, client.device().spec, options, candidate));
   return ToLiterals(executable->Run(ToDevice(client, PackedInputs(cases))));
 }
 
-void SweepPart(Client& client, std::span<const Expected> part, const CompileOptions& options,
+void SweepPart(Client& client, std::span<const Expected> part, const CompileOptions& options, int64_t candidate,
                std::vector<Outcome>& outcomes) {
   if (part.empty()) return;
   std::vector<Case> cases;
   for (const Expected& expected : part) cases.push_back(expected.c);
   std::vector<hlo::Literal> results;
   try {
-    results = RunOnDevice(client, cases, options);
+    results = RunOnDevice(client, cases, options, candidate);
   } catch (const Error& error) {
     if (part.size() == 1) {
       outcomes.push_back({part[0].c.name, Outcome::Kind::kRefused, error.what()});
     } else {
-      SweepPart(client, part.first(part.size() / 2), options, outcomes);
-      SweepPart(client, part.subspan(part.size() / 2), options, outcomes);
+      SweepPart(client, part.first(part.size() / 2), options, candidate, outcomes);
+      SweepPart(client, part.subspan(part.size() / 2), options, candidate, outcomes);
     }
     return;
   }
@@ -55,7 +73,8 @@ void SweepPart(Client& client, std::span<const Expected> part, const CompileOpti
 
 }  // namespace
 
-std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const CompileOptions& options) {
+std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const CompileOptions& options,
+                           int64_t candidate) {
   std::vector<Expected> expected;
   for (const Case& c : cases) {
     try {
@@ -70,8 +89,8 @@ std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const Co
       std::stable_partition(expected.begin(), expected.end(), [](const Expected& e) { return !e.c.alone; });
   const std::span<const Expected> all(expected);
   const auto together = static_cast<size_t>(alone - expected.begin());
-  SweepPart(client, all.first(together), options, outcomes);
-  for (size_t i = together; i < all.size(); ++i) SweepPart(client, all.subspan(i, 1), options, outcomes);
+  SweepPart(client, all.first(together), options, candidate, outcomes);
+  for (size_t i = together; i < all.size(); ++i) SweepPart(client, all.subspan(i, 1), options, candidate, outcomes);
   return outcomes;
 }
 

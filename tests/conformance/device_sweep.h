@@ -18,6 +18,9 @@ struct Outcome {
 
 // Compiles all cases as one module; where that fails, halves of them, so that one refused case does not hide the rest.
 // Cases that the evaluator itself refuses are left out.
-std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const CompileOptions& options);
+// `candidate`: run each product that a tuner may choose a schedule for by this one of its candidates (modulo how many
+// there are); negative: as the options say.
+std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const CompileOptions& options,
+                           int64_t candidate = -1);
 
 }  // namespace hlorun::conformance

@@ -48,6 +48,29 @@ ProductPlan PlanOf(const Prepared& prepared, const EmitContext& context) {
   return PlanProduct(prepared.shape, context.device, Tuned<PanelSchedule>(prepared, context.options));
 }
 
+TiledSchedule TilesOf(const Prepared& prepared, const EmitContext& context) {
+  const auto* tuned = Tuned<TiledSchedule>(prepared, context.options);
+  return tuned != nullptr ? *tuned : TiledScheduleByRule(prepared.shape.compute_type, context.device);
+}
+
+// The parts of its sums, for those who add them.
+ProductPlan PartsOf(const ProductShape& shape, const TiledSchedule& schedule) {
+  ProductPlan plan;
+  plan.shape = shape;
+  plan.lanes = 1;
+  plan.k_parts = schedule.Parts(shape.k);
+  return plan;
+}
+
+std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepared, const EmitContext& context) {
+  if (context.device.device_class == DeviceClass::kCpu) return ProductKernels(task, PlanOf(prepared, context));
+  const TiledSchedule schedule = TilesOf(prepared, context);
+  std::vector<KernelDraft> kernels = {TiledProductKernel(TiledDot(task, prepared.shape), schedule)};
+  const ProductPlan parts = PartsOf(prepared.shape, schedule);
+  if (parts.UsesPartialSums()) kernels.push_back(CombineKernel(task, parts));
+  return kernels;
+}
+
 }  // namespace
 
 std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instruction, const AliasPattern& aliases,
@@ -55,16 +78,8 @@ std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instru
   const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared) return std::nullopt;
   const ProductTask task{instruction, *prepared->hero, aliases, prepared->lhs, prepared->rhs};
-  if (context.device.device_class == DeviceClass::kGpu) {
-    const auto* tuned = Tuned<TiledSchedule>(*prepared, context.options);
-    const TiledSchedule schedule =
-        tuned != nullptr ? *tuned : TiledScheduleByRule(prepared->shape.compute_type, context.device);
-    return std::vector{MakeLaunch(TiledProductKernel(TiledDot(task, prepared->shape), schedule), context)};
-  }
   std::vector<EmittedLaunch> launches;
-  for (const KernelDraft& kernel : ProductKernels(task, PlanOf(*prepared, context))) {
-    launches.push_back(MakeLaunch(kernel, context));
-  }
+  for (const KernelDraft& kernel : Kernels(task, *prepared, context)) launches.push_back(MakeLaunch(kernel, context));
   return launches;
 }
 
@@ -73,9 +88,11 @@ bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec&) {
 }
 
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
-  if (context.device.device_class != DeviceClass::kCpu) return 0;
   const std::optional<Prepared> prepared = Prepare(instruction);
-  return prepared ? PlanOf(*prepared, context).ScratchBytes() : 0;
+  if (!prepared) return 0;
+  const bool is_cpu = context.device.device_class == DeviceClass::kCpu;
+  return is_cpu ? PlanOf(*prepared, context).ScratchBytes()
+                : PartsOf(prepared->shape, TilesOf(*prepared, context)).ScratchBytes();
 }
 
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -13,6 +14,8 @@ constexpr TiledSchedule kFewTiles[] = {
     {64, 8, 4, 4, 16}, {64, 16, 8, 8, 8},  {256, 16, 4, 4, 16}, {128, 8, 4, 8, 16},
     {64, 8, 8, 8, 16}, {64, 16, 2, 4, 32}, {32, 8, 4, 4, 16},
 };
+
+constexpr TiledSchedule kSmallestTile = *std::rbegin(kFewTiles);
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -40,12 +43,31 @@ bool IsTooLarge(const TiledSchedule& s, const ProductShape& shape) {
   return beyond(s.rows(), shape.m) || beyond(s.columns(), shape.n);
 }
 
-void AddTiles(const ProductShape& shape, bool few, Collection& out) {
+// Few tiles of long sums leave most of a device idle: parts of the sums fill it.
+void AddParts(const TiledSchedule& tile, const ProductShape& shape, bool few, Collection& out) {
+  constexpr int64_t kFewTilesLeft = 64, kLeastDepth = 128;
+  const int64_t tiles = shape.batch * CeilDiv(shape.m, tile.rows()) * CeilDiv(shape.n, tile.columns());
+  if (tiles >= kFewTilesLeft || IsTooLarge(tile, shape)) return;
+  for (const int64_t parts : {4, 16, 2, 8}) {
+    TiledSchedule schedule = tile;
+    schedule.k_parts = parts;
+    if (shape.k / parts >= kLeastDepth) out.Add(schedule);
+    if (few && parts == 16) return;
+  }
+}
+
+void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bool other_orders, Collection& out) {
   const auto add = [&](const TiledSchedule& s) {
     if (!IsTooLarge(s, shape)) out.Add(s);
   };
   for (const TiledSchedule& s : kFewTiles) add(s);
+  if (other_orders) {
+    for (const TiledSchedule& s : {rule, kSmallestTile}) AddParts(s, shape, few, out);
+  }
   if (few) return;
+  for (const TiledSchedule& s : kFewTiles) {
+    if (other_orders) AddParts(s, shape, few, out);
+  }
   for (const int64_t items : {64, 128, 256, 32}) {
     for (const int64_t across : {8, 16, 32}) {
       for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4, 4}, {8, 4}, {4, 8}, {8, 8}, {2, 4}, {2, 2}}) {
@@ -90,7 +112,7 @@ std::vector<ProductSchedule> ProductCandidates(const ProductProblem& problem, co
   const ProductSchedule rule = ScheduleByRule(problem, device);
   out.Add(rule);
   if (device.device_class == DeviceClass::kGpu) {
-    AddTiles(problem.shape, few, out);
+    AddTiles(problem.shape, std::get<TiledSchedule>(rule), few, other_orders, out);
     // Its own kernels take seconds to compile.
     if (!few && other_orders) out.Add(LibrarySchedule{});
   } else {

@@ -37,6 +37,8 @@ std::string WhyNotTiled(const TiledSchedule& s, const ProductProblem& problem, c
   if (!std::has_single_bit(static_cast<uint64_t>(s.depth))) {
     return fmt::format("depth={}: must be a power of two", s.depth);
   }
+  if (s.k_parts > 1 && s.k_parts * s.depth > problem.shape.k)
+    return fmt::format("k_parts={}: the product's sums have {} terms", s.k_parts, problem.shape.k);
   if (const int64_t bytes = LocalBytes(s, problem.shape.compute_type); bytes > device.local_memory_bytes) {
     return fmt::format("depth={}: the blocks take {} bytes of local memory, the device has {}", s.depth, bytes,
                        device.local_memory_bytes);
@@ -77,7 +79,10 @@ std::string ToString(const ProductSchedule& schedule) {
   return text;
 }
 
-bool KeepsOrderOfSums(const ProductSchedule& schedule) { return !std::holds_alternative<LibrarySchedule>(schedule); }
+bool KeepsOrderOfSums(const ProductSchedule& schedule) {
+  if (const auto* tiled = std::get_if<TiledSchedule>(&schedule)) return tiled->k_parts == 1;
+  return std::holds_alternative<PanelSchedule>(schedule);
+}
 
 double ProductProblem::flops() const {
   return 2.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.m) * static_cast<double>(shape.n) *

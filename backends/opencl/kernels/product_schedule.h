@@ -19,10 +19,15 @@ struct TiledSchedule {
   int64_t items_across = 16;                // of them side by side
   int64_t item_rows = 8, item_columns = 4;  // sums of a work-item
   int64_t depth = 16;                       // of a block of both operands
+  // Work-groups that share a tile's sums, each for a part of k: the parts are added by a launch of their own.
+  int64_t k_parts = 1;
   bool operator==(const TiledSchedule&) const = default;
 
   int64_t rows() const { return items / items_across * item_rows; }
   int64_t columns() const { return items_across * item_columns; }
+  // Of sums of k products: how many each part has (the last may have fewer), and how many parts that makes.
+  int64_t PartDepth(int64_t k) const { return ((k + k_parts - 1) / k_parts + depth - 1) / depth * depth; }
+  int64_t Parts(int64_t k) const { return (k + PartDepth(k) - 1) / PartDepth(k); }
 };
 
 // CPU class: register tiles and blocks (product_plan.h). Which operands are copied, and into how many parts a sum is
@@ -50,6 +55,7 @@ void ForEachNumber(ProductSchedule& schedule, Visit&& visit) {
     visit("item_rows", tiled->item_rows, 1, 32);
     visit("item_columns", tiled->item_columns, 1, 32);
     visit("depth", tiled->depth, 1, 128);
+    visit("k_parts", tiled->k_parts, 1, 64);
   } else if (auto* panels = std::get_if<PanelSchedule>(&schedule)) {
     visit("rows", panels->rows, 1, 32);
     visit("vectors", panels->vectors, 1, 32);
@@ -62,8 +68,7 @@ const char* KindOf(const ProductSchedule& schedule);                     // "til
 std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind);  // with any numbers
 std::string ToString(const ProductSchedule& schedule);                   // "tiled items=128 items_across=16 ..."
 
-// Whether every schedule of this kind adds a sum's products in one and the same order, so that choosing among them
-// changes no bit of a result.
+// Whether it adds a sum's products in the order of the rules' choice, so that taking it changes no bit of a result.
 bool KeepsOrderOfSums(const ProductSchedule& schedule);
 
 // What is chosen for: all that a product's kernel depends on but its epilogue. Exchanged operands

@@ -26,10 +26,17 @@ class TiledMultiplication {
         rows_(schedule.rows()),
         columns_(schedule.columns()),
         depth_(schedule.depth),
+        part_depth_(schedule.PartDepth(product.k)),
+        parts_(schedule.Parts(product.k)),
         sums_("sum", item_rows_, item_columns_, {product.compute_type, 1}) {
     lhs_ = parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument);
     rhs_ = parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument);
-    epilogue_.emplace(product.instruction, product.hero, product.aliases, parameters_);
+    if (parts_ > 1) {
+      partial_ = parameters_.Add("partial", product.compute_type, parts_ * product.batch * product.m * product.n,
+                                 ScratchSlice(0, 0, true));
+    } else {
+      epilogue_.emplace(product.instruction, product.hero, product.aliases, parameters_);
+    }
     lhs_block_ = ir::MakeBuffer("lhs_block", product.compute_type, depth_ * rows_, ir::Buffer::Space::kLocal, true);
     rhs_block_ = ir::MakeBuffer("rhs_block", product.compute_type, depth_ * columns_, ir::Buffer::Space::kLocal, true);
     staging_ = MakeStaging("staging", product.compute_type, item_rows_ * item_columns_);
@@ -39,20 +46,24 @@ class TiledMultiplication {
     const int64_t row_tiles = CeilDiv(product_.m, rows_), column_tiles = CeilDiv(product_.n, columns_);
     const ir::Var batch = IndexVar("batch", product_.batch), row = IndexVar("row_tile", row_tiles);
     const ir::Var column = IndexVar("column_tile", column_tiles), k = IndexVar("k", product_.k);
+    const ir::Var part = IndexVar("part", parts_);
     batch_ = ir::Ref(batch);
+    part_ = ir::Ref(part);
+    const Expr k_begin = parts_ == 1 ? Index(0) : part_ * part_depth_;
+    const Expr k_end = parts_ == 1 ? Index(product_.k) : ir::Min(k_begin + part_depth_, Index(product_.k));
     const Expr first_row = ir::Ref(row) * rows_, first_column = ir::Ref(column) * columns_;
     const Stmt block =
         ir::Block({CopyBlock(product_.lhs, lhs_, lhs_block_, rows_, first_row, product_.m, ir::Ref(k)),
                    CopyBlock(product_.rhs, rhs_, rhs_block_, columns_, first_column, product_.n, ir::Ref(k)),
                    ir::Barrier(), MultiplyBlock(), ir::Barrier()});
-    const Stmt body =
-        ir::Block({sums_.Declare(), ir::For(LoopRole::kSerial, k, Index(0), Index(product_.k), block, depth_),
-                   StoreTile(first_row, first_column)});
+    const Stmt body = ir::Block({sums_.Declare(), ir::For(LoopRole::kSerial, k, k_begin, k_end, block, depth_),
+                                 StoreTile(first_row, first_column)});
     Stmt nest = ir::For(LoopRole::kParallel, column, Index(0), Index(column_tiles), body);
     nest = ir::For(LoopRole::kParallel, row, Index(0), Index(row_tiles), nest);
+    if (parts_ > 1) nest = ir::For(LoopRole::kParallel, part, Index(0), Index(parts_), nest);
     nest = ir::For(LoopRole::kParallel, batch, Index(0), Index(product_.batch), nest);
     std::vector<Stmt> all = {ir::DeclareArray(lhs_block_), ir::DeclareArray(rhs_block_)};
-    if (!epilogue_->IsPlain()) all.push_back(ir::DeclareArray(staging_));
+    if (!StoresPlainly()) all.push_back(ir::DeclareArray(staging_));
     all.push_back(nest);
     KernelDraft draft = MakeDraft("tiled_product", parameters_, ir::Block(std::move(all)));
     draft.function.group_items = items_;
@@ -98,6 +109,16 @@ class TiledMultiplication {
     });
   }
 
+  bool StoresPlainly() const { return !epilogue_ || epilogue_->IsPlain(); }
+
+  Stmt StoreSum(const Expr& row, const Expr& column, const Expr& value) const {
+    if (partial_ != nullptr) {
+      const Expr first = (part_ * product_.batch + batch_) * product_.m + row;
+      return ir::Store(partial_, first * product_.n + column, value);
+    }
+    return epilogue_->StoreRun(product_.result(batch_, row, column), 1, 1, [&](const Expr&) { return value; });
+  }
+
   // Where the epilogue is more than a store, sums pass through a private array, so that its code is there once.
   Stmt StoreTile(const Expr& first_row, const Expr& first_column) const {
     return ForItems([&](const Expr& item) {
@@ -106,8 +127,7 @@ class TiledMultiplication {
       const int64_t items_down = rows_ / item_rows_;
       const auto store = [&](const Expr& r, const Expr& c, const std::string& name, const Expr& value) {
         const ir::Var at_row = ir::MakeVar("row" + name, kIndex), at_column = ir::MakeVar("column" + name, kIndex);
-        const Stmt run = epilogue_->StoreRun(product_.result(batch_, ir::Ref(at_row), ir::Ref(at_column)), 1, 1,
-                                             [&](const Expr&) { return value; });
+        const Stmt run = StoreSum(ir::Ref(at_row), ir::Ref(at_column), value);
         const Expr inside = ir::And(ir::Ref(at_row) < Index(product_.m), ir::Ref(at_column) < Index(product_.n));
         return ir::Block({ir::Let(at_row, row + r * items_down), ir::Let(at_column, column + c * items_across_),
                           ir::If(inside, run)});
@@ -115,13 +135,13 @@ class TiledMultiplication {
       std::vector<Stmt> body;
       for (int64_t r = 0; r < item_rows_; ++r) {
         for (int64_t c = 0; c < item_columns_; ++c) {
-          if (epilogue_->IsPlain())
+          if (StoresPlainly())
             body.push_back(store(Index(r), Index(c), fmt::format("_{}_{}", r, c), sums_.At(r, c)));
           else
             body.push_back(ir::Store(staging_, Index(r * item_columns_ + c), sums_.At(r, c)));
         }
       }
-      if (!epilogue_->IsPlain()) {
+      if (!StoresPlainly()) {
         const ir::Var r = IndexVar("r", item_rows_), c = IndexVar("c", item_columns_);
         const Expr value = ir::Load(staging_, ir::Ref(r) * item_columns_ + ir::Ref(c));
         const Stmt inner = ir::For(LoopRole::kSerial, c, Index(0), Index(item_columns_),
@@ -135,11 +155,12 @@ class TiledMultiplication {
   const TiledProduct& product_;
   const int64_t items_, items_across_, item_rows_, item_columns_, rows_, columns_;
   const int64_t depth_;  // of a block
+  const int64_t part_depth_, parts_;
   KernelParameters parameters_;
-  ir::BufferRef lhs_, rhs_, lhs_block_, rhs_block_, staging_;
+  ir::BufferRef lhs_, rhs_, lhs_block_, rhs_block_, staging_, partial_;  // partial_: null without parts
   std::optional<Epilogue> epilogue_;
   RegisterTile sums_;
-  Expr batch_;
+  Expr batch_, part_;
 };
 
 }  // namespace

@@ -39,6 +39,7 @@ struct TiledProduct {
   std::function<RunIndex(const ir::Expr& batch, const ir::Expr& row, const ir::Expr& column)> result;
 };
 
+// Where the schedule cuts k into parts, their sums go to the instruction's scratch, [part][batch][m][n].
 KernelDraft TiledProductKernel(const TiledProduct& product, const TiledSchedule& schedule);
 
 }  // namespace hlorun::opencl

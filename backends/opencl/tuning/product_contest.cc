@@ -166,7 +166,7 @@ std::vector<double> TimeCandidates(const ProductProblem& problem, const std::vec
     for (size_t i = 1; i < built.size(); ++i) {
       if (best[i] > kHopeless * fastest) built[i] = nullptr;
     }
-    if (MicrosecondsSince(start) > limits.seconds * 1e6) break;
+    if (round + 1 >= limits.least_rounds && MicrosecondsSince(start) > limits.seconds * 1e6) break;
   }
   return best;
 }
