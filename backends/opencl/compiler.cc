@@ -4,6 +4,7 @@
 #include <map>
 
 #include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/tuning_record.h"
 #include "backends/opencl/plan_builder.h"
@@ -34,18 +35,20 @@ void DumpPlan(const CompileOptions& options, const Plan& plan, int64_t number) {
 
 // Calls visit(instruction, problem) for each product of an executed computation.
 template <typename Visit>
-void ForEachProduct(const hlo::Module& module, const DeviceSpec& device, const Visit& visit) {
+void ForEachProduct(const hlo::Module& module, const EmitContext& context, const Visit& visit) {
   for (const hlo::Computation* computation : module.ControlComputations()) {
     for (const auto& instruction : computation->instructions()) {
-      if (const auto problem = TunableProductOf(*instruction, device)) visit(*instruction, *problem);
+      auto problem = TunableProductOf(*instruction, context.device);
+      if (!problem) problem = TunableConvolutionOf(*instruction, context);
+      if (problem) visit(*instruction, *problem);
     }
   }
 }
 
-std::vector<ProductUse> ProductsOf(const hlo::Module& module, const DeviceSpec& device) {
+std::vector<ProductUse> ProductsOf(const hlo::Module& module, const EmitContext& context) {
   std::vector<ProductUse> products;
   std::map<std::string, size_t> numbers;
-  ForEachProduct(module, device, [&](const hlo::Instruction&, const ProductProblem& problem) {
+  ForEachProduct(module, context, [&](const hlo::Instruction&, const ProductProblem& problem) {
     const auto [found, added] = numbers.try_emplace(problem.ToString(), products.size());
     if (added) products.push_back({problem, 0});
     ++products[found->second].uses;
@@ -57,12 +60,13 @@ std::vector<ProductUse> ProductsOf(const hlo::Module& module, const DeviceSpec& 
 void NoteTunedProducts(const hlo::Module& module, passes::PassContext& context, Plan& plan) {
   if (context.options.tuned == nullptr) return;
   TuningRecord used(context.device);
-  ForEachProduct(module, context.device, [&](const hlo::Instruction& instruction, const ProductProblem& problem) {
-    const TunedProduct* product = context.options.tuned->Find(problem);
-    if (product == nullptr) return;
-    used.Set(problem, *product);
-    context.remarks.push_back(ExplainTunedProduct(instruction, *product));
-  });
+  ForEachProduct(module, {context.device, context.options},
+                 [&](const hlo::Instruction& instruction, const ProductProblem& problem) {
+                   const TunedProduct* product = context.options.tuned->Find(problem);
+                   if (product == nullptr) return;
+                   used.Set(problem, *product);
+                   context.remarks.push_back(ExplainTunedProduct(instruction, *product));
+                 });
   if (!used.empty()) plan.tuning = used.ToJson();
 }
 
@@ -99,7 +103,7 @@ CompilerResult CompileModule(const hlo::Module& module, const DeviceSpec& device
   }
   stage("kernels");
   result.plan = BuildPlan(*optimized, buffers, context);
-  result.products = ProductsOf(*optimized, device);
+  result.products = ProductsOf(*optimized, {device, options});
   NoteTunedProducts(*optimized, context, result.plan);
   result.plan.module_text = hlo::PrintModule(module);
   DumpPlan(options, result.plan, number);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/product_candidates.h"
 #include "backends/opencl/kernels/tuning_record.h"
@@ -111,7 +113,31 @@ TEST(ProductCandidates, KeepTheRulesPartsOfASum) {
   }
 }
 
+// Two images, padded by a row and a column before.
+ProductProblem ConvolutionOf(int64_t size, int64_t window, int64_t stride, int64_t channels, int64_t features,
+                             hlo::ElementType type = kF32) {
+  ConvolutionShape shape;
+  const int64_t low = window > 1 ? 1 : 0;
+  shape.batch = 2;
+  shape.channels = channels;
+  shape.features = features;
+  shape.rows = shape.columns = {size, (size + low - window) / stride + 1, window, stride, low, 1, 1};
+  shape.input_type = shape.weight_type = type;
+  shape.compute_type = *SumType(type, type, type);
+  return ConvolutionProblem(shape, type);
+}
+
 std::string ProductText(const ProductProblem& p) {
+  if (p.convolution) {
+    const ConvolutionShape& c = *p.convolution;
+    const ConvolutionDimension& d = c.rows;
+    return fmt::format(
+        "HloModule m\nENTRY e {{\n  a = {0}[{1},{2},{2},{3}] parameter(0)\n  b = {0}[{4},{4},{3},{5}] parameter(1)\n"
+        "  ROOT d = {0}[{1},{6},{6},{5}] convolution(a, b), window={{size={4}x{4} stride={7}x{7} pad={8}_{9}x{8}_{9}}}, "
+        "dim_labels=b01f_01io->b01f\n}}\n",
+        hlo::ElementTypeName(c.input_type), c.batch, d.in, c.channels, d.window, c.features, d.out, d.stride, d.low,
+        (d.out - 1) * d.stride + d.window - d.in - d.low);
+  }
   const ProductShape& s = p.shape;
   const bool batched = s.batch > 1;
   const auto matrix = [&](int64_t rows, int64_t columns, bool transposed) {
@@ -145,7 +171,11 @@ void ExpectAllCandidatesAgree(const ProductProblem& problem, const DeviceSpec& d
   SCOPED_TRACE(problem.ToString());
   const auto module = hlo::ParseModule(ProductText(problem));
   const hlo::Instruction& dot = *module->entry()->root();
-  ASSERT_EQ(ProductProblemOf(dot)->ToString(), problem.ToString());
+  const CompileOptions no_options;
+  const auto found =
+      problem.convolution ? TunableConvolutionOf(dot, {device, no_options}) : TunableProductOf(dot, device);
+  ASSERT_TRUE(found.has_value());
+  ASSERT_EQ(found->ToString(), problem.ToString());
   std::vector<hlo::Literal> inputs;
   for (const hlo::Instruction* operand : dot.operands()) {
     hlo::Literal& input = inputs.emplace_back(operand->shape());
@@ -165,10 +195,11 @@ void ExpectAllCandidatesAgree(const ProductProblem& problem, const DeviceSpec& d
     record->Set(problem, {.schedule = candidate});
     CompileOptions options;
     options.tuned = record;
-    const auto launches = EmitDot(dot, {-1}, {device, options});
+    const EmitContext context{device, options};
+    const auto launches = problem.convolution ? EmitConvolution(dot, {-1}, context) : EmitDot(dot, {-1}, context);
     ASSERT_TRUE(launches.has_value());
     hlo::Literal result(dot.shape());
-    std::vector<std::byte> scratch(static_cast<size_t>(DotScratchBytes(dot, {device, options}) + 128));
+    std::vector<std::byte> scratch(static_cast<size_t>(OpenClKernelModel(device, options).ScratchBytes(dot) + 128));
     void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
     Runner().Run(*launches, {inputs[0].mutable_data(), inputs[1].mutable_data()}, {result.mutable_data()}, aligned);
     const std::vector<std::byte> bytes(result.data(), result.data() + result.ByteSize());
@@ -199,6 +230,12 @@ TEST(ProductCandidates, AllGiveTheSameBitsOnGpuClass) {
   ExpectAllCandidatesAgree(Problem(1, 65, 9, 20, kS32, 1), poor, 3);
 }
 
+TEST(ProductCandidates, ConvolutionsGiveTheSameBits) {
+  ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 2, 5, 21), OfClass(DeviceClass::kGpu), 11);
+  ExpectAllCandidatesAgree(ConvolutionOf(7, 1, 1, 19, 33, kBF16), OfClass(DeviceClass::kGpu), 13);
+  ExpectAllCandidatesAgree(ConvolutionOf(14, 1, 1, 64, 96), OfClass(DeviceClass::kCpu));
+}
+
 TEST(ProductCandidates, PartsOfLongSumsOnGpuClass) {
   const DeviceSpec device = OfClass(DeviceClass::kGpu);
   for (const ProductProblem& problem : {Problem(1, 30, 70, 777), Problem(3, 20, 19, 1030, kBF16, 1)}) {
@@ -224,6 +261,7 @@ TuningRecord SampleRecord(const DeviceSpec& device) {
   TuningRecord record(device);
   record.Set(Problem(1, 512, 512, 512), {TiledSchedule{64, 8, 4, 4, 16}, true, 12.5, 20});
   record.Set(Problem(2, 64, 64, 64, kBF16, 2), {LibrarySchedule{}, false, 1, 2});
+  record.Set(ConvolutionOf(56, 3, 2, 64, 128), {TiledSchedule{256, 16, 4, 4, 8}, false, 3, 4});
   return record;
 }
 
@@ -237,6 +275,8 @@ TEST(TuningRecord, JsonAndBack) {
   EXPECT_EQ(product->schedule, ProductSchedule(TiledSchedule{64, 8, 4, 4, 16}));
   EXPECT_TRUE(product->measured_all);
   EXPECT_EQ(read.Find(Problem(1, 512, 512, 513)), nullptr);
+  EXPECT_NE(read.Find(ConvolutionOf(56, 3, 2, 64, 128)), nullptr);
+  EXPECT_EQ(read.Find(ConvolutionOf(56, 3, 1, 64, 128)), nullptr);
 }
 
 TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
@@ -260,7 +300,7 @@ TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
               HasSubstr("f.json: was measured on another device: (class=gpu, name=H"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"cpu\"", device), HasSubstr("another device"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"tpu\"", device), HasSubstr("\"class\" must be"));
-  EXPECT_THAT(complaint("\"depth\":16", "\"deep\":16", device), HasSubstr("product 1: \"depth\" is missing"));
+  EXPECT_THAT(complaint("\"depth\":16", "\"deep\":16", device), HasSubstr("product 2: \"depth\" is missing"));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":16,\"split\":2", device), HasSubstr("unknown field \"split\""));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":4096", device), HasSubstr("depth=4096: must be 1 to 128"));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":-1", device), HasSubstr("depth=-1: must be"));
@@ -268,10 +308,12 @@ TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
   EXPECT_THAT(complaint("\"items\":64", "\"items\":1000000", device), HasSubstr("items=1000000: must be"));
   EXPECT_THAT(complaint("\"item_rows\":4", "\"item_rows\":32", device), HasSubstr("a work-item has 64 sums at most"));
   EXPECT_THAT(complaint("\"kind\":\"tiled\"", "\"kind\":\"fast\"", device), HasSubstr("\"kind\" is \"fast\""));
-  EXPECT_THAT(complaint("\"op\":\"dot\"", "\"op\":\"sort\"", device), HasSubstr("only \"dot\" is tuned"));
+  EXPECT_THAT(complaint("\"op\":\"dot\"", "\"op\":\"sort\"", device), HasSubstr("\"op\" is \"sort\""));
   EXPECT_THAT(complaint("\"m\":512", "\"m\":0", device), HasSubstr("\"m\" is no size"));
   EXPECT_THAT(complaint("\"lhs\":\"f32\"", "\"lhs\":\"f31\"", device), HasSubstr("no element type: f31"));
   EXPECT_THAT(complaint("\"measured\":\"all\"", "\"measured\":\"some\"", device), HasSubstr("\"measured\" must be"));
+  EXPECT_THAT(complaint("\"stride\":2", "\"stride\":0", device), HasSubstr("\"stride\" is no size: 0"));
+  EXPECT_THAT(complaint("\"rows\":", "\"lines\":", device), HasSubstr("\"rows\" is missing"));
   // Of another spec's limits.
   const DeviceSpec poor = Device(DeviceClass::kGpu, 16 << 10, 32);
   EXPECT_THAT(complaint("\"max_work_group_size\":4096", "\"max_work_group_size\":32", poor),
@@ -315,6 +357,15 @@ TEST_F(TunerTest, MeasuresOnceAndKeepsTheChoice) {
   TuningRecord none(spec_);  // asked by one who has not read it: still nothing is measured twice
   EXPECT_EQ(later.Tune(products_, Autotune::kQuick, none), 0);
   EXPECT_EQ(none.ToJson(), record.ToJson());
+}
+
+TEST_F(TunerTest, MeasuresConvolutions) {
+  const std::vector<ProductUse> products = {{ConvolutionOf(28, 3, 2, 32, 48), 1}};
+  const Tuner tuner(context_, build_);
+  TuningRecord record = tuner.Kept();
+  EXPECT_GT(tuner.Tune(products, Autotune::kQuick, record), 1);
+  EXPECT_GT(record.Find(products[0].problem)->us, 0);
+  EXPECT_EQ(tuner.Kept().ToJson(), record.ToJson());
 }
 
 TEST_F(TunerTest, DamagedFilesAreMeasuredAnew) {

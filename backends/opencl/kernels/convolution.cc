@@ -10,6 +10,7 @@
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/kernels/tiled_tasks.h"
+#include "backends/opencl/kernels/tuning_record.h"
 #include "backends/opencl/kernels/weight_gradient.h"
 #include "backends/opencl/kernels/winograd.h"
 #include "passes/dynamic/extents.h"
@@ -68,17 +69,28 @@ bool FillsVectors(const ConvolutionShape& shape, const DeviceSpec& device) {
   return shape.groups == 1 || shape.group_features() % RegisterLanes(device, shape.compute_type) == 0;
 }
 
-ProductPlan PointwisePlan(const hlo::Instruction& instruction, const ConvolutionShape& shape,
-                          const DeviceSpec& device) {
-  ProductShape product;
+// The numbers of a schedule of this kind that the options hold; null: the rules choose.
+template <typename Schedule>
+const Schedule* Tuned(const hlo::Instruction& instruction, const ProductProblem& problem,
+                      const CompileOptions& options) {
+  if (!passes::ExtentsOf(instruction).empty()) return nullptr;
+  const ProductSchedule* schedule = TunedScheduleOf(problem, options);
+  return schedule == nullptr ? nullptr : std::get_if<Schedule>(schedule);
+}
+
+ProductPlan PointwisePlan(const hlo::Instruction& instruction, const hlo::Instruction& hero,
+                          const ConvolutionShape& shape, const EmitContext& context) {
+  const ProductProblem problem = ConvolutionProblem(shape, hero.shape().element_type());
+  ProductShape product = problem.shape;
   product.ends_at_sizes = !passes::ExtentsOf(instruction).empty();
-  product.m = shape.batch * shape.rows.out * shape.columns.out;
-  product.k = shape.channels;
-  product.n = shape.features;
-  product.lhs_type = shape.input_type;
-  product.rhs_type = shape.weight_type;
-  product.compute_type = shape.compute_type;
-  return PlanProduct(product, device);
+  return PlanProduct(product, context.device, Tuned<PanelSchedule>(instruction, problem, context.options));
+}
+
+TiledSchedule TilesOf(const hlo::Instruction& instruction, const hlo::Instruction& hero, const ConvolutionShape& shape,
+                      const EmitContext& context) {
+  const ProductProblem problem = ConvolutionProblem(shape, hero.shape().element_type());
+  const auto* tuned = Tuned<TiledSchedule>(instruction, problem, context.options);
+  return tuned != nullptr ? *tuned : TiledScheduleByRule(shape.compute_type, context.device);
 }
 
 std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const ConvolutionPlan& plan) {
@@ -104,10 +116,10 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   if (device.device_class == DeviceClass::kGpu && shape->groups > 1) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu)
     return std::vector<KernelDraft>{
-        TiledProductKernel(TiledConvolution(task, *shape), TiledScheduleByRule(shape->compute_type, device))};
+        TiledProductKernel(TiledConvolution(task, *shape), TilesOf(instruction, task.hero, *shape, context))};
   if (shape->IsProduct())
     return ProductKernels({instruction, task.hero, aliases, task.input, task.weights},
-                          PointwisePlan(instruction, *shape, device));
+                          PointwisePlan(instruction, task.hero, *shape, context));
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return WinogradKernels(task, *plan);
   return DirectKernels(task, PlanConvolution(*shape, device));
 }
@@ -131,9 +143,22 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitC
   if (ChannelsPlan(instruction, *prepared->hero, device)) return 0;
   const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
   if (!shape || !FillsVectors(*shape, device)) return 0;
-  if (shape->IsProduct()) return PointwisePlan(instruction, *shape, device).ScratchBytes();
+  if (shape->IsProduct()) return PointwisePlan(instruction, *prepared->hero, *shape, context).ScratchBytes();
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return plan->ScratchBytes();
   return PlanConvolution(*shape, device).ScratchBytes();
+}
+
+std::optional<ProductProblem> TunableConvolutionOf(const hlo::Instruction& instruction, const EmitContext& context) {
+  const DeviceSpec& device = context.device;
+  const std::optional<Prepared> prepared = Prepare(instruction);
+  if (!prepared || !passes::ExtentsOf(instruction).empty()) return std::nullopt;
+  const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
+  if (!shape || !FillsVectors(*shape, device) || shape->groups > 1) return std::nullopt;
+  const ProductProblem problem = ConvolutionProblem(*shape, prepared->hero->shape().element_type());
+  if (device.device_class == DeviceClass::kGpu) return problem;
+  const bool is_other = GradientPlan(*prepared->hero, device) || ChannelsPlan(instruction, *prepared->hero, device);
+  if (is_other || !shape->IsProduct() || PlanProduct(problem.shape, device).dot_products) return std::nullopt;
+  return problem;
 }
 
 int64_t FeatureGroupsTogether(const hlo::Instruction& convolution, const DeviceSpec& device) {

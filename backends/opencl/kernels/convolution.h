@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/kernels/product_schedule.h"
 #include "hlo/instruction.h"
 
 namespace hlorun::opencl {
@@ -17,6 +18,9 @@ std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction
 
 // Scratch that EmitConvolution's launches use: packed weights and each work-group's rows of the input.
 int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitContext& context);
+
+// As TunableProductOf (dot.h): a convolution that is computed as a product.
+std::optional<ProductProblem> TunableConvolutionOf(const hlo::Instruction& instruction, const EmitContext& context);
 
 // Whether a kernel sums over the window of `convolution`, once that is brought to the form f01b_i01o->01bf: the
 // gradient of another one's weights.

@@ -68,8 +68,8 @@ void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bo
   for (const TiledSchedule& s : kFewTiles) {
     if (other_orders) AddParts(s, shape, few, out);
   }
-  for (const int64_t items : {64, 128, 256, 32}) {
-    for (const int64_t across : {8, 16, 32}) {
+  for (const int64_t items : {64, 128, 256}) {
+    for (const int64_t across : {8, 16}) {
       for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4, 4}, {8, 4}, {4, 8}, {8, 8}, {2, 4}, {2, 2}}) {
         for (const int64_t depth : {8, 16, 32}) add({items, across, rows, columns, depth});
       }

@@ -37,6 +37,7 @@ std::string WhyNotTiled(const TiledSchedule& s, const ProductProblem& problem, c
   if (!std::has_single_bit(static_cast<uint64_t>(s.depth))) {
     return fmt::format("depth={}: must be a power of two", s.depth);
   }
+  if (s.k_parts > 1 && problem.convolution) return fmt::format("k_parts={}: not in convolutions", s.k_parts);
   if (s.k_parts > 1 && s.k_parts * s.depth > problem.shape.k)
     return fmt::format("k_parts={}: the product's sums have {} terms", s.k_parts, problem.shape.k);
   if (const int64_t bytes = LocalBytes(s, problem.shape.compute_type); bytes > device.local_memory_bytes) {
@@ -58,6 +59,11 @@ std::string WhyNotPanels(const PanelSchedule& s, const ProductProblem& problem, 
                        VectorRegisters(device));
   }
   return "";
+}
+
+std::string TextOf(const ConvolutionDimension& d) {
+  return fmt::format("{} -> {} window {} stride {} low {} dilation {} base {}", d.in, d.out, d.window, d.stride, d.low,
+                     d.dilation, d.base_dilation);
 }
 
 }  // namespace
@@ -90,6 +96,13 @@ double ProductProblem::flops() const {
 }
 
 std::string ProductProblem::ToString() const {
+  if (convolution) {
+    const ConvolutionShape& c = *convolution;
+    return fmt::format(
+        "convolution of {} {} images, rank {}, {} channels to {} features of {} -> {}; rows {}; columns {}", c.batch,
+        hlo::ElementTypeName(c.input_type), c.spatial_rank, c.channels, c.features, hlo::ElementTypeName(c.weight_type),
+        hlo::ElementTypeName(result_type), TextOf(c.rows), TextOf(c.columns));
+  }
   const auto matrix = [&](hlo::ElementType type, int64_t rows, int64_t columns, bool transposed) {
     return fmt::format("{}[{},{},{}]{}", hlo::ElementTypeName(type), shape.batch, rows, columns,
                        transposed ? " transposed" : "");
@@ -103,6 +116,20 @@ std::optional<ProductProblem> ProductProblemOf(const hlo::Instruction& dot) {
   if (!shape) return std::nullopt;
   shape->swapped = false;
   return ProductProblem{*shape, dot.shape().element_type()};
+}
+
+ProductProblem ConvolutionProblem(const ConvolutionShape& shape, hlo::ElementType result_type) {
+  ProductProblem problem;
+  problem.shape.m = shape.batch * shape.rows.out * shape.columns.out;
+  problem.shape.n = shape.features;
+  problem.shape.k = shape.Depth();
+  problem.shape.lhs_type = shape.input_type;
+  problem.shape.rhs_type = shape.weight_type;
+  problem.shape.compute_type = shape.compute_type;
+  problem.result_type = result_type;
+  problem.convolution = shape;
+  problem.convolution->weights_are_constant = false;  // the same kernel
+  return problem;
 }
 
 TiledSchedule TiledScheduleByRule(hlo::ElementType compute_type, const DeviceSpec& device) {
@@ -130,6 +157,7 @@ std::string WhyNot(const ProductSchedule& schedule, const ProductProblem& proble
   if (!reason.empty()) return reason;
   if (const auto* tiled = std::get_if<TiledSchedule>(&schedule)) return WhyNotTiled(*tiled, problem, device);
   if (const auto* panels = std::get_if<PanelSchedule>(&schedule)) return WhyNotPanels(*panels, problem, device);
+  if (problem.convolution) return "clblast: it computes no convolutions";
   return device.device_class == DeviceClass::kGpu ? "" : "clblast: products of CPU class are computed by panels";
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "backends/opencl/kernels/convolution_plan.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "hlo/device_spec.h"
 #include "hlo/instruction.h"
@@ -77,11 +78,14 @@ bool KeepsOrderOfSums(const ProductSchedule& schedule);
 struct ProductProblem {
   ProductShape shape;
   hlo::ElementType result_type = hlo::ElementType::kF32;
+  // The product is one of pixels and weights (tiled_tasks.h; on CPU class those of 1 x 1 windows).
+  std::optional<ConvolutionShape> convolution = std::nullopt;
 
   double flops() const;
   std::string ToString() const;  // "f32[2,512,64] x f32[2,64,512] transposed -> f32": equal text, equal problem
 };
 std::optional<ProductProblem> ProductProblemOf(const hlo::Instruction& dot);
+ProductProblem ConvolutionProblem(const ConvolutionShape& shape, hlo::ElementType result_type);
 
 // What the rules choose.
 ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device);

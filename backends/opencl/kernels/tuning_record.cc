@@ -28,9 +28,40 @@ void ForEachField(Device& device, Visit&& visit) {
   visit("max_work_group_size", device.max_work_group_size);
 }
 
+// Calls visit(name, value, least) for each number of one spatial dimension of a convolution.
+template <typename Dimension, typename Visit>
+void ForEachNumberOf(Dimension& d, Visit&& visit) {
+  visit("in", d.in, 1);
+  visit("out", d.out, 1);
+  visit("window", d.window, 1);
+  visit("stride", d.stride, 1);
+  visit("low", d.low, -kLargestExtent);
+  visit("dilation", d.dilation, 1);
+  visit("base_dilation", d.base_dilation, 1);
+}
+
+Json JsonOf(const ConvolutionDimension& dimension) {
+  Json json;
+  ForEachNumberOf(dimension, [&](const char* name, int64_t value, int64_t) { json[name] = value; });
+  return json;
+}
+
 Json JsonOf(const ProductProblem& problem) {
   const ProductShape& s = problem.shape;
   const auto name = [](hlo::ElementType type) { return std::string(hlo::ElementTypeName(type)); };
+  if (problem.convolution) {
+    const ConvolutionShape& c = *problem.convolution;
+    return {{"op", "convolution"},
+            {"batch", c.batch},
+            {"channels", c.channels},
+            {"features", c.features},
+            {"spatial_rank", c.spatial_rank},
+            {"lhs", name(c.input_type)},
+            {"rhs", name(c.weight_type)},
+            {"result", name(problem.result_type)},
+            {"rows", JsonOf(c.rows)},
+            {"columns", JsonOf(c.columns)}};
+  }
   return {{"op", "dot"},
           {"batch", s.batch},
           {"m", s.m},
@@ -106,11 +137,40 @@ class Reader {
   std::vector<std::string> known_;
 };
 
+ConvolutionDimension ReadDimension(const Json& json, const std::string& where) {
+  Reader reader(json, where);
+  ConvolutionDimension dimension;
+  ForEachNumberOf(dimension, [&](const char* name, int64_t& value, int64_t least) {
+    value = reader.Get<int64_t>(name);
+    if (value < least || value > kLargestExtent) reader.Complain(fmt::format("\"{}\" is no size: {}", name, value));
+  });
+  reader.RefuseOthers();
+  return dimension;
+}
+
+ProductProblem ReadConvolution(Reader& reader, const std::string& where) {
+  ConvolutionShape shape;
+  shape.batch = reader.GetExtent("batch");
+  shape.channels = reader.GetExtent("channels");
+  shape.features = reader.GetExtent("features");
+  shape.spatial_rank = reader.GetExtent("spatial_rank");
+  shape.input_type = reader.GetType("lhs");
+  shape.weight_type = reader.GetType("rhs");
+  const hlo::ElementType result_type = reader.GetType("result");
+  shape.rows = ReadDimension(reader.GetPart("rows"), where + ": rows");
+  shape.columns = ReadDimension(reader.GetPart("columns"), where + ": columns");
+  reader.RefuseOthers();
+  const std::optional<hlo::ElementType> sums = SumType(shape.input_type, shape.weight_type, result_type);
+  if (!sums) reader.Complain("no kernel multiplies these types");
+  shape.compute_type = *sums;
+  return ConvolutionProblem(shape, result_type);
+}
+
 ProductProblem ReadProblem(const Json& json, const std::string& where) {
   Reader reader(json, where);
-  if (const auto op = reader.Get<std::string>("op"); op != "dot") {
-    reader.Complain(fmt::format("\"op\" is \"{}\": only \"dot\" is tuned", op));
-  }
+  const auto op = reader.Get<std::string>("op");
+  if (op == "convolution") return ReadConvolution(reader, where);
+  if (op != "dot") reader.Complain(fmt::format("\"op\" is \"{}\": dot and convolution are tuned", op));
   ProductProblem problem;
   ProductShape& shape = problem.shape;
   shape.batch = reader.GetExtent("batch");
@@ -242,11 +302,16 @@ TuningRecord TuningRecord::FromJson(const std::string& text, const DeviceSpec& s
   return record;
 }
 
+const ProductSchedule* TunedScheduleOf(const ProductProblem& problem, const CompileOptions& options) {
+  if (options.tuned == nullptr || options.tuned->empty()) return nullptr;
+  const TunedProduct* found = options.tuned->Find(problem);
+  return found == nullptr ? nullptr : &found->schedule;
+}
+
 const ProductSchedule* TunedScheduleOf(const hlo::Instruction& dot, const CompileOptions& options) {
   if (options.tuned == nullptr || options.tuned->empty()) return nullptr;
   const std::optional<ProductProblem> problem = ProductProblemOf(dot);
-  const TunedProduct* found = problem ? options.tuned->Find(*problem) : nullptr;
-  return found == nullptr ? nullptr : &found->schedule;
+  return problem ? TunedScheduleOf(*problem, options) : nullptr;
 }
 
 }  // namespace hlorun::opencl

@@ -55,7 +55,8 @@ class TuningRecord {
   std::map<std::string, Entry> products_;  // by the problem's text
 };
 
-// The schedule that `options` hold for a dot; null: none, the rules choose.
+// The schedule that `options` hold; null: none, the rules choose.
+const ProductSchedule* TunedScheduleOf(const ProductProblem& problem, const CompileOptions& options);
 const ProductSchedule* TunedScheduleOf(const hlo::Instruction& dot, const CompileOptions& options);
 
 }  // namespace hlorun::opencl

@@ -47,23 +47,65 @@ std::vector<std::byte> Operand(const hlo::Shape& shape, int64_t step) {
   return bytes;
 }
 
+hlo::Instruction* AddDot(const ProductProblem& problem, hlo::Computation* entry) {
+  const ProductShape& s = problem.shape;
+  const hlo::Shape lhs = MatrixShape(s.lhs_type, s.batch, s.m, s.k, s.lhs_transposed);
+  const hlo::Shape rhs = MatrixShape(s.rhs_type, s.batch, s.k, s.n, s.rhs_transposed);
+  hlo::attr::Dot attributes;
+  const int64_t b = s.batch > 1 ? 1 : 0;
+  if (b == 1) attributes.lhs_batch = attributes.rhs_batch = {0};
+  attributes.lhs_contracting = {s.lhs_transposed ? b : b + 1};
+  attributes.rhs_contracting = {s.rhs_transposed ? b + 1 : b};
+  return hlo::Builder(entry).Dot(entry->AddParameter(0, lhs, "lhs"), entry->AddParameter(1, rhs, "rhs"), attributes,
+                                 problem.result_type);
+}
+
+hlo::WindowDimension WindowOf(const ConvolutionDimension& d) {
+  const int64_t reach = (d.out - 1) * d.stride + (d.window - 1) * d.dilation + 1;
+  const int64_t high = reach - ((d.in - 1) * d.base_dilation + 1) - d.low;
+  return {d.window, d.stride, d.low, high, d.dilation, d.base_dilation, false};
+}
+
+// b01f_01io->b01f, or b0f_0io->b0f.
+hlo::Instruction* AddConvolution(const ProductProblem& problem, hlo::Computation* entry) {
+  const ConvolutionShape& c = *problem.convolution;
+  hlo::Dims input = {c.batch}, weights, output = {c.batch};
+  hlo::attr::Convolution attributes;
+  hlo::attr::ConvolutionDimensions& labels = attributes.dimensions;
+  const auto add = [&](const ConvolutionDimension& d) {
+    const auto number = static_cast<int64_t>(weights.size());
+    labels.kernel_spatial.push_back(number);
+    labels.input_spatial.push_back(number + 1);
+    labels.output_spatial.push_back(number + 1);
+    input.push_back(d.in);
+    weights.push_back(d.window);
+    output.push_back(d.out);
+    attributes.window.push_back(WindowOf(d));
+  };
+  if (c.spatial_rank == 2) add(c.rows);
+  add(c.columns);
+  const auto rank = static_cast<int64_t>(weights.size());
+  labels.input_feature = labels.output_feature = labels.kernel_output_feature = rank + 1;
+  labels.kernel_input_feature = rank;
+  input.push_back(c.channels);
+  weights.push_back(c.channels);
+  weights.push_back(c.features);
+  output.push_back(c.features);
+  return hlo::Builder(entry).Make(hlo::Opcode::kConvolution,
+                                  {entry->AddParameter(0, hlo::Shape(c.input_type, input), "lhs"),
+                                   entry->AddParameter(1, hlo::Shape(c.weight_type, weights), "rhs")},
+                                  attributes, {}, hlo::Shape(problem.result_type, output));
+}
+
 class Contest {
  public:
   Contest(const ProductProblem& problem, const std::shared_ptr<DeviceContext>& context, const BuildOptions& build)
       : problem_(problem), context_(context), build_(build), module_("product") {
-    const ProductShape& s = problem.shape;
     hlo::Computation* entry = module_.AddComputation("main");
     module_.set_entry(entry);
-    const hlo::Shape lhs = MatrixShape(s.lhs_type, s.batch, s.m, s.k, s.lhs_transposed);
-    const hlo::Shape rhs = MatrixShape(s.rhs_type, s.batch, s.k, s.n, s.rhs_transposed);
-    hlo::attr::Dot attributes;
-    const int64_t b = s.batch > 1 ? 1 : 0;
-    if (b == 1) attributes.lhs_batch = attributes.rhs_batch = {0};
-    attributes.lhs_contracting = {s.lhs_transposed ? b : b + 1};
-    attributes.rhs_contracting = {s.rhs_transposed ? b + 1 : b};
-    entry->set_root(hlo::Builder(entry).Dot(entry->AddParameter(0, lhs, "lhs"), entry->AddParameter(1, rhs, "rhs"),
-                                            attributes, problem.result_type));
-    arguments_ = {Upload(lhs, 3), Upload(rhs, 5)};
+    hlo::Instruction* root = problem.convolution ? AddConvolution(problem, entry) : AddDot(problem, entry);
+    entry->set_root(root);
+    arguments_ = {Upload(root->operand(0)->shape(), 3), Upload(root->operand(1)->shape(), 5)};
   }
 
   // Null when the device, or its compiler, refuses it.
@@ -166,7 +208,8 @@ std::vector<double> TimeCandidates(const ProductProblem& problem, const std::vec
     for (size_t i = 1; i < built.size(); ++i) {
       if (best[i] > kHopeless * fastest) built[i] = nullptr;
     }
-    if (round + 1 >= limits.least_rounds && MicrosecondsSince(start) > limits.seconds * 1e6) break;
+    const double patience = round + 1 >= limits.least_rounds ? limits.seconds : 10 * limits.seconds;
+    if (MicrosecondsSince(start) > patience * 1e6) break;
   }
   return best;
 }

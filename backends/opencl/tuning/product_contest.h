@@ -11,7 +11,7 @@ namespace hlorun::opencl {
 
 struct ContestLimits {
   double seconds = 0.5;                   // of running; building takes what it takes
-  int64_t rounds = 15, least_rounds = 4;  // whatever the time: one round says little of a busy machine
+  int64_t rounds = 15, least_rounds = 4;  // one round says little of a busy machine: these within 10 x `seconds`
 };
 
 // The best time of a run of each candidate, microseconds; infinity for one that could not be built or run, or whose
