@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/opencl/compiler.h"
+#include "backends/opencl/kernels/tuning_record.h"
 #include "hlo/custom_calls/registry.h"
 #include "hlo/text/parser.h"
 
@@ -421,6 +422,45 @@ TEST(PlanBuilder, AutoTakesClblastOnlyOnAGpuWhereItMeasuredFaster) {
   EXPECT_TRUE(ThunksOf<LibraryThunk>(ProductPlanOf("f32", DotLibrary::kAuto, device).entry).empty());
   device.cost_table.clear();
   EXPECT_TRUE(ThunksOf<LibraryThunk>(ProductPlanOf("f32", DotLibrary::kAuto, device).entry).empty());
+}
+
+// As ProductPlanOf in f32, with a choice for that product.
+Plan PlanWithChoice(const ProductSchedule& schedule, DotLibrary library, const DeviceSpec& device) {
+  std::string text = kDotAndTanh;
+  for (size_t at = text.find("TYPE"); at != std::string::npos; at = text.find("TYPE")) text.replace(at, 4, "f32");
+  const auto module = hlo::ParseModule(text);
+  CompileOptions options;
+  options.dot_library = library;
+  const std::vector<ProductUse> products = CompileModule(*module, device, options).products;
+  EXPECT_EQ(products.size(), 1u);
+  auto record = std::make_shared<TuningRecord>(device);
+  record->Set(products.at(0).problem, {.schedule = schedule});
+  options.tuned = record;
+  return CompileModule(*module, device, options).plan;
+}
+
+TEST(PlanBuilder, AMeasuredChoiceIsTaken) {
+  DeviceSpec device;
+  device.device_class = DeviceClass::kGpu;
+  // CLBlast, unless our kernels are asked for.
+  const Plan library = PlanWithChoice(LibrarySchedule{}, DotLibrary::kAuto, device);
+  EXPECT_EQ(ThunksOf<LibraryThunk>(library.entry).size(), 1u);
+  EXPECT_THAT(library.tuning, HasSubstr("clblast"));
+  EXPECT_TRUE(ThunksOf<LibraryThunk>(PlanWithChoice(LibrarySchedule{}, DotLibrary::kOwn, device).entry).empty());
+  // Against a cost table that says otherwise.
+  device.cost_table = {{"own_product_gflops", 100}, {"clblast_product_gflops", 200}};
+  const Plan tiled = PlanWithChoice(TiledSchedule{32, 8, 4, 4, 16}, DotLibrary::kAuto, device);
+  EXPECT_TRUE(ThunksOf<LibraryThunk>(tiled.entry).empty());
+  const auto launches = ThunksOf<LaunchThunk>(tiled.entry);
+  ASSERT_EQ(launches.size(), 1u);  // with the tanh
+  EXPECT_EQ(launches[0]->grid.local[0], 32);
+  EXPECT_EQ(launches[0]->grid.groups[0], 3 * 2 * 1);
+  // Two launches where the sums are cut into parts, and room for them.
+  TiledSchedule parts{32, 8, 4, 4, 16};
+  parts.k_parts = 2;
+  const Plan cut = PlanWithChoice(parts, DotLibrary::kAuto, device);
+  EXPECT_EQ(ThunksOf<LaunchThunk>(cut.entry).size(), 2u);
+  EXPECT_GE(cut.memory.arena_bytes, 2 * 3 * 32 * 16 * 4);
 }
 
 }  // namespace

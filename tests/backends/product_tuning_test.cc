@@ -297,7 +297,7 @@ TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
   EXPECT_THAT(complaint("{", "[", device), HasSubstr("f.json: not JSON"));
   EXPECT_THAT(complaint("\"version\": 1", "\"version\": 9", device), HasSubstr("\"version\" is 9"));
   EXPECT_THAT(complaint("\"generic\"", "\"H\"", device),
-              HasSubstr("f.json: was measured on another device: (class=gpu, name=H"));
+              HasSubstr("f.json: was measured on another device: name is H, here generic"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"cpu\"", device), HasSubstr("another device"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"tpu\"", device), HasSubstr("\"class\" must be"));
   EXPECT_THAT(complaint("\"depth\":16", "\"deep\":16", device), HasSubstr("product 2: \"depth\" is missing"));

@@ -214,6 +214,19 @@ TunedDevice ReadDevice(const Json& json, const std::string& where) {
   return device;
 }
 
+// What `there` has and `here` has not: "class is gpu, here cpu; l2_bytes is 1, here 2".
+std::string Differences(const TunedDevice& there, const TunedDevice& here) {
+  std::map<std::string, std::string> mine;
+  ForEachField(here, [&](const char* field, const auto& value) { mine[field] = fmt::format("{}", value); });
+  std::string text;
+  const auto add = [&](const std::string& field, const std::string& value, const std::string& own) {
+    if (value != own) text += fmt::format("{}{} is {}, here {}", text.empty() ? "" : "; ", field, value, own);
+  };
+  add("class", NameOf(there.device_class), NameOf(here.device_class));
+  ForEachField(there, [&](const char* field, const auto& value) { add(field, fmt::format("{}", value), mine[field]); });
+  return text;
+}
+
 }  // namespace
 
 TunedDevice::TunedDevice(const DeviceSpec& spec)
@@ -277,8 +290,7 @@ TuningRecord TuningRecord::FromJson(const std::string& text, const DeviceSpec& s
   }
   TuningRecord record(spec);
   if (const TunedDevice device = ReadDevice(reader.GetPart("device"), source + ": device"); device != record.device_) {
-    reader.Complain(fmt::format("was measured on another device: ({}), this is ({})", device.ToString(),
-                                record.device_.ToString()));
+    reader.Complain("was measured on another device: " + Differences(device, record.device_));
   }
   const Json& products = reader.GetPart("products");
   reader.RefuseOthers();
