@@ -1,8 +1,8 @@
 // GFLOP/s of the product kernels, beside the multiply-add peak of the same run.
 //
-//   product_bench [m,k,n[,batch[,forms]]] [conv:images,size,channels,features,window,stride,low,high] ...
+//   product_bench [m,k,n[,batch[,forms[,type]]]] [conv:images,size,channels,features,window,stride,low,high] ...
 //
-// forms: "t" for transposed, "n" for plain, of lhs and rhs ("nt").
+// forms: "t" for transposed, "n" for plain, of lhs and rhs ("nt"). type: of operands; s8 is summed in s32.
 #include <fmt/core.h>
 
 #include <chrono>
@@ -13,6 +13,8 @@
 
 #include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
+#include "backends/opencl/runtime/host_cpu.h"
+#include "backends/opencl/runtime/quirks.h"
 #include "hlo/module.h"
 #include "hlo/text/parser.h"
 #include "tests/backends/launch_runner.h"
@@ -83,20 +85,23 @@ struct Work {
 // "m,k,n[,batch[,forms]]"
 Work ParseProduct(const std::string& text) {
   int64_t m = 1, k = 1, n = 1, batch = 0;
-  char forms[3] = "nn";
-  std::sscanf(text.c_str(), "%ld,%ld,%ld,%ld,%2s", &m, &k, &n, &batch, forms);
+  char forms[3] = "nn", type[8] = "f32";
+  std::sscanf(text.c_str(), "%ld,%ld,%ld,%ld,%2[nt],%7s", &m, &k, &n, &batch, forms, type);
+  const std::string operand = type, result = operand == "s8" ? "s32" : operand;
   const std::string b = batch > 0 ? fmt::format("{},", batch) : "";
   const int64_t first = batch > 0 ? 1 : 0;
   const bool lhs_t = forms[0] == 't', rhs_t = forms[1] == 't';
-  const std::string lhs = lhs_t ? fmt::format("f32[{}{},{}]", b, k, m) : fmt::format("f32[{}{},{}]", b, m, k);
-  const std::string rhs = rhs_t ? fmt::format("f32[{}{},{}]", b, n, k) : fmt::format("f32[{}{},{}]", b, k, n);
+  const std::string lhs =
+      lhs_t ? fmt::format("{}[{}{},{}]", operand, b, k, m) : fmt::format("{}[{}{},{}]", operand, b, m, k);
+  const std::string rhs =
+      rhs_t ? fmt::format("{}[{}{},{}]", operand, b, n, k) : fmt::format("{}[{}{},{}]", operand, b, k, n);
   const std::string batches = batch > 0 ? "lhs_batch_dims={0}, rhs_batch_dims={0}, " : "";
   Work work;
-  work.label = fmt::format("{} x {} x {} batch {} {}", m, k, n, batch, forms);
+  work.label = fmt::format("{} x {} x {} batch {} {} {}", m, k, n, batch, forms, operand);
   work.module = hlo::ParseModule(fmt::format(
-      "HloModule m\nENTRY main {{\n  x = {} parameter(0)\n  y = {} parameter(1)\n  ROOT out = f32[{}{},{}] dot(x, y), {}"
+      "HloModule m\nENTRY main {{\n  x = {} parameter(0)\n  y = {} parameter(1)\n  ROOT out = {}[{}{},{}] dot(x, y), {}"
       "lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}\n}}\n",
-      lhs, rhs, b, m, n, batches, first + (lhs_t ? 0 : 1), first + (rhs_t ? 1 : 0)));
+      lhs, rhs, result, b, m, n, batches, first + (lhs_t ? 0 : 1), first + (rhs_t ? 1 : 0)));
   work.multiply_adds = static_cast<double>(m * k * n * std::max<int64_t>(batch, 1));
   return work;
 }
@@ -117,10 +122,10 @@ Work ParseConvolution(const std::string& text) {
   return work;
 }
 
-void Report(LaunchRunner& runner, const Work& work, double peak) {
+void Report(LaunchRunner& runner, const DeviceSpec& device, const Work& work, double peak) {
   const hlo::Instruction& root = *work.module->entry()->root();
   const CompileOptions options;
-  const EmitContext context{runner.spec(), options};
+  const EmitContext context{device, options};
   const bool is_dot = root.Is(hlo::Opcode::kDot);
   const auto launches = is_dot ? EmitDot(root, {-1}, context) : EmitConvolution(root, {-1}, context);
   if (!launches) return void(fmt::print("{}: no kernel\n", work.label));
@@ -147,8 +152,20 @@ void Report(LaunchRunner& runner, const Work& work, double peak) {
   std::fflush(stdout);
 }
 
+// The instructions for words of bf16 and s8 are not probed for: those of this CPU and platform are taken.
+DeviceSpec WithWords(DeviceSpec device) {
+  const Quirks quirks = QuirksOf(device.platform, CL_DEVICE_TYPE_CPU);
+  const auto choose = [&](const char* feature, const char* form) {
+    return form != nullptr && ThisCpu().isa.find(feature) != std::string::npos ? form : "";
+  };
+  device.bf16_dot = choose("avx512bf16", quirks.bf16_dot);
+  device.s8_dot = choose("avx512vnni", quirks.s8_dot);
+  return device;
+}
+
 int Main(int argc, char** argv) {
   LaunchRunner runner;
+  const DeviceSpec device = WithWords(runner.spec());
   const double peak = PeakOfACore(runner);
   fmt::print("multiply-add peak of a core: {:.1f} GFLOP/s; shares below are by processor time\n", peak);
   std::vector<std::string> cases(argv + 1, argv + argc);
@@ -178,7 +195,7 @@ int Main(int argc, char** argv) {
              "conv:8,224,3,64,7,2,3,3"};
   }
   for (const std::string& text : cases) {
-    Report(runner, text.starts_with("conv:") ? ParseConvolution(text) : ParseProduct(text), peak);
+    Report(runner, device, text.starts_with("conv:") ? ParseConvolution(text) : ParseProduct(text), peak);
   }
   return 0;
 }

@@ -35,6 +35,7 @@ void ForEachField(Spec& spec, Visit&& visit) {
   visit("raw_pointers", spec.raw_pointers);
   visit("has_inline_assembly", spec.has_inline_assembly);
   visit("bf16_dot", spec.bf16_dot);
+  visit("s8_dot", spec.s8_dot);
   visit("f32_gflops", spec.f32_gflops);
   visit("bandwidth_gbps", spec.bandwidth_gbps);
   visit("launch_us", spec.launch_us);

@@ -36,6 +36,7 @@ struct DeviceSpec {
   bool raw_pointers = true;          // kernels take plain host pointers; never without unified memory
   bool has_inline_assembly = false;  // x86 instructions by inline assembly (PoCL)
   std::string bf16_dot;              // how kernels multiply pairs of bf16 ("assembly", "intrinsic"); empty: not
+  std::string s8_dot;                // how they multiply words of four s8
 
   // Measured by bench/roofline; 0: not measured, a default is used.
   double f32_gflops = 0;

@@ -25,6 +25,7 @@ struct Case {
   int64_t batch, m, k, n;
   bool lhs_transposed = false, rhs_transposed = false;
   ElementType operand_type = ElementType::kF32, result_type = ElementType::kF32;
+  int lowest = -5, highest = 5;  // of integers
 };
 
 LaunchRunner& Runner() {
@@ -39,10 +40,10 @@ Shape MatrixShape(ElementType type, int64_t batch, int64_t rows, int64_t columns
   return Shape(type, dims);
 }
 
-Literal RandomLiteral(const Shape& shape, unsigned seed) {
+Literal RandomLiteral(const Shape& shape, unsigned seed, int lowest = -5, int highest = 5) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> reals(-1, 1);
-  std::uniform_int_distribution<int> integers(-5, 5);
+  std::uniform_int_distribution<int> integers(lowest, highest);
   Literal literal(shape);
   const bool floating = hlo::IsFloating(shape.element_type());
   for (int64_t i = 0; i < shape.ElementCount(); ++i) literal.SetDouble(i, floating ? reals(random) : integers(random));
@@ -91,7 +92,8 @@ void ExpectProduct(const Case& c, const DeviceSpec& spec) {
   const CompileOptions options;
   const auto launches = EmitDot(*dot, {-1}, {spec, options});
   ASSERT_TRUE(launches.has_value());
-  const Literal x = RandomLiteral(lhs->shape(), 1), y = RandomLiteral(rhs->shape(), 2);
+  const Literal x = RandomLiteral(lhs->shape(), 1, c.lowest, c.highest),
+                y = RandomLiteral(rhs->shape(), 2, c.lowest, c.highest);
   Guarded out(dot->shape().ByteSize()), scratch(DotScratchBytes(*dot, {spec, options}));
   Runner().Run(*launches, {const_cast<std::byte*>(x.data()), const_cast<std::byte*>(y.data())}, {out.data()},
                scratch.data());
@@ -113,6 +115,7 @@ void ExpectProduct(const Case& c, const DeviceSpec& spec) {
           const int64_t from = batch * c.k * c.n + (c.rhs_transposed ? j * c.k + p : p * c.n + j);
           sum += a[static_cast<size_t>(at)] * w[static_cast<size_t>(from)];
         }
+        if (c.result_type == ElementType::kS8) sum = static_cast<int8_t>(static_cast<int64_t>(sum));
         largest = std::max(largest, std::abs(sum));
         const double difference = std::abs(sum - got.GetDouble((batch * c.m + i) * c.n + j));
         error = std::isnan(difference) ? INFINITY : std::max(error, difference);
@@ -173,6 +176,12 @@ TEST(Dot, PanelsCopiedByTheGroupThatMultipliesThem) {
   ExpectProduct({0, 100, 70, 1000}, small);
 }
 
+// Squares that end where the depth ends, and chunks that take what is left.
+TEST(Dot, TransposedPanelsOfEveryDepth) {
+  for (const int64_t k : {1, 15, 16, 17, 63, 64, 65, 79, 127, 128, 130})
+    ExpectProduct({0, 520, k, 35, false, true}, Runner().spec());
+}
+
 TEST(Dot, PartsOfALongSum) {
   ExpectProduct({0, 20, 5000, 40}, Runner().spec());
   ExpectProduct({0, 65, 3001, 43, true, false}, Runner().spec());
@@ -207,6 +216,32 @@ TEST(Dot, OtherTypes) {
     ExpectProduct({0, 30, 45, 50, false, false, operand, result}, Runner().spec());
     ExpectProduct({2, 5, 21, 19, true, true, operand, result}, Runner().spec());
   }
+}
+
+TEST(Dot, WordsOfS8) {
+  using enum ElementType;
+  DeviceSpec spec = Runner().spec();
+  const Quirks quirks = QuirksOf(spec.platform, CL_DEVICE_TYPE_CPU);
+  if (ThisCpu().isa.find("avx512vnni") == std::string::npos || quirks.s8_dot == nullptr)
+    GTEST_SKIP() << "no way to multiply words of s8 here: not measured";
+  spec.s8_dot = quirks.s8_dot;
+  ProductShape shape{.m = 30, .n = 50, .k = 44, .lhs_type = kS8, .rhs_type = kS8, .compute_type = kS32};
+  ASSERT_EQ(PlanProduct(shape, spec).words, WordKind::kS8Quads);
+  for (const bool rhs_transposed : {false, true}) {
+    ExpectProduct({0, 30, 44, 50, false, rhs_transposed, kS8, kS32, -128, 127}, spec);
+    ExpectProduct({0, 33, 320, 31, false, rhs_transposed, kS8, kS32, -128, 127}, spec);
+    ExpectProduct({3, 41, 68, 96, false, rhs_transposed, kS8, kS32, -128, 127}, spec);
+    ExpectProduct({0, 13, 4, 16, false, rhs_transposed, kS8, kS32, -128, -128}, spec);  // the largest sums
+    ExpectProduct({0, 13, 4, 16, false, rhs_transposed, kS8, kS32, 127, 127}, spec);
+  }
+  ExpectProduct({0, 40, 10000, 40, false, true, kS8, kS32, -128, 127}, spec);  // parts of a long sum
+  ExpectProduct({0, 70, 50000, 40, false, false, kS8, kS32, -128, 127}, spec);
+  ExpectProduct({0, 30, 46, 50, false, false, kS8, kS32, -128, 127}, spec);  // no whole words
+  ExpectProduct({0, 30, 44, 50, true, true, kS8, kS32, -128, 127}, spec);    // no words in lhs
+  ExpectProduct({0, 3, 44, 50, false, false, kS8, kS32, -128, 127}, spec);   // few rows
+  ExpectProduct({0, 30, 44, 50, false, false, kS8, kS8, -128, 127}, spec);   // other sums
+  spec.vector_bytes = 32;
+  ExpectProduct({0, 30, 44, 50, false, false, kS8, kS32, -128, 127}, spec);  // other vectors
 }
 
 TEST(Dot, PairsOfBf16) {
@@ -373,7 +408,8 @@ TEST(Dot, GpuClass) {
 // What a CPU with the instruction does with pairs is none of the other class's kernels.
 TEST(Dot, GpuClassTakesNoPairs) {
   DeviceSpec gpu = GpuClass();
-  gpu.bf16_dot = "assembly";
+  gpu.bf16_dot = gpu.s8_dot = "assembly";
+  ExpectProduct({0, 30, 44, 50, false, false, ElementType::kS8, ElementType::kS32, -128, 127}, gpu);
   for (const bool rhs_transposed : {false, true})
     ExpectProduct({2, 30, 46, 50, false, rhs_transposed, ElementType::kBF16, ElementType::kBF16}, gpu);
 }

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "backends/opencl/codegen/bf16_dot.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/product_extents.h"
 #include "backends/opencl/kernels/register_tile.h"
+#include "backends/opencl/kernels/word_product.h"
 #include "hlo/error.h"
 
 namespace hlorun::opencl {
@@ -105,12 +105,8 @@ class Multiplication {
                            {columns, Index(column_blocks)}},
                           block);
     }
-    std::vector<ir::Helper> helpers;
-    for (const Bf16DotForm& form : kBf16DotForms) {
-      if (form.name == plan_.bf16_dot) helpers.push_back({kBf16DotFunction, form.source});
-    }
     return MakeDraft("multiply", parameters_, ends_.Before(ir::Block({ir::DeclareArray(staging_), nest})),
-                     std::move(helpers));
+                     WordHelpers(plan_));
   }
 
  private:
@@ -124,6 +120,10 @@ class Multiplication {
         "rhs", copied_rhs ? plan_.PackedType() : shape_.rhs_type,
         copied_rhs ? plan_.RhsBytes() / element : shape_.batch * shape_.n * shape_.k,
         copied_rhs ? ScratchSlice(plan_.RhsOffset(), plan_.RhsBytes(), plan_.rhs == RhsForm::kBlocks) : task_.rhs);
+    if (plan_.HasRowStarts()) {
+      starts_ = parameters_.Add("starts", shape_.compute_type, shape_.batch * shape_.m,
+                                ScratchSlice(plan_.RowStartOffset(), plan_.RowStartBytes(), false));
+    }
     if (plan_.rhs == RhsForm::kBlocks)
       source_ = parameters_.Add("source", shape_.rhs_type, shape_.batch * shape_.n * shape_.k, task_.rhs);
   }
@@ -265,6 +265,10 @@ class Multiplication {
     const RegisterTile& registers = vectors == plan_.vectors ? tile_ : narrow;
     std::vector<Stmt> body = {registers.Declare()};
     const Expr first_column = panel * plan_.columns();
+    if (starts_) {
+      const Stmt fill = registers.Fill([&](int64_t r) { return ir::Load(starts_, batch_ * shape_.m + row + r); });
+      body.push_back(plan_.k_parts == 1 ? fill : ir::If(ir::Compare(Op::kEq, part_, Index(0)), fill));
+    }
     if (partial_ && plan_.k_block > 0) {
       body.push_back(
           ir::If(ir::Compare(Op::kGt, k_begin, part_begin_), LoadPartial(registers, row, first_column, columns)));
@@ -363,23 +367,22 @@ class Multiplication {
       body.push_back(ir::Prefetch(lhs_, ir::Ref(lhs_base) + kLhsRowsAhead * lhs_k));
     }
     const Expr row_end = batch_ * (shape_.k * shape_.n) + (ir::Ref(k) + 1) * rhs_k;
-    const RegisterTile::Multiplier pairs{hlo::ElementType::kU32,
-                                         [](const Expr& sum, const Expr& row, const Expr& column) {
-                                           return ir::Call(sum->type, kBf16DotFunction, {sum, row, column});
-                                         }};
+    const RegisterTile::Multiplier words{
+        hlo::ElementType::kU32,
+        [&](const Expr& sum, const Expr& row, const Expr& column) { return DotWords(plan_.words, sum, row, column); }};
     body.push_back(
         registers.Step([&, stride = lhs_row](int64_t r) { return Read(lhs_, ir::Ref(lhs_base) + r * stride); },
                        [&](int64_t v) {
                          const Expr at = ir::Ramp(ir::Ref(rhs_base) + v * plan_.lanes, static_cast<int>(plan_.lanes));
                          return Read(rhs_, at, careful ? ir::Compare(Op::kLt, at, row_end) : nullptr);
                        },
-                       plan_.MultipliesPairs() ? &pairs : nullptr));
+                       plan_.MultipliesWords() ? &words : nullptr));
     return Loop(k, begin, end, ir::Block(std::move(body)));
   }
 
   Expr Read(const ir::BufferRef& buffer, const Expr& at, const Expr& predicate = nullptr) const {
     const Expr element = ir::Load(buffer, at, predicate);
-    return plan_.MultipliesPairs() ? element : ir::Cast(element, shape_.compute_type);
+    return plan_.MultipliesWords() ? element : ir::Cast(element, shape_.compute_type);
   }
 
   struct Strides {
@@ -399,7 +402,7 @@ class Multiplication {
   const ProductPlan& plan_;
   const ProductShape& shape_;
   KernelParameters parameters_;
-  ir::BufferRef lhs_, rhs_, source_, partial_, staging_;
+  ir::BufferRef lhs_, rhs_, source_, partial_, staging_, starts_;
   std::optional<Epilogue> epilogue_;
   RegisterTile tile_;
   ProductSizes sizes_;
@@ -433,15 +436,21 @@ std::vector<KernelDraft> PackingKernels(const ProductTask& task, const ProductPl
                               shape.rhs_transposed ? shape.k : shape.n,
                               shape.rhs_transposed ? sizes.n : sizes.k,
                               shape.rhs_transposed ? sizes.k : sizes.n};
-    if (plan.MultipliesPairs() && !shape.rhs_transposed) {
-      const MatrixSource elements{task.rhs, hlo::ElementType::kU16, shape.batch, 2 * shape.k,
-                                  shape.n,  {2 * shape.k},          sizes.n};
-      kernels.push_back(PackColumnPairs(elements, plan.lanes, plan.columns(), out));
-      return kernels;
+    const uint32_t flip = FlipOfWords(plan.words);
+    if (plan.MultipliesWords() && !shape.rhs_transposed) {
+      const bool bytes = plan.words == WordKind::kS8Quads;
+      const int64_t rows = shape.k * (bytes ? 4 : 2);
+      const MatrixSource elements{
+          task.rhs, bytes ? hlo::ElementType::kU8 : hlo::ElementType::kU16, shape.batch, rows, shape.n, {rows},
+          sizes.n};
+      kernels.push_back(PackColumnWords(elements, plan.lanes, plan.columns(), flip, out));
+    } else if (shape.rhs_transposed) {
+      kernels.push_back(PackTransposed(source, plan.PackedType(), plan.lanes, plan.columns(), flip, out));
+    } else {
+      kernels.push_back(PackColumns(source, shape.compute_type, plan.lanes, plan.columns(), out));
     }
-    kernels.push_back(shape.rhs_transposed ? PackTransposed(source, plan.PackedType(), plan.lanes, plan.columns(), out)
-                                           : PackColumns(source, shape.compute_type, plan.lanes, plan.columns(), out));
   }
+  if (plan.HasRowStarts()) kernels.push_back(RowStartKernel(task, plan));
   return kernels;
 }
 

@@ -21,8 +21,9 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Source and destination of a copy, and how elements are read.
 class Copy {
  public:
-  Copy(const MatrixSource& source, hlo::ElementType type, int64_t out_elements, const ArgumentRef& out)
-      : type_(type), ends_(parameters_) {
+  Copy(const MatrixSource& source, hlo::ElementType type, int64_t out_elements, const ArgumentRef& out,
+       uint32_t flip = 0)
+      : type_(type), flip_(flip), ends_(parameters_) {
     const int64_t elements = source.batch * source.rows * source.columns;
     from_ = parameters_.Add("source", source.storage, elements, source.argument);
     ArgumentRef written = out;
@@ -35,7 +36,8 @@ class Copy {
   }
   Expr ReadVector(const Expr& index, int64_t lanes) const { return Read(ir::Ramp(index, static_cast<int>(lanes))); }
   Stmt Write(const Expr& index, const Expr& value) const {
-    return ir::Store(to_, ir::Ramp(index, value->type.lanes), value);
+    const Expr flipped = flip_ == 0 ? value : ir::Binary(ir::Op::kXor, value, ir::Int(flip_, value->type));
+    return ir::Store(to_, ir::Ramp(index, value->type.lanes), flipped);
   }
   // How many pieces of `size` there are of `bound` rows or columns.
   Expr Pieces(SizedLoop loop, int64_t bound, int64_t size, const std::string& name) {
@@ -48,6 +50,7 @@ class Copy {
 
  private:
   hlo::ElementType type_;
+  uint32_t flip_;  // exclusive or of what is written
   KernelParameters parameters_;
   LoopEnds ends_;
   ir::BufferRef from_, to_;
@@ -160,38 +163,43 @@ KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64
   return copy.Finish("pack_columns", body);
 }
 
-KernelDraft PackColumnPairs(const MatrixSource& source, int64_t lanes, int64_t width, const ArgumentRef& out) {
-  const hlo::ElementType word = hlo::ElementType::kU32;
-  const int64_t pairs = source.rows / 2, n = source.columns, panels = CeilDiv(n, width);
-  Copy copy(source, word, source.batch * panels * pairs * width, out);
+KernelDraft PackColumnWords(const MatrixSource& source, int64_t lanes, int64_t width, uint32_t flip,
+                            const ArgumentRef& out) {
+  const int64_t bits = 8 * hlo::BytesOf(source.storage), elements = 32 / bits;
+  const int64_t words = source.rows / elements, n = source.columns, panels = CeilDiv(n, width);
+  Copy copy(source, hlo::ElementType::kU32, source.batch * panels * words * width, out, flip);
   const Expr panels_there = copy.Pieces(source.columns_there, n, width, "columns_end"),
-             chunks = Index(CeilDiv(pairs, kRowsOfGroup));
+             chunks = Index(CeilDiv(words, kRowsOfGroup));
   const Stmt body = ForPanels(
-      source.batch, panels, pairs, panels_there, chunks,
+      source.batch, panels, words, panels_there, chunks,
       [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
-        const ir::Var pair = ir::MakeIndex("pair", 0, pairs - 1, kIndex);
-        const Expr from = (b * source.rows + ir::Ref(pair) * 2) * n + p * width;
-        const Expr to = ((b * panels + p) * pairs + ir::Ref(pair)) * width;
-        const auto row_pair = [&](bool edge) {
+        const ir::Var word = ir::MakeIndex("word", 0, words - 1, kIndex);
+        const Expr from = (b * source.rows + ir::Ref(word) * elements) * n + p * width;
+        const Expr to = ((b * panels + p) * words + ir::Ref(word)) * width;
+        const auto row_of_words = [&](bool edge) {
           std::vector<Stmt> pieces;
           for (int64_t j = 0; j < width; j += lanes) {
             const auto ramp = [&](const Expr& at) { return ir::Ramp(at + j, static_cast<int>(lanes)); };
             const Expr inside = edge ? ir::Compare(ir::Op::kLt, ramp(p * width), Index(n)) : nullptr;
-            const Expr low = copy.Read(ramp(from), inside), high = copy.Read(ramp(from + n), inside);
-            const Expr shifted = ir::Binary(ir::Op::kShl, high, ir::Int(16, high->type));
-            pieces.push_back(copy.Write(to + j, ir::Binary(ir::Op::kOr, low, shifted)));
+            Expr joined = copy.Read(ramp(from), inside);
+            for (int64_t e = 1; e < elements; ++e) {
+              const Expr next = copy.Read(ramp(from + e * n), inside);
+              joined = ir::Binary(ir::Op::kOr, joined, ir::Binary(ir::Op::kShl, next, ir::Int(e * bits, next->type)));
+            }
+            pieces.push_back(copy.Write(to + j, joined));
           }
-          return Serial(pair, first, end, ir::Block(std::move(pieces)));
+          return Serial(word, first, end, ir::Block(std::move(pieces)));
         };
-        return n % width == 0 ? row_pair(false) : ir::If(p < Index(n / width), row_pair(false), row_pair(true));
+        return n % width == 0 ? row_of_words(false)
+                              : ir::If(p < Index(n / width), row_of_words(false), row_of_words(true));
       });
-  return copy.Finish("pack_column_pairs", body);
+  return copy.Finish("pack_column_words", body);
 }
 
 KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
-                           const ArgumentRef& out) {
+                           uint32_t flip, const ArgumentRef& out) {
   const int64_t n = source.rows, k = source.columns, panels = CeilDiv(n, width);
-  Copy copy(source, type, source.batch * panels * k * width, out);
+  Copy copy(source, type, source.batch * panels * k * width, out, flip);
   const ir::Type vector{type, static_cast<int>(lanes)};
   const Expr panels_there = copy.Pieces(source.rows_there, n, width, "rows_end");
   const Expr chunks_there = copy.Pieces(source.columns_there, k, kRowsOfGroup, "columns_end");

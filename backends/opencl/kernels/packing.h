@@ -19,12 +19,13 @@ struct MatrixSource {
 // Panels of columns: out[b][j / width][i][j % width], the last panel padded with zeros. source [rows = k][columns = n].
 KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
                         const ArgumentRef& out);
-// Pairs of rows of 16-bit elements, the first in the low half of a u32: out[b][j / width][i / 2][j % width]; rows is
-// even.
-KernelDraft PackColumnPairs(const MatrixSource& source, int64_t lanes, int64_t width, const ArgumentRef& out);
+// Two rows of u16 or four of u8 as u32 words, the first in the lowest bits: out[b][j / width][i / 2 or 4][j % width];
+// rows is a multiple. Every word is combined with `flip` by exclusive or.
+KernelDraft PackColumnWords(const MatrixSource& source, int64_t lanes, int64_t width, uint32_t flip,
+                            const ArgumentRef& out);
 // The same as PackColumns from a source stored transposed, [rows = n][columns = k].
 KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
-                           const ArgumentRef& out);
+                           uint32_t flip, const ArgumentRef& out);
 // out[b][t][i][r] = source[b][i][min(t * width, columns - width) + r]: tiles of `width` columns, of which the last may
 // repeat columns of the one before. source [rows = k][columns = m].
 KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,

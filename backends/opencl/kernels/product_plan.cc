@@ -21,7 +21,7 @@ constexpr int64_t kFewestBlockRows = 96, kMostBlockRows = 512;
 constexpr int64_t kInPlaceTransposedRows = 128;
 // Depth of a block when both operands lie with k outermost: their blocks then stay in the second-level cache.
 constexpr int64_t kTransposedBlock = 256;
-constexpr int64_t kPairRows = 12;
+constexpr int64_t kWordRows = 12;
 constexpr int64_t kPageBytes = 4096;
 // A part of k that is worth a work-group of its own.
 constexpr int64_t kPartDepth = 512;
@@ -56,13 +56,36 @@ int64_t Groups(const ProductPlan& plan) {
          CeilDiv(plan.panels, plan.panels_per_block);
 }
 
-// Pairs lie along k: rows of lhs in place, rhs in panels, which few rows of lhs are not worth. Kernels of GPU class
-// read single elements.
-bool WantsPairs(const ProductShape& shape, const DeviceSpec& device) {
-  using enum hlo::ElementType;
-  return device.device_class == DeviceClass::kCpu && !device.bf16_dot.empty() && shape.lhs_type == kBF16 &&
-         shape.rhs_type == kBF16 && shape.compute_type == kF32 && shape.k % 2 == 0 && !shape.depth_may_be_less &&
-         !shape.lhs_transposed && shape.m >= kPairRows;
+// Words lie along k: rows of lhs in place, rhs in panels, which few rows of lhs are not worth. The instructions take
+// vectors of 16 words; kernels of GPU class read single elements.
+struct WordRow {
+  WordKind kind;
+  hlo::ElementType operands, sums;
+  int64_t elements;
+  std::string DeviceSpec::*form;
+};
+const WordRow kWords[] = {
+    {WordKind::kBf16Pairs, hlo::ElementType::kBF16, hlo::ElementType::kF32, 2, &DeviceSpec::bf16_dot},
+    {WordKind::kS8Quads, hlo::ElementType::kS8, hlo::ElementType::kS32, 4, &DeviceSpec::s8_dot},
+};
+
+bool WantsWords(const WordRow& row, const ProductShape& shape, const DeviceSpec& device) {
+  constexpr int64_t kLanes = 16;
+  return device.device_class == DeviceClass::kCpu && !(device.*row.form).empty() && shape.lhs_type == row.operands &&
+         shape.rhs_type == row.operands && shape.compute_type == row.sums && shape.k % row.elements == 0 &&
+         !shape.depth_may_be_less && !shape.lhs_transposed && shape.m >= kWordRows &&
+         RegisterLanes(device, shape.compute_type) == kLanes;
+}
+
+void TakeWords(ProductPlan& plan, const DeviceSpec& device) {
+  for (const WordRow& row : kWords) {
+    if (!WantsWords(row, plan.shape, device)) continue;
+    plan.words = row.kind;
+    plan.word_dot = device.*row.form;
+    plan.shape.k /= row.elements;
+    plan.shape.lhs_type = plan.shape.rhs_type = hlo::ElementType::kU32;
+    return;
+  }
 }
 
 void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
@@ -95,7 +118,7 @@ void ChooseForms(ProductPlan& plan) {
   }
   const bool short_rows = shape.n <= kInPlaceColumns && native_rhs;
   const bool few_uses = shape.m <= (native_rhs ? kPackRows : 2 * plan.rows);
-  if (plan.MultipliesPairs()) {
+  if (plan.MultipliesWords()) {
     plan.rhs = RhsForm::kPanels;
     return;
   }
@@ -125,7 +148,7 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t element = hlo::BytesOf(shape.compute_type);
   const int64_t panel_bytes = shape.k * plan.columns() * element;
-  const bool fits = !plan.MultipliesPairs() && !shape.rhs_transposed && !shape.ends_at_sizes &&
+  const bool fits = !plan.MultipliesWords() && !shape.rhs_transposed && !shape.ends_at_sizes &&
                     !shape.depth_may_be_less && shape.m >= kFewestBlockRows && shape.m <= kMostBlockRows &&
                     shape.n > kInPlaceColumns && plan.vectors == 2 && !plan.UsesPartialSums();
   if (!fits || shape.k * shape.n * element <= device.l2_bytes) return;
@@ -235,6 +258,10 @@ int64_t ProductPlan::PartialBytes() const {
   return AlignScratch(k_parts * shape.batch * shape.m * shape.n * hlo::BytesOf(shape.compute_type));
 }
 
+int64_t ProductPlan::RowStartBytes() const {
+  return HasRowStarts() ? AlignScratch(shape.batch * shape.m * hlo::BytesOf(shape.compute_type)) : 0;
+}
+
 ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, const PanelSchedule* schedule) {
   ProductPlan plan;
   plan.shape = shape;
@@ -248,11 +275,7 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
     plan.panels_per_block = std::max<int64_t>(1, plan.panels * shape.batch / (16 * device.compute_units));
     return plan;
   }
-  if (WantsPairs(shape, device)) {
-    plan.bf16_dot = device.bf16_dot;
-    plan.shape.k /= 2;
-    plan.shape.lhs_type = plan.shape.rhs_type = hlo::ElementType::kU32;
-  }
+  TakeWords(plan, device);
   ChooseTile(plan, device);
   plan.tiles = CeilDiv(shape.m, plan.rows);
   plan.panels = CeilDiv(shape.n, plan.columns());

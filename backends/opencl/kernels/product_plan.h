@@ -31,6 +31,9 @@ std::optional<hlo::ElementType> SumType(hlo::ElementType lhs, hlo::ElementType r
 // What `dot` computes, when it has the canonical form (rank 2, or 3 with the batch first) and a type that kernels have.
 std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot);
 
+// Elements along k that one instruction multiplies and sums, as a word of 32 bits.
+enum class WordKind : uint8_t { kNone, kBf16Pairs, kS8Quads };
+
 enum class LhsForm : uint8_t {
   kInPlace,
   kConverted,  // copied in its own order, as compute_type
@@ -45,9 +48,10 @@ enum class RhsForm : uint8_t {
 };
 
 struct ProductPlan {
-  // Where pairs are multiplied, k counts pairs and the operands are u32.
+  // Where words are multiplied, k counts words and the operands are u32.
   ProductShape shape;
-  std::string bf16_dot;  // how pairs of bf16 are multiplied (DeviceSpec::bf16_dot); empty: elements one by one
+  WordKind words = WordKind::kNone;
+  std::string word_dot;  // how words are multiplied (codegen/word_dot.h)
   int64_t lanes = 16;
   int64_t rows = 12, vectors = 2;  // of the register tile; for dot products `vectors` is the columns of a tile
   // Each result element is a dot product of two rows, summed lane by lane: rhs [n][k] with few rows of lhs.
@@ -61,9 +65,11 @@ struct ProductPlan {
   int64_t k_parts = 1, k_block = 0;  // k_block 0: not in blocks
   int64_t slots = 1;                 // kBlocks: work-groups; each walks blocks of panels at this distance
 
-  bool MultipliesPairs() const { return !bf16_dot.empty(); }
+  bool MultipliesWords() const { return words != WordKind::kNone; }
   // Of copied operands.
-  hlo::ElementType PackedType() const { return MultipliesPairs() ? hlo::ElementType::kU32 : shape.compute_type; }
+  hlo::ElementType PackedType() const { return MultipliesWords() ? hlo::ElementType::kU32 : shape.compute_type; }
+  // Words of s8: rhs is copied as b + 128, and sums start with what takes the surplus back.
+  bool HasRowStarts() const { return words == WordKind::kS8Quads; }
   bool UsesPartialSums() const { return k_parts > 1 || k_block > 0; }
   int64_t columns() const { return vectors * lanes; }
   int64_t column_blocks() const { return (panels + panels_per_block - 1) / panels_per_block; }
@@ -72,9 +78,11 @@ struct ProductPlan {
   int64_t LhsBytes() const;
   int64_t RhsBytes() const;
   int64_t PartialBytes() const;
+  int64_t RowStartBytes() const;
   int64_t RhsOffset() const { return LhsBytes(); }
   int64_t PartialOffset() const { return LhsBytes() + RhsBytes(); }
-  int64_t ScratchBytes() const { return LhsBytes() + RhsBytes() + PartialBytes(); }
+  int64_t RowStartOffset() const { return PartialOffset() + PartialBytes(); }
+  int64_t ScratchBytes() const { return RowStartOffset() + RowStartBytes(); }
 };
 
 struct PanelSchedule;

@@ -39,6 +39,16 @@ Stmt RegisterTile::Load(const ir::BufferRef& buffer, const Position& position) c
   return ir::Block(std::move(statements));
 }
 
+Stmt RegisterTile::Fill(const Element& element) const {
+  std::vector<Stmt> statements;
+  for (int64_t row = 0; row < rows_; ++row) {
+    const Expr value = ir::Splat(element(row), type_.lanes);
+    for (int64_t vector = 0; vector < vectors_; ++vector)
+      statements.push_back(ir::Assign(Accumulator(row, vector), value));
+  }
+  return ir::Block(std::move(statements));
+}
+
 Stmt RegisterTile::Step(const Element& element, const Vector& vector, const Multiplier* multiplier) const {
   const bool fused = hlo::IsFloating(type_.element);
   const ir::Type operand{multiplier ? multiplier->operand : type_.element, type_.lanes};

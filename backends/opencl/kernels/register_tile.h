@@ -30,6 +30,8 @@ class RegisterTile {
   ir::Stmt Declare() const;
   // Sets them to zero, or to what `buffer` holds.
   ir::Stmt Load(const ir::BufferRef& buffer, const Position& position) const;
+  // Sets the accumulators of each row to its element.
+  ir::Stmt Fill(const Element& element) const;
   // How a step adds to an accumulator, and of what elements.
   struct Multiplier {
     hlo::ElementType operand;

@@ -158,10 +158,16 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   spec_.raw_pointers =
       (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0 ||
       (quirks.may_take_raw_pointers && ProbeRawPointers(platform_index_, device_index_, Fingerprint()));
-  const bool has_instruction = is_cpu && Contains("," + spec_.isa + ",", ",avx512bf16,");
-  if (quirks.bf16_dot != nullptr && has_instruction &&
+  const auto has_instructions = [&](const char* feature) {
+    return is_cpu && Contains("," + spec_.isa + ",", "," + std::string(feature) + ",");
+  };
+  if (quirks.bf16_dot != nullptr && has_instructions("avx512bf16") &&
       ProbeBf16Dot(quirks.bf16_dot, platform_index_, device_index_, Fingerprint())) {
     spec_.bf16_dot = quirks.bf16_dot;
+  }
+  if (quirks.s8_dot != nullptr && has_instructions("avx512vnni") &&
+      ProbeS8Dot(quirks.s8_dot, platform_index_, device_index_, Fingerprint())) {
+    spec_.s8_dot = quirks.s8_dot;
   }
   // A plain mapping has no limit of the runtime's.
   if (spec_.raw_pointers) spec_.max_allocation_bytes = spec_.global_memory_bytes;

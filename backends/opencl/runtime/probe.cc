@@ -82,4 +82,8 @@ bool ProbeBf16Dot(const std::string& form, int platform_index, int device_index,
   return Ask("bf16-" + form, platform_index, device_index, driver_key);
 }
 
+bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key) {
+  return Ask("s8-" + form, platform_index, device_index, driver_key);
+}
+
 }  // namespace hlorun::opencl

@@ -10,7 +10,9 @@ namespace hlorun::opencl {
 // when the child crashes, takes longer than 30 seconds, or is not installed.
 bool ProbeRawPointers(int platform_index, int device_index, const std::string& driver_key);
 
-// Whether kernels of this device may multiply pairs of bf16 in this form (codegen/bf16_dot.h), and do it right.
+// Whether kernels of this device may multiply words of bf16 or of s8 in this form (codegen/word_dot.h), and do it
+// right.
 bool ProbeBf16Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
+bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 
 }  // namespace hlorun::opencl

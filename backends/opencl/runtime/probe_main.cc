@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/opencl/codegen/bf16_dot.h"
+#include "backends/opencl/codegen/word_dot.h"
 
 namespace {
 
-using hlorun::opencl::Bf16DotForm;
+using hlorun::opencl::WordDotForm;
 
 cl_device_id DeviceAt(size_t platform_index, size_t device_index) {
   cl_uint count = 0;
@@ -47,12 +47,23 @@ Subject Build(cl_device_id device, const char* source) {
   return {queue, kernel};
 }
 
-// 1 + 2 * 4 + 3 * 5 in every lane, 16 of them.
-bool MultipliesPairs(cl_device_id device, const Bf16DotForm& form) {
+// A function of word_dot.h, and what it makes of 1 and two words.
+struct WordQuestion {
+  const char *function, *sums;  // the type of sums
+  cl_uint a, b;
+  float expected;
+};
+// 1 + 2 * 4 + 3 * 5; 1 - 1 * 255 + 2 * 4 + 3 * 200 - 128 * 1.
+constexpr WordQuestion kBf16Question = {hlorun::opencl::kBf16DotFunction, "float", 0x40404000U, 0x40a04080U, 24};
+constexpr WordQuestion kS8Question = {hlorun::opencl::kS8DotFunction, "int", 0x800302ffU, 0x01c804ffU, 226};
+
+bool MultipliesWords(cl_device_id device, const WordDotForm& form, const WordQuestion& question) {
+  const std::string type = question.sums;
   const std::string source =
       std::string(form.source) +
       "__kernel __attribute__((reqd_work_group_size(1, 1, 1), min_vector_width(512))) void f(__global float* y, uint a, uint b) {\n"
-      "  vstore16(hl_dot_bf16((float16)(1), (uint16)(a), (uint16)(b)), 0, y);\n}\n";
+      "  vstore16(convert_float16(" +
+      question.function + "((" + type + "16)(1), (uint16)(a), (uint16)(b))), 0, y);\n}\n";
   const Subject subject = Build(device, source.c_str());
   if (subject.kernel == nullptr) return false;
   cl_context context = nullptr;
@@ -61,17 +72,16 @@ bool MultipliesPairs(cl_device_id device, const Bf16DotForm& form) {
   float y[16] = {};
   cl_mem buffer = clCreateBuffer(context, CL_MEM_WRITE_ONLY, sizeof(y), nullptr, &status);
   if (status != CL_SUCCESS) return false;
-  const cl_uint two_three = 0x40404000u, four_five = 0x40a04080u;
   clSetKernelArg(subject.kernel, 0, sizeof(buffer), &buffer);
-  clSetKernelArg(subject.kernel, 1, sizeof(cl_uint), &two_three);
-  clSetKernelArg(subject.kernel, 2, sizeof(cl_uint), &four_five);
+  clSetKernelArg(subject.kernel, 1, sizeof(cl_uint), &question.a);
+  clSetKernelArg(subject.kernel, 2, sizeof(cl_uint), &question.b);
   const size_t one = 1;
   if (clEnqueueNDRangeKernel(subject.queue, subject.kernel, 1, nullptr, &one, &one, 0, nullptr, nullptr) != CL_SUCCESS)
     return false;
   if (clEnqueueReadBuffer(subject.queue, buffer, CL_TRUE, 0, sizeof(y), y, 0, nullptr, nullptr) != CL_SUCCESS)
     return false;
   for (float value : y) {
-    if (value != 24.0F) return false;
+    if (value != question.expected) return false;
   }
   return true;
 }
@@ -109,8 +119,11 @@ int main(int argc, char** argv) {
   cl_device_id device = DeviceAt(std::strtoul(argv[2], nullptr, 10), std::strtoul(argv[3], nullptr, 10));
   if (device == nullptr) return 2;
   if (std::string_view(argv[1]) == "raw-pointers") return TakesRawPointers(device) ? 0 : 1;
-  for (const Bf16DotForm& form : hlorun::opencl::kBf16DotForms) {
-    if (argv[1] == "bf16-" + std::string(form.name)) return MultipliesPairs(device, form) ? 0 : 1;
+  for (const WordDotForm& form : hlorun::opencl::kBf16DotForms) {
+    if (argv[1] == "bf16-" + std::string(form.name)) return MultipliesWords(device, form, kBf16Question) ? 0 : 1;
+  }
+  for (const WordDotForm& form : hlorun::opencl::kS8DotForms) {
+    if (argv[1] == "s8-" + std::string(form.name)) return MultipliesWords(device, form, kS8Question) ? 0 : 1;
   }
   return 2;
 }

@@ -32,8 +32,9 @@ struct Quirks {
   bool refuses_prefetch = false;
   // It takes an element of a vector's upper half for uninitialized.
   bool doubts_upper_halves = false;
-  // The form of codegen/bf16_dot.h that its compiler may take on a CPU that has the instruction, or null.
+  // The forms of codegen/word_dot.h that its compiler may take on a CPU that has the instructions, or null.
   const char* bf16_dot = nullptr;
+  const char* s8_dot = nullptr;
   // CL_DEVICE_GLOBAL_MEM_SIZE changes from run to run; the machine's memory is used instead.
   bool volatile_memory_size = false;
   // Two builds at the same time crash its compiler.

@@ -1,0 +1,41 @@
+// sum + products of the elements of two words in each lane: x86's vdpbf16ps (two bf16) and vpdpbusd (four bytes, those
+// of one side unsigned), by the two ways in which OpenCL compilers let them through. Neither checks whether the CPU has
+// the instruction, and a wrong one ends the process: believed only after a probe (runtime/probe.h).
+#pragma once
+
+#include <string_view>
+
+namespace hlorun::opencl {
+
+struct WordDotForm {
+  std::string_view name;  // DeviceSpec::bf16_dot or s8_dot
+  const char* source;     // S16 function(S16 sum, uint16 a, uint16 b), S the type of sums
+};
+inline constexpr const char* kBf16DotFunction = "hl_dot_bf16";
+inline constexpr const char* kS8DotFunction = "hl_dot_s8";  // a signed, b unsigned
+
+inline constexpr WordDotForm kBf16DotForms[] = {
+    // PoCL hands inline assembly to an assembler that knows more instructions than its target has.
+    {"assembly",
+     "static inline float16 hl_dot_bf16(float16 sum, uint16 a, uint16 b) {\n"
+     "  __asm__(\"vdpbf16ps %2, %1, %0\" : \"+v\"(sum) : \"v\"(a), \"v\"(b));\n  return sum;\n}\n"},
+    // Intel's runtime refuses vectors there, but takes an LLVM intrinsic by its label.
+    {"intrinsic",
+     "typedef __bf16 hl_bf16_pairs __attribute__((ext_vector_type(32)));\n"
+     "float16 hl_dot_bf16_intrinsic(float16, hl_bf16_pairs, hl_bf16_pairs) __asm__(\"llvm.x86.avx512bf16.dpbf16ps.512\");\n"
+     "static inline float16 hl_dot_bf16(float16 sum, uint16 a, uint16 b) {\n"
+     "  return hl_dot_bf16_intrinsic(sum, __builtin_astype(a, hl_bf16_pairs), __builtin_astype(b, hl_bf16_pairs));\n}\n"},
+};
+
+inline constexpr WordDotForm kS8DotForms[] = {
+    {"assembly",
+     "static inline int16 hl_dot_s8(int16 sum, uint16 a, uint16 b) {\n"
+     "  __asm__(\"vpdpbusd %1, %2, %0\" : \"+v\"(sum) : \"v\"(a), \"v\"(b));\n  return sum;\n}\n"},
+    {"intrinsic",
+     "typedef char hl_s8_quads __attribute__((ext_vector_type(64)));\n"
+     "int16 hl_dot_s8_intrinsic(int16, hl_s8_quads, hl_s8_quads) __asm__(\"llvm.x86.avx512.vpdpbusd.512\");\n"
+     "static inline int16 hl_dot_s8(int16 sum, uint16 a, uint16 b) {\n"
+     "  return hl_dot_s8_intrinsic(sum, __builtin_astype(b, hl_s8_quads), __builtin_astype(a, hl_s8_quads));\n}\n"},
+};
+
+}  // namespace hlorun::opencl
