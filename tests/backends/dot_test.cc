@@ -176,10 +176,49 @@ TEST(Dot, PanelsCopiedByTheGroupThatMultipliesThem) {
   ExpectProduct({0, 100, 70, 1000}, small);
 }
 
+TEST(Dot, FewRowsReadWideRows) {
+  DeviceSpec small = Runner().spec();
+  small.l2_bytes = 64 << 10;
+  const ProductShape shape{.m = 16, .n = 500, .k = 70};
+  if (small.vector_bytes >= 64) {
+    ASSERT_EQ(PlanProduct(shape, small).vectors, 3);
+  }
+  for (const int64_t m : {8, 16, 49, 64}) ExpectProduct({0, m, 70, 500}, small);
+  ExpectProduct({2, 20, 131, 96}, small);
+}
+
 // Squares that end where the depth ends, and chunks that take what is left.
 TEST(Dot, TransposedPanelsOfEveryDepth) {
   for (const int64_t k : {1, 15, 16, 17, 63, 64, 65, 79, 127, 128, 130})
     ExpectProduct({0, 520, k, 35, false, true}, Runner().spec());
+}
+
+// Rows of a large rhs [n][k] are read as they lie, with the roles exchanged.
+TEST(Dot, LhsIsPackedWhereItIsTheSmallerOne) {
+  using enum ElementType;
+  const DeviceSpec& spec = Runner().spec();
+  const ProductShape shape{.m = 16, .n = 300, .k = 70, .rhs_transposed = true};
+  ASSERT_TRUE(WithLessToPack(shape, spec).swapped);
+  ASSERT_FALSE(WithLessToPack({.m = 300, .n = 16, .k = 70, .rhs_transposed = true}, spec).swapped);
+  for (const int64_t m : {9, 15, 16, 17, 32, 33, 40, 70}) ExpectProduct({0, m, 70, 301, false, true}, spec);
+  ExpectProduct({0, 10, 33, 23, false, true}, spec);
+  ExpectProduct({3, 20, 131, 96, false, true}, spec);
+  ExpectProduct({0, 16, 1024, 100, false, true}, spec);   // rows a page apart
+  ExpectProduct({0, 16, 2048, 40, false, true}, spec);    // parts of a long sum
+  ExpectProduct({0, 12, 30000, 130, false, true}, spec);  // in blocks
+  ExpectProduct({0, 20, 80, 300, false, true, kF64, kF64}, spec);
+  ExpectProduct({0, 20, 80, 300, false, true, kS32, kS32}, spec);
+  ExpectProduct({0, 20, 80, 300, false, true, kS8, kS32}, spec);
+  ExpectProduct({0, 20, 80, 300, false, true, kBF16, kBF16}, spec);
+  DeviceSpec small = spec;
+  small.l2_bytes = 64 << 10;
+  small.compute_units = 7;
+  ExpectProduct({0, 35, 1000, 333, false, true}, small);
+  for (const int bytes : {8, 16, 32}) {  // several squares in a tile; for f64 in 8 bytes none
+    small.vector_bytes = bytes;
+    ExpectProduct({0, 19, 70, 333, false, true}, small);
+    ExpectProduct({0, 19, 70, 333, false, true, kF64, kF64}, small);
+  }
 }
 
 TEST(Dot, PartsOfALongSum) {
@@ -227,6 +266,7 @@ TEST(Dot, WordsOfS8) {
   spec.s8_dot = quirks.s8_dot;
   ProductShape shape{.m = 30, .n = 50, .k = 44, .lhs_type = kS8, .rhs_type = kS8, .compute_type = kS32};
   ASSERT_EQ(PlanProduct(shape, spec).words, WordKind::kS8Quads);
+  ExpectProduct({0, 16, 144, 333, false, true, kS8, kS32, -128, 127}, spec);  // roles exchanged
   for (const bool rhs_transposed : {false, true}) {
     ExpectProduct({0, 30, 44, 50, false, rhs_transposed, kS8, kS32, -128, 127}, spec);
     ExpectProduct({0, 33, 320, 31, false, rhs_transposed, kS8, kS32, -128, 127}, spec);
@@ -296,21 +336,22 @@ Fused RunFusion(const std::string& text, const AliasPattern& aliases = {-1}, con
   return run;
 }
 
-double HostDot(const Fused& run, int64_t i, int64_t j, int64_t k, int64_t n) {
+double HostDot(const Fused& run, int64_t i, int64_t j, int64_t k, int64_t n, bool rhs_transposed = false) {
   double sum = 0;
-  for (int64_t p = 0; p < k; ++p) sum += run.operands[0].GetDouble(i * k + p) * run.operands[1].GetDouble(p * n + j);
+  for (int64_t p = 0; p < k; ++p)
+    sum += run.operands[0].GetDouble(i * k + p) * run.operands[1].GetDouble(rhs_transposed ? j * k + p : p * n + j);
   return sum;
 }
 
 // relu(lhs * rhs + bias + residual), of sizes with every remainder.
-std::string BiasReluText(int64_t m, int64_t k, int64_t n) {
+std::string BiasReluText(int64_t m, int64_t k, int64_t n, bool rhs_transposed) {
   return fmt::format(R"(HloModule bias_relu
 fused {{
   a = f32[{0},{1}] parameter(0)
-  b = f32[{1},{2}] parameter(1)
+  b = f32[{3}] parameter(1)
   bias = f32[{2}] parameter(2)
   residual = f32[{0},{2}] parameter(3)
-  product = f32[{0},{2}] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  product = f32[{0},{2}] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{{4}}}
   wide = f32[{0},{2}] broadcast(bias), dimensions={{1}}
   sum = f32[{0},{2}] add(product, wide)
   total = f32[{0},{2}] add(sum, residual)
@@ -320,22 +361,24 @@ fused {{
 }}
 ENTRY main {{
   a = f32[{0},{1}] parameter(0)
-  b = f32[{1},{2}] parameter(1)
+  b = f32[{3}] parameter(1)
   bias = f32[{2}] parameter(2)
   residual = f32[{0},{2}] parameter(3)
   ROOT out = f32[{0},{2}] fusion(a, b, bias, residual), kind=kOutput, calls=fused
 }}
 )",
-                     m, k, n);
+                     m, k, n, rhs_transposed ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n),
+                     rhs_transposed ? 1 : 0);
 }
 
 void ExpectBiasRelu(int64_t m, int64_t k, int64_t n, const AliasPattern& aliases,
-                    const DeviceSpec& spec = Runner().spec()) {
+                    const DeviceSpec& spec = Runner().spec(), bool rhs_transposed = false) {
   SCOPED_TRACE(::testing::Message() << m << " x " << k << " x " << n << " alias " << aliases[0]);
-  const Fused run = RunFusion(BiasReluText(m, k, n), aliases, spec);
+  const Fused run = RunFusion(BiasReluText(m, k, n, rhs_transposed), aliases, spec);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
-      const double sum = HostDot(run, i, j, k, n) + run.operands[2].GetDouble(j) + run.operands[3].GetDouble(i * n + j);
+      const double sum = HostDot(run, i, j, k, n, rhs_transposed) + run.operands[2].GetDouble(j) +
+                         run.operands[3].GetDouble(i * n + j);
       ASSERT_NEAR(run.result.GetDouble(i * n + j), std::max(sum, 0.0), 1e-5 * static_cast<double>(k)) << i << ", " << j;
     }
   }
@@ -354,6 +397,15 @@ TEST(Dot, ResidualSharesTheResultsBuffer) {
   DeviceSpec small = Runner().spec();
   small.l2_bytes = 64 << 10;
   ExpectBiasRelu(100, 70, 300, {3}, small);
+}
+
+TEST(Dot, EpilogueOfExchangedRoles) {
+  const DeviceSpec& spec = Runner().spec();
+  for (const int64_t alias : {-1, 3}) {
+    ExpectBiasRelu(16, 90, 301, {alias}, spec, true);
+    ExpectBiasRelu(37, 90, 128, {alias}, spec, true);
+    ExpectBiasRelu(16, 3000, 40, {alias}, spec, true);  // through partial sums
+  }
 }
 
 double Bf16(double x) {

@@ -40,9 +40,9 @@ ProductProblem Problem(int64_t batch, int64_t m, int64_t n, int64_t k, hlo::Elem
 
 const std::vector<ProductProblem>& Problems() {
   static const std::vector<ProductProblem> problems = {
-      Problem(1, 512, 512, 512),         Problem(1, 7, 2000, 300),        Problem(8, 130, 64, 196, kBF16, 2),
-      Problem(1, 300, 5, 4000, kF64, 1), Problem(2, 33, 70, 65, kS32, 3), Problem(1, 1, 1, 1),
-      Problem(1, 128, 4096, 64, kF16)};
+      Problem(1, 512, 512, 512),         Problem(1, 7, 2000, 300),         Problem(8, 130, 64, 196, kBF16, 2),
+      Problem(1, 300, 5, 4000, kF64, 1), Problem(2, 33, 70, 65, kS32, 3),  Problem(1, 1, 1, 1),
+      Problem(1, 128, 4096, 64, kF16),   Problem(2, 20, 200, 130, kF32, 2)};
   return problems;
 }
 
@@ -252,6 +252,7 @@ TEST(ProductCandidates, AllGiveTheSameBitsOnCpuClass) {
   ExpectAllCandidatesAgree(Problem(1, 203, 131, 100, kF32, 3), OfClass(DeviceClass::kCpu));
   ExpectAllCandidatesAgree(Problem(2, 30, 50, 46, kBF16, 2), OfClass(DeviceClass::kCpu));
   ExpectAllCandidatesAgree(Problem(1, 20, 40, 5000), OfClass(DeviceClass::kCpu));
+  ExpectAllCandidatesAgree(Problem(2, 20, 200, 130, kF32, 2), OfClass(DeviceClass::kCpu));  // roles exchanged
   DeviceSpec small = OfClass(DeviceClass::kCpu);
   small.l2_bytes = 64 << 10;
   ExpectAllCandidatesAgree(Problem(1, 100, 300, 70), small);  // panels copied by the group that multiplies them

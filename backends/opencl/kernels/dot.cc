@@ -17,7 +17,9 @@ struct Prepared {
   ProductShape shape;
 };
 
-std::optional<Prepared> Prepare(const hlo::Instruction& instruction) {
+bool IsWhole(const ProductShape& shape) { return !shape.depth_may_be_less && !shape.ends_at_sizes; }
+
+std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device) {
   Prepared prepared;
   prepared.hero = passes::HeroOf(instruction).instruction;
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kDot)) return std::nullopt;
@@ -26,15 +28,14 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction) {
   const int64_t lhs = OperandNumber(instruction, *prepared.hero, 0),
                 rhs = OperandNumber(instruction, *prepared.hero, 1);
   if (lhs < 0 || rhs < 0) return std::nullopt;
-  prepared.lhs.number = shape->swapped ? rhs : lhs;
-  prepared.rhs.number = shape->swapped ? lhs : rhs;
   shape->depth_may_be_less = passes::ExtentsOf(instruction).contraction.has_value();
   shape->ends_at_sizes = !passes::ExtentsOf(instruction).empty();
+  if (device.device_class == DeviceClass::kCpu && IsWhole(*shape)) shape = WithLessToPack(*shape, device);
+  prepared.lhs.number = shape->swapped ? rhs : lhs;
+  prepared.rhs.number = shape->swapped ? lhs : rhs;
   prepared.shape = *shape;
   return prepared;
 }
-
-bool IsWhole(const ProductShape& shape) { return !shape.depth_may_be_less && !shape.ends_at_sizes; }
 
 // The numbers of a schedule of this kind that the options hold; null: the rules choose.
 template <typename Schedule>
@@ -75,7 +76,7 @@ std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepar
 
 std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instruction, const AliasPattern& aliases,
                                                   const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction);
+  const std::optional<Prepared> prepared = Prepare(instruction, context.device);
   if (!prepared) return std::nullopt;
   const ProductTask task{instruction, *prepared->hero, aliases, prepared->lhs, prepared->rhs};
   std::vector<EmittedLaunch> launches;
@@ -83,12 +84,12 @@ std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instru
   return launches;
 }
 
-bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec&) {
-  return Prepare(instruction).has_value();
+bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& device) {
+  return Prepare(instruction, device).has_value();
 }
 
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction);
+  const std::optional<Prepared> prepared = Prepare(instruction, context.device);
   if (!prepared) return 0;
   const bool is_cpu = context.device.device_class == DeviceClass::kCpu;
   return is_cpu ? PlanOf(*prepared, context).ScratchBytes()
@@ -96,10 +97,10 @@ int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& 
 }
 
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  const std::optional<Prepared> prepared = Prepare(instruction);
+  const std::optional<Prepared> prepared = Prepare(instruction, device);
   if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;
   std::optional<ProductProblem> problem = ProductProblemOf(*prepared->hero);
-  const bool by_rows = device.device_class == DeviceClass::kCpu && PlanProduct(problem->shape, device).dot_products;
+  const bool by_rows = device.device_class == DeviceClass::kCpu && PlanProduct(prepared->shape, device).dot_products;
   return by_rows ? std::nullopt : problem;
 }
 

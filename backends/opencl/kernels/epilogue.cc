@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/opencl/codegen/fused_values.h"
+#include "backends/opencl/kernels/transpose_square.h"
 #include "hlo/computation.h"
 #include "hlo/error.h"
 
@@ -51,6 +52,9 @@ int64_t KeptVectors(const Stmt& s) {
 }
 // Beside the sums, a vector of each operand and these, no register is left.
 constexpr int64_t kMostKeptVectors = 2;
+
+// Rows of a tile, up to whole squares.
+int64_t RunLength(const RegisterTile& tile) { return (tile.rows() + tile.lanes() - 1) / tile.lanes() * tile.lanes(); }
 
 }  // namespace
 
@@ -155,13 +159,68 @@ Stmt TileStore::EmitDirect(const RegisterTile& tile, const Index& index) const {
   return ir::Block(std::move(statements));
 }
 
+Stmt TileStore::Save(const RegisterTile& tile, const ir::BufferRef& staging) {
+  return tile.Store(staging,
+                    [&](int64_t r, int64_t v) { return ir::Int(r * tile.columns() + v * tile.lanes(), ir::kIndex); });
+}
+
+int64_t TileStore::TurnedElements(const RegisterTile& tile) { return tile.lanes() * RunLength(tile); }
+
+// A vector's columns at a time: transposed square by square, then each is a run.
+Stmt TileStore::EmitTurned(const RegisterTile& tile, const ir::BufferRef& staging, const ir::BufferRef& turned,
+                           const Expr& first, int64_t columns, const Index& index) const {
+  const int64_t lanes = tile.lanes(), length = RunLength(tile);
+  const ir::Var vector = ir::MakeIndex("vector", 0, tile.vectors() - 1, ir::kIndex),
+                lane = ir::MakeIndex("lane", 0, lanes - 1, ir::kIndex),
+                square = ir::MakeIndex("square", 0, tile.rows() - 1, ir::kIndex),
+                row = ir::MakeIndex("row", 0, tile.rows() - 1, ir::kIndex);
+  std::vector<Stmt> body;
+  const bool one = tile.rows() <= lanes;
+  const Expr none = ir::Int(0, ir::kIndex), top = one ? none : ir::Ref(square);
+  const Stmt transpose = TransposeSquare(
+      tile.vector_type(), false,
+      [&](int64_t r, int64_t place, int64_t count) {
+        // Rows beyond the last repeat it.
+        const int64_t last = tile.rows() - 1;
+        const Expr row_of_square =
+            one ? ir::Int(std::min(r, last), ir::kIndex) : ir::Min(ir::Ref(square) + r, ir::Int(last, ir::kIndex));
+        const Expr at = row_of_square * tile.columns() + ir::Ref(vector) * lanes + place;
+        return ir::Load(staging, ir::Ramp(at, static_cast<int>(count)));
+      },
+      [&](int64_t i, const Expr& values) {
+        return ir::Store(turned, ir::Ramp(top + i * length, static_cast<int>(lanes)), values);
+      });
+  body.push_back(
+      one ? transpose
+          : ir::For(ir::LoopRole::kSerial, square, none, ir::Int(tile.rows(), ir::kIndex), transpose, lanes));
+  const Expr column = ir::Ref(vector) * lanes + ir::Ref(lane);
+  const auto finished = [&](const Expr& begin, int64_t count, int64_t at_once) {
+    return epilogue_.StoreRun(index(begin, column), count, at_once, [&](const Expr& place) {
+      return ir::Load(turned, ir::Ref(lane) * length + begin + place);
+    });
+  };
+  Stmt run = finished(none, tile.rows(), lanes);
+  if (!ir::IsIntConstant(first, 0)) {
+    // Few tiles leave rows out: the last of a column of tiles.
+    const Stmt some =
+        ir::For(ir::LoopRole::kSerial, row, first, ir::Int(tile.rows(), ir::kIndex), finished(ir::Ref(row), 1, 1));
+    run = ir::If(ir::Compare(ir::Op::kEq, first, ir::Int(0, first->type)), run, some);
+  }
+  const Expr end = columns == tile.columns()
+                       ? ir::Int(lanes, ir::kIndex)
+                       : ir::Min(ir::Int(lanes, ir::kIndex), ir::Int(columns, ir::kIndex) - ir::Ref(vector) * lanes);
+  body.push_back(ir::For(ir::LoopRole::kSerial, lane, none, end, run));
+  const Stmt walk =
+      ir::For(ir::LoopRole::kSerial, vector, none, ir::Int(tile.vectors(), ir::kIndex), ir::Block(std::move(body)));
+  return ir::Block({Save(tile, staging), KeptVectors(run) > kMostKeptVectors ? ir::Outline(walk) : walk});
+}
+
 Stmt TileStore::Emit(const RegisterTile& tile, const ir::BufferRef& staging, const Expr& first, const Expr& end,
                      int64_t columns, const Index& index) const {
   const bool all_rows = ir::IsIntConstant(first, 0) && ir::IsIntConstant(end, tile.rows());
   if (epilogue_.IsPlain() && all_rows && columns == tile.columns()) return EmitDirect(tile, index);
   const ir::Var row = ir::MakeIndex("row", 0, tile.rows() - 1, ir::kIndex);
-  const Stmt save = tile.Store(
-      staging, [&](int64_t r, int64_t v) { return ir::Int(r * tile.columns() + v * tile.lanes(), ir::kIndex); });
+  const Stmt save = Save(tile, staging);
   const Expr staged = ir::Ref(row) * tile.columns();
   const Stmt run = epilogue_.StoreRun(index(ir::Ref(row), ir::Int(0, ir::kIndex)), columns, tile.lanes(),
                                       [&](const Expr& place) { return ir::Load(staging, staged + place); });

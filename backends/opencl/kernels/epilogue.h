@@ -53,8 +53,14 @@ class TileStore {
   // size that values pass through, so that the epilogue's code is there once and not once an accumulator.
   ir::Stmt Emit(const RegisterTile& tile, const ir::BufferRef& staging, const ir::Expr& first, const ir::Expr& end,
                 int64_t columns, const Index& index) const;
+  // The same where runs go along rows, from `first` to the last: index() has the row as its lane dimension. `turned` is
+  // a private array of TurnedElements; the kernel needs TransposeHelpers of the tile's vectors.
+  ir::Stmt EmitTurned(const RegisterTile& tile, const ir::BufferRef& staging, const ir::BufferRef& turned,
+                      const ir::Expr& first, int64_t columns, const Index& index) const;
+  static int64_t TurnedElements(const RegisterTile& tile);
 
  private:
+  static ir::Stmt Save(const RegisterTile& tile, const ir::BufferRef& staging);
   ir::Stmt EmitDirect(const RegisterTile& tile, const Index& index) const;
   const Epilogue& epilogue_;
 };

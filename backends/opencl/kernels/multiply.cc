@@ -6,6 +6,7 @@
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/product_extents.h"
 #include "backends/opencl/kernels/register_tile.h"
+#include "backends/opencl/kernels/transpose_square.h"
 #include "backends/opencl/kernels/word_product.h"
 #include "hlo/error.h"
 
@@ -39,7 +40,11 @@ Stmt ParallelNest(const std::vector<std::pair<ir::Var, Expr>>& loops, Stmt body)
   return body;
 }
 
-// [batch, row, column] of the plan's roles as an index of the hero's result; a run goes along columns.
+// Whether runs of the result go along rows of the plan's roles.
+bool StoresTurned(const ProductShape& shape) { return shape.swapped && shape.m > 1; }
+
+// [batch, row, column] of the plan's roles as an index of the hero's result; a run goes along columns, or rows where
+// StoresTurned.
 RunIndex ResultIndex(const ProductTask& task, const ProductShape& shape, const Expr& batch, const Expr& row,
                      const Expr& column) {
   RunIndex at;
@@ -57,7 +62,7 @@ RunIndex ResultIndex(const ProductTask& task, const ProductShape& shape, const E
     return at;
   }
   if (task.hero.shape().rank() == 3) at.index.push_back(batch);
-  at.lane_dimension = at.index.size() + (shape.swapped ? 0 : 1);
+  at.lane_dimension = at.index.size() + (shape.swapped && !StoresTurned(shape) ? 0 : 1);
   at.index.push_back(shape.swapped ? column : row);
   at.index.push_back(shape.swapped ? row : column);
   return at;
@@ -79,6 +84,7 @@ class Multiplication {
       epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
     }
     staging_ = MakeStaging("staging", shape_.compute_type, plan.rows * plan.columns());
+    turned_ = MakeStaging("turned", shape_.compute_type, TileStore::TurnedElements(tile_));
   }
 
   KernelDraft Emit() {
@@ -105,8 +111,15 @@ class Multiplication {
                            {columns, Index(column_blocks)}},
                           block);
     }
-    return MakeDraft("multiply", parameters_, ends_.Before(ir::Block({ir::DeclareArray(staging_), nest})),
-                     WordHelpers(plan_));
+    std::vector<Stmt> body = {ir::DeclareArray(staging_)};
+    std::vector<ir::Helper> helpers = WordHelpers(plan_);
+    if (StoresTurned(shape_) && !partial_) {
+      body.push_back(ir::DeclareArray(turned_));
+      for (ir::Helper& helper : TransposeHelpers(tile_.vector_type(), false, plan_.inline_assembly))
+        helpers.push_back(std::move(helper));
+    }
+    body.push_back(nest);
+    return MakeDraft("multiply", parameters_, ends_.Before(ir::Block(std::move(body))), std::move(helpers));
   }
 
  private:
@@ -225,7 +238,6 @@ class Multiplication {
     const Expr nominal = ir::Ref(tile) * plan_.rows;
     const bool even = shape_.m % plan_.rows == 0;
     std::vector<Stmt> body = {ir::Let(row, even ? nominal : ir::Min(nominal, Index(shape_.m - plan_.rows)))};
-    body.push_back(PrefetchNextTile(ir::Ref(row), k_begin, k_end));
     // Rows that the tile before has stored.
     const Expr done = even ? Index(0) : nominal - ir::Ref(row);
     const auto emit = [&](int64_t columns) {
@@ -247,14 +259,15 @@ class Multiplication {
     return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
   }
 
-  Stmt PrefetchNextTile(const Expr& row, const Expr& k_begin, const Expr& k_end) {
-    if (plan_.lhs == LhsForm::kPanels || shape_.lhs_transposed || plan_.part_k() > kShortDepth || plan_.tiles == 1)
+  // A tile of few steps ends before the hardware's prefetcher starts: each step reads a line of the next tile ahead,
+  // so that a cache line's worth of steps reads one of each of its rows.
+  Stmt PrefetchNextTile(const Expr& lhs_first, const Expr& k) const {
+    const int64_t steps = kCacheLine / hlo::BytesOf(shape_.compute_type);
+    if (plan_.lhs == LhsForm::kPanels || shape_.lhs_transposed || plan_.part_k() > kShortDepth || plan_.tiles == 1 ||
+        plan_.rows > steps)
       return nullptr;
-    const ir::Var r = ir::MakeIndex("next", plan_.rows, 2 * plan_.rows - 1, kIndex), k = IndexVar("k", shape_.k);
-    const Expr at = (batch_ * shape_.m + row + ir::Ref(r)) * shape_.k + ir::Ref(k);
-    const Stmt line = ir::For(LoopRole::kSerial, k, k_begin, k_end, ir::Prefetch(lhs_, at),
-                              kCacheLine / hlo::BytesOf(shape_.compute_type));
-    return Loop(r, Index(plan_.rows), Index(2 * plan_.rows), line);
+    const Expr row = ir::Binary(Op::kFloorMod, k, Index(steps));
+    return ir::Prefetch(lhs_, lhs_first + (row + plan_.rows) * shape_.k + (k - row));
   }
 
   // One register tile: `columns` of the panel's columns exist.
@@ -282,7 +295,9 @@ class Multiplication {
     const auto index = [&](const Expr& r, const Expr& c) {
       return ResultIndex(task_, shape_, batch_, row + r, first_column + c);
     };
-    body.push_back(TileStore(*epilogue_).Emit(registers, staging_, done, end, columns, index));
+    const TileStore store(*epilogue_);
+    body.push_back(StoresTurned(shape_) ? store.EmitTurned(registers, staging_, turned_, done, columns, index)
+                                        : store.Emit(registers, staging_, done, end, columns, index));
     return ir::Block(std::move(body));
   }
 
@@ -355,13 +370,15 @@ class Multiplication {
                            : panels ? (batch_ * plan_.panels + panel) * (shape_.k * plan_.columns())
                                     : batch_ * (shape_.k * shape_.n) + panel * plan_.columns();
     std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k),
-                              ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k)};
+                              ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k),
+                              PrefetchNextTile(lhs_first, ir::Ref(k))};
     if (!panels && !careful) {
       const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);
       const int64_t rows_ahead = std::clamp(kBytesAhead / run_bytes, kFewestRowsAhead, kMostRowsAhead);
       for (int64_t v = 0; v < registers.vectors(); ++v) {
         body.push_back(ir::Prefetch(rhs_, ir::Ref(rhs_base) + rows_ahead * rhs_k + v * plan_.lanes));
       }
+      PrefetchNextBlock(tile, ir::Ref(rhs_base), registers.vectors(), body);
     }
     if (lhs_k != 1 && plan_.lhs == LhsForm::kInPlace) {
       body.push_back(ir::Prefetch(lhs_, ir::Ref(lhs_base) + kLhsRowsAhead * lhs_k));
@@ -378,6 +395,14 @@ class Multiplication {
                        },
                        plan_.MultipliesWords() ? &words : nullptr));
     return Loop(k, begin, end, ir::Block(std::move(body)));
+  }
+
+  // Rows of rhs in place that are the next work-group's: each tile of a column of tiles reads its share of their lines,
+  // so that memory is busy while tiles multiply what lies in the caches.
+  void PrefetchNextBlock(const Expr& tile, const Expr& rhs_base, int64_t vectors, std::vector<Stmt>& body) const {
+    if (plan_.tiles == 1 || plan_.column_blocks() == 1) return;
+    const Expr next = rhs_base + plan_.panels_per_block * plan_.columns() + tile * plan_.lanes;
+    for (int64_t v = 0; v < vectors; v += plan_.tiles) body.push_back(ir::Prefetch(rhs_, next + v * plan_.lanes));
   }
 
   Expr Read(const ir::BufferRef& buffer, const Expr& at, const Expr& predicate = nullptr) const {
@@ -402,7 +427,7 @@ class Multiplication {
   const ProductPlan& plan_;
   const ProductShape& shape_;
   KernelParameters parameters_;
-  ir::BufferRef lhs_, rhs_, source_, partial_, staging_, starts_;
+  ir::BufferRef lhs_, rhs_, source_, partial_, staging_, turned_, starts_;
   std::optional<Epilogue> epilogue_;
   RegisterTile tile_;
   ProductSizes sizes_;
@@ -445,7 +470,8 @@ std::vector<KernelDraft> PackingKernels(const ProductTask& task, const ProductPl
           sizes.n};
       kernels.push_back(PackColumnWords(elements, plan.lanes, plan.columns(), flip, out));
     } else if (shape.rhs_transposed) {
-      kernels.push_back(PackTransposed(source, plan.PackedType(), plan.lanes, plan.columns(), flip, out));
+      kernels.push_back(
+          PackTransposed(source, plan.PackedType(), plan.lanes, plan.columns(), flip, plan.inline_assembly, out));
     } else {
       kernels.push_back(PackColumns(source, shape.compute_type, plan.lanes, plan.columns(), out));
     }
@@ -475,18 +501,23 @@ KernelDraft CombineKernel(const ProductTask& task, const ProductPlan& plan) {
   const ir::BufferRef partial = parameters.Add("partial", shape.compute_type, plan.k_parts * elements,
                                                ScratchSlice(plan.PartialOffset(), plan.PartialBytes(), false));
   const Epilogue epilogue(task.instruction, task.hero, task.aliases, parameters);
-  const ir::Var batch = IndexVar("batch", shape.batch), row = IndexVar("row", shape.m);
-  const Expr first = (ir::Ref(batch) * shape.m + ir::Ref(row)) * shape.n;
-  const RunIndex at = ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), Index(0));
-  const Stmt run = epilogue.StoreRun(at, shape.n, plan.lanes, [&](const Expr& place) {
-    Expr sum = ir::Load(partial, first + place);
-    for (int64_t part = 1; part < plan.k_parts; ++part) sum = sum + ir::Load(partial, first + place + part * elements);
+  // A run goes along one of the result's last dimension.
+  const bool turned = StoresTurned(shape);
+  const ir::Var batch = IndexVar("batch", shape.batch), line = IndexVar("line", turned ? shape.n : shape.m);
+  const Expr none = Index(0), row = turned ? none : ir::Ref(line), column = turned ? ir::Ref(line) : none;
+  const Expr first = (ir::Ref(batch) * shape.m + row) * shape.n + column;
+  const RunIndex at = ResultIndex(task, shape, ir::Ref(batch), row, column);
+  const Stmt run = epilogue.StoreRun(at, turned ? shape.m : shape.n, plan.lanes, [&](const Expr& place) {
+    const Expr from = first + (turned ? place * shape.n : place);
+    Expr sum = ir::Load(partial, from);
+    for (int64_t part = 1; part < plan.k_parts; ++part) sum = sum + ir::Load(partial, from + part * elements);
     return sum;
   });
   const ProductSizes sizes = ProductSizesOf(task, shape);
   LoopEnds ends(parameters);
-  const Expr batch_end = ends.End(sizes.batch, "batch_end"), row_end = ends.End(sizes.m, "rows_end");
-  return MakeDraft("combine", parameters, ends.Before(ParallelNest({{batch, batch_end}, {row, row_end}}, run)));
+  const Expr batch_end = ends.End(sizes.batch, "batch_end"),
+             lines_end = ends.End(turned ? sizes.n : sizes.m, "lines_end");
+  return MakeDraft("combine", parameters, ends.Before(ParallelNest({{batch, batch_end}, {line, lines_end}}, run)));
 }
 
 KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {

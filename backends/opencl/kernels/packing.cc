@@ -1,10 +1,9 @@
 #include "backends/opencl/kernels/packing.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "backends/opencl/kernels/index_math.h"
-#include "hlo/error.h"
+#include "backends/opencl/kernels/transpose_square.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -75,65 +74,6 @@ Stmt Serial(const ir::Var& var, const Expr& begin, const Expr& end, const Stmt& 
   return ir::For(ir::LoopRole::kSerial, var, begin, end, body, step);
 }
 
-// OpenCL C names of a type and of the unsigned integer of its size, which shuffle masks are made of.
-struct TypeNames {
-  const char *value, *mask;
-};
-TypeNames NamesOf(hlo::ElementType type) {
-  using enum hlo::ElementType;
-  switch (type) {
-    case kF32: return {"float", "uint"};
-    case kF64: return {"double", "ulong"};
-    case kS8: return {"char", "uchar"};
-    case kU8: return {"uchar", "uchar"};
-    case kS16: return {"short", "ushort"};
-    case kU16: return {"ushort", "ushort"};
-    case kS32: return {"int", "uint"};
-    case kU32: return {"uint", "uint"};
-    case kS64: return {"long", "ulong"};
-    case kU64: return {"ulong", "ulong"};
-    default: FailCheck("a type of sums", __FILE__, __LINE__);
-  }
-}
-
-// Helpers of all kernels of a program share their names.
-std::string InterleaveName(hlo::ElementType type, int64_t lanes, bool high) {
-  return fmt::format("interleave_{}_{}{}", high ? "high" : "low", NamesOf(type).value, lanes);
-}
-
-// low(a, b) = a0 b0 a1 b1 ..., and high of the upper halves.
-ir::Helper InterleaveHelper(hlo::ElementType type, int64_t lanes, bool high) {
-  const TypeNames names = NamesOf(type);
-  std::string mask;
-  for (int64_t i = 0; i < lanes; ++i) {
-    const int64_t lane = i / 2 + (high ? lanes / 2 : 0) + (i % 2 != 0 ? lanes : 0);
-    mask += fmt::format("{}{}", i == 0 ? "" : ", ", lane);
-  }
-  ir::Helper helper;
-  helper.name = InterleaveName(type, lanes, high);
-  helper.source = fmt::format("static {0}{1} {2}({0}{1} a, {0}{1} b) {{ return shuffle2(a, b, ({3}{1})({4})); }}\n",
-                              names.value, lanes, helper.name, names.mask, mask);
-  return helper;
-}
-
-// Transposes a square of vectors: log2(lanes) rounds, each a perfect shuffle of rows i and i + lanes / 2.
-std::vector<Expr> TransposeSquare(const std::vector<Expr>& rows, ir::Type type, std::vector<Stmt>& statements) {
-  std::vector<Expr> current = rows;
-  const auto lanes = static_cast<size_t>(type.lanes);
-  for (int round = 0; round < std::countr_zero(lanes); ++round) {
-    std::vector<Expr> next;
-    for (size_t i = 0; i < lanes; ++i) {
-      const ir::Var row = ir::MakeVar(fmt::format("round_{}_{}", round, i), type);
-      const Expr shuffled = ir::Call(type, InterleaveName(type.element, type.lanes, i % 2 != 0),
-                                     {current[i / 2], current[i / 2 + lanes / 2]});
-      statements.push_back(ir::Let(row, shuffled));
-      next.push_back(ir::Ref(row));
-    }
-    current = std::move(next);
-  }
-  return current;
-}
-
 }  // namespace
 
 KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
@@ -197,10 +137,11 @@ KernelDraft PackColumnWords(const MatrixSource& source, int64_t lanes, int64_t w
 }
 
 KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
-                           uint32_t flip, const ArgumentRef& out) {
+                           uint32_t flip, bool inline_assembly, const ArgumentRef& out) {
   const int64_t n = source.rows, k = source.columns, panels = CeilDiv(n, width);
   Copy copy(source, type, source.batch * panels * k * width, out, flip);
   const ir::Type vector{type, static_cast<int>(lanes)};
+  const bool whole_rows = source.storage != type;
   const Expr panels_there = copy.Pieces(source.rows_there, n, width, "rows_end");
   const Expr chunks_there = copy.Pieces(source.columns_there, k, kRowsOfGroup, "columns_end");
   const Stmt body = ForPanels(
@@ -211,22 +152,12 @@ KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, in
         // Squares of whole panels, then what is left element by element.
         const ir::Var square = ir::MakeIndex("square", 0, k - 1, kIndex),
                       side = ir::MakeIndex("side", 0, width - 1, kIndex);
-        std::vector<Stmt> transpose;
-        std::vector<Expr> rows;
-        for (int64_t i = 0; i < lanes; ++i) {
-          const ir::Var row = ir::MakeVar(fmt::format("row_{}", i), vector);
-          transpose.push_back(ir::Let(row, copy.ReadVector(from + (ir::Ref(side) + i) * k + ir::Ref(square), lanes)));
-          rows.push_back(ir::Ref(row));
-        }
-        const std::vector<Expr> columns = TransposeSquare(rows, vector, transpose);
-        for (int64_t i = 0; i < lanes; ++i) {
-          transpose.push_back(
-              copy.Write(to + (ir::Ref(square) + i) * width + ir::Ref(side), columns[static_cast<size_t>(i)]));
-        }
-        const Expr squares_end = first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
-        const Stmt squares =
-            Serial(square, first, squares_end,
-                   Serial(side, Index(0), Index(width), ir::Block(std::move(transpose)), lanes), lanes);
+        const auto read = [&](int64_t row, int64_t place, int64_t count) {
+          return copy.ReadVector(from + (ir::Ref(side) + row) * k + ir::Ref(square) + place, count);
+        };
+        const auto write = [&](int64_t i, const Expr& column) {
+          return copy.Write(to + (ir::Ref(square) + i) * width + ir::Ref(side), column);
+        };
         const auto elements = [&](const Expr& begin) {
           const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex),
                         column = ir::MakeIndex("column", 0, width - 1, kIndex);
@@ -237,14 +168,17 @@ KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, in
               Serial(column, Index(0), Index(width), copy.Write(to + ir::Ref(row) * width + ir::Ref(column), value)));
         };
         if (lanes < 2) return elements(first);
+        const Expr squares_end = first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
+        const Stmt squares = Serial(
+            square, first, squares_end,
+            Serial(side, Index(0), Index(width), TransposeSquare(vector, whole_rows, read, write), lanes), lanes);
         std::vector<Stmt> panel = {squares};
         if (k % lanes != 0) panel.push_back(elements(squares_end));
         if (n % width == 0) return ir::Block(std::move(panel));
         return ir::If(p < Index(n / width), ir::Block(std::move(panel)), elements(first));
       });
-  std::vector<ir::Helper> helpers;
-  if (lanes >= 2) helpers = {InterleaveHelper(type, lanes, false), InterleaveHelper(type, lanes, true)};
-  return copy.Finish("pack_transposed", body, std::move(helpers));
+  return copy.Finish("pack_transposed", body,
+                     lanes < 2 ? std::vector<ir::Helper>{} : TransposeHelpers(vector, whole_rows, inline_assembly));
 }
 
 KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,

@@ -23,9 +23,9 @@ KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64
 // rows is a multiple. Every word is combined with `flip` by exclusive or.
 KernelDraft PackColumnWords(const MatrixSource& source, int64_t lanes, int64_t width, uint32_t flip,
                             const ArgumentRef& out);
-// The same as PackColumns from a source stored transposed, [rows = n][columns = k].
+// The same as PackColumns from a source stored transposed, [rows = n][columns = k]. `inline_assembly`: the device's.
 KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
-                           uint32_t flip, const ArgumentRef& out);
+                           uint32_t flip, bool inline_assembly, const ArgumentRef& out);
 // out[b][t][i][r] = source[b][i][min(t * width, columns - width) + r]: tiles of `width` columns, of which the last may
 // repeat columns of the one before. source [rows = k][columns = m].
 KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,

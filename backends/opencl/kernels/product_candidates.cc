@@ -79,11 +79,12 @@ void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bo
 
 void AddPanels(const PanelSchedule& rule, const ProductProblem& problem, const DeviceSpec& device, bool few,
                Collection& out) {
-  const ProductPlan plan = PlanProduct(problem.shape, device);
+  const ProductShape shape = WithLessToPack(problem.shape, device);
+  const ProductPlan plan = PlanProduct(shape, device);
   if (plan.dot_products) return;
   const auto add = [&](int64_t rows, int64_t vectors, int64_t tiles, int64_t panels) {
-    out.Add(PanelSchedule{rows, vectors, std::min(tiles, CeilDiv(problem.shape.m, rows)),
-                          std::min(panels, CeilDiv(problem.shape.n, vectors * plan.lanes))});
+    out.Add(PanelSchedule{rows, vectors, std::min(tiles, CeilDiv(shape.m, rows)),
+                          std::min(panels, CeilDiv(shape.n, vectors * plan.lanes))});
   };
   // Blocks of the rule's tiles first, then other tiles in blocks of about the rule's size.
   for (const auto& [tiles, panels] : {std::pair<int64_t, int64_t>{1, 2}, {2, 1}, {2, 2}}) {
@@ -94,7 +95,7 @@ void AddPanels(const PanelSchedule& rule, const ProductProblem& problem, const D
   for (const int64_t vectors : {1, 2, 3, 4}) {
     const int64_t limit = std::min<int64_t>((registers - 1 - vectors) / vectors, 14);
     if (limit < 1) continue;
-    const int64_t rows = EvenTileRows(problem.shape.m, limit);
+    const int64_t rows = EvenTileRows(shape.m, limit);
     const int64_t block_rows = rule.tiles_per_block * rule.rows, block_columns = rule.panels_per_block * rule.vectors;
     add(rows, vectors, CeilDiv(block_rows, rows), CeilDiv(block_columns, vectors));
     if (few) continue;

@@ -14,9 +14,13 @@ constexpr int64_t kDotProductRows = 8;
 // Packing rhs costs k * n copies for m * k * n products; in place its rows lie far apart. They break even about here.
 constexpr int64_t kPackRows = 192;
 constexpr int64_t kInPlaceColumns = 64;
+// Rows of lhs up to which panels in place are this wide.
+constexpr int64_t kWideRows = 64, kWideVectors = 3;
 // Rows of lhs between which a work-group copies its panels itself: fewer read wider panels in place; with more, all of
 // lhs would pass by too often.
 constexpr int64_t kFewestBlockRows = 96, kMostBlockRows = 512;
+// Storing a result from transposed tiles costs about as much as packing this many elements.
+constexpr int64_t kTurnedStore = 2;
 // lhs [k][m] is read in place when its rows are short: a tile touches k of them.
 constexpr int64_t kInPlaceTransposedRows = 128;
 // Depth of a block when both operands lie with k outermost: their blocks then stay in the second-level cache.
@@ -77,15 +81,37 @@ bool WantsWords(const WordRow& row, const ProductShape& shape, const DeviceSpec&
          RegisterLanes(device, shape.compute_type) == kLanes;
 }
 
+const WordRow* WordsFor(const ProductShape& shape, const DeviceSpec& device) {
+  const auto* row = std::find_if(std::begin(kWords), std::end(kWords),
+                                 [&](const WordRow& words) { return WantsWords(words, shape, device); });
+  return row == std::end(kWords) ? nullptr : row;
+}
+
 void TakeWords(ProductPlan& plan, const DeviceSpec& device) {
-  for (const WordRow& row : kWords) {
-    if (!WantsWords(row, plan.shape, device)) continue;
-    plan.words = row.kind;
-    plan.word_dot = device.*row.form;
-    plan.shape.k /= row.elements;
-    plan.shape.lhs_type = plan.shape.rhs_type = hlo::ElementType::kU32;
-    return;
-  }
+  const WordRow* row = WordsFor(plan.shape, device);
+  if (row == nullptr) return;
+  plan.words = row->kind;
+  plan.word_dot = device.*row->form;
+  plan.shape.k /= row->elements;
+  plan.shape.lhs_type = plan.shape.rhs_type = hlo::ElementType::kU32;
+}
+
+ProductShape Exchanged(ProductShape shape) {
+  std::swap(shape.m, shape.n);
+  std::swap(shape.lhs_type, shape.rhs_type);
+  const bool lhs_transposed = shape.lhs_transposed;
+  shape.lhs_transposed = !shape.rhs_transposed;
+  shape.rhs_transposed = !lhs_transposed;
+  shape.swapped = !shape.swapped;
+  return shape;
+}
+
+// A few tiles' rows with rhs in place that comes from far: rows of wider panels are read in longer runs.
+bool ReadsWideRows(const ProductShape& shape, const DeviceSpec& device) {
+  const int64_t lanes = RegisterLanes(device, shape.compute_type);
+  return !shape.rhs_transposed && shape.rhs_type == shape.compute_type && VectorRegisters(device) == 32 &&
+         shape.m > 7 && shape.m <= kWideRows && shape.n >= 2 * kWideVectors * lanes &&
+         shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > device.l2_bytes;
 }
 
 void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
@@ -97,6 +123,7 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
     plan.vectors = std::clamp<int64_t>((registers - 8) / shape.m, 1, 16);
     plan.vectors = std::min(plan.vectors, CeilDiv(shape.n, plan.lanes));
   }
+  if (ReadsWideRows(shape, device)) plan.vectors = kWideVectors;
   // One register holds the broadcast element, `vectors` the columns.
   int64_t limit = (registers - 2 - plan.vectors) / plan.vectors;
   limit = std::clamp<int64_t>(limit, 1, 14);
@@ -128,7 +155,9 @@ void ChooseForms(ProductPlan& plan) {
 void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const int64_t element = hlo::BytesOf(plan.shape.compute_type);
   const int64_t panel_bytes = plan.part_k() * plan.columns() * element;
-  plan.panels_per_block = std::clamp<int64_t>(device.l2_bytes / 2 / panel_bytes, 1, plan.panels);
+  // The next block of an operand in place is on its way while this one is multiplied.
+  const int64_t room = plan.rhs == RhsForm::kInPlace ? device.l2_bytes * 3 / 8 : device.l2_bytes / 2;
+  plan.panels_per_block = std::clamp<int64_t>(room / panel_bytes, 1, plan.panels);
   plan.tiles_per_block = std::min<int64_t>(plan.tiles, 8);
   const int64_t wanted = 4 * device.compute_units;
   while (Groups(plan) < wanted && (plan.tiles_per_block > 1 || plan.panels_per_block > 1)) {
@@ -227,15 +256,15 @@ std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot) {
   if (!sums) return std::nullopt;
   shape.compute_type = *sums;
   if (shape.batch * shape.m * shape.n * shape.k == 0) return std::nullopt;
-  if (shape.n == 1 && shape.m > 1) {
-    std::swap(shape.m, shape.n);
-    std::swap(shape.lhs_type, shape.rhs_type);
-    const bool lhs_transposed = shape.lhs_transposed;
-    shape.lhs_transposed = !shape.rhs_transposed;
-    shape.rhs_transposed = !lhs_transposed;
-    shape.swapped = true;
-  }
-  return shape;
+  return shape.n == 1 && shape.m > 1 ? Exchanged(shape) : shape;
+}
+
+ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device) {
+  if (shape.swapped || shape.lhs_transposed || !shape.rhs_transposed || shape.m <= kDotProductRows) return shape;
+  if (shape.k * (shape.n - shape.m) < kTurnedStore * shape.m * shape.n) return shape;
+  if (RegisterLanes(device, shape.compute_type) < 2) return shape;  // no squares to transpose
+  const ProductShape exchanged = Exchanged(shape);
+  return exchanged.lhs_type == exchanged.compute_type || WordsFor(exchanged, device) != nullptr ? exchanged : shape;
 }
 
 int64_t ProductPlan::part_k() const { return CeilDiv(shape.k, k_parts); }
@@ -265,6 +294,7 @@ int64_t ProductPlan::RowStartBytes() const {
 ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, const PanelSchedule* schedule) {
   ProductPlan plan;
   plan.shape = shape;
+  plan.inline_assembly = device.has_inline_assembly;
   plan.lanes = RegisterLanes(device, shape.compute_type);
   plan.dot_products = shape.rhs_transposed && shape.m <= kDotProductRows && !shape.lhs_transposed;
   if (shape.m == 1 && shape.rhs_transposed) plan.dot_products = true;

@@ -18,8 +18,8 @@ struct ProductShape {
   bool rhs_transposed = false;  // rhs is stored [batch][n][k]
   hlo::ElementType lhs_type = hlo::ElementType::kF32, rhs_type = hlo::ElementType::kF32;
   hlo::ElementType compute_type = hlo::ElementType::kF32;  // of products and sums
-  // The roles of lhs and rhs are exchanged (result transposed), because n is 1: result element (i, j) is then at
-  // j * m + i of each batch's part.
+  // The roles of lhs and rhs are exchanged (result transposed): result element (i, j) is then at j * m + i of each
+  // batch's part. Because n is 1, or see WithLessToPack.
   bool swapped = false;
   bool depth_may_be_less = false;  // k is a bound: how much of it is there, the kernel reads
   bool ends_at_sizes = false;      // some dimension is a bound, or the result is wanted in part
@@ -51,7 +51,8 @@ struct ProductPlan {
   // Where words are multiplied, k counts words and the operands are u32.
   ProductShape shape;
   WordKind words = WordKind::kNone;
-  std::string word_dot;  // how words are multiplied (codegen/word_dot.h)
+  std::string word_dot;          // how words are multiplied (codegen/word_dot.h)
+  bool inline_assembly = false;  // DeviceSpec::has_inline_assembly
   int64_t lanes = 16;
   int64_t rows = 12, vectors = 2;  // of the register tile; for dot products `vectors` is the columns of a tile
   // Each result element is a dot product of two rows, summed lane by lane: rhs [n][k] with few rows of lhs.
@@ -84,6 +85,10 @@ struct ProductPlan {
   int64_t RowStartOffset() const { return PartialOffset() + PartialBytes(); }
   int64_t ScratchBytes() const { return RowStartOffset() + RowStartBytes(); }
 };
+
+// With the roles exchanged where rhs [n][k] is larger than lhs [m][k]: one of them has to be copied into panels, the
+// other is read as it lies. For CPU-class kernels.
+ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device);
 
 struct PanelSchedule;
 // By rules, and with the numbers of `schedule` where given.

@@ -49,10 +49,11 @@ std::string WhyNotTiled(const TiledSchedule& s, const ProductProblem& problem, c
 
 std::string WhyNotPanels(const PanelSchedule& s, const ProductProblem& problem, const DeviceSpec& device) {
   if (device.device_class != DeviceClass::kCpu) return "panels: products of GPU class are computed by tiles";
-  const ProductPlan plan = PlanProduct(problem.shape, device);
+  const ProductShape shape = WithLessToPack(problem.shape, device);
+  const ProductPlan plan = PlanProduct(shape, device);
   if (plan.dot_products) return "panels: this product is computed row by row";
-  if (s.rows > problem.shape.m) return fmt::format("rows={}: the product has {} rows", s.rows, problem.shape.m);
-  const int64_t most = (problem.shape.n + plan.lanes - 1) / plan.lanes;
+  if (s.rows > shape.m) return fmt::format("rows={}: the product has {} rows", s.rows, shape.m);
+  const int64_t most = (shape.n + plan.lanes - 1) / plan.lanes;
   if (s.vectors > most) return fmt::format("vectors={}: the product has {} vectors a row", s.vectors, most);
   if (s.rows * s.vectors > VectorRegisters(device)) {
     return fmt::format("rows={}, vectors={}: the device has {} vector registers", s.rows, s.vectors,
@@ -143,7 +144,7 @@ TiledSchedule TiledScheduleByRule(hlo::ElementType compute_type, const DeviceSpe
 
 ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device) {
   if (device.device_class == DeviceClass::kGpu) return TiledScheduleByRule(problem.shape.compute_type, device);
-  const ProductPlan plan = PlanProduct(problem.shape, device);
+  const ProductPlan plan = PlanProduct(WithLessToPack(problem.shape, device), device);
   return PanelSchedule{plan.rows, plan.vectors, plan.tiles_per_block, plan.panels_per_block};
 }
 

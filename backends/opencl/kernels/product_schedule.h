@@ -31,8 +31,8 @@ struct TiledSchedule {
   int64_t Parts(int64_t k) const { return (k + PartDepth(k) - 1) / PartDepth(k); }
 };
 
-// CPU class: register tiles and blocks (product_plan.h). Which operands are copied, and into how many parts a sum is
-// cut, stays as the rules say.
+// CPU class: register tiles and blocks (product_plan.h) of the product in the roles that WithLessToPack gives it. Which
+// operands are copied, and into how many parts a sum is cut, stays as the rules say.
 struct PanelSchedule {
   int64_t rows = 12, vectors = 2;  // of the register tile
   int64_t tiles_per_block = 1, panels_per_block = 1;

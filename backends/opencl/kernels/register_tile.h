@@ -21,6 +21,7 @@ class RegisterTile {
   int64_t vectors() const { return vectors_; }
   int64_t lanes() const { return type_.lanes; }
   int64_t columns() const { return vectors_ * type_.lanes; }
+  ir::Type vector_type() const { return type_; }
 
   using Element = std::function<ir::Expr(int64_t row)>;                   // a scalar
   using Vector = std::function<ir::Expr(int64_t vector)>;                 // `lanes` wide

@@ -1,0 +1,133 @@
+#include "backends/opencl/kernels/transpose_square.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "hlo/error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using ir::Expr;
+using ir::Stmt;
+
+// OpenCL C names of a type and of the unsigned integer of its size, which shuffle masks are made of.
+struct TypeNames {
+  const char *value, *mask;
+};
+TypeNames NamesOf(hlo::ElementType type) {
+  using enum hlo::ElementType;
+  switch (type) {
+    case kF32: return {"float", "uint"};
+    case kF64: return {"double", "ulong"};
+    case kS8: return {"char", "uchar"};
+    case kU8: return {"uchar", "uchar"};
+    case kS16: return {"short", "ushort"};
+    case kU16: return {"ushort", "ushort"};
+    case kS32: return {"int", "uint"};
+    case kU32: return {"uint", "uint"};
+    case kS64: return {"long", "ulong"};
+    case kU64: return {"ulong", "ulong"};
+    default: FailCheck("a type of sums", __FILE__, __LINE__);
+  }
+}
+
+// Elements of a row that are loaded at once.
+int64_t PieceOf(ir::Type vector, bool whole_rows) {
+  constexpr int64_t kPieceBytes = 16;
+  const int64_t lanes = vector.lanes, piece = kPieceBytes / hlo::BytesOf(vector.element);
+  return whole_rows || piece < 2 ? lanes : std::min(lanes, piece);
+}
+
+// Helpers of all kernels of a program share their names.
+std::string InterleaveName(ir::Type vector, int64_t piece, bool high) {
+  return fmt::format("interleave_{}_{}{}_{}", high ? "high" : "low", NamesOf(vector.element).value, vector.lanes,
+                     piece);
+}
+std::string JoinName(ir::Type vector) { return fmt::format("join_{}{}", NamesOf(vector.element).value, vector.lanes); }
+
+// A function whose value the compiler may not take apart where `inline_assembly` can say so: LLVM makes one shuffle of
+// several, and then many instructions of it (0.9 ns an element instead of 0.2).
+std::string KeptFunction(ir::Type vector, const std::string& name, const std::string& parameters,
+                         const std::string& value, bool inline_assembly) {
+  return fmt::format("static inline {0}{1} {2}({3}) {{\n  {0}{1} value = {4};\n{5}  return value;\n}}\n",
+                     NamesOf(vector.element).value, vector.lanes, name, parameters, value,
+                     inline_assembly ? "  __asm__(\"\" : \"+v\"(value));\n" : "");
+}
+
+// low(a, b) = a0 b0 a1 b1 ..., and high of the upper halves, in each piece.
+ir::Helper InterleaveHelper(ir::Type vector, int64_t piece, bool high, bool inline_assembly) {
+  const TypeNames names = NamesOf(vector.element);
+  std::string mask;
+  for (int64_t i = 0; i < vector.lanes; ++i) {
+    const int64_t place = i % piece, first = i - place + (high ? piece / 2 : 0);
+    const int64_t lane = first + place / 2 + (place % 2 != 0 ? vector.lanes : 0);
+    mask += fmt::format("{}{}", i == 0 ? "" : ", ", lane);
+  }
+  ir::Helper helper;
+  helper.name = InterleaveName(vector, piece, high);
+  const std::string value = fmt::format("shuffle2(a, b, ({}{})({}))", names.mask, vector.lanes, mask);
+  helper.source = KeptFunction(vector, helper.name, fmt::format("{0}{1} a, {0}{1} b", names.value, vector.lanes), value,
+                               inline_assembly);
+  return helper;
+}
+
+// A vector of its pieces.
+ir::Helper JoinHelper(ir::Type vector, int64_t piece, bool inline_assembly) {
+  const char* value = NamesOf(vector.element).value;
+  std::string parameters, values;
+  for (int64_t i = 0; i < vector.lanes / piece; ++i) {
+    parameters += fmt::format("{}{}{} p{}", i == 0 ? "" : ", ", value, piece, i);
+    values += fmt::format("{}p{}", i == 0 ? "" : ", ", i);
+  }
+  ir::Helper helper;
+  helper.name = JoinName(vector);
+  helper.source = KeptFunction(vector, helper.name, parameters, fmt::format("({}{})({})", value, vector.lanes, values),
+                               inline_assembly);
+  return helper;
+}
+
+}  // namespace
+
+// A column of pieces at a time: rows that are a piece's length apart are loaded into one vector; what is left are
+// squares of a piece's length in each part of the vectors: log2 rounds, each a perfect shuffle of rows i and i + half.
+Stmt TransposeSquare(ir::Type vector, bool whole_rows, const SquareReader& read,
+                     const std::function<Stmt(int64_t, const Expr&)>& write) {
+  const int64_t piece = PieceOf(vector, whole_rows), pieces = vector.lanes / piece;
+  std::vector<Stmt> statements;
+  const auto name = [&](const std::string& round, int64_t i, const Expr& value) {
+    const ir::Var row = ir::MakeVar(fmt::format("{}_{}", round, i), vector);
+    statements.push_back(ir::Let(row, value));
+    return ir::Ref(row);
+  };
+  for (int64_t first = 0; first < vector.lanes; first += piece) {
+    std::vector<Expr> current;
+    for (int64_t i = 0; i < piece; ++i) {
+      std::vector<Expr> parts;
+      for (int64_t part = 0; part < pieces; ++part) parts.push_back(read(i + part * piece, first, piece));
+      current.push_back(name("row", first + i, pieces == 1 ? parts[0] : ir::Call(vector, JoinName(vector), parts)));
+    }
+    for (int round = 0; round < std::countr_zero(static_cast<uint64_t>(piece)); ++round) {
+      std::vector<Expr> next;
+      for (int64_t i = 0; i < piece; ++i) {
+        const auto half = static_cast<size_t>(i / 2);
+        next.push_back(name(fmt::format("round_{}", round), first + i,
+                            ir::Call(vector, InterleaveName(vector, piece, i % 2 != 0),
+                                     {current[half], current[half + static_cast<size_t>(piece / 2)]})));
+      }
+      current = std::move(next);
+    }
+    for (int64_t i = 0; i < piece; ++i) statements.push_back(write(first + i, current[static_cast<size_t>(i)]));
+  }
+  return ir::Block(std::move(statements));
+}
+
+std::vector<ir::Helper> TransposeHelpers(ir::Type vector, bool whole_rows, bool inline_assembly) {
+  const int64_t piece = PieceOf(vector, whole_rows);
+  std::vector<ir::Helper> helpers = {InterleaveHelper(vector, piece, false, inline_assembly),
+                                     InterleaveHelper(vector, piece, true, inline_assembly)};
+  if (piece < vector.lanes) helpers.push_back(JoinHelper(vector, piece, inline_assembly));
+  return helpers;
+}
+
+}  // namespace hlorun::opencl
