@@ -13,7 +13,7 @@ namespace {
 
 std::string StatisticsText(const proto::StatisticsViz& message) {
   std::string text = fmt::format("{{visualizing_index={}", message.stat_index_to_visualize());
-  for (const proto::Statistic& s : message.statistics()) text += fmt::format(",{}={:.6g}", s.stat_name(), s.stat_val());
+  for (const proto::Statistic& s : message.statistics()) text += fmt::format(",{}={}", s.stat_name(), s.stat_val());
   return text + "}";
 }
 
@@ -39,7 +39,7 @@ void StatisticsToProto(Lexer& lexer, proto::HloInstructionProto* message) {
 std::string ResultAccuracyText(const proto::ResultAccuracy& message) {
   if (message.specs_case() == proto::ResultAccuracy::kTolerance) {
     const proto::ResultAccuracy::Tolerance& t = message.tolerance();
-    return fmt::format("{{tolerance={{atol={:.6g},rtol={:.6g},ulps={}}}}}", t.atol(), t.rtol(), t.ulps());
+    return fmt::format("{{tolerance={{atol={},rtol={},ulps={}}}}}", t.atol(), t.rtol(), t.ulps());
   }
   return message.mode() == proto::ResultAccuracy::HIGHEST ? "{mode=highest}" : "{mode=default}";
 }

@@ -1,6 +1,8 @@
 #include "hlo/proto/sharding_proto.h"
 
 #include <algorithm>
+#include <cctype>
+#include <set>
 
 #include "hlo/error.h"
 #include "hlo/iota_order.h"
@@ -90,7 +92,21 @@ void TilesFromProto(const proto::OpSharding& message, Sharding* sharding) {
 
 // --- named meshes: {mesh['a'=2,'b'=4], [{'a'}, {'b':(1)2, ?}], replicated={'a'}} ---
 
+// Names stand in quotes in text, and tell axes apart.
+void CheckAxisNames(const proto::MeshProto& mesh) {
+  std::set<std::string> names;
+  for (const auto& axis : mesh.axes()) {
+    const auto is_plain = [](char c) { return std::isprint(static_cast<unsigned char>(c)) != 0; };
+    if (!std::all_of(axis.name().begin(), axis.name().end(), is_plain) ||
+        axis.name().find_first_of("'\"\\()[]{}") != std::string::npos) {
+      Invalid("a mesh axis is named \"{}\": names have no quotes, brackets or control characters", axis.name());
+    }
+    if (!names.insert(axis.name()).second) Invalid("two axes of a mesh are named \"{}\"", axis.name());
+  }
+}
+
 std::string MeshText(const proto::MeshProto& mesh) {
+  CheckAxisNames(mesh);
   if (mesh.axes().empty() && mesh.device_ids_size() == 1) {
     return fmt::format("maximal_mesh[device_id={}]", mesh.device_ids(0));
   }
@@ -186,6 +202,7 @@ void ReadMesh(TextCursor& in, proto::MeshProto* mesh) {
     axis->set_size(in.Int());
     in.Accept(",");
   }
+  CheckAxisNames(*mesh);
 }
 
 void ReadDeviceIds(TextCursor& in, proto::MeshProto* mesh) {

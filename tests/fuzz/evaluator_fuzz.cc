@@ -13,7 +13,7 @@ namespace hlorun::hlo {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 20;
-constexpr int64_t kMostSteps = int64_t{1} << 22;
+constexpr int64_t kMostSteps = int64_t{1} << 18;
 
 // Whether it can be evaluated in the blink of an eye.
 bool IsSmall(const Module& module) {

@@ -164,6 +164,23 @@ TEST(ProtoErrorTest, MessagesNameTheInstruction) {
                 i->set_opcode("parameter"), i->clear_operand_ids(), i->set_parameter_number(int64_t{1} << 60);
               }),
               HasSubstr("out of range"));
+  const auto with_axes = [&](const char* first, const char* second) {
+    return with([&](auto* i) {
+      proto::NamedShardingProto* named = i->mutable_sharding()->mutable_named_sharding();
+      named->mutable_mesh()->add_axes()->set_name(first);
+      named->mutable_mesh()->add_axes()->set_name(second);
+    });
+  };
+  EXPECT_THAT(with_axes("a", "''"), HasSubstr("a mesh axis is named \"''\": names have no quotes"));
+  EXPECT_THAT(with_axes("a", "a"), HasSubstr("two axes of a mesh are named \"a\""));
+}
+
+TEST(AnnotationProtoTest, NumbersKeepAllTheirDigits) {
+  const std::string first = ModuleToProto(
+      *ParseModule("HloModule m\nENTRY e { x = f32[2] parameter(0)\n"
+                   "ROOT y = f32[2] cosine(x), statistics={visualizing_index=0,stat-1=0.123456789012345}, "
+                   "result_accuracy={tolerance={atol=0.1,rtol=9223372036854775807,ulps=3}} }"));
+  EXPECT_EQ(ModuleToProto(*ParseModule(PrintModule(*ModuleFromProto(first, "m.pb")))), first);
 }
 
 TEST(ProtoHeaderTest, KeepsReplicasPartitionsAndSchedule) {
