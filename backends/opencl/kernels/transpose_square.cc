@@ -72,7 +72,7 @@ ir::Helper InterleaveHelper(ir::Type vector, int64_t piece, bool high, bool inli
   return helper;
 }
 
-// A vector of its pieces.
+// A vector of its pieces; through memory where the platform wants halves there (Quirks::doubts_upper_halves).
 ir::Helper JoinHelper(ir::Type vector, int64_t piece, bool inline_assembly) {
   const char* value = NamesOf(vector.element).value;
   std::string parameters, values;
@@ -82,8 +82,12 @@ ir::Helper JoinHelper(ir::Type vector, int64_t piece, bool inline_assembly) {
   }
   ir::Helper helper;
   helper.name = JoinName(vector);
-  helper.source = KeptFunction(vector, helper.name, parameters, fmt::format("({}{})({})", value, vector.lanes, values),
-                               inline_assembly);
+  helper.source = fmt::format(
+      "#ifdef HLORUN_HALVES_IN_MEMORY\nstatic inline {0}{1} {2}({3}) {{\n  {0}{4} pieces[] = {{{5}}};\n"
+      "  return vload{1}(0, (const {0}*)(pieces));\n}}\n#else\n{6}#endif\n",
+      value, vector.lanes, helper.name, parameters, piece, values,
+      KeptFunction(vector, helper.name, parameters, fmt::format("({}{})({})", value, vector.lanes, values),
+                   inline_assembly));
   return helper;
 }
 

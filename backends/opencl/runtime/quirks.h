@@ -18,8 +18,8 @@ struct Quirks {
   bool binaries_need_launch = false;
   // ... and a second variant is compiled when a grid reaches this many groups in a dimension. 0: never.
   int64_t large_grid_groups = 0;
-  // Keeps compiled kernels in a folder of its own, where processes may read each other's half-written files, and compiles a
-  // variant for any local size before it hands out a binary: see pocl_cache.h.
+  // Keeps compiled kernels in a folder of its own, where processes may read each other's half-written files, and
+  // compiles a variant for any local size before it hands out a binary: see pocl_cache.h.
   bool has_pocl_cache = false;
   // A kernel costs much by itself - its passes over the kernel's body, the linker - and a function little: kernels of
   // one work-item are joined into one that calls them. Measured in docs/compile-time.md.
@@ -30,7 +30,7 @@ struct Quirks {
   bool inline_assembly = false;
   // Programs with clang's prefetch builtin build, but their kernels cannot be made.
   bool refuses_prefetch = false;
-  // It takes an element of a vector's upper half for uninitialized.
+  // It takes an element of a vector's upper half for uninitialized, and ends where it follows a vector made of vectors.
   bool doubts_upper_halves = false;
   // The forms of codegen/word_dot.h that its compiler may take on a CPU that has the instructions, or null.
   const char* bf16_dot = nullptr;
