@@ -74,7 +74,8 @@ Literal EvaluateSort(OpCall& call) {
   };
   const int64_t stride = shape.Strides()[static_cast<size_t>(sort.dimension)];
   std::vector<int64_t> order(static_cast<size_t>(length));
-  for (int64_t outer = 0; length > 0 && outer < shape.ElementCount() / (length * stride); ++outer) {
+  const int64_t elements = shape.ElementCount();
+  for (int64_t outer = 0; elements > 0 && outer < elements / (length * stride); ++outer) {
     for (int64_t inner = 0; inner < stride; ++inner) {
       const int64_t offset = outer * length * stride + inner;
       lines.Load(offset);

@@ -156,9 +156,10 @@ Shape Scan(const Query& q) {
     varies |= input.is_dynamic_dimension(scan.scan_dimension);
     Dims slice = input.dimensions();
     slice.erase(slice.begin() + scan.scan_dimension);
-    if (!step.parameters[static_cast<size_t>(i)].SameDimensions(Shape(input.element_type(), slice))) {
+    const Shape& parameter = step.parameters[static_cast<size_t>(i)];
+    if (!parameter.IsArray() || parameter.element_type() != input.element_type() || parameter.dimensions() != slice) {
       q.Reject("computation {} takes {} as parameter {}, which does not fit a step of {}", q.called[0]->name(),
-               step.parameters[static_cast<size_t>(i)].ToString(false), i, input.ToString(false));
+               parameter.ToString(false), i, input.ToString(false));
     }
   }
   if (!step.result.IsTuple() || static_cast<int64_t>(step.result.tuple_shapes().size()) < scan.num_carries) {

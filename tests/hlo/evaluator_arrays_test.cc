@@ -162,6 +162,18 @@ ENTRY e { x = f32[5] parameter(0)
   EXPECT_THAT(Numbers(result.elements()[1]), ElementsAre(3, 1, 4, 0, 2));
 }
 
+TEST(EvaluatorArraysTest, SortOfRowsWithoutElements) {
+  for (const char* shape : {"[3,0]", "[0,3]"}) {
+    const Literal result = EvaluateText(
+        fmt::format("HloModule m\nlt {{ a = f32[] parameter(0)  b = f32[] parameter(1)\n"
+                    "ROOT r = pred[] compare(a, b), direction=LT }}\n"
+                    "ENTRY e {{ x = f32{0} parameter(0)\nROOT r = f32{0} sort(x), dimensions={{0}}, to_apply=lt }}",
+                    shape),
+        {Literal(Shape(ElementType::kF32, shape[1] == '3' ? Dims{3, 0} : Dims{0, 3}))});
+    EXPECT_EQ(result.ElementCount(), 0);
+  }
+}
+
 TEST(EvaluatorArraysTest, RandomBitsAreXlas) {
   // XLA:CPU's output for this state, read off jaxlib 0.10.2.
   Literal state(Shape(ElementType::kU64, {2}));

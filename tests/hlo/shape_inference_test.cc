@@ -275,6 +275,7 @@ TEST_F(ShapeInferenceTest, Scan) {
   scan.scan_dimension = 1;
   EXPECT_EQ(Infer(Opcode::kScan, {P(F32, {3, 5}), P(F32, {3})}, scan, {step}), "(f32[3,5], f32[3])");
   EXPECT_THAT(Reject(Opcode::kScan, {P(F32, {5, 3}), P(F32, {3})}, scan, {step}), HasSubstr("does not fit a step"));
+  EXPECT_THAT(Reject(Opcode::kScan, {P(S32, {3, 5}), P(F32, {3})}, scan, {step}), HasSubstr("does not fit a step"));
   EXPECT_EQ(Infer(Opcode::kScan, {P(F32, {3, -5}), P(F32, {3})}, scan, {step}), "(f32[3,<=5], f32[3])");
 
   // A dimension that varies in a step's output varies in their stack.
