@@ -174,6 +174,27 @@ TEST(Rules, NamesAreUnique) {
   for (const Rule& rule : AllRules()) EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
 }
 
+// Found by random modules: the shape before the predicate's reshape was taken for the operands'.
+TEST(Rules, AScalarPredicatesReshapeIsNotTheOperands) {
+  for (const Rule& rule : AllRules()) {
+    FiresSoundly(R"(p = pred[1,1] parameter(0)
+                    m = s64[] parameter(1)
+                    n = s64[] parameter(2)
+                    c = pred[] reshape(p)
+                    x = s64[6] broadcast(m), dimensions={}
+                    y = s64[6] broadcast(n), dimensions={}
+                    ROOT s = s64[6] select(c, x, y))",
+                 rule, 1);
+    FiresSoundly(R"(p = s64[1,1] parameter(0)
+                    n = s64[] parameter(1)
+                    l = s64[] reshape(p)
+                    y = s64[6] broadcast(n), dimensions={}
+                    h = s64[] constant(9)
+                    ROOT s = s64[6] clamp(l, y, h))",
+                 rule, 1);
+  }
+}
+
 // The test must be able to fail: the best-known wrong rule is caught.
 TEST(Rules, AWrongRuleIsFound) {
   using namespace pattern;  // NOLINT

@@ -103,15 +103,20 @@ std::optional<BroadcastPlan> BroadcastBefore(const Instruction& broadcast, const
   return plan;
 }
 
+// A scalar may stand beside whole arrays, as a select's predicate: its reshape is none of theirs.
+bool IsReshapeTo(const Instruction& operand, const Dims& dimensions) {
+  return operand.Is(Opcode::kReshape) && operand.shape().dimensions() == dimensions;
+}
+
 Instruction* ReshapeSource(const Instruction& op) {
   for (Instruction* operand : op.operands()) {
-    if (operand->Is(Opcode::kReshape)) return operand->operand(0);
+    if (IsReshapeTo(*operand, op.shape().dimensions())) return operand->operand(0);
   }
   return nullptr;
 }
 
-bool MayComeBefore(const Instruction& operand, const Dims& before) {
-  if (operand.Is(Opcode::kReshape)) return operand.operand(0)->shape().dimensions() == before;
+bool MayComeBefore(const Instruction& operand, const Dims& before, const Dims& after) {
+  if (IsReshapeTo(operand, after)) return operand.operand(0)->shape().dimensions() == before;
   return SplatOf(operand).has_value() ||
          (operand.Is(Opcode::kBroadcast) && BroadcastBefore(operand, before).has_value());
 }
@@ -121,7 +126,8 @@ bool AllMayComeBefore(const Match& m) {
   if (source == nullptr || m.shape().ElementCount() == 0 || m.root->Is(Opcode::kCopy)) return false;
   const Dims& before = source->shape().dimensions();
   const auto& operands = m.root->operands();
-  return std::all_of(operands.begin(), operands.end(), [&](const Instruction* o) { return MayComeBefore(*o, before); });
+  return std::all_of(operands.begin(), operands.end(),
+                     [&](const Instruction* o) { return MayComeBefore(*o, before, m.dimensions()); });
 }
 
 Instruction* ReshapeAfterwards(Match& m) {
