@@ -55,7 +55,7 @@ class Counter {
       const double bytes = hlo::RingBytes(i);
       cost.ring_bytes += bytes;
       if (!i.Is(Opcode::kAllReduceDone) && !i.Is(Opcode::kAllGatherDone)) {
-        cost.collective_seconds += link_.latency + bytes / link_.bandwidth;
+        cost.collective_seconds += link_.Microseconds(bytes) / 1e6;
       }
     } else {
       cost.compute_seconds += SecondsOf(i, device_);

@@ -21,8 +21,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 using Order = ScheduleGraph::Order;
 
-// Less is not worth waking a thread for, twice.
-constexpr double kWorthMicroseconds = 100;
 // What may be taken beyond the schedule's peak: of arguments and peak together, and in any case.
 constexpr double kMemoryForOverlap = 0.1;
 constexpr int64_t kBytesForOverlap = 16 << 20;
@@ -34,9 +32,7 @@ constexpr int kWindows[] = {std::numeric_limits<int>::max(), 64, 8, 2};
 struct Times {
   TimeModel kernels;
   spmd::Link link;
-  double Of(const Instruction& collective) const {
-    return (link.latency + hlo::RingBytes(collective) / link.bandwidth) * 1e6;
-  }
+  double Of(const Instruction& collective) const { return link.Microseconds(hlo::RingBytes(collective)); }
 };
 
 bool IsWorthStarting(const Instruction& i, const Times& times) {
@@ -44,7 +40,7 @@ bool IsWorthStarting(const Instruction& i, const Times& times) {
   // A reducer of several ops is a kernel itself.
   if (!i.called_computations().empty() && !hlo::ReducerOpcode(*i.called())) return false;
   if (!i.control_predecessors().empty() || !i.control_successors().empty()) return false;
-  return times.Of(i) >= kWorthMicroseconds;
+  return times.Of(i) >= spmd::kWorthMicroseconds;
 }
 
 struct Pair {
@@ -252,7 +248,7 @@ class Overlapper {
       if (graph.PeakOf(order) > budget) continue;
       const auto is_worth = [&](const Pair& pair) {
         return std::min(simulation.hidden().at(pair.start), times_.Of(*pair.start->called()->root())) >=
-               kWorthMicroseconds / 2;
+               spmd::kWorthMicroseconds / 2;
       };
       if (std::none_of(pairs.begin(), pairs.end(), is_worth)) return false;
       std::vector<Instruction*> instructions;

@@ -12,10 +12,8 @@ namespace hlorun::passes {
 // On a module: its devices exchange data over a network.
 inline constexpr const char* kOverNetwork = "hlorun.over_network";
 
-// More parts have more to start than to send. A shorter exchange is not started early (overlap_collectives.h); less
-// gain is within the estimates' error.
+// More parts have more to start than to send. Less gain is within the estimates' error.
 inline constexpr int64_t kMostParts = 8;
-inline constexpr double kWorthMicroseconds = 100;
 inline constexpr double kWorthGain = 1.1;
 
 // A dimension of one of a product's operands that the result keeps, and where.

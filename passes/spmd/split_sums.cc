@@ -59,7 +59,7 @@ class Splitter {
 
  private:
   double Exchange(const Instruction& collective, int64_t parts = 1) const {
-    return (link_.latency + hlo::RingBytes(collective) / link_.bandwidth / static_cast<double>(parts)) * 1e6;
+    return link_.Microseconds(hlo::RingBytes(collective) / static_cast<double>(parts));
   }
 
   bool IsSumOfProduct(const Instruction& collective) const {
@@ -72,12 +72,14 @@ class Splitter {
   // All that take long enough to be started early, by when they can start: the order in which they run.
   std::vector<Sum> LongSums() const {
     std::vector<Sum> sums;
-    for (Instruction* i : computation_->PostOrder()) {
-      if (!i->Is(Opcode::kAllReduce) || Exchange(*i) < kWorthMicroseconds) continue;
+    const Instructions order = computation_->PostOrder();
+    for (Instruction* i : order) {
+      if (!i->Is(Opcode::kAllReduce) || Exchange(*i) < spmd::kWorthMicroseconds) continue;
       InstructionSet before;
       Reach(i, OperandsOf, before);
       double starts = 0;
-      for (const Instruction* other : before) starts += kernels_.Launched(*other);
+      // Added in one order, so that every rank rounds, and sorts, alike.
+      for (const Instruction* other : order) starts += before.contains(other) ? kernels_.Launched(*other) : 0;
       sums.push_back({i, starts});
     }
     std::stable_sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) { return a.starts < b.starts; });
@@ -118,7 +120,7 @@ class Splitter {
       const double again = 2 * kernels_.Moved(dot.operand(1 - along.operand)->shape().ByteSize());
       for (int64_t parts = 2; parts <= kMostParts; parts *= 2) {
         const double exchange = Exchange(collective, parts);
-        if (exchange < std::max(kWorthMicroseconds, 2e6 * link_.latency)) break;
+        if (exchange < std::max(spmd::kWorthMicroseconds, 2e6 * link_.latency)) break;
         if (dot.shape().dimension(along.of_result) % parts != 0) break;
         const double part = kernels_.launch() + again + whole / static_cast<double>(parts);
         const Cut cut{along, parts, part + static_cast<double>(parts - 1) * std::max(part, exchange) + exchange};

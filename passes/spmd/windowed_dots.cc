@@ -46,11 +46,11 @@ class Windower {
   // Whether `parts` products of which all but one wait for a message, or send one, take less time than exchange and
   // product one after the other.
   bool IsWorth(const Instruction& dot, const Instruction& collective, int64_t parts, int64_t part_bytes) const {
-    const double message = (link_.latency + static_cast<double>(part_bytes) / link_.bandwidth) * 1e6;
-    if (message < kWorthMicroseconds) return false;
+    const double message = link_.Microseconds(static_cast<double>(part_bytes));
+    if (message < spmd::kWorthMicroseconds) return false;
     const double whole = kernels_.Launched(dot);
     const double part = kernels_.launch() + (whole - kernels_.launch()) / static_cast<double>(parts);
-    const double exchange = (link_.latency + hlo::RingBytes(collective) / link_.bandwidth) * 1e6;
+    const double exchange = link_.Microseconds(hlo::RingBytes(collective));
     const double windowed = part + static_cast<double>(parts - 1) * std::max(part, message);
     return windowed * kWorthGain < exchange + whole;
   }

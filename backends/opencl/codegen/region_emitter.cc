@@ -4,6 +4,7 @@
 #include <map>
 
 #include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/schedule.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
 #include "passes/memory/region_layout.h"
@@ -40,8 +41,7 @@ class RegionKernel {
     body.push_back(statements);
     ir::Stmt all = ir::Block(std::move(body));
     // One work-item of the group: what it stores, only it reads.
-    if (e_.IsGpu())
-      all = ir::If(ir::Compare(ir::Op::kEq, ir::Call(ir::kIndex32, "get_local_id", {ir::Int(0)}), ir::Int(0)), all);
+    if (e_.IsGpu()) all = OnFirstLane(all);
     return e_.Finish(all, 1);
   }
 

@@ -22,6 +22,11 @@ const Expr& LaneId() {
   static const Expr id = Call(kIndex32, "get_local_id", {Int(0)});
   return id;
 }
+// One node, by which a guard is known again.
+const Expr& IsFirstLane() {
+  static const Expr is_first = Compare(Op::kEq, LaneId(), Int(0));
+  return is_first;
+}
 
 int64_t ConstantExtent(const Stmt& loop) {
   const Expr extent = Sub(loop->end, loop->begin);
@@ -79,11 +84,12 @@ class RoleLowering {
     if (s->kind == StmtKind::kFor) return LowerFor(s, in_lanes);
     if (s->kind == StmtKind::kBarrier && lanes_ == 1) return Block({});
     if (s->kind == StmtKind::kStore && lanes_ > 1 && !in_lanes && s->buffer->space != Buffer::Space::kPrivate) {
-      return If(Compare(Op::kEq, LaneId(), Int(0)), s);
+      return OnFirstLane(s);
     }
     if (s->body.empty()) return s;
     StmtNode node = *s;
-    for (Stmt& b : node.body) b = Lower(b, in_lanes);
+    const bool one_lane = s->kind == StmtKind::kIf && s->value == IsFirstLane();
+    for (Stmt& b : node.body) b = Lower(b, in_lanes || one_lane);
     if (s->kind == StmtKind::kBlock) return Block(std::move(node.body));
     return std::make_shared<const StmtNode>(std::move(node));
   }
@@ -121,6 +127,8 @@ int64_t LocalBytes(const Stmt& s) {
 }
 
 }  // namespace
+
+Stmt OnFirstLane(const Stmt& body) { return If(IsFirstLane(), body); }
 
 int VectorLanes(const DeviceSpec& device, int64_t element_bytes) {
   const int64_t lanes = device.vector_bytes / std::max<int64_t>(element_bytes, 4);

@@ -3,7 +3,7 @@
 // CPU class: the nest of parallel loops is flattened and cut into work-groups of one work-item, each walking a range of
 // it; vector loops are widened to floatN code (stride 1: vector loads and stores, stride 0: a scalar, else gathers).
 // GPU class: the flattened nest becomes work-groups, vector loops are dealt to the lanes of a group; stores outside
-// them are made by lane 0, and barriers stay.
+// them are made by lane 0 (OnFirstLane), and barriers stay.
 #pragma once
 
 #include "backends/opencl/codegen/kernel_ir.h"
@@ -19,6 +19,10 @@ struct ScheduledKernel {
 
 // Throws Error kInternal when the kernel asks for more local memory than the device has.
 ScheduledKernel Schedule(const ir::Function& function, const DeviceSpec& device);
+
+// `body` by the group's first work-item alone. Within it nothing is dealt out and no store is guarded again. (Intel's
+// compiler crashes on a guard within the same guard.)
+ir::Stmt OnFirstLane(const ir::Stmt& body);
 
 // Lanes of a vector loop over elements of `element_bytes` on this device: 1 to 16.
 int VectorLanes(const DeviceSpec& device, int64_t element_bytes);

@@ -74,8 +74,7 @@ template <typename Schedule>
 const Schedule* Tuned(const hlo::Instruction& instruction, const ProductProblem& problem,
                       const CompileOptions& options) {
   if (!passes::ExtentsOf(instruction).empty()) return nullptr;
-  const ProductSchedule* schedule = TunedScheduleOf(problem, options);
-  return schedule == nullptr ? nullptr : std::get_if<Schedule>(schedule);
+  return std::get_if<Schedule>(TunedScheduleOf(problem, options));
 }
 
 ProductPlan PointwisePlan(const hlo::Instruction& instruction, const hlo::Instruction& hero,

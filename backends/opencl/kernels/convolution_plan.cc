@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -11,8 +12,6 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGroupsPerUnit = 8;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Pixels along a row, and rows where one is short.
 void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {

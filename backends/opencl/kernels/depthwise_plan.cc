@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -13,8 +14,6 @@ constexpr int64_t kMostColumns = 14, kFewestColumns = 4;
 // Channels side by side that one work-group takes: what prefetching needs, and the first cache holds for a window.
 constexpr int64_t kVectorsOfBlock = 4;
 constexpr int64_t kBlocksOfUnit = 8;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Whether `count` outputs from `first` on read nothing outside of the input.
 bool IsInside(const ConvolutionDimension& d, int64_t first, int64_t count) {

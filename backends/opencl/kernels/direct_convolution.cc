@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/loop_ends.h"
@@ -15,8 +16,6 @@ using ir::kIndex;
 using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class DirectConvolution {
  public:

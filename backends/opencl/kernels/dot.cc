@@ -41,8 +41,7 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const Devic
 template <typename Schedule>
 const Schedule* Tuned(const Prepared& prepared, const CompileOptions& options) {
   if (!IsWhole(prepared.shape)) return nullptr;
-  const ProductSchedule* schedule = TunedScheduleOf(*prepared.hero, options);
-  return schedule == nullptr ? nullptr : std::get_if<Schedule>(schedule);
+  return std::get_if<Schedule>(TunedScheduleOf(*prepared.hero, options));
 }
 
 ProductPlan PlanOf(const Prepared& prepared, const EmitContext& context) {

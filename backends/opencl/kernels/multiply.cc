@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/product_extents.h"
@@ -29,8 +30,6 @@ constexpr int64_t kCopyRowsAhead = 8;
 // With fewer steps a tile ends before the hardware's prefetcher starts.
 constexpr int64_t kShortDepth = 256;
 constexpr int64_t kCacheLine = 64;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // A perfect nest of parallel loops, outermost first.
 Stmt ParallelNest(const std::vector<std::pair<ir::Var, Expr>>& loops, Stmt body) {

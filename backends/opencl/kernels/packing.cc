@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/transpose_square.h"
 
@@ -14,8 +15,6 @@ using ir::Stmt;
 
 // Rows that one work-group copies.
 constexpr int64_t kRowsOfGroup = 64;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Source and destination of a copy, and how elements are read.
 class Copy {

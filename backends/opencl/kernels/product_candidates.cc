@@ -4,6 +4,7 @@
 #include <bit>
 #include <iterator>
 
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -16,8 +17,6 @@ constexpr TiledSchedule kFewTiles[] = {
 };
 
 constexpr TiledSchedule kSmallestTile = *std::rbegin(kFewTiles);
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Collects what can run, each once.
 class Collection {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/product_schedule.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -32,8 +33,6 @@ constexpr int64_t kPartDepth = 512;
 // Work that is too little to share, and very long sums of not much more, are cut into parts: by numbers that are the
 // same whatever the device, so that sums are.
 constexpr int64_t kLittleWork = 8, kLongSumWork = 128;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool HasKernel(hlo::ElementType type) {
   using enum hlo::ElementType;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -12,8 +13,6 @@ using ir::Expr;
 using ir::kIndex;
 using ir::LoopRole;
 using ir::Stmt;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class TiledMultiplication {
  public:

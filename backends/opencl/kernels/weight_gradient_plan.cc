@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -17,8 +18,6 @@ constexpr int64_t kWantedGroups = 64;
 // A part worth a work-group of its own.
 constexpr int64_t kPixelsOfPart = 512;
 constexpr int64_t kLineBytes = 64;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 void ChooseTile(WeightGradientPlan& plan, const DeviceSpec& device) {
   const int64_t registers = VectorRegisters(device), channels = plan.shape.channels;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -18,8 +19,6 @@ constexpr int64_t kFewestSquares = 64;
 // Weights that are transformed once are still read by every core, from the last cache; with less than a register tile of
 // squares that takes longer than the products.
 constexpr int64_t kKeptWeightCost = 4, kFewestSquaresOfKept = 14;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool HasForm(const ConvolutionShape& shape, int64_t lanes) {
   const auto three = [](const ConvolutionDimension& d) {

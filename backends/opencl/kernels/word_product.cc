@@ -3,6 +3,7 @@
 #include <span>
 
 #include "backends/opencl/codegen/word_dot.h"
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/product_extents.h"
 
@@ -14,8 +15,6 @@ using ir::kIndex;
 using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct WordForms {
   const char* function;

@@ -30,4 +30,16 @@ inline std::vector<std::vector<hlo::Literal>> ResultsOfAll(const hlo::Module& mo
   return results;
 }
 
+// Of the module as it was, and as it has become.
+inline void ExpectSameResults(const std::vector<std::vector<hlo::Literal>>& before, const hlo::Module& module,
+                              const Tolerance& tolerance) {
+  const auto after = ResultsOfAll(module);
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t d = 0; d < before.size(); ++d) {
+    ASSERT_EQ(before[d].size(), after[d].size());
+    for (size_t i = 0; i < before[d].size(); ++i)
+      EXPECT_EQ(Difference(before[d][i], after[d][i], tolerance), "") << hlo::PrintModule(module);
+  }
+}
+
 }  // namespace hlorun::passes

@@ -37,11 +37,7 @@ Counts After(const std::string& entry, const DeviceSpec& spec = SlowExchanges(),
   for (hlo::Computation* computation : module->PostOrder()) RemoveDeadInstructions(computation);
   hlo::VerifyModule(*module);
   counts.text = hlo::PrintModule(*module);
-  const auto after = ResultsOfAll(*module);
-  for (size_t d = 0; d < before.size(); ++d) {
-    for (size_t i = 0; i < before[d].size(); ++i)
-      EXPECT_EQ(Difference(before[d][i], after[d][i], kBitwise), "") << counts.text;
-  }
+  ExpectSameResults(before, *module, kBitwise);
   for (const hlo::Computation* computation : module->PostOrder()) {
     for (const auto& i : computation->instructions()) {
       counts.sums += i->Is(Opcode::kAllReduce) ? 1 : 0;

@@ -37,11 +37,7 @@ Windowed After(int64_t devices, const std::string& entry, const DeviceSpec& spec
   outcome.changed = WindowDots().Run(*module, context);
   for (hlo::Computation* computation : module->PostOrder()) RemoveDeadInstructions(computation);
   hlo::VerifyModule(*module);
-  const auto after = ResultsOfAll(*module);
-  for (size_t d = 0; d < before.size(); ++d) {
-    for (size_t i = 0; i < before[d].size(); ++i)
-      EXPECT_EQ(Difference(before[d][i], after[d][i], is_near ? kRounding : kBitwise), "") << hlo::PrintModule(*module);
-  }
+  ExpectSameResults(before, *module, is_near ? kRounding : kBitwise);
   for (const auto& i : module->entry()->instructions()) {
     if (i->Is(Opcode::kCollectivePermute))
       ++outcome.permutes;
