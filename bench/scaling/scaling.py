@@ -5,8 +5,9 @@
 
 Rounds alternate: one rank on all cores (--bind-to none), then N ranks that share them. Strong scaling runs the same module
 on both; weak scaling gives N ranks N times the batch. Efficiency is the time of one rank over that of N: both use the
-same cores, so 1.0 is all there is to have, and what is missing is exchange and waiting. "exchange" is the share of the
-run that collectives take on rank 0 (--profile's trace).
+same cores, so 1.0 is all there is to have, and what is missing is exchange and waiting. Both are shares of a run in which
+every step is waited for (--trace), means over the ranks: a rank waits from when it comes to a collective until the last one
+does, and exchanges from then on. Pairs that run beside kernels in other runs count here as if nothing hid them.
 
 --times keeps each round in FILE: a run that was cut short goes on where it was, so that all can be measured in pieces.
 """
@@ -121,17 +122,25 @@ def run(binary, module, ranks, flags, iterations):
     return report(["timeout", "600", *mpirun(ranks), binary, "--json", "--warmup=1", f"--iterations={iterations}", *flags, module])
 
 
-def exchange_share(binary, module, ranks, flags, folder):
+def exchange_and_waiting(binary, module, ranks, flags, folder):
+    """Shares of the ranks' time."""
     trace = os.path.join(folder, "trace.json")
     run(binary, module, ranks, [*flags, f"--trace={trace}"], 1)
     with open(trace, encoding="utf-8") as file:
-        events = json.load(file)
-    events = events["traceEvents"] if isinstance(events, dict) else events
-    tracks = {e["tid"] for e in events if e.get("ph") == "M" and e["args"]["name"] == "collectives"}
-    steps = [e for e in events if e.get("ph") == "X"]
+        events = json.load(file)["traceEvents"]
+    tracks = {e["tid"] for e in events if e["ph"] == "M" and e["args"]["name"] == "collectives"}
+    steps = [e for e in events if e["ph"] == "X"]
+    # All ranks run the same collectives in one order.
+    collectives = [[e for e in steps if e["pid"] == rank and e["tid"] in tracks] for rank in range(ranks)]
+    exchanged = waited = 0.0
+    for together in zip(*collectives, strict=True):
+        last = max(e["ts"] for e in together)
+        for e in together:
+            waiting = min(last - e["ts"], e["dur"])
+            waited += waiting
+            exchanged += e["dur"] - waiting
     total = sum(e["dur"] for e in steps)
-    exchange = sum(e["dur"] for e in steps if e["tid"] in tracks)
-    return exchange / total if total else 0.0
+    return exchanged / total, waited / total
 
 
 def main():
@@ -150,7 +159,7 @@ def main():
     if arguments.times and os.path.exists(arguments.times):
         with open(arguments.times, encoding="utf-8") as file:
             kept = json.load(file)
-    print(f"| module | one rank ms | {arguments.ranks} ranks ms | efficiency | exchange and waiting |\n|---|---|---|---|---|", flush=True)
+    print(f"| module | one rank ms | {arguments.ranks} ranks ms | efficiency | exchange | waiting |\n|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, alone, together, flags in cases(arguments.ranks, arguments.shared):
             if arguments.only and name not in arguments.only.split(","):
@@ -173,9 +182,9 @@ def main():
             one, many = (statistics.median(t) for t in zip(*times))
             scale = arguments.ranks if "weak" in name else 1
             efficiency = one * scale / many
-            share = exchange_share(binary, paths[1], arguments.ranks, flags, folder)
+            exchange, waiting = exchange_and_waiting(binary, paths[1], arguments.ranks, flags, folder)
             rows.append((name, efficiency))
-            print(f"| {name} | {one:.2f} | {many:.2f} | {efficiency:.2f} | {share:.0%} |", flush=True)
+            print(f"| {name} | {one:.2f} | {many:.2f} | {efficiency:.2f} | {exchange:.0%} | {waiting:.0%} |", flush=True)
     if arguments.plot:
         import matplotlib  # pylint: disable=import-outside-toplevel
         matplotlib.use("Agg")

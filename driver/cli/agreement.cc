@@ -34,7 +34,8 @@ void CheckSameFlags(const Flags& f, collectives::Job& job) {
   add("dot_library", f.dot_library);
   add("autotune", f.autotune);
   add("tuning", f.tuning.empty() ? "(none)" : "(given)");
-  add("profile or --trace", f.profile || !f.trace.empty());
+  add("profile", f.profile);
+  add("trace", f.trace.empty() ? "(none)" : "(given)");
   add("outputs", f.outputs.empty() ? "(none)" : "(given)");
   add("list_devices", f.list_devices);
   add("auto_shard", f.auto_shard);

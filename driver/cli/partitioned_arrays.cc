@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "backends/collectives/wait.h"
+#include "backends/collectives/await.h"
 #include "driver/arrays/npy.h"
 #include "hlo/error.h"
 #include "hlo/shards.h"
@@ -73,23 +73,17 @@ std::vector<hlo::Literal> JoinOnFirst(const std::vector<std::vector<hlo::Literal
   constexpr int64_t kFirstTag = 1 << 10;
   job.OnEachLocalDevice<int>([&](int64_t d, const std::shared_ptr<collectives::Communicator>& communicator) {
     collectives::Transport& transport = communicator->transport();
-    const auto complete = [&](std::unique_ptr<collectives::Request> request) {
-      collectives::WaitUntil([&] {
-        transport.Progress();
-        return request->Test();
-      });
-    };
     for (size_t i = 0; i < shapes.size(); ++i) {
       const hlo::Literal mine = hlo::AtDimensions(parts[static_cast<size_t>(d)][i], part[i]);
       const int64_t tag = kFirstTag + static_cast<int64_t>(i);
       if (communicator->device() != 0) {
-        complete(transport.Send({mine.data(), static_cast<size_t>(mine.ByteSize())}, 0, tag));
+        Await(transport, transport.Send({mine.data(), static_cast<size_t>(mine.ByteSize())}, 0, tag));
         continue;
       }
       all[i][0] = mine;
       for (size_t peer = 1; peer < all[i].size(); ++peer) {
         hlo::Literal& theirs = all[i][peer];
-        complete(transport.Receive({theirs.mutable_data(), static_cast<size_t>(theirs.ByteSize())},
+        Await(transport, transport.Receive({theirs.mutable_data(), static_cast<size_t>(theirs.ByteSize())},
                                    static_cast<int>(peer), tag));
       }
     }

@@ -107,23 +107,4 @@ std::string ProfileTable(const std::vector<StepTime>& steps) {
   return text + fmt::format("{:10.1f} in all\n", total);
 }
 
-std::string ChromeTrace(const std::vector<StepTime>& steps, int rank) {
-  Json events = Json::array();
-  static const std::map<std::string, int> kTracks = {{"kernel", 1}, {"copy", 1}, {"write", 1}, {"collective", 2}};
-  for (const auto& [track, name] : std::map<int, const char*>{{0, "host"}, {1, "device"}, {2, "collectives"}}) {
-    events.push_back({{"ph", "M"}, {"name", "thread_name"}, {"pid", rank}, {"tid", track}, {"args", {{"name", name}}}});
-  }
-  for (const StepTime& step : steps) {
-    const auto track = kTracks.find(step.kind);
-    events.push_back({{"ph", "X"},
-                      {"name", step.label},
-                      {"pid", rank},
-                      {"tid", track == kTracks.end() ? 0 : track->second},
-                      {"ts", step.start_us},
-                      {"dur", step.end_us - step.start_us},
-                      {"args", {{"op_name", step.op_name}, {"flops", step.flops}, {"bytes", step.bytes}}}});
-  }
-  return Json{{"traceEvents", events}}.dump();
-}
-
 }  // namespace hlorun::cli

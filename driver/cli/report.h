@@ -1,4 +1,4 @@
-// What a session prints: --json, the human summary, --profile and --trace.
+// What a session prints: --json, the human summary and --profile.
 #pragma once
 
 #include <string>
@@ -24,7 +24,5 @@ std::string HumanReport(const Executable& executable, const Timing& timing, cons
                         const std::vector<hlo::Literal>& results);
 // Per kernel: calls, time, share, GFLOP/s, GB/s, the HLO it came from; slowest first.
 std::string ProfileTable(const std::vector<StepTime>& steps);
-// JSON in Chrome's trace event format, which Perfetto opens; one process a rank.
-std::string ChromeTrace(const std::vector<StepTime>& steps, int rank);
 
 }  // namespace hlorun::cli

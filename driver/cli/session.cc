@@ -24,6 +24,7 @@
 #include "driver/cli/rank_faults.h"
 #include "driver/cli/reference.h"
 #include "driver/cli/report.h"
+#include "driver/cli/trace.h"
 #include "hlo/error.h"
 #include "hlo/reader.h"
 #include "hlo/shards.h"
@@ -401,6 +402,7 @@ class Session {
       RunFlags profiled;
       profiled.profile = &steps_;
       RunOnce(profiled);
+      if (!flags_.trace.empty()) traces_ = GatherTraces(steps_, *job_);
     }
   }
 
@@ -423,7 +425,7 @@ class Session {
   void PrintReport(const Literals& results) {
     if (job_->rank() != 0) return;
     if (flags_.profile) std::fputs(ProfileTable(steps_).c_str(), stderr);
-    if (!flags_.trace.empty()) WriteFileAtomically(flags_.trace, ChromeTrace(steps_, job_->rank()));
+    if (!flags_.trace.empty()) WriteFileAtomically(flags_.trace, ChromeTrace(traces_));
     if (flags_.json) {
       std::fputs(JsonReport(*executable_, timing_, client_->device(), results).c_str(), stdout);
     } else {
@@ -511,6 +513,7 @@ class Session {
   std::vector<std::vector<Array>> arguments_, results_;
   Timing timing_;
   std::vector<StepTime> steps_;
+  std::vector<RankTrace> traces_;  // on rank 0
 };
 
 }  // namespace

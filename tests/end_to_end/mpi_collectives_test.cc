@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <nlohmann/json.hpp>
+
 #include "driver/arrays/array_set.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/text/parser.h"
@@ -86,6 +89,27 @@ TEST_P(MpiCollectivesTest, HasTheEvaluatorsValuesAndTheSameBitsInEveryJob) {
                    " --outputs=" + (folder / name) + " " + path);
     ASSERT_EQ(result.exit_code, 0) << name << "\n" << result.err;
     EXPECT_EQ(RunCommand("diff -r " + (folder / name) + " " + (folder / "in_process")).exit_code, 0) << name;
+  }
+}
+
+// On one clock: what all ranks add up ends on none before all have come to it.
+TEST_P(MpiCollectivesTest, TheTraceShowsEveryRank) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("module.hlo", Module()), trace = folder / "trace.json";
+  const CommandResult run =
+      testing_support::HlorunRanks(static_cast<int>(n()), "--iterations=1 --trace=" + trace + " " + path);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::vector<std::map<std::string, std::pair<double, double>>> times(static_cast<size_t>(n()));
+  const nlohmann::json written = nlohmann::json::parse(ReadAll(trace));
+  for (const auto& event : written["traceEvents"]) {
+    if (event["ph"] != "X" || event["tid"] != 2) continue;
+    times.at(event["pid"])[event["name"]] = {event["ts"], event["ts"].get<double>() + event["dur"].get<double>()};
+  }
+  for (const auto& rank : times) ASSERT_EQ(rank.size(), times[0].size());
+  ASSERT_GE(times[0].size(), 8u);
+  for (const auto& [name, first] : times[0]) {
+    if (!name.starts_with("sum")) continue;
+    for (const auto& rank : times) EXPECT_LE(rank.at(name).first, first.second) << name;
   }
 }
 

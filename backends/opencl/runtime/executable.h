@@ -45,7 +45,7 @@ struct RunArgument {
 
 struct ThunkTime {
   const Thunk* thunk = nullptr;
-  double start_us = 0, end_us = 0;  // since the run's begin
+  double start_us = 0, end_us = 0;  // by std::chrono::steady_clock
 };
 
 struct RunOptions {

@@ -1,7 +1,6 @@
 // Enqueues a plan's steps for one run, and makes the decisions that the host must make.
 #pragma once
 
-#include <chrono>
 #include <deque>
 #include <map>
 #include <vector>
@@ -76,7 +75,7 @@ class ThunkRunner {
   // Keeps the transport going meanwhile.
   void WaitFor(cl_event event);
   void Throttle();
-  double Now() const;
+  static double Now();  // microseconds
 
   const DeviceContext& device_;
   Lane& lane_;
@@ -86,7 +85,6 @@ class ThunkRunner {
   const Memories& memories_;
   const Plan& plan_;
   const RunOptions& options_;
-  std::chrono::steady_clock::time_point start_;
   struct PendingSend {
     std::unique_ptr<hlo::Literal> value;  // does not move
     std::unique_ptr<collectives::Request> request;

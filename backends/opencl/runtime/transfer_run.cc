@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/collectives/wait.h"
+#include "backends/collectives/await.h"
 #include "backends/opencl/runtime/thunk_runner.h"
 #include "hlo/transfer.h"
 
@@ -52,14 +52,6 @@ void WithHost(const TransferThunk& transfer, ThunkRunner& runner, int64_t device
 // Tags of transfers are negative, apart from those of collectives.
 int64_t TagOf(const TransferThunk& transfer) { return -1 - transfer.channel; }
 
-void Await(collectives::Transport& transport, collectives::Request& request) {
-  collectives::WaitUntil([&] {
-    if (request.Test()) return true;
-    transport.Progress();
-    return false;
-  });
-}
-
 void BetweenDevices(const TransferThunk& transfer, ThunkRunner& runner, int64_t device) {
   const int64_t other =
       transfer.to_program ? hlo::SourceOf(transfer.pairs, device) : hlo::TargetOf(transfer.pairs, device);
@@ -83,7 +75,7 @@ void BetweenDevices(const TransferThunk& transfer, ThunkRunner& runner, int64_t 
     }
     const std::span<std::byte> bytes(leaf.mutable_data(), static_cast<size_t>(leaf.ByteSize()));
     const auto request = transport.Receive(bytes, static_cast<int>(other), TagOf(transfer));
-    Await(transport, *request);
+    Await(transport, request);
   }
   if (transfer.to_program) WriteAll(transfer, runner, leaves);
 }

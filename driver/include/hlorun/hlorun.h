@@ -142,7 +142,8 @@ struct CompileReport {
 // How long one launched kernel (or other step) took in a profiled run.
 struct StepTime {
   std::string label, op_name, kind;
-  double start_us = 0, end_us = 0, flops = 0, bytes = 0;
+  double start_us = 0, end_us = 0;  // by std::chrono::steady_clock
+  double flops = 0, bytes = 0;
 };
 
 struct RunFlags {
