@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iostream>
 #include <random>
+#include <span>
 
 #include "hlo/number_types.h"
 #include "tests/conformance/numerics.h"
@@ -36,6 +37,21 @@ std::vector<double> Arguments(std::mt19937_64& engine, int64_t count, ElementTyp
                            ? std::bit_cast<double>(bits)
                            : static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)));
     const double value = i % 2 == 0 ? usual : any;
+    values.push_back(type == ElementType::kF64 ? value : static_cast<double>(static_cast<float>(value)));
+  }
+  return values;
+}
+
+// Within some binary orders of magnitude below x, where remainders are not x itself and quotients have few digits: all
+// of them, for one that is far away may send a whole vector another way.
+std::vector<double> NearArguments(std::mt19937_64& engine, std::span<const double> x, ElementType type) {
+  constexpr int kOrders = 21;
+  std::vector<double> values;
+  for (const double of : x) {
+    const uint64_t bits = engine();
+    const double significand = 1 + std::ldexp(static_cast<double>(bits >> 11), -53);
+    const int exponent = of == 0 || !std::isfinite(of) ? 0 : std::ilogb(of);
+    const double value = std::ldexp(significand, exponent - static_cast<int>(bits % kOrders));
     values.push_back(type == ElementType::kF64 ? value : static_cast<double>(static_cast<float>(value)));
   }
   return values;
@@ -76,7 +92,10 @@ bool Seeded(Client& client, const Flags& flags, ElementType type, int arguments,
   for (int64_t done = 0; done < count;) {
     for (const ElementaryFunction* f : measurement.functions()) {
       const std::vector<double> x = Arguments(engine, chunk, type, f->low, f->high);
-      measurement.Run(x, arguments == 2 ? Arguments(engine, chunk, type, f->low, f->high) : std::vector<double>());
+      std::vector<double> y;
+      if (arguments == 2 && done / chunk % 2 == 0) y = Arguments(engine, chunk, type, f->low, f->high);
+      if (arguments == 2 && y.empty()) y = NearArguments(engine, x, type);
+      measurement.Run(x, y);
       done += chunk;
     }
     if (measurement.functions().empty()) break;

@@ -302,8 +302,9 @@ constexpr std::string_view kPow = R"(static inline @F NAME(@F x, @F y) {
 }
 )";
 
-// Exact. Where the quotient is small, one fused step and a correction (by an infinity the step is no number); else long
-// division on the significands, for the whole vector.
+// Exact. Where the quotient is small, one fused step and a correction (by an infinity the step is no number); else, and
+// where the step could give a denormal, which is flushed before its sign is asked for, long division on the
+// significands, for the whole vector.
 constexpr std::string_view kFmodF32 = R"(static float hl_long_fmod_f32(float x, float y) {
   uint a = as_uint(x) & 0x7fffffffu, b = as_uint(y) & 0x7fffffffu;
   if (a >= 0x7f800000u || b > 0x7f800000u || b < 0x800000u) return NAN;
@@ -316,8 +317,8 @@ constexpr std::string_view kFmodF32 = R"(static float hl_long_fmod_f32(float x, 
   return copysign(r, x);
 }
 static inline @F NAME(@F x, @F y) {
-  @F q = fabs(x / y);
-  if (@any(!(q < 4194304.0f))) {
+  @F a = fabs(x), b = fabs(y), q = fabs(x / y);
+  if (@any(!(q < 4194304.0f) | (b < 0x1p-102f))) {
     float xs[@1], ys[@1];
     @store(x, xs) @store(y, ys)
     for (int i = 0; i < @1; ++i) xs[i] = hl_long_fmod_f32(xs[i], ys[i]);
@@ -325,7 +326,6 @@ static inline @F NAME(@F x, @F y) {
     @load(slow, xs)
     return slow;
   }
-  @F a = fabs(x), b = fabs(y);
   @F r = fma(-trunc(q), b, a);
   r = @?(r < 0.0f, r + b, r);
   r = @?(r >= b, r - b, r);
