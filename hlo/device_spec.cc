@@ -36,6 +36,8 @@ void ForEachField(Spec& spec, Visit&& visit) {
   visit("has_inline_assembly", spec.has_inline_assembly);
   visit("bf16_dot", spec.bf16_dot);
   visit("s8_dot", spec.s8_dot);
+  visit("has_bf16_tiles", spec.has_bf16_tiles);
+  visit("has_s8_tiles", spec.has_s8_tiles);
   visit("f32_gflops", spec.f32_gflops);
   visit("bandwidth_gbps", spec.bandwidth_gbps);
   visit("launch_us", spec.launch_us);

@@ -37,6 +37,8 @@ struct DeviceSpec {
   bool has_inline_assembly = false;  // x86 instructions by inline assembly (PoCL)
   std::string bf16_dot;              // how kernels multiply pairs of bf16 ("assembly", "intrinsic"); empty: not
   std::string s8_dot;                // how they multiply words of four s8
+  bool has_bf16_tiles = false;       // products of bf16 by the CPU's matrix unit (AMX), by inline assembly
+  bool has_s8_tiles = false;         // of s8
 
   // Measured by bench/roofline; 0: not measured, a default is used.
   double f32_gflops = 0;

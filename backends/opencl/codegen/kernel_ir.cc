@@ -201,6 +201,10 @@ Expr Half(const Expr& x, const char* which) {
   return Call(x->type.WithLanes(x->type.lanes / 2), which, {x});
 }
 
+Expr Address(const BufferRef& buffer, const Expr& index) {
+  return Call({ElementType::kU64, 1}, kAddress, {Load(buffer, index)});
+}
+
 Expr Load(const BufferRef& buffer, const Expr& index, const Expr& predicate) {
   HLORUN_CHECK(hlo::IsInteger(index->type.element));
   std::vector<Expr> args = {index};

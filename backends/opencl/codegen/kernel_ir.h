@@ -178,6 +178,9 @@ Expr Lane(const Expr& x, int64_t lane);
 inline constexpr const char* kLowerHalf = "hl_lower_half";
 inline constexpr const char* kUpperHalf = "hl_upper_half";
 Expr Half(const Expr& x, const char* which);
+// Where an element lies in memory, as a number (u64): for helpers of inline assembly.
+inline constexpr const char* kAddress = "hl_address";
+Expr Address(const BufferRef& buffer, const Expr& index);
 // x / y, of bf16 values, to be rounded to bf16.
 inline constexpr const char* kQuotientBf16 = "hl_quotient_bf16";
 Expr Fma(const Expr& a, const Expr& b, const Expr& c);  // a * b + c, fused

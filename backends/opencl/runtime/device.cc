@@ -169,6 +169,12 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
       ProbeS8Dot(quirks.s8_dot, platform_index_, device_index_, Fingerprint())) {
     spec_.s8_dot = quirks.s8_dot;
   }
+  const auto has_tiles = [&](const char* feature, const char* type) {
+    return quirks.matrix_unit && has_instructions(feature) &&
+           ProbeMatrixUnit(type, platform_index_, device_index_, Fingerprint());
+  };
+  spec_.has_bf16_tiles = has_tiles("amxbf16", "bf16");
+  spec_.has_s8_tiles = has_tiles("amxint8", "s8");
   // A plain mapping has no limit of the runtime's.
   if (spec_.raw_pointers) spec_.max_allocation_bytes = spec_.global_memory_bytes;
 }

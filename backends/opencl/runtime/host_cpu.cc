@@ -6,6 +6,8 @@
 #include <set>
 #include <sstream>
 
+#include "backends/opencl/runtime/tile_permission.h"
+
 namespace hlorun::opencl {
 namespace {
 
@@ -54,6 +56,9 @@ std::string Features(std::string flags_line) {
   for (const auto& feature : kFeatures) {
     if (flags.contains(feature.flag)) present.insert(feature.name);
   }
+  // What the system does not let the process use, the CPU has not.
+  if (present.contains("amxtile") && !AskForTiles())
+    std::erase_if(present, [](const std::string& name) { return name.starts_with("amx"); });
   std::string isa;
   for (const std::string& name : present) isa += (isa.empty() ? "" : ",") + name;
   return isa;

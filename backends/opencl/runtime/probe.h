@@ -15,4 +15,7 @@ bool ProbeRawPointers(int platform_index, int device_index, const std::string& d
 bool ProbeBf16Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 
+// Whether they may multiply tiles of "bf16" or "s8" on the CPU's matrix unit (codegen/matrix_unit.h).
+bool ProbeMatrixUnit(const std::string& type, int platform_index, int device_index, const std::string& driver_key);
+
 }  // namespace hlorun::opencl

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/opencl/codegen/matrix_unit.h"
 #include "backends/opencl/codegen/word_dot.h"
+#include "backends/opencl/runtime/tile_permission.h"
 
 namespace {
 
@@ -86,6 +88,75 @@ bool MultipliesWords(cl_device_id device, const WordDotForm& form, const WordQue
   return true;
 }
 
+// A kind of tiles: small integers as the last element of a word.
+struct TileQuestion {
+  const char *type, *steps, *sums;
+  cl_uint (*word)(int value);
+};
+cl_uint Bf16Word(int value) {
+  const auto number = static_cast<float>(value);
+  cl_uint bits = 0;
+  std::memcpy(&bits, &number, sizeof(bits));
+  return bits;
+}
+cl_uint S8Word(int value) { return static_cast<cl_uint>(value) << 24U; }
+constexpr TileQuestion kTileQuestions[] = {
+    {"unit-bf16", hlorun::opencl::kUnitBf16, "float", Bf16Word},
+    {"unit-s8", hlorun::opencl::kUnitS8, "int", S8Word},
+};
+
+// The same 32 x 32 products twice, with the sums in memory between.
+std::string TileSource(const TileQuestion& question) {
+  std::string source;
+  for (const hlorun::opencl::UnitFunction& function : hlorun::opencl::kUnitFunctions) source += function.source;
+  const std::string steps = "  " + std::string(question.steps) +
+                            "((ulong)(a), (ulong)(b), 1, (ulong)(a), 2);\n  hl_unit_store((ulong)(sums));\n";
+  return source +
+         "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void f(__global const uint* a, __global const uint* b, "
+         "__global float* y) {\n  " +
+         question.sums + " sums[1024] __attribute__((aligned(64)));\n  hl_unit_begin();\n  hl_unit_zero();\n" + steps +
+         "  hl_unit_load((ulong)(sums));\n" + steps +
+         "  hl_unit_end();\n  for (int i = 0; i < 1024; ++i) y[i] = sums[i];\n}\n";
+}
+
+bool MultipliesTiles(cl_device_id device, const TileQuestion& question) {
+  constexpr int kRows = 32, kSide = 16;
+  const auto left = [](int row, int word) { return (row + 2 * word) % 7 - 3; };
+  const auto right = [](int word, int column) { return (3 * word + column) % 5 - 2; };
+  // Two tiles each: rows of lhs; columns of rhs.
+  cl_uint a[kRows * kSide], b[kRows * kSide];
+  float y[kRows * kRows] = {};
+  for (int i = 0; i < kRows; ++i) {
+    for (int word = 0; word < kSide; ++word) {
+      a[i * kSide + word] = question.word(left(i, word));
+      b[(i / kSide * kSide + word) * kSide + i % kSide] = question.word(right(word, i));
+    }
+  }
+  const std::string source = TileSource(question);
+  if (!hlorun::opencl::AskForTiles()) return false;
+  const auto [queue, kernel] = Build(device, source.c_str());
+  if (kernel == nullptr) return false;
+  cl_context context = nullptr;
+  clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, nullptr);
+  cl_uint number = 0;
+  cl_mem result = nullptr;
+  for (auto [data, bytes] : {std::pair<void*, size_t>{a, sizeof(a)}, {b, sizeof(b)}, {y, sizeof(y)}}) {
+    cl_int status = CL_SUCCESS;
+    result = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data, &status);
+    if (status != CL_SUCCESS) return false;
+    clSetKernelArg(kernel, number++, sizeof(result), &result);
+  }
+  const size_t one = 1;
+  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &one, &one, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  if (clEnqueueReadBuffer(queue, result, CL_TRUE, 0, sizeof(y), y, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  for (int i = 0; i < kRows * kRows; ++i) {
+    int sum = 0;
+    for (int word = 0; word < kSide; ++word) sum += 2 * left(i / kRows, word) * right(word, i % kRows);
+    if (y[i] != static_cast<float>(sum)) return false;
+  }
+  return true;
+}
+
 // Plain pointers, also into the middle of a block, as kernel arguments and in a copy command.
 bool TakesRawPointers(cl_device_id device) {
   const char* source =
@@ -124,6 +195,9 @@ int main(int argc, char** argv) {
   }
   for (const WordDotForm& form : hlorun::opencl::kS8DotForms) {
     if (argv[1] == "s8-" + std::string(form.name)) return MultipliesWords(device, form, kS8Question) ? 0 : 1;
+  }
+  for (const TileQuestion& question : kTileQuestions) {
+    if (std::string_view(argv[1]) == question.type) return MultipliesTiles(device, question) ? 0 : 1;
   }
   return 2;
 }

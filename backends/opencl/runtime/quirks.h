@@ -35,6 +35,8 @@ struct Quirks {
   // The forms of codegen/word_dot.h that its compiler may take on a CPU that has the instructions, or null.
   const char* bf16_dot = nullptr;
   const char* s8_dot = nullptr;
+  // Kernels may drive the CPU's matrix unit (codegen/matrix_unit.h).
+  bool matrix_unit = false;
   // CL_DEVICE_GLOBAL_MEM_SIZE changes from run to run; the machine's memory is used instead.
   bool volatile_memory_size = false;
   // Two builds at the same time crash its compiler.
