@@ -1,11 +1,14 @@
 // GFLOP/s of the product kernels, beside the multiply-add peak of the same run.
 //
-//   product_bench [m,k,n[,batch[,forms[,type]]]] [conv:images,size,channels,features,window,stride,low,high] ...
+//   product_bench [--device_spec=FILE] [m,k,n[,batch[,forms[,type]]]] ...
+//                 [conv:images,size,channels,features,window,stride,low,high] ...
 //
+// --device_spec: what FILE says goes before what is found, tests/device_specs/no_tiles.json for one.
 // forms: "t" for transposed, "n" for plain, of lhs and rhs ("nt"). type: of operands; s8 is summed in s32.
 #include <fmt/core.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <ctime>
 #include <string>
@@ -16,6 +19,7 @@
 #include "backends/opencl/runtime/host_cpu.h"
 #include "backends/opencl/runtime/quirks.h"
 #include "hlo/module.h"
+#include "hlo/reader.h"
 #include "hlo/text/parser.h"
 #include "tests/backends/launch_runner.h"
 
@@ -122,6 +126,20 @@ Work ParseConvolution(const std::string& text) {
   return work;
 }
 
+// An array of 0.5 as the runtime's are: at the start of a page.
+class Block {
+ public:
+  explicit Block(int64_t bytes) : storage_(static_cast<size_t>(bytes) / 4 + kPage, 0.5f) {}
+  void* data() {
+    const auto address = reinterpret_cast<uintptr_t>(storage_.data());
+    return reinterpret_cast<std::byte*>(storage_.data()) + (kPage - address % kPage) % kPage;
+  }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  std::vector<float> storage_;
+};
+
 void Report(LaunchRunner& runner, const DeviceSpec& device, const Work& work, double peak) {
   const hlo::Instruction& root = *work.module->entry()->root();
   const CompileOptions options;
@@ -129,10 +147,8 @@ void Report(LaunchRunner& runner, const DeviceSpec& device, const Work& work, do
   const bool is_dot = root.Is(hlo::Opcode::kDot);
   const auto launches = is_dot ? EmitDot(root, {-1}, context) : EmitConvolution(root, {-1}, context);
   if (!launches) return void(fmt::print("{}: no kernel\n", work.label));
-  const auto block = [](int64_t bytes) { return std::vector<float>(static_cast<size_t>(bytes / 4 + 16), 0.5f); };
-  std::vector<float> x = block(root.operand(0)->shape().ByteSize()), y = block(root.operand(1)->shape().ByteSize());
-  std::vector<float> out = block(root.shape().ByteSize());
-  std::vector<float> scratch = block(is_dot ? DotScratchBytes(root, context) : ConvolutionScratchBytes(root, context));
+  Block x(root.operand(0)->shape().ByteSize()), y(root.operand(1)->shape().ByteSize()), out(root.shape().ByteSize());
+  Block scratch(is_dot ? DotScratchBytes(root, context) : ConvolutionScratchBytes(root, context));
   const auto run = [&](const std::vector<EmittedLaunch>& what) {
     runner.Run(what, {x.data(), y.data()}, {out.data()}, scratch.data());
   };
@@ -152,23 +168,36 @@ void Report(LaunchRunner& runner, const DeviceSpec& device, const Work& work, do
   std::fflush(stdout);
 }
 
-// The instructions for words of bf16 and s8 are not probed for: those of this CPU and platform are taken.
-DeviceSpec WithWords(DeviceSpec device) {
+// This CPU's caches and instructions. Those for words and tiles are not probed for: what the platform may have is
+// taken.
+DeviceSpec OfThisCpu(DeviceSpec device) {
+  device.l1_bytes = ThisCpu().l1_bytes;
+  device.l2_bytes = ThisCpu().l2_bytes;
   const Quirks quirks = QuirksOf(device.platform, CL_DEVICE_TYPE_CPU);
   const auto choose = [&](const char* feature, const char* form) {
     return form != nullptr && ThisCpu().isa.find(feature) != std::string::npos ? form : "";
   };
   device.bf16_dot = choose("avx512bf16", quirks.bf16_dot);
   device.s8_dot = choose("avx512vnni", quirks.s8_dot);
+  const auto has_tiles = [&](const char* feature) {
+    return quirks.matrix_unit && ThisCpu().isa.find(feature) != std::string::npos;
+  };
+  device.has_bf16_tiles = has_tiles("amxbf16");
+  device.has_s8_tiles = has_tiles("amxint8");
   return device;
 }
 
 int Main(int argc, char** argv) {
   LaunchRunner runner;
-  const DeviceSpec device = WithWords(runner.spec());
+  DeviceSpec device = OfThisCpu(runner.spec());
+  std::vector<std::string> cases(argv + 1, argv + argc);
+  const std::string option = "--device_spec=";
+  if (!cases.empty() && cases[0].starts_with(option)) {
+    device = DeviceSpec::FromJson(hlo::ReadFileOrStdin(cases[0].substr(option.size())), device);
+    cases.erase(cases.begin());
+  }
   const double peak = PeakOfACore(runner);
   fmt::print("multiply-add peak of a core: {:.1f} GFLOP/s; shares below are by processor time\n", peak);
-  std::vector<std::string> cases(argv + 1, argv + argc);
   if (cases.empty()) {
     cases = {"256,256,256",
              "512,512,512",
