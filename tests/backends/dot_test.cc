@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "backends/opencl/kernels/matrix_unit_plan.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/runtime/host_cpu.h"
 #include "backends/opencl/runtime/quirks.h"
@@ -302,6 +303,103 @@ TEST(Dot, PairsOfBf16) {
   ExpectProduct({0, 30, 46, 50, true, false, ElementType::kBF16, ElementType::kBF16}, spec);   // no pairs in lhs
 }
 
+// The CPU's matrix unit, in all that it multiplies here; nullopt: none, or none that this platform's kernels can drive.
+std::optional<DeviceSpec> WithMatrixUnit() {
+  DeviceSpec spec = Runner().spec();
+  const std::string& isa = ThisCpu().isa;
+  const bool has_unit = isa.find("amxbf16") != std::string::npos && isa.find("amxint8") != std::string::npos;
+  if (!has_unit || !QuirksOf(spec.platform, CL_DEVICE_TYPE_CPU).matrix_unit) return std::nullopt;
+  spec.has_bf16_tiles = spec.has_s8_tiles = true;
+  return spec;
+}
+
+TEST(Dot, MatrixUnitIsTakenWhereItPays) {
+  DeviceSpec spec;
+  const ProductShape shape{.m = 64, .n = 64, .k = 64, .lhs_type = ElementType::kBF16, .rhs_type = ElementType::kBF16};
+  EXPECT_FALSE(PlanMatrixUnit(shape, spec));
+  spec.has_bf16_tiles = true;
+  ASSERT_TRUE(PlanMatrixUnit(shape, spec));
+  const auto takes = [&](const auto& change) {
+    ProductShape changed = shape;
+    change(changed);
+    return PlanMatrixUnit(changed, spec).has_value();
+  };
+  EXPECT_FALSE(takes([](ProductShape& s) { s.lhs_type = ElementType::kF32; }));
+  EXPECT_FALSE(takes([](ProductShape& s) { s.lhs_type = s.rhs_type = s.compute_type = ElementType::kS32; }));
+  EXPECT_FALSE(takes([](ProductShape& s) { s.m = 4; }));
+  EXPECT_FALSE(takes([](ProductShape& s) { s.n = 4; }));
+  EXPECT_FALSE(takes([](ProductShape& s) { s.k = 100000; }));  // few results: parts of long sums
+  EXPECT_FALSE(takes([](ProductShape& s) { s.depth_may_be_less = true; }));
+  EXPECT_FALSE(takes([](ProductShape& s) { s.ends_at_sizes = true; }));
+  EXPECT_FALSE(takes([](ProductShape& s) { s.m = s.n = 16; }));
+  const auto takes_few = [&](bool rhs_transposed, int64_t rows) {
+    return takes([&](ProductShape& s) {
+      s.m = rows;
+      s.n = 4096;
+      s.rhs_transposed = rhs_transposed;
+    });
+  };
+  EXPECT_TRUE(takes_few(false, 16));
+  EXPECT_TRUE(takes_few(true, 32));
+  EXPECT_FALSE(takes_few(true, 16));  // a large rhs is read as it lies
+  spec.device_class = DeviceClass::kGpu;
+  EXPECT_FALSE(PlanMatrixUnit(shape, spec));
+}
+
+TEST(Dot, TilesOfBf16OfEveryRemainder) {
+  using enum ElementType;
+  const std::optional<DeviceSpec> spec = WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{12, 16, 96},
+                                                                   {15, 17, 70},
+                                                                   {17, 31, 65},
+                                                                   {65, 33, 17},
+                                                                   {33, 65, 63},
+                                                                   {64, 255, 65},
+                                                                   {63, 256, 64},
+                                                                   {70, 257, 15},
+                                                                   {96, 300, 200}}) {
+    const ProductShape shape{.m = m, .n = n, .k = k, .lhs_type = kBF16, .rhs_type = kBF16};
+    ASSERT_TRUE(PlanMatrixUnit(shape, *spec));
+    for (int form = 0; form < 4; ++form) {
+      ExpectProduct({0, m, k, n, (form & 1) != 0, (form & 2) != 0, kBF16, k % 2 == 0 ? kBF16 : kF32}, *spec);
+    }
+  }
+}
+
+TEST(Dot, TilesOfS8OfEveryRemainder) {
+  using enum ElementType;
+  const std::optional<DeviceSpec> spec = WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  for (const auto& [m, k, n] :
+       std::vector<std::array<int64_t, 3>>{{12, 17, 96}, {65, 63, 17}, {33, 65, 63}, {32, 128, 64}, {64, 1027, 300}}) {
+    for (int form = 0; form < 4; ++form) {
+      const bool lhs = (form & 1) != 0, rhs = (form & 2) != 0;
+      ExpectProduct({0, m, k, n, lhs, rhs, kS8, kS32, -128, 127}, *spec);
+      if (k == 65) ExpectProduct({0, m, k, n, lhs, rhs, kS8, kS32, -128, -128}, *spec);  // the largest sums
+    }
+  }
+  ExpectProduct({3, 41, 68, 96, false, false, kS8, kS32, -128, 127}, *spec);
+  ExpectProduct({0, 30, 44, 50, false, false, kS8, kS8, -128, 127}, *spec);  // other sums: not by tiles
+}
+
+// Batches, and several groups of columns and blocks of depth.
+TEST(Dot, TilesInGroups) {
+  using enum ElementType;
+  std::optional<DeviceSpec> spec = WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  for (const bool rhs_transposed : {false, true}) {
+    ExpectProduct({5, 40, 33, 70, false, rhs_transposed, kBF16, kF32}, *spec);
+    ExpectProduct({0, 16, 300, 500, false, rhs_transposed, kBF16, kF32}, *spec);
+    ExpectProduct({0, 40, 300, 500, false, rhs_transposed, kBF16, kBF16}, *spec);
+  }
+  spec->l2_bytes = 64 << 10;
+  ExpectProduct({0, 200, 600, 333, false, false, kBF16, kF32}, *spec);
+  ExpectProduct({2, 100, 600, 333, true, true, kBF16, kF32}, *spec);
+  spec->compute_units = 7;
+  ExpectProduct({0, 200, 600, 333, false, true, kBF16, kBF16}, *spec);
+}
+
 // A fusion in text: its only fusion instruction is run, with random operands.
 struct Fused {
   std::unique_ptr<hlo::Module> module;
@@ -344,11 +442,11 @@ double HostDot(const Fused& run, int64_t i, int64_t j, int64_t k, int64_t n, boo
 }
 
 // relu(lhs * rhs + bias + residual), of sizes with every remainder.
-std::string BiasReluText(int64_t m, int64_t k, int64_t n, bool rhs_transposed) {
+std::string BiasReluText(int64_t m, int64_t k, int64_t n, bool rhs_transposed, const std::string& operands) {
   return fmt::format(R"(HloModule bias_relu
 fused {{
-  a = f32[{0},{1}] parameter(0)
-  b = f32[{3}] parameter(1)
+  a = {5}[{0},{1}] parameter(0)
+  b = {5}[{3}] parameter(1)
   bias = f32[{2}] parameter(2)
   residual = f32[{0},{2}] parameter(3)
   product = f32[{0},{2}] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{{4}}}
@@ -360,21 +458,22 @@ fused {{
   ROOT relu = f32[{0},{2}] maximum(total, zeros)
 }}
 ENTRY main {{
-  a = f32[{0},{1}] parameter(0)
-  b = f32[{3}] parameter(1)
+  a = {5}[{0},{1}] parameter(0)
+  b = {5}[{3}] parameter(1)
   bias = f32[{2}] parameter(2)
   residual = f32[{0},{2}] parameter(3)
   ROOT out = f32[{0},{2}] fusion(a, b, bias, residual), kind=kOutput, calls=fused
 }}
 )",
                      m, k, n, rhs_transposed ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n),
-                     rhs_transposed ? 1 : 0);
+                     rhs_transposed ? 1 : 0, operands);
 }
 
 void ExpectBiasRelu(int64_t m, int64_t k, int64_t n, const AliasPattern& aliases,
-                    const DeviceSpec& spec = Runner().spec(), bool rhs_transposed = false) {
+                    const DeviceSpec& spec = Runner().spec(), bool rhs_transposed = false,
+                    const std::string& operands = "f32") {
   SCOPED_TRACE(::testing::Message() << m << " x " << k << " x " << n << " alias " << aliases[0]);
-  const Fused run = RunFusion(BiasReluText(m, k, n, rhs_transposed), aliases, spec);
+  const Fused run = RunFusion(BiasReluText(m, k, n, rhs_transposed, operands), aliases, spec);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       const double sum = HostDot(run, i, j, k, n, rhs_transposed) + run.operands[2].GetDouble(j) +
@@ -405,6 +504,17 @@ TEST(Dot, EpilogueOfExchangedRoles) {
     ExpectBiasRelu(16, 90, 301, {alias}, spec, true);
     ExpectBiasRelu(37, 90, 128, {alias}, spec, true);
     ExpectBiasRelu(16, 3000, 40, {alias}, spec, true);  // through partial sums
+  }
+}
+
+TEST(Dot, EpilogueOfTiles) {
+  const std::optional<DeviceSpec> spec = WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  for (const int64_t alias : {-1, 3}) {
+    ExpectBiasRelu(45, 30, 75, {alias}, *spec, false, "bf16");
+    ExpectBiasRelu(64, 600, 64, {alias}, *spec, true, "bf16");
+    ExpectBiasRelu(41, 90, 300, {alias}, *spec, true, "bf16");
+    ExpectBiasRelu(32, 90, 256, {alias}, *spec, false, "bf16");
   }
 }
 

@@ -5,6 +5,7 @@
 #include "backends/opencl/kernels/depthwise.h"
 #include "backends/opencl/kernels/direct_convolution.h"
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/matrix_unit_product.h"
 #include "backends/opencl/kernels/multiply.h"
 #include "backends/opencl/kernels/packing.h"
 #include "backends/opencl/kernels/product_plan.h"
@@ -77,12 +78,19 @@ const Schedule* Tuned(const hlo::Instruction& instruction, const ProductProblem&
   return std::get_if<Schedule>(TunedScheduleOf(problem, options));
 }
 
-ProductPlan PointwisePlan(const hlo::Instruction& instruction, const hlo::Instruction& hero,
-                          const ConvolutionShape& shape, const EmitContext& context) {
+// Pixels and weights as a product.
+struct Pointwise {
+  ProductPlan plan;
+  std::optional<MatrixUnitPlan> unit;  // goes before
+  int64_t ScratchBytes() const { return unit ? unit->ScratchBytes() : plan.ScratchBytes(); }
+};
+Pointwise PointwiseOf(const hlo::Instruction& instruction, const hlo::Instruction& hero, const ConvolutionShape& shape,
+                      const EmitContext& context) {
   const ProductProblem problem = ConvolutionProblem(shape, hero.shape().element_type());
   ProductShape product = problem.shape;
   product.ends_at_sizes = !passes::ExtentsOf(instruction).empty();
-  return PlanProduct(product, context.device, Tuned<PanelSchedule>(instruction, problem, context.options));
+  return {PlanProduct(product, context.device, Tuned<PanelSchedule>(instruction, problem, context.options)),
+          PlanMatrixUnit(product, context.device)};
 }
 
 TiledSchedule TilesOf(const hlo::Instruction& instruction, const hlo::Instruction& hero, const ConvolutionShape& shape,
@@ -116,9 +124,11 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   if (device.device_class == DeviceClass::kGpu)
     return std::vector<KernelDraft>{
         TiledProductKernel(TiledConvolution(task, *shape), TilesOf(instruction, task.hero, *shape, context))};
-  if (shape->IsProduct())
-    return ProductKernels({instruction, task.hero, aliases, task.input, task.weights},
-                          PointwisePlan(instruction, task.hero, *shape, context));
+  if (shape->IsProduct()) {
+    const Pointwise pointwise = PointwiseOf(instruction, task.hero, *shape, context);
+    const ProductTask product{instruction, task.hero, aliases, task.input, task.weights};
+    return pointwise.unit ? MatrixUnitKernels(product, *pointwise.unit) : ProductKernels(product, pointwise.plan);
+  }
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return WinogradKernels(task, *plan);
   return DirectKernels(task, PlanConvolution(*shape, device));
 }
@@ -142,7 +152,7 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitC
   if (ChannelsPlan(instruction, *prepared->hero, device)) return 0;
   const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
   if (!shape || !FillsVectors(*shape, device)) return 0;
-  if (shape->IsProduct()) return PointwisePlan(instruction, *prepared->hero, *shape, context).ScratchBytes();
+  if (shape->IsProduct()) return PointwiseOf(instruction, *prepared->hero, *shape, context).ScratchBytes();
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return plan->ScratchBytes();
   return PlanConvolution(*shape, device).ScratchBytes();
 }
@@ -157,6 +167,7 @@ std::optional<ProductProblem> TunableConvolutionOf(const hlo::Instruction& instr
   if (device.device_class == DeviceClass::kGpu) return problem;
   const bool is_other = GradientPlan(*prepared->hero, device) || ChannelsPlan(instruction, *prepared->hero, device);
   if (is_other || !shape->IsProduct() || PlanProduct(problem.shape, device).dot_products) return std::nullopt;
+  if (PlanMatrixUnit(problem.shape, device)) return std::nullopt;
   return problem;
 }
 

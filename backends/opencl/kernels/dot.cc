@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/dot.h"
 
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/matrix_unit_product.h"
 #include "backends/opencl/kernels/multiply.h"
 #include "backends/opencl/kernels/product_extents.h"
 #include "backends/opencl/kernels/product_plan.h"
@@ -30,7 +31,9 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const Devic
   if (lhs < 0 || rhs < 0) return std::nullopt;
   shape->depth_may_be_less = passes::ExtentsOf(instruction).contraction.has_value();
   shape->ends_at_sizes = !passes::ExtentsOf(instruction).empty();
-  if (device.device_class == DeviceClass::kCpu && IsWhole(*shape)) shape = WithLessToPack(*shape, device);
+  // Tiles of the matrix unit are copies of both sides, whichever is which.
+  if (device.device_class == DeviceClass::kCpu && IsWhole(*shape) && !PlanMatrixUnit(*shape, device))
+    shape = WithLessToPack(*shape, device);
   prepared.lhs.number = shape->swapped ? rhs : lhs;
   prepared.rhs.number = shape->swapped ? lhs : rhs;
   prepared.shape = *shape;
@@ -63,6 +66,7 @@ ProductPlan PartsOf(const ProductShape& shape, const TiledSchedule& schedule) {
 }
 
 std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepared, const EmitContext& context) {
+  if (const auto unit = PlanMatrixUnit(prepared.shape, context.device)) return MatrixUnitKernels(task, *unit);
   if (context.device.device_class == DeviceClass::kCpu) return ProductKernels(task, PlanOf(prepared, context));
   const TiledSchedule schedule = TilesOf(prepared, context);
   std::vector<KernelDraft> kernels = {TiledProductKernel(TiledDot(task, prepared.shape), schedule)};
@@ -90,6 +94,7 @@ bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& dev
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
   const std::optional<Prepared> prepared = Prepare(instruction, context.device);
   if (!prepared) return 0;
+  if (const auto unit = PlanMatrixUnit(prepared->shape, context.device)) return unit->ScratchBytes();
   const bool is_cpu = context.device.device_class == DeviceClass::kCpu;
   return is_cpu ? PlanOf(*prepared, context).ScratchBytes()
                 : PartsOf(prepared->shape, TilesOf(*prepared, context)).ScratchBytes();
@@ -99,8 +104,9 @@ std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instructi
   const std::optional<Prepared> prepared = Prepare(instruction, device);
   if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;
   std::optional<ProductProblem> problem = ProductProblemOf(*prepared->hero);
+  // These have nothing to choose.
   const bool by_rows = device.device_class == DeviceClass::kCpu && PlanProduct(prepared->shape, device).dot_products;
-  return by_rows ? std::nullopt : problem;
+  return by_rows || PlanMatrixUnit(prepared->shape, device) ? std::nullopt : problem;
 }
 
 }  // namespace hlorun::opencl

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/fused_values.h"
 #include "backends/opencl/kernels/transpose_square.h"
 #include "hlo/computation.h"
@@ -94,13 +95,30 @@ bool Epilogue::Supports(const hlo::Instruction& instruction, const hlo::Instruct
                       [](const hlo::Instruction* user) { return user->Is(hlo::Opcode::kBroadcast); });
 }
 
-Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& values) const {
+Expr Epilogue::Linear(const RunIndex& at) const {
   const hlo::Dims strides = hero_.shape().Strides();
   Expr linear = ir::Int(0, ir::kIndex);
   for (size_t d = 0; d < at.index.size(); ++d) linear = linear + at.index[d] * strides[d];
+  return linear;
+}
+
+Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& values) const {
   Expr result = ir::Cast(values, ir::ComputeType(result_->storage));
   if (result_->storage == hlo::ElementType::kBF16) result = RoundResult(result, result_->storage);
-  return ir::Store(result_, ir::Ramp(linear, values->type.lanes), result);
+  return ir::Store(result_, ir::Ramp(Linear(at), values->type.lanes), result);
+}
+
+Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& first, const Expr& second, bool rounds_pairs) const {
+  const int lanes = first->type.lanes;
+  if (rounds_pairs && result_->storage == hlo::ElementType::kBF16 &&
+      first->type == ir::Type{hlo::ElementType::kF32, 16}) {
+    // The order in which the instruction has them is that of the run.
+    const Expr words = ir::Call({hlo::ElementType::kU32, lanes}, kRoundToAnyPairs, {first, second});
+    return ir::Store(result_, ir::Ramp(Linear(at), lanes), words);
+  }
+  RunIndex next = at;
+  next.index[at.lane_dimension] = next.index[at.lane_dimension] + lanes;
+  return ir::Block({StorePlain(at, first), StorePlain(next, second)});
 }
 
 Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,

@@ -30,11 +30,16 @@ class Epilogue {
   bool IsPlain() const { return &instruction_ == &hero_; }
   // Stores a vector of the hero's values as they are.
   ir::Stmt StorePlain(const RunIndex& at, const ir::Expr& values) const;
+  // Two of them side by side. `rounds_pairs`: the CPU's own instruction makes bf16 of both, and one store writes a
+  // whole cache line, which is then not read before: half the lines cost 14 cycles each (docs/products.md).
+  ir::Stmt StorePlain(const RunIndex& at, const ir::Expr& first, const ir::Expr& second, bool rounds_pairs) const;
   // Finishes and stores `count` values along a run, `lanes` at a time; value(i) is the hero's value at place i.
   ir::Stmt StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
                     const std::function<ir::Expr(const ir::Expr&)>& value) const;
 
  private:
+  ir::Expr Linear(const RunIndex& at) const;
+
   const hlo::Instruction& instruction_;
   const hlo::Instruction& hero_;
   ir::BufferRef result_;

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "backends/opencl/codegen/schedule.h"
+#include "backends/opencl/kernels/matrix_unit_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -52,6 +53,7 @@ std::string WhyNotPanels(const PanelSchedule& s, const ProductProblem& problem, 
   const ProductShape shape = WithLessToPack(problem.shape, device);
   const ProductPlan plan = PlanProduct(shape, device);
   if (plan.dot_products) return "panels: this product is computed row by row";
+  if (PlanMatrixUnit(shape, device)) return "panels: this product is computed by the CPU's matrix unit";
   if (s.rows > shape.m) return fmt::format("rows={}: the product has {} rows", s.rows, shape.m);
   const int64_t most = (shape.n + plan.lanes - 1) / plan.lanes;
   if (s.vectors > most) return fmt::format("vectors={}: the product has {} vectors a row", s.vectors, most);

@@ -1,0 +1,184 @@
+#include "backends/opencl/kernels/matrix_unit_packing.h"
+
+#include "backends/opencl/codegen/matrix_unit.h"
+#include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/transpose_square.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using ir::Expr;
+using ir::kIndex;
+using ir::LoopRole;
+using ir::Op;
+using ir::Stmt;
+
+constexpr int64_t kSide = MatrixUnitPlan::kSide;
+constexpr int kLanes = static_cast<int>(kSide);
+constexpr ir::Type kWords{hlo::ElementType::kU32, kLanes};
+// Steps, or blocks, that one work-group copies at least.
+constexpr int64_t kRunOfShare = 16;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// One side of a product.
+struct Side {
+  ArgumentRef argument, out;
+  hlo::ElementType type;
+  int64_t extent, blocks;  // of rows or columns
+  bool depth_is_inner;     // elements along the depth lie side by side
+  bool wants_depth_inner;  // so do those of a tile's row
+
+  bool Turns() const { return depth_is_inner != wants_depth_inner; }
+};
+
+class SidePacking {
+ public:
+  SidePacking(const MatrixUnitPlan& plan, const Side& side, const ir::BufferRef& square, KernelParameters& parameters)
+      : plan_(plan), side_(side), square_(square) {
+    const int64_t elements = plan.shape.batch * side.extent * plan.shape.k;
+    // Words along the depth are put together from integers of the elements' size.
+    const bool is_bytes = hlo::BytesOf(side.type) == 1;
+    const std::string number = std::to_string(parameters.buffers().size());
+    source_ = parameters.Add("source" + number, is_bytes ? hlo::ElementType::kU8 : hlo::ElementType::kU16, elements,
+                             side.argument);
+    tiles_ = parameters.Add("tiles" + number, hlo::ElementType::kU32, side.out.bytes / 4, side.out);
+  }
+
+  // A work-group's share walks along what lies side by side in the source.
+  int64_t Shares() const { return plan_.shape.batch * Outer() * Chunks(); }
+
+  Stmt Copy(const Expr& share) {
+    const ir::Var batch = IndexVar("batch", plan_.shape.batch), outer = IndexVar("outer", Outer()),
+                  inner = IndexVar("inner", Inner()), side = IndexVar("side", 2);
+    const ir::Var first = ir::MakeIndex("first", 0, side_.blocks * MatrixUnitPlan::kBlock, kIndex);
+    const ir::Var to = ir::MakeVar("to", kIndex);
+    const Expr block = ir::Ref(side_.depth_is_inner ? outer : inner);
+    step_ = ir::Ref(side_.depth_is_inner ? inner : outer);
+    batch_ = ir::Ref(batch);
+    first_ = ir::Ref(first);
+    to_ = ir::Ref(to);
+    const Expr place = ((batch_ * side_.blocks + block) * plan_.steps + step_) * 2 + ir::Ref(side);
+    const Stmt tile = ir::Block({ir::Let(first, block * MatrixUnitPlan::kBlock + ir::Ref(side) * kSide),
+                                 ir::Let(to, place * MatrixUnitPlan::kTileWords), Tile()});
+    const Expr begin = Remainder(share, Chunks()) * kRunOfShare;
+    const Expr end = ir::Min(begin + kRunOfShare, Index(Inner()));
+    return ir::Block({ir::Let(batch, Quotient(share, Outer() * Chunks())),
+                      ir::Let(outer, Remainder(Quotient(share, Chunks()), Outer())),
+                      Loop(inner, begin, end, Loop(side, Index(0), Index(2), tile))});
+  }
+
+ private:
+  int64_t Outer() const { return side_.depth_is_inner ? side_.blocks : plan_.steps; }
+  int64_t Inner() const { return side_.depth_is_inner ? plan_.steps : side_.blocks; }
+  int64_t Chunks() const { return CeilDiv(Inner(), kRunOfShare); }
+  bool Turns() const { return side_.Turns(); }
+
+  // A tile within the matrix, or one that its end cuts.
+  Stmt Tile() const {
+    const int64_t whole_steps = plan_.shape.k / plan_.ElementsOfStep();
+    const Expr is_whole =
+        ir::And(ir::Compare(Op::kLe, first_ + kSide, Index(side_.extent)), step_ < Index(whole_steps));
+    const bool always = side_.extent % MatrixUnitPlan::kBlock == 0 && whole_steps == plan_.steps;
+    return always ? WholeTile() : ir::If(is_whole, WholeTile(), CutTile());
+  }
+
+  Stmt WholeTile() const {
+    std::vector<Stmt> body;
+    for (int64_t i = 0; i < kSide; ++i) body.push_back(Save(Index(i), side_.depth_is_inner ? Row(i) : Words(Index(i))));
+    if (Turns()) body.push_back(Turn());
+    return ir::Block(std::move(body));
+  }
+
+  Stmt CutTile() const {
+    const ir::Var line = IndexVar("line", kSide);
+    const Stmt save = Save(ir::Ref(line), side_.depth_is_inner ? PartOfRow(ir::Ref(line)) : Words(ir::Ref(line), true));
+    const Stmt lines = Loop(line, Index(0), Index(kSide), save);
+    return Turns() ? ir::Block({lines, Turn()}) : lines;
+  }
+
+  Stmt Save(const Expr& line, const Expr& words) const {
+    const Expr at = line * kSide;
+    return Turns() ? ir::Store(square_, ir::Ramp(at, kLanes), words)
+                   : ir::Store(tiles_, ir::Ramp(to_ + at, kLanes), words);
+  }
+
+  Stmt Turn() const {
+    return TransposeSquare(
+        kWords, false,
+        [&](int64_t row, int64_t place, int64_t count) {
+          return ir::Load(square_, ir::Ramp(Index(row * kSide + place), static_cast<int>(count)));
+        },
+        [&](int64_t i, const Expr& column) { return ir::Store(tiles_, ir::Ramp(to_ + i * kSide, kLanes), column); });
+  }
+
+  // Where the elements along the depth of a row or column begin.
+  Expr LineAddress(const Expr& line) const {
+    const Expr row = batch_ * side_.extent + first_ + line;
+    return ir::Address(source_, row * plan_.shape.k + step_ * plan_.ElementsOfStep());
+  }
+  Expr Row(int64_t line) const { return ir::Call(kWords, kUnitRow, {LineAddress(Index(line))}); }
+  Expr PartOfRow(const Expr& line) const {
+    const Expr left = (Index(plan_.shape.k) - step_ * plan_.ElementsOfStep()) * hlo::BytesOf(side_.type);
+    const Expr inside = (first_ + line) < Index(side_.extent);
+    return ir::Call(kWords, kUnitPartOfRow, {LineAddress(line), ir::Select(inside, left, Index(0))});
+  }
+
+  // Words of 16 rows or columns at one place of the depth, where those lie side by side.
+  Expr Words(const Expr& line, bool is_cut = false) const {
+    const int64_t elements = plan_.ElementsOfWord(), bits = 32 / elements;
+    const Expr depth = step_ * plan_.ElementsOfStep() + line * elements;
+    const Expr from = (batch_ * plan_.shape.k + depth) * side_.extent + first_;
+    const Expr inside = ir::Compare(Op::kLt, ir::Ramp(first_, kLanes), Index(side_.extent));
+    Expr joined;
+    for (int64_t e = 0; e < elements; ++e) {
+      const Expr there = is_cut ? ir::And(inside, ir::Splat((depth + e) < Index(plan_.shape.k), kLanes)) : nullptr;
+      const Expr element =
+          ir::Cast(ir::Load(source_, ir::Ramp(from + e * side_.extent, kLanes), there), hlo::ElementType::kU32);
+      const Expr placed = e == 0 ? element : ir::Binary(Op::kShl, element, ir::Int(e * bits, element->type));
+      joined = e == 0 ? placed : ir::Binary(Op::kOr, joined, placed);
+    }
+    return joined;
+  }
+
+  const MatrixUnitPlan& plan_;
+  const Side& side_;
+  ir::BufferRef square_, source_, tiles_;
+  Expr batch_, step_, first_, to_;
+};
+
+}  // namespace
+
+KernelDraft PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan) {
+  const ProductShape& shape = plan.shape;
+  const Side lhs{
+      task.lhs, ScratchSlice(0, plan.LhsBytes(), true), shape.lhs_type, shape.m, plan.row_blocks, !shape.lhs_transposed,
+      true};
+  const Side rhs{task.rhs,
+                 ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), true),
+                 shape.rhs_type,
+                 shape.n,
+                 plan.column_blocks,
+                 shape.rhs_transposed,
+                 false};
+  KernelParameters parameters;
+  const ir::BufferRef square = MakeStaging("square", hlo::ElementType::kU32, MatrixUnitPlan::kTileWords);
+  SidePacking of_lhs(plan, lhs, square, parameters), of_rhs(plan, rhs, square, parameters);
+  const int64_t first_of_rhs = of_lhs.Shares(), shares = first_of_rhs + of_rhs.Shares();
+  const ir::Var share = IndexVar("share", shares);
+  const Stmt copy = ir::If(ir::Ref(share) < Index(first_of_rhs), of_lhs.Copy(ir::Ref(share)),
+                           of_rhs.Copy(ir::Ref(share) - first_of_rhs));
+  const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
+  std::vector<ir::Helper> helpers;
+  for (const UnitFunction& function : kUnitFunctions) {
+    const bool is_row = function.name == kUnitRow || function.name == kUnitPartOfRow;
+    if (is_row && (lhs.depth_is_inner || rhs.depth_is_inner))
+      helpers.push_back({std::string(function.name), function.source});
+  }
+  if (!lhs.Turns() && !rhs.Turns()) return MakeDraft("pack_tiles", parameters, nest, std::move(helpers));
+  for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
+  return MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers));
+}
+
+}  // namespace hlorun::opencl

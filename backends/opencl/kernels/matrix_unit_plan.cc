@@ -1,0 +1,86 @@
+#include "backends/opencl/kernels/matrix_unit_plan.h"
+
+#include <algorithm>
+
+#include "backends/opencl/codegen/scratch.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+
+// Fewer rows or columns leave most of a tile empty, and fewer results most of a block; what register tiles do then is
+// bound by memory.
+constexpr int64_t kFewestRows = 12, kFewestColumns = 12, kFewestResults = 1024;
+// Copying both operands costs about as much as a product of this depth.
+constexpr int64_t kLeastDepth = 16;
+// Few blocks with long sums: register tiles cut those into parts.
+constexpr int64_t kFewBlocks = 8, kLongSum = 1024;
+// Columns of a group: their copy of rhs is to stay in half of the second cache; sums that wait stay on the stack.
+constexpr int64_t kMostColumns = 16, kFewestShared = 4;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct UnitRow {
+  ElementType operands, sums;
+  bool DeviceSpec::* has;
+  // Rows of lhs that pay for the copy of a larger rhs [n][k]: register tiles read that as it lies, with exchanged
+  // roles.
+  int64_t fewest_uses;
+};
+constexpr UnitRow kUnits[] = {
+    {ElementType::kBF16, ElementType::kF32, &DeviceSpec::has_bf16_tiles, 24},
+    {ElementType::kS8, ElementType::kS32, &DeviceSpec::has_s8_tiles, 48},
+};
+
+bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
+  if (shape.m < kFewestRows || shape.n < kFewestColumns || shape.k < kLeastDepth) return false;
+  if (shape.m * shape.n < kFewestResults) return false;
+  const bool is_larger = shape.rhs_transposed && !shape.lhs_transposed && shape.n > 2 * shape.m;
+  if (is_larger && shape.m < unit.fewest_uses) return false;
+  const int64_t blocks =
+      shape.batch * CeilDiv(shape.m, MatrixUnitPlan::kBlock) * CeilDiv(shape.n, MatrixUnitPlan::kBlock);
+  return blocks >= kFewBlocks || shape.k < kLongSum;
+}
+
+bool Takes(const UnitRow& unit, const ProductShape& shape, const DeviceSpec& device) {
+  return device.device_class == DeviceClass::kCpu && device.*unit.has && shape.lhs_type == unit.operands &&
+         shape.rhs_type == unit.operands && shape.compute_type == unit.sums && !shape.depth_may_be_less &&
+         !shape.ends_at_sizes && !shape.swapped && IsWorthIt(shape, unit);
+}
+
+// Groups of columns whose copy of rhs stays in the second cache, each with all rows where that leaves work for all.
+void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
+  const int64_t column_bytes = plan.steps * 2 * MatrixUnitPlan::kTileWords * 4;
+  const int64_t room = std::clamp<int64_t>(device.l2_bytes / 2 / column_bytes, kFewestShared, kMostColumns);
+  plan.columns_per_group = CeilDiv(plan.column_blocks, CeilDiv(plan.column_blocks, room));
+  const int64_t groups = plan.shape.batch * CeilDiv(plan.column_blocks, plan.columns_per_group);
+  const int64_t wanted = 4 * device.compute_units;
+  plan.rows_per_group = CeilDiv(plan.row_blocks, std::clamp<int64_t>(CeilDiv(wanted, groups), 1, plan.row_blocks));
+}
+
+}  // namespace
+
+int64_t MatrixUnitPlan::ElementsOfWord() const { return 4 / hlo::BytesOf(shape.lhs_type); }
+
+int64_t MatrixUnitPlan::LhsBytes() const { return AlignScratch(shape.batch * row_blocks * steps * 2 * kTileWords * 4); }
+int64_t MatrixUnitPlan::RhsBytes() const {
+  return AlignScratch(shape.batch * column_blocks * steps * 2 * kTileWords * 4);
+}
+
+std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const DeviceSpec& device) {
+  const bool takes = std::any_of(std::begin(kUnits), std::end(kUnits),
+                                 [&](const UnitRow& unit) { return Takes(unit, shape, device); });
+  if (!takes) return std::nullopt;
+  MatrixUnitPlan plan;
+  plan.shape = shape;
+  plan.inline_assembly = device.has_inline_assembly;
+  plan.rounds_pairs = device.bf16_dot == "assembly";
+  plan.row_blocks = CeilDiv(shape.m, MatrixUnitPlan::kBlock);
+  plan.column_blocks = CeilDiv(shape.n, MatrixUnitPlan::kBlock);
+  plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
+  ChooseGroups(plan, device);
+  return plan;
+}
+
+}  // namespace hlorun::opencl

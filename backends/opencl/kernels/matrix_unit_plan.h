@@ -1,0 +1,40 @@
+// How a matrix product is cut for the CPU's matrix unit (codegen/matrix_unit.h). A value: computed from the shapes and
+// the DeviceSpec alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "backends/opencl/kernels/product_plan.h"
+
+namespace hlorun::opencl {
+
+// Both operands are copied into tiles, the last ones of rows, columns and depth padded with zeros, so that products are
+// one variant of code: [batch][block of 32 rows or columns][step][2][tile].
+struct MatrixUnitPlan {
+  static constexpr int64_t kSide = 16, kBlock = 2 * kSide;       // rows of a tile; of a block, or its columns
+  static constexpr int64_t kStepBytes = 64;                      // of depth: a tile's row
+  static constexpr int64_t kTileWords = kSide * kStepBytes / 4;  // of 32 bits
+  // Depth of a block, in steps: what lhs then needs of the first cache leaves room for rhs, which passes by.
+  static constexpr int64_t kBlockSteps = 8;
+
+  ProductShape shape;
+  bool inline_assembly = false;                          // DeviceSpec::has_inline_assembly
+  bool rounds_pairs = false;                             // the CPU's own way to bf16 is at hand
+  int64_t row_blocks = 1, column_blocks = 1, steps = 1;  // of the whole product
+  int64_t rows_per_group = 1, columns_per_group = 1;     // blocks of a work-group
+
+  int64_t ElementsOfWord() const;
+  int64_t ElementsOfStep() const { return kSide * ElementsOfWord(); }
+  bool SumsInParts() const { return steps > kBlockSteps; }  // sums wait in memory between blocks of depth
+  // Offsets into scratch, bytes.
+  int64_t LhsBytes() const;
+  int64_t RhsBytes() const;
+  int64_t RhsOffset() const { return LhsBytes(); }
+  int64_t ScratchBytes() const { return LhsBytes() + RhsBytes(); }
+};
+
+// nullopt: the device has no such unit, or register tiles are worth more.
+std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const DeviceSpec& device);
+
+}  // namespace hlorun::opencl

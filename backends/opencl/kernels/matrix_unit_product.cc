@@ -1,0 +1,168 @@
+#include "backends/opencl/kernels/matrix_unit_product.h"
+
+#include "backends/opencl/codegen/matrix_unit.h"
+#include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/matrix_unit_packing.h"
+#include "backends/opencl/kernels/product_result.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using ir::Expr;
+using ir::kIndex;
+using ir::LoopRole;
+using ir::Op;
+using ir::Stmt;
+
+constexpr int64_t kSide = MatrixUnitPlan::kSide, kBlock = MatrixUnitPlan::kBlock;
+constexpr int kLanes = static_cast<int>(kSide);
+// Words of a step of a block, and of its sums.
+constexpr int64_t kStepWords = 2 * MatrixUnitPlan::kTileWords, kSums = kBlock * kBlock;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Stmt CallUnit(const char* function, std::vector<Expr> arguments = {}) {
+  return ir::CallStatement(ir::Call(kIndex, function, std::move(arguments)));
+}
+
+class UnitMultiplication {
+ public:
+  UnitMultiplication(const ProductTask& task, const MatrixUnitPlan& plan)
+      : task_(task), plan_(plan), shape_(plan.shape), type_{plan.shape.compute_type, kLanes} {
+    lhs_ = parameters_.Add("lhs", hlo::ElementType::kU32, plan.LhsBytes() / 4, ScratchSlice(0, plan.LhsBytes(), false));
+    rhs_ = parameters_.Add("rhs", hlo::ElementType::kU32, plan.RhsBytes() / 4,
+                           ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), false));
+    epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
+    sums_ = MakeStaging("sums", type_.element, kSums * (plan.SumsInParts() ? plan.columns_per_group : 1));
+  }
+
+  KernelDraft Emit() {
+    const ir::Var batch = IndexVar("batch", shape_.batch);
+    const ir::Var rows = IndexVar("row_group", CeilDiv(plan_.row_blocks, plan_.rows_per_group));
+    const ir::Var columns = IndexVar("column_group", CeilDiv(plan_.column_blocks, plan_.columns_per_group));
+    batch_ = ir::Ref(batch);
+    Stmt nest = ir::Block({CallUnit(kUnitBegin), Group(ir::Ref(rows), ir::Ref(columns)), CallUnit(kUnitEnd)});
+    // Neighbours share columns: their rhs is then in the caches of all.
+    for (const ir::Var& var : {rows, columns, batch})
+      nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
+    return MakeDraft("multiply_tiles", parameters_, ir::Block({ir::DeclareArray(sums_), nest}), Helpers());
+  }
+
+ private:
+  const char* StepsFunction() const { return shape_.lhs_type == hlo::ElementType::kS8 ? kUnitS8 : kUnitBf16; }
+
+  std::vector<ir::Helper> Helpers() const {
+    std::vector<ir::Helper> helpers;
+    for (const UnitFunction& function : kUnitFunctions) {
+      const bool is_used = function.name == StepsFunction() || function.name == kUnitBegin ||
+                           function.name == kUnitEnd || function.name == kUnitZero || function.name == kUnitLoad ||
+                           function.name == kUnitStore;
+      if (is_used) helpers.push_back({std::string(function.name), function.source});
+    }
+    return helpers;
+  }
+
+  static Expr End(const Expr& first, int64_t count, int64_t limit) {
+    return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
+  }
+
+  // Blocks of rows, each with all columns of the group: a block of lhs stays in the first cache, the group's rhs in the
+  // second.
+  Stmt Group(const Expr& row_group, const Expr& column_group) {
+    const ir::Var row = IndexVar("row_block", plan_.row_blocks), column = IndexVar("column_block", plan_.column_blocks);
+    const ir::Var depth = IndexVar("depth", plan_.steps);
+    row_ = ir::Ref(row);
+    column_ = ir::Ref(column);
+    const Expr first_row = row_group * plan_.rows_per_group;
+    first_column_ = column_group * plan_.columns_per_group;
+    const Expr last_column = End(first_column_, plan_.columns_per_group, plan_.column_blocks);
+    Stmt columns;
+    if (plan_.SumsInParts()) {
+      const Expr sums = (column_ - first_column_) * kSums;
+      columns = Loop(depth, Index(0), Index(plan_.steps),
+                     Loop(column, first_column_, last_column, PartOfBlock(ir::Ref(depth), sums)),
+                     MatrixUnitPlan::kBlockSteps);
+    } else {
+      columns =
+          Loop(column, first_column_, last_column,
+               ir::Block({CallUnit(kUnitZero), Steps(Index(0), Index(plan_.steps)), Save(Index(0)), Finish(Index(0))}));
+    }
+    return Loop(row, first_row, End(first_row, plan_.rows_per_group, plan_.row_blocks), columns);
+  }
+
+  // Some of the depth of a block, with what went before in memory.
+  Stmt PartOfBlock(const Expr& depth, const Expr& sums) {
+    constexpr int64_t kSteps = MatrixUnitPlan::kBlockSteps;
+    const Expr count = plan_.steps % kSteps == 0 ? Index(kSteps) : ir::Min(Index(kSteps), Index(plan_.steps) - depth);
+    const Stmt begin =
+        ir::If(ir::Compare(Op::kEq, depth, Index(0)), CallUnit(kUnitZero), CallUnit(kUnitLoad, {At(sums_, sums)}));
+    const Stmt finish = ir::If(ir::Compare(Op::kGe, depth + kSteps, Index(plan_.steps)), Finish(sums));
+    return ir::Block({begin, Steps(depth, count), Save(sums), finish});
+  }
+
+  static Expr At(const ir::BufferRef& buffer, const Expr& index) { return ir::Address(buffer, index); }
+  Stmt Save(const Expr& sums) const { return CallUnit(kUnitStore, {At(sums_, sums)}); }
+
+  Stmt Steps(const Expr& first, const Expr& count) const {
+    const auto tiles = [&](int64_t blocks, const Expr& block) {
+      return ((batch_ * blocks + block) * plan_.steps + first) * kStepWords;
+    };
+    // The next block of lhs lies behind this one. All columns of the group together bring it.
+    constexpr int64_t kLinesOfStep = kStepWords * 4 / 64;
+    const int64_t lines = CeilDiv(kLinesOfStep, plan_.columns_per_group);
+    const Expr lhs = tiles(plan_.row_blocks, row_);
+    const Expr ahead =
+        lhs + MatrixUnitPlan::kBlockSteps * kStepWords + (column_ - first_column_) * count * (lines * 16);
+    return CallUnit(StepsFunction(), {At(lhs_, lhs), At(rhs_, tiles(plan_.column_blocks, column_)), count,
+                                      At(lhs_, ahead), Index(lines)});
+  }
+
+  RunIndex ResultAt(const Expr& row, const Expr& column) const {
+    return ResultIndex(task_, shape_, batch_, row_ * kBlock + row, column_ * kBlock + column);
+  }
+
+  // A block within the result, or one that its end cuts.
+  Stmt Finish(const Expr& sums) const {
+    const int64_t whole = shape_.n / kBlock, rest = shape_.n % kBlock;
+    if (rest == 0) return FinishRows(sums, kBlock);
+    if (whole == 0) return FinishRows(sums, rest);
+    return ir::If(column_ < Index(whole), FinishRows(sums, kBlock), FinishRows(sums, rest));
+  }
+
+  // How much of a block of `extent` there is.
+  static Expr Inside(const Expr& block, int64_t extent) {
+    return extent % kBlock == 0 ? Index(kBlock) : ir::Min(Index(kBlock), Index(extent) - block * kBlock);
+  }
+
+  Stmt FinishRows(const Expr& sums, int64_t columns) const {
+    const ir::Var row = IndexVar("row", kBlock);
+    const Expr from = sums + ir::Ref(row) * kBlock;
+    std::vector<Stmt> body;
+    if (epilogue_->IsPlain() && columns == kBlock) {
+      const auto half = [&](int64_t c) { return ir::Load(sums_, ir::Ramp(from + c, kLanes)); };
+      body.push_back(epilogue_->StorePlain(ResultAt(ir::Ref(row), Index(0)), half(0), half(kSide), plan_.rounds_pairs));
+    } else {
+      body.push_back(epilogue_->StoreRun(ResultAt(ir::Ref(row), Index(0)), columns, kSide,
+                                         [&](const Expr& place) { return ir::Load(sums_, from + place); }));
+    }
+    return Loop(row, Index(0), Inside(row_, shape_.m), ir::Block(std::move(body)));
+  }
+
+  const ProductTask& task_;
+  const MatrixUnitPlan& plan_;
+  const ProductShape& shape_;
+  const ir::Type type_;  // of a vector of sums
+  KernelParameters parameters_;
+  ir::BufferRef lhs_, rhs_, sums_;
+  std::optional<Epilogue> epilogue_;
+  Expr batch_, row_, column_, first_column_;
+};
+
+}  // namespace
+
+std::vector<KernelDraft> MatrixUnitKernels(const ProductTask& task, const MatrixUnitPlan& plan) {
+  return {PackTilesOfUnit(task, plan), UnitMultiplication(task, plan).Emit()};
+}
+
+}  // namespace hlorun::opencl
