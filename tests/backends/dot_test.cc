@@ -507,6 +507,29 @@ TEST(Dot, EpilogueOfExchangedRoles) {
   }
 }
 
+// Rows of lhs without padding are not copied.
+TEST(Dot, TilesOfLhsInPlace) {
+  using enum ElementType;
+  const std::optional<DeviceSpec> spec = WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  const auto in_place = [&](int64_t m, int64_t k, bool transposed = false) {
+    const ProductShape shape{
+        .m = m, .n = 64, .k = k, .lhs_transposed = transposed, .lhs_type = kBF16, .rhs_type = kBF16};
+    return PlanMatrixUnit(shape, *spec)->lhs_in_place;
+  };
+  EXPECT_TRUE(in_place(64, 256));
+  EXPECT_TRUE(in_place(64, 768));
+  EXPECT_FALSE(in_place(64, 1024));  // rows in few sets of the first cache
+  EXPECT_FALSE(in_place(65, 256));
+  EXPECT_FALSE(in_place(64, 257));
+  EXPECT_FALSE(in_place(64, 256, true));
+  for (const bool rhs_transposed : {false, true}) {
+    ExpectProduct({3, 64, 64, 40, false, rhs_transposed, kBF16, kF32}, *spec);
+    ExpectProduct({0, 96, 768, 70, false, rhs_transposed, kBF16, kF32}, *spec);
+    ExpectProduct({0, 32, 320, 64, false, rhs_transposed, kS8, kS32, -128, 127}, *spec);
+  }
+}
+
 TEST(Dot, EpilogueOfTiles) {
   const std::optional<DeviceSpec> spec = WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";

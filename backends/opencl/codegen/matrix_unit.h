@@ -20,9 +20,10 @@ inline constexpr const char* kUnitEnd = "hl_unit_end";      // (): before the wo
 inline constexpr const char* kUnitZero = "hl_unit_zero";    // (): sums = 0
 inline constexpr const char* kUnitLoad = "hl_unit_load";    // (ulong at): sums from an array of 32 x 32 words
 inline constexpr const char* kUnitStore = "hl_unit_store";  // (ulong at): and to one
-// (ulong lhs, ulong rhs, long steps, ulong ahead, long lines): sums += products of two rows of tiles, one for each
-// step: two tiles of 16 rows of lhs, two of 16 rows of words of rhs (two bf16 or four s8 along the depth) of 16 columns
-// each. Each step reads so many cache lines from `ahead` on into the second cache.
+// (ulong lhs, ulong row, ulong next, ulong rhs, long steps, ulong ahead, long lines): sums += products of two rows of
+// tiles, one for each step: two tiles of 16 rows of lhs, which lie `row` bytes apart, the next step's `next` bytes on;
+// two of 16 rows of words of rhs (two bf16 or four s8 along the depth) of 16 columns each. Each step reads so many
+// cache lines from `ahead` on into the second cache.
 inline constexpr const char* kUnitBf16 = "hl_unit_bf16";
 inline constexpr const char* kUnitS8 = "hl_unit_s8";
 // (ulong at, ulong bytes): 64 bytes from anywhere, of which only so many are read; the others are 0.
@@ -32,22 +33,22 @@ inline constexpr const char* kUnitPartOfRow = "hl_unit_part_of_row";
 // Tiles are loaded when they are needed: the unit is busy 16 cycles with each product.
 #define HLORUN_UNIT_STEPS(NAME, INSTRUCTION)                                                      \
   "static inline void " NAME                                                                      \
-  "(ulong a, ulong b, long steps, ulong ahead, long lines) {\n"                                   \
-  "  for (; steps > 0; --steps, a += 2048, b += 2048) {\n"                                        \
+  "(ulong a, ulong row, ulong next, ulong b, long steps, ulong ahead, long lines) {\n"            \
+  "  for (; steps > 0; --steps, a += next, b += 2048) {\n"                                        \
   "    for (long i = 0; i < lines; ++i, ahead += 64)\n"                                           \
   "      __asm__ volatile(\"prefetcht1 (%0)\" : : \"r\"(ahead));\n"                               \
-  "    __asm__ volatile(\"tileloadd (%0,%2,1), %%tmm4\\n\\ttileloadd (%1,%2,1), %%tmm6\\n\\t\"\n" \
+  "    __asm__ volatile(\"tileloadd (%0,%3,1), %%tmm4\\n\\ttileloadd (%2,%4,1), %%tmm6\\n\\t\"\n" \
   "                     \"" INSTRUCTION                                                           \
   " %%tmm6, %%tmm4, %%tmm0\\n\\t\"\n"                                                             \
-  "                     \"tileloadd 1024(%1,%2,1), %%tmm7\\n\\t\"\n"                              \
+  "                     \"tileloadd 1024(%2,%4,1), %%tmm7\\n\\t\"\n"                              \
   "                     \"" INSTRUCTION                                                           \
   " %%tmm7, %%tmm4, %%tmm1\\n\\t\"\n"                                                             \
-  "                     \"tileloadd 1024(%0,%2,1), %%tmm5\\n\\t\"\n"                              \
+  "                     \"tileloadd (%1,%3,1), %%tmm5\\n\\t\"\n"                                  \
   "                     \"" INSTRUCTION                                                           \
   " %%tmm6, %%tmm5, %%tmm2\\n\\t\"\n"                                                             \
   "                     \"" INSTRUCTION                                                           \
   " %%tmm7, %%tmm5, %%tmm3\\n\"\n"                                                                \
-  "                     : : \"r\"(a), \"r\"(b), \"r\"(64ul) : \"memory\");\n  }\n}\n"
+  "                     : : \"r\"(a), \"r\"(a + 16 * row), \"r\"(b), \"r\"(row), \"r\"(64ul) : \"memory\");\n  }\n}\n"
 
 inline constexpr std::array<UnitFunction, 9> kUnitFunctions = {{
     // Palette 1; 64 bytes (0x40) and 16 rows (0x10) of each tile.

@@ -164,11 +164,15 @@ KernelDraft PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan)
                  false};
   KernelParameters parameters;
   const ir::BufferRef square = MakeStaging("square", hlo::ElementType::kU32, MatrixUnitPlan::kTileWords);
-  SidePacking of_lhs(plan, lhs, square, parameters), of_rhs(plan, rhs, square, parameters);
-  const int64_t first_of_rhs = of_lhs.Shares(), shares = first_of_rhs + of_rhs.Shares();
-  const ir::Var share = IndexVar("share", shares);
-  const Stmt copy = ir::If(ir::Ref(share) < Index(first_of_rhs), of_lhs.Copy(ir::Ref(share)),
-                           of_rhs.Copy(ir::Ref(share) - first_of_rhs));
+  SidePacking of_rhs(plan, rhs, square, parameters);
+  int64_t shares = of_rhs.Shares();
+  const ir::Var share = ir::MakeVar("share", kIndex);
+  Stmt copy = of_rhs.Copy(ir::Ref(share));
+  if (!plan.lhs_in_place) {
+    SidePacking of_lhs(plan, lhs, square, parameters);
+    copy = ir::If(ir::Ref(share) < Index(shares), copy, of_lhs.Copy(ir::Ref(share) - shares));
+    shares += of_lhs.Shares();
+  }
   const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
   std::vector<ir::Helper> helpers;
   for (const UnitFunction& function : kUnitFunctions) {
@@ -176,7 +180,8 @@ KernelDraft PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan)
     if (is_row && (lhs.depth_is_inner || rhs.depth_is_inner))
       helpers.push_back({std::string(function.name), function.source});
   }
-  if (!lhs.Turns() && !rhs.Turns()) return MakeDraft("pack_tiles", parameters, nest, std::move(helpers));
+  if ((plan.lhs_in_place || !lhs.Turns()) && !rhs.Turns())
+    return MakeDraft("pack_tiles", parameters, nest, std::move(helpers));
   for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
   return MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers));
 }

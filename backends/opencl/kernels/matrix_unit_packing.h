@@ -6,8 +6,8 @@
 
 namespace hlorun::opencl {
 
-// Both operands in one launch: tiles of rows of lhs, 64 bytes of depth each; tiles of 16 columns of rhs, of which a row
-// holds a word of each column, two bf16 or four s8 along the depth.
+// Both operands, or rhs alone, in one launch: tiles of rows of lhs, 64 bytes of depth each; tiles of 16 columns of rhs,
+// of which a row holds a word of each column, two bf16 or four s8 along the depth.
 KernelDraft PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan);
 
 }  // namespace hlorun::opencl

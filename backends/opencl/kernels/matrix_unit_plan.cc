@@ -49,6 +49,15 @@ bool Takes(const UnitRow& unit, const ProductShape& shape, const DeviceSpec& dev
          !shape.ends_at_sizes && !shape.swapped && IsWorthIt(shape, unit);
 }
 
+// Rows without padding, that do not fall into few sets of the first cache: those of a whole depth lie side by side.
+bool LiesInTiles(const MatrixUnitPlan& plan) {
+  constexpr int64_t kFewSets = 1024;  // bytes: a quarter of a page's sets
+  const ProductShape& shape = plan.shape;
+  const int64_t row_bytes = shape.k * hlo::BytesOf(shape.lhs_type);
+  return !shape.lhs_transposed && shape.m % MatrixUnitPlan::kBlock == 0 && shape.k % plan.ElementsOfStep() == 0 &&
+         (!plan.SumsInParts() || row_bytes % kFewSets != 0);
+}
+
 // Groups of columns whose copy of rhs stays in the second cache, each with all rows where that leaves work for all.
 void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t column_bytes = plan.steps * 2 * MatrixUnitPlan::kTileWords * 4;
@@ -63,7 +72,9 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
 
 int64_t MatrixUnitPlan::ElementsOfWord() const { return 4 / hlo::BytesOf(shape.lhs_type); }
 
-int64_t MatrixUnitPlan::LhsBytes() const { return AlignScratch(shape.batch * row_blocks * steps * 2 * kTileWords * 4); }
+int64_t MatrixUnitPlan::LhsBytes() const {
+  return lhs_in_place ? 0 : AlignScratch(shape.batch * row_blocks * steps * 2 * kTileWords * 4);
+}
 int64_t MatrixUnitPlan::RhsBytes() const {
   return AlignScratch(shape.batch * column_blocks * steps * 2 * kTileWords * 4);
 }
@@ -79,6 +90,7 @@ std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const De
   plan.row_blocks = CeilDiv(shape.m, MatrixUnitPlan::kBlock);
   plan.column_blocks = CeilDiv(shape.n, MatrixUnitPlan::kBlock);
   plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
+  plan.lhs_in_place = LiesInTiles(plan);
   ChooseGroups(plan, device);
   return plan;
 }

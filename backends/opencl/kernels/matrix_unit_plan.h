@@ -9,8 +9,9 @@
 
 namespace hlorun::opencl {
 
-// Both operands are copied into tiles, the last ones of rows, columns and depth padded with zeros, so that products are
-// one variant of code: [batch][block of 32 rows or columns][step][2][tile].
+// Operands are copied into tiles, the last ones of rows, columns and depth padded with zeros, so that products are
+// one variant of code: [batch][block of 32 rows or columns][step][2][tile]. Rows of lhs that need no padding are read
+// as they lie.
 struct MatrixUnitPlan {
   static constexpr int64_t kSide = 16, kBlock = 2 * kSide;       // rows of a tile; of a block, or its columns
   static constexpr int64_t kStepBytes = 64;                      // of depth: a tile's row
@@ -23,6 +24,8 @@ struct MatrixUnitPlan {
   bool rounds_pairs = false;                             // the CPU's own way to bf16 is at hand
   int64_t row_blocks = 1, column_blocks = 1, steps = 1;  // of the whole product
   int64_t rows_per_group = 1, columns_per_group = 1;     // blocks of a work-group
+
+  bool lhs_in_place = false;
 
   int64_t ElementsOfWord() const;
   int64_t ElementsOfStep() const { return kSide * ElementsOfWord(); }

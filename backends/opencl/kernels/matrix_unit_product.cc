@@ -30,7 +30,9 @@ class UnitMultiplication {
  public:
   UnitMultiplication(const ProductTask& task, const MatrixUnitPlan& plan)
       : task_(task), plan_(plan), shape_(plan.shape), type_{plan.shape.compute_type, kLanes} {
-    lhs_ = parameters_.Add("lhs", hlo::ElementType::kU32, plan.LhsBytes() / 4, ScratchSlice(0, plan.LhsBytes(), false));
+    lhs_ = plan.lhs_in_place ? parameters_.Add("lhs", shape_.lhs_type, shape_.batch * shape_.m * shape_.k, task.lhs)
+                             : parameters_.Add("lhs", hlo::ElementType::kU32, plan.LhsBytes() / 4,
+                                               ScratchSlice(0, plan.LhsBytes(), false));
     rhs_ = parameters_.Add("rhs", hlo::ElementType::kU32, plan.RhsBytes() / 4,
                            ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), false));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
@@ -104,18 +106,42 @@ class UnitMultiplication {
   static Expr At(const ir::BufferRef& buffer, const Expr& index) { return ir::Address(buffer, index); }
   Stmt Save(const Expr& sums) const { return CallUnit(kUnitStore, {At(sums_, sums)}); }
 
+  // Steps of a block from `first` on.
   Stmt Steps(const Expr& first, const Expr& count) const {
-    const auto tiles = [&](int64_t blocks, const Expr& block) {
-      return ((batch_ * blocks + block) * plan_.steps + first) * kStepWords;
-    };
-    // The next block of lhs lies behind this one. All columns of the group together bring it.
-    constexpr int64_t kLinesOfStep = kStepWords * 4 / 64;
-    const int64_t lines = CeilDiv(kLinesOfStep, plan_.columns_per_group);
-    const Expr lhs = tiles(plan_.row_blocks, row_);
-    const Expr ahead =
-        lhs + MatrixUnitPlan::kBlockSteps * kStepWords + (column_ - first_column_) * count * (lines * 16);
-    return CallUnit(StepsFunction(), {At(lhs_, lhs), At(rhs_, tiles(plan_.column_blocks, column_)), count,
+    const Expr rhs = ((batch_ * plan_.column_blocks + column_) * plan_.steps + first) * kStepWords;
+    const LhsTiles lhs = plan_.lhs_in_place ? LhsInPlace(first) : PackedLhs(first);
+    // What comes after this block of lhs. All columns of the group together bring it.
+    const int64_t lines = CeilDiv(lhs.lines_of_step, plan_.columns_per_group);
+    const Expr ahead = lhs.next + (column_ - first_column_) * count * (lines * lhs.elements_of_line);
+    return CallUnit(StepsFunction(), {At(lhs_, lhs.first), Index(lhs.row), Index(lhs.step), At(rhs_, rhs), count,
                                       At(lhs_, ahead), Index(lines)});
+  }
+
+  // Where a block's tiles of lhs are, in elements; distances in bytes.
+  struct LhsTiles {
+    Expr first, next;
+    int64_t row, step, lines_of_step, elements_of_line;
+  };
+  static constexpr int64_t kLineBytes = 64, kLinesOfStep = kStepWords * 4 / kLineBytes;
+  LhsTiles PackedLhs(const Expr& first) const {
+    const Expr at = ((batch_ * plan_.row_blocks + row_) * plan_.steps + first) * kStepWords;
+    return {at,
+            at + MatrixUnitPlan::kBlockSteps * kStepWords,
+            MatrixUnitPlan::kStepBytes,
+            kStepWords * 4,
+            kLinesOfStep,
+            kLineBytes / 4};
+  }
+  // The next block of rows lies behind this one; of rows that are not taken whole, nothing is read ahead.
+  LhsTiles LhsInPlace(const Expr& first) const {
+    const int64_t bytes = hlo::BytesOf(shape_.lhs_type);
+    const Expr at = (batch_ * shape_.m + row_ * kBlock) * shape_.k + first * plan_.ElementsOfStep();
+    return {at,
+            at + kBlock * shape_.k,
+            shape_.k * bytes,
+            MatrixUnitPlan::kStepBytes,
+            plan_.SumsInParts() ? 0 : kLinesOfStep,
+            kLineBytes / bytes};
   }
 
   RunIndex ResultAt(const Expr& row, const Expr& column) const {

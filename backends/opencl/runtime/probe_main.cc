@@ -110,7 +110,7 @@ std::string TileSource(const TileQuestion& question) {
   std::string source;
   for (const hlorun::opencl::UnitFunction& function : hlorun::opencl::kUnitFunctions) source += function.source;
   const std::string steps = "  " + std::string(question.steps) +
-                            "((ulong)(a), (ulong)(b), 1, (ulong)(a), 2);\n  hl_unit_store((ulong)(sums));\n";
+                            "((ulong)(a), 64, 2048, (ulong)(b), 1, (ulong)(a), 2);\n  hl_unit_store((ulong)(sums));\n";
   return source +
          "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void f(__global const uint* a, __global const uint* b, "
          "__global float* y) {\n  " +
