@@ -299,6 +299,25 @@ TEST(Convolution, SquaresOfConstantWeights) {
   }
 }
 
+// A window of one element is a product of pixels and weights.
+TEST(Convolution, PointwiseByTheMatrixUnit) {
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  const std::vector<Case> cases = {
+      {"bf16[2,9,13,72]", "bf16[1,1,72,45]", "bf16[2,9,13,45]", "size=1x1"},
+      {"bf16[1,16,16,64]", "bf16[1,1,64,64]", "bf16[1,16,16,64]", "size=1x1"},
+      {"bf16[3,50,33]", "bf16[1,33,130]", "bf16[3,50,130]", "size=1", "b0f_0io->b0f"},
+  };
+  for (const Case& c : cases) {
+    const auto module = hlo::ParseModule(Text(c, false));
+    const hlo::Instruction& root = *module->entry()->root();
+    DeviceSpec without = *spec;
+    without.has_bf16_tiles = false;
+    EXPECT_NE(ConvolutionScratchBytes(root, {*spec, {}}), ConvolutionScratchBytes(root, {without, {}})) << c.input;
+    for (const bool fused : {false, true}) ExpectConvolution(c, fused, *spec);
+  }
+}
+
 TEST(Convolution, BiasAndReluInTheEpilogue) {
   for (const Case& c : Cases()) ExpectConvolution(c, true, Runner().spec());
 }

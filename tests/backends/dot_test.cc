@@ -303,16 +303,6 @@ TEST(Dot, PairsOfBf16) {
   ExpectProduct({0, 30, 46, 50, true, false, ElementType::kBF16, ElementType::kBF16}, spec);   // no pairs in lhs
 }
 
-// The CPU's matrix unit, in all that it multiplies here; nullopt: none, or none that this platform's kernels can drive.
-std::optional<DeviceSpec> WithMatrixUnit() {
-  DeviceSpec spec = Runner().spec();
-  const std::string& isa = ThisCpu().isa;
-  const bool has_unit = isa.find("amxbf16") != std::string::npos && isa.find("amxint8") != std::string::npos;
-  if (!has_unit || !QuirksOf(spec.platform, CL_DEVICE_TYPE_CPU).matrix_unit) return std::nullopt;
-  spec.has_bf16_tiles = spec.has_s8_tiles = true;
-  return spec;
-}
-
 TEST(Dot, MatrixUnitIsTakenWhereItPays) {
   DeviceSpec spec;
   const ProductShape shape{.m = 64, .n = 64, .k = 64, .lhs_type = ElementType::kBF16, .rhs_type = ElementType::kBF16};
@@ -348,7 +338,7 @@ TEST(Dot, MatrixUnitIsTakenWhereItPays) {
 
 TEST(Dot, TilesOfBf16OfEveryRemainder) {
   using enum ElementType;
-  const std::optional<DeviceSpec> spec = WithMatrixUnit();
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{12, 16, 96},
                                                                    {15, 17, 70},
@@ -369,7 +359,7 @@ TEST(Dot, TilesOfBf16OfEveryRemainder) {
 
 TEST(Dot, TilesOfS8OfEveryRemainder) {
   using enum ElementType;
-  const std::optional<DeviceSpec> spec = WithMatrixUnit();
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   for (const auto& [m, k, n] :
        std::vector<std::array<int64_t, 3>>{{12, 17, 96}, {65, 63, 17}, {33, 65, 63}, {32, 128, 64}, {64, 1027, 300}}) {
@@ -386,7 +376,7 @@ TEST(Dot, TilesOfS8OfEveryRemainder) {
 // Batches, and several groups of columns and blocks of depth.
 TEST(Dot, TilesInGroups) {
   using enum ElementType;
-  std::optional<DeviceSpec> spec = WithMatrixUnit();
+  std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   for (const bool rhs_transposed : {false, true}) {
     ExpectProduct({5, 40, 33, 70, false, rhs_transposed, kBF16, kF32}, *spec);
@@ -510,7 +500,7 @@ TEST(Dot, EpilogueOfExchangedRoles) {
 // Rows of lhs without padding are not copied.
 TEST(Dot, TilesOfLhsInPlace) {
   using enum ElementType;
-  const std::optional<DeviceSpec> spec = WithMatrixUnit();
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   const auto in_place = [&](int64_t m, int64_t k, bool transposed = false) {
     const ProductShape shape{
@@ -531,7 +521,7 @@ TEST(Dot, TilesOfLhsInPlace) {
 }
 
 TEST(Dot, EpilogueOfTiles) {
-  const std::optional<DeviceSpec> spec = WithMatrixUnit();
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   for (const int64_t alias : {-1, 3}) {
     ExpectBiasRelu(45, 30, 75, {alias}, *spec, false, "bf16");

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "backends/opencl/runtime/host_cpu.h"
+#include "backends/opencl/runtime/quirks.h"
 #include "hlo/error.h"
 
 namespace hlorun::opencl {
@@ -17,6 +19,15 @@ LaunchRunner::LaunchRunner() {
   spec_.platform = platforms.at(0).getInfo<CL_PLATFORM_NAME>();
   spec_.compute_units = device_.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
   spec_.has_f64 = device_.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
+}
+
+std::optional<DeviceSpec> LaunchRunner::WithMatrixUnit() const {
+  const std::string& isa = ThisCpu().isa;
+  const bool has_unit = isa.find("amxbf16") != std::string::npos && isa.find("amxint8") != std::string::npos;
+  if (!has_unit || !QuirksOf(spec_.platform, CL_DEVICE_TYPE_CPU).matrix_unit) return std::nullopt;
+  DeviceSpec spec = spec_;
+  spec.has_bf16_tiles = spec.has_s8_tiles = true;
+  return spec;
 }
 
 cl::Kernel& LaunchRunner::KernelOf(const std::string& source) {

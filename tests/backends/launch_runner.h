@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ class LaunchRunner {
   LaunchRunner();
 
   const DeviceSpec& spec() const { return spec_; }
+  // With the CPU's matrix unit, in all that it multiplies here; nullopt: none, or none that this platform's kernels can
+  // drive.
+  std::optional<DeviceSpec> WithMatrixUnit() const;
   // Runs the launches in order and waits. Throws Error with the build log when a source does not compile.
   void Run(const std::vector<EmittedLaunch>& launches, const std::vector<void*>& operands,
            const std::vector<void*>& results, void* scratch);

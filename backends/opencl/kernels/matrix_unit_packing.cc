@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/matrix_unit_packing.h"
 
 #include "backends/opencl/codegen/matrix_unit.h"
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/transpose_square.h"
@@ -19,8 +20,6 @@ constexpr int kLanes = static_cast<int>(kSide);
 constexpr ir::Type kWords{hlo::ElementType::kU32, kLanes};
 // Steps, or blocks, that one work-group copies at least.
 constexpr int64_t kRunOfShare = 16;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // One side of a product.
 struct Side {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/ceil_div.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -18,8 +19,6 @@ constexpr int64_t kLeastDepth = 16;
 constexpr int64_t kFewBlocks = 8, kLongSum = 1024;
 // Columns of a group: their copy of rhs is to stay in half of the second cache; sums that wait stay on the stack.
 constexpr int64_t kMostColumns = 16, kFewestShared = 4;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct UnitRow {
   ElementType operands, sums;

@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/matrix_unit_product.h"
 
 #include "backends/opencl/codegen/matrix_unit.h"
+#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/matrix_unit_packing.h"
@@ -19,8 +20,6 @@ constexpr int64_t kSide = MatrixUnitPlan::kSide, kBlock = MatrixUnitPlan::kBlock
 constexpr int kLanes = static_cast<int>(kSide);
 // Words of a step of a block, and of its sums.
 constexpr int64_t kStepWords = 2 * MatrixUnitPlan::kTileWords, kSums = kBlock * kBlock;
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 Stmt CallUnit(const char* function, std::vector<Expr> arguments = {}) {
   return ir::CallStatement(ir::Call(kIndex, function, std::move(arguments)));
