@@ -170,26 +170,22 @@ void Report(LaunchRunner& runner, const DeviceSpec& device, const Work& work, do
 
 // This CPU's caches and instructions. Those for words and tiles are not probed for: what the platform may have is
 // taken.
-DeviceSpec OfThisCpu(DeviceSpec device) {
+DeviceSpec OfThisCpu(const LaunchRunner& runner) {
+  DeviceSpec device = runner.WithMatrixUnit().value_or(runner.spec());
   device.l1_bytes = ThisCpu().l1_bytes;
   device.l2_bytes = ThisCpu().l2_bytes;
   const Quirks quirks = QuirksOf(device.platform, CL_DEVICE_TYPE_CPU);
   const auto choose = [&](const char* feature, const char* form) {
-    return form != nullptr && ThisCpu().isa.find(feature) != std::string::npos ? form : "";
+    return form != nullptr && ThisCpu().Has(feature) ? form : "";
   };
   device.bf16_dot = choose("avx512bf16", quirks.bf16_dot);
   device.s8_dot = choose("avx512vnni", quirks.s8_dot);
-  const auto has_tiles = [&](const char* feature) {
-    return quirks.matrix_unit && ThisCpu().isa.find(feature) != std::string::npos;
-  };
-  device.has_bf16_tiles = has_tiles("amxbf16");
-  device.has_s8_tiles = has_tiles("amxint8");
   return device;
 }
 
 int Main(int argc, char** argv) {
   LaunchRunner runner;
-  DeviceSpec device = OfThisCpu(runner.spec());
+  DeviceSpec device = OfThisCpu(runner);
   std::vector<std::string> cases(argv + 1, argv + argc);
   const std::string option = "--device_spec=";
   if (!cases.empty() && cases[0].starts_with(option)) {

@@ -262,7 +262,7 @@ TEST(Dot, WordsOfS8) {
   using enum ElementType;
   DeviceSpec spec = Runner().spec();
   const Quirks quirks = QuirksOf(spec.platform, CL_DEVICE_TYPE_CPU);
-  if (ThisCpu().isa.find("avx512vnni") == std::string::npos || quirks.s8_dot == nullptr)
+  if (!ThisCpu().Has("avx512vnni") || quirks.s8_dot == nullptr)
     GTEST_SKIP() << "no way to multiply words of s8 here: not measured";
   spec.s8_dot = quirks.s8_dot;
   ProductShape shape{.m = 30, .n = 50, .k = 44, .lhs_type = kS8, .rhs_type = kS8, .compute_type = kS32};
@@ -288,8 +288,7 @@ TEST(Dot, WordsOfS8) {
 TEST(Dot, PairsOfBf16) {
   DeviceSpec spec = Runner().spec();
   const Quirks quirks = QuirksOf(spec.platform, CL_DEVICE_TYPE_CPU);
-  const bool has_instruction = ThisCpu().isa.find("avx512bf16") != std::string::npos;
-  if (!has_instruction || quirks.bf16_dot == nullptr)
+  if (!ThisCpu().Has("avx512bf16") || quirks.bf16_dot == nullptr)
     GTEST_SKIP() << "no way to multiply pairs of bf16 here: not measured";
   spec.bf16_dot = quirks.bf16_dot;
   for (const ElementType result : {ElementType::kBF16, ElementType::kF32}) {

@@ -22,8 +22,7 @@ LaunchRunner::LaunchRunner() {
 }
 
 std::optional<DeviceSpec> LaunchRunner::WithMatrixUnit() const {
-  const std::string& isa = ThisCpu().isa;
-  const bool has_unit = isa.find("amxbf16") != std::string::npos && isa.find("amxint8") != std::string::npos;
+  const bool has_unit = ThisCpu().Has("amxbf16") && ThisCpu().Has("amxint8");
   if (!has_unit || !QuirksOf(spec_.platform, CL_DEVICE_TYPE_CPU).matrix_unit) return std::nullopt;
   DeviceSpec spec = spec_;
   spec.has_bf16_tiles = spec.has_s8_tiles = true;

@@ -92,10 +92,10 @@ bool Seeded(Client& client, const Flags& flags, ElementType type, int arguments,
   for (int64_t done = 0; done < count;) {
     for (const ElementaryFunction* f : measurement.functions()) {
       const std::vector<double> x = Arguments(engine, chunk, type, f->low, f->high);
-      std::vector<double> y;
-      if (arguments == 2 && done / chunk % 2 == 0) y = Arguments(engine, chunk, type, f->low, f->high);
-      if (arguments == 2 && y.empty()) y = NearArguments(engine, x, type);
-      measurement.Run(x, y);
+      const bool near = done / chunk % 2 != 0;
+      measurement.Run(x, arguments == 1 ? std::vector<double>()
+                         : near         ? NearArguments(engine, x, type)
+                                        : Arguments(engine, chunk, type, f->low, f->high));
       done += chunk;
     }
     if (measurement.functions().empty()) break;

@@ -4,6 +4,7 @@
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/matrix_unit_helpers.h"
 #include "backends/opencl/kernels/transpose_square.h"
 
 namespace hlorun::opencl {
@@ -72,7 +73,6 @@ class SidePacking {
   int64_t Outer() const { return side_.depth_is_inner ? side_.blocks : plan_.steps; }
   int64_t Inner() const { return side_.depth_is_inner ? plan_.steps : side_.blocks; }
   int64_t Chunks() const { return CeilDiv(Inner(), kRunOfShare); }
-  bool Turns() const { return side_.Turns(); }
 
   // A tile within the matrix, or one that its end cuts.
   Stmt Tile() const {
@@ -86,7 +86,7 @@ class SidePacking {
   Stmt WholeTile() const {
     std::vector<Stmt> body;
     for (int64_t i = 0; i < kSide; ++i) body.push_back(Save(Index(i), side_.depth_is_inner ? Row(i) : Words(Index(i))));
-    if (Turns()) body.push_back(Turn());
+    if (side_.Turns()) body.push_back(Turn());
     return ir::Block(std::move(body));
   }
 
@@ -94,13 +94,13 @@ class SidePacking {
     const ir::Var line = IndexVar("line", kSide);
     const Stmt save = Save(ir::Ref(line), side_.depth_is_inner ? PartOfRow(ir::Ref(line)) : Words(ir::Ref(line), true));
     const Stmt lines = Loop(line, Index(0), Index(kSide), save);
-    return Turns() ? ir::Block({lines, Turn()}) : lines;
+    return side_.Turns() ? ir::Block({lines, Turn()}) : lines;
   }
 
   Stmt Save(const Expr& line, const Expr& words) const {
     const Expr at = line * kSide;
-    return Turns() ? ir::Store(square_, ir::Ramp(at, kLanes), words)
-                   : ir::Store(tiles_, ir::Ramp(to_ + at, kLanes), words);
+    return side_.Turns() ? ir::Store(square_, ir::Ramp(at, kLanes), words)
+                         : ir::Store(tiles_, ir::Ramp(to_ + at, kLanes), words);
   }
 
   Stmt Turn() const {
@@ -174,11 +174,7 @@ KernelDraft PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan)
   }
   const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
   std::vector<ir::Helper> helpers;
-  for (const UnitFunction& function : kUnitFunctions) {
-    const bool is_row = function.name == kUnitRow || function.name == kUnitPartOfRow;
-    if (is_row && (lhs.depth_is_inner || rhs.depth_is_inner))
-      helpers.push_back({std::string(function.name), function.source});
-  }
+  if (lhs.depth_is_inner || rhs.depth_is_inner) helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
   if ((plan.lhs_in_place || !lhs.Turns()) && !rhs.Turns())
     return MakeDraft("pack_tiles", parameters, nest, std::move(helpers));
   for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));

@@ -4,6 +4,7 @@
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/matrix_unit_helpers.h"
 #include "backends/opencl/kernels/matrix_unit_packing.h"
 #include "backends/opencl/kernels/product_result.h"
 
@@ -28,14 +29,14 @@ Stmt CallUnit(const char* function, std::vector<Expr> arguments = {}) {
 class UnitMultiplication {
  public:
   UnitMultiplication(const ProductTask& task, const MatrixUnitPlan& plan)
-      : task_(task), plan_(plan), shape_(plan.shape), type_{plan.shape.compute_type, kLanes} {
+      : task_(task), plan_(plan), shape_(plan.shape) {
     lhs_ = plan.lhs_in_place ? parameters_.Add("lhs", shape_.lhs_type, shape_.batch * shape_.m * shape_.k, task.lhs)
                              : parameters_.Add("lhs", hlo::ElementType::kU32, plan.LhsBytes() / 4,
                                                ScratchSlice(0, plan.LhsBytes(), false));
     rhs_ = parameters_.Add("rhs", hlo::ElementType::kU32, plan.RhsBytes() / 4,
                            ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), false));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
-    sums_ = MakeStaging("sums", type_.element, kSums * (plan.SumsInParts() ? plan.columns_per_group : 1));
+    sums_ = MakeStaging("sums", shape_.compute_type, kSums * (plan.SumsInParts() ? plan.columns_per_group : 1));
   }
 
   KernelDraft Emit() {
@@ -47,22 +48,12 @@ class UnitMultiplication {
     // Neighbours share columns: their rhs is then in the caches of all.
     for (const ir::Var& var : {rows, columns, batch})
       nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
-    return MakeDraft("multiply_tiles", parameters_, ir::Block({ir::DeclareArray(sums_), nest}), Helpers());
+    return MakeDraft("multiply_tiles", parameters_, ir::Block({ir::DeclareArray(sums_), nest}),
+                     UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, StepsFunction()}));
   }
 
  private:
   const char* StepsFunction() const { return shape_.lhs_type == hlo::ElementType::kS8 ? kUnitS8 : kUnitBf16; }
-
-  std::vector<ir::Helper> Helpers() const {
-    std::vector<ir::Helper> helpers;
-    for (const UnitFunction& function : kUnitFunctions) {
-      const bool is_used = function.name == StepsFunction() || function.name == kUnitBegin ||
-                           function.name == kUnitEnd || function.name == kUnitZero || function.name == kUnitLoad ||
-                           function.name == kUnitStore;
-      if (is_used) helpers.push_back({std::string(function.name), function.source});
-    }
-    return helpers;
-  }
 
   static Expr End(const Expr& first, int64_t count, int64_t limit) {
     return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
@@ -177,7 +168,6 @@ class UnitMultiplication {
   const ProductTask& task_;
   const MatrixUnitPlan& plan_;
   const ProductShape& shape_;
-  const ir::Type type_;  // of a vector of sums
   KernelParameters parameters_;
   ir::BufferRef lhs_, rhs_, sums_;
   std::optional<Epilogue> epilogue_;

@@ -158,9 +158,7 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   spec_.raw_pointers =
       (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0 ||
       (quirks.may_take_raw_pointers && ProbeRawPointers(platform_index_, device_index_, Fingerprint()));
-  const auto has_instructions = [&](const char* feature) {
-    return is_cpu && Contains("," + spec_.isa + ",", "," + std::string(feature) + ",");
-  };
+  const auto has_instructions = [&](const char* feature) { return is_cpu && ThisCpu().Has(feature); };
   if (quirks.bf16_dot != nullptr && has_instructions("avx512bf16") &&
       ProbeBf16Dot(quirks.bf16_dot, platform_index_, device_index_, Fingerprint())) {
     spec_.bf16_dot = quirks.bf16_dot;

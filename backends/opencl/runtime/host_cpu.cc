@@ -116,6 +116,10 @@ HostCpu Read() {
 
 }  // namespace
 
+bool HostCpu::Has(std::string_view feature) const {
+  return ("," + isa + ",").find("," + std::string(feature) + ",") != std::string::npos;
+}
+
 const HostCpu& ThisCpu() {
   static const HostCpu cpu = Read();
   return cpu;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace hlorun::opencl {
 
@@ -13,6 +14,8 @@ struct HostCpu {
   int64_t vector_bytes = 16;
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // 0: unknown
   int64_t memory_bytes = 0;                          // physical, or the cgroup's limit
+
+  bool Has(std::string_view feature) const;  // one of `isa`, whole
 };
 
 const HostCpu& ThisCpu();  // read once

@@ -35,8 +35,7 @@ void RunCases(const std::vector<NamedText>& cases) {
 // kept between sweeps, divisors that a row shares, and extremes, which have no sums.
 TEST(FusionKernels, RowsOfBf16Pairs) {
   const Quirks quirks = QuirksOf(KernelRunner::PlatformName(), CL_DEVICE_TYPE_CPU);
-  const bool has_instruction = ThisCpu().isa.find("avx512bf16") != std::string::npos;
-  if (!has_instruction || quirks.bf16_dot == nullptr) GTEST_SKIP() << "no pairs of bf16 here: not measured";
+  if (!ThisCpu().Has("avx512bf16") || quirks.bf16_dot == nullptr) GTEST_SKIP() << "no pairs of bf16 here: not measured";
   DeviceSpec spec = CpuSpec();
   spec.bf16_dot = quirks.bf16_dot;
   KernelRunner runner(spec);
