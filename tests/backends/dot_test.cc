@@ -228,6 +228,25 @@ TEST(Dot, PartsOfALongSum) {
   ExpectProduct({2, 9, 4100, 33, true, true}, Runner().spec());
 }
 
+// Sums wait in scratch between blocks of depth, the last of which may be short, as may the last tile and panel.
+TEST(Dot, DeepProductsInBlocks) {
+  using enum ElementType;
+  DeviceSpec small = Runner().spec();
+  small.l2_bytes = 64 << 10;
+  const ProductPlan packed = PlanProduct({.m = 523, .n = 130, .k = 2100}, small);
+  ASSERT_EQ(packed.rhs, RhsForm::kPanels);
+  ASSERT_EQ(packed.k_parts, 1);
+  ASSERT_GT(packed.k_block, 0);
+  const ProductPlan own = PlanProduct({.m = 101, .n = 300, .k = 2100}, small);
+  ASSERT_EQ(own.rhs, RhsForm::kBlocks);
+  ASSERT_GT(own.k_block, 0);
+  ExpectProduct({0, 523, 2100, 130}, small);
+  ExpectProduct({0, 101, 2100, 300}, small);
+  ExpectProduct({2, 97, 2100, 290}, small);
+  ExpectProduct({0, 97, 2100, 290, false, false, kF16, kF32}, small);
+  ExpectProduct({0, 97, 2100, 290, false, false, kS32, kS32}, small);
+}
+
 TEST(Dot, OrderOfSumsDoesNotDependOnTheCores) {
   DeviceSpec one = Runner().spec(), many = one;
   one.compute_units = 1;
@@ -485,6 +504,7 @@ TEST(Dot, ResidualSharesTheResultsBuffer) {
   DeviceSpec small = Runner().spec();
   small.l2_bytes = 64 << 10;
   ExpectBiasRelu(100, 70, 300, {3}, small);
+  ExpectBiasRelu(101, 2100, 300, {3}, small);  // in blocks of depth
 }
 
 TEST(Dot, EpilogueOfExchangedRoles) {

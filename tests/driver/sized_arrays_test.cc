@@ -116,6 +116,27 @@ ENTRY e { x = f32[8,2] parameter(0)  y = f32[8] parameter(1)  c = f32[2] paramet
   }
 }
 
+// A depth of several blocks (docs/products.md), or of one that is empty.
+TEST(Bounds, DepthOfAProduct) {
+  const std::string text = R"(HloModule deep
+ENTRY e { x = f32[200,7] parameter(0)  y = f32[7,130] parameter(1)
+  ROOT d = f32[200,130] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }
+)";
+  const auto client = Client::Create({});
+  const auto executable = client->Compile(Module::FromText(text).WithBounds({"x:1=6000", "y:0=6000"}), {});
+  for (const int64_t k : {0, 1, 300, 5999, 6000}) {
+    std::string exact = text;
+    for (const std::string& old : {std::string("200,7]"), std::string("[7,130]")}) {
+      std::string with = old;
+      with.replace(old.find('7'), 1, std::to_string(k));
+      exact.replace(exact.find(old), old.size(), with);
+    }
+    const std::vector<Literal> arguments = {Counting({200, k}), Counting({k, 130})};
+    ExpectEqual(executable->Run(ToDevice(*client, arguments)),
+                hlo::FlattenLiteral(hlo::Evaluate(*passes::Parse(exact), arguments)), std::to_string(k));
+  }
+}
+
 template <typename Work>
 std::string MessageOf(const Work& work) {
   try {
@@ -133,9 +154,7 @@ TEST(Bounds, ErrorsNameParameterDimensionBoundAndSize) {
   const std::string over = MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); });
   EXPECT_THAT(over, HasSubstr("argument 0 (%x)"));
   EXPECT_THAT(over, HasSubstr("dimension 0 has size 13, its bound is 12"));
-  EXPECT_THAT(MessageOf([&] {
-                bounded->Run(ToDevice(*client, {Counting({3, 3}), Counting({4})}));
-              }),
+  EXPECT_THAT(MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({3, 3}), Counting({4})})); }),
               HasSubstr("dimension 0"));
   EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:0=12"}); }),
               HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
@@ -174,9 +193,7 @@ TEST(Buckets, FollowDimensionsThatBoundsName) {
     ExpectEqual(executable->Run(ToDevice(*client, arguments)), Expected(n, arguments), std::to_string(n));
   }
   EXPECT_EQ(executable->bucket_use().compiled, 2);  // 8, and 12 instead of 16
-  EXPECT_THAT(MessageOf([&] {
-                executable->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})}));
-              }),
+  EXPECT_THAT(MessageOf([&] { executable->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); }),
               HasSubstr("dimension 0 has size 13, its bound is 12"));
   EXPECT_THAT(MessageOf([&] { client->CompileBuckets(Module::FromText(nameless), {.bounds = {"0:0=12"}}, {}); }),
               HasSubstr("parameter 1 (%s) meets a dimension of varying size"));

@@ -401,8 +401,8 @@ Stmt While(const Expr& condition, const Stmt& body) {
 
 Stmt Barrier() { return MakeStmt({.kind = StmtKind::kBarrier}); }
 Stmt DeclareArray(const BufferRef& buffer) { return MakeStmt({.kind = StmtKind::kDeclareArray, .buffer = buffer}); }
-Stmt Prefetch(const BufferRef& buffer, const Expr& index) {
-  return MakeStmt({.kind = StmtKind::kPrefetch, .index = index, .buffer = buffer});
+Stmt Prefetch(const BufferRef& buffer, const Expr& index, CacheLevel level) {
+  return MakeStmt({.kind = StmtKind::kPrefetch, .index = index, .buffer = buffer, .level = level});
 }
 Stmt CallStatement(const Expr& call) { return MakeStmt({.kind = StmtKind::kCall, .value = call}); }
 Stmt Outline(const Stmt& body) { return MakeStmt({.kind = StmtKind::kOutline, .body = {body}}); }

@@ -121,6 +121,9 @@ enum class StmtKind : uint8_t {
   kOutline
 };
 
+// The nearest cache that a prefetch fills.
+enum class CacheLevel : uint8_t { kFirst, kSecond };
+
 struct StmtNode {
   StmtKind kind;
   std::vector<Stmt> body = {};  // kBlock; kFor/kWhile/kIf/kOutline: body[0]; kIf: body[1] is the else part when present
@@ -133,7 +136,8 @@ struct StmtNode {
   int width = 1;           // kFor kVector: lanes
   bool pairs = false;      // kFor kVector: neighbouring bf16 may be taken as one word each (bf16_pairs.h)
   bool streaming = false;  // kStore: non-temporal; the address is aligned to the vector
-  std::string text = {};   // kComment
+  CacheLevel level = CacheLevel::kFirst;  // kPrefetch
+  std::string text = {};                  // kComment
 };
 
 // OpenCL C that the kernel calls by name (inline assembly, intrinsics). Printed once, before the kernel.
@@ -228,7 +232,7 @@ Stmt If(const Expr& condition, const Stmt& then, const Stmt& otherwise = nullptr
 Stmt While(const Expr& condition, const Stmt& body);
 Stmt Barrier();  // local and global memory of the work-group; nothing on CPU class
 Stmt DeclareArray(const BufferRef& buffer);
-Stmt Prefetch(const BufferRef& buffer, const Expr& index);
+Stmt Prefetch(const BufferRef& buffer, const Expr& index, CacheLevel level = CacheLevel::kFirst);
 Stmt CallStatement(const Expr& call);
 Stmt Comment(const std::string& text);
 // `body` as a function of its own, never inlined: compilers keep what does not change in a loop, a polynomial's

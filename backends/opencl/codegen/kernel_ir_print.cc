@@ -59,7 +59,10 @@ void Print(const Stmt& s, int depth, std::string& out) {
       line("outlined:");
       Print(s->body[0], depth + 1, out);
       break;
-    case StmtKind::kPrefetch: line(fmt::format("prefetch {}[{}]", s->buffer->name, ToString(s->index))); break;
+    case StmtKind::kPrefetch:
+      line(fmt::format("prefetch{} {}[{}]", s->level == CacheLevel::kFirst ? "" : "2", s->buffer->name,
+                       ToString(s->index)));
+      break;
     case StmtKind::kCall: line(ToString(s->value)); break;
     case StmtKind::kComment: line("# " + s->text); break;
   }

@@ -22,9 +22,9 @@ constexpr const char* kLaneNames = "0123456789abcdef";
 
 // Quirks::refuses_prefetch defines HLORUN_NO_PREFETCH.
 constexpr const char* kPrefetch = R"(#ifdef HLORUN_NO_PREFETCH
-#define hl_prefetch(p)
+#define hl_prefetch(p, locality)
 #else
-#define hl_prefetch(p) __builtin_prefetch((const void*)(size_t)(p))
+#define hl_prefetch(p, locality) __builtin_prefetch((const void*)(size_t)(p), 0, locality)
 #endif
 )";
 
@@ -134,7 +134,8 @@ class Printer {
       case StmtKind::kPrefetch:
         // OpenCL C's own prefetch() does nothing in PoCL and in Intel's runtime.
         helpers_.Add("hl_prefetch", kPrefetch);
-        Line(fmt::format("hl_prefetch({} + {});", s->buffer->name, Text(s->index)));
+        Line(fmt::format("hl_prefetch({} + {}, {});", s->buffer->name, Text(s->index),
+                         s->level == CacheLevel::kFirst ? 3 : 2));
         break;
       case StmtKind::kCall: Line(Text(s->value) + ";"); break;
       case StmtKind::kComment: Line("// " + s->text); break;

@@ -124,7 +124,7 @@ Stmt Widener::Widen(const Stmt& s) {
       return If(condition, Widen(s->body[0]), s->body.size() > 1 ? Widen(s->body[1]) : nullptr);
     }
     case StmtKind::kWhile: return While(Uniform(s->value), Widen(s->body[0]));
-    case StmtKind::kPrefetch: return Prefetch(s->buffer, Lane(Widen(s->index), 0));
+    case StmtKind::kPrefetch: return Prefetch(s->buffer, Lane(Widen(s->index), 0), s->level);
     case StmtKind::kBarrier:
     case StmtKind::kComment: return s;
     case StmtKind::kDeclareArray:

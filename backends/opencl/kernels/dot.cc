@@ -71,7 +71,7 @@ std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepar
   const TiledSchedule schedule = TilesOf(prepared, context);
   std::vector<KernelDraft> kernels = {TiledProductKernel(TiledDot(task, prepared.shape), schedule)};
   const ProductPlan parts = PartsOf(prepared.shape, schedule);
-  if (parts.UsesPartialSums()) kernels.push_back(CombineKernel(task, parts));
+  if (parts.CombinesParts()) kernels.push_back(CombineKernel(task, parts));
   return kernels;
 }
 

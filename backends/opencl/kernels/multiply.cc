@@ -25,11 +25,15 @@ using ir::Stmt;
 // tile's columns, within these numbers of rows.
 constexpr int64_t kBytesAhead = 8192;
 constexpr int64_t kFewestRowsAhead = 16, kMostRowsAhead = 64;
+// Panels come from the second cache, further ahead than the hardware runs.
+constexpr int64_t kPanelBytesAhead = 1024;
 constexpr int64_t kLhsRowsAhead = 24;
 // Rows of a block of panels that are read ahead of the one that is copied.
 constexpr int64_t kCopyRowsAhead = 8;
 // With fewer steps a tile ends before the hardware's prefetcher starts.
 constexpr int64_t kShortDepth = 256;
+// Rows of the next tile that a panel reads ahead at most.
+constexpr int64_t kMostStreamsAhead = 4;
 constexpr int64_t kCacheLine = 64;
 
 // A perfect nest of parallel loops, outermost first.
@@ -52,7 +56,8 @@ class Multiplication {
     if (plan.UsesPartialSums()) {
       partial_ = parameters_.Add("partial", shape_.compute_type, plan.k_parts * shape_.batch * shape_.m * shape_.n,
                                  ScratchSlice(plan.PartialOffset(), plan.PartialBytes(), true));
-    } else {
+    }
+    if (!plan.CombinesParts()) {
       epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
     }
     staging_ = MakeStaging("staging", shape_.compute_type, plan.rows * plan.columns());
@@ -60,9 +65,8 @@ class Multiplication {
   }
 
   KernelDraft Emit() {
-    const int64_t row_blocks = CeilDiv(plan_.tiles, plan_.tiles_per_block);
-    const int64_t column_blocks = plan_.column_blocks();
-    const ir::Var rows = IndexVar("row_block", row_blocks), columns = IndexVar("column_block", column_blocks);
+    const ir::Var rows = IndexVar("row_block", plan_.row_blocks()),
+                  columns = IndexVar("column_block", plan_.column_blocks());
     const ir::Var batch = IndexVar("batch", shape_.batch), part = IndexVar("part", plan_.k_parts);
     batch_ = ir::Ref(batch);
     part_ = ir::Ref(part);
@@ -77,15 +81,13 @@ class Multiplication {
       const Stmt block = Depth([&](const Expr& k_begin, const Expr& k_end) {
         return Block(ir::Ref(rows), ir::Ref(columns), k_begin, k_end);
       });
-      nest = ParallelNest({{batch, batch_end},
-                           {part, Index(plan_.k_parts)},
-                           {rows, Index(row_blocks)},
-                           {columns, Index(column_blocks)}},
-                          block);
+      std::pair<ir::Var, Expr> outer{rows, Index(plan_.row_blocks())}, inner{columns, Index(plan_.column_blocks())};
+      if (plan_.ColumnsOutermost()) std::swap(outer, inner);
+      nest = ParallelNest({{batch, batch_end}, {part, Index(plan_.k_parts)}, outer, inner}, block);
     }
     std::vector<Stmt> body = {ir::DeclareArray(staging_)};
     std::vector<ir::Helper> helpers = WordHelpers(plan_);
-    if (StoresTurned(shape_) && !partial_) {
+    if (StoresTurned(shape_) && epilogue_) {
       body.push_back(ir::DeclareArray(turned_));
       for (ir::Helper& helper : TransposeHelpers(tile_.vector_type(), false, plan_.inline_assembly))
         helpers.push_back(std::move(helper));
@@ -118,27 +120,30 @@ class Multiplication {
     const int64_t blocks = shape_.batch * plan_.column_blocks();
     const ir::Var slot = IndexVar("slot", plan_.slots), block = IndexVar("block", blocks);
     part_ = Index(0);
-    part_begin_ = Index(0);
     slot_ = ir::Ref(slot);
     own_panels_ = ir::Ref(column_block) * plan_.panels_per_block;
     const Expr per_batch = Index(plan_.column_blocks());
-    const Stmt body = ir::Block({ir::Let(batch, ir::Binary(Op::kFloorDiv, ir::Ref(block), per_batch)),
-                                 ir::Let(column_block, ir::Binary(Op::kFloorMod, ir::Ref(block), per_batch)),
-                                 CopyPanels(), Block(Index(0), ir::Ref(column_block), Index(0), Index(shape_.k))});
+    const Stmt multiply = Depth([&](const Expr& k_begin, const Expr& k_end) {
+      return ir::Block({CopyPanels(k_begin, k_end), Block(Index(0), ir::Ref(column_block), k_begin, k_end)});
+    });
+    const Stmt body =
+        ir::Block({ir::Let(batch, ir::Binary(Op::kFloorDiv, ir::Ref(block), per_batch)),
+                   ir::Let(column_block, ir::Binary(Op::kFloorMod, ir::Ref(block), per_batch)), multiply});
     const Stmt walk = ir::For(LoopRole::kSerial, block, ir::Ref(slot), Index(blocks), body, plan_.slots);
     return ir::For(LoopRole::kParallel, slot, Index(0), Index(plan_.slots), walk);
   }
 
-  // Where the panels of this work-group begin.
-  Expr OwnPanel(const Expr& panel) const {
-    return (slot_ * plan_.panels_per_block + (panel - own_panels_)) * (shape_.k * plan_.columns());
+  // Where element k = 0 of this work-group's panel would be: only what follows k_begin is there.
+  Expr OwnPanel(const Expr& panel, const Expr& k_begin) const {
+    const Expr place = slot_ * plan_.panels_per_block + (panel - own_panels_);
+    return (place * plan_.block_k() - k_begin) * plan_.columns();
   }
 
-  Stmt CopyPanels() const {
+  Stmt CopyPanels(const Expr& k_begin, const Expr& k_end) const {
     const ir::Var k = IndexVar("copy_k", shape_.k), panel = IndexVar("copy_panel", plan_.panels);
     const int64_t width = plan_.columns(), tail = shape_.n % width;
     const Expr row = (batch_ * shape_.k + ir::Ref(k)) * shape_.n, column = ir::Ref(panel) * width;
-    const Expr to = OwnPanel(ir::Ref(panel)) + ir::Ref(k) * width;
+    const Expr to = OwnPanel(ir::Ref(panel), k_begin) + ir::Ref(k) * width;
     const auto copy = [&](bool edge) {
       std::vector<Stmt> body;
       for (int64_t v = 0; v < plan_.vectors; ++v) {
@@ -152,7 +157,7 @@ class Multiplication {
     const Stmt either =
         tail == 0 ? copy(false) : ir::If(ir::Ref(panel) < Index(shape_.n / width), copy(false), copy(true));
     const Expr end = Bounded(own_panels_, plan_.panels_per_block, plan_.panels);
-    return Loop(k, Index(0), Index(shape_.k), Loop(panel, own_panels_, end, either));
+    return Loop(k, k_begin, k_end, Loop(panel, own_panels_, end, either));
   }
 
   // The part of k of this work-group, in blocks where the plan says so.
@@ -164,6 +169,7 @@ class Multiplication {
     const Expr part_end = even ? part_begin + depth : ir::Min(part_begin + depth, Index(shape_.k));
     if (sizes_.k.extent) return SizedDepth(body);
     part_begin_ = part_begin;
+    part_end_ = part_end;
     if (plan_.k_block == 0) return body(part_begin, part_end);
     const ir::Var block = ir::MakeIndex("k_block", 0, shape_.k - 1, kIndex);
     const Expr end = ir::Min(ir::Ref(block) + plan_.k_block, part_end);
@@ -177,6 +183,7 @@ class Multiplication {
                   end = ir::MakeIndex("part_end", 0, shape_.k, kIndex);
     const Expr depth = ir::Binary(Op::kFloorDiv, k_end_ + (plan_.k_parts - 1), Index(plan_.k_parts));
     part_begin_ = ir::Ref(begin);
+    part_end_ = ir::Ref(end);
     std::vector<Stmt> statements = {ir::Let(begin, ir::Min(part_ * depth, k_end_)),
                                     ir::Let(end, ir::Min(ir::Ref(begin) + depth, k_end_))};
     if (plan_.k_block == 0) {
@@ -231,15 +238,25 @@ class Multiplication {
     return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
   }
 
-  // A tile of few steps ends before the hardware's prefetcher starts: each step reads a line of the next tile ahead,
-  // so that a cache line's worth of steps reads one of each of its rows.
-  Stmt PrefetchNextTile(const Expr& lhs_first, const Expr& k) const {
-    const int64_t steps = kCacheLine / hlo::BytesOf(shape_.compute_type);
-    if (plan_.lhs == LhsForm::kPanels || shape_.lhs_transposed || plan_.part_k() > kShortDepth || plan_.tiles == 1 ||
-        plan_.rows > steps)
-      return nullptr;
-    const Expr row = ir::Binary(Op::kFloorMod, k, Index(steps));
-    return ir::Prefetch(lhs_, lhs_first + (row + plan_.rows) * shape_.k + (k - row));
+  // The rows of lhs in place that the next tile reads, which the hardware finds too late: one stream for each row, and
+  // a tile of few steps ends before they start.
+  Stmt PrefetchNextTile(const Expr& lhs_first, const Expr& panel, const Expr& k) const {
+    if (plan_.lhs == LhsForm::kPanels || shape_.lhs_transposed || plan_.tiles == 1) return nullptr;
+    const int64_t element = hlo::BytesOf(shape_.compute_type), steps = kCacheLine / element;
+    if (plan_.part_k() <= kShortDepth) {
+      // A cache line's worth of steps reads one line of each row.
+      if (plan_.rows > steps) return nullptr;
+      const Expr row = ir::Binary(Op::kFloorMod, k, Index(steps));
+      return ir::Prefetch(lhs_, lhs_first + (row + plan_.rows) * shape_.k + (k - row));
+    }
+    if (plan_.rhs != RhsForm::kPanels || shape_.m * shape_.k * element <= plan_.far_bytes) return nullptr;
+    // Each panel reads its share of the rows, to the end.
+    const int64_t share = std::min(CeilDiv(plan_.rows, plan_.panels_per_block), kMostStreamsAhead);
+    const Expr row = ir::Binary(Op::kFloorMod, panel, Index(plan_.panels_per_block)) * share + plan_.rows;
+    std::vector<Stmt> streams;
+    for (int64_t r = 0; r < share; ++r)
+      streams.push_back(ir::Prefetch(lhs_, lhs_first + (row + r) * shape_.k + k, ir::CacheLevel::kSecond));
+    return ir::Block(std::move(streams));
   }
 
   // One register tile: `columns` of the panel's columns exist.
@@ -259,18 +276,26 @@ class Multiplication {
           ir::If(ir::Compare(Op::kGt, k_begin, part_begin_), LoadPartial(registers, row, first_column, columns)));
     }
     body.push_back(Steps(registers, tile, row, panel, columns, k_begin, k_end));
-    const Expr end = Index(plan_.rows);
-    if (partial_) {
-      body.push_back(StorePartial(registers, row, first_column, columns, done));
-      return ir::Block(std::move(body));
+    const auto partial = [&] { return StorePartial(registers, row, first_column, columns, done); };
+    const auto result = [&] { return StoreResult(registers, row, first_column, columns, done); };
+    if (!epilogue_) {
+      body.push_back(partial());
+    } else if (!partial_) {
+      body.push_back(result());
+    } else {
+      body.push_back(ir::If(ir::Compare(Op::kEq, k_end, part_end_), result(), partial()));
     }
+    return ir::Block(std::move(body));
+  }
+
+  Stmt StoreResult(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns,
+                   const Expr& done) {
     const auto index = [&](const Expr& r, const Expr& c) {
       return ResultIndex(task_, shape_, batch_, row + r, first_column + c);
     };
     const TileStore store(*epilogue_);
-    body.push_back(StoresTurned(shape_) ? store.EmitTurned(registers, staging_, turned_, done, columns, index)
-                                        : store.Emit(registers, staging_, done, end, columns, index));
-    return ir::Block(std::move(body));
+    if (StoresTurned(shape_)) return store.EmitTurned(registers, staging_, turned_, done, columns, index);
+    return store.Emit(registers, staging_, done, Index(plan_.rows), columns, index);
   }
 
   Expr PartialIndex(const Expr& row, const Expr& column) const {
@@ -321,6 +346,7 @@ class Multiplication {
   // acc += lhs * rhs over k_begin .. k_end.
   Stmt Steps(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, int64_t columns,
              const Expr& k_begin, const Expr& k_end) {
+    block_begin_ = k_begin;
     const bool whole_vectors = plan_.rhs != RhsForm::kInPlace || columns % plan_.lanes == 0;
     if (whole_vectors) return StepLoop(registers, tile, row, panel, k_begin, k_end, false);
     // The last rows of rhs in place end before the last vector does.
@@ -338,12 +364,17 @@ class Multiplication {
     const auto [lhs_first, lhs_row, lhs_k] = LhsStrides(tile, row);
     const bool panels = plan_.rhs != RhsForm::kInPlace;
     const int64_t rhs_k = panels ? plan_.columns() : shape_.n;
-    const Expr rhs_first = plan_.rhs == RhsForm::kBlocks ? OwnPanel(panel)
+    const Expr rhs_first = plan_.rhs == RhsForm::kBlocks ? OwnPanel(panel, block_begin_)
                            : panels ? (batch_ * plan_.panels + panel) * (shape_.k * plan_.columns())
                                     : batch_ * (shape_.k * shape_.n) + panel * plan_.columns();
     std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k),
                               ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k),
-                              PrefetchNextTile(lhs_first, ir::Ref(k))};
+                              PrefetchNextTile(lhs_first, panel, ir::Ref(k))};
+    if (panels) {
+      const int64_t ahead = kPanelBytesAhead / hlo::BytesOf(plan_.PackedType());
+      for (int64_t v = 0; v < registers.vectors(); ++v)
+        body.push_back(ir::Prefetch(rhs_, ir::Ref(rhs_base) + (ahead + v * plan_.lanes)));
+    }
     if (!panels && !careful) {
       const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);
       const int64_t rows_ahead = std::clamp(kBytesAhead / run_bytes, kFewestRowsAhead, kMostRowsAhead);
@@ -404,7 +435,7 @@ class Multiplication {
   RegisterTile tile_;
   ProductSizes sizes_;
   LoopEnds ends_{parameters_};
-  Expr batch_, part_, part_begin_, slot_, own_panels_, tiles_end_, panels_end_, k_end_;
+  Expr batch_, part_, part_begin_, part_end_, block_begin_, slot_, own_panels_, tiles_end_, panels_end_, k_end_;
 };
 
 // The copies of operands that the plan asks for.
@@ -458,7 +489,7 @@ std::vector<KernelDraft> ProductKernels(const ProductTask& task, const ProductPl
   if (plan.dot_products) return {DotProductKernel(task, plan)};
   std::vector<KernelDraft> kernels = PackingKernels(task, plan);
   kernels.push_back(MultiplyKernel(task, plan));
-  if (plan.UsesPartialSums()) kernels.push_back(CombineKernel(task, plan));
+  if (plan.CombinesParts()) kernels.push_back(CombineKernel(task, plan));
   return kernels;
 }
 

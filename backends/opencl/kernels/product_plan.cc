@@ -26,8 +26,13 @@ constexpr int64_t kTurnedStore = 2;
 constexpr int64_t kInPlaceTransposedRows = 128;
 // Depth of a block when both operands lie with k outermost: their blocks then stay in the second-level cache.
 constexpr int64_t kTransposedBlock = 256;
+// A depth that is worth blocks of its own, where fewer panels than these fit into half the second cache; how many
+// panels of a block do.
+constexpr int64_t kDeepest = 2048, kFewestPanels = 3, kPanelsPerDepthBlock = 16;
 constexpr int64_t kWordRows = 12;
 constexpr int64_t kPageBytes = 4096;
+// An operand of more second caches than this comes from beyond them each time that it is read.
+constexpr int64_t kFarCaches = 4;
 // A part of k that is worth a work-group of its own.
 constexpr int64_t kPartDepth = 512;
 // Work that is too little to share, and very long sums of not much more, are cut into parts: by numbers that are the
@@ -65,7 +70,7 @@ struct WordRow {
   WordKind kind;
   hlo::ElementType operands, sums;
   int64_t elements;
-  std::string DeviceSpec::*form;
+  std::string DeviceSpec::* form;
 };
 const WordRow kWords[] = {
     {WordKind::kBf16Pairs, hlo::ElementType::kBF16, hlo::ElementType::kF32, 2, &DeviceSpec::bf16_dot},
@@ -151,9 +156,18 @@ void ChooseForms(ProductPlan& plan) {
   plan.rhs = !shape.rhs_transposed && (short_rows || few_uses) ? RhsForm::kInPlace : RhsForm::kPanels;
 }
 
+// 0, or the depth of blocks where k is so deep that few panels fit into the second cache: all of lhs would be read
+// again for each few of them.
+int64_t DepthBlock(const ProductPlan& plan, const DeviceSpec& device) {
+  const int64_t row_bytes = plan.columns() * hlo::BytesOf(plan.shape.compute_type), room = device.l2_bytes / 2;
+  if (plan.part_k() <= kDeepest || plan.panels <= kFewestPanels || plan.part_k() * row_bytes * kFewestPanels <= room)
+    return 0;
+  return std::max(room / (kPanelsPerDepthBlock * row_bytes), kTransposedBlock);
+}
+
 void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const int64_t element = hlo::BytesOf(plan.shape.compute_type);
-  const int64_t panel_bytes = plan.part_k() * plan.columns() * element;
+  const int64_t panel_bytes = plan.block_k() * plan.columns() * element;
   // The next block of an operand in place is on its way while this one is multiplied.
   const int64_t room = plan.rhs == RhsForm::kInPlace ? device.l2_bytes * 3 / 8 : device.l2_bytes / 2;
   plan.panels_per_block = std::clamp<int64_t>(room / panel_bytes, 1, plan.panels);
@@ -175,10 +189,11 @@ void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
 void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t element = hlo::BytesOf(shape.compute_type);
-  const int64_t panel_bytes = shape.k * plan.columns() * element;
+  const int64_t depth_block = DepthBlock(plan, device);
+  const int64_t panel_bytes = (depth_block > 0 ? depth_block : shape.k) * plan.columns() * element;
   const bool fits = !plan.MultipliesWords() && !shape.rhs_transposed && !shape.ends_at_sizes &&
                     !shape.depth_may_be_less && shape.m >= kFewestBlockRows && shape.m <= kMostBlockRows &&
-                    shape.n > kInPlaceColumns && plan.vectors == 2 && !plan.UsesPartialSums();
+                    shape.n > kInPlaceColumns && plan.vectors == 2 && !plan.CombinesParts();
   if (!fits || shape.k * shape.n * element <= device.l2_bytes) return;
   const int64_t wanted = 4 * device.compute_units;
   const auto blocks = [&](int64_t panels) { return shape.batch * CeilDiv(plan.panels, panels); };
@@ -186,6 +201,7 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   while (panels > 1 && blocks(panels) < wanted) --panels;
   if (blocks(panels) < wanted) return;
   plan.rhs = RhsForm::kBlocks;
+  plan.k_block = depth_block;
   plan.panels_per_block = CeilDiv(plan.panels, CeilDiv(plan.panels, panels));
   plan.tiles_per_block = plan.tiles;
   plan.slots = std::min(blocks(plan.panels_per_block), wanted);
@@ -209,6 +225,8 @@ void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
     plan.k_block = kTransposedBlock;
   } else if (plan.part_k() > largest) {
     plan.k_block = std::max<int64_t>(largest / 2, kTransposedBlock);
+  } else if (plan.rhs == RhsForm::kPanels) {
+    plan.k_block = DepthBlock(plan, device);
   }
 }
 
@@ -268,6 +286,13 @@ ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device)
 
 int64_t ProductPlan::part_k() const { return CeilDiv(shape.k, k_parts); }
 
+bool ProductPlan::ColumnsOutermost() const {
+  // In place, the rows of the next block of columns are read ahead.
+  if (rhs != RhsForm::kPanels) return false;
+  const int64_t lhs_again = shape.m * (column_blocks() - 1), rhs_again = shape.n * (row_blocks() - 1);
+  return lhs_again < rhs_again;
+}
+
 int64_t ProductPlan::LhsBytes() const {
   const int64_t element = hlo::BytesOf(shape.compute_type);
   if (lhs == LhsForm::kConverted) return AlignScratch(shape.batch * shape.m * shape.k * element);
@@ -278,7 +303,8 @@ int64_t ProductPlan::LhsBytes() const {
 int64_t ProductPlan::RhsBytes() const {
   if (rhs == RhsForm::kInPlace) return 0;
   const int64_t copied = rhs == RhsForm::kBlocks ? slots * panels_per_block : shape.batch * panels;
-  return AlignScratch(copied * shape.k * columns() * hlo::BytesOf(shape.compute_type));
+  const int64_t depth = rhs == RhsForm::kBlocks ? block_k() : shape.k;
+  return AlignScratch(copied * depth * columns() * hlo::BytesOf(shape.compute_type));
 }
 
 int64_t ProductPlan::PartialBytes() const {
@@ -294,6 +320,7 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   ProductPlan plan;
   plan.shape = shape;
   plan.inline_assembly = device.has_inline_assembly;
+  plan.far_bytes = kFarCaches * device.l2_bytes;
   plan.lanes = RegisterLanes(device, shape.compute_type);
   plan.dot_products = shape.rhs_transposed && shape.m <= kDotProductRows && !shape.lhs_transposed;
   if (shape.m == 1 && shape.rhs_transposed) plan.dot_products = true;

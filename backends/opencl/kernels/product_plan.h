@@ -61,9 +61,10 @@ struct ProductPlan {
   RhsForm rhs = RhsForm::kInPlace;
   int64_t tiles = 1, panels = 1;                      // of the whole product
   int64_t tiles_per_block = 1, panels_per_block = 1;  // of a work-group
-  // Sums over parts of k go through scratch and are combined by a launch of their own when there are several parts, or
-  // when the work-group of a part walks it in blocks.
+  // Sums over parts of k go through scratch and are combined by a launch of their own. Where the work-group of a part
+  // walks it in blocks, its sums wait in scratch between them.
   int64_t k_parts = 1, k_block = 0;  // k_block 0: not in blocks
+  int64_t far_bytes = 0;             // operands larger than this come from beyond the caches
   int64_t slots = 1;                 // kBlocks: work-groups; each walks blocks of panels at this distance
 
   bool MultipliesWords() const { return words != WordKind::kNone; }
@@ -71,10 +72,16 @@ struct ProductPlan {
   hlo::ElementType PackedType() const { return MultipliesWords() ? hlo::ElementType::kU32 : shape.compute_type; }
   // Words of s8: rhs is copied as b + 128, and sums start with what takes the surplus back.
   bool HasRowStarts() const { return words == WordKind::kS8Quads; }
-  bool UsesPartialSums() const { return k_parts > 1 || k_block > 0; }
+  bool CombinesParts() const { return k_parts > 1; }
+  bool UsesPartialSums() const { return CombinesParts() || k_block > 0; }
   int64_t columns() const { return vectors * lanes; }
+  int64_t row_blocks() const { return (tiles + tiles_per_block - 1) / tiles_per_block; }
   int64_t column_blocks() const { return (panels + panels_per_block - 1) / panels_per_block; }
+  // Which operand stays in the caches from one work-group to the next: a block of rhs with all blocks of lhs, or the
+  // other way round.
+  bool ColumnsOutermost() const;
   int64_t part_k() const;  // depth of a part, the last may be shorter
+  int64_t block_k() const { return k_block > 0 ? k_block : part_k(); }
   // Offsets into scratch, bytes.
   int64_t LhsBytes() const;
   int64_t RhsBytes() const;
