@@ -17,6 +17,9 @@ using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
 
+// A panel of weights of this size stays in any device's first cache.
+constexpr int64_t kPanelBytesKept = 24 << 10;
+
 class DirectConvolution {
  public:
   DirectConvolution(const ConvolutionTask& task, const ConvolutionPlan& plan)
@@ -235,13 +238,21 @@ class DirectConvolution {
         [&](int64_t v) {
           return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes)));
         });
-    Stmt body = ir::Block({ir::Let(tap, buffer), ir::Let(taps, packed),
-                           Loop(k, Index(0), Index(depth),
-                                ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k)),
-                                           ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width), step}))});
+    Stmt body = ir::Block(
+        {ir::Let(tap, buffer), ir::Let(taps, packed),
+         Loop(k, Index(0), Index(depth),
+              ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k)), ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width),
+                         WeightsAhead(tile, ir::Ref(weight)), step}))});
     if (!merged) body = Loop(kw, Index(0), Index(columns.window), body);
     const auto [first, end] = WindowRows(y);
     return Loop(kh, first, end, body);
+  }
+
+  // Panels that do not stay in the first cache come from the second.
+  Stmt WeightsAhead(const RegisterTile& tile, const Expr& weight) const {
+    const int64_t element = hlo::BytesOf(shape_.compute_type);
+    const int64_t panel = shape_.rows.window * shape_.columns.window * shape_.channels * plan_.width() * element;
+    return panel > kPanelBytesKept ? tile.ReadAhead(weights_, weight) : nullptr;
   }
 
   // Rows of the window that meet the input, for a tile of one row; rows of zeros are skipped.

@@ -25,8 +25,6 @@ using ir::Stmt;
 // tile's columns, within these numbers of rows.
 constexpr int64_t kBytesAhead = 8192;
 constexpr int64_t kFewestRowsAhead = 16, kMostRowsAhead = 64;
-// Panels come from the second cache, further ahead than the hardware runs.
-constexpr int64_t kPanelBytesAhead = 1024;
 constexpr int64_t kLhsRowsAhead = 24;
 // Rows of a block of panels that are read ahead of the one that is copied.
 constexpr int64_t kCopyRowsAhead = 8;
@@ -370,11 +368,7 @@ class Multiplication {
     std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k),
                               ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k),
                               PrefetchNextTile(lhs_first, panel, ir::Ref(k))};
-    if (panels) {
-      const int64_t ahead = kPanelBytesAhead / hlo::BytesOf(plan_.PackedType());
-      for (int64_t v = 0; v < registers.vectors(); ++v)
-        body.push_back(ir::Prefetch(rhs_, ir::Ref(rhs_base) + (ahead + v * plan_.lanes)));
-    }
+    if (panels) body.push_back(registers.ReadAhead(rhs_, ir::Ref(rhs_base)));
     if (!panels && !careful) {
       const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);
       const int64_t rows_ahead = std::clamp(kBytesAhead / run_bytes, kFewestRowsAhead, kMostRowsAhead);

@@ -7,6 +7,9 @@ namespace hlorun::opencl {
 using ir::Expr;
 using ir::Stmt;
 
+// Measured: docs/products.md, the Xeon.
+constexpr int64_t kBytesAhead = 1024;
+
 RegisterTile::RegisterTile(const std::string& name, int64_t rows, int64_t vectors, ir::Type vector_type)
     : name_(name), rows_(rows), vectors_(vectors), type_(vector_type) {
   for (int64_t row = 0; row < rows; ++row) {
@@ -72,6 +75,13 @@ Stmt RegisterTile::Step(const Element& element, const Vector& vector, const Mult
     }
   }
   return ir::Block(std::move(statements));
+}
+
+Stmt RegisterTile::ReadAhead(const ir::BufferRef& panels, const Expr& at) const {
+  const int64_t ahead = kBytesAhead / hlo::BytesOf(panels->storage);
+  std::vector<Stmt> lines;
+  for (int64_t v = 0; v < vectors_; ++v) lines.push_back(ir::Prefetch(panels, at + (ahead + v * type_.lanes)));
+  return ir::Block(std::move(lines));
 }
 
 Stmt RegisterTile::Store(const ir::BufferRef& buffer, const Position& position) const {

@@ -40,6 +40,9 @@ class RegisterTile {
   };
   // accumulators += element(row) * vector(column block), by `multiplier` where given
   ir::Stmt Step(const Element& element, const Vector& vector, const Multiplier* multiplier = nullptr) const;
+  // A step loads its vectors from panels in the second cache, at element `at`: those of later steps are sent for,
+  // further ahead than the hardware does.
+  ir::Stmt ReadAhead(const ir::BufferRef& panels, const ir::Expr& at) const;
   ir::Stmt Store(const ir::BufferRef& buffer, const Position& position) const;
   // The accumulator of a row and column block.
   ir::Expr At(int64_t row, int64_t vector) const;
