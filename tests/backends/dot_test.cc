@@ -8,8 +8,7 @@
 
 #include "backends/opencl/kernels/matrix_unit_plan.h"
 #include "backends/opencl/kernels/product_plan.h"
-#include "backends/opencl/runtime/host_cpu.h"
-#include "backends/opencl/runtime/quirks.h"
+#include "backends/opencl/runtime/device.h"
 #include "hlo/builder.h"
 #include "hlo/module.h"
 #include "hlo/text/parser.h"
@@ -280,10 +279,8 @@ TEST(Dot, OtherTypes) {
 TEST(Dot, WordsOfS8) {
   using enum ElementType;
   DeviceSpec spec = Runner().spec();
-  const Quirks quirks = QuirksOf(spec.platform, CL_DEVICE_TYPE_CPU);
-  if (!ThisCpu().Has("avx512vnni") || quirks.s8_dot == nullptr)
-    GTEST_SKIP() << "no way to multiply words of s8 here: not measured";
-  spec.s8_dot = quirks.s8_dot;
+  spec.s8_dot = ListDevices().at(0)->spec().s8_dot;
+  if (spec.s8_dot.empty()) GTEST_SKIP() << "no way to multiply words of s8 here: not measured";
   ProductShape shape{.m = 30, .n = 50, .k = 44, .lhs_type = kS8, .rhs_type = kS8, .compute_type = kS32};
   ASSERT_EQ(PlanProduct(shape, spec).words, WordKind::kS8Quads);
   ExpectProduct({0, 16, 144, 333, false, true, kS8, kS32, -128, 127}, spec);  // roles exchanged
@@ -306,10 +303,8 @@ TEST(Dot, WordsOfS8) {
 
 TEST(Dot, PairsOfBf16) {
   DeviceSpec spec = Runner().spec();
-  const Quirks quirks = QuirksOf(spec.platform, CL_DEVICE_TYPE_CPU);
-  if (!ThisCpu().Has("avx512bf16") || quirks.bf16_dot == nullptr)
-    GTEST_SKIP() << "no way to multiply pairs of bf16 here: not measured";
-  spec.bf16_dot = quirks.bf16_dot;
+  spec.bf16_dot = ListDevices().at(0)->spec().bf16_dot;
+  if (spec.bf16_dot.empty()) GTEST_SKIP() << "no way to multiply pairs of bf16 here: not measured";
   for (const ElementType result : {ElementType::kBF16, ElementType::kF32}) {
     for (const bool rhs_transposed : {false, true}) {
       ExpectProduct({0, 30, 46, 50, false, rhs_transposed, ElementType::kBF16, result}, spec);

@@ -2,8 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "backends/opencl/runtime/host_cpu.h"
-#include "backends/opencl/runtime/quirks.h"
+#include "backends/opencl/runtime/device.h"
 #include "hlo/element_type.h"
 #include "tests/backends/codegen/kernel_runner.h"
 
@@ -34,10 +33,9 @@ void RunCases(const std::vector<NamedText>& cases) {
 // Rows of bf16 by pairs (codegen/bf16_pairs.h): whole words, words that reach back, rows too short for them, what is
 // kept between sweeps, divisors that a row shares, and extremes, which have no sums.
 TEST(FusionKernels, RowsOfBf16Pairs) {
-  const Quirks quirks = QuirksOf(KernelRunner::PlatformName(), CL_DEVICE_TYPE_CPU);
-  if (!ThisCpu().Has("avx512bf16") || quirks.bf16_dot == nullptr) GTEST_SKIP() << "no pairs of bf16 here: not measured";
   DeviceSpec spec = CpuSpec();
-  spec.bf16_dot = quirks.bf16_dot;
+  spec.bf16_dot = ListDevices().at(0)->spec().bf16_dot;
+  if (spec.bf16_dot.empty()) GTEST_SKIP() << "no pairs of bf16 here: not measured";
   KernelRunner runner(spec);
   for (const int64_t length : {20, 32, 64, 100, 133, 224, 384, 1024, 1100}) {
     const std::string row = fmt::format("bf16[7,{}]", length), wide = fmt::format("f32[7,{}]", length);

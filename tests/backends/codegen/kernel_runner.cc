@@ -271,8 +271,6 @@ void KernelRunner::RunAll(bool in_place) {
   }
 }
 
-std::string KernelRunner::PlatformName() { return cl::Platform::getDefault().getInfo<CL_PLATFORM_NAME>(); }
-
 DeviceSpec CpuSpec() {
   DeviceSpec spec;
   spec.has_f64 = true;

@@ -23,7 +23,6 @@ class KernelRunner {
   // share operands where the kernel model allows it.
   void RunAll(bool in_place = false);
   const DeviceSpec& device() const { return device_; }
-  static std::string PlatformName();  // of the one that it runs on
 
  private:
   struct Case;
