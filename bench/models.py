@@ -13,19 +13,14 @@ the largest magnitude (they move by 4e-3 of it when their inputs move by one ulp
 NORMAL lists the parameters that are data ("0,1"), INTEGERS bounds integer inputs; both as hlorun's flags. Only ratios
 within one run count: the machines are noisy. Needs jax, jaxlib, numpy (and matplotlib for --plot).
 """
-import glob
 import os
 import statistics
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "scripts", "lib"))
+from reference import training_bounds  # noqa: E402  found through the path above
 from runs import HERE, Failed, arguments, cpu, on_xla_cpu, report, save_rows, seeded
-
-
-def largest(folder):
-    import numpy as np
-    values = [np.load(path) for path in glob.glob(os.path.join(folder, "*.npy"))]
-    return max(float(np.abs(v).max()) for v in values if v.dtype.kind == "f" and v.size)
 
 
 def measure(spec, flags, folder):
@@ -47,7 +42,7 @@ def measure(spec, flags, folder):
             if flags.rel_error_bound:
                 compared.append(f"--rel_error_bound={flags.rel_error_bound}")
             elif os.path.basename(os.path.dirname(os.path.abspath(module))) == "training":
-                compared += ["--rel_error_bound=1e-3", f"--abs_error_bound={1e-2 * largest(expected)}"]
+                compared += training_bounds(expected)
             ours.append(report(compared))
     except Failed as trouble:
         return {"module": name, "error": str(trouble)}

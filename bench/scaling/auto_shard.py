@@ -5,12 +5,14 @@
 
 `mpirun -n N hlorun` of SHARED/models/sharded/NAME_N.hlo alternates with the same without its shardings. "training" is
 SHARED/models/training/imagenette.hlo, which nobody annotated. Each run compares with XLA:CPU's outputs of the program
-without annotations, which are made in --keep where they are missing. --memory_limit goes to the runs without annotations.
+without annotations, which are made in --keep where they are missing. "transformer" is bench/scaling/transformer_step.py,
+compared with JAX's outputs (needs jax); by hand its batch is cut. --memory_limit goes to the runs without annotations.
 """
 
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -19,7 +21,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 from launcher import mpirun  # noqa: E402  found through the path above
-from reference import reference  # noqa: E402
+from reference import reference, training_bounds  # noqa: E402
 
 # name: (data parameters, bound of integer inputs), as in SHARED/models/README.md
 MODELS = {"imagenette": ("102", None), "vit": ("199", None), "cappa": ("215", "32000"), "training": ("165", "10")}
@@ -30,6 +32,47 @@ def without_shardings(text, shared):
     sys.path.insert(0, shared)
     import xla_reference  # pylint: disable=import-outside-toplevel,import-error
     return xla_reference.unpartitioned(text)
+
+
+class Job:
+    """A module without annotations, the same as annotated by hand (or None), and the folder of inputs and expected outputs."""
+
+    def __init__(self, name, ranks, flags):
+        models = os.path.join(flags.shared, "models")
+        self.bounds, self.hand = [], None
+        if name == "transformer":
+            self.folder = os.path.join(flags.keep, name)
+            self.module, self.hand = transformer(self.folder, ranks)
+            return
+        normal, integers = MODELS[name]
+        if name == "training":
+            self.module, self.folder = os.path.join(models, "training", "imagenette.hlo"), os.path.join(flags.keep, name, "data")
+        else:
+            self.hand = os.path.join(models, "sharded", f"{name}_{ranks}.hlo")
+            self.module, self.folder = (os.path.join(flags.keep, f"{name}_{ranks}{end}") for end in (".hlo", "/data"))
+            with open(self.hand, encoding="utf-8") as source, open(self.module, "w", encoding="utf-8") as target:
+                target.write(without_shardings(source.read(), flags.shared))
+        trouble = reference(flags.shared, self.module, self.folder, normal, integers)
+        if trouble:
+            sys.exit(f"{name}: XLA:CPU: {trouble}")
+        if name == "training":
+            self.bounds = training_bounds(os.path.join(self.folder, "expected"))
+
+
+def transformer(folder, ranks):
+    """The exported step, and the same with the batch of its words cut over the ranks."""
+    step = os.path.join(ROOT, "bench", "scaling", "transformer_step.py")
+    module, hand = os.path.join(folder, "module.hlo"), os.path.join(folder, f"hand_{ranks}.hlo")
+    if not os.path.exists(module):
+        subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "export_jax.py"), f"{step}:step", "--arguments",
+                        f"{step}:example_arguments", "-o", folder], check=True, stdout=subprocess.DEVNULL)
+    with open(module, encoding="utf-8") as source:
+        text, cuts = re.subn(r"(%words\S* = s32\S* parameter\(\d+\))", rf"\1, sharding={{devices=[{ranks},1]<=[{ranks}]}}", source.read())
+    if cuts != 1:
+        sys.exit(f"{module}: no single parameter %words")
+    with open(hand, "w", encoding="utf-8") as target:
+        target.write(text)
+    return module, hand
 
 
 def run(flags, module, ranks, folder, extra):
@@ -49,34 +92,23 @@ def main():
     parser.add_argument("--ranks", default="2,4")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=2)
-    parser.add_argument("--only", default="imagenette,vit,training")
+    parser.add_argument("--only", default="imagenette,vit,training,transformer")
     parser.add_argument("--memory_limit", default="")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     flags = parser.parse_args()
-    keep = flags.keep or tempfile.mkdtemp(prefix="hlorun_auto_shard_")
-    os.makedirs(keep, exist_ok=True)
+    flags.keep = flags.keep or tempfile.mkdtemp(prefix="hlorun_auto_shard_")
+    os.makedirs(flags.keep, exist_ok=True)
     extra = [f"--memory_limit={flags.memory_limit}"] if flags.memory_limit else []
     wrong = 0
     print("| module | ranks | choice | against XLA:CPU | ms | peak MiB | by hand ms | peak MiB | auto / hand |\n|---|---|---|---|---|---|---|---|---|")
     for name in flags.only.split(","):
-        normal, integers = MODELS[name]
         for ranks in map(int, flags.ranks.split(",")):
-            hand = os.path.join(flags.shared, "models", "sharded", f"{name}_{ranks}.hlo")
-            module, folder = os.path.join(keep, f"{name}_{ranks}.hlo"), os.path.join(keep, f"{name}_{ranks}", "data")
-            if not os.path.exists(hand):
-                module = os.path.join(flags.shared, "models", "training", "imagenette.hlo")
-                folder = os.path.join(keep, name, "data")
-            else:
-                with open(hand, encoding="utf-8") as source, open(module, "w", encoding="utf-8") as target:
-                    target.write(without_shardings(source.read(), flags.shared))
-            trouble = reference(flags.shared, module, folder, normal, integers)
-            if trouble:
-                sys.exit(f"{name}: XLA:CPU: {trouble}")
+            job = Job(name, ranks, flags)
             ours, theirs = [], []
             for _ in range(flags.rounds):
-                ours.append(run(flags, module, ranks, folder, extra))
-                if os.path.exists(hand):
-                    theirs.append(run(flags, hand, ranks, folder, []))
+                ours.append(run(flags, job.module, ranks, job.folder, job.bounds + extra))
+                if job.hand:
+                    theirs.append(run(flags, job.hand, ranks, job.folder, job.bounds))
             own = statistics.median(r[0] for r in ours)
             verdicts = {r[3] for r in ours + theirs}
             wrong += verdicts != {"equal"}
