@@ -59,7 +59,8 @@ std::string SizesAdvice(const Shape& actual, const Shape& declared, size_t argum
 
 const char* KindName(const opencl::Thunk& thunk) {
   static constexpr const char* kNames[] = {"kernel",      "copy", "write",   "collective", "while",
-                                           "conditional", "host", "library", "transfer"};
+                                           "conditional", "host", "library", "transfer",   "await"};
+  static_assert(std::size(kNames) == std::variant_size_v<decltype(thunk.work)>);
   return kNames[thunk.work.index()];
 }
 

@@ -19,6 +19,8 @@ constexpr double kGflopsOfUnit = 32;
 // not depend on how many threads a process is given.
 constexpr double kUnits = 2;
 constexpr double kGbytes = 20;
+// Products and convolutions come this much nearer to the peak than other arithmetic (docs/products.md).
+constexpr double kProducts = 2;
 // One function call costs as much as this many additions.
 constexpr double kTranscendental = 10;
 // One work-item: elements a nanosecond where rows are long enough for vectors, and where they are not.
@@ -89,10 +91,12 @@ double TimeModel::Launched(const Instruction& instruction) const {
     return longest + round_trip();
   }
   if (instruction.Is(Opcode::kCall)) return Launched(*instruction.called());
-  if (instruction.Is(Opcode::kCopy) || HeroOf(instruction).kind != KernelKind::kNone) {
+  const KernelKind kind = HeroOf(instruction).kind;
+  if (instruction.Is(Opcode::kCopy) || kind != KernelKind::kNone) {
     const hlo::Cost cost = hlo::CostOf(instruction);
-    return launch_ +
-           std::max(Seconds1e6(Operations(cost), gflops_), Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_));
+    const bool multiplies = kind == KernelKind::kDot || kind == KernelKind::kConvolution;
+    return launch_ + std::max(Seconds1e6(Operations(cost), multiplies ? kProducts * gflops_ : gflops_),
+                              Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_));
   }
   return 0;
 }

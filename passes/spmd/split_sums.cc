@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <unordered_set>
 
 #include "hlo/communication_cost.h"
@@ -19,7 +20,7 @@ using hlo::Opcode;
 using Instructions = std::vector<Instruction*>;
 using InstructionSet = std::unordered_set<const Instruction*>;
 
-// How the product is cut, and what exchange and product then take together, in microseconds.
+// How the product is cut, and what product and exchange then take of the step, in microseconds.
 struct Cut {
   FreeDimension along;
   int64_t parts = 0;
@@ -30,6 +31,12 @@ struct Cut {
 struct Sum {
   Instruction* collective;
   double starts;  // microseconds of computation before it
+};
+
+// What else is there to do once a product and its sum are ready to start, in microseconds.
+struct Rest {
+  double kernels;  // that need not wait for the sum
+  double link;     // of sums that start later, and need not wait for it either
 };
 
 const Instructions& OperandsOf(const Instruction& i) { return i.operands(); }
@@ -47,11 +54,12 @@ class Splitter {
     const std::vector<Sum> sums = LongSums();
     std::vector<std::pair<Instruction*, Cut>> cuts;
     InstructionSet done;  // when a sum starts: all that this one and those before it wait for
-    for (const auto& [collective, starts] : sums) {
+    for (auto sum = sums.begin(); sum != sums.end(); ++sum) {
+      Instruction* collective = sum->collective;
       Reach(collective, OperandsOf, done);
       if (!IsSumOfProduct(*collective)) continue;
-      const double exposed = std::max(0.0, Exchange(*collective) - Beside(*collective, done));
-      if (const std::optional<Cut> cut = BestCut(*collective, exposed)) cuts.emplace_back(collective, *cut);
+      const Rest rest = Beside(*collective, done, {sum + 1, sums.end()});
+      if (const std::optional<Cut> cut = BestCut(*collective, rest)) cuts.emplace_back(collective, *cut);
     }
     for (const auto& [collective, cut] : cuts) Split(collective, cut);
     return !cuts.empty();
@@ -98,32 +106,36 @@ class Splitter {
     }
   }
 
-  // Microseconds of kernels that have not run when the sum starts and do not wait for it.
-  double Beside(const Instruction& collective, const InstructionSet& done) const {
+  Rest Beside(const Instruction& collective, const InstructionSet& done, std::span<const Sum> later) const {
     InstructionSet after;
     Reach(&collective, UsersOf, after);
-    double microseconds = 0;
+    Rest rest{};
     for (const auto& instruction : computation_->instructions()) {
       if (!done.contains(instruction.get()) && !after.contains(instruction.get()))
-        microseconds += kernels_.Launched(*instruction);
+        rest.kernels += kernels_.Launched(*instruction);
     }
-    return microseconds;
+    for (const Sum& sum : later) rest.link += after.contains(sum.collective) ? 0 : Exchange(*sum.collective);
+    return rest;
   }
 
-  // Nullopt where no cut is worth it.
-  std::optional<Cut> BestCut(const Instruction& collective, double exposed) const {
+  // Nullopt where no cut is worth it. The link takes one sum after another: those that follow end the earlier, the
+  // earlier this one starts.
+  std::optional<Cut> BestCut(const Instruction& collective, const Rest& rest) const {
     const Instruction& dot = *collective.operand(0);
     const double whole = kernels_.Launched(dot);
+    const double exposed = std::max(0.0, Exchange(collective) + rest.link - rest.kernels);
     std::optional<Cut> best;
     for (const FreeDimension& along : FreeDimensions(dot)) {
       // The other operand is packed for each part: strided, it takes about twice a copy's time (docs/collectives.md).
       const double again = 2 * kernels_.Moved(dot.operand(1 - along.operand)->shape().ByteSize());
       for (int64_t parts = 2; parts <= kMostParts; parts *= 2) {
+        const auto count = static_cast<double>(parts);
         const double exchange = Exchange(collective, parts);
         if (exchange < std::max(spmd::kWorthMicroseconds, 2e6 * link_.latency)) break;
         if (dot.shape().dimension(along.of_result) % parts != 0) break;
-        const double part = kernels_.launch() + again + whole / static_cast<double>(parts);
-        const Cut cut{along, parts, part + static_cast<double>(parts - 1) * std::max(part, exchange) + exchange};
+        const double part = kernels_.launch() + again + whole / count;
+        const double sent = part + (count - 1) * std::max(part, exchange) + exchange + rest.link;
+        const Cut cut{along, parts, std::max(count * part, sent - rest.kernels)};
         if (!best || cut.microseconds < best->microseconds) best = cut;
       }
     }

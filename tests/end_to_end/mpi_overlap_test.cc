@@ -112,6 +112,9 @@ TEST_P(MpiOverlapTest, HasTheSameBitsWhetherCollectivesOverlapOrNot) {
     ASSERT_EQ(result.exit_code, 0) << name << "\n" << result.err;
     EXPECT_EQ(RunCommand("diff -r " + (folder / name) + " " + (folder / "apart")).exit_code, 0) << name;
   }
+  const CommandResult profile = RunCommand("HLORUN_OVERLAP=1 " + in_process + " --profile " + path);
+  EXPECT_EQ(profile.exit_code, 0) << profile.err;
+  EXPECT_THAT(profile.err, ::testing::HasSubstr("-done [await]"));
   const CommandResult starts = RunCommand("cat " + (folder / "dump") + "/*plan.txt");
   EXPECT_THAT(starts.out, ::testing::HasSubstr("started as 2"));
   EXPECT_THAT(starts.out, ::testing::HasSubstr("await 2"));
@@ -126,17 +129,17 @@ std::string Products(int64_t devices) {
 add {{ l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT s = f32[] add(l, r) }}
 ENTRY main {{
   x = f32[256,512] parameter(0)
-  w = f32[512,64] parameter(1)
-  v = f32[64,512] parameter(2)
+  w = f32[512,128] parameter(1)
+  v = f32[128,512] parameter(2)
   a = f32[{1},512] all-gather(x), dimensions={{0}}, channel_id=1, use_global_device_ids=true, replica_groups=[1,{0}]<=[{0}]
-  y = f32[{1},64] dot(a, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
-  t = f32[{1},64] tanh(y)
+  y = f32[{1},128] dot(a, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  t = f32[{1},128] tanh(y)
   z = f32[{1},512] dot(t, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
   p = f32[256,512] reduce-scatter(z), dimensions={{0}}, channel_id=2, use_global_device_ids=true, replica_groups=[1,{0}]<=[{0}], to_apply=add
   q = f32[256,512] tanh(p)
   g = f32[512,512] dot(x, q), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
   h = f32[512,512] all-reduce(g), channel_id=3, use_global_device_ids=true, replica_groups=[1,{0}]<=[{0}], to_apply=add
-  ROOT r = (f32[256,512], f32[{1},64], f32[512,512]) tuple(p, t, h)
+  ROOT r = (f32[256,512], f32[{1},128], f32[512,512]) tuple(p, t, h)
 }}
 )",
                      devices, 256 * devices);

@@ -411,9 +411,9 @@ std::string HelperSet::MaskedLoad(Buffer::Space space, const std::string& elemen
                                   const std::string& index) {
   const std::string name = fmt::format("hl_masked_load_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
   const std::string unaligned = Unaligned(element, lanes);
-  // Whole vectors are the common case; the others pick lane by lane.
+  // Whole vectors and none at all are the common cases; the others pick lane by lane.
   std::string text = fmt::format(
-      "static inline {0}{1} {2}({3} const {0}* p, {4} i, int{1} m) {{\n  if (all(m)) return *({3} const {5}*)(p + i);\n  return ({0}{1})(",
+      "static inline {0}{1} {2}({3} const {0}* p, {4} i, int{1} m) {{\n  if (all(m)) return *({3} const {5}*)(p + i);\n  if (!any(m)) return ({0}{1})0;\n  return ({0}{1})(",
       element, lanes, name, SpaceName(space), index, unaligned);
   for (int i = 0; i < lanes; ++i)
     text += fmt::format("{0}(m.s{1} ? p[i + {2}] : ({3})0)", i == 0 ? "" : ", ", kLaneNames[i], i, element);

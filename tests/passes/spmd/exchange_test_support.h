@@ -11,7 +11,7 @@
 
 namespace hlorun::passes {
 
-// A microsecond for a byte, and products that take as long.
+// A microsecond for a byte, and products that take half as long.
 inline DeviceSpec SlowExchanges(DeviceClass device_class = DeviceClass::kGpu) {
   DeviceSpec device;
   device.device_class = device_class;

@@ -92,6 +92,15 @@ TEST(SplitSums, OfSeveralOnlyTheLast) {
   EXPECT_NE(counts.text.find("a = f32[64,64] all-reduce"), std::string::npos) << counts.text;
 }
 
+// One product runs beside the first sum, which is as long; but the link has to take the other sum too.
+TEST(SplitSums, BothWhereTheLinkIsBusyToTheEnd) {
+  const Counts counts = After("ENTRY e { x = f32[64,64] parameter(0)  w = f32[64,64] parameter(1)\n" +
+                              Sum("a", "x", "w", 64, 64, 1) + "u = f32[64,64] tanh(w)\n" +
+                              Sum("b", "u", "w", 64, 64, 2) + "ROOT r = (f32[64,64], f32[64,64]) tuple(a, b) }\n");
+  EXPECT_EQ(counts.text.find("b = f32[64,64] all-reduce"), std::string::npos);
+  EXPECT_EQ(counts.text.find("a = f32[64,64] all-reduce"), std::string::npos) << counts.text;
+}
+
 TEST(SplitSums, EachOfAChainInLoopsToo) {
   const std::string body =
       "body { p = (s32[], f32[64,64], f32[64,64]) parameter(0)\n"
