@@ -55,6 +55,20 @@ Expr RampOf(const Expr& x, const std::vector<Expr>& args) {
   }
   return nullptr;
 }
+
+// Whether neighbouring lanes lie below a bound, where the first lane answers for all: the bound and the first lane are
+// multiples of their number. The pieces of a concatenation of whole vectors are told apart so.
+Expr UniformBound(const Expr& x, const std::vector<Expr>& args) {
+  if (x->kind != ExprKind::kCompare) return nullptr;
+  const bool ramp_first = args[0]->kind == ExprKind::kRamp;
+  const Expr &ramp = args[ramp_first ? 0 : 1], &bound = args[ramp_first ? 1 : 0];
+  const bool tells = ramp_first ? x->op == Op::kLt || x->op == Op::kGe : x->op == Op::kGt || x->op == Op::kLe;
+  if (!tells || ramp->kind != ExprKind::kRamp || !IsIntConstant(ramp->args[1], 1) || bound->type.lanes != 1)
+    return nullptr;
+  const int lanes = ramp->type.lanes;
+  if (KnownFactor(ramp->args[0], lanes) != lanes || KnownFactor(bound, lanes) != lanes) return nullptr;
+  return ramp_first ? Compare(x->op, ramp->args[0], bound) : Compare(x->op, bound, ramp->args[0]);
+}
 }  // namespace
 
 LoopEffects EffectsOf(const Stmt& body) {
@@ -172,6 +186,7 @@ Expr Widener::Widen(const Expr& x) {
   std::vector<Expr> args;
   for (const Expr& a : x->args) args.push_back(Widen(a));
   if (Expr ramp = RampOf(x, args)) return ramp;
+  if (Expr uniform = UniformBound(x, args)) return uniform;
   return WithArgs(x, std::move(args));
 }
 

@@ -91,6 +91,10 @@ TEST(FusionKernels, LoopsAndIndexOps) {
        R"(f { x = f32[6,9,9,3] parameter(0) a = f32[6,4,4,3] slice(x), slice={[0:6],[0:7:2],[0:7:2],[0:3]} b = f32[6,4,4,3] slice(x), slice={[0:6],[1:8:2],[2:9:2],[0:3]}
            c = f32[6,4,4,3] negate(a) ROOT r = f32[6,4,4,9] concatenate(a, b, c), dimensions={3} }
          ENTRY e { x = f32[6,9,9,3] parameter(0) ROOT r = f32[6,4,4,9] fusion(x), kind=kLoop, calls=f })"},
+      {"concatenate_vectors",
+       "ENTRY e { x = f32[5,32] parameter(0) y = f32[5,16] parameter(1) z = f32[5,16] parameter(2) w = f32[5,7] parameter(3) ROOT r = f32[5,71] concatenate(x, y, z, w), dimensions={1} }"},
+      {"concatenate_vectors_alone",
+       "ENTRY e { x = f32[5,64] parameter(0) y = f32[5,16] parameter(1) z = f32[5,48] parameter(2) ROOT r = f32[5,128] concatenate(x, y, z), dimensions={1} }"},
       {"concatenate_middle",
        "ENTRY e { x = f32[20,3,17] parameter(0) y = f32[20,2,17] parameter(1) ROOT r = f32[20,5,17] concatenate(x, y), dimensions={1} }"},
       {"concatenate_transposed",
