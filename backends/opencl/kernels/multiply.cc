@@ -344,7 +344,6 @@ class Multiplication {
   // acc += lhs * rhs over k_begin .. k_end.
   Stmt Steps(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, int64_t columns,
              const Expr& k_begin, const Expr& k_end) {
-    block_begin_ = k_begin;
     const bool whole_vectors = plan_.rhs != RhsForm::kInPlace || columns % plan_.lanes == 0;
     if (whole_vectors) return StepLoop(registers, tile, row, panel, k_begin, k_end, false);
     // The last rows of rhs in place end before the last vector does.
@@ -362,7 +361,7 @@ class Multiplication {
     const auto [lhs_first, lhs_row, lhs_k] = LhsStrides(tile, row);
     const bool panels = plan_.rhs != RhsForm::kInPlace;
     const int64_t rhs_k = panels ? plan_.columns() : shape_.n;
-    const Expr rhs_first = plan_.rhs == RhsForm::kBlocks ? OwnPanel(panel, block_begin_)
+    const Expr rhs_first = plan_.rhs == RhsForm::kBlocks ? OwnPanel(panel, begin)
                            : panels ? (batch_ * plan_.panels + panel) * (shape_.k * plan_.columns())
                                     : batch_ * (shape_.k * shape_.n) + panel * plan_.columns();
     std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k),
@@ -429,7 +428,7 @@ class Multiplication {
   RegisterTile tile_;
   ProductSizes sizes_;
   LoopEnds ends_{parameters_};
-  Expr batch_, part_, part_begin_, part_end_, block_begin_, slot_, own_panels_, tiles_end_, panels_end_, k_end_;
+  Expr batch_, part_, part_begin_, part_end_, slot_, own_panels_, tiles_end_, panels_end_, k_end_;
 };
 
 // The copies of operands that the plan asks for.

@@ -70,7 +70,7 @@ struct WordRow {
   WordKind kind;
   hlo::ElementType operands, sums;
   int64_t elements;
-  std::string DeviceSpec::* form;
+  std::string DeviceSpec::*form;
 };
 const WordRow kWords[] = {
     {WordKind::kBf16Pairs, hlo::ElementType::kBF16, hlo::ElementType::kF32, 2, &DeviceSpec::bf16_dot},
