@@ -28,6 +28,7 @@ const char* __lsan_default_suppressions() {
 const char* __tsan_default_suppressions() {
   return "race:libpocl\n"
          "race:libLLVM\n"
+         "race:libclang\n"
          "race:libOpenCL\n"
          "race:libopen-pal\n"
          "race:libmpi\n"
