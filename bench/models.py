@@ -7,7 +7,7 @@ inputs of hlorun's last iteration throughout, copied anew before each, so that n
     python3 bench/models.py [--hlorun build/bin/hlorun] [--rounds 3] [--iterations 3] [--json FILE] [--plot FILE.png]
                             [--device D] MODULE[:NORMAL[:INTEGERS]] ...
 
-Modules in a folder called training are compared with scripts/check_models.py's bounds for training: 1e-3 relative, or 1e-2 of
+Modules in a folder called training are compared within scripts/lib/reference.py's bounds for training: 1e-3 relative, or 1e-2 of
 the largest magnitude (they move by 4e-3 of it when their inputs move by one ulp). --rel_error_bound overrides.
 
 NORMAL lists the parameters that are data ("0,1"), INTEGERS bounds integer inputs; both as hlorun's flags. Only ratios
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "scripts", "lib"))
-from reference import training_bounds  # noqa: E402  found through the path above
+from reference import error_bounds  # noqa: E402  found through the path above
 from runs import HERE, Failed, arguments, cpu, on_xla_cpu, report, save_rows, seeded
 
 
@@ -41,8 +41,8 @@ def measure(spec, flags, folder):
             compared = command + ["--vary_inputs", "--expect=" + expected, f"--iterations={flags.iterations}"]
             if flags.rel_error_bound:
                 compared.append(f"--rel_error_bound={flags.rel_error_bound}")
-            elif os.path.basename(os.path.dirname(os.path.abspath(module))) == "training":
-                compared += training_bounds(expected)
+            else:
+                compared += error_bounds(module, expected)
             ours.append(report(compared))
     except Failed as trouble:
         return {"module": name, "error": str(trouble)}

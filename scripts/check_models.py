@@ -24,16 +24,16 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "lib"))
 from platforms import intel_environment  # noqa: E402  found through the path above
-from reference import reference, training_bounds  # noqa: E402
+from reference import error_bounds, reference  # noqa: E402
 
 # module: (data parameters, bound of integer inputs, hlorun flags)
-F32, BF16, TRAINING = [], ["--rel_error_bound=2e-2"], None
+F32, BF16 = [], ["--rel_error_bound=2e-2"]
 MODULES = {
     "inference/imagenette": ("102", None, F32),
     "inference/resnet50": ("153", None, F32),
     "inference/vit": ("199", None, F32),
     "inference/cappa": ("215", "32000", F32),
-    "training/imagenette": ("165", "10", TRAINING),
+    "training/imagenette": ("165", "10", F32),
     "small/mha_block_1x12x128x64_bf16": ("0,1,2", None, BF16),
     "small/layer_norm_1x4096x768_bf16": ("0,1,2", None, BF16),
     "small/sum_axis_1x4096x1024_bf16": ("0,1,2", None, BF16),
@@ -103,7 +103,7 @@ def main():
                 print(f"{name:52} {variant:8} XLA:CPU: {trouble}")
                 failures += 1
                 continue
-            extra = training_bounds(folder + "/expected") if bounds is TRAINING else bounds
+            extra = [*bounds, *error_bounds(module, folder + "/expected")]
             try_zeroed = flags.zeroed and (data or not (normal or integers))
             for platform in flags.platforms.split(","):
                 if environments[platform] is None:

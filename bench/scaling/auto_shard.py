@@ -21,7 +21,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 from launcher import mpirun  # noqa: E402  found through the path above
-from reference import reference, training_bounds  # noqa: E402
+from reference import error_bounds, reference  # noqa: E402
 
 # name: (data parameters, bound of integer inputs), as in SHARED/models/README.md
 MODELS = {"imagenette": ("102", None), "vit": ("199", None), "cappa": ("215", "32000"), "training": ("165", "10")}
@@ -55,8 +55,7 @@ class Job:
         trouble = reference(flags.shared, self.module, self.folder, normal, integers)
         if trouble:
             sys.exit(f"{name}: XLA:CPU: {trouble}")
-        if name == "training":
-            self.bounds = training_bounds(os.path.join(self.folder, "expected"))
+        self.bounds = error_bounds(self.module, os.path.join(self.folder, "expected"))
 
 
 def transformer(folder, ranks):

@@ -240,14 +240,14 @@ class Multiplication {
   // a tile of few steps ends before they start.
   Stmt PrefetchNextTile(const Expr& lhs_first, const Expr& panel, const Expr& k) const {
     if (plan_.lhs == LhsForm::kPanels || shape_.lhs_transposed || plan_.tiles == 1) return nullptr;
-    const int64_t element = hlo::BytesOf(shape_.compute_type), steps = kCacheLine / element;
     if (plan_.part_k() <= kShortDepth) {
+      const int64_t steps = kCacheLine / hlo::BytesOf(shape_.compute_type);
       // A cache line's worth of steps reads one line of each row.
       if (plan_.rows > steps) return nullptr;
       const Expr row = ir::Binary(Op::kFloorMod, k, Index(steps));
       return ir::Prefetch(lhs_, lhs_first + (row + plan_.rows) * shape_.k + (k - row));
     }
-    if (plan_.rhs != RhsForm::kPanels || shape_.m * shape_.k * element <= plan_.far_bytes) return nullptr;
+    if (plan_.rhs != RhsForm::kPanels || !plan_.lhs_is_far) return nullptr;
     // Each panel reads its share of the rows, to the end.
     const int64_t share = std::min(CeilDiv(plan_.rows, plan_.panels_per_block), kMostStreamsAhead);
     const Expr row = ir::Binary(Op::kFloorMod, panel, Index(plan_.panels_per_block)) * share + plan_.rows;

@@ -320,7 +320,6 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   ProductPlan plan;
   plan.shape = shape;
   plan.inline_assembly = device.has_inline_assembly;
-  plan.far_bytes = kFarCaches * device.l2_bytes;
   plan.lanes = RegisterLanes(device, shape.compute_type);
   plan.dot_products = shape.rhs_transposed && shape.m <= kDotProductRows && !shape.lhs_transposed;
   if (shape.m == 1 && shape.rhs_transposed) plan.dot_products = true;
@@ -332,6 +331,8 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
     return plan;
   }
   TakeWords(plan, device);
+  plan.lhs_is_far =
+      plan.shape.m * plan.shape.k * hlo::BytesOf(plan.shape.compute_type) > kFarCaches * device.l2_bytes;
   ChooseTile(plan, device);
   plan.tiles = CeilDiv(shape.m, plan.rows);
   plan.panels = CeilDiv(shape.n, plan.columns());

@@ -64,7 +64,7 @@ struct ProductPlan {
   // Sums over parts of k go through scratch and are combined by a launch of their own. Where the work-group of a part
   // walks it in blocks, its sums wait in scratch between them.
   int64_t k_parts = 1, k_block = 0;  // k_block 0: not in blocks
-  int64_t far_bytes = 0;             // operands larger than this come from beyond the caches
+  bool lhs_is_far = false;           // it comes from beyond the caches each time that it is read
   int64_t slots = 1;                 // kBlocks: work-groups; each walks blocks of panels at this distance
 
   bool MultipliesWords() const { return words != WordKind::kNone; }
