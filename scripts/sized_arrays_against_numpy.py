@@ -182,6 +182,20 @@ PROGRAMS = [
             lambda r, N, M: (normal(r, N, M),),
             lambda x: (f32(x.sum(axis=1, dtype=np.float64)), f32(x.sum(axis=0, dtype=np.float64)), f32(x.sum(dtype=np.float64)),
                        f32(x.max(initial=-np.inf))), ADD + MAX),
+    Program("reductions_in_parts", {"N": 160}, """
+  x = f32[${N},7,300] parameter(0)
+  y = f32[7,${N},300] parameter(1)
+  zero = f32[] constant(0)
+  low = f32[] constant(-inf)
+  e = f32[${N},7,300] exponential(x)
+  all = f32[] reduce(e, zero), dimensions={0,1,2}, to_apply=add
+  outer = f32[7] reduce(e, zero), dimensions={0,2}, to_apply=add
+  inner = f32[7] reduce(y, zero), dimensions={1,2}, to_apply=add
+  top = f32[7] reduce(y, low), dimensions={1,2}, to_apply=max
+  ROOT t = (f32[], f32[7], f32[7], f32[7]) tuple(all, outer, inner, top)""",
+            lambda r, N: (normal(r, N, 7, 300), normal(r, 7, N, 300)),
+            lambda x, y: (f32(np.exp(x.astype(np.float64)).sum()), f32(np.exp(x.astype(np.float64)).sum(axis=(0, 2))),
+                          f32(y.sum(axis=(1, 2), dtype=np.float64)), f32(y.max(axis=(1, 2), initial=-np.inf))), ADD + MAX),
     Program("mean", {"N": 9}, """
   x = f32[${N},4] parameter(0)
   zero = f32[] constant(0)

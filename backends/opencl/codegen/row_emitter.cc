@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -95,19 +96,21 @@ class RowKernel {
   // The first of two launches: part p of each row, without initial values, into scratch.
   EmittedLaunch Parts(int64_t parts) {
     OpenRow();
-    const ir::Var part = e_.IndexVar("part", parts);
+    const ir::Var item = e_.IndexVar("part", parts);
     const auto level = ReduceLevels(e_.instruction())[0];
     const int64_t whole = shape_.outer.empty() ? shape_.length() : shape_.outer_count();
     const int64_t size = (whole + parts - 1) / parts;
-    const Index begin = e_.math().Mul(e_.math().Of(part), size);
-    PartialTarget target{e_.math().Add(e_.math().Mul(row_, parts), e_.math().Of(part)),
-                         ScratchFor(level, parts, /*written=*/true)};
+    const Index part = SizeOf(level, shape_.outer.empty() ? shape_.row : shape_.outer)
+                           ? Scattered(e_.math().Of(item), parts)
+                           : e_.math().Of(item);
+    const Index begin = e_.math().Mul(part, size);
+    PartialTarget target{e_.math().Add(e_.math().Mul(row_, parts), part), ScratchFor(level, parts, /*written=*/true)};
     const Bounds piece{begin, std::min(size, whole), whole};
     if (shape_.outer.empty())
       ReduceLevel(level, {0, 1}, piece, &target);
     else
       ReduceLevel(level, piece, {0, shape_.length()}, &target);
-    return CloseRow(part, parts);
+    return CloseRow(item, parts);
   }
 
   // The second: parts in order, then the results.
@@ -274,29 +277,44 @@ class RowKernel {
     });
   }
 
-  // The only dimension of a row that is not 1, if there is one.
-  std::optional<size_t> RowDimension() const {
-    std::optional<size_t> only;
-    for (const size_t d : shape_.row) {
-      if (shape_.dimensions[d] == 1) continue;
-      if (only) return std::nullopt;
-      only = d;
-    }
-    return only;
+  // The slowest of `numbers` that is not 1: so many of its elements are one run of those that are counted together.
+  std::optional<size_t> SlowestOf(const std::vector<size_t>& numbers) const {
+    const auto found =
+        std::find_if(numbers.begin(), numbers.end(), [&](size_t d) { return shape_.dimensions[d] != 1; });
+    return found == numbers.end() ? std::nullopt : std::optional(*found);
   }
 
-  // Elements of a row from which on all of these reductions meet neutral ones only; null when that is not known.
-  Expr LiveLength(const std::vector<Lane>& lanes) {
-    const std::optional<size_t> d = RowDimension();
-    if (!d) return nullptr;
+  // The size of the slowest of these dimensions beyond which all of these reductions meet neutral elements only; null
+  // when there is none that is known.
+  const Instruction* SizeOf(const std::vector<const Instruction*>& reduces, const std::vector<size_t>& numbers) const {
+    const std::optional<size_t> d = SlowestOf(numbers);
     const Instruction* size = nullptr;
-    for (const Lane& lane : lanes) {
-      const Instruction* own = passes::NeutralFrom(*lane.reduce, static_cast<int64_t>(*d));
+    for (const Instruction* reduce : reduces) {
+      const Instruction* own = d ? passes::NeutralFrom(*reduce, static_cast<int64_t>(*d)) : nullptr;
       if (own == nullptr || (size != nullptr && own != size)) return nullptr;
       size = own;
     }
+    return size;
+  }
+
+  // As a count over `numbers` together, of which there are `whole`; null when SizeOf is.
+  Expr LiveCount(const std::vector<Lane>& lanes, const std::vector<size_t>& numbers, int64_t whole) {
+    std::vector<const Instruction*> reduces;
+    for (const Lane& lane : lanes) reduces.push_back(lane.reduce);
+    const Instruction* size = SizeOf(reduces, numbers);
+    if (size == nullptr) return nullptr;
+    const int64_t slowest = shape_.dimensions[*SlowestOf(numbers)];
     const Expr value = ir::Cast(e_.values().Get(e_.frame(), *size, {}).re, e_.math().type().element);
-    return e_.body().Name(ir::Max(ir::Min(value, e_.IndexInt(shape_.length())), e_.IndexInt(0)), "live");
+    const Expr live = ir::Max(ir::Min(value, e_.IndexInt(slowest)), e_.IndexInt(0));
+    return e_.body().Name(live * (whole / slowest), "live");
+  }
+
+  // Another order of 0 .. parts, in which the first few are far from one another: where only they have work, groups
+  // that take a run of parts each share it.
+  Index Scattered(const Index& part, int64_t parts) {
+    int64_t stride = std::max<int64_t>(1, parts * 5 / 8);
+    while (std::gcd(stride, parts) != 1) ++stride;
+    return e_.math().Mod(e_.math().Mul(part, stride), parts);
   }
 
   EmittedLaunch CloseRow(const ir::Var& part, int64_t parts) {
@@ -474,16 +492,19 @@ class RowKernel {
 
   void Accumulate(const std::vector<Lane>& lanes, const Bounds& outer, const Bounds& inner) {
     IndexMath& math = e_.math();
-    Expr live = LiveLength(lanes);
-    if (live && !(inner.begin == Index(0)))
-      live = e_.body().Name(ir::Max(live - math.ToExpr(inner.begin), e_.IndexInt(0)), "live");
+    const auto live_of = [&](const std::vector<size_t>& numbers, const Bounds& bounds) {
+      const Expr live = LiveCount(lanes, numbers, bounds.whole);
+      if (!live || bounds.begin == Index(0)) return live;
+      return e_.body().Name(ir::Max(live - math.ToExpr(bounds.begin), e_.IndexInt(0)), "live");
+    };
+    const Expr live = live_of(shape_.row, inner);
     // Steps of `size` elements after `first` that reach all live ones.
     const auto steps = [&](int64_t first, int64_t size) -> Expr {
       if (!live) return nullptr;
       const Expr room = ir::Max(live + (size - 1 - first), e_.IndexInt(0));
       return e_.body().Name(ir::Binary(ir::Op::kFloorDiv, room, e_.IndexInt(size)), "steps");
     };
-    e_.values().SerialLoop(outer.count, [&](const Index& o) {
+    SerialUntil(outer.count, live_of(shape_.outer, outer), [&](const Index& o) {
       const Index at_outer = math.Add(outer.begin, o);
       Expr outer_mask = math.Within(at_outer, 0, outer.whole);
       outer_mask = ir::IsIntConstant(outer_mask, 1) ? nullptr : e_.body().Name(outer_mask, "m");
@@ -617,12 +638,13 @@ class RowKernel {
       }
       for (const auto& [output, value] : results)
         StoreElement(e_.values(), output->buffer, output->shape, at_of(*output), value);
-      const std::optional<size_t> d = RowDimension();
+      const std::optional<size_t> d = SlowestOf(shape_.row);
       const auto extent = e_.SharedExtent([&](const Emission::Output& output) {
         if (!is_wide(output)) return Emission::kNotAsked;
         return d && output.shape.dimensions() == shape_.dimensions ? static_cast<int64_t>(*d) : Emission::kUnknown;
       });
-      const Expr end = extent ? e_.ValueOf(*extent, length) : e_.IndexInt(length);
+      const int64_t slowest = d ? shape_.dimensions[*d] : 1;
+      const Expr end = extent ? e_.ValueOf(*extent, slowest) * (length / slowest) : e_.IndexInt(length);
       const ir::Stmt loop = ir::For(ir::LoopRole::kVector, j, e_.IndexInt(0), end, e_.values().Close(), 1, e_.Lanes());
       e_.body().Add(pairs_ ? ir::WithPairs(loop) : loop);
     });
