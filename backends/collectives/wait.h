@@ -1,12 +1,15 @@
-// The one wait loop: poll, spin briefly, yield, then sleep. On few cores a spinning thread costs kernels more than a
-// late wake-up does (measured: 45 % of a kernel on two cores).
+// The one wait loop: poll, spin briefly, yield, then sleep. On few cores a thread that spins costs kernels more than
+// one that wakes up late (measured: 45 % of a kernel on two cores), and one that yields still a fifth.
 #pragma once
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
+#include <utility>
+
+#include "backends/collectives/short_slices.h"
 
 namespace hlorun::collectives {
 
@@ -17,25 +20,28 @@ enum class Patience { kSharedCore, kOwnCore };
 template <typename Done>
 void WaitUntil(Done&& done, Patience patience = Patience::kSharedCore) {
   using Clock = std::chrono::steady_clock;
+  using std::chrono::microseconds;
   constexpr int kSpins = 64;
-  constexpr int kYields = 4096;
-  constexpr auto kLongestYield = std::chrono::milliseconds(20);
-  constexpr long kLongestSleepNs = 200'000;
+  // A thread with short slices does not yield: what it gets for that counts against it when it wakes up.
+  const microseconds longest_yield(HasShortSlices() ? 0 : patience == Patience::kOwnCore ? 20'000 : 200);
   // A yield that takes as long gave the core to a thread that computes, which keeps it for its slice of some
   // milliseconds; a sleeper gets the core when it wakes.
-  constexpr auto kSlice = std::chrono::microseconds(300);
-  Clock::time_point end{};
-  for (int i = 0; !done(); ++i) {
-    if (i < kSpins) continue;
-    if (i == kSpins && patience == Patience::kOwnCore) end = Clock::now() + kLongestYield;
-    if (i < kYields || (patience == Patience::kOwnCore && Clock::now() < end)) {
-      const Clock::time_point before = Clock::now();
-      sched_yield();
-      if (patience == Patience::kSharedCore && Clock::now() - before > kSlice) i = std::max(i, kYields);
-      continue;
-    }
-    const timespec pause{0, std::clamp(1000L * (i - kYields + 1), 1000L, kLongestSleepNs)};
-    nanosleep(&pause, nullptr);
+  constexpr microseconds kSlice(300);
+  constexpr microseconds kShortestSleep(20), kLongestSleep(200);
+  for (int i = 0; i < kSpins; ++i) {
+    if (done()) return;
+  }
+  const Clock::time_point begin = Clock::now();
+  for (Clock::time_point now = begin; now - begin < longest_yield;) {
+    if (done()) return;
+    sched_yield();
+    const Clock::time_point before = std::exchange(now, Clock::now());
+    if (patience == Patience::kSharedCore && now - before > kSlice) break;
+  }
+  while (!done()) {
+    // Late by a part of what the wait has taken.
+    const auto so_far = std::chrono::duration_cast<microseconds>(Clock::now() - begin);
+    std::this_thread::sleep_for(std::clamp(so_far / 16, kShortestSleep, kLongestSleep));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/collectives/short_slices.h"
 #include "backends/opencl/runtime/run_event.h"
 
 namespace hlorun::opencl {
@@ -9,7 +10,10 @@ namespace hlorun::opencl {
 // A thread over a queue of work. Its state outlives it, for the last piece of work may drop the last reference to the
 // device, and with it the lane, on this very thread.
 struct Lane::Worker {
+  explicit Worker(void (*begin)() = nullptr) { state->begin = begin; }
+
   struct State {
+    void (*begin)() = nullptr;  // what the thread does first
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<std::function<void()>> work;
@@ -47,6 +51,7 @@ struct Lane::Worker {
   }
 
   static void Loop(std::shared_ptr<State> state) {
+    if (state->begin != nullptr) state->begin();
     std::unique_lock lock(state->mutex);
     while (true) {
       state->changed.wait(lock, [&] { return state->stop || !state->work.empty(); });
@@ -66,7 +71,7 @@ Lane::Lane(cl::CommandQueue queue)
     : queue_(std::move(queue)),
       driver_(std::make_unique<Worker>()),
       watcher_(std::make_unique<Worker>()),
-      exchanger_(std::make_unique<Worker>()) {}
+      exchanger_(std::make_unique<Worker>(&collectives::AskForShortSlices)) {}
 
 Lane::~Lane() {
   watcher_.reset();

@@ -66,7 +66,8 @@ std::vector<std::string> ShowInlineDevices() {
 }
 
 std::string BuildOptionsOf(const cl::Device& device) {
-  std::string options = "-cl-denorms-are-zero";
+  // Without -w, PoCL counts on stderr the vectors that are wider than the device's registers.
+  std::string options = "-cl-denorms-are-zero -w";
   const std::string platform = cl::Platform(device.getInfo<CL_DEVICE_PLATFORM>()).getInfo<CL_PLATFORM_NAME>();
   const Quirks quirks = QuirksOf(platform, device.getInfo<CL_DEVICE_TYPE>());
   if (quirks.refuses_prefetch) options += " -DHLORUN_NO_PREFETCH";

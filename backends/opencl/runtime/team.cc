@@ -65,11 +65,13 @@ void Team::Run(const TeamLaunch& launch, bool alone) {
     woken_.notify_all();
   }
   Work(0);
-  collectives::WaitUntil([&] {
-    if (done_.load() == launch.groups) return true;
-    Pause();
-    return false;
-  });
+  collectives::WaitUntil(
+      [&] {
+        if (done_.load() == launch.groups) return true;
+        Pause();
+        return false;
+      },
+      collectives::Patience::kOwnCore);
   CheckCl(error_, "running a kernel");
 }
 
