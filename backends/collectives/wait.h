@@ -27,7 +27,8 @@ void WaitUntil(Done&& done, Patience patience = Patience::kSharedCore) {
   // A yield that takes as long gave the core to a thread that computes, which keeps it for its slice of some
   // milliseconds; a sleeper gets the core when it wakes.
   constexpr microseconds kSlice(300);
-  constexpr microseconds kShortestSleep(20), kLongestSleep(200);
+  const microseconds shortest_sleep(HasShortSlices() ? 100 : 20);
+  constexpr microseconds kLongestSleep(200);
   for (int i = 0; i < kSpins; ++i) {
     if (done()) return;
   }
@@ -41,7 +42,7 @@ void WaitUntil(Done&& done, Patience patience = Patience::kSharedCore) {
   while (!done()) {
     // Late by a part of what the wait has taken.
     const auto so_far = std::chrono::duration_cast<microseconds>(Clock::now() - begin);
-    std::this_thread::sleep_for(std::clamp(so_far / 16, kShortestSleep, kLongestSleep));
+    std::this_thread::sleep_for(std::clamp(so_far / 8, shortest_sleep, kLongestSleep));
   }
 }
 

@@ -72,11 +72,11 @@ def main():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
             ranks = arguments.ranks
-            compute = min(step(binary, path, ranks, "0,1000", "0") for _ in range(3))
             # What does not depend on the bandwidth (meeting, waking up) is part of the communication: found in few steps.
             bandwidth = 1.0
-            for _ in range(3):
-                slowed = min(step(binary, path, ranks, f"20,{bandwidth}", "0") for _ in range(3))
+            for _ in range(4):
+                pairs = [(step(binary, path, ranks, "0,1000", "0"), step(binary, path, ranks, f"20,{bandwidth}", "0")) for _ in range(3)]
+                compute, slowed = (min(times) for times in zip(*pairs))
                 bandwidth *= max(slowed - compute, 0.1) / (arguments.share * compute)
             times = ([], [], [])
             for _ in range(arguments.rounds):

@@ -20,6 +20,9 @@ using hlo::Opcode;
 using Instructions = std::vector<Instruction*>;
 using InstructionSet = std::unordered_set<const Instruction*>;
 
+// What more parts must gain: each is a message more, for which the cores that compute have work to do.
+constexpr double kWorthMoreParts = 1.03;
+
 // How the product is cut, and what product and exchange then take of the step, in microseconds.
 struct Cut {
   FreeDimension along;
@@ -136,7 +139,7 @@ class Splitter {
         const double part = kernels_.launch() + again + whole / count;
         const double sent = part + (count - 1) * std::max(part, exchange) + exchange + rest.link;
         const Cut cut{along, parts, std::max(count * part, sent - rest.kernels)};
-        if (!best || cut.microseconds < best->microseconds) best = cut;
+        if (!best || cut.microseconds * kWorthMoreParts < best->microseconds) best = cut;
       }
     }
     if (!best || best->microseconds * kWorthGain > whole + exposed) return std::nullopt;

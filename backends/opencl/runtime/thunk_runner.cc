@@ -338,6 +338,7 @@ std::shared_ptr<Exchange> ThunkRunner::Start(const CollectiveThunk& thunk) {
       exchange->error = std::current_exception();
     }
     exchange->done.store(true, std::memory_order_release);
+    exchange->done.notify_all();
   });
   return last_exchange_;
 }
@@ -345,14 +346,14 @@ std::shared_ptr<Exchange> ThunkRunner::Start(const CollectiveThunk& thunk) {
 void ThunkRunner::Await(const Exchange& exchange) {
   if (!exchange.done.load(std::memory_order_acquire) && FaultHits(Fault::kAwaitFail))
     Fail(ErrorCode::kInternal, "HLORUN_FAULT=await_fail: this rank fails while it exchanges");
-  collectives::WaitUntil([&] { return exchange.done.load(std::memory_order_acquire); });
+  exchange.done.wait(false, std::memory_order_acquire);
   if (exchange.error) std::rethrow_exception(exchange.error);
 }
 
 void ThunkRunner::AbandonExchanges(const std::string& reason) {
   if (last_exchange_ == nullptr || last_exchange_->done.load(std::memory_order_acquire)) return;
   options_.communicator->transport().Abort(reason);
-  collectives::WaitUntil([&] { return last_exchange_->done.load(std::memory_order_acquire); });
+  last_exchange_->done.wait(false, std::memory_order_acquire);
 }
 
 void ThunkRunner::Do(const TransferThunk& thunk) {
