@@ -20,7 +20,7 @@ using hlo::Opcode;
 using Instructions = std::vector<Instruction*>;
 using InstructionSet = std::unordered_set<const Instruction*>;
 
-// What more parts must gain: each is a message more, for which the cores that compute have work to do.
+// Twice as many parts must gain so much: their messages are work of the cores that compute.
 constexpr double kWorthMoreParts = 1.03;
 
 // How the product is cut, and what product and exchange then take of the step, in microseconds.
@@ -131,15 +131,16 @@ class Splitter {
     for (const FreeDimension& along : FreeDimensions(dot)) {
       // The other operand is packed for each part: strided, it takes about twice a copy's time (docs/collectives.md).
       const double again = 2 * kernels_.Moved(dot.operand(1 - along.operand)->shape().ByteSize());
-      for (int64_t parts = 2; parts <= kMostParts; parts *= 2) {
+      double more_parts = 1;
+      for (int64_t parts = 2; parts <= kMostParts; parts *= 2, more_parts *= kWorthMoreParts) {
         const auto count = static_cast<double>(parts);
         const double exchange = Exchange(collective, parts);
         if (exchange < std::max(spmd::kWorthMicroseconds, 2e6 * link_.latency)) break;
         if (dot.shape().dimension(along.of_result) % parts != 0) break;
         const double part = kernels_.launch() + again + whole / count;
         const double sent = part + (count - 1) * std::max(part, exchange) + exchange + rest.link;
-        const Cut cut{along, parts, std::max(count * part, sent - rest.kernels)};
-        if (!best || cut.microseconds * kWorthMoreParts < best->microseconds) best = cut;
+        const Cut cut{along, parts, std::max(count * part, sent - rest.kernels) * more_parts};
+        if (!best || cut.microseconds < best->microseconds) best = cut;
       }
     }
     if (!best || best->microseconds * kWorthGain > whole + exposed) return std::nullopt;

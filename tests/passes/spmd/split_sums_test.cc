@@ -70,8 +70,8 @@ TEST(SplitSums, AProductWithNothingBesideItsSum) {
 }
 
 TEST(SplitSums, TheLargerOperandIsCut) {
-  EXPECT_NE(After(Layer(256, 8)).text.find("f32[32,8]"), std::string::npos);
-  EXPECT_NE(After(Layer(8, 256)).text.find("f32[8,32]"), std::string::npos);
+  EXPECT_NE(After(Layer(256, 8)).text.find("f32[64,8]"), std::string::npos);
+  EXPECT_NE(After(Layer(8, 256)).text.find("f32[8,64]"), std::string::npos);
 }
 
 TEST(SplitSums, TheResultItself) {
