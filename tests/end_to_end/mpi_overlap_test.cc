@@ -154,7 +154,7 @@ TEST_P(MpiOverlapTest, ProductsInPartsHaveTheSameBits) {
   const std::string ranks = Mpirun(static_cast<int>(n)) + HLORUN_BINARY;
   const std::pair<const char*, std::string> jobs[] = {
       {"whole", in_process},
-      {"timed", "HLORUN_TIMED_LINK=100,0.5 " + in_process + " --dump_to=" + (folder / "dump")},
+      {"timed", "HLORUN_TIMED_LINK=20,0.8 " + in_process + " --dump_to=" + (folder / "dump")},
       {"messages", "HLORUN_NODE_WINDOW=0 " + ranks}};
   for (const auto& [name, command] : jobs) {
     const CommandResult result =
