@@ -16,6 +16,7 @@
 
 #include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
+#include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/runtime/host_cpu.h"
 #include "backends/opencl/runtime/quirks.h"
 #include "hlo/module.h"
@@ -56,18 +57,19 @@ Timing Best(const Run& run) {
 }
 
 // Multiply-add peak, GFLOP per second of one core's processor time.
-double PeakOfACore(LaunchRunner& runner) {
-  constexpr int64_t kRounds = 200000, kChains = 24;
-  const int64_t groups = runner.spec().compute_units, lanes = runner.spec().vector_bytes / 4;
+double PeakOfACore(LaunchRunner& runner, const DeviceSpec& device) {
+  constexpr int64_t kRounds = 200000;
+  // Enough to hide a multiply-add's latency, few enough to stay in registers.
+  const int64_t chains = VectorRegisters(device) * 3 / 4;
+  const int64_t groups = device.compute_units, lanes = device.vector_bytes / 4;
   std::string body, sum = "a0";
   std::string source = fmt::format(
       "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) __attribute__((min_vector_width(512)))\n"
       "void {}(__global float* y) {{\n  float{} m = vload{}(0, y) * 0.5f;\n",
       kKernelName, lanes, lanes);
-  for (int64_t i = 0; i < kChains; ++i)
-    source += fmt::format("  float{} a{} = (float{})({}.0f);\n", lanes, i, lanes, i);
-  for (int64_t i = 0; i < kChains; ++i) body += fmt::format("    a{0} = fma(a{0}, m, m);\n", i);
-  for (int64_t i = 1; i < kChains; ++i) sum += fmt::format(" + a{}", i);
+  for (int64_t i = 0; i < chains; ++i) source += fmt::format("  float{} a{} = (float{})({}.0f);\n", lanes, i, lanes, i);
+  for (int64_t i = 0; i < chains; ++i) body += fmt::format("    a{0} = fma(a{0}, m, m);\n", i);
+  for (int64_t i = 1; i < chains; ++i) sum += fmt::format(" + a{}", i);
   source += fmt::format("  for (int r = 0; r < {}; ++r) {{\n{}  }}\n  vstore{}({}, get_group_id(0), y);\n}}\n", kRounds,
                         body, lanes, sum);
   EmittedLaunch launch;
@@ -76,7 +78,7 @@ double PeakOfACore(LaunchRunner& runner) {
   launch.arguments = {{.kind = ArgumentRef::Kind::kOperand}};
   std::vector<float> y(static_cast<size_t>(groups * lanes), 0.5f);
   const Timing time = Best([&] { runner.Run({launch}, {y.data()}, {}, nullptr); });
-  return 2.0 * static_cast<double>(groups * lanes * kChains * kRounds) / time.cpu * 1e-9;
+  return 2.0 * static_cast<double>(groups * lanes * chains * kRounds) / time.cpu * 1e-9;
 }
 
 // What is measured: a module whose root is a dot or a convolution, and the multiply-adds that it stands for.
@@ -86,11 +88,18 @@ struct Work {
   double multiply_adds = 0;
 };
 
-// "m,k,n[,batch[,forms]]"
+void CheckRead(bool whole, const std::string& text, const char* wanted) {
+  if (!whole) Invalid("'{}': wanted {}", text, wanted);
+}
+
+// "m,k,n[,batch[,forms[,type]]]"
 Work ParseProduct(const std::string& text) {
   int64_t m = 1, k = 1, n = 1, batch = 0;
   char forms[3] = "nn", type[8] = "f32";
-  std::sscanf(text.c_str(), "%ld,%ld,%ld,%ld,%2[nt],%7s", &m, &k, &n, &batch, forms, type);
+  int end = 0;
+  const int found = std::sscanf(text.c_str(), "%ld,%ld,%ld%n,%ld%n,%2[nt]%n,%7s%n", &m, &k, &n, &end, &batch, &end,
+                                forms, &end, type, &end);
+  CheckRead(found >= 3 && static_cast<size_t>(end) == text.size(), text, "m,k,n[,batch[,forms[,type]]]");
   const std::string operand = type, result = operand == "s8" ? "s32" : operand;
   const std::string b = batch > 0 ? fmt::format("{},", batch) : "";
   const int64_t first = batch > 0 ? 1 : 0;
@@ -113,7 +122,11 @@ Work ParseProduct(const std::string& text) {
 // "conv:images,size,channels,features,window,stride,low,high"
 Work ParseConvolution(const std::string& text) {
   int64_t n = 1, size = 1, c = 1, o = 1, window = 1, stride = 1, low = 0, high = 0;
-  std::sscanf(text.c_str(), "conv:%ld,%ld,%ld,%ld,%ld,%ld,%ld,%ld", &n, &size, &c, &o, &window, &stride, &low, &high);
+  int end = 0;
+  const int found = std::sscanf(text.c_str(), "conv:%ld,%ld,%ld,%ld,%ld,%ld,%ld,%ld%n", &n, &size, &c, &o, &window,
+                                &stride, &low, &high, &end);
+  CheckRead(found == 8 && static_cast<size_t>(end) == text.size(), text,
+            "conv:images,size,channels,features,window,stride,low,high");
   const int64_t out = (size + low + high - window) / stride + 1;
   Work work;
   work.label = fmt::format("conv {}x{}x{}x{} {}x{}/{} -> {}", n, size, size, c, window, window, stride, o);
@@ -174,6 +187,7 @@ DeviceSpec OfThisCpu(const LaunchRunner& runner) {
   DeviceSpec device = runner.WithMatrixUnit().value_or(runner.spec());
   device.l1_bytes = ThisCpu().l1_bytes;
   device.l2_bytes = ThisCpu().l2_bytes;
+  device.vector_bytes = ThisCpu().vector_bytes;
   const Quirks quirks = QuirksOf(device.platform, CL_DEVICE_TYPE_CPU);
   const auto choose = [&](const char* feature, const char* form) {
     return form != nullptr && ThisCpu().Has(feature) ? form : "";
@@ -192,7 +206,7 @@ int Main(int argc, char** argv) {
     device = DeviceSpec::FromJson(hlo::ReadFileOrStdin(cases[0].substr(option.size())), device);
     cases.erase(cases.begin());
   }
-  const double peak = PeakOfACore(runner);
+  const double peak = PeakOfACore(runner, device);
   fmt::print("multiply-add peak of a core: {:.1f} GFLOP/s; shares below are by processor time\n", peak);
   if (cases.empty()) {
     cases = {"256,256,256",
@@ -228,4 +242,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace hlorun::opencl
 
-int main(int argc, char** argv) { return hlorun::opencl::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return hlorun::opencl::Main(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "product_bench: {}\n", error.what());
+    return 2;
+  }
+}

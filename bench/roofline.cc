@@ -19,7 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Multiply-add chains long enough to hide the unit's latency; `rounds` keeps the compiler from folding them.
+// Multiply-add chains of whole registers, enough of them to hide the unit's latency; `rounds` keeps the compiler from
+// folding them.
 constexpr const char* kSource = R"(
 #define PEAK(name, type)                                                             \
   __kernel __attribute__((reqd_work_group_size(1, 1, 1), min_vector_width(512)))     \
@@ -34,9 +35,11 @@ constexpr const char* kSource = R"(
     for (int i = 1; i < 12; ++i) s += a[i];                                          \
     out[get_group_id(0)] = s;                                                        \
   }
-PEAK(peak_f32, float16)
+#define JOIN(type, lanes) type##lanes
+#define VECTOR(type, lanes) JOIN(type, lanes)
+PEAK(peak_f32, VECTOR(float, F32_LANES))
 #ifdef cl_khr_fp64
-PEAK(peak_f64, double8)
+PEAK(peak_f64, VECTOR(double, F64_LANES))
 #endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1), min_vector_width(512)))
 void copy(__global const float16* from, __global float16* to, ulong vectors, int rounds) {
@@ -64,13 +67,14 @@ class Roofline {
         context_(device.device()),
         queue_(context_, device.device()),
         program_(context_, kSource) {
-    program_.build("-cl-std=CL1.2 -cl-mad-enable");
+    program_.build(
+        fmt::format("-cl-std=CL1.2 -cl-mad-enable -w -DF32_LANES={} -DF64_LANES={}", Lanes(4), Lanes(8)).c_str());
     units_ = static_cast<size_t>(spec_.compute_units);
   }
 
   DeviceSpec Measure() {
-    spec_.f32_gflops = Peak("peak_f32", 16);
-    if (spec_.has_f64) spec_.cost_table["f64_gflops"] = Peak("peak_f64", 8);
+    spec_.f32_gflops = Peak("peak_f32", Lanes(4));
+    if (spec_.has_f64) spec_.cost_table["f64_gflops"] = Peak("peak_f64", Lanes(8));
     spec_.cost_table["l1_gbps"] = Bandwidth(spec_.l1_bytes / 2);
     spec_.cost_table["l2_gbps"] = Bandwidth(spec_.l2_bytes / 2);
     spec_.cost_table["l3_gbps"] = Bandwidth(spec_.l3_bytes / 2 / spec_.compute_units);
@@ -80,14 +84,17 @@ class Roofline {
   }
 
  private:
-  double Peak(const char* name, int lanes) {
+  // Of a register; OpenCL's vectors have 2 to 16.
+  int64_t Lanes(int64_t element_bytes) const { return std::clamp<int64_t>(spec_.vector_bytes / element_bytes, 2, 16); }
+
+  double Peak(const char* name, int64_t lanes) {
     constexpr int kRounds = 2'000'000;
     cl::Kernel kernel(program_, name);
     const cl::Buffer out(context_, CL_MEM_READ_WRITE, units_ * 128);
     kernel.setArg(0, out);
     kernel.setArg(1, kRounds);
     const double seconds = Seconds([&] { Launch(kernel, units_); });
-    return static_cast<double>(units_) * 2.0 * 12 * lanes * kRounds / seconds / 1e9;
+    return static_cast<double>(units_) * 2.0 * 12 * static_cast<double>(lanes) * kRounds / seconds / 1e9;
   }
 
   // Read plus written bytes a second, each core copying its own `bytes` (half read, half written).

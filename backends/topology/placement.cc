@@ -48,6 +48,8 @@ class CpuSet {
   CpuSet& operator=(const CpuSet&) = delete;
   hwloc_bitmap_t get() const { return set_; }
   int Count() const { return std::max(0, hwloc_bitmap_weight(set_)); }
+  // Whether it is 0 .. Count() - 1.
+  bool CountsFromZero() const { return Count() > 0 && hwloc_bitmap_last(set_) == Count() - 1; }
   std::string Text() const {
     char* text = nullptr;
     hwloc_bitmap_list_asprintf(&text, set_);
@@ -171,9 +173,11 @@ Placement PlaceProcess() {
   }
   placement.cores = std::max(1, share.Count());
   placement.cpus = share.Text();
-  // PoCL starts a thread for each core of the machine whatever the binding; its POCL_AFFINITY would pin every process's
-  // threads from core 0 on. What the user has set stays.
+  // PoCL starts a thread for each core of the machine whatever the binding. What the user has set stays.
   setenv("POCL_MAX_PTHREAD_COUNT", std::to_string(placement.cores).c_str(), 0);
+  // Its threads sleep between runs, and Linux wakes several on one core: the first kernel then has that core alone for
+  // milliseconds. Pinned they are from core 0 on, in every process, so only who has the node for itself does it.
+  if (placement.local_size == 1 && share.CountsFromZero()) setenv("POCL_AFFINITY", "1", 0);
   return placement;
 }
 

@@ -611,5 +611,41 @@ TEST(Dot, NarrowVectors) {
   for (int form = 0; form < 4; ++form) ExpectProduct({0, 43, 37, 29, (form & 1) != 0, (form & 2) != 0}, narrow);
 }
 
+// Rows a multiple of a page apart are copied to other distances, where tiles are low.
+TEST(Dot, RowsPagesApartAreSpread) {
+  using enum ElementType;
+  DeviceSpec narrow = Runner().spec();
+  narrow.vector_bytes = 32;
+  narrow.l2_bytes = 512 << 10;
+  const auto form = [&](const ProductShape& shape) { return PlanProduct(shape, narrow).lhs; };
+  ASSERT_EQ(form({.m = 40, .n = 300, .k = 1024}), LhsForm::kSpread);
+  ASSERT_EQ(form({.m = 40, .n = 300, .k = 1040}), LhsForm::kInPlace);
+  ASSERT_EQ(form({.m = 40, .n = 100, .k = 1024}), LhsForm::kInPlace);
+  ASSERT_EQ(form({.m = 6, .n = 300, .k = 1024}), LhsForm::kInPlace);
+  for (const bool rhs_transposed : {false, true}) {
+    ExpectProduct({0, 43, 1024, 300, false, rhs_transposed}, narrow);
+    ExpectProduct({3, 20, 1024, 270, false, rhs_transposed}, narrow);
+    ExpectProduct({0, 210, 1024, 260, false, rhs_transposed}, narrow);
+  }
+  ExpectProduct({0, 43, 512, 260, false, false, kF64, kF64}, narrow);
+  ExpectProduct({0, 43, 1024, 260, false, false, kBF16, kBF16}, narrow);
+  ExpectProduct({0, 43, 1024, 260, false, false, kS8, kS32}, narrow);
+  ExpectProduct({0, 500, 2048, 260}, narrow);  // in blocks of depth
+  narrow.vector_bytes = 16;
+  ExpectProduct({0, 43, 1024, 260}, narrow);
+}
+
+// Where the second cache holds few panels of 16 columns, blocks of depth begin earlier.
+TEST(Dot, NarrowPanelsGoByBlocksOfDepthEarlier) {
+  DeviceSpec narrow = Runner().spec();
+  narrow.vector_bytes = 32;
+  narrow.l2_bytes = 512 << 10;
+  ASSERT_EQ(PlanProduct({.m = 1024, .n = 1024, .k = 1024}, narrow).k_block, 0);
+  ASSERT_GT(PlanProduct({.m = 2048, .n = 2048, .k = 2048}, narrow).k_block, 0);
+  narrow.vector_bytes = 64;
+  narrow.l2_bytes = 1 << 20;
+  ASSERT_EQ(PlanProduct({.m = 2048, .n = 2048, .k = 2048}, narrow).k_block, 0);
+}
+
 }  // namespace
 }  // namespace hlorun::opencl

@@ -245,7 +245,7 @@ class Multiplication {
       // A cache line's worth of steps reads one line of each row.
       if (plan_.rows > steps) return nullptr;
       const Expr row = ir::Binary(Op::kFloorMod, k, Index(steps));
-      return ir::Prefetch(lhs_, lhs_first + (row + plan_.rows) * shape_.k + (k - row));
+      return ir::Prefetch(lhs_, lhs_first + (row + plan_.rows) * plan_.lhs_stride() + (k - row));
     }
     if (plan_.rhs != RhsForm::kPanels || !plan_.lhs_is_far) return nullptr;
     // Each panel reads its share of the rows, to the end.
@@ -253,7 +253,7 @@ class Multiplication {
     const Expr row = ir::Binary(Op::kFloorMod, panel, Index(plan_.panels_per_block)) * share + plan_.rows;
     std::vector<Stmt> streams;
     for (int64_t r = 0; r < share; ++r)
-      streams.push_back(ir::Prefetch(lhs_, lhs_first + (row + r) * shape_.k + k, ir::CacheLevel::kSecond));
+      streams.push_back(ir::Prefetch(lhs_, lhs_first + (row + r) * plan_.lhs_stride() + k, ir::CacheLevel::kSecond));
     return ir::Block(std::move(streams));
   }
 
@@ -414,9 +414,9 @@ class Multiplication {
     if (plan_.lhs == LhsForm::kPanels) {
       return {(batch_ * plan_.tiles + tile) * (shape_.k * plan_.rows), 1, plan_.rows};
     }
-    const Expr matrix = batch_ * (shape_.m * shape_.k);
-    if (shape_.lhs_transposed) return {matrix + row, 1, shape_.m};
-    return {matrix + row * shape_.k, shape_.k, 1};
+    if (shape_.lhs_transposed) return {batch_ * (shape_.m * shape_.k) + row, 1, shape_.m};
+    const int64_t stride = plan_.lhs_stride();
+    return {(batch_ * shape_.m + row) * stride, stride, 1};
   }
 
   const ProductTask& task_;
@@ -445,8 +445,13 @@ std::vector<KernelDraft> PackingKernels(const ProductTask& task, const ProductPl
                               shape.lhs_transposed ? shape.m : shape.k,
                               shape.lhs_transposed ? sizes.k : sizes.m,
                               shape.lhs_transposed ? sizes.m : sizes.k};
-    kernels.push_back(plan.lhs == LhsForm::kPanels ? PackTiles(source, shape.compute_type, plan.lanes, plan.rows, out)
-                                                   : Convert(source, shape.compute_type, plan.lanes, out));
+    const auto copy = [&] {
+      if (plan.lhs == LhsForm::kPanels) return PackTiles(source, shape.compute_type, plan.lanes, plan.rows, out);
+      if (plan.lhs == LhsForm::kSpread)
+        return SpreadRows(source, shape.compute_type, plan.lanes, plan.lhs_stride(), out);
+      return Convert(source, shape.compute_type, plan.lanes, out);
+    };
+    kernels.push_back(copy());
   }
   if (plan.rhs == RhsForm::kPanels) {
     const ArgumentRef out = ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), true);

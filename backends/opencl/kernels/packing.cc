@@ -223,4 +223,26 @@ KernelDraft Convert(const MatrixSource& source, hlo::ElementType type, int64_t l
                      ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, ir::Block(std::move(body))));
 }
 
+KernelDraft SpreadRows(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t stride,
+                       const ArgumentRef& out) {
+  constexpr int64_t kElementsOfGroup = 4096;
+  const int64_t columns = source.columns, whole = columns / lanes * lanes;
+  Copy copy(source, type, source.batch * source.rows * stride, out);
+  const int64_t rows_of_group = CeilDiv(kElementsOfGroup, columns), chunks = CeilDiv(source.rows, rows_of_group);
+  const Expr chunks_there = copy.Pieces(source.rows_there, source.rows, rows_of_group, "rows_end");
+  const ir::Var b = ir::MakeIndex("batch", 0, source.batch - 1, kIndex),
+                c = ir::MakeIndex("chunk", 0, chunks - 1, kIndex),
+                row = ir::MakeIndex("row", 0, source.rows - 1, kIndex),
+                column = ir::MakeIndex("column", 0, columns - 1, kIndex);
+  const Expr first = ir::Ref(c) * rows_of_group, line = ir::Ref(b) * source.rows + ir::Ref(row);
+  const Expr end = ir::Min(first + rows_of_group, Index(source.rows));
+  const Expr from = line * columns + ir::Ref(column), to = line * stride + ir::Ref(column);
+  std::vector<Stmt> body = {
+      Serial(column, Index(0), Index(whole), copy.Write(to, copy.ReadVector(from, lanes)), lanes)};
+  if (whole < columns) body.push_back(Serial(column, Index(whole), Index(columns), copy.Write(to, copy.Read(from))));
+  const Stmt rows = Serial(row, first, end, ir::Block(std::move(body)));
+  const Stmt inner = ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, rows);
+  return copy.Finish("spread_rows", ir::For(ir::LoopRole::kParallel, b, Index(0), Index(source.batch), inner));
+}
+
 }  // namespace hlorun::opencl

@@ -27,10 +27,12 @@ constexpr int64_t kInPlaceTransposedRows = 128;
 // Depth of a block when both operands lie with k outermost: their blocks then stay in the second-level cache.
 constexpr int64_t kTransposedBlock = 256;
 // A depth that is worth blocks of its own, where fewer panels than these fit into half the second cache; how many
-// panels of a block do.
-constexpr int64_t kDeepest = 2048, kFewestPanels = 3, kPanelsPerDepthBlock = 16;
+// panels of a block do. Less depth is worth them where the panels that fit have fewer columns than these.
+constexpr int64_t kDeepest = 2048, kFewestPanels = 3, kPanelsPerDepthBlock = 16, kFewestColumns = 48;
 constexpr int64_t kWordRows = 12;
-constexpr int64_t kPageBytes = 4096;
+constexpr int64_t kPageBytes = 4096, kCacheLine = 64;
+// Columns of results from which on copying lhs to other distances costs little beside what it gains.
+constexpr int64_t kSpreadColumns = 256;
 // An operand of more second caches than this comes from beyond them each time that it is read.
 constexpr int64_t kFarCaches = 4;
 // A part of k that is worth a work-group of its own.
@@ -70,7 +72,7 @@ struct WordRow {
   WordKind kind;
   hlo::ElementType operands, sums;
   int64_t elements;
-  std::string DeviceSpec::*form;
+  std::string DeviceSpec::* form;
 };
 const WordRow kWords[] = {
     {WordKind::kBf16Pairs, hlo::ElementType::kBF16, hlo::ElementType::kF32, 2, &DeviceSpec::bf16_dot},
@@ -138,14 +140,24 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
   plan.rows = EvenTileRows(shape.m, limit);
 }
 
-void ChooseForms(ProductPlan& plan) {
+// Rows of lhs a multiple of a page apart fall into the same sets of the caches. Tiles of many registers are lower there
+// (ChooseTile); low ones, of which all rows just fit into a set, still wait for them (docs/products.md).
+bool SpreadsRows(const ProductPlan& plan, const DeviceSpec& device) {
+  const ProductShape& shape = plan.shape;
+  const int64_t row_bytes = shape.k * hlo::BytesOf(shape.compute_type);
+  return VectorRegisters(device) == 16 && row_bytes % kPageBytes == 0 && shape.m > plan.rows && plan.rows > 1 &&
+         shape.n >= kSpreadColumns && !plan.MultipliesWords();
+}
+
+void ChooseForms(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const bool native_lhs = shape.lhs_type == plan.PackedType(), native_rhs = shape.rhs_type == shape.compute_type;
   if (shape.lhs_transposed) {
     const bool in_place = native_lhs && shape.m <= kInPlaceTransposedRows;
     plan.lhs = in_place || shape.m == 1 ? LhsForm::kInPlace : LhsForm::kPanels;
   } else {
-    plan.lhs = native_lhs || shape.m == 1 ? LhsForm::kInPlace : LhsForm::kConverted;
+    const bool in_place = native_lhs || shape.m == 1;
+    plan.lhs = SpreadsRows(plan, device) ? LhsForm::kSpread : in_place ? LhsForm::kInPlace : LhsForm::kConverted;
   }
   const bool short_rows = shape.n <= kInPlaceColumns && native_rhs;
   const bool few_uses = shape.m <= (native_rhs ? kPackRows : 2 * plan.rows);
@@ -160,8 +172,9 @@ void ChooseForms(ProductPlan& plan) {
 // again for each few of them.
 int64_t DepthBlock(const ProductPlan& plan, const DeviceSpec& device) {
   const int64_t row_bytes = plan.columns() * hlo::BytesOf(plan.shape.compute_type), room = device.l2_bytes / 2;
-  if (plan.part_k() <= kDeepest || plan.panels <= kFewestPanels || plan.part_k() * row_bytes * kFewestPanels <= room)
-    return 0;
+  const int64_t panels_in_room = room / (plan.part_k() * row_bytes);
+  if (plan.panels <= kFewestPanels || panels_in_room >= kFewestPanels) return 0;
+  if (plan.part_k() <= kDeepest && panels_in_room * plan.columns() >= kFewestColumns) return 0;
   return std::max(room / (kPanelsPerDepthBlock * row_bytes), kTransposedBlock);
 }
 
@@ -293,9 +306,14 @@ bool ProductPlan::ColumnsOutermost() const {
   return lhs_again < rhs_again;
 }
 
+int64_t ProductPlan::lhs_stride() const {
+  return lhs == LhsForm::kSpread ? shape.k + kCacheLine / hlo::BytesOf(shape.compute_type) : shape.k;
+}
+
 int64_t ProductPlan::LhsBytes() const {
   const int64_t element = hlo::BytesOf(shape.compute_type);
-  if (lhs == LhsForm::kConverted) return AlignScratch(shape.batch * shape.m * shape.k * element);
+  if (lhs == LhsForm::kConverted || lhs == LhsForm::kSpread)
+    return AlignScratch(shape.batch * shape.m * lhs_stride() * element);
   if (lhs == LhsForm::kPanels) return AlignScratch(shape.batch * tiles * shape.k * rows * element);
   return 0;
 }
@@ -331,12 +349,11 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
     return plan;
   }
   TakeWords(plan, device);
-  plan.lhs_is_far =
-      plan.shape.m * plan.shape.k * hlo::BytesOf(plan.shape.compute_type) > kFarCaches * device.l2_bytes;
+  plan.lhs_is_far = plan.shape.m * plan.shape.k * hlo::BytesOf(plan.shape.compute_type) > kFarCaches * device.l2_bytes;
   ChooseTile(plan, device);
   plan.tiles = CeilDiv(shape.m, plan.rows);
   plan.panels = CeilDiv(shape.n, plan.columns());
-  ChooseForms(plan);
+  ChooseForms(plan, device);
   ChooseParts(plan, device);
   ChooseBlocks(plan, device);
   ChooseOwnBlocks(plan, device);

@@ -37,6 +37,7 @@ enum class WordKind : uint8_t { kNone, kBf16Pairs, kS8Quads };
 enum class LhsForm : uint8_t {
   kInPlace,
   kConverted,  // copied in its own order, as compute_type
+  kSpread,     // the same, rows lhs_stride() elements apart
   kPanels,     // copied to [batch][tile][k][tile rows]
 };
 enum class RhsForm : uint8_t {
@@ -75,6 +76,7 @@ struct ProductPlan {
   bool CombinesParts() const { return k_parts > 1; }
   bool UsesPartialSums() const { return CombinesParts() || k_block > 0; }
   int64_t columns() const { return vectors * lanes; }
+  int64_t lhs_stride() const;  // elements from one row of lhs [m][k] to the next, where it lies or is copied to
   int64_t row_blocks() const { return (tiles + tiles_per_block - 1) / tiles_per_block; }
   int64_t column_blocks() const { return (panels + panels_per_block - 1) / panels_per_block; }
   // Which operand stays in the caches from one work-group to the next: a block of rhs with all blocks of lhs, or the
