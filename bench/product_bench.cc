@@ -187,6 +187,7 @@ DeviceSpec OfThisCpu(const LaunchRunner& runner) {
   DeviceSpec device = runner.WithMatrixUnit().value_or(runner.spec());
   device.l1_bytes = ThisCpu().l1_bytes;
   device.l2_bytes = ThisCpu().l2_bytes;
+  device.l3_bytes = ThisCpu().l3_bytes;
   device.vector_bytes = ThisCpu().vector_bytes;
   const Quirks quirks = QuirksOf(device.platform, CL_DEVICE_TYPE_CPU);
   const auto choose = [&](const char* feature, const char* form) {

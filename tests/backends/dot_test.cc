@@ -617,11 +617,13 @@ TEST(Dot, RowsPagesApartAreSpread) {
   DeviceSpec narrow = Runner().spec();
   narrow.vector_bytes = 32;
   narrow.l2_bytes = 512 << 10;
+  narrow.l3_bytes = 32 << 20;
   const auto form = [&](const ProductShape& shape) { return PlanProduct(shape, narrow).lhs; };
   ASSERT_EQ(form({.m = 40, .n = 300, .k = 1024}), LhsForm::kSpread);
   ASSERT_EQ(form({.m = 40, .n = 300, .k = 1040}), LhsForm::kInPlace);
   ASSERT_EQ(form({.m = 40, .n = 100, .k = 1024}), LhsForm::kInPlace);
   ASSERT_EQ(form({.m = 6, .n = 300, .k = 1024}), LhsForm::kInPlace);
+  ASSERT_EQ(form({.m = 6272, .n = 768, .k = 3072}), LhsForm::kInPlace);  // the copy would pass through memory
   for (const bool rhs_transposed : {false, true}) {
     ExpectProduct({0, 43, 1024, 300, false, rhs_transposed}, narrow);
     ExpectProduct({3, 20, 1024, 270, false, rhs_transposed}, narrow);

@@ -31,8 +31,9 @@ constexpr int64_t kTransposedBlock = 256;
 constexpr int64_t kDeepest = 2048, kFewestPanels = 3, kPanelsPerDepthBlock = 16, kFewestColumns = 48;
 constexpr int64_t kWordRows = 12;
 constexpr int64_t kPageBytes = 4096, kCacheLine = 64;
-// Columns of results from which on copying lhs to other distances costs little beside what it gains.
-constexpr int64_t kSpreadColumns = 256;
+// Columns of results from which on copying lhs to other distances costs little beside what it gains, where lhs comes
+// from the last cache, and from memory.
+constexpr int64_t kSpreadColumns = 256, kFarSpreadColumns = 2048;
 // An operand of more second caches than this comes from beyond them each time that it is read.
 constexpr int64_t kFarCaches = 4;
 // A part of k that is worth a work-group of its own.
@@ -145,8 +146,9 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
 bool SpreadsRows(const ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t row_bytes = shape.k * hlo::BytesOf(shape.compute_type);
+  const bool far = shape.batch * shape.m * row_bytes > device.l3_bytes / 4;
   return VectorRegisters(device) == 16 && row_bytes % kPageBytes == 0 && shape.m > plan.rows && plan.rows > 1 &&
-         shape.n >= kSpreadColumns && !plan.MultipliesWords();
+         shape.n >= (far ? kFarSpreadColumns : kSpreadColumns) && !plan.MultipliesWords();
 }
 
 void ChooseForms(ProductPlan& plan, const DeviceSpec& device) {
