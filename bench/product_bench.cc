@@ -61,7 +61,7 @@ double PeakOfACore(LaunchRunner& runner, const DeviceSpec& device) {
   constexpr int64_t kRounds = 200000;
   // Enough to hide a multiply-add's latency, few enough to stay in registers.
   const int64_t chains = VectorRegisters(device) * 3 / 4;
-  const int64_t groups = device.compute_units, lanes = device.vector_bytes / 4;
+  const int64_t groups = device.compute_units, lanes = RegisterLanes(device, hlo::ElementType::kF32);
   std::string body, sum = "a0";
   std::string source = fmt::format(
       "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) __attribute__((min_vector_width(512)))\n"
@@ -185,10 +185,7 @@ void Report(LaunchRunner& runner, const DeviceSpec& device, const Work& work, do
 // taken.
 DeviceSpec OfThisCpu(const LaunchRunner& runner) {
   DeviceSpec device = runner.WithMatrixUnit().value_or(runner.spec());
-  device.l1_bytes = ThisCpu().l1_bytes;
-  device.l2_bytes = ThisCpu().l2_bytes;
-  device.l3_bytes = ThisCpu().l3_bytes;
-  device.vector_bytes = ThisCpu().vector_bytes;
+  FillFromCpu(device);
   const Quirks quirks = QuirksOf(device.platform, CL_DEVICE_TYPE_CPU);
   const auto choose = [&](const char* feature, const char* form) {
     return form != nullptr && ThisCpu().Has(feature) ? form : "";

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "backends/collectives/job.h"
+#include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/runtime/cl.h"
 #include "backends/opencl/runtime/device.h"
 #include "hlo/error.h"
@@ -67,14 +68,15 @@ class Roofline {
         context_(device.device()),
         queue_(context_, device.device()),
         program_(context_, kSource) {
-    program_.build(
-        fmt::format("-cl-std=CL1.2 -cl-mad-enable -w -DF32_LANES={} -DF64_LANES={}", Lanes(4), Lanes(8)).c_str());
+    program_.build(fmt::format("-cl-std=CL1.2 -cl-mad-enable -w -DF32_LANES={} -DF64_LANES={}",
+                               Lanes(hlo::ElementType::kF32), Lanes(hlo::ElementType::kF64))
+                       .c_str());
     units_ = static_cast<size_t>(spec_.compute_units);
   }
 
   DeviceSpec Measure() {
-    spec_.f32_gflops = Peak("peak_f32", Lanes(4));
-    if (spec_.has_f64) spec_.cost_table["f64_gflops"] = Peak("peak_f64", Lanes(8));
+    spec_.f32_gflops = Peak("peak_f32", Lanes(hlo::ElementType::kF32));
+    if (spec_.has_f64) spec_.cost_table["f64_gflops"] = Peak("peak_f64", Lanes(hlo::ElementType::kF64));
     spec_.cost_table["l1_gbps"] = Bandwidth(spec_.l1_bytes / 2);
     spec_.cost_table["l2_gbps"] = Bandwidth(spec_.l2_bytes / 2);
     spec_.cost_table["l3_gbps"] = Bandwidth(spec_.l3_bytes / 2 / spec_.compute_units);
@@ -84,8 +86,8 @@ class Roofline {
   }
 
  private:
-  // Of a register; OpenCL's vectors have 2 to 16.
-  int64_t Lanes(int64_t element_bytes) const { return std::clamp<int64_t>(spec_.vector_bytes / element_bytes, 2, 16); }
+  // Of a register, at least the smallest vector's.
+  int64_t Lanes(hlo::ElementType type) const { return std::max<int64_t>(2, opencl::RegisterLanes(spec_, type)); }
 
   double Peak(const char* name, int64_t lanes) {
     constexpr int kRounds = 2'000'000;

@@ -32,7 +32,6 @@ constexpr int64_t kCopyRowsAhead = 8;
 constexpr int64_t kShortDepth = 256;
 // Rows of the next tile that a panel reads ahead at most.
 constexpr int64_t kMostStreamsAhead = 4;
-constexpr int64_t kCacheLine = 64;
 
 // A perfect nest of parallel loops, outermost first.
 Stmt ParallelNest(const std::vector<std::pair<ir::Var, Expr>>& loops, Stmt body) {

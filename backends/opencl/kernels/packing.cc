@@ -57,12 +57,12 @@ class Copy {
 // for batch, for panel, for rows in chunks: body(batch, panel, first row, end row)
 template <typename Body>
 Stmt ForPanels(int64_t batch, int64_t panels, int64_t rows, const Expr& panels_there, const Expr& chunks_there,
-               const Body& body) {
-  const int64_t chunks = CeilDiv(rows, kRowsOfGroup);
+               const Body& body, int64_t rows_of_group = kRowsOfGroup) {
+  const int64_t chunks = CeilDiv(rows, rows_of_group);
   const ir::Var b = ir::MakeIndex("batch", 0, batch - 1, kIndex), p = ir::MakeIndex("panel", 0, panels - 1, kIndex);
   const ir::Var c = ir::MakeIndex("chunk", 0, chunks - 1, kIndex);
-  const Expr first = ir::Ref(c) * kRowsOfGroup;
-  const Expr end = rows % kRowsOfGroup == 0 ? first + kRowsOfGroup : ir::Min(first + kRowsOfGroup, Index(rows));
+  const Expr first = ir::Ref(c) * rows_of_group;
+  const Expr end = rows % rows_of_group == 0 ? first + rows_of_group : ir::Min(first + rows_of_group, Index(rows));
   const Stmt inner =
       ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, body(ir::Ref(b), ir::Ref(p), first, end));
   const Stmt middle = ir::For(ir::LoopRole::kParallel, p, Index(0), panels_there, inner);
@@ -225,24 +225,22 @@ KernelDraft Convert(const MatrixSource& source, hlo::ElementType type, int64_t l
 
 KernelDraft SpreadRows(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t stride,
                        const ArgumentRef& out) {
-  constexpr int64_t kElementsOfGroup = 4096;
-  const int64_t columns = source.columns, whole = columns / lanes * lanes;
-  Copy copy(source, type, source.batch * source.rows * stride, out);
-  const int64_t rows_of_group = CeilDiv(kElementsOfGroup, columns), chunks = CeilDiv(source.rows, rows_of_group);
-  const Expr chunks_there = copy.Pieces(source.rows_there, source.rows, rows_of_group, "rows_end");
-  const ir::Var b = ir::MakeIndex("batch", 0, source.batch - 1, kIndex),
-                c = ir::MakeIndex("chunk", 0, chunks - 1, kIndex),
-                row = ir::MakeIndex("row", 0, source.rows - 1, kIndex),
-                column = ir::MakeIndex("column", 0, columns - 1, kIndex);
-  const Expr first = ir::Ref(c) * rows_of_group, line = ir::Ref(b) * source.rows + ir::Ref(row);
-  const Expr end = ir::Min(first + rows_of_group, Index(source.rows));
-  const Expr from = line * columns + ir::Ref(column), to = line * stride + ir::Ref(column);
-  std::vector<Stmt> body = {
-      Serial(column, Index(0), Index(whole), copy.Write(to, copy.ReadVector(from, lanes)), lanes)};
-  if (whole < columns) body.push_back(Serial(column, Index(whole), Index(columns), copy.Write(to, copy.Read(from))));
-  const Stmt rows = Serial(row, first, end, ir::Block(std::move(body)));
-  const Stmt inner = ir::For(ir::LoopRole::kParallel, c, Index(0), chunks_there, rows);
-  return copy.Finish("spread_rows", ir::For(ir::LoopRole::kParallel, b, Index(0), Index(source.batch), inner));
+  constexpr int64_t kRowsOfCopy = 4;
+  const int64_t rows = source.rows, columns = source.columns;
+  Copy copy(source, type, source.batch * rows * stride, out);
+  const Expr chunks_there = copy.Pieces(source.rows_there, rows, kRowsOfCopy, "rows_end");
+  const Stmt body = ForPanels(
+      source.batch, 1, rows, Index(1), chunks_there,
+      [&](const Expr& b, const Expr&, const Expr& first, const Expr& end) {
+        const ir::Var row = ir::MakeIndex("row", 0, rows - 1, kIndex),
+                      column = ir::MakeIndex("column", 0, columns - 1, kIndex);
+        const Expr line = b * rows + ir::Ref(row);
+        const Stmt write =
+            copy.Write(line * stride + ir::Ref(column), copy.ReadVector(line * columns + ir::Ref(column), lanes));
+        return Serial(row, first, end, Serial(column, Index(0), Index(columns), write, lanes));
+      },
+      kRowsOfCopy);
+  return copy.Finish("spread_rows", body);
 }
 
 }  // namespace hlorun::opencl

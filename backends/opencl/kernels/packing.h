@@ -32,7 +32,8 @@ KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t
                       const ArgumentRef& out);
 // The same order, another type.
 KernelDraft Convert(const MatrixSource& source, hlo::ElementType type, int64_t lanes, const ArgumentRef& out);
-// The same order, rows `stride` elements apart: out[b][i * stride + j]. What lies between rows is left as it is.
+// The same order, rows `stride` elements apart: out[b][i * stride + j]. What lies between rows is left as it is. Rows are
+// whole vectors of `lanes`.
 KernelDraft SpreadRows(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t stride,
                        const ArgumentRef& out);
 

@@ -30,7 +30,7 @@ constexpr int64_t kTransposedBlock = 256;
 // panels of a block do. Less depth is worth them where the panels that fit have fewer columns than these.
 constexpr int64_t kDeepest = 2048, kFewestPanels = 3, kPanelsPerDepthBlock = 16, kFewestColumns = 48;
 constexpr int64_t kWordRows = 12;
-constexpr int64_t kPageBytes = 4096, kCacheLine = 64;
+constexpr int64_t kPageBytes = 4096;
 // Columns of results from which on copying lhs to other distances costs little beside what it gains, where lhs comes
 // from the last cache, and from memory.
 constexpr int64_t kSpreadColumns = 256, kFarSpreadColumns = 2048;
@@ -73,7 +73,7 @@ struct WordRow {
   WordKind kind;
   hlo::ElementType operands, sums;
   int64_t elements;
-  std::string DeviceSpec::* form;
+  std::string DeviceSpec::*form;
 };
 const WordRow kWords[] = {
     {WordKind::kBf16Pairs, hlo::ElementType::kBF16, hlo::ElementType::kF32, 2, &DeviceSpec::bf16_dot},
@@ -121,6 +121,11 @@ bool ReadsWideRows(const ProductShape& shape, const DeviceSpec& device) {
          shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > device.l2_bytes;
 }
 
+// Rows of lhs a multiple of a page apart fall into the same sets of the caches.
+bool RowsArePagesApart(const ProductShape& shape) {
+  return !shape.lhs_transposed && shape.k * hlo::BytesOf(shape.compute_type) % kPageBytes == 0;
+}
+
 void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t registers = VectorRegisters(device);
@@ -134,21 +139,18 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
   // One register holds the broadcast element, `vectors` the columns.
   int64_t limit = (registers - 2 - plan.vectors) / plan.vectors;
   limit = std::clamp<int64_t>(limit, 1, 14);
-  // Rows of lhs a multiple of a page apart fall into one set of the first cache, which has this many ways.
-  const int64_t row_bytes = shape.k * hlo::BytesOf(shape.compute_type);
-  if (!shape.lhs_transposed && row_bytes % kPageBytes == 0)
-    limit = std::min(limit, std::max<int64_t>(device.l1_bytes / kPageBytes, 4));
+  // A set of the first cache has this many ways.
+  if (RowsArePagesApart(shape)) limit = std::min(limit, std::max<int64_t>(device.l1_bytes / kPageBytes, 4));
   plan.rows = EvenTileRows(shape.m, limit);
 }
 
-// Rows of lhs a multiple of a page apart fall into the same sets of the caches. Tiles of many registers are lower there
-// (ChooseTile); low ones, of which all rows just fit into a set, still wait for them (docs/products.md).
+// Tiles of many registers are lower where rows are pages apart (ChooseTile); low ones, of which all rows just fit into a
+// set, still wait for them (docs/products.md).
 bool SpreadsRows(const ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
-  const int64_t row_bytes = shape.k * hlo::BytesOf(shape.compute_type);
-  const bool far = shape.batch * shape.m * row_bytes > device.l3_bytes / 4;
-  return VectorRegisters(device) == 16 && row_bytes % kPageBytes == 0 && shape.m > plan.rows && plan.rows > 1 &&
-         shape.n >= (far ? kFarSpreadColumns : kSpreadColumns) && !plan.MultipliesWords();
+  const bool in_memory = shape.batch * shape.m * shape.k * hlo::BytesOf(shape.compute_type) > device.l3_bytes / 4;
+  return VectorRegisters(device) == 16 && RowsArePagesApart(shape) && shape.m > plan.rows &&
+         shape.n >= (in_memory ? kFarSpreadColumns : kSpreadColumns);
 }
 
 void ChooseForms(ProductPlan& plan, const DeviceSpec& device) {

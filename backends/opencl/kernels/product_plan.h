@@ -34,10 +34,12 @@ std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot);
 // Elements along k that one instruction multiplies and sums, as a word of 32 bits.
 enum class WordKind : uint8_t { kNone, kBf16Pairs, kS8Quads };
 
+inline constexpr int64_t kCacheLine = 64;  // bytes
+
 enum class LhsForm : uint8_t {
   kInPlace,
   kConverted,  // copied in its own order, as compute_type
-  kSpread,     // the same, rows lhs_stride() elements apart
+  kSpread,     // the same, rows of whole pages a cache line further apart: lhs_stride() elements
   kPanels,     // copied to [batch][tile][k][tile rows]
 };
 enum class RhsForm : uint8_t {

@@ -102,15 +102,6 @@ int64_t SubGroupSize(const cl::Device& device) {
   return best;
 }
 
-void FillFromCpu(DeviceSpec& spec) {
-  const HostCpu& cpu = ThisCpu();
-  spec.isa = cpu.isa;
-  spec.vector_bytes = cpu.vector_bytes;
-  if (cpu.l1_bytes > 0) spec.l1_bytes = cpu.l1_bytes;
-  if (cpu.l2_bytes > 0) spec.l2_bytes = cpu.l2_bytes;
-  if (cpu.l3_bytes > 0) spec.l3_bytes = cpu.l3_bytes;
-}
-
 void FillFromGpu(DeviceSpec& spec, const cl::Device& device) {
   spec.vector_bytes = 4 * static_cast<int64_t>(device.getInfo<CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT>());
   spec.l2_bytes = static_cast<int64_t>(device.getInfo<CL_DEVICE_GLOBAL_MEM_CACHE_SIZE>());

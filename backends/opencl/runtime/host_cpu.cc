@@ -125,4 +125,13 @@ const HostCpu& ThisCpu() {
   return cpu;
 }
 
+void FillFromCpu(DeviceSpec& spec) {
+  const HostCpu& cpu = ThisCpu();
+  spec.isa = cpu.isa;
+  spec.vector_bytes = cpu.vector_bytes;
+  if (cpu.l1_bytes > 0) spec.l1_bytes = cpu.l1_bytes;
+  if (cpu.l2_bytes > 0) spec.l2_bytes = cpu.l2_bytes;
+  if (cpu.l3_bytes > 0) spec.l3_bytes = cpu.l3_bytes;
+}
+
 }  // namespace hlorun::opencl

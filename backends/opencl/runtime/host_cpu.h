@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "hlo/device_spec.h"
+
 namespace hlorun::opencl {
 
 struct HostCpu {
@@ -19,5 +21,8 @@ struct HostCpu {
 };
 
 const HostCpu& ThisCpu();  // read once
+
+// Features, vectors and caches of this CPU; caches of unknown size stay as they are.
+void FillFromCpu(DeviceSpec& spec);
 
 }  // namespace hlorun::opencl
