@@ -5,10 +5,9 @@
 
 namespace hlorun {
 
-Array MakeArray(opencl::DeviceArray array, std::shared_ptr<opencl::DeviceContext> context) {
+Array MakeArray(std::unique_ptr<BoundedArray> array) {
   auto impl = std::make_shared<Array::Impl>();
   impl->array = std::move(array);
-  impl->context = std::move(context);
   return Array(std::move(impl));
 }
 
@@ -30,26 +29,26 @@ void OnAllReady(const std::vector<Array>& shards, std::function<void()> callback
 
 }  // namespace
 
-const Shape& Array::shape() const { return Checked(impl_).array.shape; }
+const Shape& Array::shape() const { return Checked(impl_).array->shape(); }
 int64_t Array::byte_size() const { return shape().ByteSize(); }
 
 bool Array::IsReady() const {
   for (const Array& shard : shards()) {
     if (!shard.IsReady()) return false;
   }
-  const opencl::EventRef& ready = Checked(impl_).array.ready;
+  const opencl::EventRef& ready = Checked(impl_).array->ready();
   return ready == nullptr || ready->Ready();
 }
 
 void Array::Wait() const {
   for (const Array& shard : shards()) shard.Wait();
-  const opencl::EventRef& ready = Checked(impl_).array.ready;
+  const opencl::EventRef& ready = Checked(impl_).array->ready();
   if (ready != nullptr) ready->Wait();
 }
 
 void Array::OnReady(std::function<void()> callback) const {
   if (!shards().empty()) return OnAllReady(shards(), std::move(callback));
-  const opencl::EventRef& ready = Checked(impl_).array.ready;
+  const opencl::EventRef& ready = Checked(impl_).array->ready();
   if (ready == nullptr) {
     callback();
   } else {
@@ -60,12 +59,12 @@ void Array::OnReady(std::function<void()> callback) const {
 void Array::ToHost(void* destination) const {
   if (!shards().empty()) return Gather(destination);
   Wait();
-  if (byte_size() > 0) opencl::CopyToHost(impl_->context, impl_->array.memory, destination, byte_size());
+  impl_->array->ToHost(destination);
 }
 
 const void* Array::HostPointer() const {
   Wait();
-  return impl_->array.memory.host();
+  return impl_->array->Dense().memory.host();
 }
 
 }  // namespace hlorun

@@ -3,16 +3,13 @@
 
 #include <memory>
 
-#include "backends/opencl/runtime/executable.h"
-#include "driver/api/sized_arrays.h"
+#include "driver/api/bounded_array.h"
 #include "hlorun/hlorun.h"
 
 namespace hlorun {
 
 struct Array::Impl {
-  opencl::DeviceArray array;
-  std::shared_ptr<opencl::DeviceContext> context;
-  std::unique_ptr<PaddedCopy> padded = std::make_unique<PaddedCopy>();
+  std::unique_ptr<BoundedArray> array;
   // Of a whole array in parts, whose `array` has a shape and no memory.
   std::vector<Array> shards;
   std::string sharding;
@@ -23,6 +20,6 @@ struct Array::Impl {
   hlo::Dims whole;
 };
 
-Array MakeArray(opencl::DeviceArray array, std::shared_ptr<opencl::DeviceContext> context);
+Array MakeArray(std::unique_ptr<BoundedArray> array);
 
 }  // namespace hlorun

@@ -97,10 +97,9 @@ class ExecutableImpl : public Executable {
       for (std::vector<Array>& device : results) shards.push_back(std::move(device[r]));
       const hlo::Dims whole_dimensions = shards.front().impl()->whole;
       auto impl = std::make_shared<Array::Impl>();
-      impl->array.shape =
-          whole_dimensions.empty() ? whole_results_[r] : Shape(whole_results_[r].element_type(), whole_dimensions);
+      impl->array = std::make_unique<BoundedArray>(
+          whole_dimensions.empty() ? whole_results_[r] : Shape(whole_results_[r].element_type(), whole_dimensions));
       if (!whole_dimensions.empty()) impl->bound = whole_results_[r].dimensions();
-      impl->context = context_;
       impl->shards = std::move(shards);
       impl->sharding = plan().results[r].sharding;
       impl->job = job_;
@@ -265,15 +264,12 @@ class ExecutableImpl : public Executable {
   std::vector<Array> RunOn(int64_t local_device, const std::vector<Array>& arguments, const RunFlags& flags,
                            std::shared_ptr<collectives::Communicator> communicator) {
     CheckArguments(arguments, flags);
-    std::vector<opencl::RunArgument> run_arguments;
-    std::vector<PaddedCopy*> copies;
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      copies.push_back(arguments[i].impl()->padded.get());
-      run_arguments.push_back({arguments[i].impl()->array, i < flags.donate.size() && flags.donate[i]});
-    }
+    std::vector<BoundedArray*> arrays;
+    for (const Array& argument : arguments) arrays.push_back(argument.impl()->array.get());
     const SizedArrays sized(plan(), context_);
     const int64_t device = communicator != nullptr ? job_->first_device() + local_device : 0;
-    sized.Bind(run_arguments, copies, WholeDimensions(arguments, flags, device));
+    const std::vector<opencl::RunArgument> run_arguments =
+        sized.Bind(arrays, flags.donate, WholeDimensions(arguments, flags, device));
     opencl::RunOptions options;
     options.custom_calls = custom_calls_;
     options.channels = flags.channels;
@@ -285,9 +281,9 @@ class ExecutableImpl : public Executable {
     std::vector<opencl::ThunkTime> times;
     if (flags.profile != nullptr) options.profile = &times;
     std::vector<Array> results;
-    SizedArrays::Compacted compacted = sized.Compact(executable_->Run(run_arguments, options));
-    for (opencl::DeviceArray& array : compacted.arrays) results.push_back(MakeArray(std::move(array), context_));
-    KeepWholeDimensions(results, compacted.whole_sizes);
+    SizedArrays::Results measured = sized.Measure(executable_->Run(run_arguments, options));
+    for (std::unique_ptr<BoundedArray>& array : measured.arrays) results.push_back(MakeArray(std::move(array)));
+    KeepWholeDimensions(results, measured.whole_sizes);
     // Collectives of two runs must not interleave, and a profile is complete only at the end.
     if (options.communicator != nullptr || flags.profile != nullptr) {
       for (const Array& result : results) result.Wait();
@@ -443,7 +439,8 @@ class ClientImpl : public Client {
   Array FromHost(const Shape& shape, const void* data) override {
     opencl::DeviceMemory memory = opencl::PoolOf(context_)->Allocate(shape.ByteSize(), shape.ToString(false));
     if (shape.ByteSize() > 0) opencl::CopyToDevice(context_, data, memory, shape.ByteSize());
-    return MakeArray({shape.WithoutLayout(), std::move(memory), nullptr}, context_);
+    return MakeArray(std::make_unique<BoundedArray>(
+        opencl::DeviceArray{shape.WithoutLayout(), std::move(memory), nullptr}, context_));
   }
 
   Array Wrap(const Shape& shape, const void* data, std::shared_ptr<const void> owner) override {
@@ -451,9 +448,10 @@ class ClientImpl : public Client {
     const bool aligned =
         reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(description_.spec.buffer_alignment) == 0;
     if (!description_.spec.raw_pointers || !aligned || shape.ByteSize() == 0) return FromHost(shape, data);
-    return MakeArray({shape.WithoutLayout(),
-                      opencl::DeviceMemory::Wrap(const_cast<void*>(data), shape.ByteSize(), std::move(owner)), nullptr},
-                     context_);
+    opencl::DeviceMemory memory =
+        opencl::DeviceMemory::Wrap(const_cast<void*>(data), shape.ByteSize(), std::move(owner));
+    return MakeArray(std::make_unique<BoundedArray>(
+        opencl::DeviceArray{shape.WithoutLayout(), std::move(memory), nullptr}, context_));
   }
 
  private:

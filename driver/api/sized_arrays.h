@@ -2,20 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "backends/opencl/plan.h"
 #include "backends/opencl/runtime/executable.h"
+#include "driver/api/bounded_array.h"
 
 namespace hlorun {
-
-// An array in memory of its bound's size, kept beside it: one that is given to run after run is copied once.
-struct PaddedCopy {
-  std::mutex mutex;
-  hlo::Dims bound;
-  opencl::DeviceArray array;
-};
 
 // For one run. The plan must outlive it.
 class SizedArrays {
@@ -23,28 +16,24 @@ class SizedArrays {
   SizedArrays(const opencl::Plan& plan, std::shared_ptr<opencl::DeviceContext> context)
       : plan_(plan), context_(std::move(context)) {}
 
-  // Puts arrays that are smaller than their bound into memory of the bound's size (waiting for them), and appends the
-  // sizes. copies[i] belongs to arguments[i]; an array that is donated leaves no copy. Arguments have been checked
-  // against the bounds. Throws Error when sizes that must be equal are not. `whole`: of arrays of which each device has
-  // a part, the dimensions of the whole ones, by argument; empty when there are none.
-  //
-  // What is beyond the sizes is whatever the memory held. HLORUN_PADDING=nan or =random fills it, for tests.
-  void Bind(std::vector<opencl::RunArgument>& arguments, const std::vector<PaddedCopy*>& copies,
-            const std::vector<hlo::Dims>& whole) const;
+  // The plan's arguments: the arrays as their parameters' bounds lay them out, and the sizes. Arrays have been checked
+  // against the bounds. Throws Error when sizes that must be equal are not. `donate` may be shorter than the arrays.
+  // `whole`: of arrays of which each device has a part, the dimensions of the whole ones, by argument; empty when there
+  // are none.
+  std::vector<opencl::RunArgument> Bind(const std::vector<BoundedArray*>& arrays, const std::vector<bool>& donate,
+                                        const std::vector<hlo::Dims>& whole) const;
 
-  // Waits, takes the sizes off, and gives each array its actual size: in place where its elements lie at the front of
-  // its memory anyway, else as a copy. A plan without sizes is left alone and not waited for.
-  struct Compacted {
-    std::vector<opencl::DeviceArray> arrays;
+  // Takes the sizes off a plan's results (waiting for them) and says with each array what its own size is. Nothing is
+  // copied. Results of a plan without sizes are not waited for.
+  struct Results {
+    std::vector<std::unique_ptr<BoundedArray>> arrays;
     std::vector<int64_t> whole_sizes;  // what the plan's sizes.whole_results are
   };
-  Compacted Compact(std::vector<opencl::DeviceArray> results) const;
+  Results Measure(std::vector<opencl::DeviceArray> results) const;
 
  private:
   void CheckEqualSizes(const std::vector<hlo::Dims>& dimensions) const;
   int64_t ReadSize(const opencl::DeviceArray& scalar) const;
-  opencl::DeviceArray Resized(const opencl::DeviceArray& array, const hlo::Shape& shape, const hlo::Dims& from_bound,
-                              const hlo::Dims& to_bound) const;
 
   const opencl::Plan& plan_;
   std::shared_ptr<opencl::DeviceContext> context_;

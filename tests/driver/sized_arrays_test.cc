@@ -137,6 +137,31 @@ ENTRY e { x = f32[200,7] parameter(0)  y = f32[7,130] parameter(1)
   }
 }
 
+// A result that ends within its rows feeds programs of the same bound, of another, and of its very size.
+TEST(Bounds, ResultsGoOnToTheNextProgram) {
+  const auto text = [](const std::string& columns) {
+    return fmt::format(R"(HloModule next
+ENTRY e {{ x = f32[5,{0}] parameter(0)  ROOT s = f32[5,{0}] add(x, x) }}
+)",
+                       columns);
+  };
+  const auto client = Client::Create({});
+  const auto bounded = [&](const char* setting) {
+    return client->Compile(Module::FromText(text("8")).WithBounds({setting}), {});
+  };
+  const auto first = bounded("x:1=8"), same = bounded("x:1=8"), larger = bounded("x:1=11");
+  const auto exact = client->Compile(Module::FromText(text("3")), {});
+  const Literal argument = Counting({5, 3});
+  const Literal twice = hlo::Evaluate(*passes::Parse(text("3")), {argument});
+  const Literal expected = hlo::Evaluate(*passes::Parse(text("3")), {twice});
+  const std::vector<Array> result = first->Run(ToDevice(*client, {argument}));
+  for (const auto& next : {same, larger, exact, same}) ExpectEqual(next->Run(result), {expected}, "next");
+  ExpectEqual(result, {twice}, "first");
+  RunFlags donating;
+  donating.donate = {true};
+  ExpectEqual(same->Run(result, donating), {expected}, "donated");
+}
+
 template <typename Work>
 std::string MessageOf(const Work& work) {
   try {

@@ -2,6 +2,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/extent_expr.h"
 #include "backends/opencl/codegen/reducers.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
@@ -157,17 +158,12 @@ class ColumnKernel {
 
   // Rows from which on all reductions meet neutral elements only, or all rows.
   Expr LiveRows() {
-    const auto d = static_cast<int64_t>(shape_.reduced.front());
-    const Instruction* size = nullptr;
-    for (const Instruction* reduce : reduces_) {
-      const Instruction* own = passes::NeutralFrom(*reduce, d);
-      if (own == nullptr || (size != nullptr && own != size)) return e_.IndexInt(shape_.rows());
-      size = own;
-    }
-    const int64_t slowest = shape_.dimensions[shape_.reduced.front()];
+    const size_t d = shape_.reduced.front();
+    const Instruction* size = CommonSize(reduces_, static_cast<int64_t>(d));
+    if (size == nullptr) return e_.IndexInt(shape_.rows());
+    const int64_t slowest = shape_.dimensions[d];
     const Expr value = ir::Cast(e_.values().Get(e_.frame(), *size, {}).re, e_.math().type().element);
-    const Expr live = ir::Max(ir::Min(value, e_.IndexInt(slowest)), e_.IndexInt(0));
-    return e_.body().Name(live * (shape_.rows() / slowest), "live");
+    return e_.body().Name(ExtentExpr(value, {}, slowest) * (shape_.rows() / slowest), "live");
   }
 
   Indices Kept(const Index& l) {

@@ -7,6 +7,7 @@
 
 #include "backends/opencl/codegen/scratch.h"
 #include "hlo/builder.h"
+#include "passes/dynamic/extents.h"
 
 namespace hlorun::opencl {
 
@@ -64,6 +65,16 @@ std::vector<std::vector<const Instruction*>> ReduceLevels(const Instruction& ins
 
 bool ReduceAlike(const Instruction& a, const Instruction& b) {
   return a.operand(0)->shape().SameDimensions(b.operand(0)->shape()) && a.dimensions() == b.dimensions();
+}
+
+const Instruction* CommonSize(const std::vector<const Instruction*>& reduces, int64_t d) {
+  const Instruction* size = nullptr;
+  for (const Instruction* reduce : reduces) {
+    const Instruction* own = passes::NeutralFrom(*reduce, d);
+    if (own == nullptr || (size != nullptr && own != size)) return nullptr;
+    size = own;
+  }
+  return size;
 }
 
 int64_t PartialBytes(const Instruction& reduce, int64_t count) {

@@ -21,6 +21,10 @@ std::vector<std::vector<const hlo::Instruction*>> ReduceLevels(const hlo::Instru
 // The same dimensions of arrays of the same dimensions.
 bool ReduceAlike(const hlo::Instruction& a, const hlo::Instruction& b);
 
+// The size of dimension `d` beyond which all of these reductions meet neutral elements only; null where none is known
+// that holds for all.
+const hlo::Instruction* CommonSize(const std::vector<const hlo::Instruction*>& reduces, int64_t d);
+
 // Partial results keep the computation type.
 inline hlo::ElementType PartialType(hlo::ElementType type) { return ValueType(type).element; }
 // Bytes of `count` partial results of `reduce` in scratch, aligned.

@@ -9,6 +9,7 @@
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/extent_expr.h"
 #include "backends/opencl/codegen/extreme_lanes.h"
 #include "backends/opencl/codegen/reducers.h"
 #include "backends/opencl/codegen/row_shape.h"
@@ -288,13 +289,7 @@ class RowKernel {
   // when there is none that is known.
   const Instruction* SizeOf(const std::vector<const Instruction*>& reduces, const std::vector<size_t>& numbers) const {
     const std::optional<size_t> d = SlowestOf(numbers);
-    const Instruction* size = nullptr;
-    for (const Instruction* reduce : reduces) {
-      const Instruction* own = d ? passes::NeutralFrom(*reduce, static_cast<int64_t>(*d)) : nullptr;
-      if (own == nullptr || (size != nullptr && own != size)) return nullptr;
-      size = own;
-    }
-    return size;
+    return d ? CommonSize(reduces, static_cast<int64_t>(*d)) : nullptr;
   }
 
   // As a count over `numbers` together, of which there are `whole`; null when SizeOf is.
@@ -305,8 +300,7 @@ class RowKernel {
     if (size == nullptr) return nullptr;
     const int64_t slowest = shape_.dimensions[*SlowestOf(numbers)];
     const Expr value = ir::Cast(e_.values().Get(e_.frame(), *size, {}).re, e_.math().type().element);
-    const Expr live = ir::Max(ir::Min(value, e_.IndexInt(slowest)), e_.IndexInt(0));
-    return e_.body().Name(live * (whole / slowest), "live");
+    return e_.body().Name(ExtentExpr(value, {}, slowest) * (whole / slowest), "live");
   }
 
   // Another order of 0 .. parts, in which the first few are far from one another: where only they have work, groups
