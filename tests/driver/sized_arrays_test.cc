@@ -151,15 +151,16 @@ ENTRY e {{ x = f32[5,{0}] parameter(0)  ROOT s = f32[5,{0}] add(x, x) }}
   };
   const auto first = bounded("x:1=8"), same = bounded("x:1=8"), larger = bounded("x:1=11");
   const auto exact = client->Compile(Module::FromText(text("3")), {});
-  const Literal argument = Counting({5, 3});
-  const Literal twice = hlo::Evaluate(*passes::Parse(text("3")), {argument});
-  const Literal expected = hlo::Evaluate(*passes::Parse(text("3")), {twice});
-  const std::vector<Array> result = first->Run(ToDevice(*client, {argument}));
-  for (const auto& next : {same, larger, exact, same}) ExpectEqual(next->Run(result), {expected}, "next");
-  ExpectEqual(result, {twice}, "first");
+  const auto doubled = [&](const std::vector<Literal>& argument) {
+    return hlo::FlattenLiteral(hlo::Evaluate(*passes::Parse(text("3")), argument));
+  };
+  const std::vector<Literal> argument = {Counting({5, 3})}, twice = doubled(argument), expected = doubled(twice);
+  const std::vector<Array> result = first->Run(ToDevice(*client, argument));
+  for (const auto& next : {same, larger, exact, same}) ExpectEqual(next->Run(result), expected, "next");
+  ExpectEqual(result, twice, "first");
   RunFlags donating;
   donating.donate = {true};
-  ExpectEqual(same->Run(result, donating), {expected}, "donated");
+  ExpectEqual(same->Run(result, donating), expected, "donated");
 }
 
 template <typename Work>
