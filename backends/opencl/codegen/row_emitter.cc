@@ -506,12 +506,14 @@ class RowKernel {
       const int64_t chunk = step_ * unroll_;
       const int64_t chunks = ragged ? 0 : inner.count / chunk;
       if (chunks > 0) {
+        const std::vector<RowOperand> apart = live ? OperandsInRowsApart(lanes) : std::vector<RowOperand>();
         SerialUntil(chunks, steps(0, chunk), [&](const Index& c) {
+          const Index first = math.Add(inner.begin, math.Mul(c, chunk));
+          if (!apart.empty()) PrefetchNextRow(apart, at_outer, first, live);
           for (int64_t u = 0; u < unroll_; ++u) {
             ForLanes(step_, [&](const Index& l) {
               const Index in_chunk = math.Add(l, u * step_);
-              Step(lanes, at_outer, math.Add(math.Add(inner.begin, math.Mul(c, chunk)), in_chunk), in_chunk, l,
-                   outer_mask);
+              Step(lanes, at_outer, math.Add(first, in_chunk), in_chunk, l, outer_mask);
             });
           }
         });
@@ -537,6 +539,47 @@ class RowKernel {
         });
       });
     });
+  }
+
+  // An operand that is read element by element along the rows.
+  struct RowOperand {
+    const hlo::Shape* shape;
+    ir::BufferRef buffer;
+  };
+
+  // Those of which more rows follow. Rows that end at a size are runs far from one another, and the hardware's
+  // prefetcher starts anew with each.
+  std::vector<RowOperand> OperandsInRowsApart(const std::vector<Lane>& lanes) const {
+    std::vector<RowOperand> operands;
+    if (e_.IsGpu() || shape_.kept.empty() || shape_.outer_count() != 1 || !e_.instruction().Is(Opcode::kFusion)) {
+      return operands;
+    }
+    std::set<const Instruction*> reached;
+    for (const Lane& lane : lanes) Reach(lane.reduce->operand(0), reached);
+    for (const Instruction* parameter : e_.instruction().called()->parameters()) {
+      const bool is_read = std::any_of(parameter->users().begin(), parameter->users().end(),
+                                       [&](const Instruction* user) { return reached.count(user) != 0; });
+      if (!is_read || parameter->shape().dimensions() != shape_.dimensions) continue;
+      operands.push_back({&parameter->shape(), e_.OperandBuffer(parameter->parameter_number())});
+    }
+    return operands;
+  }
+
+  // What the next row has where this one's chunk from `j` on is. Rows that are nearly whole follow one another.
+  void PrefetchNextRow(const std::vector<RowOperand>& operands, const Index& outer, const Index& j, const Expr& live) {
+    constexpr int64_t kLineBytes = 64;
+    e_.values().Open();
+    for (const RowOperand& operand : operands) {
+      const int64_t in_line = kLineBytes / hlo::BytesOf(operand.shape->element_type());
+      for (int64_t ahead = 0; ahead < step_ * unroll_; ahead += in_line) {
+        Indices place = Place(outer, e_.math().Add(j, ahead));
+        Index& row = place[shape_.kept.back()];
+        row = e_.math().Add(row, 1);
+        e_.body().Add(
+            ir::Prefetch(operand.buffer, StoreIndex(e_.math(), *operand.shape, place), ir::CacheLevel::kSecond));
+      }
+    }
+    e_.body().Add(ir::If(live < e_.IndexInt(shape_.length() / 8 * 7), e_.values().Close()));
   }
 
   // All lanes into lane 0, halving: the same tree whatever the device's schedule.

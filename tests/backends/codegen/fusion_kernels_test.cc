@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "backends/opencl/codegen/emit.h"
 #include "backends/opencl/runtime/device.h"
 #include "hlo/element_type.h"
+#include "hlo/text/parser.h"
 #include "tests/backends/codegen/kernel_runner.h"
 
 namespace hlorun::opencl {
@@ -338,6 +340,32 @@ TEST(FusionKernels, RandomBits) {
       {"threefry_u16",
        "ENTRY e { s = u64[2] parameter(0) ROOT r = (u64[2], u16[3,4,7]) rng-bit-generator(s), algorithm=rng_three_fry }"},
   });
+}
+
+// Rows end at `n` where the sum reads what is selected; all of each row where it reads `e`.
+std::string SourceOfRowSum(const std::string& read, const DeviceSpec& device) {
+  const std::unique_ptr<hlo::Module> module = hlo::ParseModule(fmt::format(R"(HloModule rows
+sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
+f {{ x = f32[64,4096] parameter(0)  n = s32[] parameter(1)  zero = f32[] constant(0)
+  e = f32[64,4096] exponential(x)
+  i = s32[64,4096] iota(), iota_dimension=1
+  m = s32[64,4096] broadcast(n), dimensions={{}}
+  live = pred[64,4096] compare(i, m), direction=LT
+  zeros = f32[64,4096] broadcast(zero), dimensions={{}}
+  selected = f32[64,4096] select(live, e, zeros)
+  ROOT r = f32[64] reduce({}, zero), dimensions={{1}}, to_apply=sum }}
+ENTRY main {{ x = f32[64,4096] parameter(0)  n = s32[] parameter(1)
+  ROOT r = f32[64] fusion(x, n), kind=kInput, calls=f }}
+)",
+                                                                           read));
+  const CompileOptions options;
+  return EmitInstruction(*module->entry()->root(), {-1}, {device, options}).front().source;
+}
+
+TEST(FusionKernels, RowsThatEndAtASizeAskForTheNextOne) {
+  EXPECT_NE(SourceOfRowSum("selected", CpuSpec()).find("hl_prefetch(in0"), std::string::npos);
+  EXPECT_EQ(SourceOfRowSum("e", CpuSpec()).find("hl_prefetch"), std::string::npos);
+  EXPECT_EQ(SourceOfRowSum("selected", GpuSpec()).find("hl_prefetch"), std::string::npos);
 }
 
 }  // namespace
