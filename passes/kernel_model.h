@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "hlo/device_spec.h"
 #include "hlo/instruction.h"
@@ -18,6 +19,10 @@ class KernelModel {
   // Scratch memory that the kernels of `instruction` need besides operands and results, bytes. Buffer assignment gives
   // it an arena slice that lives while the instruction runs.
   virtual int64_t ScratchBytes(const hlo::Instruction& instruction) const = 0;
+
+  // The operands of which the kernels of `instruction` first make copies in scratch, each of nothing but that operand's
+  // elements (a product's panels). Instructions that copy one array may share scratch, so that the copy is made once.
+  virtual std::vector<int64_t> CopiedOperands(const hlo::Instruction&) const { return {}; }
 
   // Whether a library, or the host, computes `instruction`: alone, so that nothing may be fused with it.
   virtual bool RunsAlone(const hlo::Instruction&) const { return false; }

@@ -13,6 +13,7 @@
 #include "backends/opencl/kept_work.h"
 #include "backends/opencl/kernels/library_product.h"
 #include "backends/opencl/plan_remarks.h"
+#include "backends/opencl/plan_slices.h"
 #include "backends/opencl/transfer_thunk.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
@@ -421,6 +422,8 @@ class PlanBuilder {
   void AppendKernels(const Instruction& instruction, Sequence& sequence) {
     const std::vector<EmittedLaunch> launches = EmitInstruction(instruction, AliasesOf(instruction), emit_);
     for (const EmittedLaunch& launch : launches) {
+      // Of several launches the last does the work; those before it pack and prepare.
+      const bool is_last = &launch == &launches.back();
       LaunchThunk thunk;
       thunk.kernel = kernels_.IndexOf(Guarded(launch, guards_), guards_.size());
       thunk.grid = launch.grid;
@@ -432,12 +435,34 @@ class PlanBuilder {
         thunk.arguments.push_back(guard.selector);
         thunk.written.push_back(false);
       }
+      if (!is_last && launch.overwrites && guards_.empty() && WasDone(thunk, sequence)) continue;
       Add(sequence, instruction, std::move(thunk));
       if (launch.overwrites && StoresWholeValues(instruction) && guards_.empty() && &sequence == &plan_.entry)
         overwriting_.insert(sequence.thunks.size() - 1);
-      // Of several launches the last does the work; those before it pack and prepare.
-      if (&launch == &launches.back()) AddCost(instruction, sequence.thunks.back());
+      if (is_last) AddCost(instruction, sequence.thunks.back());
     }
+  }
+
+  // Whether a launch before did just the same, and nothing has written since where it reads or writes.
+  static bool WasDone(const LaunchThunk& launch, const Sequence& sequence) {
+    const auto meets = [&](const Slice& slice) {
+      return std::any_of(launch.arguments.begin(), launch.arguments.end(),
+                         [&](const Slice& argument) { return argument.Overlaps(slice); });
+    };
+    for (auto before = sequence.thunks.rbegin(); before != sequence.thunks.rend(); ++before) {
+      bool changes = false;
+      if (const auto* other = std::get_if<LaunchThunk>(&before->work)) {
+        if (other->kernel == launch.kernel && other->grid == launch.grid && other->arguments == launch.arguments)
+          return true;
+        for (size_t i = 0; i < other->arguments.size(); ++i) changes |= other->written[i] && meets(other->arguments[i]);
+      } else {
+        ForEachThunk(*before, [&](const Thunk& thunk) {
+          ForEachSlice(thunk, [&](const Slice& slice) { changes |= meets(slice); });
+        });
+      }
+      if (changes) return false;
+    }
+    return false;
   }
 
   // Kinds whose launches never rely on what was in memory before.

@@ -8,11 +8,19 @@
 #include "hlo/error.h"
 #include "passes/memory/colocation.h"
 #include "passes/memory/offsets.h"
+#include "passes/memory/scratch_blocks.h"
 
 namespace hlorun::passes {
 
 using hlo::Instruction;
 using hlo::Opcode;
+
+namespace {
+
+// Copies that are shared may enlarge the arena by this part of it.
+constexpr int64_t kArenaPerSharing = 32;
+
+}  // namespace
 
 class BufferAssigner {
  public:
@@ -106,26 +114,39 @@ class BufferAssigner {
         blocks_.push_back({set.bytes, set.Lives()});
       }
     }
-    std::vector<const Instruction*> scratch;
-    for (const Instruction* instruction : live_.order()) {
-      if (MovesNoData(*instruction)) continue;
-      const int64_t bytes = context_.kernels.ScratchBytes(*instruction);
-      if (bytes <= 0) continue;
-      const int64_t time = live_.TimeOf(instruction);
-      scratch.push_back(instruction);
-      blocks_.push_back({bytes, {{time, time + 1}}});
-    }
-    const int64_t alignment =
-        context_.device.raw_pointers ? 64 : std::max<int64_t>(64, context_.device.buffer_alignment);
-    const Packing packing = PackBlocks(blocks_, bins, alignment);
+    const std::vector<ScratchBlock> own = OwnScratch(live_, context_.kernels);
+    const auto [packing, scratch] = PackWithScratch(own, bins);
     result_.allocations_[static_cast<size_t>(arena_)].bytes = packing.arena_bytes;
-    const auto place = [&](size_t block) {
+    const auto place = [&](size_t block, int64_t bytes) {
       const Placement& placement = packing.placements[block];
       const int32_t allocation = placement.bin < 0 ? arena_ : bin_allocations[static_cast<size_t>(placement.bin)];
-      return Slice{allocation, placement.offset, blocks_[block].bytes};
+      return Slice{allocation, placement.offset, bytes};
     };
-    for (size_t i = 0; i < roots.size(); ++i) places_[roots[i]] = place(i);
-    for (size_t i = 0; i < scratch.size(); ++i) result_.scratch_[scratch[i]] = place(roots.size() + i);
+    for (size_t i = 0; i < roots.size(); ++i) places_[roots[i]] = place(i, blocks_[i].bytes);
+    for (size_t i = 0; i < scratch.size(); ++i) {
+      const Slice slice = place(roots.size() + i, scratch[i].block.bytes);
+      for (const Instruction* user : scratch[i].users) result_.scratch_[user] = slice;
+    }
+    // What has to live: an instruction's scratch while it runs.
+    for (const ScratchBlock& s : own) blocks_.push_back(s.block);
+  }
+
+  // blocks_ and then scratch: shared where that takes little more memory.
+  std::pair<Packing, std::vector<ScratchBlock>> PackWithScratch(const std::vector<ScratchBlock>& own,
+                                                                const std::vector<Bin>& bins) const {
+    const int64_t alignment =
+        context_.device.raw_pointers ? 64 : std::max<int64_t>(64, context_.device.buffer_alignment);
+    const auto pack = [&](std::vector<ScratchBlock> scratch) {
+      std::vector<Block> blocks = blocks_;
+      for (const ScratchBlock& s : scratch) blocks.push_back(s.block);
+      return std::pair(PackBlocks(blocks, bins, alignment), std::move(scratch));
+    };
+    auto apart = pack(own);
+    std::vector<ScratchBlock> shared = SharedScratch(own, dataflow_, context_.kernels);
+    if (shared.size() == own.size()) return apart;
+    auto together = pack(std::move(shared));
+    const int64_t most = apart.first.arena_bytes + apart.first.arena_bytes / kArenaPerSharing;
+    return together.first.arena_bytes <= most ? together : apart;
   }
 
   Slice SliceOf(ValueId value) const {

@@ -7,6 +7,7 @@
 
 #include "hlo/communication_cost.h"
 #include "passes/control/time_model.h"
+#include "passes/kernel_model.h"
 #include "passes/spmd/channels.h"
 #include "passes/spmd/link.h"
 #include "passes/spmd/product_parts.h"
@@ -50,6 +51,7 @@ class Splitter {
   Splitter(Computation* computation, const PassContext& context, int64_t& next_channel)
       : computation_(computation),
         kernels_(context.device),
+        model_(context.kernels),
         link_(spmd::LinkOf(context.device)),
         next_channel_(next_channel) {}
 
@@ -127,10 +129,14 @@ class Splitter {
     const Instruction& dot = *collective.operand(0);
     const double whole = kernels_.Launched(dot);
     const double exposed = std::max(0.0, Exchange(collective) + rest.link - rest.kernels);
+    const std::vector<int64_t> copied = model_.CopiedOperands(dot);
     std::optional<Cut> best;
     for (const FreeDimension& along : FreeDimensions(dot)) {
-      // The other operand is packed for each part: strided, it takes about twice a copy's time (docs/collectives.md).
-      const double again = 2 * kernels_.Moved(dot.operand(1 - along.operand)->shape().ByteSize());
+      // Parts share their copy of what is not cut, or each makes its own while it multiplies: strided, that takes about
+      // twice a plain copy's time (docs/collectives.md).
+      const int64_t whole_operand = 1 - along.operand;
+      const bool shared = std::find(copied.begin(), copied.end(), whole_operand) != copied.end();
+      const double again = shared ? 0 : 2 * kernels_.Moved(dot.operand(whole_operand)->shape().ByteSize());
       double more_parts = 1;
       for (int64_t parts = 2; parts <= kMostParts; parts *= 2, more_parts *= kWorthMoreParts) {
         const auto count = static_cast<double>(parts);
@@ -172,6 +178,7 @@ class Splitter {
 
   Computation* computation_;
   TimeModel kernels_;
+  const KernelModel& model_;
   spmd::Link link_;
   int64_t& next_channel_;
 };

@@ -73,6 +73,51 @@ ENTRY e {
   EXPECT_THAT(kept.ToString(), HasSubstr("once\n"));
 }
 
+// Two products of `first` and `second` as their rhs.
+Plan TwoProducts(const std::string& first, const std::string& second) {
+  return PlanOf(fmt::format(R"(HloModule m
+ENTRY e {{
+  a = f32[300,200] parameter(0)
+  b = f32[300,200] parameter(1)
+  v = f32[200,250] parameter(2)
+  w = f32[200,250] parameter(3)
+  c = f32[300,250] dot(a, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  t = f32[300,250] tanh(c)
+  d = f32[300,250] dot(b, {}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT r = (f32[300,250], f32[300,250]) tuple(t, d)
+}})",
+                            first, second));
+}
+
+TEST(PlanBuilder, ProductsOfOneArrayShareItsPanels) {
+  const Plan apart = TwoProducts("v", "w"), shared = TwoProducts("w", "w");
+  EXPECT_EQ(ThunksOf<LaunchThunk>(apart.entry).size(), 4u);
+  const auto launches = ThunksOf<LaunchThunk>(shared.entry);
+  ASSERT_EQ(launches.size(), 3u);
+  const Slice& panels = launches[0]->arguments.back();
+  for (const size_t product : {1u, 2u}) {
+    EXPECT_THAT(launches[product]->arguments, testing::Contains(panels));
+    EXPECT_GT(shared.entry.thunks[product].flops, 0);
+  }
+  EXPECT_EQ(shared.memory.arena_bytes, apart.memory.arena_bytes);
+}
+
+// Room for panels that stay would be much beside what else there is: others take their place, and they are made again.
+TEST(PlanBuilder, PanelsThatWereOverwrittenAreMadeAgain) {
+  const Plan plan = PlanOf(R"(HloModule m
+ENTRY e {
+  a = f32[300,200] parameter(0)
+  w = f32[200,200] parameter(1)
+  v = f32[200,200] parameter(2)
+  c = f32[300,200] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[300,200] dot(c, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  x = f32[300,200] dot(d, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y = f32[300,200] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT z = f32[300,200] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})");
+  EXPECT_EQ(ThunksOf<LaunchThunk>(plan.entry).size(), 10u);
+}
+
 // An array of numbers alone costs less to make than to keep.
 TEST(PlanBuilder, LargeArraysMadeOfLittleAreNotKept) {
   CompileOptions options;

@@ -130,6 +130,11 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
   }
 }
 
+std::vector<int64_t> OpenClKernelModel::CopiedOperands(const Instruction& instruction) const {
+  if (RunsAlone(instruction) || passes::HeroOf(instruction).kind != KernelKind::kDot) return {};
+  return OperandsCopiedByDot(instruction, {device_, options_});
+}
+
 bool OpenClKernelModel::RunsAlone(const Instruction& instruction) const {
   return NeedsHostEvaluation(instruction, device_) || LibraryProductOf(instruction, device_, options_).has_value();
 }

@@ -57,6 +57,7 @@ class OpenClKernelModel : public passes::KernelModel {
   OpenClKernelModel(const DeviceSpec& device, const CompileOptions& options) : device_(device), options_(options) {}
   bool Supports(const hlo::Instruction& instruction) const override;
   int64_t ScratchBytes(const hlo::Instruction& instruction) const override;
+  std::vector<int64_t> CopiedOperands(const hlo::Instruction& instruction) const override;
   bool RunsAlone(const hlo::Instruction& instruction) const override;
   bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const override;
   bool BoundsContraction(const hlo::Instruction& instruction) const override;

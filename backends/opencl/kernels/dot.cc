@@ -100,6 +100,20 @@ int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& 
                 : PartsOf(prepared->shape, TilesOf(*prepared, context)).ScratchBytes();
 }
 
+std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, const EmitContext& context) {
+  const std::optional<Prepared> prepared = Prepare(instruction, context.device);
+  if (!prepared || context.device.device_class != DeviceClass::kCpu ||
+      PlanMatrixUnit(prepared->shape, context.device)) {
+    return {};
+  }
+  const ProductPlan plan = PlanOf(*prepared, context);
+  std::vector<int64_t> copied;
+  if (plan.dot_products) return copied;
+  if (plan.lhs != LhsForm::kInPlace) copied.push_back(prepared->lhs.number);
+  if (plan.rhs == RhsForm::kPanels) copied.push_back(prepared->rhs.number);
+  return copied;
+}
+
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {
   const std::optional<Prepared> prepared = Prepare(instruction, device);
   if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;

@@ -20,6 +20,8 @@ std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instru
 bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& device);
 // Scratch that EmitDot's launches use: packed operands and partial sums. 0 when EmitDot would return nullopt.
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context);
+// The operands that launches of EmitDot copy, each by one of its own.
+std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, const EmitContext& context);
 
 // What a tuner may choose a schedule for: the product of an executed instruction, all of it; nullopt: not one, or not
 // computed by these kernels.

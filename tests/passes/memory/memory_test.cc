@@ -1,4 +1,5 @@
 // Schedule, copy insertion and buffer assignment: text in, facts about the plan out. Every plan is run on symbols.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -399,6 +400,68 @@ ENTRY e {
   Schedule().Run(*module, context);
   const BufferAssignment buffers = AssignBuffers(*module, context);
   EXPECT_THAT(CheckSymbolically(*module, buffers, GenericKernelModel()), testing::HasSubstr("lies over operand"));
+}
+
+// Kernels of products copy their rhs into scratch.
+class CopyingKernels : public GenericKernelModel {
+ public:
+  explicit CopyingKernels(bool says_so) : says_so_(says_so) {}
+  int64_t ScratchBytes(const hlo::Instruction& instruction) const override {
+    return instruction.Is(Opcode::kDot) ? instruction.operand(1)->shape().ByteSize() : 0;
+  }
+  std::vector<int64_t> CopiedOperands(const hlo::Instruction& instruction) const override {
+    return says_so_ && instruction.Is(Opcode::kDot) ? std::vector<int64_t>{1} : std::vector<int64_t>{};
+  }
+
+ private:
+  bool says_so_;
+};
+
+// A step between two products by `second` and w, of `large` elements.
+Planned TwoProducts(std::string_view second, int64_t large, const CopyingKernels& kernels) {
+  Planned planned;
+  planned.module = hlo::ParseModule(fmt::format(R"(HloModule m
+ENTRY e {{
+  x = f32[8,32] parameter(0)
+  v = f32[32,32] parameter(1)
+  w = f32[32,32] parameter(2)
+  a = f32[8,32] dot(x, {0}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  b = f32[8,32,{1}] broadcast(a), dimensions={{0,1}}
+  n = f32[8,32,{1}] negate(b)
+  t = f32[{1},8,32] transpose(n), dimensions={{2,0,1}}
+  s = f32[1,8,32] slice(t), slice={{[0:1],[0:8],[0:32]}}
+  y = f32[8,32] reshape(s)
+  d = f32[8,32] dot(y, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT r = f32[32,8] transpose(d), dimensions={{1,0}}
+}})",
+                                                second, large));
+  GenericContext context(kernels);
+  FlattenControl().Run(*planned.module, context);
+  Schedule().Run(*planned.module, context);
+  CopyInsertion().Run(*planned.module, context);
+  planned.buffers = AssignBuffers(*planned.module, context);
+  return planned;
+}
+
+TEST(BufferAssignment, ProductsThatCopyOneArrayShareScratch) {
+  const CopyingKernels silent(false), kernels(true);
+  // 4 KiB beside two arrays of 100 KiB: within a thirty-second.
+  const MemoryStatistics apart = TwoProducts("w", 100, silent).buffers.statistics();
+  const Planned together = TwoProducts("w", 100, kernels);
+  const Slice scratch = together.buffers.ScratchOf(Find(*together.module, "a"));
+  EXPECT_EQ(scratch, together.buffers.ScratchOf(Find(*together.module, "d")));
+  for (const char* between : {"b", "n", "t", "s"})
+    EXPECT_FALSE(together.buffers.SliceOf(Find(*together.module, between)).Overlaps(scratch)) << between;
+  EXPECT_EQ(together.buffers.statistics().arena_bytes, apart.arena_bytes + 4096);
+  EXPECT_EQ(together.buffers.statistics().largest_live_bytes, apart.largest_live_bytes);  // the copy need not stay
+  // Of two arrays there is nothing to keep.
+  EXPECT_EQ(TwoProducts("v", 100, kernels).buffers.statistics().arena_bytes, apart.arena_bytes);
+}
+
+TEST(BufferAssignment, SharedScratchTakesLittleMemory) {
+  const CopyingKernels silent(false), kernels(true);
+  const MemoryStatistics apart = TwoProducts("w", 10, silent).buffers.statistics();
+  EXPECT_EQ(TwoProducts("w", 10, kernels).buffers.statistics().arena_bytes, apart.arena_bytes);
 }
 
 }  // namespace
