@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "hlo/text/printer.h"
 #include "hlo/verifier.h"
 #include "passes/generic_context.h"
@@ -23,15 +26,28 @@ struct Counts {
   std::string text;
 };
 
+// Kernels of products copy this operand first.
+class Copying : public GenericKernelModel {
+ public:
+  explicit Copying(std::vector<int64_t> operands) : operands_(std::move(operands)) {}
+  std::vector<int64_t> CopiedOperands(const Instruction& i) const override {
+    return i.Is(Opcode::kDot) ? operands_ : std::vector<int64_t>{};
+  }
+
+ private:
+  std::vector<int64_t> operands_;
+};
+
 // What the pass makes of `entry`, whose bits stay what they were on each device.
-Counts After(const std::string& entry, const DeviceSpec& spec = SlowExchanges(), const std::string& attribute = "") {
+Counts After(const std::string& entry, const DeviceSpec& spec = SlowExchanges(), const std::string& attribute = "",
+             const KernelModel& kernels = GenericKernelModel()) {
   const auto module = Parse(fmt::format(
       "HloModule m, num_partitions=2\nadd {{ l = f32[] parameter(0)  r = f32[] parameter(1)  ROOT s = f32[] add(l, r) }}\n"
       "mix {{ l2 = f32[] parameter(0)  r2 = f32[] parameter(1)  d2 = f32[] add(l2, r2)  ROOT s2 = f32[] tanh(d2) }}\n{}",
       entry));
   if (!attribute.empty()) module->frontend_attributes[attribute] = "true";
   const auto before = ResultsOfAll(*module);
-  GenericContext context({}, spec);
+  GenericContext context({}, spec, kernels);
   Counts counts;
   counts.changed = SplitSums().Run(*module, context);
   for (hlo::Computation* computation : module->PostOrder()) RemoveDeadInstructions(computation);
@@ -72,6 +88,13 @@ TEST(SplitSums, AProductWithNothingBesideItsSum) {
 TEST(SplitSums, TheLargerOperandIsCut) {
   EXPECT_NE(After(Layer(256, 8)).text.find("f32[64,8]"), std::string::npos);
   EXPECT_NE(After(Layer(8, 256)).text.find("f32[8,64]"), std::string::npos);
+}
+
+// Parts share a copy of what is not cut.
+TEST(SplitSums, WhatIsCopiedOnceStaysWhole) {
+  const std::string text = Layer(128, 128);
+  EXPECT_NE(After(text, SlowExchanges(), "", Copying({1})).text.find("f32[16,128] dot"), std::string::npos);
+  EXPECT_NE(After(text, SlowExchanges(), "", Copying({0})).text.find("f32[128,16] dot"), std::string::npos);
 }
 
 TEST(SplitSums, TheResultItself) {
