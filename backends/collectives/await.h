@@ -10,11 +10,13 @@ namespace hlorun::collectives {
 
 // Returns when `request`, of `transport`, is complete, which it keeps going meanwhile. Throws Error when a peer failed.
 inline void Await(Transport& transport, const std::unique_ptr<Request>& request) {
-  WaitUntil([&] {
-    if (request->Test()) return true;
-    transport.Progress();
-    return false;
-  });
+  WaitUntil(
+      [&] {
+        if (request->Test()) return true;
+        transport.Progress();
+        return false;
+      },
+      Patience::kSharedCore, [&] { return request->NotBefore(); });
 }
 
 }  // namespace hlorun::collectives

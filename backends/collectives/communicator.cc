@@ -21,12 +21,19 @@ using Requests = std::vector<std::unique_ptr<Request>>;
 
 void Complete(Transport& transport, Requests& requests) {
   const WaitScope scope(transport);
-  WaitUntil([&] {
-    std::erase_if(requests, [](const std::unique_ptr<Request>& request) { return request->Test(); });
-    if (requests.empty()) return true;
-    transport.Progress();
-    return false;
-  });
+  WaitUntil(
+      [&] {
+        std::erase_if(requests, [](const std::unique_ptr<Request>& request) { return request->Test(); });
+        if (requests.empty()) return true;
+        transport.Progress();
+        return false;
+      },
+      Patience::kSharedCore,
+      [&] {
+        std::chrono::steady_clock::time_point all;
+        for (const std::unique_ptr<Request>& request : requests) all = std::max(all, request->NotBefore());
+        return all;
+      });
 }
 
 int64_t PositionIn(std::span<const int64_t> group, int64_t device) {

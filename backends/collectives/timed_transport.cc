@@ -9,8 +9,9 @@
 namespace hlorun::collectives {
 namespace {
 
-// Of one clock in all processes of a host.
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+using Clock = std::chrono::steady_clock;  // one in all processes of a host
+
+double Now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 // A message and the time of its arrival, which comes or goes first.
 class TimedRequest : public Request {
@@ -28,10 +29,17 @@ class TimedRequest : public Request {
       if (part != nullptr && !part->Test()) return false;
       part = nullptr;
     }
-    return Now() >= (time_ > 0 ? time_ : stamp_);
+    return Now() >= Done();
+  }
+  // Nothing is known while what tells the time, or the message itself, has yet to go through `inner`.
+  Clock::time_point NotBefore() const override {
+    if (parts_[0] != nullptr || parts_[1] != nullptr) return {};
+    return Clock::time_point(std::chrono::ceil<Clock::duration>(std::chrono::duration<double>(Done())));
   }
 
  private:
+  double Done() const { return time_ > 0 ? time_ : stamp_; }
+
   double time_, stamp_ = 0;
   std::unique_ptr<Request> parts_[2];
 };

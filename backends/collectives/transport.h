@@ -1,6 +1,7 @@
 // Transport: what collective algorithms need of the world. MPI, in-process, and a timed fake for tests implement it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,8 @@ class Request {
  public:
   virtual ~Request() = default;
   virtual bool Test() = 0;  // true once complete; throws Error when a peer failed
+  // Before then it is not complete, as far as Test() has found out: who waits need not look sooner.
+  virtual std::chrono::steady_clock::time_point NotBefore() const { return {}; }
 };
 
 // One endpoint of `size` peers; a peer is a process (MPI) or a device (in process). One thread uses an endpoint at a

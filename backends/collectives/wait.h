@@ -16,9 +16,14 @@ namespace hlorun::collectives {
 // kOwnCore: no kernel wants the core on which this thread waits, so it goes on yielding for longer before it sleeps.
 enum class Patience { kSharedCore, kOwnCore };
 
-// Calls `done()` until it is true.
-template <typename Done>
-void WaitUntil(Done&& done, Patience patience = Patience::kSharedCore) {
+struct AnyTime {
+  std::chrono::steady_clock::time_point operator()() const { return {}; }
+};
+
+// Calls `done()` until it is true. It is not before `not_before()`, asked after each call, so a sleeper sleeps until
+// then.
+template <typename Done, typename NotBefore = AnyTime>
+void WaitUntil(Done&& done, Patience patience = Patience::kSharedCore, NotBefore&& not_before = {}) {
   using Clock = std::chrono::steady_clock;
   using std::chrono::microseconds;
   constexpr int kSpins = 64;
@@ -29,6 +34,8 @@ void WaitUntil(Done&& done, Patience patience = Patience::kSharedCore) {
   constexpr microseconds kSlice(300);
   const microseconds shortest_sleep(HasShortSlices() ? 100 : 20);
   constexpr microseconds kLongestSleep(200);
+  // Who fails meanwhile is noticed this late.
+  constexpr microseconds kLongestKnown(20'000);
   for (int i = 0; i < kSpins; ++i) {
     if (done()) return;
   }
@@ -41,8 +48,10 @@ void WaitUntil(Done&& done, Patience patience = Patience::kSharedCore) {
   }
   while (!done()) {
     // Late by a part of what the wait has taken.
-    const auto so_far = std::chrono::duration_cast<microseconds>(Clock::now() - begin);
-    std::this_thread::sleep_for(std::clamp(so_far / 8, shortest_sleep, kLongestSleep));
+    const Clock::time_point now = Clock::now();
+    const auto so_far = std::chrono::duration_cast<microseconds>(now - begin);
+    const Clock::time_point look = now + std::clamp(so_far / 8, shortest_sleep, kLongestSleep);
+    std::this_thread::sleep_until(std::clamp<Clock::time_point>(not_before(), look, now + kLongestKnown));
   }
 }
 

@@ -303,7 +303,7 @@ void ThunkRunner::Do(const CollectiveThunk& thunk) {
          "the module exchanges data with {} other devices: run it with mpirun or --devices",
          plan_.replica_count * plan_.num_partitions - 1);
   }
-  const bool others_run = last_exchange_ != nullptr && !last_exchange_->done.load(std::memory_order_acquire);
+  const bool others_run = last_exchange_ != nullptr && !last_exchange_->is_done();
   // A profile shows how long each takes by itself.
   const bool starts =
       thunk.ticket >= 0 && options_.profile == nullptr && MayOverlap(device_, options_.communicator->transport());
@@ -317,7 +317,7 @@ void ThunkRunner::Do(const CollectiveThunk& thunk) {
   if (thunk.ticket < 0) return;
   if (exchange == nullptr) {
     exchange = std::make_shared<Exchange>();
-    exchange->done = true;
+    exchange->Done();
   }
   started_.resize(std::max(started_.size(), static_cast<size_t>(thunk.ticket) + 1));
   started_[static_cast<size_t>(thunk.ticket)] = std::move(exchange);
@@ -330,30 +330,30 @@ std::shared_ptr<Exchange> ThunkRunner::Start(const CollectiveThunk& thunk) {
   CheckCl(clFlush(queue_), "flushing the queue");
   last_exchange_ = std::make_shared<Exchange>();
   lane_.PostExchange([this, &thunk, computed, exchange = last_exchange_] {
+    std::exception_ptr error;
     try {
       const cl_event event = computed();
       CheckCl(clWaitForEvents(1, &event), "waiting for the device");
       RunCollective(thunk, *this, device_.transfer_queue()());
     } catch (...) {
-      exchange->error = std::current_exception();
+      error = std::current_exception();
     }
-    exchange->done.store(true, std::memory_order_release);
-    exchange->done.notify_all();
+    exchange->Done(std::move(error));
   });
   return last_exchange_;
 }
 
 void ThunkRunner::Await(const Exchange& exchange) {
-  if (!exchange.done.load(std::memory_order_acquire) && FaultHits(Fault::kAwaitFail))
+  if (!exchange.is_done() && FaultHits(Fault::kAwaitFail))
     Fail(ErrorCode::kInternal, "HLORUN_FAULT=await_fail: this rank fails while it exchanges");
-  exchange.done.wait(false, std::memory_order_acquire);
-  if (exchange.error) std::rethrow_exception(exchange.error);
+  const std::exception_ptr error = exchange.Wait();
+  if (error) std::rethrow_exception(error);
 }
 
 void ThunkRunner::AbandonExchanges(const std::string& reason) {
-  if (last_exchange_ == nullptr || last_exchange_->done.load(std::memory_order_acquire)) return;
+  if (last_exchange_ == nullptr || last_exchange_->is_done()) return;
   options_.communicator->transport().Abort(reason);
-  last_exchange_->done.wait(false, std::memory_order_acquire);
+  last_exchange_->Wait();
 }
 
 void ThunkRunner::Do(const TransferThunk& thunk) {
