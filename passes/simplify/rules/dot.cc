@@ -1,4 +1,4 @@
-// Matrix products that are none.
+// Matrix products that are none, and those of a batch that are one.
 #include <algorithm>
 
 #include "passes/simplify/rule.h"
@@ -56,6 +56,52 @@ bool MultipliesInResultType(const Match& m) {
          hlo::BitsOf(type) >= hlo::BitsOf(m[Y]->shape().element_type());
 }
 
+// Position in the list of batch dimensions from which the rhs, A, holds copies: from there on all are dimensions that A
+// broadcasts. The list's length: it does not.
+size_t FirstCopied(const Match& m) {
+  const hlo::attr::Dot& dot = DotOf(m);
+  size_t first = dot.rhs_batch.size();
+  while (first > 0 && !IsIn(m[A]->dimensions(), dot.rhs_batch[first - 1])) --first;
+  return first;
+}
+
+// Whether those dimensions, as free ones of the lhs, stay where they are in the result.
+bool CopiedBatchComesFirst(const Match& m) {
+  const hlo::attr::Dot& dot = DotOf(m);
+  int64_t last = -1;
+  for (size_t i = FirstCopied(m); i < dot.lhs_batch.size(); ++i) {
+    if (dot.lhs_batch[i] < last) return false;
+    last = dot.lhs_batch[i];
+  }
+  for (int64_t d = 0; d < last; ++d) {
+    if (!IsIn(dot.lhs_batch, d) && !IsIn(dot.lhs_contracting, d)) return false;
+  }
+  return last >= 0;
+}
+
+// One product with all rows instead of one for each copy of the rhs.
+Instruction* MergeCopiedBatch(Match& m) {
+  hlo::attr::Dot dot = DotOf(m);
+  const std::vector<int64_t> copied(dot.rhs_batch.begin() + static_cast<ptrdiff_t>(FirstCopied(m)),
+                                    dot.rhs_batch.end());
+  dot.lhs_batch.resize(dot.lhs_batch.size() - copied.size());
+  dot.rhs_batch.resize(dot.lhs_batch.size());
+  std::vector<int64_t> moved;  // each dimension of A without the copied ones
+  hlo::Dims sizes;
+  for (int64_t d = 0; d < m[A]->shape().rank(); ++d) {
+    moved.push_back(static_cast<int64_t>(sizes.size()));
+    if (!IsIn(copied, d)) sizes.push_back(m[A]->shape().dimension(d));
+  }
+  const auto move = [&](std::vector<int64_t>& dimensions) {
+    for (int64_t& d : dimensions) d = moved[static_cast<size_t>(d)];
+  };
+  std::vector<int64_t> dimensions = m[A]->dimensions();
+  move(dimensions);
+  move(dot.rhs_batch);
+  move(dot.rhs_contracting);
+  return m.build.Dot(m[X], m.build.Broadcast(m[Y], sizes, dimensions), std::move(dot), m.shape().element_type());
+}
+
 }  // namespace
 
 std::vector<Rule> DotRules() {
@@ -76,6 +122,16 @@ std::vector<Rule> DotRules() {
        R"(x = f32[2,2] parameter(0)
           y = f32[2,3] parameter(1)
           ROOT r = f32[2,3] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
+      {"dot_of_copied_rhs", Exactness::kReassociating, Op(Opcode::kDot, X, Op(Opcode::kBroadcast, Y).As(A)),
+       CopiedBatchComesFirst, MergeCopiedBatch,
+       R"(x = f32[2,3,4] parameter(0)
+          y = f32[4,5] parameter(1)
+          a = f32[2,4,5] broadcast(y), dimensions={1,2}
+          ROOT r = f32[2,3,5] dot(x, a), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})",
+       R"(x = f32[3,2,4] parameter(0)
+          y = f32[4,5] parameter(1)
+          a = f32[2,4,5] broadcast(y), dimensions={1,2}
+          ROOT r = f32[2,3,5] dot(x, a), lhs_batch_dims={1}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})"},
   };
 }
 
