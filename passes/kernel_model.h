@@ -39,6 +39,10 @@ class KernelModel {
   // result, which is the gradient of another one's weights.
   virtual bool SumsOverWindow(const hlo::Instruction& /*convolution*/) const { return false; }
 
+  // Whether a kernel makes complex Fourier transforms of `points` numbers of that real type
+  // (passes/expand/fft_stages.h).
+  virtual bool HasFftKernel(hlo::ElementType /*type*/, int64_t /*points*/) const { return false; }
+
   // How many feature groups of `convolution` a kernel wants as one, whose weights are zero between them; 1: as they
   // are.
   virtual int64_t GroupsTogether(const hlo::Instruction& /*convolution*/) const { return 1; }

@@ -6,6 +6,8 @@
 
 #include "hlo/builder.h"
 #include "hlo/error.h"
+#include "passes/expand/fft_stages.h"
+#include "passes/kernel_model.h"
 
 namespace hlorun::passes {
 
@@ -38,8 +40,8 @@ int64_t LargestPrimeFactor(int64_t n) {
   return std::max(largest, n);
 }
 
-// The factor to split off first: the largest up to kGoodMatrix, else the smallest there is.
-int64_t FactorOf(int64_t n) {
+// The factor to split off first where products do the work: the largest up to kGoodMatrix, else the smallest there is.
+int64_t FactorOfProducts(int64_t n) {
   if (n <= kGoodMatrix) return n;
   for (int64_t a = kGoodMatrix; a > 1; --a) {
     if (n % a == 0) return a;
@@ -52,12 +54,16 @@ int64_t FactorOf(int64_t n) {
 
 class Transform {
  public:
-  Transform(Instruction* fft, hlo::Builder& build)
-      : build_(build), type_(hlo::RealOf(fft->operand(0)->shape().element_type())) {}
+  Transform(Instruction* fft, hlo::Builder& build, const KernelModel& kernels)
+      : build_(build), kernels_(kernels), type_(hlo::RealOf(fft->operand(0)->shape().element_type())) {}
+
+  // Whether a kernel makes transforms of n points.
+  bool HasKernel(int64_t n) const { return n > kGoodMatrix && kernels_.HasFftKernel(type_, n); }
 
   // Along the last of two dimensions [batch, n]; without the inverse's factor 1/n.
   Complex Run(const Complex& x, bool inverse) {
     const int64_t batch = x.real->shape().dimension(0), n = x.real->shape().dimension(1);
+    if (HasKernel(n)) return ByKernel(x, inverse);
     const int64_t a = FactorOf(n), b = n / a;
     const double sign = inverse ? 2 * std::numbers::pi : -2 * std::numbers::pi;
     if (b == 1) return Product(x, n, 1, sign);
@@ -77,6 +83,29 @@ class Transform {
   }
 
  private:
+  // The one nearest to the square root of n where kernels transform both it and what is left.
+  int64_t FactorOf(int64_t n) const {
+    for (auto a = static_cast<int64_t>(std::sqrt(static_cast<double>(n))); a > kGoodMatrix; --a) {
+      if (n % a == 0 && HasKernel(a) && HasKernel(n / a)) return a;
+    }
+    return FactorOfProducts(n);
+  }
+
+  // The kernel transforms forward; with both parts exchanged, before and after, that is the inverse.
+  Complex ByKernel(const Complex& x, bool inverse) {
+    RegisterFftEvaluator();
+    const int64_t n = x.real->shape().dimension(1);
+    Instruction* imaginary = x.imaginary == nullptr ? build_.Splat(x.real->shape(), 0) : x.imaginary;
+    hlo::attr::CustomCall call;
+    call.target = kFftTarget;
+    const Shape both = Shape::Tuple({x.real->shape(), x.real->shape()});
+    Instruction* result = build_.Make(
+        Opcode::kCustomCall,
+        {inverse ? imaginary : x.real, inverse ? x.real : imaginary, build_.Constant(FftTable(type_, FftStagesOf(n)))},
+        call, {}, both);
+    return {build_.GetTupleElement(result, inverse ? 1 : 0), build_.GetTupleElement(result, inverse ? 0 : 1)};
+  }
+
   // f(angle * i * j) for i < rows, j < columns; i j is taken modulo the period, so that large products stay exact.
   Instruction* Table(int64_t rows, int64_t columns, int64_t period, double full_turn, double (*f)(double)) {
     Literal table(Shape(type_, {rows, columns}));
@@ -120,13 +149,17 @@ class Transform {
   }
 
   hlo::Builder& build_;
+  const KernelModel& kernels_;
   hlo::ElementType type_;
 };
 
 class Expansion {
  public:
-  explicit Expansion(Instruction* fft)
-      : fft_(fft), attributes_(fft->As<hlo::attr::Fft>()), build_(fft->parent(), fft), transform_(fft, build_) {
+  Expansion(Instruction* fft, const KernelModel& kernels)
+      : fft_(fft),
+        attributes_(fft->As<hlo::attr::Fft>()),
+        build_(fft->parent(), fft),
+        transform_(fft, build_, kernels) {
     build_.before = fft;
   }
 
@@ -140,12 +173,17 @@ class Expansion {
     }
     const int64_t last = x->shape().rank() - 1;
     // The real side of a real transform is its last dimension: first on the way there, last on the way back.
+    const int64_t n = attributes_.length.empty() ? 1 : attributes_.length.back();
+    const bool by_pairs = n % 2 == 0 && transform_.HasKernel(n / 2);
     if (attributes_.type == FftType::kIrfft) {
       for (int64_t i = 1; i < count; ++i) value = Along(value, last - i, true);
-      value = Along(MirroredHalf(value, attributes_.length.back()), last, true);
+      value = by_pairs ? RealFromHalf(value, n) : Along(MirroredHalf(value, n), last, true);
     } else {
-      value = Along(value, last, inverse);
-      if (attributes_.type == FftType::kRfft) value = FirstHalf(value, attributes_.length.back() / 2 + 1);
+      if (attributes_.type == FftType::kRfft) {
+        value = by_pairs ? HalfOfReal(value.real, n) : FirstHalf(Along(value, last, false), n / 2 + 1);
+      } else {
+        value = Along(value, last, inverse);
+      }
       for (int64_t i = 1; i < count; ++i) value = Along(value, last - i, inverse);
     }
     if (inverse) value = Scaled(value, 1.0 / static_cast<double>(hlo::CheckedProduct(attributes_.length)));
@@ -192,6 +230,81 @@ class Expansion {
             build_.Concatenate({kept.imaginary, rest.imaginary}, last)};
   }
 
+  // --- a real array of n = 2 h points as a complex one of h: z[j] = x[2 j] + i x[2 j + 1] ---
+  // With Z its transform, Z* mirrored and conjugate: Z*[k] = conj(Z[h - k]), and w = e^(-2 pi i / n),
+  //   X[k] = (Z[k] + Z*[k]) / 2 - i w^k (Z[k] - Z*[k]) / 2 for k = 0 ... h, Z[h] = Z[0], and the other way round
+  //   2 Z[k] = (X[k] + X*[k]) + i w^-k (X[k] - X*[k]).
+
+  Complex HalfOfReal(Instruction* x, int64_t n) {
+    const int64_t h = n / 2, last = x->shape().rank() - 1;
+    const Complex z = Along({EveryOther(x, 0), EveryOther(x, 1)}, last, false);
+    const Complex whole =
+        transform_.Each(z, [&](Instruction* v) { return build_.Concatenate({v, Part(v, 0, 1)}, last); });
+    const auto [sum, difference] = WithMirrored(whole);
+    const Complex turned = Turned(difference, n, h + 1, -1);
+    return Scaled({build_.Binary(Opcode::kAdd, sum.real, turned.real),
+                   build_.Binary(Opcode::kAdd, sum.imaginary, turned.imaginary)},
+                  0.5);
+  }
+
+  // n times the inverse.
+  Complex RealFromHalf(const Complex& half, int64_t n) {
+    const int64_t h = n / 2, last = half.real->shape().rank() - 1;
+    Complex x = FirstHalf(half, h + 1);
+    // The first and the last of a real array's spectrum are real, whatever is given.
+    Literal inner(Shape(hlo::ElementType::kPred, {h + 1}));
+    for (int64_t k = 1; k < h; ++k) inner.SetInt(k, 1);
+    Instruction* is_inner = build_.Broadcast(build_.Constant(std::move(inner)), x.real->shape().dimensions(), {last});
+    x.imaginary = build_.Select(is_inner, x.imaginary, build_.Splat(x.imaginary->shape(), 0));
+    const auto [sum, difference] = WithMirrored(x);
+    const Complex turned = Turned(difference, n, h + 1, 1);
+    const Complex z = Along(FirstHalf({build_.Binary(Opcode::kAdd, sum.real, turned.real),
+                                       build_.Binary(Opcode::kAdd, sum.imaginary, turned.imaginary)},
+                                      h),
+                            last, true);
+    Dims pairs = z.real->shape().dimensions(), both = pairs;
+    pairs.push_back(1);
+    both.back() = n;
+    return {
+        build_.Reshape(
+            build_.Concatenate({build_.Reshape(z.real, pairs), build_.Reshape(z.imaginary, pairs)}, last + 1), both),
+        nullptr};
+  }
+
+  Instruction* EveryOther(Instruction* x, int64_t first) {
+    Dims starts(static_cast<size_t>(x->shape().rank()), 0), strides(starts.size(), 1);
+    starts.back() = first;
+    strides.back() = 2;
+    return build_.Slice(x, starts, x->shape().dimensions(), strides);
+  }
+
+  // x + x* and x - x*.
+  std::pair<Complex, Complex> WithMirrored(const Complex& x) {
+    const int64_t last = x.real->shape().rank() - 1;
+    const Complex mirrored = transform_.Each(x, [&](Instruction* v) { return build_.Reverse(v, {last}); });
+    return {{build_.Binary(Opcode::kAdd, x.real, mirrored.real),
+             build_.Binary(Opcode::kSubtract, x.imaginary, mirrored.imaginary)},
+            {build_.Binary(Opcode::kSubtract, x.real, mirrored.real),
+             build_.Binary(Opcode::kAdd, x.imaginary, mirrored.imaginary)}};
+  }
+
+  // x[k] times sign i e^(sign 2 pi i k / n), k < size.
+  Complex Turned(const Complex& x, int64_t n, int64_t size, double sign) {
+    const auto table = [&](double (*f)(double), double factor) {
+      Literal values(Shape(x.real->shape().element_type(), {size}));
+      for (int64_t k = 0; k < size; ++k)
+        values.SetDouble(k, factor * f(2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n)));
+      return build_.Broadcast(build_.Constant(std::move(values)), x.real->shape().dimensions(),
+                              {x.real->shape().rank() - 1});
+    };
+    // i (cos + i sin) and -i (cos - i sin): the real parts are the same.
+    Instruction* real = table([](double v) { return std::sin(v); }, -1);
+    Instruction* imaginary = table([](double v) { return std::cos(v); }, sign);
+    const auto times = [&](Instruction* u, Instruction* v) { return build_.Binary(Opcode::kMultiply, u, v); };
+    return {build_.Binary(Opcode::kSubtract, times(x.real, real), times(x.imaginary, imaginary)),
+            build_.Binary(Opcode::kAdd, times(x.real, imaginary), times(x.imaginary, real))};
+  }
+
   Complex Scaled(const Complex& x, double factor) {
     return transform_.Each(
         x, [&](Instruction* v) { return build_.Binary(Opcode::kMultiply, v, build_.Splat(v->shape(), factor)); });
@@ -212,12 +325,12 @@ bool MayExpand(const Instruction& instruction) {
 
 }  // namespace
 
-bool ExpandFft::Run(hlo::Module& module, PassContext&) {
+bool ExpandFft::Run(hlo::Module& module, PassContext& context) {
   bool changed = false;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* instruction : computation->PostOrder()) {
       if (!MayExpand(*instruction)) continue;
-      computation->Replace(instruction, Expansion(instruction).Run());
+      computation->Replace(instruction, Expansion(instruction, context.kernels).Run());
       changed = true;
     }
   }

@@ -136,7 +136,7 @@ void AddSorts(std::vector<Template>& templates) {
 }
 
 void AddTransforms(std::vector<Template>& templates) {
-  for (const int n : {1, 2, 3, 4, 5, 7, 9, 16, 30, 64}) {
+  for (const int n : {1, 2, 3, 4, 5, 7, 9, 16, 30, 64, 143, 180, 486}) {
     for (const char* kind : {"FFT", "IFFT"}) {
       templates.push_back({fmt::format("fft-{}-{}", kind, n), "c64 c128",
                            fmt::format("ENTRY e {{ x = $T[2,{0}] parameter(0)\n ROOT r = $T[2,{0}] fft(x), fft_type={1}, fft_length={{{0}}} }}", n, kind),

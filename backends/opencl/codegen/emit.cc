@@ -46,6 +46,7 @@ Launches EmitElements(const EmitRequest& request) {
 
 Launches EmitCustom(const EmitRequest& request) {
   if (HasTopKKernel(request.instruction, request.context.device)) return EmitTopK(request);
+  if (IsFft(request.instruction)) return EmitFft(request);
   Fail(ErrorCode::kUnimplemented, "{}: no kernel for {}", request.instruction.name(),
        hlo::OpcodeName(request.instruction.opcode()));
 }
@@ -125,7 +126,7 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
     case KernelKind::kScatter:
     case KernelKind::kSelectAndScatter:
     case KernelKind::kRng: return true;
-    case KernelKind::kCustom: return HasTopKKernel(instruction, device_);
+    case KernelKind::kCustom: return IsFft(instruction) || HasTopKKernel(instruction, device_);
     default: return CanInline(instruction);
   }
 }
@@ -197,6 +198,10 @@ bool OpenClKernelModel::BoundsContraction(const Instruction& instruction) const 
 
 bool OpenClKernelModel::SumsOverWindow(const Instruction& convolution) const {
   return HasWeightGradientKernel(convolution, device_);
+}
+
+bool OpenClKernelModel::HasFftKernel(hlo::ElementType type, int64_t points) const {
+  return HasFftKernelFor(type, points, device_);
 }
 
 int64_t OpenClKernelModel::GroupsTogether(const Instruction& convolution) const {

@@ -57,6 +57,11 @@ int64_t SortScratchBytes(const hlo::Instruction& sort, const DeviceSpec& device)
 Launches EmitTopK(const EmitRequest& request);
 bool HasTopKKernel(const hlo::Instruction& instruction, const DeviceSpec& device);
 
+// Complex Fourier transforms of rows (passes/expand/fft_stages.h), a row a work-item.
+Launches EmitFft(const EmitRequest& request);
+bool IsFft(const hlo::Instruction& instruction);
+bool HasFftKernelFor(hlo::ElementType type, int64_t points, const DeviceSpec& device);
+
 Launches EmitRngBitGenerator(const EmitRequest& request);
 
 }  // namespace hlorun::opencl

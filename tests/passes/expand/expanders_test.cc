@@ -6,6 +6,7 @@
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/fft.h"
+#include "passes/expand/fft_stages.h"
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
@@ -164,6 +165,35 @@ TEST(ExpandFft, EveryKindOverOneDimension) {
                               n, n / 2 + 1),
                   pass, {false, 1e-5});
   }
+}
+
+// Transforms of up to 200 points, where they have stages, are a kernel's.
+class TransformsByStages : public GenericKernelModel {
+ public:
+  bool HasFftKernel(hlo::ElementType, int64_t points) const override {
+    return points <= 200 && !FftStagesOf(points).empty();
+  }
+};
+
+TEST(ExpandFft, KernelsOfStages) {
+  ExpandFft pass;
+  const TransformsByStages kernels;
+  // A kernel; two of half the points for real arrays; one of each factor beyond what one kernel takes.
+  for (int n : {36, 64, 110, 121, 143, 36 * 40}) {
+    for (const auto& [x, r, type] :
+         {std::tuple("c64", "c64", "FFT"), {"c64", "c64", "IFFT"}, {"f32", "c64", "RFFT"}, {"c64", "f32", "IRFFT"}}) {
+      const int half = n / 2 + 1;
+      const std::string text = fmt::format(R"(x = {0}[3,{1}] parameter(0)
+          ROOT r = {2}[3,{3}] fft(x), fft_type={4}, fft_length={{{5}}})",
+                                           x, std::string_view(type) == "IRFFT" ? half : n, r,
+                                           std::string_view(type) == "RFFT" ? half : n, type, n);
+      RunAndCompare(text, pass, {false, 1e-5}, kernels);
+      EXPECT_GT(Count(*RunPass(text, pass, kernels), Opcode::kCustomCall), 0) << text;
+    }
+  }
+  RunAndCompare(R"(x = f32[2,40,66] parameter(0)
+      ROOT r = c64[2,40,34] fft(x), fft_type=RFFT, fft_length={40,66})",
+                pass, {false, 1e-5}, kernels);
 }
 
 TEST(ExpandFft, SeveralDimensions) {
