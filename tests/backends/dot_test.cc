@@ -176,6 +176,26 @@ TEST(Dot, PanelsCopiedByTheGroupThatMultipliesThem) {
   ExpectProduct({0, 100, 70, 1000}, small);
 }
 
+// Units take runs of groups: the fullest has little more than its share of the columns.
+TEST(Dot, BlocksOfPanelsAreSharedOutEvenly) {
+  DeviceSpec spec = Runner().spec();
+  spec.vector_bytes = 64;
+  spec.l2_bytes = 1 << 20;
+  for (const int64_t units : {2, 4}) {
+    spec.compute_units = units;
+    for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{
+             {512, 1536, 768}, {197, 768, 2304}, {256, 1152, 1152}, {128, 768, 3072}, {256, 1024, 2816}}) {
+      const ProductPlan plan = PlanProduct({.m = m, .n = n, .k = k}, spec);
+      ASSERT_EQ(plan.rhs, RhsForm::kBlocks);
+      const int64_t groups = (plan.slots + units - 1) / units,
+                    blocks = (plan.column_blocks() + plan.slots - 1) / plan.slots;
+      EXPECT_LE(static_cast<double>(groups * blocks * plan.panels_per_block * units),
+                1.15 * static_cast<double>(plan.panels))
+          << m << " x " << k << " x " << n << " on " << units;
+    }
+  }
+}
+
 TEST(Dot, FewRowsReadWideRows) {
   DeviceSpec small = Runner().spec();
   small.l2_bytes = 64 << 10;

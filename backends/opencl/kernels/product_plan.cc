@@ -20,6 +20,8 @@ constexpr int64_t kWideRows = 64, kWideVectors = 3;
 // Rows of lhs between which a work-group copies its panels itself: fewer read wider panels in place; with more, all of
 // lhs would pass by too often.
 constexpr int64_t kFewestBlockRows = 96, kMostBlockRows = 512;
+// Blocks are made smaller where that takes more than this part from what the fullest unit has to do.
+constexpr int64_t kWorthSmallerBlocks = 30;
 // Storing a result from transposed tiles costs about as much as packing this many elements.
 constexpr int64_t kTurnedStore = 2;
 // lhs [k][m] is read in place when its rows are short: a tile touches k of them.
@@ -144,8 +146,8 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
   plan.rows = EvenTileRows(shape.m, limit);
 }
 
-// Tiles of many registers are lower where rows are pages apart (ChooseTile); low ones, of which all rows just fit into a
-// set, still wait for them (docs/products.md).
+// Tiles of many registers are lower where rows are pages apart (ChooseTile); low ones, of which all rows just fit into
+// a set, still wait for them (docs/products.md).
 bool SpreadsRows(const ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const bool in_memory = shape.batch * shape.m * shape.k * hlo::BytesOf(shape.compute_type) > device.l3_bytes / 4;
@@ -202,6 +204,21 @@ void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
   plan.tiles_per_block = CeilDiv(plan.tiles, CeilDiv(plan.tiles, plan.tiles_per_block));
 }
 
+// What the fullest unit has to do, in blocks, of `blocks` that `slots` work-groups take in turns, where units are given
+// runs of groups of about equal lengths (12 blocks in 8 groups are two each for the first four, and one unit has 8).
+int64_t FullestUnit(int64_t blocks, int64_t slots, int64_t units) {
+  return CeilDiv(slots, units) * CeilDiv(blocks, slots);
+}
+
+// Work-groups for `blocks`, at most `most`: those that leave the fullest unit the least.
+int64_t EvenSlots(int64_t blocks, int64_t most, int64_t units) {
+  int64_t best = std::min(blocks, most);
+  for (int64_t slots = best; slots > units; --slots) {
+    if (FullestUnit(blocks, slots, units) < FullestUnit(blocks, best, units)) best = slots;
+  }
+  return best;
+}
+
 // Panels that each work-group copies for itself, where all rows of lhs meet them at once.
 void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
@@ -217,11 +234,20 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   int64_t panels = std::clamp<int64_t>(device.l2_bytes / 2 / panel_bytes, 1, plan.panels);
   while (panels > 1 && blocks(panels) < wanted) --panels;
   if (blocks(panels) < wanted) return;
+  // Smaller blocks that share out better; but lhs passes by more often.
+  const auto fullest = [&](int64_t of_block) {
+    const int64_t slots = EvenSlots(blocks(of_block), wanted, device.compute_units);
+    return of_block * FullestUnit(blocks(of_block), slots, device.compute_units);
+  };
+  const int64_t fewest = CeilDiv(panels, 2);
+  for (int64_t fewer = panels; fewer >= fewest; --fewer) {
+    if (fullest(fewer) * kWorthSmallerBlocks < fullest(panels) * (kWorthSmallerBlocks - 1)) panels = fewer;
+  }
   plan.rhs = RhsForm::kBlocks;
   plan.k_block = depth_block;
-  plan.panels_per_block = CeilDiv(plan.panels, CeilDiv(plan.panels, panels));
+  plan.panels_per_block = panels;
   plan.tiles_per_block = plan.tiles;
-  plan.slots = std::min(blocks(plan.panels_per_block), wanted);
+  plan.slots = EvenSlots(blocks(panels), wanted, device.compute_units);
 }
 
 void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
@@ -257,7 +283,7 @@ void Apply(const PanelSchedule& schedule, const DeviceSpec& device, ProductPlan&
   plan.panels_per_block = std::min(schedule.panels_per_block, plan.panels);
   if (plan.rhs != RhsForm::kBlocks) return;
   plan.tiles_per_block = plan.tiles;
-  plan.slots = std::min(plan.shape.batch * plan.column_blocks(), 4 * device.compute_units);
+  plan.slots = EvenSlots(plan.shape.batch * plan.column_blocks(), 4 * device.compute_units, device.compute_units);
 }
 
 }  // namespace
