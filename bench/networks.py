@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Whole networks of many kinds, and what surrounds them, traced by JAX: on hlorun and XLA:CPU in alternation.
+
+    python3 bench/networks.py [--hlorun build/bin/hlorun] [--rounds 3] [--iterations 10] [--keep FOLDER] [--json FILE] [NAME ...]
+
+bench/networks holds them; none of them was looked at when the compiler was written, so this is a search for outliers. hlorun's results are
+compared with XLA:CPU's in each round. Both read the same inputs in each iteration. Ratios are hlorun's time over XLA:CPU's; only those within one run count. Needs jax.
+"""
+import os
+import statistics
+import sys
+import tempfile
+
+from runs import HERE, Failed, arguments, cpu, on_xla_cpu, report, save_rows
+
+sys.path[:0] = [os.path.join(HERE, "networks"), os.path.join(HERE, "..", "scripts")]
+
+# Relative or absolute error: outputs of random networks of up to 50 layers, of magnitude 1 to 10.
+BOUNDS, BOUNDS_BF16 = (1e-3, 5e-3), (2e-2, 1e-1)
+
+
+def networks():
+    import images  # pylint: disable=import-outside-toplevel
+    import texts  # pylint: disable=import-outside-toplevel
+    import trainings  # pylint: disable=import-outside-toplevel
+    return {**images.NETWORKS, **texts.NETWORKS, **trainings.NETWORKS}
+
+
+def export(network, folder):
+    """FOLDER/module.hlo and FOLDER/inputs: the weights, then the inputs."""
+    import jax  # pylint: disable=import-outside-toplevel
+    import jax.numpy as jnp  # pylint: disable=import-outside-toplevel
+    import numpy as np  # pylint: disable=import-outside-toplevel
+    from export_jax import hlo_text, save_arrays  # pylint: disable=import-outside-toplevel
+    from layers import Weights  # pylint: disable=import-outside-toplevel
+
+    function, *rest = network
+    dtype = jnp.float32 if isinstance(rest[-1], tuple) else rest.pop()
+    random = np.random.default_rng(1)
+    inputs = [jnp.asarray(random.integers(0, 10, shape) if kind == jnp.int32 else random.standard_normal(shape), kind) for shape, kind in rest]
+    weights = Weights(dtype)
+    function(weights, *inputs)
+    lowered = jax.jit(lambda arrays, inputs: function(Weights(dtype).replay(arrays), *inputs), keep_unused=True).lower(weights.arrays, inputs)
+    save_arrays(os.path.join(folder, "inputs"), jax.tree.leaves((weights.arrays, inputs)))
+    with open(os.path.join(folder, "module.hlo"), "w", encoding="utf-8") as file:
+        file.write(hlo_text(lowered.compiler_ir("hlo")))
+
+
+def measure(name, network, flags, folder):
+    os.makedirs(folder, exist_ok=True)
+    module, inputs, expected = (os.path.join(folder, part) for part in ("module.hlo", "inputs", "expected"))
+    ours, theirs = [], []
+    relative, absolute = BOUNDS_BF16 if "bf16" in name else BOUNDS
+    try:
+        if not os.path.exists(module):
+            export(network, folder)
+        bounds = [f"--rel_error_bound={relative}", f"--abs_error_bound={absolute}"]
+        for _ in range(flags.rounds):
+            theirs.append(report(on_xla_cpu(module, inputs, flags.iterations, expected)))
+            ours.append(report([flags.hlorun, "--json", f"--inputs={inputs}", f"--expect={expected}", f"--iterations={flags.iterations}", *bounds,
+                                *([f"--device={flags.device}"] if flags.device else []), module]))
+    except Failed as trouble:
+        return {"network": name, "error": str(trouble)}
+    best, peer_best = min(r["best_ms"] for r in ours), min(r["best_ms"] for r in theirs)
+    return {"network": name, "best_ms": best, "xla_best_ms": peer_best, "ratio": best / peer_best,
+            "median_ratio": statistics.median(a["median_ms"] / b["median_ms"] for a, b in zip(ours, theirs)),
+            "compile_s": min(r["compile_s"] for r in ours), "xla_compile_s": min(r["compile_s"] for r in theirs), "kernels": ours[-1]["kernels"]}
+
+
+def main():
+    known = networks()
+    parser = arguments(__doc__, rounds=3, iterations=10)
+    parser.add_argument("--keep")
+    parser.add_argument("--device")
+    parser.add_argument("--json")
+    parser.add_argument("names", nargs="*")
+    flags = parser.parse_args()
+    unknown = set(flags.names) - set(known)
+    if unknown:
+        parser.error(f"no such network: {', '.join(sorted(unknown))}")
+    print(cpu())
+    print(f"{'network':20} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'compile s':>9} {'XLA s':>6} {'kernels':>7}")
+    rows = []
+    for name in flags.names or known:
+        with tempfile.TemporaryDirectory() as folder:
+            row = measure(name, known[name], flags, os.path.join(flags.keep or folder, name))
+        rows.append(row)
+        print(f"{name:20} {row['error']}" if "error" in row else
+              f"{name:20} {row['best_ms']:10.3f} {row['xla_best_ms']:10.3f} {row['ratio']:6.2f} {row['median_ratio']:6.2f} "
+              f"{row['compile_s']:9.2f} {row['xla_compile_s']:6.2f} {row['kernels']:7}", flush=True)
+    if flags.json:
+        save_rows(flags.json, rows)
+    return 1 if any("error" in row for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
