@@ -29,6 +29,7 @@
 #include "passes/expand/rng_state.h"
 #include "passes/expand/scan.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/tile_products.h"
 #include "passes/expand/top_k.h"
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/fusion.h"
@@ -163,6 +164,8 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
 
   p.Add<ConditionalToSelect>();  // cheap, pure branches become masks
   p.Add<InlineCalls>();
+
+  p.Add<TileProducts>();
 
   // The forms that kernels take.
   p.Add<SortAlongMinor>();

@@ -23,6 +23,7 @@
 #include "passes/expand/rng_state.h"
 #include "passes/expand/scan.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/tile_products.h"
 #include "passes/expand/top_k.h"
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/fusion.h"
@@ -98,6 +99,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandCholesky>("cholesky becomes a loop over columns"),
       Entry<ExpandTriangularSolve>("triangular-solve becomes a loop over rows"),
       Entry<ExpandFft>("fft becomes matrix products of its factors"),
+      Entry<TileProducts>("products that take much of the memory, up to what contracts them, become loops over tiles"),
       Entry<ExpandRng>("rng becomes rng-bit-generator and arithmetic"),
       Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),
       Entry<ConditionalToSelect>("conditionals of cheap, pure branches become both branches and a select"),

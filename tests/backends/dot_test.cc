@@ -213,6 +213,23 @@ TEST(Dot, TransposedPanelsOfEveryDepth) {
     ExpectProduct({0, 520, k, 35, false, true}, Runner().spec());
 }
 
+// Of lhs [k][m] and rhs [n][k], exchanged, only one is copied.
+TEST(Dot, BothTransposedAreExchanged) {
+  using enum ElementType;
+  const DeviceSpec& spec = Runner().spec();
+  ASSERT_TRUE(
+      WithLessToPack({.m = 64, .n = 100, .k = 500, .lhs_transposed = true, .rhs_transposed = true}, spec).swapped);
+  ASSERT_FALSE(
+      WithLessToPack({.m = 64, .n = 100, .k = 50, .lhs_transposed = true, .rhs_transposed = true}, spec).swapped);
+  ExpectProduct({0, 64, 500, 100, true, true}, spec);
+  ExpectProduct({0, 33, 301, 210, true, true}, spec);
+  ExpectProduct({3, 20, 131, 37, true, true}, spec);
+  ExpectProduct({0, 20, 5000, 40, true, true}, spec);  // parts of a long sum
+  ExpectProduct({0, 20, 200, 40, true, true, kF64, kF64}, spec);
+  ExpectProduct({0, 20, 200, 40, true, true, kBF16, kBF16}, spec);
+  ExpectProduct({0, 20, 200, 40, true, true, kS8, kS32}, spec);
+}
+
 // Rows of a large rhs [n][k] are read as they lie, with the roles exchanged.
 TEST(Dot, LhsIsPackedWhereItIsTheSmallerOne) {
   using enum ElementType;

@@ -53,6 +53,41 @@ TEST_F(CliTest, ReadsTheModuleFromStdin) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
 }
 
+// Scores of 4 MiB, whole twice: with less memory they are made a tile at a time.
+TEST_F(CliTest, AttentionFitsIntoLessMemoryThanItsScores) {
+  const std::string module = folder_.Write("attention.hlo", R"(HloModule attention
+largest { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT r = f32[] maximum(a, b) }
+sum { c = f32[] parameter(0)
+      d = f32[] parameter(1)
+      ROOT s = f32[] add(c, d) }
+ENTRY main {
+  q = f32[1,500,4,16] parameter(0)
+  k = f32[1,524,4,16] parameter(1)
+  v = f32[1,524,4,16] parameter(2)
+  scores = f32[1,4,500,524] dot(q, k), lhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}
+  low = f32[] constant(-inf)
+  most = f32[1,4,500] reduce(scores, low), dimensions={3}, to_apply=largest
+  mosts = f32[1,4,500,524] broadcast(most), dimensions={0,1,2}
+  less = f32[1,4,500,524] subtract(scores, mosts)
+  e = f32[1,4,500,524] exponential(less)
+  zero = f32[] constant(0)
+  total = f32[1,4,500] reduce(e, zero), dimensions={3}, to_apply=sum
+  totals = f32[1,4,500,524] broadcast(total), dimensions={0,1,2}
+  p = f32[1,4,500,524] divide(e, totals)
+  o = f32[1,4,16,500] dot(v, p), lhs_batch_dims={0,2}, lhs_contracting_dims={1}, rhs_batch_dims={0,1}, rhs_contracting_dims={3}
+  ROOT out = f32[1,500,4,16] transpose(o), dimensions={0,3,1,2}
+}
+)");
+  const CommandResult whole = Hlorun("--json --reference --normal=0-2 " + module);
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_GT(nlohmann::json::parse(whole.out)["peak_bytes"], 8 << 20);
+  const CommandResult tiled = Hlorun("--json --reference --normal=0-2 --memory_limit=4000K " + module);
+  ASSERT_EQ(tiled.exit_code, 0) << tiled.err;
+  EXPECT_LT(nlohmann::json::parse(tiled.out)["peak_bytes"], 4 << 20);
+}
+
 TEST_F(CliTest, JsonIsOneLineWithEveryField) {
   const CommandResult result = Hlorun("--json --iterations=3 " + module_);
   ASSERT_EQ(result.exit_code, 0) << result.err;

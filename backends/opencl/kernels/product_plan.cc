@@ -320,8 +320,10 @@ std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot) {
 }
 
 ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device) {
-  if (shape.swapped || shape.lhs_transposed || !shape.rhs_transposed || shape.m <= kDotProductRows) return shape;
-  if (shape.k * (shape.n - shape.m) < kTurnedStore * shape.m * shape.n) return shape;
+  if (shape.swapped || !shape.rhs_transposed || shape.m <= kDotProductRows) return shape;
+  // Of lhs [k][m] and rhs [n][k] both are copied as they are; exchanged, rhs alone.
+  const int64_t spared = shape.lhs_transposed ? shape.k * shape.n : shape.k * (shape.n - shape.m);
+  if (spared < kTurnedStore * shape.m * shape.n) return shape;
   if (RegisterLanes(device, shape.compute_type) < 2) return shape;  // no squares to transpose
   const ProductShape exchanged = Exchanged(shape);
   return exchanged.lhs_type == exchanged.compute_type || WordsFor(exchanged, device) != nullptr ? exchanged : shape;

@@ -98,7 +98,7 @@ struct ProductPlan {
 };
 
 // With the roles exchanged where rhs [n][k] is larger than lhs [m][k]: one of them has to be copied into panels, the
-// other is read as it lies. For CPU-class kernels.
+// other is read as it lies; and where lhs is [k][m] and rhs [n][k]. For CPU-class kernels.
 ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device);
 
 struct PanelSchedule;
