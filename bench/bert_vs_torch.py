@@ -18,18 +18,16 @@ import numpy as np
 import torch
 
 import bert
-from runs import HERE, arguments, cpu, report, save_rows
+from runs import HERE, arguments, cpu, report, run, save_rows
 
-sys.path.insert(0, os.path.join(HERE, "..", "scripts"))
 BATCH_ARGUMENTS = 3  # the last parameters
 
 
 def exported(folder):
     """FOLDER/module.hlo and FOLDER/inputs, weights first."""
     if not os.path.exists(os.path.join(folder, "module.hlo")):
-        from export_torch import export  # pylint: disable=import-outside-toplevel
-        model, batch = bert.make()
-        export(torch.export.export(model, batch), batch, folder)
+        # In a process of its own: torchax stays in the way of torch.compile.
+        run([sys.executable, os.path.join(HERE, "..", "scripts", "export_torch.py"), os.path.join(HERE, "bert.py") + ":make", "-o", folder])
     return len(os.listdir(os.path.join(folder, "inputs")))
 
 
