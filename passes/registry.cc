@@ -98,7 +98,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandBatchNorm>("batch-norm-training, -inference and -grad become arithmetic"),
       Entry<ExpandCholesky>("cholesky becomes a loop over columns"),
       Entry<ExpandTriangularSolve>("triangular-solve becomes a loop over rows"),
-      Entry<ExpandFft>("fft becomes matrix products of its factors"),
+      Entry<ExpandFft>("fft becomes a kernel of stages, or matrix products of its factors"),
       Entry<TileProducts>("products that take much of the memory, up to what contracts them, become loops over tiles"),
       Entry<ExpandRng>("rng becomes rng-bit-generator and arithmetic"),
       Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),

@@ -1,5 +1,6 @@
-// fft becomes real matrix products: a transform of n = a b points is b transforms of a points, factors, and a
-// transforms of b points (Cooley and Tukey), down to the prime factors, grouped so that the products are not tiny.
+// fft becomes a kernel of stages (fft_stages.h) where the device has one, on a real array by pairs of its elements; else
+// real matrix products. A transform of n = a b points is b transforms of a points, factors, and a transforms of b points
+// (Cooley and Tukey): down to what a kernel takes, or to the prime factors, grouped so that the products are not tiny.
 //
 // All four kinds, over one to three dimensions. Left alone where a prime factor is so large that its matrix is, too.
 #pragma once

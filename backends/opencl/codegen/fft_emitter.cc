@@ -75,44 +75,39 @@ class FftKernel {
 
   void Stage(size_t number) {
     const FftStage& stage = stages_[number];
-    const int64_t s = stage.stride, r = stage.radix, span = stage.groups * s;
+    const int64_t s = stage.stride, r = stage.radix;
     if (stage.by_element) {
-      VectorLoop(span, [&](const Index& v) {
-        const Points out =
-            Products(Inputs(number, v), stage, [&](int64_t row) { return e_.math().Add(v, row * span); });
-        const Index q = e_.math().Mod(v, s);
-        const Index first = e_.math().Add(e_.math().Mul(e_.math().FloorDiv(v, s), s * r), q);
-        Outputs(number, first, out);
+      VectorLoop(stage.groups * s, [&](const Index& v) {
+        const Points y = Multiplied(Transformed(Inputs(number, v)), Factors(stage, v));
+        const Index group = e_.math().FloorDiv(v, s), q = e_.math().Mod(v, s);
+        Outputs(number, e_.math().Add(e_.math().Mul(group, s * r), q), y);
       });
       return;
     }
     e_.values().SerialLoop(stage.groups, [&](const Index& p) {
-      // The same for the whole vector loop, and named before it.
-      Points factors;
-      for (int64_t k = 1; k < r && stage.groups > 1; ++k)
-        factors.push_back(Factor(e_.math().Add(p, stage.table + (k - 1) * stage.groups)));
+      const Points factors = Factors(stage, p);  // the same for the whole vector loop
       VectorLoop(s, [&](const Index& q) {
-        Points out = Transformed(Inputs(number, e_.math().Add(e_.math().Mul(p, s), q)));
-        for (size_t k = 0; k < factors.size(); ++k) out[k + 1] = Times(out[k + 1], factors[k]);
-        Outputs(number, e_.math().Add(e_.math().Mul(p, s * r), q), out);
+        const Points y = Multiplied(Transformed(Inputs(number, e_.math().Add(e_.math().Mul(p, s), q))), factors);
+        Outputs(number, e_.math().Add(e_.math().Mul(p, s * r), q), y);
       });
     });
   }
 
-  // The transform of `x` with each element's own factors, from row k of the stage's table.
-  Points Products(const Points& x, const FftStage& stage, const std::function<Index(int64_t)>& at) {
-    Points out = Transformed(x);
-    for (int64_t k = 1; k < stage.radix && stage.groups > 1; ++k) {
-      const auto i = static_cast<size_t>(k);
-      out[i] = Times(out[i], Factor(e_.math().Add(at(k - 1), stage.table)));
-    }
-    return out;
-  }
-
-  Point Factor(const Index& at) {
+  // Of results 1, 2 ... of a stage; none where all are 1.
+  Points Factors(const FftStage& stage, const Index& column) {
+    Points factors;
+    if (stage.factors() == 0) return factors;
     const Instruction& table = *call_.operand(2);
-    return Named(
-        {e_.values().Get(e_.frame(), table, {Index(0), at}).re, e_.values().Get(e_.frame(), table, {Index(1), at}).re});
+    for (int64_t k = 1; k < stage.radix; ++k) {
+      const Index at = e_.math().Add(column, stage.table + (k - 1) * stage.factors_per_row());
+      factors.push_back(Named({e_.values().Get(e_.frame(), table, {Index(0), at}).re,
+                               e_.values().Get(e_.frame(), table, {Index(1), at}).re}));
+    }
+    return factors;
+  }
+  Points Multiplied(Points y, const Points& factors) {
+    for (size_t k = 0; k < factors.size(); ++k) y[k + 1] = Times(y[k + 1], factors[k]);
+    return y;
   }
 
   Points Inputs(size_t number, const Index& first) {

@@ -168,8 +168,9 @@ class LoopKernel {
     const auto [first_strip, last_strip] = part(ir::Ref(block), kStripsOfBlock, strips);
     body = ir::For(ir::LoopRole::kSerial, strip, first_strip, last_strip, body);
     const int64_t work = std::max<int64_t>(1, WorkOf(inner_) * std::min(strips, kStripsOfBlock) * side);
-    body = ir::For(ir::LoopRole::kParallel, block, e_.IndexInt(0), e_.IndexInt(blocks), body);
+    // The next line of the same rows lies in pages that are known, and is on its way.
     body = ir::For(ir::LoopRole::kParallel, line, e_.IndexInt(0), e_.IndexInt(sides), body);
+    body = ir::For(ir::LoopRole::kParallel, block, e_.IndexInt(0), e_.IndexInt(blocks), body);
     for (size_t d = dims_.size(); d-- > 0;) {
       if (d == v || d == crossed.dimension) continue;
       body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), e_.IndexInt(dims_[d]), body);
