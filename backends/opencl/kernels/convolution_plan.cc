@@ -4,6 +4,7 @@
 
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/kernels/ceil_div.h"
+#include "backends/opencl/kernels/even_groups.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -50,7 +51,7 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   plan.panels_per_block = plan.panels / shape.groups;
   while (shape.groups == 1 && plan.blocks() < wanted && plan.panels_per_block > 1)
     plan.panels_per_block = CeilDiv(plan.panels_per_block, 2);
-  plan.groups = std::min(plan.blocks(), kGroupsPerUnit * device.compute_units);
+  plan.groups = EvenGroups(plan.blocks(), kGroupsPerUnit * device.compute_units, device.compute_units);
 }
 
 }  // namespace

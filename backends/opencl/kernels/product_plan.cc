@@ -4,6 +4,7 @@
 
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/kernels/ceil_div.h"
+#include "backends/opencl/kernels/even_groups.h"
 #include "backends/opencl/kernels/product_schedule.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -204,21 +205,6 @@ void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
   plan.tiles_per_block = CeilDiv(plan.tiles, CeilDiv(plan.tiles, plan.tiles_per_block));
 }
 
-// What the fullest unit has to do, in blocks, of `blocks` that `slots` work-groups take in turns, where units are given
-// runs of groups of about equal lengths (12 blocks in 8 groups are two each for the first four, and one unit has 8).
-int64_t FullestUnit(int64_t blocks, int64_t slots, int64_t units) {
-  return CeilDiv(slots, units) * CeilDiv(blocks, slots);
-}
-
-// Work-groups for `blocks`, at most `most`: those that leave the fullest unit the least.
-int64_t EvenSlots(int64_t blocks, int64_t most, int64_t units) {
-  int64_t best = std::min(blocks, most);
-  for (int64_t slots = best; slots > units; --slots) {
-    if (FullestUnit(blocks, slots, units) < FullestUnit(blocks, best, units)) best = slots;
-  }
-  return best;
-}
-
 // Panels that each work-group copies for itself, where all rows of lhs meet them at once.
 void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
@@ -236,7 +222,7 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   if (blocks(panels) < wanted) return;
   // Smaller blocks that share out better; but lhs passes by more often.
   const auto fullest = [&](int64_t of_block) {
-    const int64_t slots = EvenSlots(blocks(of_block), wanted, device.compute_units);
+    const int64_t slots = EvenGroups(blocks(of_block), wanted, device.compute_units);
     return of_block * FullestUnit(blocks(of_block), slots, device.compute_units);
   };
   const int64_t fewest = CeilDiv(panels, 2);
@@ -247,7 +233,7 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   plan.k_block = depth_block;
   plan.panels_per_block = panels;
   plan.tiles_per_block = plan.tiles;
-  plan.slots = EvenSlots(blocks(panels), wanted, device.compute_units);
+  plan.slots = EvenGroups(blocks(panels), wanted, device.compute_units);
 }
 
 void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
@@ -283,7 +269,7 @@ void Apply(const PanelSchedule& schedule, const DeviceSpec& device, ProductPlan&
   plan.panels_per_block = std::min(schedule.panels_per_block, plan.panels);
   if (plan.rhs != RhsForm::kBlocks) return;
   plan.tiles_per_block = plan.tiles;
-  plan.slots = EvenSlots(plan.shape.batch * plan.column_blocks(), 4 * device.compute_units, device.compute_units);
+  plan.slots = EvenGroups(plan.shape.batch * plan.column_blocks(), 4 * device.compute_units, device.compute_units);
 }
 
 }  // namespace

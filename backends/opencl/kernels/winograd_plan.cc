@@ -4,6 +4,7 @@
 
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/kernels/ceil_div.h"
+#include "backends/opencl/kernels/even_groups.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -16,8 +17,8 @@ constexpr int64_t kGroupsPerUnit = 4;
 constexpr int64_t kTransformCost = 4, kWeightCost = 12;
 // Below this there are too few chunks to share.
 constexpr int64_t kFewestSquares = 64;
-// Weights that are transformed once are still read by every core, from the last cache; with less than a register tile of
-// squares that takes longer than the products.
+// Weights that are transformed once are still read by every core, from the last cache; with less than a register tile
+// of squares that takes longer than the products.
 constexpr int64_t kKeptWeightCost = 4, kFewestSquaresOfKept = 14;
 
 bool HasForm(const ConvolutionShape& shape, int64_t lanes) {
@@ -66,7 +67,7 @@ std::optional<WinogradPlan> PlanWinograd(const ConvolutionShape& shape, const De
   int64_t chunk = std::clamp(2 * device.l2_bytes / bytes_of_square, kSmallestChunk, kLargestChunk);
   chunk = std::min(chunk, std::max(plan.tile_rows, CeilDiv(plan.squares(), 4 * device.compute_units)));
   plan.chunk = CeilDiv(chunk, plan.tile_rows) * plan.tile_rows;
-  plan.groups = std::min(plan.chunks(), kGroupsPerUnit * device.compute_units);
+  plan.groups = EvenGroups(plan.chunks(), kGroupsPerUnit * device.compute_units, device.compute_units);
   return plan;
 }
 
