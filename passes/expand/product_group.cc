@@ -51,7 +51,7 @@ class Finder {
           instruction->IsRoot() ||
           std::any_of(users.begin(), users.end(), [&](const Instruction* u) { return !all_.contains(u); });
       if (!is_wanted) continue;
-      if (IsLarge(*instruction) || instruction->IsRoot()) return {};
+      if (IsLarge(*instruction)) return {};
       results.push_back(instruction);
     }
     return SplitByDependence(results);

@@ -89,6 +89,17 @@ TEST(TileProducts, ScoresThatAreWantedStay) {
   EXPECT_EQ(Count(*RunPass(text, pass), Opcode::kWhile), 0);
 }
 
+TEST(TileProducts, TheResultMayBeTheRoot) {
+  WithLimit pass(64 << 10);
+  constexpr const char* kText = R"(q = f32[4,90,5] parameter(0)
+    k = f32[4,70,5] parameter(1)
+    s = f32[4,90,70] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}
+    t = f32[4,90,70] tanh(s)
+    ROOT r = f32[4,90,5] dot(t, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1})";
+  RunAndCompare(kText, pass, kRounding);
+  EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kWhile), 1);
+}
+
 // What is wanted beside the result is as small: a tile of it is a result too.
 TEST(TileProducts, SumsOfRowsAreResultsToo) {
   WithLimit pass(64 << 10);
