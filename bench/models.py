@@ -14,13 +14,12 @@ NORMAL lists the parameters that are data ("0,1"), INTEGERS bounds integer input
 within one run count: the machines are noisy. Needs jax, jaxlib, numpy (and matplotlib for --plot).
 """
 import os
-import statistics
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "scripts", "lib"))
 from reference import error_bounds  # noqa: E402  found through the path above
-from runs import HERE, Failed, arguments, cpu, on_xla_cpu, report, save_rows, seeded
+from runs import HERE, Failed, arguments, chosen, compared, cpu, on_xla_cpu, report, save_rows, seeded
 
 
 def measure(spec, flags, folder):
@@ -46,13 +45,8 @@ def measure(spec, flags, folder):
             ours.append(report(compared))
     except Failed as trouble:
         return {"module": name, "error": str(trouble)}
-    best, peer_best = min(r["best_ms"] for r in ours), min(r["best_ms"] for r in theirs)
-    ratios = [a["median_ms"] / b["median_ms"] for a, b in zip(ours, theirs)]
-    return {"module": name, "best_ms": best, "xla_best_ms": peer_best, "ratio": best / peer_best,
-            "median_ratio": statistics.median(ratios), "spread": max(ratios) / min(ratios),
-            "compile_s": min(r["compile_s"] for r in ours), "xla_compile_s": min(r["compile_s"] for r in theirs),
-            "peak_over_live": ours[-1]["peak_bytes"] / max(1, ours[-1]["largest_live_bytes"]), "kernels": ours[-1]["kernels"],
-            "device": ours[-1]["device"]}
+    return {"module": name, **compared(ours, theirs), "device": ours[-1]["device"],
+            "peak_over_live": ours[-1]["peak_bytes"] / max(1, ours[-1]["largest_live_bytes"])}
 
 
 def plot(rows, path):
@@ -100,12 +94,9 @@ def compare_programs(description, programs):
     parser = arguments_of_comparison(description)
     parser.add_argument("names", nargs="*", default=[])
     flags = parser.parse_args()
-    unknown = set(flags.names) - set(programs)
-    if unknown:
-        parser.error(f"no such program: {', '.join(sorted(unknown))}")
+    names = chosen(parser, flags.names, programs)
     print(cpu())
     print(f"{'program':24} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'spread':>6} {'compile s':>9} {'XLA s':>6} {'aim':>5}")
-    names = flags.names or list(programs)
 
     def print_row(row):
         name = os.path.basename(row["module"])

@@ -7,11 +7,10 @@ bench/networks holds them; none of them was looked at when the compiler was writ
 compared with XLA:CPU's in each round. Both read the same inputs in each iteration. Ratios are hlorun's time over XLA:CPU's; only those within one run count. Needs jax.
 """
 import os
-import statistics
 import sys
 import tempfile
 
-from runs import HERE, Failed, arguments, cpu, on_xla_cpu, report, save_rows
+from runs import HERE, Failed, arguments, chosen, compared, cpu, on_xla_cpu, report, save_rows
 
 sys.path[:0] = [os.path.join(HERE, "networks"), os.path.join(HERE, "..", "scripts")]
 
@@ -61,10 +60,7 @@ def measure(name, network, flags, folder):
                                 *([f"--device={flags.device}"] if flags.device else []), module]))
     except Failed as trouble:
         return {"network": name, "error": str(trouble)}
-    best, peer_best = min(r["best_ms"] for r in ours), min(r["best_ms"] for r in theirs)
-    return {"network": name, "best_ms": best, "xla_best_ms": peer_best, "ratio": best / peer_best,
-            "median_ratio": statistics.median(a["median_ms"] / b["median_ms"] for a, b in zip(ours, theirs)),
-            "compile_s": min(r["compile_s"] for r in ours), "xla_compile_s": min(r["compile_s"] for r in theirs), "kernels": ours[-1]["kernels"]}
+    return {"network": name, **compared(ours, theirs)}
 
 
 def main():
@@ -75,13 +71,11 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("names", nargs="*")
     flags = parser.parse_args()
-    unknown = set(flags.names) - set(known)
-    if unknown:
-        parser.error(f"no such network: {', '.join(sorted(unknown))}")
+    names = chosen(parser, flags.names, known)
     print(cpu())
     print(f"{'network':20} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'compile s':>9} {'XLA s':>6} {'kernels':>7}")
     rows = []
-    for name in flags.names or known:
+    for name in names:
         with tempfile.TemporaryDirectory() as folder:
             row = measure(name, known[name], flags, os.path.join(flags.keep or folder, name))
         rows.append(row)

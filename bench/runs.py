@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 
@@ -74,6 +75,23 @@ def on_xla_cpu(module, inputs, iterations, outputs=None):
     """The command that runs the module on XLA:CPU and prints a report like hlorun's."""
     command = [sys.executable, os.path.join(HERE, "xla_cpu.py"), module, "--inputs", inputs, "--iterations", str(iterations)]
     return command + (["--outputs", outputs] if outputs else [])
+
+
+def compared(ours, theirs):
+    """hlorun's reports beside XLA:CPU's of the same rounds: what a row of a table says of both."""
+    best, peer_best = min(r["best_ms"] for r in ours), min(r["best_ms"] for r in theirs)
+    ratios = [a["median_ms"] / b["median_ms"] for a, b in zip(ours, theirs)]
+    return {"best_ms": best, "xla_best_ms": peer_best, "ratio": best / peer_best,
+            "median_ratio": statistics.median(ratios), "spread": max(ratios) / min(ratios),
+            "compile_s": min(r["compile_s"] for r in ours), "xla_compile_s": min(r["compile_s"] for r in theirs), "kernels": ours[-1]["kernels"]}
+
+
+def chosen(parser, names, known):
+    """`names`, or all that are known where there are none. A usage error where one is not known."""
+    unknown = set(names) - set(known)
+    if unknown:
+        parser.error(f"not one of {', '.join(known)}: {', '.join(sorted(unknown))}")
+    return names or list(known)
 
 
 def save_rows(path, rows):

@@ -35,9 +35,8 @@ bool MayJoin(const Instruction& i) {
 
 class Finder {
  public:
-  explicit Finder(Instruction* seed) : seed_(seed), least_(seed->shape().ElementCount() / kLargePart) {
-    for (Instruction* instruction : seed->parent()->PostOrder()) order_.push_back(instruction);
-  }
+  explicit Finder(Instruction* seed)
+      : seed_(seed), least_(seed->shape().ElementCount() / kLargePart), order_(seed->parent()->PostOrder()) {}
 
   std::vector<ProductGroup> Groups() {
     if (!CollectReach()) return {};
@@ -81,7 +80,7 @@ class Finder {
 
   // Small values stay only where they lead to large ones, or come from one.
   void KeepWhatLeadsOn() {
-    Set kept;
+    Set kept, leading;
     for (auto at = order_.rbegin(); at != order_.rend(); ++at) {
       const Instruction* x = *at;
       if (!all_.contains(x)) continue;
@@ -90,10 +89,9 @@ class Finder {
                                           [&](const Instruction* o) { return all_.contains(o) && IsLarge(*o); });
       const bool ends = x->Is(Opcode::kDot) && !IsLarge(*x);
       const auto& users = x->users();
-      const bool leads_on = !ends && std::any_of(users.begin(), users.end(), [&](const Instruction* u) {
-        return kept.contains(u) && leads_.contains(u);
-      });
-      if (IsLarge(*x) || leads_on) leads_.insert(x);
+      const bool leads_on =
+          !ends && std::any_of(users.begin(), users.end(), [&](const Instruction* u) { return leading.contains(u); });
+      if (IsLarge(*x) || leads_on) leading.insert(x);
       if (IsLarge(*x) || leads_on || from_large) kept.insert(x);
     }
     all_ = std::move(kept);
@@ -179,13 +177,13 @@ class Finder {
   Instruction* seed_;
   int64_t least_;
   std::vector<Instruction*> order_;
-  Set all_, leads_, shared_;
+  Set all_, shared_;
 };
 
 // Dimensions of values that are the same loop, by union of sets.
 class Loops {
  public:
-  explicit Loops(const ProductGroup& group) : group_(group) {
+  explicit Loops(const ProductGroup& group) {
     for (const Instruction* member : group.members) Join(*member);
   }
 
@@ -233,7 +231,6 @@ class Loops {
     visit(&member, rule.results[0]);
   }
 
-  const ProductGroup& group_;
   std::map<std::pair<const Instruction*, int64_t>, int> nodes_;
   std::vector<int> parents_;
   std::unordered_set<int> blocked_;

@@ -103,7 +103,9 @@ class TiledLoop {
     for (size_t i = 0; i < group_.operands.size(); ++i) {
       const Instruction* operand = group_.operands[i];
       Instruction* value = values[results + i];
-      images[operand] = IsTiled(*operand) ? build.DynamicSlice(value, StartsOf(*operand), TileOf(*operand)) : value;
+      Dims tile = TileOf(*operand);
+      const bool is_cut = tile != operand->shape().dimensions();
+      images[operand] = is_cut ? build.DynamicSlice(value, StartsOf(*operand), std::move(tile)) : value;
     }
     for (const Instruction* member : group_.members) images[member] = Clone(build, *member, images);
     for (size_t i = 0; i < results; ++i) {
@@ -119,33 +121,32 @@ class TiledLoop {
     const Shape shape(member.shape().element_type(), TileOf(member));
     Instruction* clone = build.computation()->Add(member.CloneWithOperands(shape, std::move(operands)));
     if (!member.Is(Opcode::kIota)) return clone;
-    for (size_t t = 0; t < tilings_.size(); ++t) {
-      const auto at = tilings_[t].loop.dimension_of.find(&member);
-      if (at == tilings_[t].loop.dimension_of.end() || at->second != member.dimensions()[0]) continue;
-      Instruction* start = build.Convert(starts_[t], shape.element_type());
+    ForEachCut(member, [&](size_t tiling, int64_t dimension) {
+      if (dimension != member.dimensions()[0]) return;
+      Instruction* start = build.Convert(starts_[tiling], shape.element_type());
       clone = build.Binary(Opcode::kAdd, clone, build.Broadcast(start, shape.dimensions(), {}));
-    }
+    });
     return clone;
   }
 
-  bool IsTiled(const Instruction& value) const {
-    return std::any_of(tilings_.begin(), tilings_.end(),
-                       [&](const Tiling& t) { return t.loop.dimension_of.contains(&value); });
+  // Calls cut(number of a tiling, dimension of `value` that it cuts).
+  template <typename Cut>
+  void ForEachCut(const Instruction& value, Cut cut) const {
+    for (size_t t = 0; t < tilings_.size(); ++t) {
+      const auto at = tilings_[t].loop.dimension_of.find(&value);
+      if (at != tilings_[t].loop.dimension_of.end()) cut(t, at->second);
+    }
   }
   Dims TileOf(const Instruction& value) const {
     Dims dims = value.shape().dimensions();
-    for (const Tiling& tiling : tilings_) {
-      const auto at = tiling.loop.dimension_of.find(&value);
-      if (at != tiling.loop.dimension_of.end()) dims[static_cast<size_t>(at->second)] = tiling.tile;
-    }
+    ForEachCut(value,
+               [&](size_t tiling, int64_t dimension) { dims[static_cast<size_t>(dimension)] = tilings_[tiling].tile; });
     return dims;
   }
   std::vector<Instruction*> StartsOf(const Instruction& value) const {
     std::vector<Instruction*> starts(static_cast<size_t>(value.shape().rank()), zero_);
-    for (size_t t = 0; t < tilings_.size(); ++t) {
-      const auto at = tilings_[t].loop.dimension_of.find(&value);
-      if (at != tilings_[t].loop.dimension_of.end()) starts[static_cast<size_t>(at->second)] = starts_[t];
-    }
+    ForEachCut(value,
+               [&](size_t tiling, int64_t dimension) { starts[static_cast<size_t>(dimension)] = starts_[tiling]; });
     return starts;
   }
 

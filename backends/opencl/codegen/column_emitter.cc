@@ -64,10 +64,7 @@ class ColumnKernel {
   EmittedLaunch Whole() {
     OpenTile();
     const Accumulators sums = SumRows(e_.IndexInt(0), LiveRows());
-    OverTile([&](const Index& l) {
-      Finish(
-          l, [&](size_t i) { return LoadAt(sums, i, l); }, 1);
-    });
+    OverTile([&](const Index& l) { Finish(l, [&](size_t i) { return LoadAt(sums, i, l); }, 1); });
     return CloseTile(nullptr, 1);
   }
 
@@ -133,7 +130,7 @@ class ColumnKernel {
 
   EmittedLaunch CloseTile(const ir::Var& part, int64_t parts) {
     ir::Stmt body = e_.values().Close();
-    const int64_t work = std::max<int64_t>(1, WorkOf(body) / e_.Lanes());
+    const int64_t grain = GrainOfVectors(WorkOf(body), e_.Lanes());
     Expr tiles = e_.IndexInt(tiles_);
     if (const auto columns = KeptExtent(shape_.kept.size() - 1)) {
       tiles = ir::Binary(ir::Op::kFloorDiv, e_.ValueOf(*columns, shape_.columns()) + (tile_ - 1), e_.IndexInt(tile_));
@@ -146,7 +143,7 @@ class ColumnKernel {
                      extent ? e_.ValueOf(*extent, size) : e_.IndexInt(size), body);
     }
     if (part) body = ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts), body);
-    return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / 8 / work));
+    return e_.Finish(body, grain);
   }
 
   // How far kept dimension `i` is needed.
@@ -205,12 +202,7 @@ class ColumnKernel {
 
   Accumulators SumRows(const Expr& begin, const Expr& end) {
     Accumulators sums;
-    const auto array = [&](hlo::ElementType type) {
-      const ir::BufferRef buffer =
-          ir::MakeBuffer(e_.body().FreshName("sums"), PartialType(type), tile_, ir::Buffer::Space::kPrivate, true);
-      e_.body().Add(ir::DeclareArray(buffer));
-      return buffer;
-    };
+    const auto array = [&](hlo::ElementType type) { return e_.PrivateArray("sums", PartialType(type), tile_); };
     for (const Instruction* reduce : reduces_) {
       const hlo::ElementType type = reduce->shape().element_type();
       sums.re.push_back(array(type));

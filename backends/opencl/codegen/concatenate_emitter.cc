@@ -78,13 +78,13 @@ Launches EmitConcatenate(const EmitRequest& request) {
     begin += size;
   }
   ir::Stmt body = e.values().Close();
-  const int64_t work = std::max<int64_t>(1, WorkOf(body) / e.Lanes());
+  const int64_t grain = GrainOfVectors(WorkOf(body), e.Lanes());
   for (size_t d = variables.size(); d-- > 0;) {
     body = ir::For(ir::LoopRole::kParallel, variables[d], e.IndexInt(0),
                    e.IndexInt(root.shape().dimension(static_cast<int64_t>(d))), body);
   }
   Launches launches;
-  launches.push_back(e.Finish(body, std::max<int64_t>(1, kWorkOfGroup / 8 / work)));
+  launches.push_back(e.Finish(body, grain));
   return launches;
 }
 

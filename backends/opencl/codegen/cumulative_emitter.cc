@@ -313,10 +313,7 @@ class CumulativeKernel {
     return values;
   }
   ir::BufferRef RowOf(hlo::ElementType type, int64_t tile) {
-    const ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("running"), ValueType(type).element, tile,
-                                                ir::Buffer::Space::kPrivate, true);
-    e_.body().Add(ir::DeclareArray(buffer));
-    return buffer;
+    return e_.PrivateArray("running", ValueType(type).element, tile);
   }
 
   // `loops` inside of those of the dimensions that are not counted together.
@@ -326,7 +323,7 @@ class CumulativeKernel {
         loops = ir::For(ir::LoopRole::kParallel, side->loops[i], e_.IndexInt(0), side->ends[i], loops);
       }
     }
-    return e_.Finish(loops, std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(1, WorkOf(body))));
+    return e_.Finish(loops, GrainOf(WorkOf(body)));
   }
 
   Emission e_;

@@ -186,6 +186,13 @@ ir::Expr Emission::ValueOf(const passes::OperandExtent& extent, int64_t bound) {
   return ir::Ref(value);
 }
 
+ir::BufferRef Emission::PrivateArray(const std::string& name, hlo::ElementType type, int64_t elements) {
+  const ir::BufferRef buffer =
+      ir::MakeBuffer(body_.FreshName(name), type, elements, ir::Buffer::Space::kPrivate, /*written=*/true);
+  body_.Add(ir::DeclareArray(buffer));
+  return buffer;
+}
+
 EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain) {
   std::vector<ir::Stmt> statements = preamble_;
   if (loops->kind == ir::StmtKind::kBlock)
@@ -227,7 +234,7 @@ EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::functi
                     e.IndexInt(dims[d]), loops, 1, minor ? e.Lanes() : 1);
     if (minor) work = WorkOf(loops);
   }
-  return e.Finish(loops, std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(work, 1)));
+  return e.Finish(loops, GrainOf(work));
 }
 
 }  // namespace hlorun::opencl

@@ -2,6 +2,7 @@
 // computation, and at the end the launch.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ namespace hlorun::opencl {
 
 // Elementary operations that make a work-group worth its launch (about 20 us on one core).
 inline constexpr int64_t kWorkOfGroup = 1 << 16;
+// How many iterations of a parallel nest make such a group, each of `work` operations.
+constexpr int64_t GrainOf(int64_t work) { return std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(1, work)); }
+// Those of whole vectors, whose operations count for eight.
+constexpr int64_t GrainOfVectors(int64_t work, int lanes) { return GrainOf(8 * std::max<int64_t>(1, work / lanes)); }
 
 // Elementary operations of a statement, loops multiplied out.
 int64_t WorkOf(const ir::Stmt& statement);
@@ -48,6 +53,9 @@ class Emission {
   ir::BufferRef OperandBuffer(int64_t operand) const { return operand_buffers_[static_cast<size_t>(operand)]; }
   // Scratch from `offset` on, complex as pairs of reals.
   ir::BufferRef Scratch(const std::string& name, hlo::ElementType type, int64_t elements, int64_t offset, bool written);
+
+  // An array of each work-item, declared where the body stands.
+  ir::BufferRef PrivateArray(const std::string& name, hlo::ElementType type, int64_t elements);
 
   Value ValueOf(const Output& output, const Indices& index) {
     return values_.GetAll(*output.frame, *output.root, index)[output.element];

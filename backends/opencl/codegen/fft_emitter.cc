@@ -45,24 +45,19 @@ class FftKernel {
     row_ = e_.math().Of(row);
     e_.values().Open();
     if (stages_.size() > 1) {
-      for (const char* name : {"first", "second"}) arrays_.push_back({PrivateArray(name), PrivateArray(name)});
+      for (const char* name : {"first", "second"})
+        arrays_.push_back({e_.PrivateArray(name, type_, n_), e_.PrivateArray(name, type_, n_)});
     }
     for (size_t i = 0; i < stages_.size(); ++i) Stage(i);
     const ir::Stmt body = e_.values().Close();
     return e_.Finish(ir::For(ir::LoopRole::kParallel, row, e_.IndexInt(0), e_.IndexInt(rows_), body),
-                     std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(1, WorkOf(body))));
+                     GrainOf(WorkOf(body)));
   }
 
  private:
   struct Array {
     BufferRef re, im;
   };
-
-  BufferRef PrivateArray(const std::string& name) {
-    const BufferRef buffer = ir::MakeBuffer(e_.body().FreshName(name), type_, n_, ir::Buffer::Space::kPrivate, true);
-    e_.body().Add(ir::DeclareArray(buffer));
-    return buffer;
-  }
 
   void VectorLoop(int64_t count, const std::function<void(const Index&)>& body) {
     int width = e_.Lanes();

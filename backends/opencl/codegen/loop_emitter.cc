@@ -81,7 +81,7 @@ class LoopKernel {
       body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), EndOf(d), body);
     }
     if (tile_var_) body = ir::For(ir::LoopRole::kParallel, tile_var_, e_.IndexInt(0), e_.IndexInt(tiles_), body);
-    return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(work, 1)));
+    return e_.Finish(body, GrainOf(work));
   }
 
  private:
@@ -175,7 +175,7 @@ class LoopKernel {
       if (d == v || d == crossed.dimension) continue;
       body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), e_.IndexInt(dims_[d]), body);
     }
-    return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / work));
+    return e_.Finish(body, GrainOf(work));
   }
 
   ir::Expr EndOf(size_t d) {

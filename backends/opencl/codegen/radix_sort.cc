@@ -145,7 +145,7 @@ class RadixKernel {
     const Expr number = e_.body().Name(ir::Load(pass, e_.IndexInt(0)), "pass");
     AtFirst([&] { e_.body().Add(ir::Store(pass, e_.IndexInt(1), number)); });
     const Expr shift = ShiftOf(number);
-    const ir::BufferRef mine = PrivateArray("mine", ElementType::kU32, kDigits);
+    const ir::BufferRef mine = e_.PrivateArray("mine", ElementType::kU32, kDigits);
     OverDigits([&](const Expr& d) { e_.body().Add(ir::Store(mine, d, ir::Int(0, kU32))); });
     SerialOverPart([&](const Expr& j) { Increment(mine, DigitOf(ir::Load(from.words, InRow(j)), shift)); });
     OverDigits([&](const Expr& d) {
@@ -242,15 +242,9 @@ class RadixKernel {
 
   // --- memory ---
 
-  ir::BufferRef PrivateArray(const std::string& name, ElementType type, int64_t size) {
-    const ir::BufferRef buffer =
-        ir::MakeBuffer(e_.body().FreshName(name), type, size, ir::Buffer::Space::kPrivate, true);
-    e_.body().Add(ir::DeclareArray(buffer));
-    return buffer;
-  }
   Words PrivateWords(int64_t halves) {
-    return {PrivateArray("words", form_.word, shape_.length * halves),
-            form_.has_positions() ? PrivateArray("positions", ElementType::kU32, shape_.length * halves) : nullptr};
+    return {e_.PrivateArray("words", form_.word, shape_.length * halves),
+            form_.has_positions() ? e_.PrivateArray("positions", ElementType::kU32, shape_.length * halves) : nullptr};
   }
   Words ScratchWords(const std::string& name, int half, bool written) {
     const auto h = static_cast<size_t>(half);
@@ -312,7 +306,7 @@ class RadixKernel {
   EmittedLaunch Close(bool by_part) {
     ir::Stmt body = e_.values().Close();
     // A part is worth a group of its own, whatever its loops' run-time bounds look like.
-    const int64_t grain = by_part ? 1 : std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(1, WorkOf(body)));
+    const int64_t grain = by_part ? 1 : GrainOf(WorkOf(body));
     if (by_part) body = ir::For(ir::LoopRole::kParallel, part_var_, e_.IndexInt(0), e_.IndexInt(shape_.parts), body);
     body = ir::For(ir::LoopRole::kParallel, row_var_, e_.IndexInt(0), e_.IndexInt(shape_.rows), body);
     return e_.Finish(body, grain);
@@ -345,7 +339,7 @@ class RadixKernel {
   // Sorts the words of the first half; returns the index of the half that holds them then.
   Expr RadixPasses(const Words& both) {
     const int64_t passes = form_.passes();
-    const ir::BufferRef counts = PrivateArray("counts", ElementType::kU32, kDigits * passes);
+    const ir::BufferRef counts = e_.PrivateArray("counts", ElementType::kU32, kDigits * passes);
     const Var c = e_.IndexVar(e_.body().FreshName("c"), kDigits * passes);
     VectorLoop(c, e_.IndexInt(0), e_.IndexInt(kDigits * passes),
                [&](const Index& at) { e_.body().Add(ir::Store(counts, e_.math().ToExpr(at), ir::Int(0, kU32))); });
@@ -380,8 +374,8 @@ class RadixKernel {
 
   // Where the part's elements of each digit go: after all smaller digits, and after the same digit of the parts before.
   ir::BufferRef PlacesOfPart(const ir::BufferRef& counts) {
-    const ir::BufferRef total = PrivateArray("total", ElementType::kU32, kDigits),
-                        place = PrivateArray("place", ElementType::kU32, kDigits);
+    const ir::BufferRef total = e_.PrivateArray("total", ElementType::kU32, kDigits),
+                        place = e_.PrivateArray("place", ElementType::kU32, kDigits);
     OverDigits([&](const Expr& d) {
       e_.body().Add(ir::Store(total, d, ir::Int(0, kU32)));
       e_.body().Add(ir::Store(place, d, ir::Int(0, kU32)));

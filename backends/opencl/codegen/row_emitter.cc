@@ -218,8 +218,7 @@ class RowKernel {
       const hlo::ElementType type = is_bf16 ? hlo::ElementType::kBF16 : hlo::ElementType::kF32;
       room -= size * hlo::BytesOf(type);
       if (room < 0) return;
-      ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("kept"), type, size, ir::Buffer::Space::kPrivate, true);
-      e_.body().Add(ir::DeclareArray(buffer));
+      const ir::BufferRef buffer = e_.PrivateArray("kept", type, size);
       kept_values_.push_back({*op, static_cast<size_t>(first - sweeps.begin()), buffer});
       Reach(*op, covered);
     }
@@ -313,14 +312,14 @@ class RowKernel {
 
   EmittedLaunch CloseRow(const ir::Var& part, int64_t parts) {
     ir::Stmt body = e_.values().Close();
-    const int64_t work = std::max<int64_t>(1, WorkOf(body) / lanes_);
+    const int64_t grain = GrainOfVectors(WorkOf(body), lanes_);
     std::vector<ir::Stmt> declarations = std::move(local_arrays_);
     if (part) body = ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts), body);
     for (auto loop = row_loops_.rbegin(); loop != row_loops_.rend(); ++loop) {
       body = ir::For(ir::LoopRole::kParallel, loop->first, e_.IndexInt(0), loop->second, body);
     }
     declarations.push_back(body);
-    return e_.Finish(ir::Block(std::move(declarations)), std::max<int64_t>(1, kWorkOfGroup / 8 / work));
+    return e_.Finish(ir::Block(std::move(declarations)), grain);
   }
 
   // The operand's index at a place of a row.
@@ -406,10 +405,8 @@ class RowKernel {
   }
 
   ir::BufferRef PrivateLanes(hlo::ElementType type, int64_t size) {
-    ir::BufferRef buffer =
-        ir::MakeBuffer(e_.body().FreshName("marks"), type, size, ir::Buffer::Space::kPrivate, /*written=*/true);
+    ir::BufferRef buffer = e_.PrivateArray("marks", type, size);
     buffer->unordered = true;
-    e_.body().Add(ir::DeclareArray(buffer));
     return buffer;
   }
   void StoreMarks(const Lane& lane, const Index& l, const ExtremeSoFar& state) {

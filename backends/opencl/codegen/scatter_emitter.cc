@@ -92,7 +92,7 @@ class ScatterKernel {
     for (size_t i = parallel.size(); i-- > 0;) {
       body = ir::For(ir::LoopRole::kParallel, parallel[i].first, e_.IndexInt(0), e_.IndexInt(parallel[i].second), body);
     }
-    return e_.Finish(body, std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(work, 1)));
+    return e_.Finish(body, GrainOf(work));
   }
 
  private:

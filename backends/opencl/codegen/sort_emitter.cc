@@ -65,8 +65,7 @@ class SortKernel {
     }
     const ir::Stmt body = e_.values().Close();
     const int64_t work = WorkOf(body);
-    return e_.Finish(ir::For(ir::LoopRole::kParallel, row, e_.IndexInt(0), e_.IndexInt(rows), body),
-                     std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(1, work)));
+    return e_.Finish(ir::For(ir::LoopRole::kParallel, row, e_.IndexInt(0), e_.IndexInt(rows), body), GrainOf(work));
   }
 
  private:

@@ -42,9 +42,9 @@ class TopKKernel {
     const Var row = e_.IndexVar("row", rows);
     row_ = e_.math().Delinearize(e_.math().Of(row), outer);
     e_.values().Open();
-    list_ = PrivateArray("list", ElementType::kU64, padded_k() + kListLanes);
-    keys_ = PrivateArray("keys", ElementType::kU32, kBlock);
-    lanes_ = PrivateArray("lanes", ElementType::kU32, e_.Lanes());
+    list_ = e_.PrivateArray("list", ElementType::kU64, padded_k() + kListLanes);
+    keys_ = e_.PrivateArray("keys", ElementType::kU32, kBlock);
+    lanes_ = e_.PrivateArray("lanes", ElementType::kU32, e_.Lanes());
     Over(padded_k(),
          [&](const Index& i) { e_.body().Add(ir::Store(list_, ListAt(e_.math().ToExpr(i)), ir::Int(0, kU64))); });
     e_.body().Add(ir::Store(list_, e_.IndexInt(kListLanes - 1), ir::Int(-1, kU64)));
@@ -66,16 +66,10 @@ class TopKKernel {
     }
     const ir::Stmt body = e_.values().Close();
     return e_.Finish(ir::For(ir::LoopRole::kParallel, row, e_.IndexInt(0), e_.IndexInt(rows), body),
-                     std::max<int64_t>(1, kWorkOfGroup / std::max<int64_t>(1, WorkOf(body))));
+                     GrainOf(WorkOf(body)));
   }
 
  private:
-  ir::BufferRef PrivateArray(const std::string& name, ElementType type, int64_t size) {
-    const ir::BufferRef buffer =
-        ir::MakeBuffer(e_.body().FreshName(name), type, size, ir::Buffer::Space::kPrivate, true);
-    e_.body().Add(ir::DeclareArray(buffer));
-    return buffer;
-  }
   void Over(int64_t count, const std::function<void(const Index&)>& body) {
     const Var i = e_.IndexVar(e_.body().FreshName("i"), count);
     e_.values().Open();
