@@ -50,7 +50,7 @@ bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
   const ConvolutionParts parts(convolution);
   if (IsConvolutionOverWindow(*convolution)) return HasLargeWindow(parts) && kernels.SumsOverWindow(*convolution);
   return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 && !IsPointwise(parts) &&
-         !IsPatches(parts) && !IsSumOverWindow(parts);
+         !IsPatches(parts) && !IsSumOverWindow(parts) && !HasPlanes(parts);
 }
 
 void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
@@ -64,9 +64,9 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
     MergeFeatureGroups(parts, kernels.GroupsTogether(*convolution), build);
   AddUnitSpatialDimensions(parts, build);
   Instruction* result = nullptr;
-  std::vector<Instruction*> phases;
+  std::vector<Instruction*> rest;
   if (HasPhases(parts)) {
-    result = InterleavedPhases(parts, build, phases);
+    result = InterleavedPhases(parts, build, rest);
   } else if (IsPointwise(parts)) {
     PadInput(parts, build);
     result = PointwiseToDot(parts, build);
@@ -77,14 +77,16 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   } else if (IsSumOverWindow(parts)) {
     PadInput(parts, build);
     result = DotForEachPosition(parts, build);
+  } else if (HasPlanes(parts)) {
+    result = ConvolutionOfPlanes(parts, build, rest);
   } else {
     if (!HasPlainPadding(parts)) PadInput(parts, build);
     result = TransposeIntoForm(parts, build);
   }
   if (!result->shape().SameAs(convolution->shape())) result = build.Reshape(result, convolution->shape().dimensions());
   convolution->parent()->Replace(convolution, result);
-  for (Instruction* phase : phases) {
-    if (!IsFinal(phase, kernels)) Canonicalize(phase, kernels);
+  for (Instruction* convolution_left : rest) {
+    if (!IsFinal(convolution_left, kernels)) Canonicalize(convolution_left, kernels);
   }
 }
 

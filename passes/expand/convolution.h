@@ -1,7 +1,8 @@
 // Brings every convolution to the form that kernels take, or makes it a dot.
 //
-// What kernels see: two spatial dimensions or three, input NHWC, kernel HWIO, output NHWC (b01f_01io->b01f), padding
-// not negative, no base dilation, no reversal, one batch group. Feature groups may remain.
+// What kernels see: two spatial dimensions (three where windows are long or depthwise), input NHWC, kernel HWIO, output
+// NHWC (b01f_01io->b01f), padding not negative, no base dilation, no reversal, one batch group. Feature groups may
+// remain.
 //   - batch groups become feature groups; reversed windows reverse the kernel;
 //   - base dilation (a transposed convolution, the input's gradient of a strided one) becomes an interleaving of
 //     convolutions of the base itself, or an interior pad where strides are in the way;
@@ -11,6 +12,7 @@
 //   - a window much larger than the output (the gradient of the weights: f01b_i01o->01bf, window 56x56, output 3x3)
 //     is brought to that form where a kernel takes it, else becomes one dot for each output position, over a slice of
 //     the padded input: it contracts batch and positions;
+//   - the first of three spatial dimensions becomes part of batch and channels: what is left has two;
 //   - everything else is transposed into the form.
 #pragma once
 

@@ -95,6 +95,38 @@ Instruction* ConvolutionOfPhase(const ConvolutionParts& parts, const Dims& at, c
                     hlo::Shape(parts.output.element_type(), sizes));
 }
 
+// [batch * planes, spatial..., features], where a group's features are those of all planes that one output plane meets.
+Instruction* PlanesSideBySide(const ConvolutionParts& parts, hlo::Builder& build) {
+  const hlo::attr::ConvolutionDimensions& labels = parts.attributes.dimensions;
+  const WindowDimension& depth = parts.attributes.window[0];
+  const int64_t groups = parts.attributes.feature_group_count, outputs = parts.OutputSpatial()[0];
+  Instruction* input =
+      Transposed(parts.input, Order(labels.input_batch, labels.input_spatial, labels.input_feature), build);
+  if (depth.padding_low != 0 || depth.padding_high != 0 || depth.base_dilation != 1) {
+    std::vector<hlo::PaddingDimension> padding(static_cast<size_t>(input->shape().rank()));
+    padding[1] = {depth.padding_low, depth.padding_high, depth.base_dilation - 1};
+    input = build.Pad(input, build.ScalarConstant(input->shape().element_type(), 0.0), padding);
+  }
+  const Dims& sizes = input->shape().dimensions();
+  Dims split = sizes;
+  split[1] = outputs;
+  split.back() = groups;
+  split.push_back(sizes.back() / groups);
+  std::vector<Instruction*> planes;
+  for (int64_t tap = 0; tap < depth.size; ++tap) {
+    Dims starts(sizes.size(), 0), limits = sizes, strides(sizes.size(), 1);
+    starts[1] = tap * depth.window_dilation;
+    limits[1] = starts[1] + (outputs - 1) * depth.stride + 1;
+    strides[1] = depth.stride;
+    planes.push_back(build.Reshape(build.Slice(input, starts, limits, strides), split));
+  }
+  Instruction* all = planes.size() == 1 ? planes[0] : build.Concatenate(planes, parts.spatial_rank() + 2);
+  Dims merged = {sizes[0] * outputs};
+  merged.insert(merged.end(), sizes.begin() + 2, sizes.end() - 1);
+  merged.push_back(sizes.back() * depth.size);
+  return build.Reshape(all, merged);
+}
+
 }  // namespace
 
 ConvolutionParts::ConvolutionParts(Instruction* convolution)
@@ -460,6 +492,43 @@ Instruction* ConvolutionOverWindow(ConvolutionParts& parts, hlo::Builder& build)
   source[static_cast<size_t>(labels.output_batch)] = rank - 2;
   source[static_cast<size_t>(labels.output_feature)] = rank - 1;
   return Transposed(gradient, source, build);
+}
+
+bool HasPlanes(const ConvolutionParts& parts) {
+  // The input is copied for each of them.
+  constexpr int64_t kMostTaps = 16;
+  if (parts.spatial_rank() <= 2 || parts.output.ElementCount() == 0) return false;
+  const int64_t channels = parts.kernel->shape().dimension(parts.attributes.dimensions.kernel_input_feature);
+  return parts.attributes.window[0].size <= kMostTaps && (parts.attributes.feature_group_count == 1 || channels > 1);
+}
+
+Instruction* ConvolutionOfPlanes(ConvolutionParts& parts, hlo::Builder& build, std::vector<Instruction*>& rest) {
+  const hlo::attr::ConvolutionDimensions labels = parts.attributes.dimensions;
+  Instruction* input = PlanesSideBySide(parts, build);
+  std::vector<int64_t> order(labels.kernel_spatial.begin() + 1, labels.kernel_spatial.end());
+  order.insert(order.end(), {labels.kernel_spatial[0], labels.kernel_input_feature, labels.kernel_output_feature});
+  const Dims positions = parts.OutputSpatial();
+  const int64_t features = parts.output.dimension(labels.output_feature);
+  const int64_t last = parts.spatial_rank();
+  Dims taps = parts.WindowSizes();
+  taps.erase(taps.begin());
+  taps.insert(taps.end(), {input->shape().dimension(last) / parts.attributes.feature_group_count, features});
+  Instruction* kernel = build.Reshape(Transposed(parts.kernel, order, build), taps);
+
+  std::vector<int64_t> spatial(positions.size() - 1), kernel_spatial(spatial.size());
+  std::iota(spatial.begin(), spatial.end(), 1);
+  std::iota(kernel_spatial.begin(), kernel_spatial.end(), 0);
+  hlo::attr::Convolution form = parts.attributes;
+  form.window.erase(form.window.begin());
+  form.dimensions = {0, last, spatial, last - 1, last, kernel_spatial, 0, last, spatial};
+  Dims sizes = {input->shape().dimension(0)};
+  sizes.insert(sizes.end(), positions.begin() + 1, positions.end());
+  sizes.push_back(features);
+  rest.push_back(
+      build.Make(Opcode::kConvolution, {input, kernel}, form, {}, hlo::Shape(parts.output.element_type(), sizes)));
+  sizes[0] = parts.output.dimension(labels.output_batch);
+  sizes.insert(sizes.begin() + 1, positions[0]);
+  return Transposed(build.Reshape(rest.back(), sizes), ToOutputOrder(labels), build);
 }
 
 Instruction* TransposeIntoForm(ConvolutionParts& parts, hlo::Builder& build) {

@@ -48,6 +48,12 @@ hlo::Instruction* DotOverPatches(ConvolutionParts& parts, hlo::Builder& build);
 hlo::Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build);
 // f01b_i01o->01bf.
 hlo::Instruction* ConvolutionOverWindow(ConvolutionParts& parts, hlo::Builder& build);
+// Whether the first of three spatial dimensions or more can go: its positions into the batch, its part of the window
+// into the channels, of which the input then holds a copy for each element of that part.
+bool HasPlanes(const ConvolutionParts& parts);
+// The convolution of what is left is appended to `rest`, in need of canonicalization.
+hlo::Instruction* ConvolutionOfPlanes(ConvolutionParts& parts, hlo::Builder& build,
+                                      std::vector<hlo::Instruction*>& rest);
 hlo::Instruction* TransposeIntoForm(ConvolutionParts& parts, hlo::Builder& build);
 
 }  // namespace hlorun::passes
