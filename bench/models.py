@@ -37,12 +37,12 @@ def measure(spec, flags, folder):
                 theirs.append(report(on_xla_cpu(module, inputs, flags.iterations, expected)))
             except Failed as trouble:
                 raise Failed(f"XLA:CPU: {trouble}") from trouble
-            compared = command + ["--vary_inputs", "--expect=" + expected, f"--iterations={flags.iterations}"]
+            checked = command + ["--vary_inputs", "--expect=" + expected, f"--iterations={flags.iterations}"]
             if flags.rel_error_bound:
-                compared.append(f"--rel_error_bound={flags.rel_error_bound}")
+                checked.append(f"--rel_error_bound={flags.rel_error_bound}")
             else:
-                compared += error_bounds(module, expected)
-            ours.append(report(compared))
+                checked += error_bounds(module, expected)
+            ours.append(report(checked))
     except Failed as trouble:
         return {"module": name, "error": str(trouble)}
     return {"module": name, **compared(ours, theirs), "device": ours[-1]["device"],
