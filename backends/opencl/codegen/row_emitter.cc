@@ -84,6 +84,7 @@ class RowKernel {
     OpenRow();
     const auto levels = ReduceLevels(e_.instruction());
     ChooseKept(levels);
+    asking_sweep_ = levels.size() - 1;
     for (sweep_ = 0; sweep_ < levels.size(); ++sweep_) {
       ReduceLevel(levels[sweep_], {0, shape_.outer_count()}, {0, shape_.length()}, nullptr);
       for (const Kept& kept : kept_values_) {
@@ -503,10 +504,11 @@ class RowKernel {
       const int64_t chunk = step_ * unroll_;
       const int64_t chunks = ragged ? 0 : inner.count / chunk;
       if (chunks > 0) {
-        const std::vector<RowOperand> apart = live ? OperandsInRowsApart(lanes) : std::vector<RowOperand>();
+        const std::vector<RowOperand> next =
+            asking_sweep_ == sweep_ ? OperandsOfNextRow(lanes, live != nullptr) : std::vector<RowOperand>();
         SerialUntil(chunks, steps(0, chunk), [&](const Index& c) {
           const Index first = math.Add(inner.begin, math.Mul(c, chunk));
-          if (!apart.empty()) PrefetchNextRow(apart, at_outer, first, live);
+          PrefetchNextRow(next, at_outer, first);
           for (int64_t u = 0; u < unroll_; ++u) {
             ForLanes(step_, [&](const Index& l) {
               const Index in_chunk = math.Add(l, u * step_);
@@ -544,28 +546,33 @@ class RowKernel {
     ir::BufferRef buffer;
   };
 
-  // Those of which more rows follow. Rows that end at a size are runs far from one another, and the hardware's
-  // prefetcher starts anew with each.
-  std::vector<RowOperand> OperandsInRowsApart(const std::vector<Lane>& lanes) const {
+  // Those of which more rows follow, all of which the second cache has room for. While one row is worked on, memory
+  // would wait: the hardware's prefetcher stops at pages, and starts anew with each row that ends at a size (`apart`).
+  std::vector<RowOperand> OperandsOfNextRow(const std::vector<Lane>& lanes, bool apart) const {
+    constexpr int64_t kFewestBytes = 8192;
     std::vector<RowOperand> operands;
-    if (e_.IsGpu() || shape_.kept.empty() || shape_.outer_count() != 1 || !e_.instruction().Is(Opcode::kFusion)) {
+    if (e_.IsGpu() || shape_.kept.empty() || shape_.outer_count() != 1 || !e_.instruction().Is(Opcode::kFusion) ||
+        shape_.row.back() + 1 != shape_.dimensions.size()) {
       return operands;
     }
+    int64_t room = e_.device().l2_bytes / 4;
     std::set<const Instruction*> reached;
     for (const Lane& lane : lanes) Reach(lane.reduce->operand(0), reached);
     for (const Instruction* parameter : e_.instruction().called()->parameters()) {
       const bool is_read = std::any_of(parameter->users().begin(), parameter->users().end(),
                                        [&](const Instruction* user) { return reached.count(user) != 0; });
       if (!is_read || parameter->shape().dimensions() != shape_.dimensions) continue;
+      const int64_t row_bytes = shape_.length() * hlo::BytesOf(parameter->shape().element_type());
+      if (!apart && row_bytes < kFewestBytes) continue;
+      room -= row_bytes;
       operands.push_back({&parameter->shape(), e_.OperandBuffer(parameter->parameter_number())});
     }
-    return operands;
+    return room < 0 ? std::vector<RowOperand>() : operands;
   }
 
-  // What the next row has where this one's chunk from `j` on is. Rows that are nearly whole follow one another.
-  void PrefetchNextRow(const std::vector<RowOperand>& operands, const Index& outer, const Index& j, const Expr& live) {
+  // What the next row has where this one's chunk from `j` on is.
+  void PrefetchNextRow(const std::vector<RowOperand>& operands, const Index& outer, const Index& j) {
     constexpr int64_t kLineBytes = 64;
-    e_.values().Open();
     for (const RowOperand& operand : operands) {
       const int64_t in_line = kLineBytes / hlo::BytesOf(operand.shape->element_type());
       for (int64_t ahead = 0; ahead < step_ * unroll_; ahead += in_line) {
@@ -576,7 +583,6 @@ class RowKernel {
             ir::Prefetch(operand.buffer, StoreIndex(e_.math(), *operand.shape, place), ir::CacheLevel::kSecond));
       }
     }
-    e_.body().Add(ir::If(live < e_.IndexInt(shape_.length() / 8 * 7), e_.values().Close()));
   }
 
   // All lanes into lane 0, halving: the same tree whatever the device's schedule.
@@ -696,6 +702,7 @@ class RowKernel {
   std::vector<ir::Stmt> local_arrays_;
   std::vector<Kept> kept_values_;
   size_t sweep_ = 0;
+  std::optional<size_t> asking_sweep_;  // in which the next row is asked for
 };
 
 }  // namespace
