@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/opencl/codegen/element_expr.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "hlo/builder.h"
@@ -214,10 +215,94 @@ class CumulativeKernel {
       for (size_t c = 0; c < running.size(); ++c)
         earlier[c].Set(e_.body(), Combine(earlier[c].Current(), running[c].Current()));
     };
-    Steps(begin, step, end_part);
+    if (const auto opcode = OpcodeOfVectors()) {
+      const Expr done = VectorSteps(*opcode, first, running);
+      StepsBehind(done, step);
+    } else {
+      Steps(begin, step, end_part);
+    }
     const ir::Stmt body = e_.values().Close();
     const Expr end = outer_.is_sized ? Over(outer_.end + (chains - 1), chains) : e_.IndexInt(blocks);
     return Finish(ir::For(ir::LoopRole::kParallel, block, e_.IndexInt(0), end, body), body);
+  }
+
+  // What combines whole vectors of a row, where that is one op on one array.
+  std::optional<hlo::Opcode> OpcodeOfVectors() const {
+    const hlo::ElementType type = shape_.element_type();
+    if (arrays_ != 1 || e_.IsGpu() || e_.Lanes() == 1 || length_ < 2 * e_.Lanes() || hlo::IsComplex(type) ||
+        type == hlo::ElementType::kPred || ir::ComputeType(type) != type) {
+      return std::nullopt;
+    }
+    const std::optional<hlo::Opcode> opcode = hlo::ReducerOpcode(*op_.called());
+    // Extremes of floats ask for NaN and signs of zero: one by one they are found sooner than five times a vector.
+    const bool is_extreme = opcode == hlo::Opcode::kMaximum || opcode == hlo::Opcode::kMinimum;
+    return is_extreme && hlo::IsFloating(type) ? std::nullopt : opcode;
+  }
+
+  // A vector of each row at a time, while there are whole ones: sums of 2, 4, 8 ... neighbours, then what came before.
+  // Gives how many elements that were.
+  Expr VectorSteps(hlo::Opcode opcode, const Var& first_row, const std::vector<Running>& running) {
+    const int64_t lanes = e_.Lanes();
+    const Expr whole = is_sized_ ? Over(end_, lanes) : e_.IndexInt(length_ / lanes);
+    const ir::BufferRef vector = RowOf(shape_.element_type(), lanes);
+    e_.values().SerialLoop(length_ / lanes, whole, [&](const Index& number) {
+      Index start = e_.math().Mul(number, lanes);
+      if (form_.reverse) {
+        const Var at = e_.IndexVar(e_.body().FreshName("at"), length_);
+        e_.body().Add(ir::Let(at, end_ - lanes - e_.math().ToExpr(start)));
+        start = e_.math().Of(at);
+      }
+      for (size_t c = 0; c < running.size(); ++c) {
+        const Index row = e_.math().Add(e_.math().Of(first_row), static_cast<int64_t>(c));
+        const auto over_lanes = [&](const auto& body) {
+          const Var l = e_.IndexVar(e_.body().FreshName("l"), lanes);
+          e_.values().Open();
+          body(Place(row, e_.math().Add(start, e_.math().Of(l)), 0), ir::Ref(l));
+          e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), e_.IndexInt(lanes), e_.values().Close(), 1,
+                                static_cast<int>(lanes)));
+        };
+        over_lanes([&](const Indices& place, const Expr& l) {
+          e_.body().Add(ir::Store(vector, l, e_.values().Get(e_.frame(), *op_.operand(0), place).re));
+        });
+        RunAlong(opcode, vector, running[c]);
+        over_lanes([&](const Indices& place, const Expr& l) {
+          StoreAt(place, {{e_.body().Name(ir::Load(vector, l)), nullptr}});
+        });
+      }
+    });
+    return whole * lanes;
+  }
+
+  // The running values of a vector's elements, in their place, from those of all before.
+  void RunAlong(hlo::Opcode opcode, const ir::BufferRef& vector, const Running& running) {
+    const auto lanes = static_cast<int>(vector->size);
+    const auto combined = [&](const Expr& before, const Expr& here) {
+      const Expr &low = form_.reverse ? here : before, &high = form_.reverse ? before : here;
+      return EmitBinary(opcode, shape_.element_type(), {low, nullptr}, {high, nullptr}, e_.body()).re;
+    };
+    const Expr all = ir::Ramp(e_.IndexInt(0), lanes), lane = ir::Ramp(ir::Int(0), lanes);
+    Expr values = e_.body().Name(ir::Load(vector, all));
+    for (int64_t by = 1; by < lanes; by *= 2) {
+      const Expr before = e_.body().Name(ir::ShiftedLanes(values, form_.reverse ? -by : by));
+      const Expr has_before = form_.reverse ? lane < ir::Splat(ir::Int(lanes - by), lanes)
+                                            : ir::Compare(ir::Op::kGe, lane, ir::Splat(ir::Int(by), lanes));
+      values = e_.body().Name(ir::Select(has_before, combined(before, values), values));
+    }
+    values = e_.body().Name(combined(ir::Splat(ir::Ref(running.re[0]), lanes), values));
+    e_.body().Add(ir::Store(vector, all, values));
+    running.Set(e_.body(), {{ir::Lane(values, form_.reverse ? 0 : lanes - 1), nullptr}});
+  }
+
+  // One step after the other behind the first `done` elements.
+  void StepsBehind(const Expr& done, const std::function<void(const Index&)>& body) {
+    const int64_t lanes = e_.Lanes();
+    if (!is_sized_ && length_ % lanes == 0) return;
+    e_.values().SerialLoop(lanes - 1, end_ - done, [&](const Index& i) {
+      const Var at = e_.IndexVar(e_.body().FreshName("at"), length_);
+      const Expr step = done + e_.math().ToExpr(i);
+      e_.body().Add(ir::Let(at, form_.reverse ? end_ - 1 - step : step));
+      body(e_.math().Of(at));
+    });
   }
 
   // Along another dimension: vectors of running values.

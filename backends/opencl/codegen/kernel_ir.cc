@@ -201,6 +201,11 @@ Expr Half(const Expr& x, const char* which) {
   return Call(x->type.WithLanes(x->type.lanes / 2), which, {x});
 }
 
+Expr ShiftedLanes(const Expr& x, int64_t by) {
+  HLORUN_CHECK(x->type.lanes > 1);
+  return Call(x->type, kShiftedLanes, {x, Int(by)});
+}
+
 Expr Address(const BufferRef& buffer, const Expr& index) {
   return Call({ElementType::kU64, 1}, kAddress, {Load(buffer, index)});
 }

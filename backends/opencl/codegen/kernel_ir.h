@@ -182,6 +182,9 @@ Expr Lane(const Expr& x, int64_t lane);
 inline constexpr const char* kLowerHalf = "hl_lower_half";
 inline constexpr const char* kUpperHalf = "hl_upper_half";
 Expr Half(const Expr& x, const char* which);
+// Lane l is lane l - by of `x` (by may be negative), or, where there is none, the nearest one that there is.
+inline constexpr const char* kShiftedLanes = "hl_shifted_lanes";
+Expr ShiftedLanes(const Expr& x, int64_t by);
 // Where an element lies in memory, as a number (u64): for helpers of inline assembly.
 inline constexpr const char* kAddress = "hl_address";
 Expr Address(const BufferRef& buffer, const Expr& index);

@@ -355,6 +355,14 @@ class Printer {
     return fmt::format("{}({}, {})", helpers_.Named(kQuotientBf16, x->type.lanes), Text(x->args[0]), scalar);
   }
 
+  std::string ShiftedText(const Expr& x) {
+    const int64_t lanes = x->type.lanes, by = x->args[1]->integer;
+    std::string text = fmt::format("({}).s", Text(x->args[0]));
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      text += fmt::format("{:x}", std::clamp<int64_t>(lane - by, 0, lanes - 1));
+    return text;
+  }
+
   std::string CallText(const Expr& x) {
     if (x->function == "get_group_id" || x->function == "get_local_id")
       return fmt::format("(int){}({})", x->function, Text(x->args[0]));
@@ -373,6 +381,7 @@ class Printer {
       const std::string function = helpers_.UpperHalf(TypeName(x->type), TypeName(x->args[0]->type));
       return fmt::format("{}({})", function, Text(x->args[0]));
     }
+    if (x->function == kShiftedLanes) return ShiftedText(x);
     if (x->function == kQuotientBf16) return QuotientText(x);
     std::string args;
     for (const Expr& a : x->args) args += (args.empty() ? "" : ", ") + Text(a);

@@ -342,30 +342,35 @@ TEST(FusionKernels, RandomBits) {
   });
 }
 
-// Rows end at `n` where the sum reads what is selected; all of each row where it reads `e`.
-std::string SourceOfRowSum(const std::string& read, const DeviceSpec& device) {
+// Rows of `length` elements end at `n` where the sum reads what is selected; all of each row where it reads `e`.
+std::string SourceOfRowSum(int64_t length, const std::string& read, const DeviceSpec& device) {
   const std::unique_ptr<hlo::Module> module = hlo::ParseModule(fmt::format(R"(HloModule rows
 sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
-f {{ x = f32[64,4096] parameter(0)  n = s32[] parameter(1)  zero = f32[] constant(0)
-  e = f32[64,4096] exponential(x)
-  i = s32[64,4096] iota(), iota_dimension=1
-  m = s32[64,4096] broadcast(n), dimensions={{}}
-  live = pred[64,4096] compare(i, m), direction=LT
-  zeros = f32[64,4096] broadcast(zero), dimensions={{}}
-  selected = f32[64,4096] select(live, e, zeros)
-  ROOT r = f32[64] reduce({}, zero), dimensions={{1}}, to_apply=sum }}
-ENTRY main {{ x = f32[64,4096] parameter(0)  n = s32[] parameter(1)
+f {{ x = f32[64,{0}] parameter(0)  n = s32[] parameter(1)  zero = f32[] constant(0)
+  e = f32[64,{0}] exponential(x)
+  i = s32[64,{0}] iota(), iota_dimension=1
+  m = s32[64,{0}] broadcast(n), dimensions={{}}
+  live = pred[64,{0}] compare(i, m), direction=LT
+  zeros = f32[64,{0}] broadcast(zero), dimensions={{}}
+  selected = f32[64,{0}] select(live, e, zeros)
+  ROOT r = f32[64] reduce({1}, zero), dimensions={{1}}, to_apply=sum }}
+ENTRY main {{ x = f32[64,{0}] parameter(0)  n = s32[] parameter(1)
   ROOT r = f32[64] fusion(x, n), kind=kInput, calls=f }}
 )",
-                                                                           read));
+                                                                           length, read));
   const CompileOptions options;
   return EmitInstruction(*module->entry()->root(), {-1}, {device, options}).front().source;
 }
 
-TEST(FusionKernels, RowsThatEndAtASizeAskForTheNextOne) {
-  EXPECT_NE(SourceOfRowSum("selected", CpuSpec()).find("hl_prefetch(in0"), std::string::npos);
-  EXPECT_EQ(SourceOfRowSum("e", CpuSpec()).find("hl_prefetch"), std::string::npos);
-  EXPECT_EQ(SourceOfRowSum("selected", GpuSpec()).find("hl_prefetch"), std::string::npos);
+TEST(FusionKernels, RowsAskForTheNextOne) {
+  const auto asks = [](int64_t length, const char* read, const DeviceSpec& device) {
+    return SourceOfRowSum(length, read, device).find("hl_prefetch(in0") != std::string::npos;
+  };
+  EXPECT_TRUE(asks(4096, "e", CpuSpec()));
+  EXPECT_FALSE(asks(1024, "e", CpuSpec())) << "the hardware finds rows of a page by itself";
+  EXPECT_TRUE(asks(1024, "selected", CpuSpec())) << "but not where they end early";
+  EXPECT_FALSE(asks(1 << 20, "e", CpuSpec())) << "the second cache has no room for it";
+  EXPECT_FALSE(asks(4096, "selected", GpuSpec()));
 }
 
 }  // namespace

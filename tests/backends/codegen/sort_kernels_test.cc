@@ -136,7 +136,11 @@ TEST(CumulativeKernels, BothWaysAlongAnyDimension) {
   const std::string computations =
       "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
       "max { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] maximum(a, b) }\n"
-      "mul { a = c64[] parameter(0) b = c64[] parameter(1) ROOT r = c64[] multiply(a, b) }\n";
+      "mul { a = c64[] parameter(0) b = c64[] parameter(1) ROOT r = c64[] multiply(a, b) }\n"
+      "add64 { a = f64[] parameter(0) b = f64[] parameter(1) ROOT r = f64[] add(a, b) }\n"
+      "xor { a = u8[] parameter(0) b = u8[] parameter(1) ROOT r = u8[] xor(a, b) }\n"
+      "fmax { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
+      "smul { a = s64[] parameter(0) b = s64[] parameter(1) ROOT r = s64[] multiply(a, b) }\n";
   const auto text = [&](const std::string& type, const std::string& shape, const std::string& window,
                         const std::string& apply) {
     const std::string initial = type == "c64" ? "(1, 0)" : "2";
@@ -152,6 +156,13 @@ TEST(CumulativeKernels, BothWaysAlongAnyDimension) {
             {"columns_reverse", text("f32", "40,3", "size=40x1 pad=0_39x0_0", "add")},
             {"middle", text("f32", "3,20,4,9", "size=1x20x1x1 pad=0_0x19_0x0_0x0_0", "add")},
             {"longer_window", text("s32", "5,20", "size=1x33 pad=0_0x32_0", "max")},
+            {"whole_vectors", text("f32", "6,64", "size=1x64 pad=0_0x63_0", "add")},
+            {"whole_vectors_reverse", text("f32", "2,3,64", "size=1x1x64 pad=0_0x0_0x0_63", "add")},
+            {"vectors_f64", text("f64", "7,50", "size=1x50 pad=0_0x49_0", "add64")},
+            {"vectors_u8", text("u8", "5,70", "size=1x70 pad=0_0x69_0", "xor")},
+            {"vectors_s64_reverse", text("s64", "5,70", "size=1x70 pad=0_0x0_69", "smul")},
+            {"vectors_extreme", text("s32", "3,50", "size=1x50 pad=0_0x49_0", "max")},
+            {"extreme_f32", text("f32", "3,50", "size=1x50 pad=0_0x49_0", "fmax")},
             {"complex", text("c64", "5,6", "size=1x6 pad=0_0x5_0", "mul")},
             {"complex_columns", text("c64", "5,6", "size=5x1 pad=4_0x0_0", "mul")},
             {"not_whole", text("f32", "7,50", "size=1x20 pad=0_0x19_0", "add")}});
