@@ -169,6 +169,41 @@ def detector(weights, image):
     return jnp.sort(boxes, 0), scores, (kept_boxes(boxes, scores) >= 0).mean()
 
 
+def generator(weights, noise):
+    """Transposed convolutions from a vector to an image."""
+    x = jax.nn.relu(batch_norm(weights, dense(weights, noise, 4 * 4 * 256).reshape(-1, 4, 4, 256)))
+    for features in (128, 64, 32, 3):
+        x = lax.conv_transpose(x, weights(4, 4, x.shape[-1], features), (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        x = jax.nn.relu(batch_norm(weights, x)) if features > 3 else jnp.tanh(x)
+    return x
+
+
+def segmentation(weights, image):
+    """Windows of several distances side by side, as large as the image in the end."""
+    x = jax.nn.relu(batch_norm(weights, convolution(weights, image, 64, 3, 2)))
+    for features in (64, 128):
+        x = jax.nn.relu(batch_norm(weights, convolution(weights, x, features, 3, 2)))
+    views = [convolution(weights, x, 64, 1)]
+    for far in (2, 4, 8):
+        views.append(lax.conv_general_dilated(x, weights(3, 3, x.shape[-1], 64), (1, 1), "SAME", rhs_dilation=(far, far),
+                                              dimension_numbers=("NHWC", "HWIO", "NHWC")))
+    views.append(jnp.broadcast_to(dense(weights, x.mean((1, 2), keepdims=True), 64), views[0].shape))
+    x = jax.nn.relu(batch_norm(weights, jnp.concatenate(views, -1)))
+    x = convolution(weights, x, 21, 1)
+    return jax.nn.log_softmax(jax.image.resize(x, (x.shape[0], *image.shape[1:3], 21), "bilinear"))
+
+
+def resnet(weights, image):
+    x = jax.nn.relu(batch_norm(weights, convolution(weights, image, 64, 7, 2)))
+    x = lax.reduce_window(x, jnp.array(-jnp.inf, x.dtype), lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+    for features, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+        y = jax.nn.relu(batch_norm(weights, convolution(weights, x, features, 3, stride)))
+        y = batch_norm(weights, convolution(weights, y, features))
+        kept = x if x.shape == y.shape else batch_norm(weights, convolution(weights, x, features, 1, stride))
+        x = jax.nn.relu(y + kept)
+    return dense(weights, x.mean((1, 2)), 1000)
+
+
 NETWORKS = {
     "mobilenet_v2": (mobilenet_v2, IMAGE),
     "efficientnet": (efficientnet, IMAGE),
@@ -179,5 +214,10 @@ NETWORKS = {
     "swin_blocks": (swin_blocks, ((1, 56, 56, 96), F32)),
     "unet": (unet, ((2, 64, 64, 4), F32), ((2,), F32), ((2, 77, 256), F32)),
     "dit": (dit, ((2, 32, 32, 4), F32), ((2,), F32), ((2,), jnp.int32)),
+    "generator": (generator, ((4, 128), F32)),
+    "segmentation": (segmentation, ((1, 256, 256, 3), F32)),
+    "resnet": (resnet, IMAGE),
+    "resnet_bf16": (resnet, (IMAGE[0], jnp.bfloat16), jnp.bfloat16),
+    "vit_small_bf16": (vit_small, (IMAGE[0], jnp.bfloat16), jnp.bfloat16),
     "detector": (detector, ((1, 256, 256, 3), F32)),
 }
