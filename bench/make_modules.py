@@ -36,6 +36,15 @@ def update_loop(x, rows):
     return lax.fori_loop(0, rows.shape[0], step, x)
 
 
+def update_many(rows):
+    """A state that the program makes itself, each row updated eight times."""
+    def step(i, state):
+        place = (i % rows.shape[0], 0)
+        old, new = (lax.dynamic_slice(x, place, (1, rows.shape[1])) for x in (state, rows))
+        return lax.dynamic_update_slice(state, old / 2 + new, place)
+    return lax.fori_loop(0, 8 * rows.shape[0], step, jnp.zeros_like(rows))
+
+
 def convolution(strides=(1, 1), groups=1, labels=("NHWC", "HWIO", "NHWC")):
     return lambda x, w: lax.conv_general_dilated(x, w, strides, "SAME", feature_group_count=groups, dimension_numbers=labels)
 
@@ -80,6 +89,7 @@ PROGRAMS = {
     "embedding_scatter_add": (lambda table, ids, rows: table.at[ids].add(rows), ((32000, 2304), F32), ((1024,), S32),
                               ((1024, 2304), F32)),
     "update_loop": (update_loop, ((4096, 1024), F32), ((1000, 1024), F32)),
+    "update_many": (update_many, ((1024, 1024), F32)),
     "gelu_erfc": (lambda x: jax.nn.gelu(x, approximate=False), ((1024, 4096), F32)),
     "gelu_tanh": (jax.nn.gelu, ((1024, 4096), F32)),
     "transposed_convolution": (lambda x, w: lax.conv_transpose(x, w, (2, 2), "SAME"), ((2, 32, 32, 256), F32),

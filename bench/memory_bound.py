@@ -31,6 +31,7 @@ PROGRAMS = {
     "embedding_gather": ("0", "32000", 0.75),
     "embedding_scatter_add": ("0,2", "32000", 0.75),
     "update_loop": ("0,1", "", 0.5),
+    "update_many": ("0", "", 0.5),
     "sum_columns": ("0", "", 0.85),
     "sum_rows": ("0", "", 0.85),
 }
