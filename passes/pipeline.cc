@@ -11,6 +11,7 @@
 #include "passes/control/known_trip_counts.h"
 #include "passes/control/loop_invariants.h"
 #include "passes/control/predication.h"
+#include "passes/control/slices_after_products.h"
 #include "passes/dynamic/extents.h"
 #include "passes/dynamic/lower.h"
 #include "passes/expand/approx_top_k.h"
@@ -159,6 +160,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<ExpandMap>();
   p.Add<MatchReducerTypes>();
   p.Fixpoint("simplify-expanded", Simplifications);
+  p.Add<SliceAfterProducts>();
   p.Add<HoistLoopInvariants>();
   p.Add<CombineCollectives>();
 

@@ -5,6 +5,7 @@
 #include "passes/control/known_trip_counts.h"
 #include "passes/control/loop_invariants.h"
 #include "passes/control/predication.h"
+#include "passes/control/slices_after_products.h"
 #include "passes/dynamic/extents.h"
 #include "passes/dynamic/lower.h"
 #include "passes/expand/approx_top_k.h"
@@ -108,6 +109,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ReduceMajorFirst>("a short minor dimension is reduced after the others"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
+      Entry<SliceAfterProducts>("a product by a slice of what a loop leaves alone becomes a slice of one product"),
       Entry<HoistLoopInvariants>("what every trip of a loop computes alike moves in front of it"),
       Entry<PredicateControl>("kernels of branches and of loops of unknown length read the predicate on the device"),
       Entry<SinkReshapes>("elementwise ops after a product get its dimensions"),
