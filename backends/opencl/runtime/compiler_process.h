@@ -26,6 +26,8 @@ class CompilerProcesses {
   CompilerProcesses(const CompilerProcesses&) = delete;
   CompilerProcesses& operator=(const CompilerProcesses&) = delete;
 
+  // Of those that were started, how many have not ended so far as is known.
+  size_t count() const { return processes_.size(); }
   // False when another process has taken it.
   bool Claim(size_t request) const;
   // The binary of a request that is not claimed here: waits for the processes to end, at most kPatience.

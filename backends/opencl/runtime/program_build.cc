@@ -264,7 +264,8 @@ class Builder {
     }
   }
 
-  // Longest first: here and, where that is faster, in processes beside this one.
+  // Longest first: here and, where that is faster, in processes beside this one. Each of those replaces a thread, which
+  // would claim its program before the process has started.
   void Compile(std::vector<size_t> programs) {
     std::stable_sort(programs.begin(), programs.end(),
                      [&](size_t a, size_t b) { return requests_[a].source.size() > requests_[b].source.size(); });
@@ -272,7 +273,7 @@ class Builder {
     for (size_t p : programs) requests.push_back(requests_[p]);
     CompilerProcesses processes(requests, context_.device(), ProcessesFor(requests), folder_);
     std::vector<char> is_own(programs.size(), 0);
-    InParallel(programs.size(), threads_, [&](size_t i) {
+    InParallel(programs.size(), threads_ - processes.count(), [&](size_t i) {
       if (!processes.Claim(i)) return;
       is_own[i] = 1;
       Finish(programs[i], CompileHere(programs[i]));
