@@ -207,6 +207,42 @@ TEST(Dot, FewRowsReadWideRows) {
   ExpectProduct({2, 20, 131, 96}, small);
 }
 
+// Rows of rhs [k][n] that pass by sums in private memory: one or two vectors at once, with and without a last one in
+// part, parts of the depth that end early, several panels of columns, every type.
+TEST(Dot, FewRowsLetALargeRhsStreamBy) {
+  using enum ElementType;
+  DeviceSpec small = Runner().spec();
+  small.l2_bytes = 1 << 10;
+  ASSERT_TRUE(PlanProduct({.m = 16, .n = 96, .k = 500}, small).streams);
+  EXPECT_FALSE(PlanProduct({.m = 17, .n = 96, .k = 500}, small).streams);
+  EXPECT_FALSE(PlanProduct({.m = 1, .n = 96, .k = 500}, Runner().spec()).streams);
+  EXPECT_FALSE(PlanProduct({.m = 1, .n = 96, .k = 500, .ends_at_sizes = true}, small).streams);
+  for (const int64_t m : {1, 2, 3, 7, 9, 16}) {
+    for (const int64_t n : {64, 69, 80, 96, 2500}) ExpectProduct({0, m, 131, n}, small);
+  }
+  ExpectProduct({0, 1, 1600, 64}, small);
+  ExpectProduct({5, 2, 50, 100}, small);
+  ExpectProduct({0, 3, 97, 96, true, false}, small);
+  ExpectProduct({0, 96, 97, 1, true, false}, small);
+  for (const auto& [operand, result] : std::vector<std::pair<ElementType, ElementType>>{
+           {kBF16, kBF16}, {kF16, kF32}, {kF64, kF64}, {kS32, kS32}, {kS8, kS32}, {kS64, kS64}})
+    ExpectProduct({0, 3, 200, 100, false, false, operand, result}, small);
+}
+
+// One row of rhs [n][k] at a time where it comes from memory in short rows, in up to four strands.
+TEST(Dot, ALargeRhsIsWalkedRowByRow) {
+  DeviceSpec small = Runner().spec();
+  small.l2_bytes = 1 << 10;
+  const ProductPlan plan = PlanProduct({.m = 1, .n = 50, .k = 200, .rhs_transposed = true}, small);
+  EXPECT_EQ(plan.vectors, 1);
+  EXPECT_EQ(plan.strands, 4);
+  EXPECT_EQ(PlanProduct({.m = 5, .n = 50, .k = 200, .rhs_transposed = true}, small).strands, 1);
+  EXPECT_EQ(PlanProduct({.m = 1, .n = 50, .k = 2000, .rhs_transposed = true}, small).strands, 1);
+  for (const int64_t m : {1, 3, 4}) {
+    for (const int64_t k : {1, 15, 16, 40, 64, 71, 128, 200}) ExpectProduct({0, m, k, 50, false, true}, small);
+  }
+}
+
 // Squares that end where the depth ends, and chunks that take what is left.
 TEST(Dot, TransposedPanelsOfEveryDepth) {
   for (const int64_t k : {1, 15, 16, 17, 63, 64, 65, 79, 127, 128, 130})

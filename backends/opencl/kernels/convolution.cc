@@ -166,7 +166,7 @@ std::optional<ProductProblem> TunableConvolutionOf(const hlo::Instruction& instr
   const ProductProblem problem = ConvolutionProblem(*shape, prepared->hero->shape().element_type());
   if (device.device_class == DeviceClass::kGpu) return problem;
   const bool is_other = GradientPlan(*prepared->hero, device) || ChannelsPlan(instruction, *prepared->hero, device);
-  if (is_other || !shape->IsProduct() || PlanProduct(problem.shape, device).dot_products) return std::nullopt;
+  if (is_other || !shape->IsProduct() || PlanProduct(problem.shape, device).IsByRows()) return std::nullopt;
   if (PlanMatrixUnit(problem.shape, device)) return std::nullopt;
   return problem;
 }

@@ -108,7 +108,7 @@ std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, co
   }
   const ProductPlan plan = PlanOf(*prepared, context);
   std::vector<int64_t> copied;
-  if (plan.dot_products) return copied;
+  if (plan.IsByRows()) return copied;
   if (plan.lhs != LhsForm::kInPlace) copied.push_back(prepared->lhs.number);
   if (plan.rhs == RhsForm::kPanels) copied.push_back(prepared->rhs.number);
   return copied;
@@ -119,7 +119,7 @@ std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instructi
   if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;
   std::optional<ProductProblem> problem = ProductProblemOf(*prepared->hero);
   // These have nothing to choose.
-  const bool by_rows = device.device_class == DeviceClass::kCpu && PlanProduct(prepared->shape, device).dot_products;
+  const bool by_rows = device.device_class == DeviceClass::kCpu && PlanProduct(prepared->shape, device).IsByRows();
   return by_rows || PlanMatrixUnit(prepared->shape, device) ? std::nullopt : problem;
 }
 

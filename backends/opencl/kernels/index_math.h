@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "backends/opencl/codegen/kernel_ir.h"
 
@@ -16,6 +18,12 @@ inline ir::Expr Remainder(const ir::Expr& x, int64_t by) { return ir::Binary(ir:
 inline ir::Stmt Loop(const ir::Var& var, const ir::Expr& begin, const ir::Expr& end, const ir::Stmt& body,
                      int64_t step = 1) {
   return ir::For(ir::LoopRole::kSerial, var, begin, end, body, step);
+}
+// A perfect nest of parallel loops from 0, outermost first.
+inline ir::Stmt ParallelNest(const std::vector<std::pair<ir::Var, ir::Expr>>& loops, ir::Stmt body) {
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)
+    body = ir::For(ir::LoopRole::kParallel, loop->first, Index(0), loop->second, body);
+  return body;
 }
 
 }  // namespace hlorun::opencl

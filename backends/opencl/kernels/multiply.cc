@@ -8,6 +8,7 @@
 #include "backends/opencl/kernels/product_extents.h"
 #include "backends/opencl/kernels/product_result.h"
 #include "backends/opencl/kernels/register_tile.h"
+#include "backends/opencl/kernels/streamed_product.h"
 #include "backends/opencl/kernels/transpose_square.h"
 #include "backends/opencl/kernels/word_product.h"
 #include "hlo/error.h"
@@ -32,14 +33,6 @@ constexpr int64_t kCopyRowsAhead = 8;
 constexpr int64_t kShortDepth = 256;
 // Rows of the next tile that a panel reads ahead at most.
 constexpr int64_t kMostStreamsAhead = 4;
-
-// A perfect nest of parallel loops, outermost first.
-Stmt ParallelNest(const std::vector<std::pair<ir::Var, Expr>>& loops, Stmt body) {
-  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
-    body = ir::For(LoopRole::kParallel, loop->first, Index(0), loop->second, body);
-  }
-  return body;
-}
 
 class Multiplication {
  public:
@@ -484,6 +477,7 @@ std::vector<KernelDraft> PackingKernels(const ProductTask& task, const ProductPl
 
 std::vector<KernelDraft> ProductKernels(const ProductTask& task, const ProductPlan& plan) {
   if (plan.dot_products) return {DotProductKernel(task, plan)};
+  if (plan.streams) return {StreamKernel(task, plan), CombineKernel(task, plan)};
   std::vector<KernelDraft> kernels = PackingKernels(task, plan);
   kernels.push_back(MultiplyKernel(task, plan));
   if (plan.CombinesParts()) kernels.push_back(CombineKernel(task, plan));
@@ -528,7 +522,10 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
   const Epilogue epilogue(task.instruction, task.hero, task.aliases, parameters);
   const int64_t columns = plan.vectors, blocks = CeilDiv(plan.panels, plan.panels_per_block);
   const auto lanes = static_cast<int>(plan.lanes);
-  const RegisterTile sums("sum", shape.m, columns, {shape.compute_type, lanes});
+  std::vector<RegisterTile> strands;
+  for (int64_t s = 0; s < plan.strands; ++s)
+    strands.emplace_back(s == 0 ? "sum" : fmt::format("sum{}", s), shape.m, columns,
+                         ir::Type{shape.compute_type, lanes});
   const ir::BufferRef staging = MakeStaging("staging", shape.compute_type, shape.m * columns);
   const ir::Var batch = IndexVar("batch", shape.batch), block = IndexVar("block", blocks),
                 panel = IndexVar("panel", plan.panels);
@@ -540,24 +537,40 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
   const Expr k_end = ends.End(sizes.k, "depth_end");
   const Expr nominal = ir::Ref(panel) * columns;
   const bool even = shape.n % columns == 0;
-  const auto step = [&](const Expr& begin, const Expr& end, bool careful) {
+  const auto steps = [&](const Expr& begin, const Expr& end, int64_t count, bool careful) {
     const Expr depth = ir::Ramp(ir::Ref(k), lanes);
     const Expr inside = careful ? ir::Compare(Op::kLt, depth, ir::Splat(k_end, lanes)) : nullptr;
-    const auto read = [&](const ir::BufferRef& buffer, const Expr& row) {
-      return ir::Cast(ir::Load(buffer, ir::Ramp(row * shape.k + ir::Ref(k), lanes), inside), shape.compute_type);
-    };
-    const Stmt body = sums.Step([&](int64_t r) { return read(lhs, ir::Ref(batch) * shape.m + r); },
-                                [&](int64_t c) { return read(rhs, ir::Ref(batch) * shape.n + ir::Ref(first) + c); });
-    return ir::For(LoopRole::kSerial, k, begin, end, body, lanes);
+    std::vector<Stmt> body;
+    for (int64_t s = 0; s < count; ++s) {
+      const auto read = [&](const ir::BufferRef& buffer, const Expr& row) {
+        const Expr at = ir::Ramp(row * shape.k + ir::Ref(k) + s * lanes, lanes);
+        return ir::Cast(ir::Load(buffer, at, inside), shape.compute_type);
+      };
+      body.push_back(strands[static_cast<size_t>(s)].Step(
+          [&](int64_t r) { return read(lhs, ir::Ref(batch) * shape.m + r); },
+          [&](int64_t c) { return read(rhs, ir::Ref(batch) * shape.n + ir::Ref(first) + c); }));
+    }
+    return ir::For(LoopRole::kSerial, k, begin, end, ir::Block(std::move(body)), count * lanes);
   };
-  const Expr whole =
-      sizes.k.extent ? ir::Binary(Op::kFloorDiv, k_end, Index(lanes)) * lanes : Index(shape.k / lanes * lanes);
-  std::vector<Stmt> body = {ir::Let(first, even ? nominal : ir::Min(nominal, Index(shape.n - columns))), sums.Declare(),
-                            step(Index(0), whole, false)};
-  if (sizes.k.extent || shape.k % lanes != 0) body.push_back(step(whole, k_end, true));
+  const auto whole = [&](int64_t elements) {
+    return sizes.k.extent ? ir::Binary(Op::kFloorDiv, k_end, Index(elements)) * elements
+                          : Index(shape.k / elements * elements);
+  };
+  std::vector<Stmt> body = {ir::Let(first, even ? nominal : ir::Min(nominal, Index(shape.n - columns)))};
+  for (const RegisterTile& sums : strands) body.push_back(sums.Declare());
+  const Expr in_strands = whole(plan.strands * lanes), in_vectors = whole(lanes);
+  body.push_back(steps(Index(0), in_strands, plan.strands, false));
+  if (plan.strands > 1 && (sizes.k.extent || shape.k % (plan.strands * lanes) >= lanes))
+    body.push_back(steps(in_strands, in_vectors, 1, false));
+  if (sizes.k.extent || shape.k % lanes != 0) body.push_back(steps(in_vectors, k_end, 1, true));
+  const auto total = [&](int64_t r, int64_t c) {
+    Expr sum = strands[0].At(r, c);
+    for (size_t s = 1; s < strands.size(); ++s) sum = sum + strands[s].At(r, c);
+    return ir::ReduceLanes(Op::kAdd, sum);
+  };
   for (int64_t r = 0; r < shape.m; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
-      body.push_back(ir::Store(staging, Index(r * columns + c), ir::ReduceLanes(Op::kAdd, sums.At(r, c))));
+      body.push_back(ir::Store(staging, Index(r * columns + c), total(r, c)));
     }
   }
   const ir::Var row = IndexVar("row", shape.m), column = IndexVar("column", columns);

@@ -80,7 +80,7 @@ void AddPanels(const PanelSchedule& rule, const ProductProblem& problem, const D
                Collection& out) {
   const ProductShape shape = WithLessToPack(problem.shape, device);
   const ProductPlan plan = PlanProduct(shape, device);
-  if (plan.dot_products) return;
+  if (plan.IsByRows()) return;
   const auto add = [&](int64_t rows, int64_t vectors, int64_t tiles, int64_t panels) {
     out.Add(PanelSchedule{rows, vectors, std::min(tiles, CeilDiv(shape.m, rows)),
                           std::min(panels, CeilDiv(shape.n, vectors * plan.lanes))});

@@ -13,6 +13,13 @@ namespace {
 
 // Few rows of rhs [n][k]: dot products beat packing (docs/products.md: 1 x 4096 x 4096 and 8 x 2048 x 2048).
 constexpr int64_t kDotProductRows = 8;
+// Up to so many of them walk rhs row by row where it comes from memory and its rows are shorter than a page, where the
+// hardware's prefetcher stops: several at once would be as many short runs.
+constexpr int64_t kStrandRows = 4;
+// Up to so many rows read rhs [k][n] row by row where it is larger than the second cache. Their sums, of so many bytes,
+// lie in the first; so many work-groups make them, each of so many rows of rhs at least.
+constexpr int64_t kStreamRows = 16, kStreamBytes = 16384, kStreamGroups = 16, kStreamDepth = 24;
+constexpr int64_t kStreamColumns = 2048;
 // Packing rhs costs k * n copies for m * k * n products; in place its rows lie far apart. They break even about here.
 constexpr int64_t kPackRows = 192;
 constexpr int64_t kInPlaceColumns = 64;
@@ -259,6 +266,29 @@ void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
   }
 }
 
+// Sums that lie in private memory while whole rows of rhs pass by; the same whatever the device has of cores.
+bool TakeStreams(ProductPlan& plan, const DeviceSpec& device) {
+  const ProductShape& shape = plan.shape;
+  // More rows do more beside reading.
+  const bool is_far = shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > shape.m * device.l2_bytes;
+  const bool fits = shape.m <= kStreamRows && !shape.rhs_transposed && shape.n >= kInPlaceColumns &&
+                    shape.k >= 2 * kStreamDepth && !shape.ends_at_sizes && !shape.depth_may_be_less &&
+                    WordsFor(shape, device) == nullptr;
+  if (!is_far || !fits) return false;
+  plan.streams = true;
+  plan.rows = shape.m;
+  plan.tiles = 1;
+  const int64_t element = hlo::BytesOf(shape.compute_type);
+  const int64_t most = std::min(kStreamBytes / (shape.m * element), kStreamColumns) / plan.lanes;
+  const int64_t vectors = CeilDiv(shape.n, plan.lanes);
+  // Two are walked side by side.
+  plan.vectors = CeilDiv(CeilDiv(vectors, CeilDiv(vectors, most)), 2) * 2;
+  plan.panels = CeilDiv(shape.n, plan.columns());
+  plan.k_parts = std::clamp<int64_t>(CeilDiv(kStreamGroups, shape.batch * plan.panels), 1, shape.k / kStreamDepth);
+  plan.k_parts = CeilDiv(shape.k, plan.part_k());
+  return true;
+}
+
 // Parts of k stay as they are: they say in which order sums are added.
 void Apply(const PanelSchedule& schedule, const DeviceSpec& device, ProductPlan& plan) {
   plan.rows = schedule.rows;
@@ -361,11 +391,17 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   if (shape.m == 1 && shape.rhs_transposed) plan.dot_products = true;
   if (plan.dot_products) {
     plan.rows = shape.m;
-    plan.vectors = std::min(std::clamp<int64_t>((VectorRegisters(device) - 8) / shape.m, 1, 4), shape.n);
+    const int64_t sums = std::clamp<int64_t>((VectorRegisters(device) - 8) / shape.m, 1, 4);
+    const int64_t row_bytes = shape.k * hlo::BytesOf(shape.rhs_type);
+    const bool one_by_one =
+        shape.m <= kStrandRows && row_bytes < kPageBytes && shape.batch * shape.n * row_bytes > device.l2_bytes;
+    plan.strands = one_by_one ? std::clamp<int64_t>(shape.k / plan.lanes, 1, sums) : 1;
+    plan.vectors = one_by_one ? 1 : std::min(sums, shape.n);
     plan.panels = CeilDiv(shape.n, plan.vectors);
     plan.panels_per_block = std::max<int64_t>(1, plan.panels * shape.batch / (16 * device.compute_units));
     return plan;
   }
+  if (TakeStreams(plan, device)) return plan;
   TakeWords(plan, device);
   plan.lhs_is_far = plan.shape.m * plan.shape.k * hlo::BytesOf(plan.shape.compute_type) > kFarCaches * device.l2_bytes;
   ChooseTile(plan, device);

@@ -60,6 +60,11 @@ struct ProductPlan {
   int64_t rows = 12, vectors = 2;  // of the register tile; for dot products `vectors` is the columns of a tile
   // Each result element is a dot product of two rows, summed lane by lane: rhs [n][k] with few rows of lhs.
   bool dot_products = false;
+  // Of a dot product: how many vectors along k are summed apart. Where rhs comes from memory in short rows one of them
+  // is walked at a time, so that it is read as one run.
+  int64_t strands = 1;
+  // Few rows against rhs [k][n] from memory (streamed_product.h): a panel is what a work-group keeps sums of.
+  bool streams = false;
   LhsForm lhs = LhsForm::kInPlace;
   RhsForm rhs = RhsForm::kInPlace;
   int64_t tiles = 1, panels = 1;                      // of the whole product
@@ -75,7 +80,8 @@ struct ProductPlan {
   hlo::ElementType PackedType() const { return MultipliesWords() ? hlo::ElementType::kU32 : shape.compute_type; }
   // Words of s8: rhs is copied as b + 128, and sums start with what takes the surplus back.
   bool HasRowStarts() const { return words == WordKind::kS8Quads; }
-  bool CombinesParts() const { return k_parts > 1; }
+  bool IsByRows() const { return dot_products || streams; }  // rhs is read in its own order, row by row
+  bool CombinesParts() const { return k_parts > 1 || streams; }
   bool UsesPartialSums() const { return CombinesParts() || k_block > 0; }
   int64_t columns() const { return vectors * lanes; }
   int64_t lhs_stride() const;  // elements from one row of lhs [m][k] to the next, where it lies or is copied to

@@ -52,7 +52,7 @@ std::string WhyNotPanels(const PanelSchedule& s, const ProductProblem& problem, 
   if (device.device_class != DeviceClass::kCpu) return "panels: products of GPU class are computed by tiles";
   const ProductShape shape = WithLessToPack(problem.shape, device);
   const ProductPlan plan = PlanProduct(shape, device);
-  if (plan.dot_products) return "panels: this product is computed row by row";
+  if (plan.IsByRows()) return "panels: this product is computed row by row";
   if (PlanMatrixUnit(shape, device)) return "panels: this product is computed by the CPU's matrix unit";
   if (s.rows > shape.m) return fmt::format("rows={}: the product has {} rows", s.rows, shape.m);
   const int64_t most = (shape.n + plan.lanes - 1) / plan.lanes;
