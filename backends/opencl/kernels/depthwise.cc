@@ -108,7 +108,7 @@ class Depthwise {
         const int64_t offset = column - p * d.stride;
         if (offset < 0 || offset % d.dilation != 0 || offset / d.dilation >= d.window) continue;
         const Expr& tap = taps[static_cast<size_t>(offset / d.dilation)];
-        sums.push_back(ir::Assign(tile.At(p, 0)->var, Sum(tile.At(p, 0), ir::Ref(value), tap)));
+        sums.push_back(ir::Assign(tile.At(p, 0)->var, AddProduct(tile.At(p, 0), ir::Ref(value), tap)));
       }
       if (sums.empty()) continue;
       const Expr loaded = ir::Load(input_, ir::Ramp(ir::Ref(base) + column * shape_.channels, lanes));
@@ -116,10 +116,6 @@ class Depthwise {
       statements.insert(statements.end(), sums.begin(), sums.end());
     }
     return ir::Block(std::move(statements));
-  }
-
-  Expr Sum(const Expr& sum, const Expr& value, const Expr& tap) const {
-    return hlo::IsFloating(shape_.compute_type) ? ir::Fma(value, tap, sum) : sum + value * tap;
   }
 
   const DepthwisePlan& plan_;

@@ -277,7 +277,6 @@ bool TakeStreams(ProductPlan& plan, const DeviceSpec& device) {
   if (!is_far || !fits) return false;
   plan.streams = true;
   plan.rows = shape.m;
-  plan.tiles = 1;
   const int64_t element = hlo::BytesOf(shape.compute_type);
   const int64_t most = std::min(kStreamBytes / (shape.m * element), kStreamColumns) / plan.lanes;
   const int64_t vectors = CeilDiv(shape.n, plan.lanes);

@@ -10,6 +10,10 @@ using ir::Stmt;
 // Measured: docs/products.md, the Xeon.
 constexpr int64_t kBytesAhead = 1024;
 
+Expr AddProduct(const Expr& sum, const Expr& x, const Expr& y) {
+  return hlo::IsFloating(sum->type.element) ? ir::Fma(x, y, sum) : sum + x * y;
+}
+
 RegisterTile::RegisterTile(const std::string& name, int64_t rows, int64_t vectors, ir::Type vector_type)
     : name_(name), rows_(rows), vectors_(vectors), type_(vector_type) {
   for (int64_t row = 0; row < rows; ++row) {
@@ -53,11 +57,9 @@ Stmt RegisterTile::Fill(const Element& element) const {
 }
 
 Stmt RegisterTile::Step(const Element& element, const Vector& vector, const Multiplier* multiplier) const {
-  const bool fused = hlo::IsFloating(type_.element);
   const ir::Type operand{multiplier ? multiplier->operand : type_.element, type_.lanes};
   const auto add = [&](const Expr& sum, const Expr& row, const Expr& column) {
-    if (multiplier) return multiplier->add(sum, row, column);
-    return fused ? ir::Fma(row, column, sum) : sum + row * column;
+    return multiplier ? multiplier->add(sum, row, column) : AddProduct(sum, row, column);
   };
   std::vector<Stmt> statements;
   std::vector<Expr> columns;

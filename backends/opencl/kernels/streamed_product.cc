@@ -5,6 +5,7 @@
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -111,15 +112,11 @@ class Streams {
       }
       for (size_t i = 0; i < elements.size(); ++i) {
         const Expr element = ir::Splat(elements[i][static_cast<size_t>(r)], Lanes());
-        for (size_t v = 0; v < sums.size(); ++v) sums[v] = WithProduct(sums[v], element, values[i * sums.size() + v]);
+        for (size_t v = 0; v < sums.size(); ++v) sums[v] = AddProduct(sums[v], element, values[i * sums.size() + v]);
       }
       for (size_t v = 0; v < sums.size(); ++v) steps.push_back(ir::Store(sums_, places[v], sums[v]));
     }
     return ir::Block(std::move(steps));
-  }
-
-  Expr WithProduct(const Expr& sum, const Expr& x, const Expr& y) const {
-    return hlo::IsFloating(shape_.compute_type) ? ir::Fma(x, y, sum) : sum + x * y;
   }
 
   Expr LhsAt(int64_t row, const Expr& k) const {

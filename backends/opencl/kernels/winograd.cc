@@ -78,8 +78,7 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
       });
   const Stmt body = Loop(piece, Index(plan.width()),
                          ir::Block({Loop(tap, Index(kTaps), rows), Loop(point, Index(kPoints), columns)}), plan.lanes);
-  const Stmt nest = ir::For(LoopRole::kParallel, panel, Index(0), Index(plan.panels),
-                            ir::For(LoopRole::kParallel, channel, Index(0), Index(shape.channels), body));
+  const Stmt nest = ParallelNest({{panel, Index(plan.panels)}, {channel, Index(shape.channels)}}, body);
   return MakeDraft("winograd_weights", parameters, ir::Block({ir::DeclareArray(by_tap), nest}));
 }
 

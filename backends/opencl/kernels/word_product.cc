@@ -79,8 +79,7 @@ KernelDraft RowStartKernel(const ProductTask& task, const ProductPlan& plan) {
   LoopEnds ends(parameters);
   const Expr batch_end = ends.End(sizes.batch, "batch_end"),
              groups_end = ends.Pieces(sizes.m, kRowsOfGroup, "rows_end");
-  const Stmt nest = ir::For(LoopRole::kParallel, batch, Index(0), batch_end,
-                            ir::For(LoopRole::kParallel, group, Index(0), groups_end, rows));
+  const Stmt nest = ParallelNest({{batch, batch_end}, {group, groups_end}}, rows);
   return MakeDraft("row_starts", parameters, ends.Before(nest), WordHelpers(plan));
 }
 
