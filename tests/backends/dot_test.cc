@@ -722,5 +722,28 @@ TEST(Dot, NarrowPanelsGoByBlocksOfDepthEarlier) {
   ASSERT_EQ(PlanProduct({.m = 2048, .n = 2048, .k = 2048}, narrow).k_block, 0);
 }
 
+// Sixteen registers are too few for the wide rows by which few rows of lhs read a large rhs in place.
+TEST(Dot, FewRowsOfNarrowTilesCopyTheirPanels) {
+  DeviceSpec narrow = Runner().spec();
+  narrow.vector_bytes = 32;
+  narrow.l2_bytes = 512 << 10;
+  const auto form = [&](const ProductShape& shape) { return PlanProduct(shape, narrow).rhs; };
+  ASSERT_EQ(form({.m = 32, .n = 2048, .k = 512}), RhsForm::kBlocks);
+  ASSERT_EQ(form({.m = 12, .n = 1024, .k = 512}), RhsForm::kBlocks);
+  ASSERT_EQ(form({.m = 32, .n = 256, .k = 256}), RhsForm::kInPlace);  // in the second cache
+  ExpectProduct({0, 12, 512, 1030}, narrow);
+  ExpectProduct({0, 33, 520, 1024}, narrow);
+  narrow.vector_bytes = 64;
+  ASSERT_EQ(form({.m = 32, .n = 2048, .k = 512}), RhsForm::kInPlace);
+}
+
+// Tiles behind the first find rhs in the second cache: nothing is sent for.
+TEST(Dot, ANearRhsIsNotReadAhead) {
+  const DeviceSpec device = Runner().spec();
+  ASSERT_TRUE(PlanProduct({.batch = 96, .m = 128, .n = 64, .k = 128}, device).rhs_stays);
+  ASSERT_FALSE(PlanProduct({.batch = 96, .m = 128, .n = 64, .k = 1 << 16}, device).rhs_stays);
+  ASSERT_FALSE(PlanProduct({.batch = 96, .m = 4, .n = 64, .k = 128}, device).rhs_stays);
+}
+
 }  // namespace
 }  // namespace hlorun::opencl

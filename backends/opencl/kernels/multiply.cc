@@ -363,9 +363,8 @@ class Multiplication {
     if (!panels && !careful) {
       const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);
       const int64_t rows_ahead = std::clamp(kBytesAhead / run_bytes, kFewestRowsAhead, kMostRowsAhead);
-      for (int64_t v = 0; v < registers.vectors(); ++v) {
-        body.push_back(ir::Prefetch(rhs_, ir::Ref(rhs_base) + rows_ahead * rhs_k + v * plan_.lanes));
-      }
+      if (!plan_.rhs_stays)
+        body.push_back(PrefetchLines(rhs_, ir::Ref(rhs_base) + rows_ahead * rhs_k, registers.columns()));
       PrefetchNextBlock(tile, ir::Ref(rhs_base), registers.vectors(), body);
     }
     if (lhs_k != 1 && plan_.lhs == LhsForm::kInPlace) {

@@ -25,9 +25,9 @@ constexpr int64_t kPackRows = 192;
 constexpr int64_t kInPlaceColumns = 64;
 // Rows of lhs up to which panels in place are this wide.
 constexpr int64_t kWideRows = 64, kWideVectors = 3;
-// Rows of lhs between which a work-group copies its panels itself: fewer read wider panels in place; with more, all of
-// lhs would pass by too often.
-constexpr int64_t kFewestBlockRows = 96, kMostBlockRows = 512;
+// Rows of lhs between which a work-group copies its panels itself: fewer read wider panels in place, for which 16
+// registers are too few; with more, all of lhs would pass by too often.
+constexpr int64_t kFewestBlockRows = 96, kFewestBlockRowsOfNarrowTiles = 12, kMostBlockRows = 512;
 // Blocks are made smaller where that takes more than this part from what the fullest unit has to do.
 constexpr int64_t kWorthSmallerBlocks = 30;
 // Storing a result from transposed tiles costs about as much as packing this many elements.
@@ -218,8 +218,9 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const int64_t element = hlo::BytesOf(shape.compute_type);
   const int64_t depth_block = DepthBlock(plan, device);
   const int64_t panel_bytes = (depth_block > 0 ? depth_block : shape.k) * plan.columns() * element;
+  const int64_t fewest_rows = VectorRegisters(device) == 32 ? kFewestBlockRows : kFewestBlockRowsOfNarrowTiles;
   const bool fits = !plan.MultipliesWords() && !shape.rhs_transposed && !shape.ends_at_sizes &&
-                    !shape.depth_may_be_less && shape.m >= kFewestBlockRows && shape.m <= kMostBlockRows &&
+                    !shape.depth_may_be_less && shape.m >= fewest_rows && shape.m <= kMostBlockRows &&
                     shape.n > kInPlaceColumns && plan.vectors == 2 && !plan.CombinesParts();
   if (!fits || shape.k * shape.n * element <= device.l2_bytes) return;
   const int64_t wanted = 4 * device.compute_units;
@@ -410,6 +411,8 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   ChooseParts(plan, device);
   ChooseBlocks(plan, device);
   ChooseOwnBlocks(plan, device);
+  plan.rhs_stays = plan.rhs == RhsForm::kInPlace && plan.tiles_per_block > 1 &&
+                   shape.k * shape.n * hlo::BytesOf(shape.rhs_type) <= device.l2_bytes / 2;
   if (schedule != nullptr) Apply(*schedule, device, plan);
   return plan;
 }

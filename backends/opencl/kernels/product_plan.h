@@ -34,8 +34,6 @@ std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot);
 // Elements along k that one instruction multiplies and sums, as a word of 32 bits.
 enum class WordKind : uint8_t { kNone, kBf16Pairs, kS8Quads };
 
-inline constexpr int64_t kCacheLine = 64;  // bytes
-
 enum class LhsForm : uint8_t {
   kInPlace,
   kConverted,  // copied in its own order, as compute_type
@@ -73,6 +71,7 @@ struct ProductPlan {
   // walks it in blocks, its sums wait in scratch between them.
   int64_t k_parts = 1, k_block = 0;  // k_block 0: not in blocks
   bool lhs_is_far = false;           // it comes from beyond the caches each time that it is read
+  bool rhs_stays = false;            // kInPlace: a work-group's tiles find it in the second cache, all but the first
   int64_t slots = 1;                 // kBlocks: work-groups; each walks blocks of panels at this distance
 
   bool MultipliesWords() const { return words != WordKind::kNone; }

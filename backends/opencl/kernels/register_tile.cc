@@ -80,9 +80,13 @@ Stmt RegisterTile::Step(const Element& element, const Vector& vector, const Mult
 }
 
 Stmt RegisterTile::ReadAhead(const ir::BufferRef& panels, const Expr& at) const {
-  const int64_t ahead = kBytesAhead / hlo::BytesOf(panels->storage);
+  return PrefetchLines(panels, at + kBytesAhead / hlo::BytesOf(panels->storage), columns());
+}
+
+Stmt PrefetchLines(const ir::BufferRef& buffer, const Expr& at, int64_t elements) {
+  const int64_t line = kCacheLine / hlo::BytesOf(buffer->storage);
   std::vector<Stmt> lines;
-  for (int64_t v = 0; v < vectors_; ++v) lines.push_back(ir::Prefetch(panels, at + (ahead + v * type_.lanes)));
+  for (int64_t first = 0; first < elements; first += line) lines.push_back(ir::Prefetch(buffer, at + first));
   return ir::Block(std::move(lines));
 }
 
