@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/steps.h"
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/thunk_runner.h"
 #include "backends/opencl/runtime/kernel_text.h"
@@ -91,6 +92,69 @@ TEST(Team, TakesShortRunsOfPlainLaunchesOnly) {
   plan = SquarePlan(4);
   plan.entry.thunks[0].bytes = 1e12;
   EXPECT_FALSE(SuitsTeam(plan));
+}
+
+// Two chains of two launches through an arena, of `n` groups and of one: y = (2 x)^2, z = (x + 1)^2 of x's first element.
+Plan TwoChains(int64_t n) {
+  PlanMaker m;
+  const int32_t x = m.Parameter(n), y = m.Result(n), z = m.Result(1), arena = m.Arena(4 * (n + 1));
+  const int32_t twice = m.Kernel2("twice", "*y = 2 * *x;", n), square = m.Kernel2("square", "*y = *x * *x;", n);
+  const int32_t next = m.Kernel2("next", "*y = *x + 1;", 1), square_one = m.Kernel2("square_one", "*y = *x * *x;", 1);
+  const Slice many = m.Floats(arena, n), one = m.Floats(arena, 1, n);
+  for (Thunk launch : {m.Launch(twice, m.Floats(x, n), many), m.Launch(square, many, m.Floats(y, n)),
+                       m.Launch(next, m.Floats(x, 1), one), m.Launch(square_one, one, m.Floats(z, 1))}) {
+    launch.bytes = 1e6;
+    m.Add(launch);
+  }
+  return m.Take();
+}
+
+// Labels of the steps, those of a section in brackets.
+std::string Sections(const Plan& plan) {
+  std::vector<const LaunchThunk*> launches;
+  StepSequence steps = NumberSteps(plan.entry, launches);
+  FormSections(plan, steps);
+  std::string text;
+  for (size_t i = 0; i < steps.size();) {
+    const auto section = static_cast<size_t>(steps[i].section);
+    text += section > 1 ? "[" : "";
+    for (size_t j = 0; j < section; ++j) text += (j > 0 ? " " : "") + steps[i + j].thunk->label.substr(7);
+    text += section > 1 ? "]" : " ";
+    i += section;
+  }
+  return text;
+}
+
+TEST(Team, LaunchesThatDoNotDependOnEachOtherAreSections) {
+  EXPECT_EQ(Sections(TwoChains(8)), "[twice next][square square_one]");
+  EXPECT_EQ(Sections(SquarePlan(4)), "square ");
+  EXPECT_EQ(Sections(CountingPlan(4, 0)), "zero add add ");
+}
+
+// A result that takes over a donated argument is the same memory under another number.
+TEST(Team, DonatedMemoryIsOnePlace) {
+  for (const bool donated : {false, true}) {
+    PlanMaker m;
+    const int32_t x = m.Parameter(4, donated), y = m.Result(4, donated ? 0 : -1), z = m.Result(4);
+    const int32_t twice = m.Kernel2("twice", "*y = 2 * *x;", 4), one = m.Kernel2("one", "*y = 1 + 0 * *x;", 4);
+    m.Add(m.Launch(twice, m.Floats(x, 4), m.Floats(z, 4)));
+    m.Add(m.Launch(one, m.Floats(y, 4), m.Floats(y, 4)));
+    EXPECT_EQ(Sections(m.Take()), donated ? "twice one " : "[twice one]");
+  }
+}
+
+TEST(Team, SectionsGiveWhatTheirLaunchesGive) {
+  for (const int64_t n : {1, 2, 5, 300}) {
+    const auto executable = Build(TwoChains(n));
+    const DeviceArray x = Upload(Iota(n, 1));
+    std::vector<float> squares = Iota(n, 1);
+    for (float& v : squares) v = 4 * v * v;
+    for (int i = 0; i < 200; ++i) {
+      const std::vector<DeviceArray> results = executable->Run({{x}}, {});
+      ASSERT_EQ(Download(results.at(0)), squares) << n << " groups, run " << i;
+      ASSERT_EQ(Download(results.at(1)), std::vector<float>{4}) << n << " groups, run " << i;
+    }
+  }
 }
 
 TEST(Team, OneGroupDoesTheWorkOfMany) {

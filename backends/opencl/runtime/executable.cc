@@ -46,6 +46,7 @@ class PlanExecutable : public Executable {
     CheckPlan();
     once_ = NumberSteps(plan_.once, launches_);
     steps_ = NumberSteps(plan_.entry, launches_);
+    if (team_ != nullptr) FormSections(plan_, steps_);
     needs_host_ = NeedsHost(plan_.entry);
     placeholder_ = context_->pool()->Allocate(1, "the runtime");
     MakeConstants();

@@ -7,9 +7,6 @@
 namespace hlorun::opencl {
 namespace {
 
-// What a member of a team does in the time of a wake-up.
-constexpr double kWakeUpBytes = 65536, kWakeUpFlops = 262144;
-
 PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const LaunchThunk& thunk, int64_t team_size) {
   PreparedLaunch launch;
   if (team_size == 0) launch.kernel = programs.MakeKernel(plan, thunk.kernel);
@@ -38,27 +35,6 @@ std::pair<const void*, int64_t> Place(const DeviceMemory& memory) {
 }
 
 }  // namespace
-
-StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk*>& launches) {
-  StepSequence steps;
-  steps.reserve(sequence.thunks.size());
-  for (const Thunk& thunk : sequence.thunks) {
-    Step step;
-    step.thunk = &thunk;
-    step.alone = thunk.bytes < kWakeUpBytes && thunk.flops < kWakeUpFlops;
-    if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
-      step.launch = static_cast<int32_t>(launches.size());
-      launches.push_back(launch);
-    } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
-      step.children.push_back(NumberSteps(*loop->condition, launches));
-      step.children.push_back(NumberSteps(*loop->body, launches));
-    } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
-      for (const auto& branch : choice->branches) step.children.push_back(NumberSteps(*branch, launches));
-    }
-    steps.push_back(std::move(step));
-  }
-  return steps;
-}
 
 void SetArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) {
   if (std::byte* host = memory.host()) {

@@ -9,23 +9,10 @@
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/host_evaluator.h"
 #include "backends/opencl/runtime/program_build.h"
+#include "backends/opencl/runtime/steps.h"
 #include "backends/opencl/runtime/team.h"
 
 namespace hlorun::opencl {
-
-struct Step;
-using StepSequence = std::vector<Step>;
-
-// A thunk with its number among the plan's launches, so that a run context finds its kernel object without a search.
-struct Step {
-  const Thunk* thunk = nullptr;
-  int32_t launch = -1;
-  bool alone = false;                  // too short for a team to wake its helpers for
-  std::vector<StepSequence> children;  // while: condition, body; conditional: branches
-};
-
-// The plan's sequences as steps. `launches` receives the launch thunks in numbering order.
-StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk*>& launches);
 
 // The memory of each allocation in one run.
 using Memories = std::vector<DeviceMemory>;

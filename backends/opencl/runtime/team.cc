@@ -34,7 +34,19 @@ Team::~Team() {
   for (std::thread& helper : helpers_) helper.join();
 }
 
-cl_int Team::RunShare(const TeamLaunch& launch, size_t member, int64_t first, int64_t count) const {
+cl_int Team::RunShare(std::span<const TeamLaunch* const> launches, size_t member, int64_t first, int64_t count) const {
+  cl_int status = CL_SUCCESS;
+  for (const TeamLaunch* launch : launches) {
+    if (count == 0 || status != CL_SUCCESS) break;
+    const int64_t here = std::clamp<int64_t>(launch->groups - first, 0, count);
+    if (here > 0) status = RunGroups(*launch, member, first, here);
+    first = std::max<int64_t>(0, first - launch->groups);
+    count -= here;
+  }
+  return status;
+}
+
+cl_int Team::RunGroups(const TeamLaunch& launch, size_t member, int64_t first, int64_t count) const {
   const cl_kernel kernel = launch.kernels[member]();
   const cl_command_queue queue = queues_[member]();
   const cl_int share[] = {static_cast<cl_int>(first), static_cast<cl_int>(first + count)};
@@ -48,18 +60,20 @@ cl_int Team::RunShare(const TeamLaunch& launch, size_t member, int64_t first, in
   return status;
 }
 
-void Team::Run(const TeamLaunch& launch, bool alone) {
-  if (launch.groups == 0) return;
+void Team::Run(std::span<const TeamLaunch* const> launches, bool alone) {
+  int64_t groups = 0;
+  for (const TeamLaunch* launch : launches) groups += launch->groups;
+  if (groups == 0) return;
   std::lock_guard lock(run_mutex_);
-  if (alone || launch.groups == 1 || queues_.size() == 1) {
-    return CheckCl(RunShare(launch, 0, 0, launch.groups), "running a kernel");
+  if (alone || groups == 1 || queues_.size() == 1) {
+    return CheckCl(RunShare(launches, 0, 0, groups), "running a kernel");
   }
   for (size_t i = helpers_.size() + 1; i < queues_.size(); ++i) helpers_.emplace_back([this, i] { Help(i); });
-  launch_ = &launch;
+  launches_ = launches;
   done_ = 0;
   error_ = CL_SUCCESS;
   const int64_t number = (ticket_.load() | kRemaining) + 1;
-  ticket_.store(number | launch.groups);
+  ticket_.store(number | groups);
   if (sleepers_.load() > 0) {
     std::lock_guard awake(sleep_mutex_);
     woken_.notify_all();
@@ -67,7 +81,7 @@ void Team::Run(const TeamLaunch& launch, bool alone) {
   Work(0);
   collectives::WaitUntil(
       [&] {
-        if (done_.load() == launch.groups) return true;
+        if (done_.load() == groups) return true;
         Pause();
         return false;
       },
@@ -81,7 +95,7 @@ void Team::Work(size_t member) {
     // Large shares first, so that few are needed, and small ones last, so that all members end at about the same time.
     const int64_t share = std::max<int64_t>(1, left / (2 * size()));
     if (!ticket_.compare_exchange_weak(ticket, ticket - share)) continue;
-    const cl_int status = RunShare(*launch_, member, left - share, share);
+    const cl_int status = RunShare(launches_, member, left - share, share);
     if (status != CL_SUCCESS) error_ = status;
     done_ += share;
     ticket = ticket_.load();

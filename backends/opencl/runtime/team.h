@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct TeamLaunch {
   int64_t groups = 0;
 };
 
-// Thread-safe: one launch at a time, others wait for it. Which member runs a group is left to chance, so a kernel's
+// Thread-safe: one call of Run at a time, others wait for it. Which member runs a group is left to chance, so a kernel's
 // groups must not depend on each other.
 class Team {
  public:
@@ -32,24 +33,26 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   int64_t size() const { return static_cast<int64_t>(queues_.size()); }
-  // Returns when all groups have run; `alone`: in this thread, for work too short to wake anyone. Throws Error when the
-  // device refuses the launch.
-  void Run(const TeamLaunch& launch, bool alone);
+  // Returns when all groups of all launches have run, side by side and in any order; `alone`: in this thread, for work
+  // too short to wake anyone. Large groups are best last. Throws Error when the device refuses a launch.
+  void Run(std::span<const TeamLaunch* const> launches, bool alone);
 
  private:
   static constexpr int64_t kRemaining = (int64_t{1} << 32) - 1;
 
   void Help(size_t member);
-  // Takes shares of the launch that is open until none is left.
+  // Takes shares of the launches that are open until none is left.
   void Work(size_t member);
-  cl_int RunShare(const TeamLaunch& launch, size_t member, int64_t first, int64_t count) const;
+  // Groups of all launches counted one after the other.
+  cl_int RunShare(std::span<const TeamLaunch* const> launches, size_t member, int64_t first, int64_t count) const;
+  cl_int RunGroups(const TeamLaunch& launch, size_t member, int64_t first, int64_t count) const;
 
   std::vector<cl::CommandQueue> queues_;
-  std::mutex run_mutex_;  // held while a launch is open
+  std::mutex run_mutex_;  // held while launches are open
   std::vector<std::thread> helpers_;
-  const TeamLaunch* launch_ = nullptr;
-  // Number of the launch above, groups that nobody has taken yet below: whoever lowers it owns what he took, and with
-  // it launch_, until he adds it to done_.
+  std::span<const TeamLaunch* const> launches_;
+  // Number of the open launches above, groups that nobody has taken yet below: whoever lowers it owns what he took, and with
+  // it launches_, until he adds it to done_.
   std::atomic<int64_t> ticket_{0};
   std::atomic<int64_t> done_{0};
   std::atomic<cl_int> error_{CL_SUCCESS};

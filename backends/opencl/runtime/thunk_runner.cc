@@ -1,6 +1,7 @@
 #include "backends/opencl/runtime/thunk_runner.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -115,9 +116,16 @@ DeviceMemory ThunkRunner::At(const Slice& slice) const {
 }
 
 void ThunkRunner::Run(const StepSequence& steps) {
-  for (const Step& step : steps) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
     const bool is_leaf = step.children.empty();
     try {
+      if (step.section > 1 && options_.profile == nullptr) {
+        const auto section = static_cast<size_t>(step.section);
+        RunSection(std::span(steps).subspan(i, section));
+        i += section - 1;
+        continue;
+      }
       const double begin = options_.profile != nullptr ? Now() : 0;
       RunStep(step);
       if (options_.profile != nullptr && is_leaf) {
@@ -135,7 +143,8 @@ void ThunkRunner::Run(const StepSequence& steps) {
 void ThunkRunner::RunStep(const Step& step) {
   const auto& work = step.thunk->work;
   if (step.launch >= 0 && team_ != nullptr) {
-    team_->Run(context_.launch(step.launch).by_team, step.alone);
+    const TeamLaunch* launch = &context_.launch(step.launch).by_team;
+    team_->Run({&launch, 1}, step.alone);
   } else if (step.launch >= 0) {
     Launch(context_.launch(step.launch));
   } else if (const auto* copy = std::get_if<CopyThunk>(&work)) {
@@ -157,6 +166,12 @@ void ThunkRunner::RunStep(const Step& step) {
   } else if (const auto* transfer = std::get_if<TransferThunk>(&work)) {
     Do(*transfer);
   }
+}
+
+void ThunkRunner::RunSection(std::span<const Step> steps) {
+  std::array<const TeamLaunch*, kMostTogether> launches{};
+  for (size_t i = 0; i < steps.size(); ++i) launches[i] = &context_.launch(steps[i].launch).by_team;
+  team_->Run({launches.data(), steps.size()}, steps.front().alone);
 }
 
 void ThunkRunner::Launch(const PreparedLaunch& launch) {

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "backends/opencl/runtime/exchange.h"
@@ -57,6 +58,8 @@ class ThunkRunner {
 
  private:
   void RunStep(const Step& step);
+  // By the team, side by side.
+  void RunSection(std::span<const Step> steps);
   void Launch(const PreparedLaunch& launch);
   void Do(const WriteThunk& thunk);
   void Do(const WhileThunk& thunk, const Step& step);
