@@ -4,14 +4,17 @@
 hlorun's inputs change from iteration to iteration, and it is the last result that is compared with XLA's. XLA runs on the
 inputs of hlorun's last iteration throughout, copied anew before each, so that neither finds them in its caches.
 
-    python3 bench/models.py [--hlorun build/bin/hlorun] [--rounds 3] [--iterations 3] [--json FILE] [--plot FILE.png]
+    python3 bench/models.py [--hlorun build/bin/hlorun] [--rounds 5] [--iterations 3] [--json FILE] [--plot FILE.png]
                             [--device D] MODULE[:NORMAL[:INTEGERS]] ...
 
 Modules in a folder called training are compared within scripts/lib/reference.py's bounds for training: 1e-3 relative, or 1e-2 of
 the largest magnitude (they move by 4e-3 of it when their inputs move by one ulp). --rel_error_bound overrides.
 
 NORMAL lists the parameters that are data ("0,1"), INTEGERS bounds integer inputs; both as hlorun's flags. Only ratios
-within one run count: the machines are noisy. Needs jax, jaxlib, numpy (and matplotlib for --plot).
+within one run count: the machines are noisy. Columns: the best time of each side and the median of the rounds' medians; the ratio of
+best times, the median of the rounds' ratios, and the largest of those over the smallest; the bytes that either side plans
+(bench/xla_memory.py says what they count), and hlorun's over its largest live set. PyTorch beside both: bench/torch_models.py.
+Needs jax, jaxlib, numpy (and matplotlib for --plot).
 """
 import os
 import sys
@@ -45,26 +48,29 @@ def measure(spec, flags, folder):
             ours.append(report(checked))
     except Failed as trouble:
         return {"module": name, "error": str(trouble)}
-    return {"module": name, **compared(ours, theirs), "device": ours[-1]["device"],
+    return {"module": name, **compared(ours, theirs),
             "peak_over_live": ours[-1]["peak_bytes"] / max(1, ours[-1]["largest_live_bytes"])}
 
 
 def plot(rows, path):
+    """Ratios to XLA:CPU as bars: the median of the rounds, and from which to which they went."""
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as pyplot
-    rows = [r for r in rows if "ratio" in r]
+    rows = [r for r in rows if "ratios" in r][::-1]
     figure, axes = pyplot.subplots(figsize=(8, 0.5 * len(rows) + 1.5))
-    axes.barh([r["module"] for r in rows], [r["ratio"] for r in rows])
+    medians = [r["median_ratio"] for r in rows]
+    reach = [[m - min(r["ratios"]) for m, r in zip(medians, rows)], [max(r["ratios"]) - m for m, r in zip(medians, rows)]]
+    axes.barh([r["module"] for r in rows], medians, xerr=reach, capsize=3)
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xlabel("time relative to XLA:CPU (less is faster)")
     figure.tight_layout()
     figure.savefig(path)
 
 
-def arguments_of_comparison(description):
+def arguments_of_comparison(description, rounds=3):
     """What `measure` reads, and --json."""
-    parser = arguments(description)
+    parser = arguments(description, rounds)
     parser.add_argument("--rel_error_bound")
     parser.add_argument("--device")
     parser.add_argument("--json")
@@ -113,20 +119,23 @@ def compare_programs(description, programs):
 
 
 def main():
-    parser = arguments_of_comparison(__doc__)
+    parser = arguments_of_comparison(__doc__, rounds=5)
     parser.add_argument("modules", nargs="+")
     parser.add_argument("--plot")
     flags = parser.parse_args()
     print(cpu())
-    print(f"{'module':42} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'spread':>6} {'compile s':>9} {'XLA s':>6} "
-          f"{'peak/live':>9}")
+    print(f"{'':42} {'hlorun ms':>21} {'XLA:CPU ms':>21} {'ratio':>20} {'compile s':>13} {'planned MiB':>22}\n"
+          f"{'module':42} {'best':>10} {'median':>10} {'best':>10} {'median':>10} {'best':>6} {'median':>6} {'spread':>6} "
+          f"{'hlorun':>6} {'XLA':>6} {'hlorun':>8} {'XLA':>8} {'ratio':>5} {'/live':>5}")
 
     def print_row(row):
         if "error" in row:
             print(f"{row['module']:42} {row['error']}")
-        else:
-            print(f"{row['module']:42} {row['best_ms']:10.3f} {row['xla_best_ms']:10.3f} {row['ratio']:6.2f} {row['median_ratio']:6.2f} "
-                  f"{row['spread']:6.2f} {row['compile_s']:9.2f} {row['xla_compile_s']:6.2f} {row['peak_over_live']:9.3f}")
+            return
+        peak, peer = row["peak_bytes"], row["xla_peak_bytes"]
+        print(f"{row['module']:42} {row['best_ms']:10.3f} {row['median_ms']:10.3f} {row['xla_best_ms']:10.3f} {row['xla_median_ms']:10.3f} "
+              f"{row['ratio']:6.2f} {row['median_ratio']:6.2f} {row['spread']:6.2f} {row['compile_s']:6.2f} {row['xla_compile_s']:6.2f} "
+              f"{peak / 2**20:8.2f} {peer / 2**20:8.2f} {peak / peer:5.2f} {row['peak_over_live']:5.3f}")
 
     rows = measured(flags.modules, flags, print_row)
     if flags.plot:

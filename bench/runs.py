@@ -10,6 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HLORUN = os.path.join(HERE, "..", "build", "bin", "hlorun")
+FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")  # what code generation looks at
 
 
 class Failed(SystemExit):
@@ -26,7 +27,7 @@ def arguments(description, rounds=3, iterations=3):
 
 
 def cpu():
-    """CPU model and the features that code generation looks at."""
+    """CPU model, cores and FEATURES."""
     model, flags = "unknown CPU", set()
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
@@ -35,8 +36,7 @@ def cpu():
                 model = value.strip()
             if key.strip() == "flags":
                 flags = set(value.split())
-    known = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
-    return f"{model}, {os.cpu_count()} cores: {' '.join(f for f in known if f in flags)}"
+    return f"{model}, {os.cpu_count()} cores: {' '.join(f for f in FEATURES if f in flags)}"
 
 
 def run(command, env=None):
@@ -78,11 +78,13 @@ def on_xla_cpu(module, inputs, iterations, outputs=None):
 
 
 def compared(ours, theirs):
-    """hlorun's reports beside XLA:CPU's of the same rounds: what a row of a table says of both."""
+    """hlorun's reports beside XLA:CPU's of the same rounds: what a row of a table says of both. Bytes: bench/xla_memory.py."""
     best, peer_best = min(r["best_ms"] for r in ours), min(r["best_ms"] for r in theirs)
     ratios = [a["median_ms"] / b["median_ms"] for a, b in zip(ours, theirs)]
     return {"best_ms": best, "xla_best_ms": peer_best, "ratio": best / peer_best,
-            "median_ratio": statistics.median(ratios), "spread": max(ratios) / min(ratios),
+            "median_ms": statistics.median(r["median_ms"] for r in ours), "xla_median_ms": statistics.median(r["median_ms"] for r in theirs),
+            "median_ratio": statistics.median(ratios), "spread": max(ratios) / min(ratios), "ratios": ratios,
+            "peak_bytes": ours[-1]["peak_bytes"], "xla_peak_bytes": theirs[-1]["peak_bytes"], "device": ours[-1]["device"],
             "compile_s": min(r["compile_s"] for r in ours), "xla_compile_s": min(r["compile_s"] for r in theirs), "kernels": ours[-1]["kernels"]}
 
 

@@ -4,7 +4,7 @@
     python3 bench/xla_cpu.py MODULE --inputs DIR [--outputs DIR] [--iterations N]
 
 DIR/0.npy, 1.npy ... are the flattened entry parameters. Donation and partitioning annotations are taken out of the
-module, so that it can run more than once on one device. Needs jax, jaxlib, numpy, ml_dtypes.
+module, so that it can run more than once on one device. Bytes: bench/xla_memory.py. Needs jax, jaxlib, numpy, ml_dtypes.
 """
 import argparse
 import json
@@ -13,6 +13,8 @@ import re
 import time
 
 import numpy as np
+
+from xla_memory import planned_bytes
 
 
 def without_attribute(text, name):
@@ -100,7 +102,8 @@ def main():
             if array.dtype.itemsize == 1 and array.dtype.kind not in "biu":
                 array = array.view(np.uint8)
             np.save(os.path.join(flags.outputs, f"{i}.npy"), array)
-    print(json.dumps({"compile_s": compile_s, "first_ms": first_ms, "best_ms": min(times), "median_ms": float(np.median(times))}))
+    print(json.dumps({"compile_s": compile_s, "first_ms": first_ms, "best_ms": min(times), "median_ms": float(np.median(times)),
+                      **planned_bytes(executable.get_compiled_memory_stats())}))
 
 
 if __name__ == "__main__":
