@@ -1,4 +1,4 @@
-"""BERT-base's encoder in PyTorch, as bench/bert_vs_torch.py and scripts/export_torch.py take it: `make()` gives module and arguments.
+"""BERT-base's encoder in PyTorch, as bench/torch_models.py and scripts/export_torch.py take it: `make()` gives module and arguments.
 
 Sizes and formulas: Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding", 2018:
 12 layers of 12 heads over 768 features, 3,072 in between, 30,522 words, 512 positions; norms after the residual sums, GELU.

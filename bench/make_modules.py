@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes bench/modules/*.hlo, the programs of bench/memory_bound.py and bench/network_parts.py, from JAX.
+"""Writes bench/modules/*.hlo, the programs of bench/memory_bound.py, network_parts.py, bandwidth.py and launch.py, from JAX.
 
     python3 bench/make_modules.py [--to bench/modules]
 
@@ -102,6 +102,10 @@ PROGRAMS = {
     "channel_shuffle": (shuffled_channels, ((8, 28, 28, 116), F32)),
     "sum_columns": (lambda x: x.sum(0), SQUARE),
     "sum_rows": (lambda x: x.sum(1), SQUARE),
+    "sum_all": (jnp.sum, SQUARE),
+    "scale": (lambda x: x * 0.5 + 1, SQUARE),
+    "add": (jnp.add, SQUARE, SQUARE),
+    "tiny_add": (lambda x: x + 1, ((16,), F32)),
 }
 
 

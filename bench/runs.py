@@ -10,6 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HLORUN = os.path.join(HERE, "..", "build", "bin", "hlorun")
+ROOFLINE = os.path.join(HERE, "..", "build", "bin", "roofline")
 FEATURES = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")  # what code generation looks at
 
 
@@ -50,6 +51,11 @@ def run(command, env=None):
 def report(command, env=None):
     """The JSON in the last line that the command prints: of `hlorun --json`, say."""
     return json.loads(run(command, env).strip().splitlines()[-1])
+
+
+def device_spec(roofline, device="", env=None):
+    """What build/bin/roofline measures of the device (hlorun's --device)."""
+    return json.loads(run([roofline, *([device] if device else [])], env))
 
 
 def processor_seconds():
