@@ -15,13 +15,14 @@ import os
 import statistics
 import sys
 import tempfile
+import traceback
 
 import baselines
 import memory_bound
 import models
 import network_parts
 import networks
-from runs import FEATURES, HERE, arguments, chosen, cpu, save_rows
+from runs import FEATURES, HERE, Failed, arguments, chosen, cpu, save_rows
 
 # `measure(flags, folder)` gives a row with "ratios" and "device", or "error". `iterations`: timed runs of each side in a round.
 Work = collections.namedtuple("Work", "iterations measure")
@@ -120,7 +121,7 @@ def main():
     if baseline is None and not flags.save:
         print(f"no baseline for this CPU: there is no {path}; --save makes it")
         return 3
-    earlier = baseline["rows"] if baseline else {}
+    earlier = {} if flags.save else baseline["rows"]
     print(f"{'':56} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>7} {'spread':>6} {'change':>6} {'limit':>6}")
     rows, judgements = {}, {}
     for name, work in works.items():
@@ -153,5 +154,14 @@ def finish(flags, path, baseline, rows, judgements):
     return baselines.exit_code([judgement[0] for judgement in judgements.values() if judgement], failed)
 
 
+def guarded():
+    """main's exit code, and 2 for what it did not foresee: 1 would say that a row is slower."""
+    try:
+        return main()
+    except (Exception, Failed):  # pylint: disable=broad-except
+        traceback.print_exc()
+        return 2
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded())
