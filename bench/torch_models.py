@@ -104,7 +104,7 @@ def measure(name, flags, folder):
                 batch = inputs(number + 1)
                 write_batch(folder, count, batch, model(*batch))
                 rounds["eager"].append(torch_report(model, batch, flags.iterations))
-                if fast:
+                if fast is not None:
                     fast(*batch)
                     rounds["compiled"].append(torch_report(fast, batch, flags.iterations))
                 rounds["hlorun"].append(report(command))

@@ -71,6 +71,7 @@ def vit_inputs(seed=0):
 
 
 def seeded(make):
+    """Weights must be the same in the process that exports: all are made after the seed is set."""
     torch.manual_seed(0)
     model = make().eval()
     with torch.no_grad():
@@ -81,8 +82,11 @@ def seeded(make):
 
 
 def mlp():
-    layers = [layer for _ in range(3) for layer in (nn.Linear(2048, 2048), nn.GELU())]
-    return seeded(lambda: nn.Sequential(nn.Linear(1024, 2048), nn.GELU(), *layers, nn.Linear(2048, 1000))), mlp_inputs()
+    def make():
+        between = [layer for _ in range(3) for layer in (nn.Linear(2048, 2048), nn.GELU())]
+        return nn.Sequential(nn.Linear(1024, 2048), nn.GELU(), *between, nn.Linear(2048, 1000))
+
+    return seeded(make), mlp_inputs()
 
 
 def residual():
