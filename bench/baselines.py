@@ -1,4 +1,4 @@
-"""Ratios to XLA:CPU beside those of an earlier run on the same kind of CPU: which rows became slower. Arithmetic and files, nothing measured.
+"""Ratios to XLA:CPU beside those of an earlier run on the same kind of CPU: which rows became slower. Nothing is measured here.
 
 A row is the ratios of its rounds, hlorun's time over XLA:CPU's. How far a median may lie from the earlier one depends on how
 far the rounds of both runs lie from their own medians: on a quiet machine TOLERANCE, else as much more as they say.

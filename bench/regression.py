@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether anything became slower: ratios to XLA:CPU of a fixed set of programs beside those saved for this kind of CPU.
 
-    python3 bench/regression.py [--hlorun build/bin/hlorun] [--shared DIR] [--rounds 3] [--json FILE] [--save] [NAME ...]
+    python3 bench/regression.py [--hlorun build/bin/hlorun] [--shared DIR] [--rounds 5] [--json FILE] [--save] [NAME ...]
 
 The set: modules of DIR (default: $HLORUN_SHARED; left out where there is none), programs of bench/modules, networks of bench/networks,
 each in alternation with XLA:CPU, results compared. bench/baselines.py says what counts as slower; a row that looks slower is measured
@@ -11,6 +11,7 @@ wrong result), 3 no baseline for this CPU. Needs jax; less than 15 minutes on tw
 """
 import argparse
 import collections
+import math
 import os
 import statistics
 import sys
@@ -24,15 +25,16 @@ import network_parts
 import networks
 from runs import FEATURES, HERE, Failed, arguments, chosen, cpu, save_rows
 
-# `measure(flags, folder)` gives a row with "ratios" and "device", or "error". `iterations`: timed runs of each side in a round.
-Work = collections.namedtuple("Work", "iterations measure")
+# `measure(flags, folder)` gives a row with "ratios" and "device", or "error".
+# `iterations`: timed runs of each side in a round; `rounds`: at most.
+Work = collections.namedtuple("Work", "iterations measure rounds", defaults=(math.inf,))
 
-# Of DIR: (module and what it takes, iterations). vit takes two minutes and is made of what the others are.
-MODULES = [("inference/imagenette.hlo:102", 2), ("inference/resnet50.hlo:153", 1), ("inference/cappa.hlo:215:32000", 2),
-           ("small/mha_block_1x12x128x64_bf16.hlo:0,1,2", 60), ("small/layer_norm_1x4096x768_bf16.hlo:0,1,2", 60),
-           ("small/sum_axis_1x4096x1024_bf16.hlo:0,1,2", 60), ("small/dlrm_keras_jax_f32_test_step.hlo::3", 30),
-           ("small/bench_scan_N2000_M3.hlo", 200), ("small/jax.issue.33666.linx.frag_0100.module_0005.hlo", 200),
-           ("small/jax.issue.33666.linx.slow_0100.module_0007.hlo", 200)]
+# Of DIR: module and what it takes: (iterations, rounds). Runs of seconds: few rounds. vit takes minutes and is made of what cappa is.
+MODULES = {"inference/imagenette.hlo:102": (2, 3), "inference/resnet50.hlo:153": (1, 3), "inference/cappa.hlo:215:32000": (2, 3),
+           "small/mha_block_1x12x128x64_bf16.hlo:0,1,2": (60,), "small/layer_norm_1x4096x768_bf16.hlo:0,1,2": (60,),
+           "small/sum_axis_1x4096x1024_bf16.hlo:0,1,2": (60,), "small/dlrm_keras_jax_f32_test_step.hlo::3": (30,),
+           "small/bench_scan_N2000_M3.hlo": (200,), "small/jax.issue.33666.linx.frag_0100.module_0005.hlo": (200,),
+           "small/jax.issue.33666.linx.slow_0100.module_0007.hlo": (200,)}
 # Of bench/modules: iterations; the heavy sorts and sums only a few, for XLA:CPU takes up to a second each.
 PROGRAMS = {"sort_flat_bf16": 2, "sort_rows_f32": 2, "sort_columns_f32": 5, "argsort": 5, "top_k_8": 3, "cumsum_rows": 3, "cumsum_columns": 3,
             "cumsum_window": 10, "softmax": 3, "layer_norm": 3, "transpose": 3, "nhwc_to_nchw": 5, "depthwise_bf16": 20,
@@ -42,11 +44,11 @@ NETWORKS = {"mobilenet_v2": 10, "convnext": 5, "minilm": 10, "llama_decode": 10,
 
 
 def work_of_modules(shared):
-    for spec, iterations in MODULES:
+    for spec, (iterations, *rounds) in MODULES.items():
         path = os.path.join(shared, "models", spec)
         if os.path.exists(path.partition(":")[0]):
             name = spec.partition(":")[0].removesuffix(".hlo")
-            yield name, Work(iterations, lambda flags, folder, path=path: models.measure(path, flags, folder))
+            yield name, Work(iterations, lambda flags, folder, path=path: models.measure(path, flags, folder), *rounds)
 
 
 def work_of_programs():
@@ -65,7 +67,8 @@ def work_of_networks():
 def measured(work, flags):
     """The row of one measurement, in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        return work.measure(argparse.Namespace(**{**vars(flags), "iterations": work.iterations}), folder)
+        limits = {"iterations": work.iterations, "rounds": min(flags.rounds, work.rounds)}
+        return work.measure(argparse.Namespace(**{**vars(flags), **limits}), folder)
 
 
 def judged(name, work, flags, earlier):
@@ -88,11 +91,12 @@ def print_row(name, row, judgement):
         return
     word, change, limit = judgement
     beside = "" if change is None else f" {change:6.2f} {limit:6.2f}"
-    print(f"{name:56} {row['median_ms']:10.3f} {row['xla_median_ms']:10.3f} {row['median_ratio']:7.3f} {row['spread']:6.2f}{beside:14} {word}", flush=True)
+    print(f"{name:56} {row['median_ms']:10.3f} {row['xla_median_ms']:10.3f} {row['median_ratio']:7.3f} "
+          f"{row['spread']:6.2f}{beside:14} {word}", flush=True)
 
 
 def parsed():
-    parser = arguments(__doc__, rounds=3)
+    parser = arguments(__doc__, rounds=5)
     parser.add_argument("--shared", default=os.environ.get("HLORUN_SHARED", ""))
     parser.add_argument("--device")
     parser.add_argument("--baseline", help="another file than the one of this CPU")

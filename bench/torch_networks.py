@@ -1,5 +1,6 @@
 """Networks in PyTorch beside bench/bert.py, as bench/torch_models.py and scripts/export_torch.py take them: each function gives a
-module and the arguments of one call; seeds make others. Weights are PyTorch's own initial ones, running means and variances are not 0 and 1.
+module and the arguments of one call; seeds make others. Weights are PyTorch's own initial ones; running means and variances are not
+0 and 1.
 """
 
 import torch

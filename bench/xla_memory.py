@@ -48,5 +48,6 @@ def constant_bytes(buffer_assignment):
 def planned_bytes(statistics):
     """The members of a report, from jaxlib's CompiledMemoryStats."""
     parts = {"argument_bytes": statistics.argument_size_in_bytes, "result_bytes": statistics.output_size_in_bytes,
-             "temporary_bytes": statistics.temp_size_in_bytes, "constant_bytes": constant_bytes(statistics.serialized_buffer_assignment_proto)}
+             "temporary_bytes": statistics.temp_size_in_bytes,
+             "constant_bytes": constant_bytes(statistics.serialized_buffer_assignment_proto)}
     return {**parts, "peak_bytes": sum(parts.values()) - statistics.alias_size_in_bytes}

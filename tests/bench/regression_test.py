@@ -23,17 +23,17 @@ class Canned:
     """A piece of work whose measurements are given."""
 
     def __init__(self, *rows):
-        self.rows, self.taken, self.iterations = rows, 0, 7
+        self.rows, self.taken, self.iterations, self.rounds = rows, 0, 7, 3
 
     def measure(self, flags, folder):
-        assert flags.iterations == 7 and os.path.isdir(folder)
+        assert (flags.iterations, flags.rounds) == (7, 3) and os.path.isdir(folder)
         self.taken += 1
         return self.rows[self.taken - 1]
 
 
 def judged(work):
     with contextlib.redirect_stdout(io.StringIO()):
-        return regression.judged("a", work, argparse.Namespace(iterations=1), EARLIER)
+        return regression.judged("a", work, argparse.Namespace(iterations=1, rounds=5), EARLIER)
 
 
 class Judged(unittest.TestCase):
