@@ -16,9 +16,9 @@
 
 #include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
-#include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/runtime/host_cpu.h"
 #include "backends/opencl/runtime/quirks.h"
+#include "backends/opencl/tuning/peak_kernels.h"
 #include "hlo/module.h"
 #include "hlo/reader.h"
 #include "hlo/text/parser.h"
@@ -54,31 +54,6 @@ Timing Best(const Run& run) {
     spent += seconds;
   }
   return best;
-}
-
-// Multiply-add peak, GFLOP per second of one core's processor time.
-double PeakOfACore(LaunchRunner& runner, const DeviceSpec& device) {
-  constexpr int64_t kRounds = 200000;
-  // Enough to hide a multiply-add's latency, few enough to stay in registers.
-  const int64_t chains = VectorRegisters(device) * 3 / 4;
-  const int64_t groups = device.compute_units, lanes = RegisterLanes(device, hlo::ElementType::kF32);
-  std::string body, sum = "a0";
-  std::string source = fmt::format(
-      "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) __attribute__((min_vector_width(512)))\n"
-      "void {}(__global float* y) {{\n  float{} m = vload{}(0, y) * 0.5f;\n",
-      kKernelName, lanes, lanes);
-  for (int64_t i = 0; i < chains; ++i) source += fmt::format("  float{} a{} = (float{})({}.0f);\n", lanes, i, lanes, i);
-  for (int64_t i = 0; i < chains; ++i) body += fmt::format("    a{0} = fma(a{0}, m, m);\n", i);
-  for (int64_t i = 1; i < chains; ++i) sum += fmt::format(" + a{}", i);
-  source += fmt::format("  for (int r = 0; r < {}; ++r) {{\n{}  }}\n  vstore{}({}, get_group_id(0), y);\n}}\n", kRounds,
-                        body, lanes, sum);
-  EmittedLaunch launch;
-  launch.source = source;
-  launch.grid.groups[0] = groups;
-  launch.arguments = {{.kind = ArgumentRef::Kind::kOperand}};
-  std::vector<float> y(static_cast<size_t>(groups * lanes), 0.5f);
-  const Timing time = Best([&] { runner.Run({launch}, {y.data()}, {}, nullptr); });
-  return 2.0 * static_cast<double>(groups * lanes * chains * kRounds) / time.cpu * 1e-9;
 }
 
 // What is measured: a module whose root is a dot or a convolution, and the multiply-adds that it stands for.
@@ -152,6 +127,20 @@ class Block {
   static constexpr size_t kPage = 4096;
   std::vector<float> storage_;
 };
+
+// Multiply-add peak, GFLOP per second of one core's processor time.
+double PeakOfACore(LaunchRunner& runner, const DeviceSpec& device) {
+  constexpr int64_t kRounds = 200000;
+  const PeakKernel peak = PeakOf(kF32Peak).make(device, kKernelName, kRounds);
+  EmittedLaunch launch;
+  launch.source = peak.source;
+  launch.grid.groups[0] = device.compute_units;
+  launch.arguments = {{.kind = ArgumentRef::Kind::kOperand}, {.kind = ArgumentRef::Kind::kResult, .written = true}};
+  const int64_t bytes = device.compute_units * kPeakStride * 4;
+  Block x(bytes), out(bytes);
+  const Timing time = Best([&] { runner.Run({launch}, {x.data()}, {out.data()}, nullptr); });
+  return static_cast<double>(device.compute_units) * peak.operations / time.cpu * 1e-9;
+}
 
 void Report(LaunchRunner& runner, const DeviceSpec& device, const Work& work, double peak) {
   const hlo::Instruction& root = *work.module->entry()->root();

@@ -61,7 +61,26 @@ Json Write(const T& value) {
   return value;
 }
 
+// The fields that are costs.
+template <typename Spec>
+auto* CostField(Spec& spec, const std::string& name) {
+  if (name == "f32_gflops") return &spec.f32_gflops;
+  if (name == "bandwidth_gbps") return &spec.bandwidth_gbps;
+  return name == "launch_us" ? &spec.launch_us : nullptr;
+}
+
 }  // namespace
+
+double DeviceSpec::Cost(const std::string& cost) const {
+  if (const double* field = CostField(*this, cost)) return *field;
+  const auto found = cost_table.find(cost);
+  return found == cost_table.end() ? 0 : found->second;
+}
+
+void DeviceSpec::SetCost(const std::string& cost, double value) {
+  double* field = CostField(*this, cost);
+  (field != nullptr ? *field : cost_table[cost]) = value;
+}
 
 std::string DeviceSpec::ToJson() const {
   Json json;

@@ -46,6 +46,10 @@ struct DeviceSpec {
   double launch_us = 0;                      // one kernel, queued behind others
   std::map<std::string, double> cost_table;  // everything else roofline measures, by name
 
+  // A cost by its name: one of the three fields above, or an entry of the table; 0 where it was not measured.
+  double Cost(const std::string& cost) const;
+  void SetCost(const std::string& cost, double value);
+
   std::string ToJson() const;
   // Fields that are absent keep the values of `base`. Throws Error naming the first unknown or ill-typed field.
   static DeviceSpec FromJson(const std::string& text, const DeviceSpec& base);

@@ -118,13 +118,23 @@ struct AwaitThunk {
   int32_t ticket = 0;
 };
 
+// What a step is for, seen from the instruction that it belongs to.
+enum class StepRole : uint8_t {
+  kWork,
+  kPacking,  // brings an operand of a product or convolution into the order in which it is multiplied
+};
+
 struct Thunk {
   std::variant<LaunchThunk, CopyThunk, WriteThunk, CollectiveThunk, WhileThunk, ConditionalThunk, HostCallThunk,
                LibraryThunk, TransferThunk, AwaitThunk>
       work;
   std::string label;            // the HLO instruction's name, for profiles and messages
   std::string op_name;          // its metadata, likewise
-  double flops = 0, bytes = 0;  // for profiles
+  double flops = 0, bytes = 0;  // of the whole instruction, at the last of its launches; 0 elsewhere
+  // For profiles alone.
+  double bytes_written = 0;                              // of `bytes`
+  hlo::ElementType arithmetic = hlo::ElementType::kF32;  // what is multiplied: whose peak bounds the step
+  StepRole role = StepRole::kWork;
 };
 
 struct Sequence {

@@ -214,7 +214,7 @@ void Describe(A& archive, Thunk& thunk) {
   if (A::kReads && !Emplace(thunk.work, kind))
     Fail(ErrorCode::kDataLoss, "the plan holds a thunk of unknown kind {}", kind);
   std::visit([&](auto& work) { Describe(archive, work); }, thunk.work);
-  archive(thunk.label, thunk.op_name, thunk.flops, thunk.bytes);
+  archive(thunk.label, thunk.op_name, thunk.flops, thunk.bytes, thunk.bytes_written, thunk.arithmetic, thunk.role);
 }
 
 template <typename A>

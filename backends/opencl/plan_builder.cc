@@ -257,7 +257,9 @@ class PlanBuilder {
   void AddCopy(Sequence& sequence, const Instruction& instruction, const Slice& from, const Slice& to) {
     if (from == to || to.bytes == 0) return;
     Add(sequence, instruction, CopyThunk{from, to});
-    sequence.thunks.back().bytes = 2.0 * static_cast<double>(to.bytes);
+    Thunk& thunk = sequence.thunks.back();
+    thunk.bytes_written = static_cast<double>(to.bytes);
+    thunk.bytes = 2 * thunk.bytes_written;
   }
 
   WhileThunk MakeWhile(const Instruction& loop) {
@@ -404,6 +406,21 @@ class PlanBuilder {
     const hlo::Cost cost = hlo::CostOf(instruction);
     thunk.flops = cost.flops + cost.transcendentals;
     thunk.bytes = cost.bytes_read + cost.bytes_written;
+    thunk.bytes_written = cost.bytes_written;
+    thunk.arithmetic = ArithmeticOf(instruction);
+  }
+
+  // What the hero multiplies; of anything else, what its result is of.
+  static hlo::ElementType ArithmeticOf(const Instruction& instruction) {
+    const passes::Hero hero = passes::HeroOf(instruction);
+    const bool multiplies = hero.kind == KernelKind::kDot || hero.kind == KernelKind::kConvolution;
+    const hlo::Shape& shape = multiplies ? hero.instruction->operand(0)->shape() : instruction.shape();
+    const hlo::Shape& leaf = shape.IsTuple() && !shape.tuple_shapes().empty() ? shape.tuple_shape(0) : shape;
+    // Types of two sizes meet at the larger.
+    if (multiplies &&
+        hlo::BytesOf(hero.instruction->operand(1)->shape().element_type()) > hlo::BytesOf(leaf.element_type()))
+      return hero.instruction->operand(1)->shape().element_type();
+    return leaf.element_type();
   }
 
   AliasPattern AliasesOf(const Instruction& instruction) const {
@@ -437,6 +454,7 @@ class PlanBuilder {
       }
       if (!is_last && launch.overwrites && guards_.empty() && WasDone(thunk, sequence)) continue;
       Add(sequence, instruction, std::move(thunk));
+      sequence.thunks.back().role = launch.role;
       if (launch.overwrites && StoresWholeValues(instruction) && guards_.empty() && &sequence == &plan_.entry)
         overwriting_.insert(sequence.thunks.size() - 1);
       if (is_last) AddCost(instruction, sequence.thunks.back());

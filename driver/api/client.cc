@@ -10,6 +10,7 @@
 #include "backends/opencl/codegen/emit.h"
 #include "backends/opencl/compiler.h"
 #include "backends/opencl/runtime/executable.h"
+#include "backends/opencl/tuning/kept_roofline.h"
 #include "backends/topology/placement.h"
 #include "driver/api/array_impl.h"
 #include "driver/api/bucketed_executable.h"
@@ -62,6 +63,23 @@ const char* KindName(const opencl::Thunk& thunk) {
                                            "conditional", "host", "library", "transfer",   "await"};
   static_assert(std::size(kNames) == std::variant_size_v<decltype(thunk.work)>);
   return kNames[thunk.work.index()];
+}
+
+StepTime StepTimeOf(const opencl::ThunkTime& time) {
+  const opencl::Thunk& thunk = *time.thunk;
+  StepTime step{thunk.label, thunk.op_name, KindName(thunk),     time.start_us,   time.end_us,
+                thunk.flops, thunk.bytes,   thunk.bytes_written, thunk.arithmetic};
+  step.packs = thunk.role == opencl::StepRole::kPacking;
+  step.by_team = time.by_team;
+  const auto* launch = std::get_if<opencl::LaunchThunk>(&thunk.work);
+  if (!step.packs || launch == nullptr || step.bytes > 0) return step;
+  // The instruction's cost says nothing of its copies: they read and write what they are given.
+  for (size_t i = 0; i < launch->arguments.size(); ++i) {
+    const auto bytes = static_cast<double>(launch->arguments[i].bytes);
+    step.bytes += bytes;
+    if (launch->written[i]) step.bytes_written += bytes;
+  }
+  return step;
 }
 
 class ExecutableImpl : public Executable {
@@ -289,10 +307,7 @@ class ExecutableImpl : public Executable {
       for (const Array& result : results) result.Wait();
     }
     if (flags.profile != nullptr) {
-      for (const opencl::ThunkTime& time : times) {
-        flags.profile->push_back({time.thunk->label, time.thunk->op_name, KindName(*time.thunk), time.start_us,
-                                  time.end_us, time.thunk->flops, time.thunk->bytes});
-      }
+      for (const opencl::ThunkTime& time : times) flags.profile->push_back(StepTimeOf(time));
     }
     return results;
   }
@@ -434,6 +449,10 @@ class ClientImpl : public Client {
     CompileReport report;
     report.compile_s = SecondsSince(start);
     return std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, options.custom_calls, report);
+  }
+
+  DeviceSpec Measured(const CompileOptions& options) override {
+    return opencl::MeasuredSpec(context_, BuildOptionsOf(options), options.observe_stage);
   }
 
   Array FromHost(const Shape& shape, const void* data) override {

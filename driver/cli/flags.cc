@@ -116,7 +116,7 @@ void Declare(CLI::App& app, Flags& f) {
       ->group(kOutput)
       ->check(CLI::IsMember({"text", "json"}))
       ->option_text(" ");
-  app.add_flag("--profile", f.profile, "time of each kernel")->group(kOutput);
+  app.add_flag("--profile", f.profile, "each kernel's time, and share of its roof")->group(kOutput);
   app.add_option("--trace", f.trace, "Chrome trace FILE")->group(kOutput);
   app.add_option("--dump_to", f.dump_to, "every stage as files in DIR; and after passes that match")
       ->group(kOutput)

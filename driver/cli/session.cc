@@ -422,12 +422,29 @@ class Session {
     files.Commit();
   }
 
+  // The roofs of this device. Once on each machine: then they are kept beside the kernels.
+  DeviceSpec MeasureDevice() {
+    CompileOptions options = CompileOptionsOf(flags_, progress_);
+    options.observe_stage = [this](const std::string&) { progress_.Show("measuring what the device can reach"); };
+    const DeviceSpec measured = client_->Measured(options);
+    progress_.Clear();
+    return measured;
+  }
+
   void PrintReport(const Literals& results) {
     if (job_->rank() != 0) return;
-    if (flags_.profile) std::fputs(ProfileTable(steps_).c_str(), stderr);
+    std::optional<Profile> profile;
+    DeviceSpec measured = client_->device().spec;
+    if (flags_.profile) {
+      if (!steps_.empty()) measured = MeasureDevice();
+      profile = ProfileOf(steps_, measured, timing_.ms.empty() ? 0 : 1e3 * timing_.Best());
+      std::fputs(ProfileTable(*profile, measured).c_str(), stderr);
+    }
     if (!flags_.trace.empty()) WriteFileAtomically(flags_.trace, ChromeTrace(traces_));
     if (flags_.json) {
-      std::fputs(JsonReport(*executable_, timing_, client_->device(), results).c_str(), stdout);
+      std::fputs(JsonReport(*executable_, timing_, client_->device(), results, profile ? &*profile : nullptr, measured)
+                     .c_str(),
+                 stdout);
     } else {
       std::fputs(HumanReport(*executable_, timing_, client_->device(), results).c_str(), stdout);
     }

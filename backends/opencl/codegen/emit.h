@@ -29,6 +29,7 @@ struct EmittedLaunch {
   Grid grid;
   std::vector<ArgumentRef> arguments;
   bool overwrites = false;  // loads nothing of what it stores to
+  StepRole role = StepRole::kWork;
 };
 inline constexpr const char* kKernelName = "hlorun_kernel";
 

@@ -27,6 +27,11 @@ KernelDraft MakeDraft(const std::string& name, const KernelParameters& parameter
   return draft;
 }
 
+KernelDraft Packing(KernelDraft draft) {
+  draft.role = StepRole::kPacking;
+  return draft;
+}
+
 EmittedLaunch MakeLaunch(const KernelDraft& draft, const EmitContext& context) {
   ScheduledKernel scheduled = Schedule(draft.function, context.device);
   EmittedLaunch launch;
@@ -36,6 +41,7 @@ EmittedLaunch MakeLaunch(const KernelDraft& draft, const EmitContext& context) {
   launch.source = ToOpenClC(scheduled, context.device);
   launch.grid = scheduled.grid;
   launch.arguments = draft.arguments;
+  launch.role = draft.role;
   return launch;
 }
 

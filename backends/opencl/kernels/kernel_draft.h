@@ -27,10 +27,13 @@ ArgumentRef ScratchSlice(int64_t offset, int64_t bytes, bool written);
 struct KernelDraft {
   ir::Function function;
   std::vector<ArgumentRef> arguments;
+  StepRole role = StepRole::kWork;
 };
 
 KernelDraft MakeDraft(const std::string& name, const KernelParameters& parameters, ir::Stmt body,
                       std::vector<ir::Helper> helpers = {});
+// The same kernel, known as one that only packs (StepRole::kPacking).
+KernelDraft Packing(KernelDraft draft);
 
 // Scheduled for the device and printed.
 EmittedLaunch MakeLaunch(const KernelDraft& draft, const EmitContext& context);

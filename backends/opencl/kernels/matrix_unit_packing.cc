@@ -176,9 +176,9 @@ KernelDraft PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan)
   std::vector<ir::Helper> helpers;
   if (lhs.depth_is_inner || rhs.depth_is_inner) helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
   if ((plan.lhs_in_place || !lhs.Turns()) && !rhs.Turns())
-    return MakeDraft("pack_tiles", parameters, nest, std::move(helpers));
+    return Packing(MakeDraft("pack_tiles", parameters, nest, std::move(helpers)));
   for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
-  return MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers));
+  return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
 }
 
 }  // namespace hlorun::opencl

@@ -43,7 +43,7 @@ class Copy {
     return ends_.Pieces(loop, size, name);
   }
   KernelDraft Finish(const std::string& name, const Stmt& body, std::vector<ir::Helper> helpers = {}) const {
-    return MakeDraft(name, parameters_, ends_.Before(body), std::move(helpers));
+    return Packing(MakeDraft(name, parameters_, ends_.Before(body), std::move(helpers)));
   }
 
  private:

@@ -79,7 +79,7 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
   const Stmt body = Loop(piece, Index(plan.width()),
                          ir::Block({Loop(tap, Index(kTaps), rows), Loop(point, Index(kPoints), columns)}), plan.lanes);
   const Stmt nest = ParallelNest({{panel, Index(plan.panels)}, {channel, Index(shape.channels)}}, body);
-  return MakeDraft("winograd_weights", parameters, ir::Block({ir::DeclareArray(by_tap), nest}));
+  return Packing(MakeDraft("winograd_weights", parameters, ir::Block({ir::DeclareArray(by_tap), nest})));
 }
 
 // Chunks of squares: at the points, multiplied, and back.

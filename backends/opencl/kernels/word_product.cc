@@ -80,7 +80,7 @@ KernelDraft RowStartKernel(const ProductTask& task, const ProductPlan& plan) {
   const Expr batch_end = ends.End(sizes.batch, "batch_end"),
              groups_end = ends.Pieces(sizes.m, kRowsOfGroup, "rows_end");
   const Stmt nest = ParallelNest({{batch, batch_end}, {group, groups_end}}, rows);
-  return MakeDraft("row_starts", parameters, ends.Before(nest), WordHelpers(plan));
+  return Packing(MakeDraft("row_starts", parameters, ends.Before(nest), WordHelpers(plan)));
 }
 
 }  // namespace hlorun::opencl

@@ -46,6 +46,7 @@ struct RunArgument {
 struct ThunkTime {
   const Thunk* thunk = nullptr;
   double start_us = 0, end_us = 0;  // by std::chrono::steady_clock
+  bool by_team = false;             // in the calling thread and its helpers (team.h), not in the device's queue
 };
 
 struct RunOptions {

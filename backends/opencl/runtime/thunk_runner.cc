@@ -130,7 +130,7 @@ void ThunkRunner::Run(const StepSequence& steps) {
       RunStep(step);
       if (options_.profile != nullptr && is_leaf) {
         Finish();
-        options_.profile->push_back({step.thunk, begin, Now()});
+        options_.profile->push_back({step.thunk, begin, Now(), team_ != nullptr});
       }
     } catch (const Error& e) {
       // The innermost thunk is the one to name.

@@ -20,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 // Smaller products are over before a tile's shape matters.
 constexpr double kFewestFlops = 4e6;
-constexpr double kQuickSeconds = 15;  // no product of a module is begun later: those that are left get the rules' choice
+constexpr double kQuickSeconds =
+    15;  // no product of a module is begun later: those that are left get the rules' choice
 constexpr ContestLimits kQuickLimits{0.3, 15}, kFullLimits{3, 25};
 // What another choice must gain, so that noise chooses nothing; and a library's, with which nothing is fused.
 constexpr double kLeastGain = 1.03, kLeastLibraryGain = 1.1;

@@ -142,8 +142,12 @@ struct CompileReport {
 // How long one launched kernel (or other step) took in a profiled run.
 struct StepTime {
   std::string label, op_name, kind;
-  double start_us = 0, end_us = 0;  // by std::chrono::steady_clock
-  double flops = 0, bytes = 0;
+  double start_us = 0, end_us = 0;             // by std::chrono::steady_clock
+  double flops = 0, bytes = 0;                 // 0: unknown, or counted at another step of the same label
+  double bytes_written = 0;                    // of `bytes`
+  ElementType arithmetic = ElementType::kF32;  // what is multiplied, or what the result is of
+  bool packs = false;    // only brings an operand of a product or convolution into the order in which it is multiplied
+  bool by_team = false;  // launched in the calling thread, as short runs are
 };
 
 struct RunFlags {
@@ -264,6 +268,10 @@ class Client {
                                                              const CompileOptions& options) = 0;
   virtual std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options,
                                            bool recompile = false) = 0;
+  // What is known of the device, with its cost table as bench/roofline measures it: that of ClientOptions::device_spec
+  // where it has one, else the one that is kept in the cache's folder (options.cache_dir, use_disk_cache), else
+  // measured now, which takes seconds and keeps all cores busy, and kept. What is compiled does not depend on it.
+  virtual DeviceSpec Measured(const CompileOptions& options) = 0;
   // Copies row-major elements to the device.
   virtual Array FromHost(const Shape& shape, const void* data) = 0;
   // The same for an array in shards: `data` is all of it, of which each device of this process takes its part. `bound`:
