@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
@@ -14,7 +15,12 @@ using hlo::Dims;
 using hlo::Instruction;
 using ir::Expr;
 
-constexpr int64_t kTile = 512;  // columns whose accumulators stay in the first-level cache
+// Columns of a tile. Many rows are walked in wide tiles, whose accumulators still stay in the first-level cache: 2 KiB
+// of each row come from half a page each, which neither the prefetcher nor the TLB likes. Few rows would have more
+// partial results than elements in the parts that wide tiles are cut into.
+constexpr int64_t kTile = 512;
+constexpr int64_t kWideTileBytes = 16 << 10;
+constexpr int64_t kManyRows = 256;
 constexpr int64_t kTasks = 16;  // independent of the device, so that results are
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kPartElements = 1 << 14;  // that make a part worth its group
@@ -43,8 +49,17 @@ ColumnShape ColumnShapeOf(const Instruction& reduce) {
   return shape;
 }
 
-int64_t PartsOf(const ColumnShape& shape) {
-  const int64_t tile = std::min(kTile, shape.columns());
+int64_t TileOf(const ColumnShape& shape, const std::vector<const Instruction*>& reduces) {
+  int64_t bytes = 0;  // of a column's accumulators
+  for (const Instruction* reduce : reduces) {
+    const hlo::ElementType type = reduce->shape().element_type();
+    bytes += hlo::BytesOf(PartialType(type)) * (hlo::IsComplex(type) ? 2 : 1);
+  }
+  const auto wide = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(kWideTileBytes / bytes)));
+  return std::min(shape.rows() < kManyRows ? kTile : std::max(kTile, wide), shape.columns());
+}
+
+int64_t PartsOf(const ColumnShape& shape, int64_t tile) {
   const int64_t tasks = shape.results() / shape.columns() * ((shape.columns() + tile - 1) / tile);
   if (tasks >= kTasks) return 1;
   const int64_t elements = shape.rows() * shape.results();
@@ -58,7 +73,7 @@ class ColumnKernel {
       : e_(request.instruction, request.aliases, request.context),
         shape_(ColumnShapeOf(*request.hero.instruction)),
         reduces_(ReduceLevels(request.instruction)[0]),
-        tile_(std::min(kTile, shape_.columns())) {}
+        tile_(TileOf(shape_, reduces_)) {}
 
   // All rows at once.
   EmittedLaunch Whole() {
@@ -287,15 +302,16 @@ bool HasColumns(const Instruction& instruction, const Instruction& reduce) {
 
 int64_t ColumnsScratchBytes(const Instruction& instruction, const Instruction& reduce) {
   const ColumnShape shape = ColumnShapeOf(reduce);
-  const int64_t parts = PartsOf(shape);
+  const std::vector<const Instruction*> reduces = ReduceLevels(instruction)[0];
+  const int64_t parts = PartsOf(shape, TileOf(shape, reduces));
   int64_t bytes = 0;
-  const auto levels = ReduceLevels(instruction);
-  for (const Instruction* each : levels[0]) bytes += PartialBytes(*each, shape.results() * parts);
+  for (const Instruction* each : reduces) bytes += PartialBytes(*each, shape.results() * parts);
   return parts == 1 ? 0 : bytes;
 }
 
 Launches EmitColumns(const EmitRequest& request) {
-  const int64_t parts = PartsOf(ColumnShapeOf(*request.hero.instruction));
+  const ColumnShape shape = ColumnShapeOf(*request.hero.instruction);
+  const int64_t parts = PartsOf(shape, TileOf(shape, ReduceLevels(request.instruction)[0]));
   Launches launches;
   if (parts == 1) {
     launches.push_back(ColumnKernel(request).Whole());

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/element_expr.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
@@ -17,6 +18,9 @@ using ir::Var;
 // Rows whose running values are kept at once. Each waits for its own last addition only; more rows a page apart would
 // not fit one set of the first-level cache, their results beside them.
 constexpr int64_t kChains = 4;
+// Those whose vectors are parts of a cache line and are written past the caches: more lines in the making than the
+// write buffers keep go to memory in parts (f32[4096,4096] by vectors of 32 bytes: 25 ms instead of 4).
+constexpr int64_t kChainsOfParts = 2;
 constexpr int64_t kWidestTile = 4096;
 constexpr int64_t kTileQuantum = 64;
 constexpr int64_t kLongChain = 256;
@@ -190,7 +194,11 @@ class CumulativeKernel {
 
   // Along the minor dimension: some rows side by side, the last block reaching back over rows of the one before.
   EmittedLaunch Rows() {
-    const int64_t rows = outer_.count, chains = std::min(kChains, rows), blocks = (rows + chains - 1) / chains;
+    const auto opcode = OpcodeOfVectors();
+    const int64_t pieces = opcode ? PiecesOfLine() : 1;
+    e_.StreamRowsOf(length_, pieces * e_.Lanes());
+    const int64_t rows = outer_.count, chains = std::min(pieces > 1 ? kChainsOfParts : kChains, rows),
+                  blocks = (rows + chains - 1) / chains;
     const Var block = e_.IndexVar("block", blocks), first = e_.IndexVar("first", rows - chains + 1);
     e_.values().Open();
     e_.body().Add(ir::Let(first, ir::Min(ir::Ref(block) * chains, e_.IndexInt(rows - chains))));
@@ -215,8 +223,8 @@ class CumulativeKernel {
       for (size_t c = 0; c < running.size(); ++c)
         earlier[c].Set(e_.body(), Combine(earlier[c].Current(), running[c].Current()));
     };
-    if (const auto opcode = OpcodeOfVectors()) {
-      const Expr done = VectorSteps(*opcode, first, running);
+    if (opcode) {
+      const Expr done = VectorSteps(*opcode, pieces, first, running);
       StepsBehind(done, step);
     } else {
       Steps(begin, step, end_part);
@@ -239,48 +247,62 @@ class CumulativeKernel {
     return is_extreme && hlo::IsFloating(type) ? std::nullopt : opcode;
   }
 
-  // A vector of each row at a time, while there are whole ones: sums of 2, 4, 8 ... neighbours, then what came before.
-  // Gives how many elements that were.
-  Expr VectorSteps(hlo::Opcode opcode, const Var& first_row, const std::vector<Running>& running) {
-    const int64_t lanes = e_.Lanes();
-    const Expr whole = is_sized_ ? Over(end_, lanes) : e_.IndexInt(length_ / lanes);
-    const ir::BufferRef vector = RowOf(shape_.element_type(), lanes);
-    e_.values().SerialLoop(length_ / lanes, whole, [&](const Index& number) {
-      Index start = e_.math().Mul(number, lanes);
+  // Vectors that make a cache line of each result that is written past the caches; 1 where rows are no whole lines.
+  int64_t PiecesOfLine() const {
+    int64_t pieces = 1;
+    for (const auto& output : e_.outputs()) {
+      const int64_t bytes = e_.Lanes() * hlo::BytesOf(output.buffer->storage);
+      if (output.buffer->streams) pieces = std::max(pieces, kLineBytes / bytes);
+    }
+    return is_sized_ || length_ % (pieces * e_.Lanes()) != 0 ? 1 : pieces;
+  }
+
+  // Some vectors of each row at a time, while there are whole ones: sums of 2, 4, 8 ... neighbours, then what came
+  // before. Gives how many elements that were.
+  Expr VectorSteps(hlo::Opcode opcode, int64_t pieces, const Var& first_row, const std::vector<Running>& running) {
+    const int64_t lanes = e_.Lanes(), step = lanes * pieces;
+    const Expr whole = is_sized_ ? Over(end_, step) : e_.IndexInt(length_ / step);
+    const ir::BufferRef values = RowOf(shape_.element_type(), step);
+    e_.values().SerialLoop(length_ / step, whole, [&](const Index& number) {
+      Index start = e_.math().Mul(number, step);
       if (form_.reverse) {
         const Var at = e_.IndexVar(e_.body().FreshName("at"), length_);
-        e_.body().Add(ir::Let(at, end_ - lanes - e_.math().ToExpr(start)));
+        at->factor = length_ % step == 0 && !is_sized_ ? step : 1;
+        e_.body().Add(ir::Let(at, end_ - step - e_.math().ToExpr(start)));
         start = e_.math().Of(at);
       }
       for (size_t c = 0; c < running.size(); ++c) {
         const Index row = e_.math().Add(e_.math().Of(first_row), static_cast<int64_t>(c));
-        const auto over_lanes = [&](const auto& body) {
-          const Var l = e_.IndexVar(e_.body().FreshName("l"), lanes);
+        const auto over = [&](int64_t begin, int64_t end, const auto& body) {
+          const Var l = e_.IndexVar(e_.body().FreshName("l"), step);
           e_.values().Open();
           body(Place(row, e_.math().Add(start, e_.math().Of(l)), 0), ir::Ref(l));
-          e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), e_.IndexInt(lanes), e_.values().Close(), 1,
+          e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(begin), e_.IndexInt(end), e_.values().Close(), 1,
                                 static_cast<int>(lanes)));
         };
-        over_lanes([&](const Indices& place, const Expr& l) {
-          e_.body().Add(ir::Store(vector, l, e_.values().Get(e_.frame(), *op_.operand(0), place).re));
-        });
-        RunAlong(opcode, vector, running[c]);
-        over_lanes([&](const Indices& place, const Expr& l) {
-          StoreAt(place, {{e_.body().Name(ir::Load(vector, l)), nullptr}});
+        for (int64_t piece = 0; piece < pieces; ++piece) {
+          const int64_t begin = (form_.reverse ? pieces - 1 - piece : piece) * lanes;
+          over(begin, begin + lanes, [&](const Indices& place, const Expr& l) {
+            e_.body().Add(ir::Store(values, l, e_.values().Get(e_.frame(), *op_.operand(0), place).re));
+          });
+          RunAlong(opcode, values, begin, running[c]);
+        }
+        over(0, step, [&](const Indices& place, const Expr& l) {
+          StoreAt(place, {{e_.body().Name(ir::Load(values, l)), nullptr}});
         });
       }
     });
-    return whole * lanes;
+    return whole * step;
   }
 
-  // The running values of a vector's elements, in their place, from those of all before.
-  void RunAlong(hlo::Opcode opcode, const ir::BufferRef& vector, const Running& running) {
-    const auto lanes = static_cast<int>(vector->size);
+  // The running values of a vector's elements, from `first` on, in their place, from those of all before.
+  void RunAlong(hlo::Opcode opcode, const ir::BufferRef& vector, int64_t first, const Running& running) {
+    const int lanes = e_.Lanes();
     const auto combined = [&](const Expr& before, const Expr& here) {
       const Expr &low = form_.reverse ? here : before, &high = form_.reverse ? before : here;
       return EmitBinary(opcode, shape_.element_type(), {low, nullptr}, {high, nullptr}, e_.body()).re;
     };
-    const Expr all = ir::Ramp(e_.IndexInt(0), lanes), lane = ir::Ramp(ir::Int(0), lanes);
+    const Expr all = ir::Ramp(e_.IndexInt(first), lanes), lane = ir::Ramp(ir::Int(0), lanes);
     Expr values = e_.body().Name(ir::Load(vector, all));
     for (int64_t by = 1; by < lanes; by *= 2) {
       const Expr before = e_.body().Name(ir::ShiftedLanes(values, form_.reverse ? -by : by));

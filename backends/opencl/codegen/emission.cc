@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/opencl_c.h"
 #include "hlo/error.h"
 
@@ -193,7 +194,14 @@ ir::BufferRef Emission::PrivateArray(const std::string& name, hlo::ElementType t
   return buffer;
 }
 
-EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain) {
+void Emission::StreamRowsOf(int64_t length, int64_t together) {
+  for (const Output& output : outputs_) {
+    const int64_t bytes = hlo::BytesOf(output.buffer->storage);
+    output.buffer->streams &= length * bytes % kLineBytes == 0 && together * bytes % kLineBytes == 0;
+  }
+}
+
+EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector<ir::Helper> helpers) {
   std::vector<ir::Stmt> statements = preamble_;
   if (loops->kind == ir::StmtKind::kBlock)
     statements.insert(statements.end(), loops->body.begin(), loops->body.end());
@@ -202,7 +210,8 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain) {
   const ir::Stmt body = preamble_.empty() ? loops : ir::Block(std::move(statements));
   std::set<const ir::Buffer*> used;
   CollectBuffers(body, used);
-  ir::Function function{.name = kKernelName, .parameters = {}, .body = body, .helpers = {}, .grain = grain};
+  ir::Function function{
+      .name = kKernelName, .parameters = {}, .body = body, .helpers = std::move(helpers), .grain = grain};
   EmittedLaunch launch;
   for (const auto& [buffer, argument] : parameters_) {
     if (used.count(buffer.get()) == 0) continue;

@@ -75,9 +75,14 @@ class Emission {
   // Its value, at most `bound`; a variable of the whole kernel.
   ir::Expr ValueOf(const passes::OperandExtent& extent, int64_t bound);
 
+  // Whether results are written past the caches although several of their rows, of `length` elements, are written side
+  // by side, `together` elements at a time: what fills a cache line in parts, others in between, goes to memory in
+  // parts (docs/performance.md). Called before Finish.
+  void StreamRowsOf(int64_t length, int64_t together);
+
   // Schedules, prints and keeps the parameters that are used. `grain`: iterations of the parallel nest that a group
   // takes at least.
-  EmittedLaunch Finish(const ir::Stmt& body, int64_t grain);
+  EmittedLaunch Finish(const ir::Stmt& body, int64_t grain, std::vector<ir::Helper> helpers = {});
 
  private:
   void BindOperands(const AliasPattern& aliases);

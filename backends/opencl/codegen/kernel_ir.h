@@ -248,6 +248,8 @@ Expr WithArgs(const Expr& x, std::vector<Expr> args);
 // Every use of `var` becomes `with` (same element type; lanes may grow only in expressions).
 Expr Substitute(const Expr& x, const Var& var, const Expr& with);
 Stmt Substitute(const Stmt& s, const Var& var, const Expr& with);
+// Every expression equal to `what` becomes `with`, of the same type.
+Stmt Replace(const Stmt& s, const Expr& what, const Expr& with);
 bool Uses(const Expr& x, const Var& var);
 // Whether `function` loads from a parameter that it also stores to.
 bool LoadsWhatItStores(const Function& function);

@@ -28,6 +28,25 @@ std::optional<int64_t> LoadStrides::Of(const Expr& load, const ir::Var& var) con
   return StrideOf(load->args[0], var);
 }
 
+std::optional<Expr> LoadStrides::PlaceOf(const Expr& load) const { return FromOutside(load->args[0]); }
+
+std::optional<Expr> LoadStrides::FromOutside(const Expr& x) const {
+  if (x->kind == ExprKind::kVar) {
+    const auto found = lets_.find(x->var.get());
+    if (found == lets_.end()) return x;
+    return found->second ? FromOutside(found->second) : std::nullopt;
+  }
+  const bool may_change = x->kind == ExprKind::kLoad && (x->buffer->written || x->args.size() > 1);
+  if (may_change) return std::nullopt;
+  std::vector<Expr> args;
+  for (const Expr& a : x->args) {
+    const auto outside = FromOutside(a);
+    if (!outside) return std::nullopt;
+    args.push_back(*outside);
+  }
+  return args.empty() ? x : WithArgs(x, std::move(args));
+}
+
 std::optional<int64_t> LoadStrides::StrideOf(const Expr& x, const ir::Var& var) const {
   if (x->kind == ExprKind::kVar) {
     if (x->var == var) return 1;

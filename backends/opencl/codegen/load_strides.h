@@ -17,11 +17,14 @@ class LoadStrides {
   const std::vector<ir::Expr>& loads() const { return loads_; }
   // Elements that a load's place moves by when `var` grows by one; nullopt where that is not constant.
   std::optional<int64_t> Of(const ir::Expr& load, const ir::Var& var) const;
+  // A load's place by variables from outside `body` alone; nullopt where it depends on others.
+  std::optional<ir::Expr> PlaceOf(const ir::Expr& load) const;
 
  private:
   void Collect(const ir::Stmt& s);
   void Collect(const ir::Expr& x);
   std::optional<int64_t> StrideOf(const ir::Expr& x, const ir::Var& var) const;
+  std::optional<ir::Expr> FromOutside(const ir::Expr& x) const;
 
   std::vector<ir::Expr> loads_;
   std::map<const ir::Variable*, ir::Expr>

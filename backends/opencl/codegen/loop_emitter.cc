@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <optional>
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/load_strides.h"
+#include "backends/opencl/codegen/turned_loads.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -16,8 +19,9 @@ constexpr int64_t kShortVector = 8;   // shorter minor dimensions leave the vect
 constexpr int64_t kTasksPerUnit = 8;  // as many as the schedule makes groups
 constexpr int64_t kTileQuantum = 64;  // elements: whole cache lines of floats
 constexpr int64_t kGpuItemsPerLane = 4;
-constexpr int64_t kLineBytes = 64;
-constexpr int64_t kStripsOfBlock = 16;  // vectors along the result's rows that one block of a transpose writes
+constexpr int64_t kBlockElements = 256;  // along the result's rows, that one block of a transpose writes
+
+int64_t CeilDiv(int64_t x, int64_t by) { return (x + by - 1) / by; }
 
 // The elements that one kernel computes: outputs of equal element count.
 using OutputGroup = std::vector<size_t>;
@@ -146,36 +150,64 @@ class LoopKernel {
     return std::nullopt;
   }
 
-  // A block takes whole cache lines of what is read across: line by line of it, vector by vector of the result. The
-  // last vector reaches back over elements of the one before.
+  // What a block of a transpose takes at a time: `side` elements across by `width` along the vectors.
+  struct Patch {
+    int64_t width, side;
+  };
+  // Whole cache lines of what is read, and of the results where the loads are turned in registers; they are not where
+  // a dimension is too short for squares.
+  Patch TurnedPatch(const TurnedLoads& turned, int64_t length, int64_t across) const {
+    Patch patch{e_.Lanes(), kLineBytes / turned.element_bytes()};
+    for (const size_t i : group_)
+      patch.width = std::max<int64_t>(patch.width, kLineBytes / hlo::BytesOf(e_.outputs()[i].buffer->storage));
+    while (patch.width > length) patch.width /= 2;
+    while (patch.side > across) patch.side /= 2;
+    return patch;
+  }
+
+  // A block takes whole cache lines of what is read across: line by line of it, patch by patch of the result. The last
+  // ones reach back over elements of those before.
   EmittedLaunch FinishBlocked(size_t v, const Crossed& crossed) {
     const int lanes = e_.Lanes();
-    const int64_t length = dims_[v], across = dims_[crossed.dimension];
-    const int64_t strips = (length + lanes - 1) / lanes, blocks = (strips + kStripsOfBlock - 1) / kStripsOfBlock;
-    const int64_t side = std::max<int64_t>(1, kLineBytes / crossed.element_bytes), sides = (across + side - 1) / side;
+    const ir::Var &along = loop_vars_[v], &across = loop_vars_[crossed.dimension];
+    const int64_t length = dims_[v], others = dims_[crossed.dimension];
+    TurnedLoads turned(inner_, along, across);
+    Patch patch = TurnedPatch(turned, length, others);
+    const bool turns = !turned.empty() && patch.side >= lanes;
+    if (!turns) patch = {lanes, std::clamp<int64_t>(kLineBytes / crossed.element_bytes, 1, others)};
+    e_.StreamRowsOf(length, patch.width);
+
+    const int64_t strips = CeilDiv(length, patch.width), strips_of_block = CeilDiv(kBlockElements, patch.width),
+                  blocks = CeilDiv(strips, strips_of_block), sides = CeilDiv(others, patch.side);
     const ir::Var strip = e_.IndexVar("strip", strips), block = e_.IndexVar("block", blocks),
-                  line = e_.IndexVar("line", sides);
-    const ir::Var begin = e_.IndexVar("begin", length - lanes + 1);
-    if (length % lanes == 0) begin->factor = lanes;
-    ir::Stmt body =
-        ir::For(ir::LoopRole::kVector, loop_vars_[v], ir::Ref(begin), ir::Ref(begin) + lanes, inner_, 1, lanes);
-    const auto part = [&](const ir::Expr& at, int64_t size, int64_t whole) {
-      return std::pair(at * size, whole % size == 0 ? at * size + size : ir::Min(at * size + size, e_.IndexInt(whole)));
-    };
-    const auto [first_line, last_line] = part(ir::Ref(line), side, across);
-    body = ir::For(ir::LoopRole::kSerial, loop_vars_[crossed.dimension], first_line, last_line, body);
-    body = ir::Block({ir::Let(begin, ir::Min(ir::Ref(strip) * lanes, e_.IndexInt(length - lanes))), body});
-    const auto [first_strip, last_strip] = part(ir::Ref(block), kStripsOfBlock, strips);
-    body = ir::For(ir::LoopRole::kSerial, strip, first_strip, last_strip, body);
-    const int64_t work = std::max<int64_t>(1, WorkOf(inner_) * std::min(strips, kStripsOfBlock) * side);
+                  line = e_.IndexVar("line", sides), begin = e_.IndexVar("begin", length - patch.width + 1),
+                  first = e_.IndexVar("first", others - patch.side + 1);
+    begin->factor = std::gcd(length, patch.width);
+    first->factor = std::gcd(others, patch.side);
+    const TurnedLoads::Block place{ir::Ref(begin), ir::Ref(first), patch.width, patch.side, lanes};
+    std::vector<ir::Stmt> statements = {
+        ir::Let(first, ir::Min(ir::Ref(line) * patch.side, e_.IndexInt(others - patch.side)))};
+    if (turns) {
+      for (const ir::Stmt& array : turned.Declare(patch.width, patch.side)) statements.push_back(array);
+    }
+    ir::Stmt body = ir::For(ir::LoopRole::kVector, along, ir::Ref(begin), ir::Ref(begin) + patch.width,
+                            turns ? turned.Body(place) : inner_, 1, lanes);
+    body = ir::For(ir::LoopRole::kSerial, across, ir::Ref(first), ir::Ref(first) + patch.side, body);
+    body = ir::Block({ir::Let(begin, ir::Min(ir::Ref(strip) * patch.width, e_.IndexInt(length - patch.width))),
+                      turns ? turned.Fill(place) : nullptr, body});
+    const ir::Expr last_strip = ir::Min(ir::Ref(block) * strips_of_block + strips_of_block, e_.IndexInt(strips));
+    statements.push_back(ir::For(ir::LoopRole::kSerial, strip, ir::Ref(block) * strips_of_block, last_strip, body));
+    const int64_t vectors = std::min(length, kBlockElements) / lanes * patch.side;
+    const int64_t work = std::max<int64_t>(1, WorkOf(inner_) * vectors);
     // The next line of the same rows lies in pages that are known, and is on its way.
-    body = ir::For(ir::LoopRole::kParallel, line, e_.IndexInt(0), e_.IndexInt(sides), body);
+    body = ir::For(ir::LoopRole::kParallel, line, e_.IndexInt(0), e_.IndexInt(sides), ir::Block(statements));
     body = ir::For(ir::LoopRole::kParallel, block, e_.IndexInt(0), e_.IndexInt(blocks), body);
     for (size_t d = dims_.size(); d-- > 0;) {
       if (d == v || d == crossed.dimension) continue;
       body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), e_.IndexInt(dims_[d]), body);
     }
-    return e_.Finish(body, GrainOf(work));
+    return e_.Finish(body, GrainOf(work),
+                     turns ? turned.Helpers(lanes, e_.device().has_inline_assembly) : std::vector<ir::Helper>());
   }
 
   ir::Expr EndOf(size_t d) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backends/opencl/codegen/bf16_pairs.h"
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/extent_expr.h"
@@ -572,7 +573,6 @@ class RowKernel {
 
   // What the next row has where this one's chunk from `j` on is.
   void PrefetchNextRow(const std::vector<RowOperand>& operands, const Index& outer, const Index& j) {
-    constexpr int64_t kLineBytes = 64;
     for (const RowOperand& operand : operands) {
       const int64_t in_line = kLineBytes / hlo::BytesOf(operand.shape->element_type());
       for (int64_t ahead = 0; ahead < step_ * unroll_; ahead += in_line) {

@@ -1,8 +1,11 @@
 #include "backends/opencl/codegen/widen.h"
 
+#include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "backends/opencl/codegen/bf16_pairs.h"
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/widener.h"
 
 namespace hlorun::opencl {
@@ -10,46 +13,108 @@ namespace {
 
 using namespace ir;  // NOLINT: this file is about nothing else
 
+constexpr int64_t kMostVectors = 4;  // that a step takes
+
 Stmt Serial(const Stmt& loop, const Expr& begin, const Expr& end) {
   return For(LoopRole::kSerial, loop->var, begin, end, loop->body[0]);
 }
+
+std::vector<Stmt> StatementsOf(const Stmt& body) {
+  return body->kind == StmtKind::kBlock ? body->body : std::vector<Stmt>{body};
+}
+
+// As many vectors as make a cache line of the narrowest result that is written past the caches: a line that is written
+// in parts, other loads and lines in between, may leave its buffer in parts too.
+int64_t VectorsOfLine(const Stmt& body, const LoopEffects& effects, int width) {
+  const std::vector<Stmt> statements = StatementsOf(body);
+  const bool is_plain = std::all_of(statements.begin(), statements.end(), [](const Stmt& s) {
+    return s->kind == StmtKind::kLet || s->kind == StmtKind::kStore;
+  });
+  if (!is_plain || !IsRepeatable(effects)) return 1;
+  int64_t vectors = 1;
+  for (const Buffer* buffer : effects.stored) {
+    if (buffer->streams) vectors = std::max<int64_t>(vectors, kLineBytes / (width * hlo::BytesOf(buffer->storage)));
+  }
+  return std::min(vectors, kMostVectors);
+}
+
+// A vector loop as one of steps of `vectors` vectors of `width`.
+class Steps {
+ public:
+  Steps(const Stmt& loop, const LoopEffects& effects, int width, int64_t vectors)
+      : loop_(loop), effects_(effects), width_(width), vectors_(vectors) {}
+
+  // Throws CannotWiden.
+  Stmt Build(const std::optional<int64_t>& extent) const {
+    const int64_t step = width_ * vectors_;
+    if (extent && *extent == step) return At(loop_->begin);
+    const Type type = loop_->var->type;
+    const Var at = MakeVar(loop_->var->name, type);
+    at->factor = KnownFactor(loop_->begin, step);
+    const auto over = [&](const Expr& end, const Stmt& body) {
+      return For(LoopRole::kSerial, at, loop_->begin, end, body, step);
+    };
+    if (extent && *extent % step == 0) return over(loop_->end, At(Ref(at)));
+    if (extent && IsRepeatable(effects_)) {
+      // The last step reaches back over elements already done, instead of a scalar tail.
+      const Var last = MakeVar(loop_->var->name + "_v", type);
+      last->factor = std::gcd(at->factor, KnownFactor(loop_->end, step));
+      return over(loop_->end, Block({Let(last, Min(Ref(at), loop_->end - step)), At(Ref(last))}));
+    }
+    const Var split = MakeVar(loop_->var->name + "_split", type);
+    const Expr whole = Mul(Binary(Op::kDiv, Sub(loop_->end, loop_->begin), Int(step, type)), Int(step, type));
+    return Block(
+        {Let(split, Add(loop_->begin, whole)), over(Ref(split), At(Ref(at))), Serial(loop_, Ref(split), loop_->end)});
+  }
+
+ private:
+  // The iterations from `base` on, each statement for all vectors before the next.
+  Stmt At(const Expr& base) const {
+    std::vector<Widener> wideners;
+    for (int64_t i = 0; i < vectors_; ++i) {
+      wideners.emplace_back(loop_->var, base + i * width_, 1, width_, effects_, i == 0 ? "" : "_" + std::to_string(i));
+    }
+    std::vector<Stmt> widened;
+    for (const Stmt& s : StatementsOf(loop_->body[0])) {
+      widened.push_back(wideners[0].Widen(s));
+      const Stmt first = widened.back();
+      for (size_t i = 1; i < wideners.size(); ++i) {
+        const Stmt next = wideners[i].Widen(s);
+        const bool is_shared = s->kind == StmtKind::kLet && next->var == s->var;
+        // A scalar that all lanes of a vector share may differ between vectors: it has no name of its own.
+        if (is_shared && !Equal(next->value, first->value)) throw CannotWiden{};
+        if (!is_shared) widened.push_back(next);
+      }
+    }
+    return Block(std::move(widened));
+  }
+
+  const Stmt& loop_;
+  const LoopEffects& effects_;
+  int width_;
+  int64_t vectors_;
+};
 
 }  // namespace
 
 Stmt WidenVectorLoop(const Stmt& loop) {
   const LoopEffects effects = EffectsOf(loop->body[0]);
-  const Type type = loop->var->type;
   const std::optional<int64_t> extent = ConstantDifference(loop->end, loop->begin);
   int width = loop->width;
   if (extent) {
     while (width > 1 && width > *extent) width /= 2;
   }
   if (width == 1) return Serial(loop, loop->begin, loop->end);
-  const auto widened = [&](const Expr& base) {
-    return Widener(loop->var, base, 1, width, effects).Widen(loop->body[0]);
-  };
-  try {
-    if (const std::optional<Stmt> pairs = WidenToPairs(loop)) return *pairs;
-    if (extent && *extent == width) return widened(loop->begin);
-    const Var at = MakeVar(loop->var->name, type);
-    at->factor = KnownFactor(loop->begin, width);
-    if (extent && *extent % width == 0) {
-      return For(LoopRole::kSerial, at, loop->begin, loop->end, widened(Ref(at)), width);
+  if (const std::optional<Stmt> pairs = WidenToPairs(loop)) return *pairs;
+  int64_t vectors = extent ? VectorsOfLine(loop->body[0], effects, width) : 1;
+  while (vectors > 1 && vectors * width > extent.value_or(0)) vectors /= 2;
+  for (; vectors >= 1; vectors = vectors > 1 ? 1 : 0) {
+    try {
+      return Steps(loop, effects, width, vectors).Build(extent);
+    } catch (const CannotWiden&) {
     }
-    if (extent && IsRepeatable(effects)) {
-      // The last vector reaches back over elements already done, instead of a scalar tail.
-      const Var last = MakeVar(loop->var->name + "_v", type);
-      const Stmt body = Block({Let(last, Min(Ref(at), loop->end - width)), widened(Ref(last))});
-      return For(LoopRole::kSerial, at, loop->begin, loop->end, body, width);
-    }
-    const Var split = MakeVar(loop->var->name + "_split", type);
-    const Expr whole = Mul(Binary(Op::kDiv, Sub(loop->end, loop->begin), Int(width, type)), Int(width, type));
-    return Block({Let(split, Add(loop->begin, whole)),
-                  For(LoopRole::kSerial, at, loop->begin, Ref(split), widened(Ref(at)), width),
-                  Serial(loop, Ref(split), loop->end)});
-  } catch (const CannotWiden&) {
-    return Serial(loop, loop->begin, loop->end);
   }
+  return Serial(loop, loop->begin, loop->end);
 }
 
 }  // namespace hlorun::opencl

@@ -6,7 +6,7 @@
 
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/fused_values.h"
-#include "backends/opencl/kernels/transpose_square.h"
+#include "backends/opencl/codegen/transpose_square.h"
 #include "hlo/computation.h"
 #include "hlo/error.h"
 

@@ -1,11 +1,11 @@
 #include "backends/opencl/kernels/matrix_unit_packing.h"
 
 #include "backends/opencl/codegen/matrix_unit.h"
+#include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/matrix_unit_helpers.h"
-#include "backends/opencl/kernels/transpose_square.h"
 
 namespace hlorun::opencl {
 namespace {

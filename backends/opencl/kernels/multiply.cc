@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
@@ -9,7 +10,6 @@
 #include "backends/opencl/kernels/product_result.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/kernels/streamed_product.h"
-#include "backends/opencl/kernels/transpose_square.h"
 #include "backends/opencl/kernels/word_product.h"
 #include "hlo/error.h"
 

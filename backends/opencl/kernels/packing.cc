@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/index_math.h"
-#include "backends/opencl/kernels/transpose_square.h"
 
 namespace hlorun::opencl {
 namespace {

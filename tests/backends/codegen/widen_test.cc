@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace hlorun::opencl {
 namespace {
 
@@ -41,6 +45,45 @@ TEST(Widen, EachLaneTellsWithinAVector) {
   EXPECT_EQ(LanesOfComparison(ir::Op::kGt, 32), 16);
   EXPECT_EQ(LanesOfComparison(ir::Op::kEq, 32), 16);
   EXPECT_EQ(LanesOfComparison(ir::Op::kLt, 32, false), 16);
+}
+
+// for i in 0 .. 96: first[i] = x[i]; second[i] = x[i], past the caches, by vectors of 8: the buffers in the order in
+// which they are stored to, and how far each vector lies behind the first.
+std::vector<std::pair<std::string, int64_t>> StreamedStores() {
+  const auto global = [](const char* name, bool written) {
+    return ir::MakeBuffer(name, hlo::ElementType::kF32, 96, ir::Buffer::Space::kGlobal, written);
+  };
+  const ir::BufferRef in = global("in", false), first = global("first", true), second = global("second", true);
+  first->streams = second->streams = true;
+  const ir::Var i = ir::MakeIndex("i", 0, 95, ir::kIndex32), x = ir::MakeVar("x", ir::kF32Type);
+  const ir::Expr base = ir::Ref(i);
+  const ir::Stmt body = ir::Block(
+      {ir::Let(x, ir::Load(in, base)), ir::Store(first, base, ir::Ref(x)), ir::Store(second, base, ir::Ref(x))});
+  const ir::Stmt loop = WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Int(0), ir::Int(96), body, 1, 8));
+  std::vector<std::pair<std::string, int64_t>> stores;
+  for (const ir::Stmt& s : loop->body[0]->body) {
+    if (s->kind != ir::StmtKind::kStore) continue;
+    EXPECT_TRUE(s->streaming);
+    stores.emplace_back(s->buffer->name, ir::ConstantDifference(s->index->args[0], ir::Ref(loop->var)).value_or(-1));
+  }
+  EXPECT_EQ(loop->step->integer, static_cast<int64_t>(stores.size()) / 2 * 8);
+  return stores;
+}
+
+TEST(Widen, StreamsAreWrittenLineByLine) {
+  using Stores = std::vector<std::pair<std::string, int64_t>>;
+  EXPECT_EQ(StreamedStores(), (Stores{{"first", 0}, {"first", 8}, {"second", 0}, {"second", 8}}));
+}
+
+TEST(Widen, WhatAllLanesShareMayDifferBetweenVectors) {
+  // A name for the first lane's answer, another one for each vector.
+  const ir::Var i = ir::MakeIndex("i", 0, 95, ir::kIndex32), below = ir::MakeVar("below", ir::kPredType);
+  const ir::BufferRef out = ir::MakeBuffer("out", hlo::ElementType::kF32, 96, ir::Buffer::Space::kGlobal, true);
+  out->streams = true;
+  const ir::Stmt body = ir::Block({ir::Let(below, ir::Ref(i) < ir::Int(24)),
+                                   ir::Store(out, ir::Ref(i), ir::Select(ir::Ref(below), ir::Real(1), ir::Real(2)))});
+  const ir::Stmt loop = WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Int(0), ir::Int(96), body, 1, 8));
+  EXPECT_EQ(loop->step->integer, 8);
 }
 
 }  // namespace

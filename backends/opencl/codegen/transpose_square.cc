@@ -1,4 +1,4 @@
-#include "backends/opencl/kernels/transpose_square.h"
+#include "backends/opencl/codegen/transpose_square.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,0 +1,149 @@
+// Kernels that move memory: loads that cross the vectors, and results written past the caches, with vectors that are a
+// quarter of a cache line, half of it and the whole, against the evaluator.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "backends/opencl/codegen/emit.h"
+#include "hlo/text/parser.h"
+#include "tests/backends/codegen/kernel_runner.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using Cases = std::vector<std::pair<std::string, std::string>>;
+
+DeviceSpec SpecOf(int64_t vector_bytes, int64_t l3_bytes) {
+  DeviceSpec spec = CpuSpec();
+  spec.vector_bytes = vector_bytes;
+  spec.l3_bytes = l3_bytes;
+  return spec;
+}
+
+// With results that are larger than the last cache, and smaller.
+void RunCases(const Cases& cases) {
+  for (const auto& [vector_bytes, l3_bytes] :
+       std::vector<std::pair<int64_t, int64_t>>{{16, 0}, {32, 0}, {32, 1 << 30}, {64, 0}}) {
+    SCOPED_TRACE(fmt::format("vectors of {} bytes, {} bytes of cache", vector_bytes, l3_bytes));
+    KernelRunner runner(SpecOf(vector_bytes, l3_bytes));
+    for (const auto& [name, text] : cases) runner.Add(name, text);
+    runner.RunAll();
+  }
+}
+
+std::string Transpose(const std::string& type, int64_t rows, int64_t columns) {
+  return fmt::format(
+      "ENTRY e {{ x = {0}[{1},{2}] parameter(0) ROOT r = {0}[{2},{1}] transpose(x), dimensions={{1,0}} }}", type, rows,
+      columns);
+}
+
+std::string SourceOf(const std::string& text, const DeviceSpec& spec) {
+  const auto module = hlo::ParseModule(text);
+  const CompileOptions options;
+  return EmitInstruction(*module->entry()->root(), {-1}, {spec, options}).front().source;
+}
+
+bool Has(const std::string& source, const std::string& part) { return source.find(part) != std::string::npos; }
+
+// Whole squares, ends that reach back in both dimensions, and dimensions too short for a line, a vector or a square.
+TEST(MemoryKernels, TransposesOfEachType) {
+  Cases cases;
+  for (const char* type : {"f32", "f64", "bf16", "s8", "u16", "s4", "pred", "c64"}) {
+    for (const auto& [rows, columns] :
+         std::vector<std::pair<int64_t, int64_t>>{{128, 192}, {33, 47}, {7, 500}, {20, 9}, {9, 70}})
+      cases.emplace_back(fmt::format("{}_{}x{}", type, rows, columns), Transpose(type, rows, columns));
+  }
+  RunCases(cases);
+}
+
+TEST(MemoryKernels, TransposesInFusions) {
+  RunCases({
+      {"batch", "ENTRY e { x = f32[3,40,50] parameter(0) ROOT r = f32[3,50,40] transpose(x), dimensions={0,2,1} }"},
+      {"nhwc", "ENTRY e { x = f32[2,9,7,40] parameter(0) ROOT r = f32[2,40,9,7] transpose(x), dimensions={0,3,1,2} }"},
+      {"nchw", "ENTRY e { x = f32[2,40,9,7] parameter(0) ROOT r = f32[2,9,7,40] transpose(x), dimensions={0,2,3,1} }"},
+      {"few_channels",
+       "ENTRY e { x = f32[2,3,30,31] parameter(0) ROOT r = f32[2,30,31,3] transpose(x), dimensions={0,2,3,1} }"},
+      {"straight_beside",
+       R"(f { a = f32[70,50] parameter(0) b = f32[50,70] parameter(1) t = f32[50,70] transpose(a), dimensions={1,0} n = f32[50,70] negate(t)
+           s = f32[50,70] add(n, b) ROOT m = f32[50,70] multiply(s, t) }
+         ENTRY e { x = f32[70,50] parameter(0) y = f32[50,70] parameter(1) ROOT r = f32[50,70] fusion(x, y), kind=kLoop, calls=f })"},
+      {"two_crossing",
+       R"(f { a = f32[70,50] parameter(0) b = bf16[70,50] parameter(1) t = f32[50,70] transpose(a), dimensions={1,0} u = bf16[50,70] transpose(b), dimensions={1,0}
+           w = f32[50,70] convert(u) ROOT s = f32[50,70] subtract(t, w) }
+         ENTRY e { x = f32[70,50] parameter(0) y = bf16[70,50] parameter(1) ROOT r = f32[50,70] fusion(x, y), kind=kLoop, calls=f })"},
+      {"one_twice",
+       R"(f { a = f32[64,64] parameter(0) t = f32[64,64] transpose(a), dimensions={1,0} v = f32[64,64] reverse(t), dimensions={1}
+           ROOT s = f32[64,64] subtract(t, v) }
+         ENTRY e { x = f32[64,64] parameter(0) ROOT r = f32[64,64] fusion(x), kind=kLoop, calls=f })"},
+      {"many_crossing",
+       R"(f { a = f32[40,30] parameter(0) b = f32[40,30] parameter(1) c = f32[40,30] parameter(2) d = f32[40,30] parameter(3) e = f32[40,30] parameter(4)
+           k = f32[40,30] add(a, b) l = f32[40,30] multiply(c, d) m = f32[40,30] add(k, l) n = f32[40,30] add(m, e) ROOT t = f32[30,40] transpose(n), dimensions={1,0} }
+         ENTRY e { x = f32[40,30] parameter(0) y = f32[40,30] parameter(1) z = f32[40,30] parameter(2) v = f32[40,30] parameter(3) w = f32[40,30] parameter(4)
+           ROOT r = f32[30,40] fusion(x, y, z, v, w), kind=kLoop, calls=f })"},
+      {"padded",
+       R"(f { a = f32[40,30] parameter(0) t = f32[30,40] transpose(a), dimensions={1,0} z = f32[] constant(2) ROOT p = f32[33,48] pad(t, z), padding=1_2x5_3 }
+         ENTRY e { x = f32[40,30] parameter(0) ROOT r = f32[33,48] fusion(x), kind=kLoop, calls=f })"},
+      {"where_data_says",
+       R"(f { a = f32[80,60] parameter(0) i = s32[] parameter(1) d = f32[40,30] dynamic-slice(a, i, i), dynamic_slice_sizes={40,30}
+           ROOT t = f32[30,40] transpose(d), dimensions={1,0} }
+         ENTRY e { x = f32[80,60] parameter(0) i = s32[] parameter(1) ROOT r = f32[30,40] fusion(x, i), kind=kLoop, calls=f })"},
+      {"narrower",
+       R"(f { a = f32[70,50] parameter(0) t = f32[50,70] transpose(a), dimensions={1,0} b = bf16[50,70] convert(t) c = s8[50,70] convert(t) ROOT o = (f32[50,70], bf16[50,70], s8[50,70]) tuple(t, b, c) }
+         ENTRY e { x = f32[70,50] parameter(0) ROOT r = (f32[50,70], bf16[50,70], s8[50,70]) fusion(x), kind=kLoop, calls=f })"},
+      {"wider",
+       R"(f { a = s8[70,50] parameter(0) t = s8[50,70] transpose(a), dimensions={1,0} ROOT b = f64[50,70] convert(t) }
+         ENTRY e { x = s8[70,50] parameter(0) ROOT r = f64[50,70] fusion(x), kind=kLoop, calls=f })"},
+  });
+}
+
+TEST(MemoryKernels, ResultsPastTheCaches) {
+  const std::string sum = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n";
+  Cases cases = {
+      {"several",
+       R"(f { a = f32[1000] parameter(0) b = bf16[1000] convert(a) c = s8[1000] convert(a) d = f32[1000] exponential(a) ROOT o = (bf16[1000], s8[1000], f32[1000]) tuple(b, c, d) }
+         ENTRY e { x = f32[1000] parameter(0) ROOT r = (bf16[1000], s8[1000], f32[1000]) fusion(x), kind=kLoop, calls=f })"},
+      {"ends", "ENTRY e { x = f32[40,72] parameter(0) ROOT r = f32[40,72] negate(x) }"},
+      {"pieces",
+       R"(f { a = f32[9,24] parameter(0) b = f32[9,40] parameter(1) c = f32[9,64] concatenate(a, b), dimensions={1} ROOT n = f32[9,64] negate(c) }
+         ENTRY e { x = f32[9,24] parameter(0) y = f32[9,40] parameter(1) ROOT r = f32[9,64] fusion(x, y), kind=kLoop, calls=f })"},
+  };
+  for (const int64_t rows : {1, 5}) {
+    for (const int64_t length : {96, 100, 120, 333}) {
+      for (const bool reverse : {false, true}) {
+        const std::string pad = reverse ? fmt::format("0_{}", length - 1) : fmt::format("{}_0", length - 1);
+        cases.emplace_back(
+            fmt::format("cumulative_{}x{}{}", rows, length, reverse ? "_reverse" : ""),
+            sum + fmt::format("ENTRY e {{ x = f32[{0},{1}] parameter(0) z = f32[] constant(0) ROOT r = f32[{0},{1}] "
+                              "reduce-window(x, z), window={{size=1x{1} pad=0_0x{2}}}, to_apply=add }}",
+                              rows, length, pad));
+      }
+    }
+  }
+  RunCases(cases);
+}
+
+// Seven elements are no square, although vectors cross them.
+constexpr const char* kShortAcross =
+    "ENTRY e { x = f32[64,4,7] parameter(0) ROOT r = f32[7,4,64] transpose(x), dimensions={2,1,0} }";
+
+TEST(MemoryKernels, SquaresAreTurnedInRegisters) {
+  const auto turns = [](const std::string& text) {
+    return Has(SourceOf(text, SpecOf(32, 0)), "interleave_low_float8");
+  };
+  EXPECT_TRUE(turns(Transpose("f32", 64, 64)));
+  EXPECT_TRUE(turns(Transpose("bf16", 33, 47)));
+  EXPECT_FALSE(turns(kShortAcross));
+  EXPECT_FALSE(turns(Transpose("pred", 64, 64))) << "no vectors of pred";
+}
+
+TEST(MemoryKernels, RowsSideBySideArePastTheCachesInWholeLines) {
+  const auto streams = [](const std::string& text) { return Has(SourceOf(text, SpecOf(32, 0)), "nontemporal"); };
+  EXPECT_TRUE(streams(Transpose("f32", 64, 64)));
+  EXPECT_FALSE(streams(Transpose("f32", 72, 64))) << "every other row of the result begins in the middle of a line";
+  EXPECT_FALSE(streams(kShortAcross)) << "lines are written in parts";
+}
+
+}  // namespace
+}  // namespace hlorun::opencl
