@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/even_groups.h"
@@ -11,7 +12,6 @@
 namespace hlorun::opencl {
 namespace {
 
-constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGroupsPerUnit = 8;
 
 // Pixels along a row, and rows where one is short.

@@ -1,5 +1,6 @@
 #include "backends/opencl/kernels/matrix_unit_product.h"
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/matrix_unit.h"
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
@@ -112,7 +113,7 @@ class UnitMultiplication {
     Expr first, next;
     int64_t row, step, lines_of_step, elements_of_line;
   };
-  static constexpr int64_t kLineBytes = 64, kLinesOfStep = kStepWords * 4 / kLineBytes;
+  static constexpr int64_t kLinesOfStep = kStepWords * 4 / kLineBytes;
   LhsTiles PackedLhs(const Expr& first) const {
     const Expr at = ((batch_ * plan_.row_blocks + row_) * plan_.steps + first) * kStepWords;
     return {at,

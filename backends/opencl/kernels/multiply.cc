@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/transpose_square.h"
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
@@ -233,7 +234,7 @@ class Multiplication {
   Stmt PrefetchNextTile(const Expr& lhs_first, const Expr& panel, const Expr& k) const {
     if (plan_.lhs == LhsForm::kPanels || shape_.lhs_transposed || plan_.tiles == 1) return nullptr;
     if (plan_.part_k() <= kShortDepth) {
-      const int64_t steps = kCacheLine / hlo::BytesOf(shape_.compute_type);
+      const int64_t steps = kLineBytes / hlo::BytesOf(shape_.compute_type);
       // A cache line's worth of steps reads one line of each row.
       if (plan_.rows > steps) return nullptr;
       const Expr row = ir::Binary(Op::kFloorMod, k, Index(steps));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/even_groups.h"
@@ -355,7 +356,7 @@ bool ProductPlan::ColumnsOutermost() const {
 }
 
 int64_t ProductPlan::lhs_stride() const {
-  return lhs == LhsForm::kSpread ? shape.k + kCacheLine / hlo::BytesOf(shape.compute_type) : shape.k;
+  return lhs == LhsForm::kSpread ? shape.k + kLineBytes / hlo::BytesOf(shape.compute_type) : shape.k;
 }
 
 int64_t ProductPlan::LhsBytes() const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/cache_line.h"
+
 namespace hlorun::opencl {
 
 using ir::Expr;
@@ -84,7 +86,7 @@ Stmt RegisterTile::ReadAhead(const ir::BufferRef& panels, const Expr& at) const 
 }
 
 Stmt PrefetchLines(const ir::BufferRef& buffer, const Expr& at, int64_t elements) {
-  const int64_t line = kCacheLine / hlo::BytesOf(buffer->storage);
+  const int64_t line = kLineBytes / hlo::BytesOf(buffer->storage);
   std::vector<Stmt> lines;
   for (int64_t first = 0; first < elements; first += line) lines.push_back(ir::Prefetch(buffer, at + first));
   return ir::Block(std::move(lines));

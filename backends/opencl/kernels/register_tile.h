@@ -13,8 +13,6 @@ namespace hlorun::opencl {
 // sum + x * y, fused where they are floating.
 ir::Expr AddProduct(const ir::Expr& sum, const ir::Expr& x, const ir::Expr& y);
 
-inline constexpr int64_t kCacheLine = 64;  // bytes
-
 // Sends for the lines of `elements` elements from `at` on.
 ir::Stmt PrefetchLines(const ir::BufferRef& buffer, const ir::Expr& at, int64_t elements);
 

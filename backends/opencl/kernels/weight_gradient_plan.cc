@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/product_plan.h"
@@ -17,7 +18,6 @@ constexpr int64_t kMostParts = 32;
 constexpr int64_t kWantedGroups = 64;
 // A part worth a work-group of its own.
 constexpr int64_t kPixelsOfPart = 512;
-constexpr int64_t kLineBytes = 64;
 
 void ChooseTile(WeightGradientPlan& plan, const DeviceSpec& device) {
   const int64_t registers = VectorRegisters(device), channels = plan.shape.channels;
