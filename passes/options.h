@@ -51,6 +51,8 @@ struct CompileOptions {
   bool auto_shard = true;
   // Bytes that a plan may take on each device; 0: no limit.
   int64_t memory_limit = 0;
+  // Values for which that leaves no room are computed again where they are read later (passes/memory/rematerialize.h).
+  bool rematerialize = true;
   // Parameters (flattened leaves) that are the same arrays in all runs, unchanged as long as the executable lives: what
   // only depends on them, packed weights above all, is made once and kept. Another array's memory makes it anew.
   std::vector<int64_t> constant_parameters;

@@ -40,6 +40,7 @@
 #include "passes/layout/sort_along_minor.h"
 #include "passes/memory/copy_insertion.h"
 #include "passes/memory/flatten_control.h"
+#include "passes/memory/rematerialize.h"
 #include "passes/memory/schedule.h"
 #include "passes/simplify/constant_folding.h"
 #include "passes/simplify/cse.h"
@@ -191,6 +192,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<PredicateControl>();  // what is left of branches and loops of unknown length: kernels read the predicate
   p.Add<Schedule>();
   p.Add<OverlapCollectives>();
+  p.Add<Rematerialize>();  // under --memory_limit: computed again rather than kept
   p.Add<CopyInsertion>();
   return p;
 }

@@ -33,6 +33,7 @@
 #include "passes/layout/row_major.h"
 #include "passes/memory/copy_insertion.h"
 #include "passes/memory/flatten_control.h"
+#include "passes/memory/rematerialize.h"
 #include "passes/memory/schedule.h"
 #include "passes/pipeline.h"
 #include "passes/simplify/constant_folding.h"
@@ -118,6 +119,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<BoundWork>("fusions get the sizes up to which their results are needed"),
       Entry<FlattenControl>("each computation that control flow executes gets one caller"),
       Entry<Schedule>("the order of execution"),
+      Entry<Rematerialize>("what the memory limit has no room for is computed again where it is read later"),
       Entry<CopyInsertion>("copies where values would overwrite each other"),
   };
   return kPasses;

@@ -1,5 +1,5 @@
-// What the compiler tells a user about a decision of its own: control flow, sizes, host steps, shardings (--explain,
-// --strict).
+// What the compiler tells a user about a decision of its own: control flow, sizes, host steps, shardings, memory
+// (--explain, --strict).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,16 @@
 namespace hlorun::passes {
 
 struct Remark {
-  enum class Subject : uint8_t { kConditional, kLoop, kDimension, kHostCall, kProduct, kSharding, kCollective };
+  enum class Subject : uint8_t {
+    kConditional,
+    kLoop,
+    kDimension,
+    kHostCall,
+    kProduct,
+    kSharding,
+    kCollective,
+    kMemory
+  };
   Subject subject = Subject::kConditional;
   std::string instruction;  // its name in the module
   std::string source;       // the user's source line, where metadata tells; empty where it does not

@@ -1,4 +1,5 @@
 // Client and Executable over the OpenCL backend.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -44,6 +45,14 @@ DeviceDescription Describe(const opencl::Device& device) {
   description.label = device.Label();
   description.spec = device.spec();
   return description;
+}
+
+// What rematerialisation did for a plan that takes too much memory all the same; empty where there was nothing to do.
+std::string WhatWasTried(const std::vector<Remark>& remarks) {
+  const auto tried = std::find_if(remarks.begin(), remarks.end(), [](const Remark& remark) {
+    return remark.subject == Remark::Subject::kMemory && remark.instruction.empty();
+  });
+  return tried == remarks.end() ? "" : " (" + tried->reason + ")";
 }
 
 // What to do where an array's size is not the module's.
@@ -415,8 +424,8 @@ class ClientImpl : public Client {
     auto result = std::make_shared<ExecutableImpl>(std::move(executable), context_, job_, options.custom_calls, report);
     if (options.memory_limit > 0 && result->memory().peak_bytes > options.memory_limit) {
       Fail(ErrorCode::kResourceExhausted,
-           "{} takes {} bytes on each device, the limit is {}: cut it for more devices, or raise --memory_limit",
-           source.name(), result->memory().peak_bytes, options.memory_limit);
+           "{} takes {} bytes on each device{}, the limit is {}: cut it for more devices, or raise --memory_limit",
+           source.name(), result->memory().peak_bytes, WhatWasTried(result->remarks()), options.memory_limit);
     }
     return result;
   }

@@ -7,8 +7,8 @@
 namespace hlorun::cli {
 namespace {
 
-constexpr std::array<const char*, 7> kSubjects = {"conditional", "while",    "dimension", "host call",
-                                                  "product",     "sharding", "collective"};
+constexpr std::array<const char*, 8> kSubjects = {"conditional", "while",    "dimension",  "host call",
+                                                  "product",     "sharding", "collective", "memory"};
 
 constexpr const char* kNoSource =
     "the module does not tell source lines: export it with metadata (jax: compiler_ir(\"hlo\").as_hlo_module().to_string() "
@@ -16,7 +16,8 @@ constexpr const char* kNoSource =
 
 std::string Name(const Remark& remark) {
   const std::string place = remark.source.empty() ? "" : " at " + remark.source;
-  return fmt::format("{} %{}{}", kSubjects[static_cast<size_t>(remark.subject)], remark.instruction, place);
+  const std::string name = remark.instruction.empty() ? "" : " %" + remark.instruction;
+  return kSubjects[static_cast<size_t>(remark.subject)] + name + place;
 }
 
 bool LacksSource(const std::vector<Remark>& remarks) {

@@ -164,17 +164,22 @@ size_t AutoSharder::Choose(PassContext& context) const {
   }
   int64_t least = std::numeric_limits<int64_t>::max();
   size_t smallest = 0;
-  for (const Candidate& candidate : candidates) {
-    if (candidate.cost.argument_bytes > static_cast<double>(limit)) continue;
-    PassContext own{context.device, options_of(candidate.plan), context.kernels, {}};
-    const int64_t peak = PeakBytes(Annotated(candidate.plan), own);
-    if (peak <= limit) {
-      Explain(plans_[candidate.plan], candidate, replicated, static_cast<int64_t>(candidates.size()), peak, context);
-      return candidate.plan;
-    }
-    if (peak < least) {
-      least = peak;
-      smallest = candidate.plan;
+  // What a plan computes again is not in its cost: first those that fit without.
+  for (const bool rematerialize : {false, true}) {
+    for (const Candidate& candidate : candidates) {
+      if (candidate.cost.argument_bytes > static_cast<double>(limit)) continue;
+      CompileOptions of_plan = options_of(candidate.plan);
+      of_plan.rematerialize = rematerialize;
+      PassContext own{context.device, of_plan, context.kernels, {}};
+      const int64_t peak = PeakBytes(Annotated(candidate.plan), own);
+      if (peak <= limit) {
+        Explain(plans_[candidate.plan], candidate, replicated, static_cast<int64_t>(candidates.size()), peak, context);
+        return candidate.plan;
+      }
+      if (peak < least) {
+        least = peak;
+        smallest = candidate.plan;
+      }
     }
   }
   if (least == std::numeric_limits<int64_t>::max()) {

@@ -52,8 +52,7 @@ bool SameValues(const Literal& a, const Literal& b) {
   return true;
 }
 
-template <typename... First>
-void ExpectSameResults(const std::string& text, unsigned seed, First... first) {
+void ExpectSameResults(const std::string& text, unsigned seed, const Planned& planned) {
   const auto original = hlo::ParseModule(text, {.file_name = "<test>", .fill_elided = true});
   std::mt19937 random(seed);
   std::vector<Literal> arguments;
@@ -61,7 +60,6 @@ void ExpectSameResults(const std::string& text, unsigned seed, First... first) {
     arguments.push_back(RandomLiteral(parameter->shape(), random));
   }
   const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*original, arguments));
-  const Planned planned = PlanMemory(text, first...);
   ASSERT_EQ(CheckSymbolically(*planned.module, planned.buffers, planned.kernels), "") << text;
   const std::vector<Literal> results = Simulate(*planned.module, planned.buffers, arguments);
   ASSERT_EQ(results.size(), expected.size());
@@ -70,6 +68,11 @@ void ExpectSameResults(const std::string& text, unsigned seed, First... first) {
                                                      << text << "\nplanned as\n"
                                                      << hlo::PrintModule(*planned.module) << planned.buffers.ToString();
   }
+}
+
+template <typename... First>
+void ExpectSameResults(const std::string& text, unsigned seed, First... first) {
+  ExpectSameResults(text, seed, PlanMemory(text, first...));
 }
 
 // Writes random programs over f32[4,4] values: elementwise ops, transposes, reductions, updates, loops whose carries
@@ -242,6 +245,24 @@ TEST(MemorySimulation, FusedRandomPrograms) {
     SCOPED_TRACE(seed);
     ExpectSameResults(RandomProgram(seed).Text(), seed, Fusion());
   }
+}
+
+// Limits that cannot be met, too: whatever is computed again, the results are the same.
+TEST(MemorySimulation, RandomProgramsWithLessMemory) {
+  constexpr unsigned kPrograms = 1000;
+  int64_t repeated = 0, fits = 0;
+  for (unsigned seed = 0; seed < kPrograms && !::testing::Test::HasFatalFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    const std::string text = RandomProgram(seed).Text();
+    const int64_t peak = PlanMemory(text).buffers.statistics().peak_bytes;
+    const int64_t limit = seed % 2 == 0 ? peak - 64 : peak / 2;
+    const Planned planned = PlanMemoryWithin(limit, text);
+    ExpectSameResults(text, seed, planned);
+    repeated += planned.remarks.size() > 1 ? 1 : 0;
+    fits += planned.buffers.statistics().peak_bytes <= limit ? 1 : 0;
+  }
+  EXPECT_GT(repeated, 100);
+  EXPECT_GT(fits, 50);
 }
 
 TEST(MemorySimulation, SmallModels) {
