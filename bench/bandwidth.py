@@ -4,21 +4,24 @@
     python3 bench/bandwidth.py [--hlorun build/bin/hlorun] [--roofline build/bin/roofline] [--rounds 5] [--iterations 5] [--json FILE] [NAME ...]
 
 A program's bytes are those of its arguments and results, each moved once. Its roof is the fastest plain kernel with the same mix of reads
-and writes: of PyTorch's and NumPy's on all cores (a copy by memcpy's streaming stores among them) and, for copies, build/bin/roofline's
+and writes: of bench/streams.c's, where there is a C compiler, PyTorch's and NumPy's on all cores and, for copies, build/bin/roofline's
 where it is built. Like hlorun's inputs, what a roof reads was written just before by one thread; what it writes to, it wrote before.
+A share above 1 says that the roof is too low, not that the program is that good.
 Shares: best time beside the best roof, and the median of rounds beside the fastest kernel's median in the same round. Exits 1 where a
 median share is below --least. Needs torch and numpy.
 """
 import concurrent.futures
+import ctypes
 import os
 import statistics
 import sys
+import tempfile
 import time
 
 import numpy as np
 import torch
 
-from runs import HERE, ROOFLINE, arguments, chosen, cpu, device_spec, report, save_rows, seeded
+from runs import HERE, ROOFLINE, Failed, arguments, chosen, cpu, device_spec, report, run, save_rows, seeded
 
 MIB = 1 << 20
 SHAPE = (4096, 4096)
@@ -36,18 +39,40 @@ PROGRAMS = {
 AIM = 0.85
 
 
-def by_halves(pool, work, *arrays):
-    """NumPy lets go of the interpreter's lock: a thread for each core."""
-    parts = zip(*(np.array_split(array.reshape(-1), torch.get_num_threads()) for array in arrays))
-    list(pool.map(lambda part: work(*part), parts))
+def aligned(values):
+    """A copy, written by this thread, that starts with a line of the caches; NumPy's and PyTorch's own need not."""
+    memory = np.zeros(values.size + 16, np.float32)
+    start = -memory.ctypes.data // 4 % 16
+    copy = memory[start:start + values.size].reshape(values.shape)
+    copy[:] = values
+    return copy
+
+
+def streams():
+    """bench/streams.c as {name: function of arrays}; none where it does not compile."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, "streams.so")
+        try:
+            run(["cc", "-O3", "-march=native", "-shared", "-fPIC", "-o", library, os.path.join(HERE, "streams.c")])
+        except (Failed, OSError) as trouble:
+            print(f"bench/streams.c: not measured: {trouble}")
+            return {}
+        code = ctypes.CDLL(library)
+
+    def call(function, *arrays):
+        function(*(ctypes.c_void_p(array.ctypes.data) for array in arrays), ctypes.c_size_t(arrays[0].size))
+
+    return {name: lambda *arrays, name=name: call(code[name], *arrays) for name in ("stream_copy", "stream_add", "stream_sum")}
 
 
 def kernels(pool):
     """roof: (MiB moved, arrays read, {name: function of the arrays read (tensors) and of one to write})."""
     def halves(work, *tensors):
-        by_halves(pool, work, *(tensor.numpy() for tensor in tensors))
+        """NumPy and ctypes let go of the interpreter's lock: a thread for each core."""
+        parts = zip(*(np.array_split(tensor.numpy().reshape(-1), torch.get_num_threads()) for tensor in tensors))
+        list(pool.map(lambda part: work(*part), parts))
 
-    return {
+    known = {
         "copy": (128, 1, {"torch copy_": lambda x, to: to.copy_(x), "torch mul": lambda x, to: torch.mul(x, 0.5, out=to),
                           "memcpy": lambda x, to: halves(lambda a, b: np.copyto(b, a), x, to)}),
         "add": (192, 2, {"torch add": lambda x, y, to: torch.add(x, y, out=to),
@@ -55,6 +80,10 @@ def kernels(pool):
         "read": (64, 1, {"torch sum": lambda x, to: x.sum(), "torch dot": lambda x, to: torch.dot(x.view(-1), x.view(-1)),
                          "torch max": lambda x, to: x.amax(), "numpy max": lambda x, to: halves(np.max, x)}),
     }
+    for name, function in streams().items():
+        roof = {"stream_copy": "copy", "stream_add": "add", "stream_sum": "read"}[name]
+        known[roof][2][name] = lambda *tensors, function=function: halves(function, *tensors)
+    return known
 
 
 class Roofs:
@@ -63,12 +92,13 @@ class Roofs:
     def __init__(self, flags, pool):
         self.flags, self.kernels = flags, kernels(pool)
         self.best, self.rounds = {}, {name: [] for name in self.kernels}
-        self.sources, self.to = [torch.randn(SHAPE) for _ in range(2)], torch.zeros(SHAPE)
+        self.sources = [np.random.default_rng(i).standard_normal(SHAPE, np.float32) for i in range(2)]
+        self.to = torch.from_numpy(aligned(np.zeros(SHAPE, np.float32)))
 
     def _times(self, kernel, reads):
         times = []
         for _ in range(self.flags.iterations + 1):
-            fresh = [torch.from_numpy(source.numpy().copy()) for source in self.sources[:reads]]
+            fresh = [torch.from_numpy(aligned(source)) for source in self.sources[:reads]]
             start = time.perf_counter()
             kernel(*fresh, self.to)
             times.append(time.perf_counter() - start)
