@@ -131,6 +131,16 @@ TEST(Team, LaunchesThatDoNotDependOnEachOtherAreSections) {
   EXPECT_EQ(Sections(CountingPlan(4, 0)), "zero add add ");
 }
 
+// An instruction's cost stands at its last launch; those before it, a copy of a large array say, are no less work.
+TEST(Team, HelpersAreWokenForLaunchesOfUnknownCost) {
+  for (const int64_t n : {16, 1 << 16}) {
+    Plan plan = SquarePlan(n);
+    ASSERT_EQ(plan.entry.thunks[0].bytes, 0);
+    std::vector<const LaunchThunk*> launches;
+    EXPECT_EQ(NumberSteps(plan.entry, launches)[0].alone, n == 16);
+  }
+}
+
 // A result that takes over a donated argument is the same memory under another number.
 TEST(Team, DonatedMemoryIsOnePlace) {
   for (const bool donated : {false, true}) {

@@ -12,6 +12,15 @@ constexpr size_t kWindow = 32;
 
 bool IsShort(double bytes, double flops) { return bytes < kWakeUpBytes && flops < kWakeUpFlops; }
 
+// Of an instruction's launches only the last says what all of them cost; of the others it is what they are given.
+double BytesOf(const Thunk& thunk) {
+  const auto* launch = std::get_if<LaunchThunk>(&thunk.work);
+  if (launch == nullptr || thunk.bytes > 0 || thunk.flops > 0) return thunk.bytes;
+  double bytes = 0;
+  for (const passes::Slice& slice : launch->arguments) bytes += static_cast<double>(slice.bytes);
+  return bytes;
+}
+
 struct Access {
   passes::Slice slice;
   bool written;
@@ -37,7 +46,7 @@ class SectionFormer {
       double bytes = 0, flops = 0;
       for (const size_t member : section) {
         taken[member] = true;
-        bytes += steps[member].thunk->bytes;
+        bytes += BytesOf(*steps[member].thunk);
         flops += steps[member].thunk->flops;
         formed.push_back(std::move(steps[member]));
       }
@@ -108,7 +117,7 @@ class SectionFormer {
   // Of one group, in bytes of memory's speed.
   static double GroupWork(const Thunk& thunk) {
     const auto& launch = std::get<LaunchThunk>(thunk.work);
-    const double work = std::max(thunk.bytes, thunk.flops * kWakeUpBytes / kWakeUpFlops);
+    const double work = std::max(BytesOf(thunk), thunk.flops * kWakeUpBytes / kWakeUpFlops);
     return work / static_cast<double>(std::max<int64_t>(1, launch.grid.groups[0]));
   }
 
@@ -123,7 +132,7 @@ StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk
   for (const Thunk& thunk : sequence.thunks) {
     Step step;
     step.thunk = &thunk;
-    step.alone = IsShort(thunk.bytes, thunk.flops);
+    step.alone = IsShort(BytesOf(thunk), thunk.flops);
     if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
       step.launch = static_cast<int32_t>(launches.size());
       launches.push_back(launch);
