@@ -8,7 +8,7 @@ import math
 import os
 import statistics
 
-# Medians of 3 to 5 rounds of the same binary differ by up to 1.08 between runs on an idle machine (bench/README.md).
+# Less than this is not looked for. A round figure: on an idle machine it was not measured what medians of the same binary differ by.
 TOLERANCE = 1.10
 # Rounds that scatter more than this say nothing: the row is called noisy, unless its median is further off than that.
 NOISIEST = 1.5
