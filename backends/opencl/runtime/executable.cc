@@ -48,6 +48,10 @@ class PlanExecutable : public Executable {
     steps_ = NumberSteps(plan_.entry, launches_);
     if (team_ != nullptr) FormSections(plan_, steps_);
     needs_host_ = NeedsHost(plan_.entry);
+    for (const ArrayInfo& result : plan_.results) {
+      result_names_.push_back(
+          fmt::format("result {} ({}) of {}", result.name, result.shape.ToString(false), plan_.module_name));
+    }
     placeholder_ = context_->pool()->Allocate(1, "the runtime");
     MakeConstants();
   }
@@ -215,9 +219,7 @@ class PlanExecutable : public Executable {
       return arguments[static_cast<size_t>(alias)].array.memory;
     }
     const auto i = static_cast<size_t>(allocation.index);
-    DeviceMemory memory = context_->pool()->Allocate(
-        allocation.bytes, fmt::format("result {} ({}) of {}", plan_.results[i].name,
-                                      plan_.results[i].shape.ToString(false), plan_.module_name));
+    DeviceMemory memory = context_->pool()->Allocate(allocation.bytes, result_names_[i]);
     if (alias >= 0) {
       const DeviceMemory& from = arguments[static_cast<size_t>(alias)].array.memory;
       run.copies.push_back({from, memory, std::min(allocation.bytes, from.bytes())});
@@ -362,6 +364,7 @@ class PlanExecutable : public Executable {
   StepSequence once_, steps_;
   std::vector<const LaunchThunk*> launches_;
   bool needs_host_ = false;
+  std::vector<std::string> result_names_;  // for errors: a short run has no time to write them
   DeviceMemory placeholder_;
   Memories constants_;  // by allocation, empty elsewhere
   std::atomic<int64_t> kernel_objects_{0};
