@@ -98,9 +98,12 @@ TEST_F(ProfileTest, ASavedPlanKnowsWhatPacks) {
 }
 
 TEST_F(ProfileTest, RanksPrintTheFirstOnesSteps) {
-  const CommandResult result = HlorunRanks(2, "--profile" + costs_ + "--num_partitions=2 " + module_);
+  const CommandResult result =
+      HlorunRanks(2, "--profile --num_partitions=2 --cache_dir=" + (folder_ / "cache") + " " + module_);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("Where "));
+  // The other waits meanwhile.
+  EXPECT_THAT(FilesUnder(folder_ / "cache"), HasSubstr("/roofline/"));
 }
 
 TEST_F(ProfileTest, NothingRanSoNothingIsMeasured) {
