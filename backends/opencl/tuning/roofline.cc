@@ -223,7 +223,8 @@ class Roofline {
     AtMost("launch_us", MicrosecondsOf(enqueue));
     AtMost("launch_and_finish_us", MicrosecondsOf(enqueue_and_finish));
     if (team_ == nullptr) return;
-    AtMost("launch_by_team_us", MicrosecondsOf([&] { team_->team()->Run(by_team_, /*alone=*/true); }));
+    const TeamLaunch* const nothing = &by_team_;
+    AtMost("launch_by_team_us", MicrosecondsOf([&] { team_->team()->Run({&nothing, 1}, /*alone=*/true); }));
   }
 
   // Of one of many launches, one after the other.
