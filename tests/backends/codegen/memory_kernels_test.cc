@@ -18,9 +18,10 @@ using Cases = std::vector<std::pair<std::string, std::string>>;
 
 // Shuffles are kept as they are by inline assembly where the device takes it, as in every kernel that it runs.
 DeviceSpec SpecOf(int64_t vector_bytes, int64_t l3_bytes) {
-  static const bool has_inline_assembly = ListDevices().at(0)->spec().has_inline_assembly;
+  static const DeviceSpec device = ListDevices().at(0)->spec();
   DeviceSpec spec = CpuSpec();
-  spec.has_inline_assembly = has_inline_assembly;
+  // Assembly has no operand for vectors that the device has not.
+  spec.has_inline_assembly = device.has_inline_assembly && vector_bytes <= device.vector_bytes;
   spec.vector_bytes = vector_bytes;
   spec.l3_bytes = l3_bytes;
   return spec;
