@@ -6,17 +6,13 @@
 #include "passes/memory/scratch_blocks.h"
 
 namespace hlorun::passes {
-namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Whether all that it does is to give a name to an array that its operand holds.
 bool OnlyNames(const Instruction& instruction) {
   return instruction.Is(Opcode::kGetTupleElement) || instruction.Is(Opcode::kBitcast);
 }
-
-}  // namespace
 
 ArrayLives::ArrayLives(const hlo::Module& module, const KernelModel& kernels)
     : kernels_(kernels),

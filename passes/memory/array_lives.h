@@ -36,6 +36,9 @@ struct LivingArray {
   bool ends_shared = false;  // what its last reader makes lies in its place
 };
 
+// Whether all that it does is to give a name to an array that its operand holds.
+bool OnlyNames(const hlo::Instruction& instruction);
+
 class ArrayLives {
  public:
   // All references must outlive it. Lists of control computations are execution orders.

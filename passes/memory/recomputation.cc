@@ -24,10 +24,6 @@ constexpr int64_t kLeastPart = 4096;
 // What moves costs nothing; it goes before what costs a launch.
 constexpr double kMoveUs = 0.01;
 
-bool Names(const Instruction& instruction) {
-  return instruction.Is(Opcode::kGetTupleElement) || instruction.Is(Opcode::kBitcast);
-}
-
 // The last time up to `time` at which an array is needed.
 int64_t NeededUpTo(const LivingArray& array, int64_t time) {
   int64_t last = array.life.begin | 1;
@@ -311,7 +307,7 @@ void Recomputation::MoveReads(const Choice& choice, int64_t time, hlo::Instructi
 Instruction* Recomputation::Image(Instruction* operand, Instruction* before, hlo::InstructionMap& images) {
   const auto known = images.find(operand);
   if (known != images.end()) return known->second;
-  if (!Names(*operand)) return operand;
+  if (!OnlyNames(*operand)) return operand;
   Instruction* of = Image(operand->operand(0), before, images);
   if (of == operand->operand(0)) return operand;
   auto clone = operand->CloneWithOperands(operand->shape(), {of});
