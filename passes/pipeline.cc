@@ -32,6 +32,7 @@
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/tile_products.h"
 #include "passes/expand/top_k.h"
+#include "passes/expand/unrounded.h"
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/regions.h"
@@ -175,6 +176,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<CanonicalizeConvolutions>();
   p.Add<CanonicalizeDots>();
   p.Fixpoint("simplify-canonical", Simplifications);
+  p.Add<SkipRounding>();
   p.Add<WidenReductions>();
   p.Add<ReduceMajorFirst>();
   p.Add<SplitReductions>();

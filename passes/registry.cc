@@ -26,6 +26,7 @@
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/tile_products.h"
 #include "passes/expand/top_k.h"
+#include "passes/expand/unrounded.h"
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/regions.h"
@@ -95,6 +96,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandScaledDot>("scaled-dot becomes a dot of scaled operands"),
       Entry<ThreadRngState>("the random state becomes a value that loops and branches carry"),
       Entry<MatchReducerTypes>("arrays take the types of the reducer that combines them"),
+      Entry<SkipRounding>("arithmetic of bf16 that is only needed in f32 is not rounded"),
       Entry<WidenReductions>("reductions of narrow floats are held in f32"),
       Entry<RemoveLoneCollectives>("collectives on one device give back what went in"),
       Entry<ExpandBatchNorm>("batch-norm-training, -inference and -grad become arithmetic"),

@@ -5,12 +5,6 @@
 
 namespace hlorun {
 
-Array MakeArray(std::unique_ptr<BoundedArray> array) {
-  auto impl = std::make_shared<Array::Impl>();
-  impl->array = std::move(array);
-  return Array(std::move(impl));
-}
-
 namespace {
 
 const Array::Impl& Checked(const std::shared_ptr<Array::Impl>& impl) {
@@ -29,26 +23,26 @@ void OnAllReady(const std::vector<Array>& shards, std::function<void()> callback
 
 }  // namespace
 
-const Shape& Array::shape() const { return Checked(impl_).array->shape(); }
+const Shape& Array::shape() const { return Checked(impl_).array.shape(); }
 int64_t Array::byte_size() const { return shape().ByteSize(); }
 
 bool Array::IsReady() const {
   for (const Array& shard : shards()) {
     if (!shard.IsReady()) return false;
   }
-  const opencl::EventRef& ready = Checked(impl_).array->ready();
+  const opencl::EventRef& ready = Checked(impl_).array.ready();
   return ready == nullptr || ready->Ready();
 }
 
 void Array::Wait() const {
   for (const Array& shard : shards()) shard.Wait();
-  const opencl::EventRef& ready = Checked(impl_).array->ready();
+  const opencl::EventRef& ready = Checked(impl_).array.ready();
   if (ready != nullptr) ready->Wait();
 }
 
 void Array::OnReady(std::function<void()> callback) const {
   if (!shards().empty()) return OnAllReady(shards(), std::move(callback));
-  const opencl::EventRef& ready = Checked(impl_).array->ready();
+  const opencl::EventRef& ready = Checked(impl_).array.ready();
   if (ready == nullptr) {
     callback();
   } else {
@@ -59,12 +53,12 @@ void Array::OnReady(std::function<void()> callback) const {
 void Array::ToHost(void* destination) const {
   if (!shards().empty()) return Gather(destination);
   Wait();
-  impl_->array->ToHost(destination);
+  impl_->array.ToHost(destination);
 }
 
 const void* Array::HostPointer() const {
   Wait();
-  return impl_->array->Dense().memory.host();
+  return impl_->array.Dense().memory.host();
 }
 
 }  // namespace hlorun

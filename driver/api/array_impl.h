@@ -9,7 +9,11 @@
 namespace hlorun {
 
 struct Array::Impl {
-  std::unique_ptr<BoundedArray> array;
+  // What a BoundedArray is made of.
+  template <typename... Of>
+  explicit Impl(Of&&... of) : array(std::forward<Of>(of)...) {}
+
+  BoundedArray array;
   // Of a whole array in parts, whose `array` has a shape and no memory.
   std::vector<Array> shards;
   std::string sharding;
@@ -20,6 +24,9 @@ struct Array::Impl {
   hlo::Dims whole;
 };
 
-Array MakeArray(std::unique_ptr<BoundedArray> array);
+template <typename... Of>
+Array MakeArray(Of&&... of) {
+  return Array(std::make_shared<Array::Impl>(std::forward<Of>(of)...));
+}
 
 }  // namespace hlorun

@@ -13,6 +13,7 @@ namespace {
 
 using opencl::DeviceArray;
 using opencl::DeviceMemory;
+using opencl::DeviceValue;
 
 hlo::Dims StridesOf(const hlo::Dims& dimensions) { return hlo::Shape(hlo::ElementType::kU8, dimensions).Strides(); }
 
@@ -73,7 +74,7 @@ void BoundedArray::WriteTo(std::byte* destination, const hlo::Dims& dimensions) 
                    shape_.dimensions(), hlo::BytesOf(shape_.element_type()));
 }
 
-DeviceArray BoundedArray::CopyAtBound(const hlo::Dims& bound) {
+DeviceMemory BoundedArray::CopyAtBound(const hlo::Dims& bound) {
   const int64_t bytes = hlo::CheckedProduct(bound) * hlo::BytesOf(shape_.element_type());
   DeviceMemory copy = opencl::PoolOf(context_)->Allocate(bytes, shape_.ToString(false));
   if (bytes > 0) {
@@ -87,34 +88,34 @@ DeviceArray BoundedArray::CopyAtBound(const hlo::Dims& bound) {
     WriteTo(to, bound);
     if (!staged.empty()) opencl::CopyToDevice(context_, staged.data(), copy, bytes);
   }
-  return {shape_, std::move(copy), nullptr};
+  return copy;
 }
 
-DeviceArray BoundedArray::DenseLocked() {
-  if (dense_.empty() && !at_bound_.empty()) dense_ = CopyAtBound(shape_.dimensions()).memory;
-  return {shape_, dense_, ready_};
+DeviceValue BoundedArray::DenseLocked() {
+  if (dense_.empty() && !at_bound_.empty()) dense_ = CopyAtBound(shape_.dimensions());
+  return {dense_, ready_};
 }
 
-DeviceArray BoundedArray::Dense() {
+DeviceValue BoundedArray::Dense() {
   const std::lock_guard lock(mutex_);
   return DenseLocked();
 }
 
-DeviceArray BoundedArray::AtBound(const hlo::Dims& bound) {
+DeviceValue BoundedArray::AtBound(const hlo::Dims& bound) {
   const std::lock_guard lock(mutex_);
   if (bound == shape_.dimensions()) return DenseLocked();
   if (bound_ != bound) {
-    at_bound_ = CopyAtBound(bound).memory;
+    at_bound_ = CopyAtBound(bound);
     bound_ = bound;
   }
-  return {shape_, at_bound_, ready_};
+  return {at_bound_, ready_};
 }
 
-DeviceArray BoundedArray::ToDonate(const hlo::Dims& bound) {
+DeviceValue BoundedArray::ToDonate(const hlo::Dims& bound) {
   const std::lock_guard lock(mutex_);
   if (bound == shape_.dimensions()) return DenseLocked();
-  if (bound_ == bound) return {shape_, at_bound_, ready_};
-  return CopyAtBound(bound);
+  if (bound_ == bound) return {at_bound_, ready_};
+  return {CopyAtBound(bound), nullptr};
 }
 
 void BoundedArray::ToHost(void* destination) {

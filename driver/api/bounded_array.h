@@ -24,18 +24,18 @@ class BoundedArray {
   const hlo::Shape& shape() const { return shape_; }
   const opencl::EventRef& ready() const { return ready_; }  // null: now
 
-  opencl::DeviceArray Dense();
+  opencl::DeviceValue Dense();
   // Beyond the array's own size the memory holds anything. HLORUN_PADDING=nan or =random fills it when a copy is made,
   // for tests.
-  opencl::DeviceArray AtBound(const hlo::Dims& bound);
+  opencl::DeviceValue AtBound(const hlo::Dims& bound);
   // For a program that may write it: a copy that this makes is not kept.
-  opencl::DeviceArray ToDonate(const hlo::Dims& bound);
+  opencl::DeviceValue ToDonate(const hlo::Dims& bound);
   // Writes the elements one after another.
   void ToHost(void* destination);
 
  private:
-  opencl::DeviceArray DenseLocked();
-  opencl::DeviceArray CopyAtBound(const hlo::Dims& bound);
+  opencl::DeviceValue DenseLocked();
+  opencl::DeviceMemory CopyAtBound(const hlo::Dims& bound);
   // Puts the elements where an array of `dimensions` has them, into host memory.
   void WriteTo(std::byte* destination, const hlo::Dims& dimensions);
 

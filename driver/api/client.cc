@@ -123,8 +123,7 @@ class ExecutableImpl : public Executable {
       std::vector<Array> shards;
       for (std::vector<Array>& device : results) shards.push_back(std::move(device[r]));
       const hlo::Dims whole_dimensions = shards.front().impl()->whole;
-      auto impl = std::make_shared<Array::Impl>();
-      impl->array = std::make_unique<BoundedArray>(
+      auto impl = std::make_shared<Array::Impl>(
           whole_dimensions.empty() ? whole_results_[r] : Shape(whole_results_[r].element_type(), whole_dimensions));
       if (!whole_dimensions.empty()) impl->bound = whole_results_[r].dimensions();
       impl->shards = std::move(shards);
@@ -292,7 +291,8 @@ class ExecutableImpl : public Executable {
                            std::shared_ptr<collectives::Communicator> communicator) {
     CheckArguments(arguments, flags);
     std::vector<BoundedArray*> arrays;
-    for (const Array& argument : arguments) arrays.push_back(argument.impl()->array.get());
+    arrays.reserve(arguments.size());
+    for (const Array& argument : arguments) arrays.push_back(&argument.impl()->array);
     const SizedArrays sized(plan(), context_);
     const int64_t device = communicator != nullptr ? job_->first_device() + local_device : 0;
     const std::vector<opencl::RunArgument> run_arguments =
@@ -307,9 +307,8 @@ class ExecutableImpl : public Executable {
     }
     std::vector<opencl::ThunkTime> times;
     if (flags.profile != nullptr) options.profile = &times;
-    std::vector<Array> results;
     SizedArrays::Results measured = sized.Measure(executable_->Run(run_arguments, options));
-    for (std::unique_ptr<BoundedArray>& array : measured.arrays) results.push_back(MakeArray(std::move(array)));
+    std::vector<Array> results = std::move(measured.arrays);
     KeepWholeDimensions(results, measured.whole_sizes);
     // Collectives of two runs must not interleave, and a profile is complete only at the end.
     if (options.communicator != nullptr || flags.profile != nullptr) {
@@ -331,18 +330,20 @@ class ExecutableImpl : public Executable {
     }
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (arguments[i].impl() == nullptr) Invalid("argument {} (%{}) is an empty array", i, parameters[i].name);
-      CheckBounds(arguments[i].shape(), parameters[i].shape,
-                  fmt::format("argument {} (%{}{})", i, parameters[i].name,
-                              parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name));
-      if (!FitsBounds(arguments[i].shape(), parameters[i].shape)) {
-        const bool differs_in_size = arguments[i].shape().rank() == parameters[i].shape.rank() &&
-                                     arguments[i].shape().element_type() == parameters[i].shape.element_type();
-        Invalid("argument {} (%{}{}) is {}, the module wants {}{}", i, parameters[i].name,
-                parameters[i].op_name.empty() ? "" : ", " + parameters[i].op_name, arguments[i].shape().ToString(false),
-                parameters[i].shape.ToString(false),
-                differs_in_size ? SizesAdvice(arguments[i].shape(), parameters[i].shape, i) : "");
-      }
+      // What follows writes names, which a short run has no time for.
+      if (!FitsBounds(arguments[i].shape(), parameters[i].shape)) RefuseShape(i, arguments[i].shape());
     }
+  }
+
+  [[noreturn]] void RefuseShape(size_t argument, const Shape& given) const {
+    const opencl::ArrayInfo& parameter = plan().parameters[argument];
+    const std::string what = fmt::format("argument {} (%{}{})", argument, parameter.name,
+                                         parameter.op_name.empty() ? "" : ", " + parameter.op_name);
+    CheckBounds(given, parameter.shape, what);
+    const bool differs_in_size =
+        given.rank() == parameter.shape.rank() && given.element_type() == parameter.shape.element_type();
+    Invalid("{} is {}, the module wants {}{}", what, given.ToString(false), parameter.shape.ToString(false),
+            differs_in_size ? SizesAdvice(given, parameter.shape, argument) : "");
   }
 
   std::unique_ptr<opencl::Executable> executable_;
@@ -467,8 +468,7 @@ class ClientImpl : public Client {
   Array FromHost(const Shape& shape, const void* data) override {
     opencl::DeviceMemory memory = opencl::PoolOf(context_)->Allocate(shape.ByteSize(), shape.ToString(false));
     if (shape.ByteSize() > 0) opencl::CopyToDevice(context_, data, memory, shape.ByteSize());
-    return MakeArray(std::make_unique<BoundedArray>(
-        opencl::DeviceArray{shape.WithoutLayout(), std::move(memory), nullptr}, context_));
+    return MakeArray(opencl::DeviceArray{shape.WithoutLayout(), std::move(memory), nullptr}, context_);
   }
 
   Array Wrap(const Shape& shape, const void* data, std::shared_ptr<const void> owner) override {
@@ -478,8 +478,7 @@ class ClientImpl : public Client {
     if (!description_.spec.raw_pointers || !aligned || shape.ByteSize() == 0) return FromHost(shape, data);
     opencl::DeviceMemory memory =
         opencl::DeviceMemory::Wrap(const_cast<void*>(data), shape.ByteSize(), std::move(owner));
-    return MakeArray(std::make_unique<BoundedArray>(
-        opencl::DeviceArray{shape.WithoutLayout(), std::move(memory), nullptr}, context_));
+    return MakeArray(opencl::DeviceArray{shape.WithoutLayout(), std::move(memory), nullptr}, context_);
   }
 
  private:

@@ -43,8 +43,7 @@ Array Array::FromShards(const Client& client, const Shape& shape, const std::str
               part.ToString(false));
     }
   }
-  auto impl = std::make_shared<Impl>();
-  impl->array = std::make_unique<BoundedArray>(shape.WithoutLayout());
+  auto impl = std::make_shared<Impl>(shape.WithoutLayout());
   impl->shards = std::move(shards);
   impl->sharding = sharding;
   impl->job = job;
@@ -60,7 +59,7 @@ void Array::Gather(void* destination) const {
   if (impl.shards.empty()) return ToHost(destination);
   const hlo::Sharding sharding = ShardingOf(impl.sharding);
   // Parts of a bounded array differ in size: what is exchanged has the bound's.
-  const Shape& shape = impl.array->shape();
+  const Shape& shape = impl.array.shape();
   const Shape cut(shape.element_type(), impl.bound.empty() ? shape.dimensions() : impl.bound);
   const hlo::Dims part = hlo::ShardShape(cut, sharding).dimensions();
   if (part == cut.dimensions()) return impl.shards.front().ToHost(destination);

@@ -28,12 +28,16 @@ void SizedArrays::CheckEqualSizes(const std::vector<hlo::Dims>& dimensions) cons
 std::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<BoundedArray*>& arrays,
                                                    const std::vector<bool>& donate,
                                                    const std::vector<hlo::Dims>& whole) const {
-  std::vector<hlo::Dims> dimensions = whole;
-  if (whole.empty()) {
-    for (const BoundedArray* array : arrays) dimensions.push_back(array->shape().dimensions());
+  std::vector<hlo::Dims> dimensions;
+  if (!plan_.sizes.parameters.empty()) {
+    dimensions = whole;
+    if (whole.empty()) {
+      for (const BoundedArray* array : arrays) dimensions.push_back(array->shape().dimensions());
+    }
+    CheckEqualSizes(dimensions);
   }
-  CheckEqualSizes(dimensions);
   std::vector<opencl::RunArgument> arguments;
+  arguments.reserve(arrays.size() + plan_.sizes.parameters.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
     const hlo::Dims& bound = plan_.parameters[i].shape.dimensions();
     const bool is_donated = i < donate.size() && donate[i];
@@ -41,10 +45,9 @@ std::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<BoundedArra
   }
   for (const passes::DimensionOfLeaf& d : plan_.sizes.parameters) {
     const auto size = static_cast<int32_t>(dimensions[static_cast<size_t>(d.leaf)][static_cast<size_t>(d.dimension)]);
-    DeviceArray scalar{hlo::Shape::Scalar(hlo::ElementType::kS32),
-                       opencl::PoolOf(context_)->Allocate(sizeof(size), "a size"), nullptr};
-    opencl::CopyToDevice(context_, &size, scalar.memory, sizeof(size));
-    arguments.push_back({std::move(scalar), false});
+    opencl::DeviceMemory scalar = opencl::PoolOf(context_)->Allocate(sizeof(size), "a size");
+    opencl::CopyToDevice(context_, &size, scalar, sizeof(size));
+    arguments.push_back({{std::move(scalar), nullptr}, false});
   }
   return arguments;
 }
@@ -59,9 +62,8 @@ SizedArrays::Results SizedArrays::Measure(std::vector<DeviceArray> results) cons
   const auto& sized = plan_.sizes.results;
   Results measured;
   if (sized.empty()) {
-    for (DeviceArray& result : results) {
-      measured.arrays.push_back(std::make_unique<BoundedArray>(std::move(result), context_));
-    }
+    measured.arrays.reserve(results.size());
+    for (DeviceArray& result : results) measured.arrays.push_back(MakeArray(std::move(result), context_));
     return measured;
   }
   const size_t count = results.size() - sized.size() - plan_.sizes.whole_results.size();
@@ -76,7 +78,7 @@ SizedArrays::Results SizedArrays::Measure(std::vector<DeviceArray> results) cons
   }
   for (size_t i = count + sized.size(); i < results.size(); ++i) measured.whole_sizes.push_back(ReadSize(results[i]));
   for (size_t i = 0; i < count; ++i) {
-    measured.arrays.push_back(std::make_unique<BoundedArray>(std::move(results[i]), dimensions[i], context_));
+    measured.arrays.push_back(MakeArray(std::move(results[i]), dimensions[i], context_));
   }
   return measured;
 }

@@ -6,15 +6,15 @@
 
 #include "backends/opencl/plan.h"
 #include "backends/opencl/runtime/executable.h"
-#include "driver/api/bounded_array.h"
+#include "driver/api/array_impl.h"
 
 namespace hlorun {
 
-// For one run. The plan must outlive it.
+// For one run. The plan and the context must outlive it.
 class SizedArrays {
  public:
-  SizedArrays(const opencl::Plan& plan, std::shared_ptr<opencl::DeviceContext> context)
-      : plan_(plan), context_(std::move(context)) {}
+  SizedArrays(const opencl::Plan& plan, const std::shared_ptr<opencl::DeviceContext>& context)
+      : plan_(plan), context_(context) {}
 
   // The plan's arguments: the arrays as their parameters' bounds lay them out, and the sizes. Arrays have been checked
   // against the bounds. Throws Error when sizes that must be equal are not. `donate` may be shorter than the arrays.
@@ -26,7 +26,7 @@ class SizedArrays {
   // Takes the sizes off a plan's results (waiting for them) and says with each array what its own size is. Nothing is
   // copied. Results of a plan without sizes are not waited for.
   struct Results {
-    std::vector<std::unique_ptr<BoundedArray>> arrays;
+    std::vector<Array> arrays;
     std::vector<int64_t> whole_sizes;  // what the plan's sizes.whole_results are
   };
   Results Measure(std::vector<opencl::DeviceArray> results) const;
@@ -36,7 +36,7 @@ class SizedArrays {
   int64_t ReadSize(const opencl::DeviceArray& scalar) const;
 
   const opencl::Plan& plan_;
-  std::shared_ptr<opencl::DeviceContext> context_;
+  const std::shared_ptr<opencl::DeviceContext>& context_;
 };
 
 }  // namespace hlorun

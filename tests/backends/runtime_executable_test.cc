@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "backends/opencl/runtime/device_context.h"
 #include "tests/backends/runtime_plans.h"
 
 namespace hlorun::opencl {
@@ -241,9 +242,22 @@ TEST(HostCalls, ComputeOnHostMemory) {
   EXPECT_THAT(Download(executable->Run({{Upload({1, 2})}}, options).at(0)), ElementsAre(-1, -2));
 }
 
-TEST(Events, CallBackAndReady) {
+TEST(Events, ShortRunsNeedNone) {
+  if (TestContext()->team_context() == nullptr) GTEST_SKIP() << "no device that runs kernels in the calling thread";
   const auto executable = Build(SquarePlan(4));
   const auto results = executable->Run({{Upload({1, 2, 3, 4})}}, {});
+  EXPECT_EQ(results[0].ready, nullptr);
+  EXPECT_THAT(Download(results[0]), ElementsAre(1, 4, 9, 16));
+  // What is still under way comes first.
+  const auto doubling = Build(DoublingPlan(-1));
+  const auto longer = doubling->Run({{Upload({60, 1})}}, {});
+  const auto later = Build(SquarePlan(2))->Run({{longer[0]}}, {});
+  EXPECT_THAT(Download(later[0]), ElementsAre(14400, 4));
+}
+
+TEST(Events, CallBackAndReady) {
+  const auto executable = Build(DoublingPlan(-1));
+  const auto results = executable->Run({{Upload({60, 1})}}, {});
   std::atomic<int> called{0};
   results[0].ready->OnReady([&] { ++called; });
   results[0].ready->Wait();
@@ -281,7 +295,7 @@ TEST(SteadyState, CreatesNothing) {
     int64_t after_second = 0;
     for (int i = 0; i < 6; ++i) {
       auto results = executable->Run({{x}}, {});
-      results[0].ready->Wait();
+      Wait(results[0]);
       if (i == 1) after_second = executable->resource_creations();
     }
     EXPECT_EQ(executable->resource_creations(), after_second);
@@ -293,7 +307,7 @@ TEST(Profile, TimesEveryStep) {
   std::vector<ThunkTime> times;
   RunOptions options;
   options.profile = &times;
-  executable->Run({{Upload({1, 2})}}, options).at(0).ready->Wait();
+  Wait(executable->Run({{Upload({1, 2})}}, options).at(0));
   ASSERT_EQ(times.size(), 3u);  // the copy and two bodies
   EXPECT_EQ(times[1].thunk->label, "launch.twice");
   EXPECT_LE(times[1].end_us, times[2].start_us);

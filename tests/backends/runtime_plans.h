@@ -173,8 +173,12 @@ inline DeviceArray Upload(const std::vector<float>& values) {
   return array;
 }
 
-inline std::vector<float> Download(const DeviceArray& array) {
+inline void Wait(const DeviceArray& array) {
   if (array.ready != nullptr) array.ready->Wait();
+}
+
+inline std::vector<float> Download(const DeviceArray& array) {
+  Wait(array);
   std::vector<float> values(static_cast<size_t>(array.memory.bytes() / 4));
   CopyToHost(TestContext(), array.memory, values.data(), array.memory.bytes());
   return values;

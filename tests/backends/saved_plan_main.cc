@@ -42,7 +42,7 @@ int RunTwice(Executable& executable, Clock::time_point start, const char* what) 
   for (int i = 0; i < 20; ++i) {
     const auto begin = Clock::now();
     auto results = executable.Run({{x}}, {});
-    results[0].ready->Wait();
+    Wait(results[0]);
     if (i == 0) first = Ms(begin);
     best = std::min(best, Ms(begin));
     if (i == 19) y = Download(results[0]);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/load_strides.h"
@@ -20,8 +21,6 @@ constexpr int64_t kTasksPerUnit = 8;  // as many as the schedule makes groups
 constexpr int64_t kTileQuantum = 64;  // elements: whole cache lines of floats
 constexpr int64_t kGpuItemsPerLane = 4;
 constexpr int64_t kBlockElements = 256;  // along the result's rows, that one block of a transpose writes
-
-int64_t CeilDiv(int64_t x, int64_t by) { return (x + by - 1) / by; }
 
 // The elements that one kernel computes: outputs of equal element count.
 using OutputGroup = std::vector<size_t>;

@@ -67,7 +67,7 @@ std::string ArrayMacros(int lanes) {
 }
 
 // One instruction of the CPU, which takes denormals for zeros.
-constexpr const char* kResultBf16 = R"(static inline float16 hl_result_bf16(float16 x) {
+constexpr const char* kResultBf16ByAssembly = R"(static inline float16 hl_result_bf16(float16 x) {
   ushort16 bits;
   __asm__("vcvtneps2bf16 %1, %0" : "=v"(bits) : "v"(x));
   return as_float16(convert_uint16(bits) << 16);
@@ -122,6 +122,12 @@ constexpr const char* kRoundBf16 = R"(static inline @F NAME(@F x) {
   @U u = as_uint@n(x);
   @U r = (u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u;
   return @?(x != x, x, as_float@n(r));
+}
+)";
+// Of arithmetic on bf16. A NaN of x86 is one operand's or the default, none of which have lower bits that could carry.
+constexpr const char* kResultBf16 = R"(static inline @F NAME(@F x) {
+  @U u = as_uint@n(x);
+  return as_float@n((u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u);
 }
 )";
 constexpr const char* kCutBf16 = "static inline @H NAME(@F x) { return convert_ushort@n(as_uint@n(x) >> 16); }\n";
@@ -285,9 +291,15 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
                                                               {"hl_cut_bf16", kCutBf16},
                                                               {ir::kQuotientBf16, kSharedQuotientBf16}};
   if (function == "hl_result_bf16") {
-    if (!avx512_assembly_ || lanes != 16) return Named("hl_round_bf16", lanes);
-    Add(function, kResultBf16);
-    return function;
+    if (avx512_assembly_ && lanes == 16) {
+      Add(function, kResultBf16ByAssembly);
+      return function;
+    }
+    const std::string rounded = Named("hl_round_bf16", lanes),
+                      name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
+    Add(name, fmt::format("#if defined(__x86_64__)\n{}#else\n#define {} {}\n#endif\n",
+                          Replace(Expand(kResultBf16, lanes), name), name, rounded));
+    return name;
   }
   for (const auto& [pair_function, source] : kPairHelpers) {
     if (function != pair_function) continue;

@@ -16,6 +16,7 @@
 #include "backends/opencl/codegen/row_shape.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
+#include "hlo/rounding.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -232,10 +233,12 @@ class RowKernel {
     for (const Instruction* operand : op->operands()) Reach(operand, reached);
   }
 
+  // Rounding to bf16 takes as long as several ops of f32.
   static bool IsExpensive(const Instruction& op) {
     const hlo::ElementType type = op.shape().IsArray() ? op.shape().element_type() : hlo::ElementType::kPred;
-    return hlo::HasTrait(op.opcode(), hlo::kExpensive) && ValueType(type).element == hlo::ElementType::kF32 &&
-           !hlo::IsComplex(type);
+    const bool rounds = type == hlo::ElementType::kBF16 && !hlo::NeverRounds(op.opcode());
+    return (hlo::HasTrait(op.opcode(), hlo::kExpensive) || rounds) &&
+           ValueType(type).element == hlo::ElementType::kF32 && !hlo::IsComplex(type);
   }
 
   std::vector<ir::BufferRef> ScratchFor(const std::vector<const Instruction*>& level, int64_t parts, bool written) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/opencl/kernels/ceil_div.h"
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "backends/opencl/kernels/ceil_div.h"
+#include "backends/opencl/codegen/ceil_div.h"
 
 namespace hlorun::opencl {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/scratch.h"
-#include "backends/opencl/kernels/ceil_div.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -22,7 +22,7 @@ constexpr int64_t kMostColumns = 16, kFewestShared = 4;
 
 struct UnitRow {
   ElementType operands, sums;
-  bool DeviceSpec::* has;
+  bool DeviceSpec::*has;
   // Rows of lhs that pay for the copy of a larger rhs [n][k]: register tiles read that as it lies, with exchanged
   // roles.
   int64_t fewest_uses;

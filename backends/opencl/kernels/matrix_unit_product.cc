@@ -1,8 +1,8 @@
 #include "backends/opencl/kernels/matrix_unit_product.h"
 
 #include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/matrix_unit.h"
-#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/matrix_unit_helpers.h"

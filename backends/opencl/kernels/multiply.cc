@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/codegen/cache_line.h"
-#include "backends/opencl/kernels/ceil_div.h"
+#include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/product_extents.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/transpose_square.h"
-#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/index_math.h"
 
 namespace hlorun::opencl {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <iterator>
 
-#include "backends/opencl/kernels/ceil_div.h"
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/scratch.h"
-#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/even_groups.h"
 #include "backends/opencl/kernels/product_schedule.h"
 #include "backends/opencl/kernels/register_tile.h"

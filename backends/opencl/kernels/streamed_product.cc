@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/opencl/kernels/ceil_div.h"
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/scratch.h"
-#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/even_groups.h"
 #include "backends/opencl/kernels/register_tile.h"
 

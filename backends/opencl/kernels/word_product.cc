@@ -2,8 +2,8 @@
 
 #include <span>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/word_dot.h"
-#include "backends/opencl/kernels/ceil_div.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/product_extents.h"
 

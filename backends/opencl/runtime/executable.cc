@@ -48,9 +48,16 @@ class PlanExecutable : public Executable {
     steps_ = NumberSteps(plan_.entry, launches_);
     if (team_ != nullptr) FormSections(plan_, steps_);
     needs_host_ = NeedsHost(plan_.entry);
+    is_at_once_ = team_ != nullptr && IsBrief(plan_);
     for (const ArrayInfo& result : plan_.results) {
+      result_shapes_.push_back(result.shape.WithoutLayout());
       result_names_.push_back(
           fmt::format("result {} ({}) of {}", result.name, result.shape.ToString(false), plan_.module_name));
+    }
+    for (size_t r = 0; r < plan_.result_slices.size(); ++r) {
+      const auto same = [&](const Slice& other) { return other.allocation == plan_.result_slices[r].allocation; };
+      const auto here = plan_.result_slices.begin() + static_cast<std::ptrdiff_t>(r);
+      is_first_of_allocation_.push_back(std::none_of(plan_.result_slices.begin(), here, same));
     }
     placeholder_ = context_->pool()->Allocate(1, "the runtime");
     MakeConstants();
@@ -71,34 +78,28 @@ class PlanExecutable : public Executable {
   std::vector<DeviceArray> Run(const std::vector<RunArgument>& arguments, const RunOptions& options) override {
     CheckArguments(arguments);
     Lane& lane = context_->lane(options.communicator != nullptr ? options.communicator->device() : 0);
+    if (is_at_once_ && options.profile == nullptr && AreReady(arguments)) {
+      std::vector<DeviceArray> results;
+      if (lane.RunAlone([&] { results = RunAtOnce(lane, arguments, options); })) return results;
+    }
     lane.Reap();
     auto event = std::make_shared<RunEvent>(lane);
     auto run = std::make_shared<RunMemories>(Prepare(arguments));
     std::vector<DeviceArray> results = Results(*run, arguments, event);
     std::vector<EventRef> foreign;  // arrays of other lanes, which no order protects
     for (const RunArgument& argument : arguments) {
-      if (argument.array.ready == nullptr) continue;
-      const auto* own = dynamic_cast<const RunEvent*>(argument.array.ready.get());
-      if (own == nullptr || own->lane() != &lane) foreign.push_back(argument.array.ready);
-      event->DependOn(argument.array.ready);
+      if (argument.value.ready == nullptr) continue;
+      const auto* own = dynamic_cast<const RunEvent*>(argument.value.ready.get());
+      if (own == nullptr || own->lane() != &lane) foreign.push_back(argument.value.ready);
+      event->DependOn(argument.value.ready);
     }
     for (const DeviceMemory& memory : run->memories) event->Retain(memory);
     for (const auto& copy : run->copies) event->Retain(copy.from);
     Remember(event);
     lane.Admit(event);
     const bool wait_first = std::any_of(foreign.begin(), foreign.end(), [](const EventRef& e) { return !e->Ready(); });
-    if (!needs_host_ && !wait_first && options.profile == nullptr) {
-      bool taken = true;
-      const bool is_inline = lane.RunInline([&] {
-        if (team_ == nullptr) {
-          Enqueue(lane, *run, options, *event);
-        } else if (lane.Quiet(*event)) {
-          Drive(lane, std::move(run), options, *event);
-        } else {
-          taken = false;  // what is in the queue comes first
-        }
-      });
-      if (is_inline && taken) return results;
+    if (team_ == nullptr && !needs_host_ && !wait_first && options.profile == nullptr) {
+      if (lane.RunInline([&] { Enqueue(lane, *run, options, *event); })) return results;
     }
     lane.Post([this, &lane, run = std::move(run), options, event, foreign = std::move(foreign)]() mutable {
       for (const EventRef& e : foreign) WaitFor(*e);
@@ -108,6 +109,30 @@ class PlanExecutable : public Executable {
   }
 
  private:
+  static bool AreReady(const std::vector<RunArgument>& arguments) {
+    return std::all_of(arguments.begin(), arguments.end(), [](const RunArgument& argument) {
+      return argument.value.ready == nullptr || argument.value.ready->Ready();
+    });
+  }
+
+  // By the team, in the calling thread: the results are there when it returns, so they need no event.
+  std::vector<DeviceArray> RunAtOnce(Lane& lane, const std::vector<RunArgument>& arguments, const RunOptions& options) {
+    RunMemories run = Prepare(arguments);
+    std::vector<DeviceArray> results = Results(run, arguments, nullptr);
+    try {
+      for (const RunArgument& argument : arguments) {
+        if (argument.value.ready != nullptr) argument.value.ready->Wait();
+      }
+      Play(lane, *Borrow(lane), run, options, false);
+    } catch (...) {
+      // Whoever waits for the results learns of it, as of a run that takes its time.
+      const auto failed = std::make_shared<RunEvent>(lane);
+      failed->Finish(std::current_exception());
+      for (DeviceArray& result : results) result.ready = failed;
+    }
+    return results;
+  }
+
   // What a saved plan could have wrong although its checksums are right would be a bug of the builder's: checked once
   // here, so that runs index without checks.
   void CheckPlan() const {
@@ -180,9 +205,9 @@ class PlanExecutable : public Executable {
     for (const passes::Allocation& allocation : plan_.allocations) {
       if (allocation.kind != Kind::kArgument) continue;
       const auto i = static_cast<size_t>(allocation.index);
-      if (arguments[i].array.memory.bytes() < allocation.bytes) {
+      if (arguments[i].value.memory.bytes() < allocation.bytes) {
         Invalid("argument {} ({} {}) has {} bytes, {} are needed", i, plan_.parameters[i].name,
-                plan_.parameters[i].shape.ToString(false), arguments[i].array.memory.bytes(), allocation.bytes);
+                plan_.parameters[i].shape.ToString(false), arguments[i].value.memory.bytes(), allocation.bytes);
       }
     }
   }
@@ -192,13 +217,13 @@ class PlanExecutable : public Executable {
     run.memories = constants_;
     if (!once_.empty()) {
       for (const int64_t leaf : plan_.constant_parameters)
-        run.constant.push_back(arguments[static_cast<size_t>(leaf)].array.memory);
+        run.constant.push_back(arguments[static_cast<size_t>(leaf)].value.memory);
     }
     for (size_t a = 0; a < plan_.allocations.size(); ++a) {
       const passes::Allocation& allocation = plan_.allocations[a];
       const auto i = static_cast<size_t>(allocation.index);
       if (allocation.kind == Kind::kArgument) {
-        run.memories[a] = arguments[i].array.memory;
+        run.memories[a] = arguments[i].value.memory;
         if (run.memories[a].host() != nullptr && !IsAligned(run.memories[a])) {
           const DeviceMemory aligned =
               context_->pool()->Allocate(allocation.bytes, "an aligned copy of " + plan_.parameters[i].name);
@@ -216,12 +241,12 @@ class PlanExecutable : public Executable {
                             RunMemories& run) {
     const int64_t alias = allocation.aliased_argument;
     if (alias >= 0 && MayTakeOver(static_cast<size_t>(alias), allocation, arguments)) {
-      return arguments[static_cast<size_t>(alias)].array.memory;
+      return arguments[static_cast<size_t>(alias)].value.memory;
     }
     const auto i = static_cast<size_t>(allocation.index);
     DeviceMemory memory = context_->pool()->Allocate(allocation.bytes, result_names_[i]);
     if (alias >= 0) {
-      const DeviceMemory& from = arguments[static_cast<size_t>(alias)].array.memory;
+      const DeviceMemory& from = arguments[static_cast<size_t>(alias)].value.memory;
       run.copies.push_back({from, memory, std::min(allocation.bytes, from.bytes())});
     }
     return memory;
@@ -231,10 +256,10 @@ class PlanExecutable : public Executable {
   bool MayTakeOver(size_t argument, const passes::Allocation& allocation,
                    const std::vector<RunArgument>& arguments) const {
     const RunArgument& given = arguments[argument];
-    if (!given.donate || given.array.memory.shared() || given.array.memory.bytes() < allocation.bytes) return false;
-    if (given.array.memory.host() != nullptr && !IsAligned(given.array.memory)) return false;
+    if (!given.donate || given.value.memory.shared() || given.value.memory.bytes() < allocation.bytes) return false;
+    if (given.value.memory.host() != nullptr && !IsAligned(given.value.memory)) return false;
     for (size_t other = 0; other < arguments.size(); ++other) {
-      if (other != argument && arguments[other].array.memory.Overlaps(given.array.memory)) return false;
+      if (other != argument && arguments[other].value.memory.Overlaps(given.value.memory)) return false;
     }
     for (const Slice& slice : plan_.result_slices) {
       const passes::Allocation& of_result = plan_.allocations[static_cast<size_t>(slice.allocation)];
@@ -246,7 +271,7 @@ class PlanExecutable : public Executable {
   std::vector<DeviceArray> Results(const RunMemories& run, const std::vector<RunArgument>& arguments,
                                    const std::shared_ptr<RunEvent>& event) const {
     std::vector<DeviceArray> results;
-    std::vector<int> uses(plan_.allocations.size(), 0);
+    results.reserve(plan_.result_slices.size());
     for (size_t r = 0; r < plan_.result_slices.size(); ++r) {
       const Slice& slice = plan_.result_slices[r];
       const auto a = static_cast<size_t>(slice.allocation);
@@ -254,9 +279,8 @@ class PlanExecutable : public Executable {
       HLORUN_CHECK(allocation.kind != Kind::kArena);
       const bool passed_on =
           allocation.kind == Kind::kArgument && arguments[static_cast<size_t>(allocation.index)].donate;
-      if (allocation.kind != Kind::kResult && (!passed_on || uses[a] > 0)) run.memories[a].MarkShared();
-      ++uses[a];
-      results.push_back({plan_.results[r].shape, run.memories[a].Sub(slice.offset, slice.bytes), event});
+      if (allocation.kind != Kind::kResult && (!passed_on || !is_first_of_allocation_[r])) run.memories[a].MarkShared();
+      results.push_back({result_shapes_[r], run.memories[a].Sub(slice.offset, slice.bytes), event});
     }
     return results;
   }
@@ -364,7 +388,10 @@ class PlanExecutable : public Executable {
   StepSequence once_, steps_;
   std::vector<const LaunchThunk*> launches_;
   bool needs_host_ = false;
-  std::vector<std::string> result_names_;  // for errors: a short run has no time to write them
+  bool is_at_once_ = false;  // by the team, in the calling thread
+  std::vector<hlo::Shape> result_shapes_;
+  std::vector<bool> is_first_of_allocation_;  // of the results that lie there
+  std::vector<std::string> result_names_;     // for errors: a short run has no time to write them
   DeviceMemory placeholder_;
   Memories constants_;  // by allocation, empty elsewhere
   std::atomic<int64_t> kernel_objects_{0};

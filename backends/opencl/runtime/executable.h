@@ -31,15 +31,22 @@ class Event {
 };
 using EventRef = std::shared_ptr<Event>;
 
-// An array on a device: memory, and the event after which it holds its value.
-struct DeviceArray {
-  hlo::Shape shape;
+// Memory on a device, and the event after which it holds its value.
+struct DeviceValue {
   DeviceMemory memory;
   EventRef ready;  // null: now
 };
 
+struct DeviceArray {
+  hlo::Shape shape;
+  DeviceMemory memory;
+  EventRef ready;
+
+  operator DeviceValue() const { return {memory, ready}; }  // NOLINT: an array is given where its shape is known
+};
+
 struct RunArgument {
-  DeviceArray array;
+  DeviceValue value;
   bool donate = false;
 };
 

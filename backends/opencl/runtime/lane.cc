@@ -1,6 +1,6 @@
 #include "backends/opencl/runtime/lane.h"
 
-#include <algorithm>
+#include <atomic>
 
 #include "backends/collectives/short_slices.h"
 #include "backends/opencl/runtime/run_event.h"
@@ -17,7 +17,7 @@ struct Lane::Worker {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<std::function<void()>> work;
-    size_t outstanding = 0;
+    std::atomic<size_t> outstanding = 0;
     bool stop = false;
   };
   std::shared_ptr<State> state = std::make_shared<State>();
@@ -45,10 +45,7 @@ struct Lane::Worker {
     if (!thread.joinable()) thread = std::thread([s = state] { Loop(s); });
   }
 
-  bool Idle() {
-    std::lock_guard lock(state->mutex);
-    return state->outstanding == 0;
-  }
+  bool Idle() const { return state->outstanding == 0; }
 
   static void Loop(std::shared_ptr<State> state) {
     if (state->begin != nullptr) state->begin();
@@ -113,19 +110,16 @@ void Lane::Admit(std::shared_ptr<RunEvent> event) {
   if (oldest != nullptr) oldest->WaitQuietly();
 }
 
-void Lane::Reap() {
-  std::deque<std::shared_ptr<RunEvent>> finished;
+bool Lane::Reap() {
+  std::vector<std::shared_ptr<RunEvent>> finished;
   std::lock_guard lock(flight_mutex_);
   while (!in_flight_.empty() && in_flight_.front()->Ready()) {
     finished.push_back(std::move(in_flight_.front()));
     in_flight_.pop_front();
   }
+  return in_flight_.empty();
 }
 
-bool Lane::Quiet(const RunEvent& own) {
-  Reap();
-  std::lock_guard lock(flight_mutex_);
-  return std::all_of(in_flight_.begin(), in_flight_.end(), [&](const auto& event) { return event.get() == &own; });
-}
+bool Lane::Quiet() { return driver_->Idle() && Reap(); }
 
 }  // namespace hlorun::opencl

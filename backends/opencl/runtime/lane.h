@@ -27,6 +27,14 @@ class Lane {
 
   // Runs `work` in the calling thread when nothing posted is outstanding, keeping the lane's order; false otherwise.
   bool RunInline(const std::function<void()>& work);
+  // The same, when nothing is in flight either.
+  template <typename Work>
+  bool RunAlone(const Work& work) {
+    std::lock_guard lock(order_);
+    if (!Quiet()) return false;
+    work();
+    return true;
+  }
   // Runs `work` on the lane's thread, after all that was posted before.
   void Post(std::function<void()> work);
   // Runs `work` on the thread for exchanges with other devices, after all that was posted there before.
@@ -35,12 +43,13 @@ class Lane {
   void Watch(std::shared_ptr<RunEvent> event);
   // Remembers a run in flight; at most kRunsInFlight are, the oldest is waited for beyond that.
   void Admit(std::shared_ptr<RunEvent> event);
-  // Lets go of what finished runs hold.
-  void Reap();
-  // Whether nothing is in flight but `own`.
-  bool Quiet(const RunEvent& own);
+  // Lets go of what finished runs hold. Returns whether none is in flight.
+  bool Reap();
 
  private:
+  // Nothing posted is outstanding, nothing in flight.
+  bool Quiet();
+
   struct Worker;
   static constexpr size_t kRunsInFlight = 4;
 

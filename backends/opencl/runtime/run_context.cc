@@ -10,7 +10,7 @@ namespace {
 PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const LaunchThunk& thunk, int64_t team_size) {
   PreparedLaunch launch;
   if (team_size == 0) launch.kernel = programs.MakeKernel(plan, thunk.kernel);
-  for (int64_t i = 0; i < team_size; ++i) launch.by_team.kernels.push_back(programs.MakeKernel(plan, thunk.kernel));
+  for (int64_t i = 0; i < team_size; ++i) launch.by_team.members.push_back({programs.MakeKernel(plan, thunk.kernel)});
   const KernelEntry& entry = programs.entries[static_cast<size_t>(thunk.kernel)];
   launch.by_team.first_argument = entry.pointers + (entry.which >= 0 ? 1 : 0);
   launch.by_team.groups = thunk.grid.groups[0];
@@ -26,7 +26,8 @@ PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const Launc
 void SetArgument(const PreparedLaunch& launch, cl_uint number, const DeviceMemory& memory, int64_t offset,
                  int64_t bytes) {
   if (launch.kernel() != nullptr) SetArgument(launch.kernel, number, memory, offset, bytes);
-  for (const cl::Kernel& kernel : launch.by_team.kernels) SetArgument(kernel, number, memory, offset, bytes);
+  for (const TeamLaunch::Member& member : launch.by_team.members)
+    SetArgument(member.kernel, number, memory, offset, bytes);
 }
 
 std::pair<const void*, int64_t> Place(const DeviceMemory& memory) {

@@ -34,9 +34,9 @@ Team::~Team() {
   for (std::thread& helper : helpers_) helper.join();
 }
 
-cl_int Team::RunShare(std::span<const TeamLaunch* const> launches, size_t member, int64_t first, int64_t count) const {
+cl_int Team::RunShare(std::span<TeamLaunch* const> launches, size_t member, int64_t first, int64_t count) const {
   cl_int status = CL_SUCCESS;
-  for (const TeamLaunch* launch : launches) {
+  for (TeamLaunch* launch : launches) {
     if (count == 0 || status != CL_SUCCESS) break;
     const int64_t here = std::clamp<int64_t>(launch->groups - first, 0, count);
     if (here > 0) status = RunGroups(*launch, member, first, here);
@@ -46,23 +46,27 @@ cl_int Team::RunShare(std::span<const TeamLaunch* const> launches, size_t member
   return status;
 }
 
-cl_int Team::RunGroups(const TeamLaunch& launch, size_t member, int64_t first, int64_t count) const {
-  const cl_kernel kernel = launch.kernels[member]();
+cl_int Team::RunGroups(TeamLaunch& launch, size_t member, int64_t first, int64_t count) const {
+  TeamLaunch::Member& own = launch.members[member];
+  const cl_kernel kernel = own.kernel();
   const cl_command_queue queue = queues_[member]();
-  const cl_int share[] = {static_cast<cl_int>(first), static_cast<cl_int>(first + count)};
+  const std::array<cl_int, 2> share = {static_cast<cl_int>(first), static_cast<cl_int>(first + count)};
   constexpr size_t kOne = 1;
   cl_int status = CL_SUCCESS;
-  for (cl_uint i = 0; status == CL_SUCCESS && i < 2; ++i)
+  for (cl_uint i = 0; status == CL_SUCCESS && i < 2; ++i) {
+    if (own.share[i] == share[i]) continue;
     status = clSetKernelArg(kernel, launch.first_argument + i, sizeof(share[i]), &share[i]);
+    own.share[i] = status == CL_SUCCESS ? share[i] : -1;
+  }
   if (status == CL_SUCCESS)
     status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &kOne, &kOne, 0, nullptr, nullptr);
   if (status == CL_SUCCESS) status = clFinish(queue);
   return status;
 }
 
-void Team::Run(std::span<const TeamLaunch* const> launches, bool alone) {
+void Team::Run(std::span<TeamLaunch* const> launches, bool alone) {
   int64_t groups = 0;
-  for (const TeamLaunch* launch : launches) groups += launch->groups;
+  for (TeamLaunch* launch : launches) groups += launch->groups;
   if (groups == 0) return;
   std::lock_guard lock(run_mutex_);
   if (alone || groups == 1 || queues_.size() == 1) {

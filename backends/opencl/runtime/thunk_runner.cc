@@ -48,23 +48,42 @@ double LaunchCount(const Sequence& sequence) {
   return count;
 }
 
-// A run of a team holds the calling thread: not for longer than this, estimated at a modest core's speed.
-constexpr double kTeamMicroseconds = 5000, kTeamLaunches = 256;
+// A run of a team that holds the calling thread does so not for longer than this, estimated at a modest core's speed.
+constexpr double kBriefMicroseconds = 5000;
 constexpr double kFlopsPerMicrosecond = 2e4, kBytesPerMicrosecond = 1e4;
+// Of a launch, likewise: from there on a queue's wake-up of the other cores does not show.
+constexpr double kTeamMicroseconds = 200;
+// Of a loop whose length only the run will tell.
+constexpr double kAssumedTrips = 16;
 
-double Microseconds(const Sequence& sequence) {
-  double sum = 0;
+struct Load {
+  double launches = 0, microseconds = 0;
+};
+
+// What a team would have to do in a run; HUGE_VAL microseconds where it cannot.
+Load LoadOf(const Sequence& sequence) {
+  Load load;
+  const auto add = [&](const Sequence& child, double times) {
+    const Load more = LoadOf(child);
+    load.launches += times * more.launches;
+    load.microseconds += times * more.microseconds;
+  };
   for (const Thunk& thunk : sequence.thunks) {
     if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
-      if (loop->trip_count < 0) return HUGE_VAL;
-      sum += static_cast<double>(loop->trip_count) * Microseconds(*loop->body);
-    } else if (std::holds_alternative<LibraryThunk>(thunk.work)) {
-      return HUGE_VAL;
+      const double trips = loop->trip_count >= 0 ? static_cast<double>(loop->trip_count) : kAssumedTrips;
+      add(*loop->body, trips);
+      if (loop->trip_count < 0) add(*loop->condition, trips);
+    } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
+      for (const auto& branch : choice->branches) add(*branch, 1 / static_cast<double>(choice->branches.size()));
+    } else if (std::holds_alternative<LaunchThunk>(thunk.work) || std::holds_alternative<CopyThunk>(thunk.work) ||
+               std::holds_alternative<WriteThunk>(thunk.work)) {
+      load.launches += 1;
+      load.microseconds += std::max(thunk.flops / kFlopsPerMicrosecond, thunk.bytes / kBytesPerMicrosecond);
     } else {
-      sum += std::max(thunk.flops / kFlopsPerMicrosecond, thunk.bytes / kBytesPerMicrosecond);
+      load.microseconds = HUGE_VAL;
     }
   }
-  return sum;
+  return load;
 }
 
 // Whether collectives run beside kernels. Not where both are work of the same cores: among CPU devices of one host.
@@ -90,7 +109,12 @@ bool SuitsTeam(const Plan& plan) {
       if (grid.local != std::array<int64_t, 3>{1, 1, 1} || grid.groups[1] != 1 || grid.groups[2] != 1) return false;
     }
   }
-  return LaunchCount(plan.entry) <= kTeamLaunches && Microseconds(plan.entry) <= kTeamMicroseconds;
+  const Load load = LoadOf(plan.entry);
+  return load.microseconds <= kBriefMicroseconds || load.microseconds <= kTeamMicroseconds * load.launches;
+}
+
+bool IsBrief(const Plan& plan) {
+  return !NeedsHost(plan.entry) && LoadOf(plan.entry).microseconds <= kBriefMicroseconds;
 }
 
 ThunkRunner::ThunkRunner(const DeviceContext& device, Lane& lane, Team* team, RunContext& context,
@@ -143,7 +167,7 @@ void ThunkRunner::Run(const StepSequence& steps) {
 void ThunkRunner::RunStep(const Step& step) {
   const auto& work = step.thunk->work;
   if (step.launch >= 0 && team_ != nullptr) {
-    const TeamLaunch* launch = &context_.launch(step.launch).by_team;
+    TeamLaunch* launch = &context_.launch(step.launch).by_team;
     team_->Run({&launch, 1}, step.alone);
   } else if (step.launch >= 0) {
     Launch(context_.launch(step.launch));
@@ -169,7 +193,7 @@ void ThunkRunner::RunStep(const Step& step) {
 }
 
 void ThunkRunner::RunSection(std::span<const Step> steps) {
-  std::array<const TeamLaunch*, kMostTogether> launches{};
+  std::array<TeamLaunch*, kMostTogether> launches{};
   for (size_t i = 0; i < steps.size(); ++i) launches[i] = &context_.launch(steps[i].launch).by_team;
   team_->Run({launches.data(), steps.size()}, steps.front().alone);
 }
@@ -240,8 +264,8 @@ void ThunkRunner::Do(const WhileThunk& thunk, const Step& step) {
     for (int64_t i = 0; i < thunk.trip_count; ++i) Run(body);
     return;
   }
-  if (thunk.ahead > 0) return RunAhead(thunk, step);
-  if (thunk.at_most >= 0) {
+  if (thunk.ahead > 0 && team_ == nullptr) return RunAhead(thunk, step);
+  if (thunk.at_most >= 0 && team_ == nullptr) {
     for (int64_t i = 0; i < thunk.at_most; ++i) {
       Run(condition);
       Run(body);
@@ -386,6 +410,7 @@ void ThunkRunner::SendLater(hlo::Literal value, int to, int64_t tag) {
 }
 
 void ThunkRunner::CompleteSends() {
+  if (sends_.empty()) return;
   collectives::WaitUntil([&] {
     std::erase_if(sends_, [](const PendingSend& send) { return send.request->Test(); });
     if (!sends_.empty()) options_.communicator->transport().Progress();
@@ -396,6 +421,7 @@ void ThunkRunner::CompleteSends() {
 void ThunkRunner::Finish() {
   queued_ = 0;
   previous_marker_ = cl::Event();
+  if (team_ != nullptr) return;
   if (options_.communicator == nullptr) {
     CheckCl(clFinish(queue_), "waiting for the device");
     return;

@@ -18,9 +18,11 @@ class Team;
 // many launches that enqueuing them all would take long.
 bool NeedsHost(const Sequence& sequence);
 
-// Whether runs are short, and of nothing but launches, copies and writes, so that the calling thread and a team may run
-// them to the end at once (team.h).
+// Whether runs are of short launches, copies and writes, or short as a whole, so that a team had better run them to the
+// end (team.h) than a queue.
 bool SuitsTeam(const Plan& plan);
+// Whether they are so short that the calling thread may do it.
+bool IsBrief(const Plan& plan);
 
 class ThunkRunner {
  public:

@@ -153,7 +153,7 @@ class Contest {
   RunArgument Upload(const hlo::Shape& shape, int64_t step) const {
     DeviceMemory memory = PoolOf(context_)->Allocate(shape.ByteSize(), shape.ToString(false));
     CopyToDevice(context_, Operand(shape, step).data(), memory, shape.ByteSize());
-    return {{shape, std::move(memory), nullptr}, false};
+    return {{std::move(memory), nullptr}, false};
   }
 
   const ProductProblem& problem_;

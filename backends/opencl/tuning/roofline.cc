@@ -209,9 +209,9 @@ class Roofline {
     team_ = context_.team_context();
     if (team_ == nullptr) return;
     // One member alone, as launches of little work are.
-    by_team_ = {.kernels = {cl::Kernel(Build(*team_, kNothing), "nothing")}, .first_argument = 1, .groups = 1};
+    by_team_ = {.members = {{cl::Kernel(Build(*team_, kNothing), "nothing")}}, .first_argument = 1, .groups = 1};
     one_ = cl::Buffer(team_->context(), CL_MEM_READ_WRITE, kVector);
-    by_team_.kernels[0].setArg(0, one_);
+    by_team_.members[0].kernel.setArg(0, one_);
   }
 
   void MeasureLaunches() {
@@ -223,7 +223,7 @@ class Roofline {
     AtMost("launch_us", MicrosecondsOf(enqueue));
     AtMost("launch_and_finish_us", MicrosecondsOf(enqueue_and_finish));
     if (team_ == nullptr) return;
-    const TeamLaunch* const nothing = &by_team_;
+    TeamLaunch* const nothing = &by_team_;
     AtMost("launch_by_team_us", MicrosecondsOf([&] { team_->team()->Run({&nothing, 1}, /*alone=*/true); }));
   }
 
