@@ -391,6 +391,13 @@ Stmt WithPairs(const Stmt& vector_loop) {
   return MakeStmt(std::move(node));
 }
 
+Stmt Unrolled(const Stmt& serial_loop, int times) {
+  StmtNode node = *serial_loop;
+  HLORUN_CHECK(node.kind == StmtKind::kFor && node.role == LoopRole::kSerial);
+  node.unroll = times;
+  return MakeStmt(std::move(node));
+}
+
 Stmt If(const Expr& condition, const Stmt& then, const Stmt& otherwise) {
   HLORUN_CHECK(condition->type == kPredType);
   if (IsInt(condition)) return condition->integer != 0 ? then : (otherwise ? otherwise : Block({}));

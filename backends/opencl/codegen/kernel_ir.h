@@ -135,6 +135,7 @@ struct StmtNode {
   LoopRole role = LoopRole::kSerial;
   int width = 1;           // kFor kVector: lanes
   bool pairs = false;      // kFor kVector: neighbouring bf16 may be taken as one word each (bf16_pairs.h)
+  int unroll = 1;          // kFor kSerial: so many iterations the device's compiler is asked to write one after another
   bool streaming = false;  // kStore: non-temporal; the address is aligned to the vector
   CacheLevel level = CacheLevel::kFirst;  // kPrefetch
   std::string text = {};                  // kComment
@@ -231,6 +232,7 @@ Stmt Store(const BufferRef& buffer, const Expr& index, const Expr& value, bool s
 Stmt For(LoopRole role, const Var& var, const Expr& begin, const Expr& end, const Stmt& body, int64_t step = 1,
          int width = 1);
 Stmt WithPairs(const Stmt& vector_loop);
+Stmt Unrolled(const Stmt& serial_loop, int times);
 Stmt If(const Expr& condition, const Stmt& then, const Stmt& otherwise = nullptr);
 Stmt While(const Expr& condition, const Stmt& body);
 Stmt Barrier();  // local and global memory of the work-group; nothing on CPU class

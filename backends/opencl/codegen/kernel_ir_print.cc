@@ -33,7 +33,10 @@ void Print(const Stmt& s, int depth, std::string& out) {
       break;
     case StmtKind::kFor:
       line(fmt::format("{}{} {} in {} .. {}{}:", kRoleNames[static_cast<int>(s->role)],
-                       s->width > 1 ? fmt::format("x{}{}", s->width, s->pairs ? " pairs" : "") : "", s->var->name,
+                       s->width > 1    ? fmt::format("x{}{}", s->width, s->pairs ? " pairs" : "")
+                       : s->unroll > 1 ? fmt::format(" unrolled {}", s->unroll)
+                                       : "",
+                       s->var->name,
                        ToString(s->begin), ToString(s->end),
                        IsIntConstant(s->step, 1) ? "" : " step " + ToString(s->step)));
       Print(s->body[0], depth + 1, out);

@@ -7,11 +7,8 @@ namespace {
 
 using hlo::ElementType;
 
-// e^x = 2^k e^r with |r| <= ln(2)/2.
-#define HL_EXP_OF_R_AND_K                                                   \
-  "static inline @F NAME(@F x) {\n"                                         \
-  "  @F c = @?(x > 89.0f, (@F)(89.0f), x);\n"                               \
-  "  c = @?(c < -104.0f, (@F)(-104.0f), c);\n"                              \
+// p = e^r of e^x = 2^k e^r with |r| <= ln(2)/2.
+#define HL_EXP_OF_C                                                   \
   "  @F k = fma(c, (@F)(0x1.715476p+0f), (@F)(0x1.8p+23f)) - 0x1.8p+23f;\n" \
   "  @F r = fma(k, (@F)(-0x1.62e43p-1f), c);\n"                             \
   "  r = fma(k, (@F)(0x1.05c61p-29f), r);\n"                                \
@@ -21,14 +18,20 @@ using hlo::ElementType;
   "  p = fma(p, r, (@F)(0.5f));\n"                                          \
   "  p = fma(p, r * r, r) + 1.0f;\n"
 
-// Scaled in two steps, so that 2^128 and results near the smallest normal are reached.
-constexpr std::string_view kExp = HL_EXP_OF_R_AND_K R"(  @I i = convert_int@n(k), h = i >> 1;
-  return p * as_float@n((h + 127) << 23) * as_float@n((i - h + 127) << 23);
+// k goes into the exponent of p. The limits are those of x between which the result is a normal number; a NaN's k is
+// an integer whose lower bits are zero.
+constexpr std::string_view kExp =
+    "static inline @F NAME(@F x) {\n  @F c = x;\n" HL_EXP_OF_C R"(  p = as_float@n(as_uint@n(p) + (as_uint@n(convert_int@n(k)) << 23));
+  p = @?(x < -0x1.5d589ep+6f, (@F)(0.0f), p);
+  return @?(x > 0x1.62e42ep+6f, (@F)(INFINITY), p);
 }
 )";
 
 // The same bits by AVX-512's scaling.
-constexpr std::string_view kExpByAssembly = HL_EXP_OF_R_AND_K R"(  __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(k));
+constexpr std::string_view kExpByAssembly = R"(static inline @F NAME(@F x) {
+  @F c = @?(x > 89.0f, (@F)(89.0f), x);
+  c = @?(c < -104.0f, (@F)(-104.0f), c);
+)" HL_EXP_OF_C R"(  __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(k));
   return p;
 }
 )";

@@ -115,6 +115,7 @@ class Printer {
       case StmtKind::kStore: PrintStore(s); break;
       case StmtKind::kFor: {
         const std::string& v = s->var->name;
+        if (s->unroll > 1) Line(fmt::format("#pragma unroll {}", s->unroll));
         Nested(fmt::format("for ({} {} = {}; {} < {}; {} += {})", TypeName(s->var->type), v, Text(s->begin), v,
                            Text(s->end), v, Text(s->step)),
                s->body[0]);
@@ -181,11 +182,8 @@ class Printer {
     for (const Stmt& b : s->body) CollectAssigned(b);
   }
 
-  // What the CPU's own conversion to bf16 gave, widened: storing it cuts it off, without rounding again.
-  bool IsRounding(const Expr& x) const {
-    return x->kind == ExprKind::kCall && x->function == "hl_result_bf16" && x->type.lanes == 16 &&
-           HasBf16Assembly(device_);
-  }
+  // A bf16, widened: storing it cuts it off, without rounding again.
+  static bool IsRounding(const Expr& x) { return x->kind == ExprKind::kCall && x->function == "hl_result_bf16"; }
   bool IsRounded(const Expr& x) const { return x->kind == ExprKind::kVar && rounded_.count(x->var.get()) != 0; }
 
   void PrintPairs(const Stmt& s) {
@@ -205,10 +203,7 @@ class Printer {
     const bool is_cut = is_bf16 && (IsRounded(s->value) || IsRounding(s->value));
     const std::string convert =
         is_cut ? helpers_.Named("hl_cut_bf16", lanes) : helpers_.ToStorage(buffer.storage, lanes);
-    // Where that conversion is not at hand, storing rounds.
-    const bool rounds_twice =
-        is_bf16 && !is_cut && s->value->kind == ExprKind::kCall && s->value->function == "hl_result_bf16";
-    std::string value = Text(rounds_twice ? s->value->args[0] : s->value);
+    std::string value = Text(s->value);
     if (!convert.empty()) value = fmt::format("{}({})", convert, value);
     if (lanes == 1) return Line(fmt::format("{}[{}] = {};", buffer.name, Text(s->index), value));
     if (s->index->kind == ExprKind::kRamp && IsIntConstant(s->index->args[1], 1)) {

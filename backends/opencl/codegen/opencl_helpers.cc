@@ -130,6 +130,12 @@ constexpr const char* kResultBf16 = R"(static inline @F NAME(@F x) {
   return as_float@n((u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u);
 }
 )";
+// The same of any NaN, whose lower bits, too, are zero.
+constexpr const char* kAnyResultBf16 = R"(static inline @F NAME(@F x) {
+  @U u = as_uint@n(x), r = u + 0x7fffu + ((u >> 16) & 1u);
+  return as_float@n(@?(x != x, u | 0x400000u, r) & 0xffff0000u);
+}
+)";
 constexpr const char* kCutBf16 = "static inline @H NAME(@F x) { return convert_ushort@n(as_uint@n(x) >> 16); }\n";
 constexpr const char* kFromBf16 = "static inline @F NAME(@H x) { return as_float@n(convert_uint@n(x) << 16); }\n";
 
@@ -295,10 +301,10 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
       Add(function, kResultBf16ByAssembly);
       return function;
     }
-    const std::string rounded = Named("hl_round_bf16", lanes),
-                      name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
-    Add(name, fmt::format("#if defined(__x86_64__)\n{}#else\n#define {} {}\n#endif\n",
-                          Replace(Expand(kResultBf16, lanes), name), name, rounded));
+    Add("hl_pick", kPick);
+    const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
+    Add(name, fmt::format("#if defined(__x86_64__)\n{}#else\n{}#endif\n", Replace(Expand(kResultBf16, lanes), name),
+                          Replace(Expand(kAnyResultBf16, lanes), name)));
     return name;
   }
   for (const auto& [pair_function, source] : kPairHelpers) {

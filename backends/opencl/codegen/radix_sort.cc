@@ -21,6 +21,7 @@ constexpr int64_t kShortRow = 40;             // insertion costs less than clear
 constexpr int64_t kPrivateBytes = 256 << 10;  // both halves of a row's words: within the second-level cache
 constexpr int64_t kPartElements = 1 << 15;
 constexpr int64_t kMostParts = 16;
+constexpr int kUnroll = 8;
 constexpr ir::Type kU32{ElementType::kU32, 1};
 constexpr ir::Type kU64{ElementType::kU64, 1};
 
@@ -147,7 +148,7 @@ class RadixKernel {
     const Expr shift = ShiftOf(number);
     const ir::BufferRef mine = e_.PrivateArray("mine", ElementType::kU32, kDigits);
     OverDigits([&](const Expr& d) { e_.body().Add(ir::Store(mine, d, ir::Int(0, kU32))); });
-    SerialOverPart([&](const Expr& j) { Increment(mine, DigitOf(ir::Load(from.words, InRow(j)), shift)); });
+    OverElementsOfPart([&](const Expr& j) { Increment(mine, DigitOf(ir::Load(from.words, InRow(j)), shift)); });
     OverDigits([&](const Expr& d) {
       e_.body().Add(ir::Store(counts, CountAt(ir::Ref(part_var_), d), e_.body().Name(ir::Load(mine, d))));
     });
@@ -161,7 +162,7 @@ class RadixKernel {
     AtFirst([&] { e_.body().Add(ir::Store(pass, e_.IndexInt(0), number + 1)); });
     const Expr shift = ShiftOf(number);
     const ir::BufferRef place = PlacesOfPart(counts);
-    SerialOverPart([&](const Expr& j) {
+    OverElementsOfPart([&](const Expr& j) {
       const Word word = Named(GetWord(from, InRow(j)));
       const Expr digit = DigitOf(word.word, shift);
       const Expr at = e_.body().Name(ir::Load(place, digit), "to");
@@ -275,6 +276,15 @@ class RadixKernel {
     body(ir::Ref(j));
     e_.body().Add(ir::For(ir::LoopRole::kSerial, j, begin, end, e_.values().Close()));
   }
+  // Counts or moves elements. Each waits for the count that it changes; written out one after another, their loads are
+  // told apart by the CPU, which otherwise takes each for one that waits for the store before it.
+  void OverElements(const Expr& begin, const Expr& end, const Statements& body) {
+    const Var j = e_.IndexVar(e_.body().FreshName("j"), shape_.length);
+    e_.values().Open();
+    body(ir::Ref(j));
+    const ir::Stmt loop = ir::For(ir::LoopRole::kSerial, j, begin, end, e_.values().Close());
+    e_.body().Add(ir::Unrolled(loop, kUnroll));
+  }
   void OverRow(const std::function<void(const Index&)>& body) {
     VectorLoop(e_.IndexVar(e_.body().FreshName("j"), shape_.length), e_.IndexInt(0), e_.IndexInt(shape_.length), body);
   }
@@ -291,9 +301,9 @@ class RadixKernel {
     const auto [begin, end] = PartBounds();
     VectorLoop(e_.IndexVar(e_.body().FreshName("j"), shape_.length), begin, end, body);
   }
-  void SerialOverPart(const Statements& body) {
+  void OverElementsOfPart(const Statements& body) {
     const auto [begin, end] = PartBounds();
-    Serial("j", shape_.length, begin, end, body);
+    OverElements(begin, end, body);
   }
   void AtFirst(const std::function<void()>& body) {
     e_.values().Open();
@@ -344,7 +354,7 @@ class RadixKernel {
     VectorLoop(c, e_.IndexInt(0), e_.IndexInt(kDigits * passes),
                [&](const Index& at) { e_.body().Add(ir::Store(counts, e_.math().ToExpr(at), ir::Int(0, kU32))); });
     const Expr end = e_.IndexInt(shape_.length);
-    Serial("j", shape_.length, e_.IndexInt(0), end, [&](const Expr& j) {
+    OverElements(e_.IndexInt(0), end, [&](const Expr& j) {
       const Expr word = e_.body().Name(ir::Load(both.words, j), "word");
       for (int64_t p = 0; p < passes; ++p) Increment(counts, DigitOf(word, ShiftOf(ir::Int(p, kU32))) + p * kDigits);
     });
@@ -358,7 +368,7 @@ class RadixKernel {
       e_.values().Open();
       CountsToPlaces(counts, mine);
       const Expr from = e_.body().Name(ir::Ref(half), "from_half"), to = e_.body().Name(end - from, "to_half");
-      Serial("j", shape_.length, e_.IndexInt(0), end, [&](const Expr& j) {
+      OverElements(e_.IndexInt(0), end, [&](const Expr& j) {
         const Word word = Named(GetWord(both, from + j));
         const Expr slot = e_.body().Name(mine + DigitOf(word.word, shift), "slot");
         const Expr at = e_.body().Name(ir::Load(counts, slot), "to");

@@ -111,7 +111,8 @@ class RoleLowering {
     }
     const Stmt loop = For(s->role, s->var, s->begin, s->end, body, s->step->integer, s->width);
     if (s->role == LoopRole::kVector && lanes_ == 1) return WidenVectorLoop(s->pairs ? WithPairs(loop) : loop);
-    return For(LoopRole::kSerial, s->var, s->begin, s->end, body, s->step->integer);
+    const Stmt serial = For(LoopRole::kSerial, s->var, s->begin, s->end, body, s->step->integer);
+    return s->unroll > 1 ? Unrolled(serial, s->unroll) : serial;
   }
 
   int64_t lanes_;
