@@ -12,6 +12,7 @@
 #include "backends/opencl/foreign_kernel.h"
 #include "backends/opencl/kept_work.h"
 #include "backends/opencl/kernels/library_product.h"
+#include "backends/opencl/loop_work.h"
 #include "backends/opencl/plan_remarks.h"
 #include "backends/opencl/plan_slices.h"
 #include "backends/opencl/transfer_thunk.h"
@@ -102,6 +103,7 @@ class PlanBuilder {
     DescribeConstantParameters();
     Append(*module_.entry(), plan_.entry);
     KeepConstantWork(plan_, overwriting_);
+    MoveOutOfLoops(plan_);
     return std::move(plan_);
   }
 

@@ -49,4 +49,26 @@ void ForEachSlice(const Thunk& thunk, const Visit& visit) {
   }
 }
 
+// visit(slice) for each part of memory that the thunk itself writes.
+template <typename Visit>
+void ForEachWrite(const Thunk& thunk, const Visit& visit) {
+  if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
+    for (size_t i = 0; i < launch->arguments.size(); ++i) {
+      if (launch->written[i]) visit(launch->arguments[i]);
+    }
+  } else if (const auto* copy = std::get_if<CopyThunk>(&thunk.work)) {
+    visit(copy->to);
+  } else if (const auto* write = std::get_if<WriteThunk>(&thunk.work)) {
+    visit(write->to);
+  } else if (const auto* collective = std::get_if<CollectiveThunk>(&thunk.work)) {
+    for (const Slice& slice : collective->results) visit(slice);
+  } else if (const auto* call = std::get_if<HostCallThunk>(&thunk.work)) {
+    for (const Slice& slice : call->results) visit(slice);
+  } else if (const auto* product = std::get_if<LibraryThunk>(&thunk.work)) {
+    visit(product->out);
+  } else if (const auto* transfer = std::get_if<TransferThunk>(&thunk.work)) {
+    for (const Slice& slice : transfer->arrays) visit(slice);
+  }
+}
+
 }  // namespace hlorun::opencl

@@ -73,6 +73,56 @@ ENTRY e {
   EXPECT_THAT(kept.ToString(), HasSubstr("once\n"));
 }
 
+// A few rows by a matrix that is the same in every trip: its panels are made in front of the loop.
+TEST(PlanBuilder, PackingLeavesTheLoop) {
+  const auto text = [](int64_t trips, std::string_view next) {
+    return fmt::format(R"(HloModule m
+body {{
+  t = (s32[], f32[16,256], f32[256,768], f32[768,256]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  h = f32[16,256] get-tuple-element(t), index=1
+  w = f32[256,768] get-tuple-element(t), index=2
+  v = f32[768,256] get-tuple-element(t), index=3
+  wide = f32[16,768] dot(h, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  g = f32[16,768] tanh(wide)
+  back = f32[16,256] dot(g, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  changed = f32[768,256] negate(v)
+  ROOT r = (s32[], f32[16,256], f32[256,768], f32[768,256]) tuple(j, back, w, {1})
+}}
+condition {{
+  t = (s32[], f32[16,256], f32[256,768], f32[768,256]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant({0})
+  ROOT go = pred[] compare(i, n), direction=LT
+}}
+ENTRY e {{
+  x = f32[16,256] parameter(0)
+  w = f32[256,768] parameter(1)
+  v = f32[768,256] parameter(2)
+  zero = s32[] constant(0)
+  t = (s32[], f32[16,256], f32[256,768], f32[768,256]) tuple(zero, x, w, v)
+  l = (s32[], f32[16,256], f32[256,768], f32[768,256]) while(t), body=body, condition=condition
+  ROOT y = f32[16,256] get-tuple-element(l), index=1
+}})",
+                       trips, next);
+  };
+  const auto packings = [](const Sequence& sequence) {
+    return std::count_if(sequence.thunks.begin(), sequence.thunks.end(),
+                         [](const Thunk& thunk) { return thunk.role == StepRole::kPacking; });
+  };
+  const Plan both = PlanOf(text(64, "v"));
+  const auto loops = ThunksOf<WhileThunk>(both.entry);
+  ASSERT_EQ(loops.size(), 1u);
+  EXPECT_EQ(packings(both.entry), 2);
+  EXPECT_EQ(packings(*loops[0]->body), 0);
+  EXPECT_GE(both.memory.arena_bytes, 2 * 256 * 768 * 4);
+  // A matrix that each trip changes stays where it is, and so does one of a loop that ends soon.
+  EXPECT_EQ(packings(PlanOf(text(64, "changed")).entry), 1);
+  EXPECT_EQ(packings(PlanOf(text(3, "v")).entry), 0);
+}
+
 // Two products of `first` and `second` as their rhs.
 Plan TwoProducts(const std::string& first, const std::string& second) {
   return PlanOf(fmt::format(R"(HloModule m

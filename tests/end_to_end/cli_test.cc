@@ -88,6 +88,35 @@ ENTRY main {
   EXPECT_LT(nlohmann::json::parse(tiled.out)["peak_bytes"], 4 << 20);
 }
 
+// Under a limit just below what the program takes, v is computed again for its late readers; the bits stay.
+TEST_F(CliTest, ValuesAreComputedAgainWithinTheMemoryLimit) {
+  const std::string module = folder_.Write("late.hlo", R"(HloModule late
+ENTRY e {
+  x = f32[65536] parameter(0)
+  v = f32[65536] exponential(x)
+  w = f32[262144] concatenate(v, v, v, v), dimensions={0}
+  s = f32[512,512] reshape(w)
+  d = f32[512,512] dot(s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  f = f32[512,512] dot(d, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  g = f32[262144] reshape(f)
+  z = f32[65536] slice(g), slice={[65536:131072]}
+  m = f32[65536] multiply(z, v)
+  t = f32[65536] reverse(v), dimensions={0}
+  ROOT r = f32[65536] subtract(m, t)
+}
+)");
+  const CommandResult whole = Hlorun("--json " + module);
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const auto all = nlohmann::json::parse(whole.out);
+  const auto limit = all["peak_bytes"].get<int64_t>() - 1;
+  const CommandResult limited = Hlorun(fmt::format("--json --memory_limit={} {}", limit, module));
+  ASSERT_EQ(limited.exit_code, 0) << limited.err;
+  const auto less = nlohmann::json::parse(limited.out);
+  EXPECT_LE(less["peak_bytes"].get<int64_t>(), limit);
+  EXPECT_EQ(less["results"], all["results"]);
+  testing_support::ExpectTrouble(Hlorun("--memory_limit=3M " + module), {"--memory_limit", "computed again"});
+}
+
 TEST_F(CliTest, JsonIsOneLineWithEveryField) {
   const CommandResult result = Hlorun("--json --iterations=3 " + module_);
   ASSERT_EQ(result.exit_code, 0) << result.err;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <span>
 
+#include "hlo/cost_analysis.h"
 #include "hlo/module.h"
+#include "passes/control/predication.h"
+#include "passes/fusion/hero.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -42,7 +45,55 @@ bool IsSame(const hlo::Instruction& value, const CompileOptions& options, int st
                      [&](const hlo::Instruction* operand) { return IsSame(*operand, options, steps - 1); });
 }
 
+constexpr int64_t kFewestTrips = 8;
+
+// The loop whose body `computation` is; null: it is no body.
+const hlo::Instruction* LoopOf(const hlo::Computation& computation) {
+  for (const auto& other : computation.module()->computations()) {
+    for (const auto& instruction : other->instructions()) {
+      if (instruction->Is(hlo::Opcode::kWhile) && instruction->while_body() == &computation) return instruction.get();
+    }
+  }
+  return nullptr;
+}
+
+bool PassesThrough(const hlo::Computation& body, int64_t element) {
+  const hlo::Instruction& root = *body.root();
+  if (!root.Is(hlo::Opcode::kTuple)) return false;
+  const hlo::Instruction& next = *root.operand(element);
+  return next.Is(hlo::Opcode::kGetTupleElement) && next.tuple_index() == element && next.shape().IsArray() &&
+         next.operand(0) == body.parameter(0);
+}
+
+// Whether a product reads `value`, as it is or seen in another shape.
+bool IsMultiplied(const hlo::Instruction& value) {
+  return std::any_of(value.users().begin(), value.users().end(), [](const hlo::Instruction* user) {
+    return user->Is(hlo::Opcode::kBitcast) ? IsMultiplied(*user)
+                                           : passes::HeroOf(*user).kind == passes::KernelKind::kDot;
+  });
+}
+
 }  // namespace
+
+bool IsSameInEveryTrip(const hlo::Instruction& value, const DeviceSpec& device) {
+  const hlo::Instruction* from = &value;
+  for (int step = 0; step < kMostSteps && from->Is(hlo::Opcode::kBitcast); ++step) from = from->operand(0);
+  if (value.module() == nullptr || value.parent() == value.module()->entry() ||
+      !from->Is(hlo::Opcode::kGetTupleElement)) {
+    return false;
+  }
+  const hlo::Computation& body = *value.parent();
+  const hlo::Instruction* loop = LoopOf(body);
+  if (loop == nullptr || from->operand(0) != body.parameter(0) || !PassesThrough(body, from->tuple_index()))
+    return false;
+  if (hlo::KnownTripCount(*loop).value_or(0) < kFewestTrips || passes::PredicationOf(*loop)) return false;
+  int64_t bytes = 0;
+  for (const hlo::Instruction* element : body.parameter(0)->users()) {
+    const bool passes = element->Is(hlo::Opcode::kGetTupleElement) && PassesThrough(body, element->tuple_index());
+    if (passes && IsMultiplied(*element)) bytes += element->shape().ByteSize();
+  }
+  return bytes <= device.l3_bytes;
+}
 
 bool IsSameInEveryRun(const hlo::Instruction& value, const CompileOptions& options) {
   const hlo::Module* module = value.module();

@@ -1,5 +1,6 @@
 #include "backends/opencl/kernels/dot.h"
 
+#include "backends/opencl/kernels/constant_operand.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/matrix_unit_product.h"
 #include "backends/opencl/kernels/multiply.h"
@@ -20,7 +21,17 @@ struct Prepared {
 
 bool IsWhole(const ProductShape& shape) { return !shape.depth_may_be_less && !shape.ends_at_sizes; }
 
-std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device) {
+// Whether a copy of an operand is made once and read by many products: before a loop, or before the first run. Weights
+// larger than the last cache come from memory in any order, and would lie there twice.
+bool IsKept(const hlo::Instruction& operand, const DeviceSpec& device, const CompileOptions* options) {
+  if (device.device_class != DeviceClass::kCpu) return false;
+  if (IsSameInEveryTrip(operand, device)) return true;
+  return options != nullptr && operand.shape().ByteSize() <= device.l3_bytes && IsSameInEveryRun(operand, *options);
+}
+
+// Without options it is not known what is kept: for those who only ask whether there is a kernel.
+std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device,
+                                const CompileOptions* options = nullptr) {
   Prepared prepared;
   prepared.hero = passes::HeroOf(instruction).instruction;
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kDot)) return std::nullopt;
@@ -31,6 +42,8 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const Devic
   if (lhs < 0 || rhs < 0) return std::nullopt;
   shape->depth_may_be_less = passes::ExtentsOf(instruction).contraction.has_value();
   shape->ends_at_sizes = !passes::ExtentsOf(instruction).empty();
+  const int64_t right = shape->swapped ? lhs : rhs;
+  shape->rhs_is_kept = IsKept(*instruction.operand(right), device, options);
   // Tiles of the matrix unit are copies of both sides, whichever is which.
   if (device.device_class == DeviceClass::kCpu && IsWhole(*shape) && !PlanMatrixUnit(*shape, device))
     shape = WithLessToPack(*shape, device);
@@ -79,7 +92,7 @@ std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepar
 
 std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instruction, const AliasPattern& aliases,
                                                   const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction, context.device);
+  const std::optional<Prepared> prepared = Prepare(instruction, context.device, &context.options);
   if (!prepared) return std::nullopt;
   const ProductTask task{instruction, *prepared->hero, aliases, prepared->lhs, prepared->rhs};
   std::vector<EmittedLaunch> launches;
@@ -92,7 +105,7 @@ bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& dev
 }
 
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction, context.device);
+  const std::optional<Prepared> prepared = Prepare(instruction, context.device, &context.options);
   if (!prepared) return 0;
   if (const auto unit = PlanMatrixUnit(prepared->shape, context.device)) return unit->ScratchBytes();
   const bool is_cpu = context.device.device_class == DeviceClass::kCpu;
@@ -101,7 +114,7 @@ int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& 
 }
 
 std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction, context.device);
+  const std::optional<Prepared> prepared = Prepare(instruction, context.device, &context.options);
   if (!prepared || context.device.device_class != DeviceClass::kCpu ||
       PlanMatrixUnit(prepared->shape, context.device)) {
     return {};

@@ -24,6 +24,8 @@ constexpr int64_t kStreamColumns = 2048;
 // Packing rhs costs k * n copies for m * k * n products; in place its rows lie far apart. They break even about here.
 constexpr int64_t kPackRows = 192;
 constexpr int64_t kInPlaceColumns = 64;
+// Rows of lhs from which on a copy of rhs that is made once is better than rhs in place.
+constexpr int64_t kFewestKeptRows = 4;
 // Rows of lhs up to which panels in place are this wide.
 constexpr int64_t kWideRows = 64, kWideVectors = 3;
 // Rows of lhs between which a work-group copies its panels itself: fewer read wider panels in place, for which 16
@@ -164,6 +166,12 @@ bool SpreadsRows(const ProductPlan& plan, const DeviceSpec& device) {
          shape.n >= (in_memory ? kFarSpreadColumns : kSpreadColumns);
 }
 
+// Whether rhs is copied to panels because the copies cost nothing.
+bool TakesKeptPanels(const ProductShape& shape) {
+  return shape.rhs_is_kept && shape.m >= kFewestKeptRows && shape.n > kInPlaceColumns && !shape.ends_at_sizes &&
+         !shape.depth_may_be_less;
+}
+
 void ChooseForms(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const bool native_lhs = shape.lhs_type == plan.PackedType(), native_rhs = shape.rhs_type == shape.compute_type;
@@ -176,7 +184,7 @@ void ChooseForms(ProductPlan& plan, const DeviceSpec& device) {
   }
   const bool short_rows = shape.n <= kInPlaceColumns && native_rhs;
   const bool few_uses = shape.m <= (native_rhs ? kPackRows : 2 * plan.rows);
-  if (plan.MultipliesWords()) {
+  if (plan.MultipliesWords() || TakesKeptPanels(shape)) {
     plan.rhs = RhsForm::kPanels;
     return;
   }
@@ -222,7 +230,7 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const int64_t fewest_rows = VectorRegisters(device) == 32 ? kFewestBlockRows : kFewestBlockRowsOfNarrowTiles;
   const bool fits = !plan.MultipliesWords() && !shape.rhs_transposed && !shape.ends_at_sizes &&
                     !shape.depth_may_be_less && shape.m >= fewest_rows && shape.m <= kMostBlockRows &&
-                    shape.n > kInPlaceColumns && plan.vectors == 2 && !plan.CombinesParts();
+                    shape.n > kInPlaceColumns && plan.vectors == 2 && !plan.CombinesParts() && !TakesKeptPanels(shape);
   if (!fits || shape.k * shape.n * element <= device.l2_bytes) return;
   const int64_t wanted = 4 * device.compute_units;
   const auto blocks = [&](int64_t panels) { return shape.batch * CeilDiv(plan.panels, panels); };
@@ -275,7 +283,7 @@ bool TakeStreams(ProductPlan& plan, const DeviceSpec& device) {
   const bool is_far = shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > shape.m * device.l2_bytes;
   const bool fits = shape.m <= kStreamRows && !shape.rhs_transposed && shape.n >= kInPlaceColumns &&
                     shape.k >= 2 * kStreamDepth && !shape.ends_at_sizes && !shape.depth_may_be_less &&
-                    WordsFor(shape, device) == nullptr;
+                    WordsFor(shape, device) == nullptr && !TakesKeptPanels(shape);
   if (!is_far || !fits) return false;
   plan.streams = true;
   plan.rows = shape.m;
@@ -337,7 +345,7 @@ std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot) {
 }
 
 ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device) {
-  if (shape.swapped || !shape.rhs_transposed || shape.m <= kDotProductRows) return shape;
+  if (shape.swapped || shape.rhs_is_kept || !shape.rhs_transposed || shape.m <= kDotProductRows) return shape;
   // Of lhs [k][m] and rhs [n][k] both are copied as they are; exchanged, rhs alone.
   const int64_t spared = shape.lhs_transposed ? shape.k * shape.n : shape.k * (shape.n - shape.m);
   if (spared < kTurnedStore * shape.m * shape.n) return shape;
@@ -388,7 +396,8 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   plan.shape = shape;
   plan.inline_assembly = device.has_inline_assembly;
   plan.lanes = RegisterLanes(device, shape.compute_type);
-  plan.dot_products = shape.rhs_transposed && shape.m <= kDotProductRows && !shape.lhs_transposed;
+  plan.dot_products =
+      shape.rhs_transposed && shape.m <= kDotProductRows && !shape.lhs_transposed && !TakesKeptPanels(shape);
   if (shape.m == 1 && shape.rhs_transposed) plan.dot_products = true;
   if (plan.dot_products) {
     plan.rows = shape.m;

@@ -21,8 +21,17 @@ void Pause() {
 
 }  // namespace
 
-Team::Team(const cl::Context& context, const cl::Device& device, int64_t size) {
-  for (int64_t i = 0; i < std::max<int64_t>(1, size); ++i) queues_.emplace_back(context, device);
+uint64_t Team::Range::Packed() const {
+  return number << (2 * kBits) | static_cast<uint64_t>(first) << kBits | static_cast<uint64_t>(end);
+}
+
+Team::Range Team::Range::Unpack(uint64_t word) {
+  return {word >> (2 * kBits), static_cast<int64_t>(word >> kBits) & kMost, static_cast<int64_t>(word) & kMost};
+}
+
+Team::Team(const cl::Context& context, const cl::Device& device, int64_t size)
+    : parts_(static_cast<size_t>(std::max<int64_t>(1, size))) {
+  for (size_t i = 0; i < parts_.size(); ++i) queues_.emplace_back(context, device);
 }
 
 Team::~Team() {
@@ -69,15 +78,18 @@ void Team::Run(std::span<TeamLaunch* const> launches, bool alone) {
   for (TeamLaunch* launch : launches) groups += launch->groups;
   if (groups == 0) return;
   std::lock_guard lock(run_mutex_);
-  if (alone || groups == 1 || queues_.size() == 1) {
+  if (alone || groups == 1 || groups > Range::kMost || queues_.size() == 1) {
     return CheckCl(RunShare(launches, 0, 0, groups), "running a kernel");
   }
   for (size_t i = helpers_.size() + 1; i < queues_.size(); ++i) helpers_.emplace_back([this, i] { Help(i); });
   launches_ = launches;
   done_ = 0;
   error_ = CL_SUCCESS;
-  const int64_t number = (ticket_.load() | kRemaining) + 1;
-  ticket_.store(number | groups);
+  number_ = (number_ + 1) & ((uint64_t{1} << (64 - 2 * Range::kBits)) - 1);
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const auto bound = [&](size_t member) { return groups * static_cast<int64_t>(member) / size(); };
+    parts_[i].range = Range{number_, bound(i), bound(i + 1)}.Packed();
+  }
   if (sleepers_.load() > 0) {
     std::lock_guard awake(sleep_mutex_);
     woken_.notify_all();
@@ -93,21 +105,42 @@ void Team::Run(std::span<TeamLaunch* const> launches, bool alone) {
   CheckCl(error_, "running a kernel");
 }
 
-void Team::Work(size_t member) {
-  int64_t ticket = ticket_.load();
-  while (const int64_t left = ticket & kRemaining) {
+Team::Range Team::Take(size_t member, size_t of) {
+  std::atomic<uint64_t>& word = parts_[of].range;
+  for (uint64_t seen = word.load();;) {
+    Range range = Range::Unpack(seen), taken = range;
+    if (range.left() == 0) return range;
     // Large shares first, so that few are needed, and small ones last, so that all members end at about the same time.
-    const int64_t share = std::max<int64_t>(1, left / (2 * size()));
-    if (!ticket_.compare_exchange_weak(ticket, ticket - share)) continue;
-    const cl_int status = RunShare(launches_, member, left - share, share);
-    if (status != CL_SUCCESS) error_ = status;
-    done_ += share;
-    ticket = ticket_.load();
+    const int64_t share = (range.left() + 1) / 2;
+    if (member == of) {
+      range.end = taken.first = range.end - share;
+    } else {
+      range.first = taken.end = range.first + share;
+    }
+    if (word.compare_exchange_weak(seen, range.Packed())) return taken;
   }
 }
 
+void Team::Work(size_t member) {
+  for (size_t i = 0; i < parts_.size();) {
+    const Range share = Take(member, (member + i) % parts_.size());
+    if (share.left() == 0) {
+      ++i;
+      continue;
+    }
+    const cl_int status = RunShare(launches_, member, share.first, share.left());
+    if (status != CL_SUCCESS) error_ = status;
+    done_ += share.left();
+  }
+}
+
+bool Team::IsOpen() const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [](const Part& part) { return Range::Unpack(part.range.load()).left() > 0; });
+}
+
 void Team::Help(size_t member) {
-  const auto wanted = [this] { return stop_.load() || (ticket_.load() & kRemaining) != 0; };
+  const auto wanted = [this] { return stop_.load() || IsOpen(); };
   auto last = std::chrono::steady_clock::now();
   while (!stop_.load()) {
     if (wanted()) {

@@ -39,15 +39,35 @@ class Team {
 
   int64_t size() const { return static_cast<int64_t>(queues_.size()); }
   // Returns when all groups of all launches have run, side by side and in any order; `alone`: in this thread, for work
-  // too short to wake anyone. Large groups are best last. Throws Error when the device refuses a launch.
+  // too short to wake anyone. Each member begins with its own part of the groups, from the end, and then takes from the
+  // others': what it made in the launch before is still in its caches, and large groups are best last. Throws Error
+  // when the device refuses a launch.
   void Run(std::span<TeamLaunch* const> launches, bool alone);
 
  private:
-  static constexpr int64_t kRemaining = (int64_t{1} << 32) - 1;
+  // The groups of a member that nobody has taken yet, as [first, end), and the number of the open launches: whoever
+  // changes it owns what he took, and with it launches_, until he adds it to done_. One word, so that a helper who was
+  // late for a launch takes nothing of the next one.
+  struct Range {
+    static constexpr int kBits = 20;
+    static constexpr int64_t kMost = (int64_t{1} << kBits) - 1;
+    uint64_t number = 0;
+    int64_t first = 0, end = 0;
+
+    int64_t left() const { return end - first; }
+    uint64_t Packed() const;
+    static Range Unpack(uint64_t word);
+  };
+  struct alignas(64) Part {
+    std::atomic<uint64_t> range{0};
+  };
 
   void Help(size_t member);
   // Takes shares of the launches that are open until none is left.
   void Work(size_t member);
+  // A share of what `of` has left: the end of his own, the beginning of another's. Nothing: none is left.
+  Range Take(size_t member, size_t of);
+  bool IsOpen() const;
   // Groups of all launches counted one after the other.
   cl_int RunShare(std::span<TeamLaunch* const> launches, size_t member, int64_t first, int64_t count) const;
   cl_int RunGroups(TeamLaunch& launch, size_t member, int64_t first, int64_t count) const;
@@ -56,9 +76,8 @@ class Team {
   std::mutex run_mutex_;  // held while launches are open
   std::vector<std::thread> helpers_;
   std::span<TeamLaunch* const> launches_;
-  // Number of the open launches above, groups that nobody has taken yet below: whoever lowers it owns what he took, and
-  // with it launches_, until he adds it to done_.
-  std::atomic<int64_t> ticket_{0};
+  std::vector<Part> parts_;  // of each member
+  uint64_t number_ = 0;
   std::atomic<int64_t> done_{0};
   std::atomic<cl_int> error_{CL_SUCCESS};
   std::mutex sleep_mutex_;
