@@ -7,6 +7,8 @@
 #include "backends/opencl/codegen/schedule.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
+#include "passes/control/time_model.h"
+#include "passes/memory/region_cut.h"
 #include "passes/memory/region_layout.h"
 
 namespace hlorun::opencl {
@@ -22,6 +24,7 @@ using passes::RegionPlace;
 constexpr int64_t kUnrolledElements = 4;  // results this small are written out, so that their arrays become registers
 constexpr int64_t kShortVector = 4;       // shorter minor dimensions are walked element by element
 constexpr int64_t kLongLoop = int64_t{1} << 30;
+constexpr double kCutMicroseconds = 20;  // of work by one, from which on several are worth their waking
 
 class RegionKernel {
  public:
@@ -29,7 +32,10 @@ class RegionKernel {
       : e_(request.instruction, request.aliases, request.context),
         kernels_(kernels),
         layout_(request.instruction, request.context.device, request.context.options, kernels),
-        waits_(WaitingResults(request)) {}
+        waits_(WaitingResults(request)),
+        cut_(CutOf(request)) {
+    if (cut_) share_ = e_.IndexVar("share", cut_->shares());
+  }
 
   EmittedLaunch Emit() {
     e_.values().Open();
@@ -42,6 +48,7 @@ class RegionKernel {
     ir::Stmt all = ir::Block(std::move(body));
     // One work-item of the group: what it stores, only it reads.
     if (e_.IsGpu()) all = OnFirstLane(all);
+    if (cut_) all = ir::For(ir::LoopRole::kParallel, share_, e_.IndexInt(0), e_.IndexInt(cut_->shares()), all);
     return e_.Finish(all, 1);
   }
 
@@ -53,12 +60,24 @@ class RegionKernel {
     size_t element;
     hlo::Shape shape;
     RegionPlace place;
+    int64_t cut;  // the dimension of which a share has a part; -1: none
   };
   // Loops that wait to be written as one: of the same dimensions, none reading what another of them makes.
   struct Pending {
     const Instruction* instruction;
     std::vector<Output> outputs;
   };
+
+  // Where waking the other cores costs little beside the work.
+  std::optional<passes::RegionCut> CutOf(const EmitRequest& request) const {
+    const bool waits = std::find(waits_.begin(), waits_.end(), true) != waits_.end();
+    const double alone = passes::TimeModel(request.context.device).Sequential(request.instruction);
+    if (e_.IsGpu() || waits || alone < kCutMicroseconds) return std::nullopt;
+    return passes::RegionCut::Of(request.instruction, layout_, e_.Lanes(), request.context.device.compute_units);
+  }
+  int64_t CutDimension(const Instruction& instruction, int64_t leaf = 0) const {
+    return cut_ ? cut_->DimensionOf(&instruction, leaf) : -1;
+  }
 
   // --- memory ---
 
@@ -182,7 +201,7 @@ class RegionKernel {
 
   void EmitCopy(const Instruction& copy) {
     if (layout_.PlaceOf(&copy) == layout_.PlaceOf(copy.operand(0))) return;
-    Await({&copy, {{&FrameOf(copy), copy.operand(0), 0, copy.shape(), layout_.PlaceOf(&copy)}}});
+    Await({&copy, {{&FrameOf(copy), copy.operand(0), 0, copy.shape(), layout_.PlaceOf(&copy), CutDimension(copy)}}});
   }
 
   void EmitKernel(const Instruction& instruction) {
@@ -200,7 +219,7 @@ class RegionKernel {
     hlo::ForEachLeaf(instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
       const bool tuple = root->Is(Opcode::kTuple);
       pending.outputs.push_back({frame, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf),
-                                 shape, layout_.PlaceOf(&instruction, leaf)});
+                                 shape, layout_.PlaceOf(&instruction, leaf), CutDimension(instruction, leaf)});
       ++leaf;
     });
     Await(std::move(pending));
@@ -215,12 +234,13 @@ class RegionKernel {
     const bool in_place =
         std::any_of(instruction.operands().begin(), instruction.operands().end(),
                     [&](const Instruction* o) { return o->shape().IsArray() && layout_.PlaceOf(o) == place; });
-    if (!in_place) EmitLoops({{frame, update.operand(0), 0, instruction.shape(), place}});
+    const int64_t cut = CutDimension(instruction);
+    if (!in_place) EmitLoops({{frame, update.operand(0), 0, instruction.shape(), place, cut}});
     const hlo::Shape& shape = instruction.shape();
     const hlo::Shape& part = update.operand(1)->shape();
     if (part.ElementCount() == 0) return;
     const ir::BufferRef buffer = BufferAt(place, shape.element_type());
-    Loops(part.dimensions(), [&](const Indices& at) {
+    Loops(part.dimensions(), cut, [&](const Indices& at) {
       Indices target;
       for (int64_t d = 0; d < part.rank(); ++d) {
         const int64_t limit = shape.dimension(d) - part.dimension(d);
@@ -244,14 +264,14 @@ class RegionKernel {
       const Instruction* value = root->Is(Opcode::kTuple) ? root->operand(leaf) : root;
       const RegionPlace from = layout_.PlaceOf(root, leaf), to = ResultPlace(leaf);
       if (from == to) continue;
-      CopyArray(value, BufferAt(from, value->shape().element_type()), to);
+      CopyArray(value, BufferAt(from, value->shape().element_type()), to, CutDimension(*root, leaf));
     }
     for (int64_t leaf = 0; leaf < count; ++leaf) {
       if (!waits_[static_cast<size_t>(leaf)]) continue;
       const Instruction* value = root->Is(Opcode::kTuple) ? root->operand(leaf) : root;
       const ir::BufferRef waiting = BufferAt(ResultPlace(leaf), value->shape().element_type());
       waits_[static_cast<size_t>(leaf)] = false;
-      CopyArray(value, waiting, ResultPlace(leaf));
+      CopyArray(value, waiting, ResultPlace(leaf), CutDimension(*root, leaf));
     }
   }
 
@@ -259,11 +279,11 @@ class RegionKernel {
     return {RegionPlace::Kind::kResult, leaf, 0, e_.outputs()[static_cast<size_t>(leaf)].shape.ByteSize(), nullptr};
   }
 
-  void CopyArray(const Instruction* value, const ir::BufferRef& from, const RegionPlace& to) {
+  void CopyArray(const Instruction* value, const ir::BufferRef& from, const RegionPlace& to, int64_t cut) {
     if (value->shape().ElementCount() == 0) return;
     Frame& frame = e_.values().NewFrame();
     frame.Bind(value, Frame::InMemory{from});
-    EmitLoops({{&frame, value, 0, value->shape(), to}});
+    EmitLoops({{&frame, value, 0, value->shape(), to, cut}});
   }
 
   // --- loops over elements ---
@@ -277,13 +297,14 @@ class RegionKernel {
   }
 
   bool MayJoin(const Pending& next) const {
-    const Dims& dims = pending_.front().outputs.front().shape.dimensions();
+    const Output& first = pending_.front().outputs.front();
+    const Dims& dims = first.shape.dimensions();
     if (std::any_of(next.outputs.begin(), next.outputs.end(),
-                    [&](const Output& o) { return o.shape.dimensions() != dims; }))
+                    [&](const Output& o) { return o.shape.dimensions() != dims || o.cut != first.cut; }))
       return false;
     for (const Pending& before : pending_) {
       for (const Output& made : before.outputs) {
-        if (made.shape.dimensions() != dims) return false;
+        if (made.shape.dimensions() != dims || made.cut != first.cut) return false;
         if (Reads(*next.instruction, made.place)) return false;
         for (const Output& o : next.outputs) {
           if (o.place == made.place) return false;
@@ -307,21 +328,23 @@ class RegionKernel {
   }
 
   void Flush() {
-    std::map<Dims, std::vector<Output>> by_dims;
+    std::map<std::pair<Dims, int64_t>, std::vector<Output>> alike;
     for (Pending& pending : pending_) {
-      for (Output& output : pending.outputs) by_dims[output.shape.dimensions()].push_back(std::move(output));
+      for (Output& output : pending.outputs)
+        alike[{output.shape.dimensions(), output.cut}].push_back(std::move(output));
     }
     pending_.clear();
-    for (const auto& [dims, outputs] : by_dims) EmitLoops(outputs);
+    for (const auto& [dims, outputs] : alike) EmitLoops(outputs);
   }
 
-  // Outputs of equal dimensions. All loads of an element come before the stores: a result may share an operand's
-  // memory.
+  // Outputs of equal dimensions, cut alike. All loads of an element come before the stores: a result may share an
+  // operand's memory.
   void EmitLoops(const std::vector<Output>& outputs) {
     const Dims& dims = outputs[0].shape.dimensions();
     const int64_t count = outputs[0].shape.ElementCount();
-    if (count <= kUnrolledElements) return EmitUnrolled(outputs, count);
     const auto element = [&](const Indices& at) { Store(outputs, {at}); };
+    if (outputs[0].cut >= 0) return Loops(dims, outputs[0].cut, element);
+    if (count <= kUnrolledElements) return EmitUnrolled(outputs, count);
     // As one loop where that needs no division.
     if (dims.size() > 1) {
       const ir::Var flat = e_.IndexVar(e_.body().FreshName("i"), count);
@@ -330,7 +353,7 @@ class RegionKernel {
       const ir::Stmt body = e_.values().Close();
       if (DivisionsIn(body) == 0) return e_.body().Add(LoopOver(flat, count, body));
     }
-    Loops(dims, element);
+    Loops(dims, -1, element);
   }
 
   void EmitUnrolled(const std::vector<Output>& outputs, int64_t count) {
@@ -354,12 +377,19 @@ class RegionKernel {
     }
   }
 
-  void Loops(const Dims& dims, const std::function<void(const Indices&)>& element) {
+  // Along dimension `cut` a share's part.
+  void Loops(const Dims& all, int64_t cut, const std::function<void(const Indices&)>& element) {
+    Dims dims = all;
+    if (cut >= 0) dims[static_cast<size_t>(cut)] = cut_->part();
     std::vector<ir::Var> variables;
     Indices at;
     for (const int64_t extent : dims) {
       variables.push_back(extent == 1 ? nullptr : e_.IndexVar(e_.body().FreshName("i"), extent));
       at.push_back(extent == 1 ? Index(0) : e_.math().Of(variables.back()));
+    }
+    if (cut >= 0) {
+      Index& place = at[static_cast<size_t>(cut)];
+      place = e_.math().Add(e_.math().Mul(e_.math().Of(share_), cut_->part()), place);
     }
     e_.values().Open();
     element(at);
@@ -385,6 +415,8 @@ class RegionKernel {
   const passes::KernelModel& kernels_;
   const passes::RegionLayout layout_;
   std::vector<bool> waits_;  // by result leaf
+  const std::optional<passes::RegionCut> cut_;
+  ir::Var share_;
   std::map<std::pair<RegionPlace::Kind, int64_t>, ir::BufferRef> buffers_;
   std::vector<ir::Stmt> declarations_;
   std::vector<Pending> pending_;
