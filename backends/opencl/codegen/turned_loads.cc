@@ -19,6 +19,7 @@ using ir::Stmt;
 
 // Blocks of more arrays leave the first-level cache, and each has its squares as code.
 constexpr size_t kMostLoads = 4;
+constexpr int64_t kBlocksAhead = 2;
 
 void Collect(const Expr& x, std::vector<Expr>& loads) {
   if (x->kind == ir::ExprKind::kLoad &&
@@ -100,9 +101,26 @@ Stmt TurnedLoads::Fill(const Block& block) const {
     };
     const Stmt square = TransposeSquare(crossing.load->type.WithLanes(block.lanes), whole_rows, read, write);
     fills.push_back(ir::Let(corner, first));
+    fills.push_back(ReadAhead(crossing.turned->name, from, ir::Ref(corner), crossing.stride, block));
     fills.push_back(loop(row, block.width, loop(column, block.side, square)));
   }
   return ir::Block(std::move(fills));
+}
+
+// Lines of the block after the next one, each of a row of its own: more rows than the hardware's prefetcher follows.
+Stmt TurnedLoads::ReadAhead(const std::string& name, const ir::BufferRef& from, const Expr& corner, int64_t stride,
+                            const Block& block) {
+  const ir::Type index = corner->type;
+  const int64_t line = kLineBytes / hlo::BytesOf(from->storage), ahead = kBlocksAhead * block.side;
+  if (from->size > INT32_MAX - ahead - block.width * stride && index == ir::kIndex32) return ir::Block({});
+  const ir::Var row = ir::MakeIndex(name + "_ahead", 0, block.width - 1, index);
+  std::vector<Stmt> lines;
+  for (int64_t element = 0; element < block.side; element += line) {
+    const Expr place = corner + ir::Ref(row) * stride + (ahead + element);
+    lines.push_back(ir::Prefetch(from, place, ir::CacheLevel::kSecond));
+  }
+  return ir::For(ir::LoopRole::kSerial, row, ir::Int(0, index), ir::Int(block.width, index),
+                 ir::Block(std::move(lines)));
 }
 
 Stmt TurnedLoads::Body(const Block& block) const {

@@ -3,6 +3,7 @@
 // left in private memory, from where the nest's body reads whole vectors.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "backends/opencl/codegen/kernel_ir.h"
@@ -36,6 +37,9 @@ class TurnedLoads {
   std::vector<ir::Helper> Helpers(int lanes, bool inline_assembly) const;
 
  private:
+  static ir::Stmt ReadAhead(const std::string& name, const ir::BufferRef& from, const ir::Expr& corner, int64_t stride,
+                            const Block& block);
+
   struct Crossing {
     ir::Expr load;
     ir::Expr place;  // of the element, by the nest's variables alone
