@@ -23,6 +23,7 @@ bool Widens(const Instruction* user) {
 
 bool MaySkip(const Instruction& op) {
   if (op.Is(Opcode::kReducePrecision)) return false;  // what it rounds to is what it is for
+  if (op.shape().IsScalar()) return false;  // of a reducer that rounds on purpose; elsewhere nothing is gained
   if (!IsBf16(&op) || !op.Has(hlo::kElementwise) || hlo::NeverRounds(op.opcode()) || op.IsRoot()) return false;
   return !op.users().empty() && std::all_of(op.operands().begin(), op.operands().end(), IsBf16) &&
          std::all_of(op.users().begin(), op.users().end(), Widens);

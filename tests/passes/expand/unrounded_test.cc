@@ -65,6 +65,9 @@ TEST(SkipRounding, NotWhereBf16IsWanted) {
               ROOT r = f32[8] add(c, y))",
            R"(x = bf16[8] parameter(0)
               ROOT q = bf16[8] multiply(x, x))",
+           R"(x = bf16[] parameter(0)
+              q = bf16[] multiply(x, x)
+              ROOT c = f32[] convert(q))",
        }) {
     RunAndCompare(text, pass);
     EXPECT_EQ(Count(*RunPass(text, pass), Opcode::kConvert), Count(*Parse(text), Opcode::kConvert)) << text;
