@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/own_places.h"
 #include "backends/opencl/plan_slices.h"
 
 namespace hlorun::opencl {
@@ -13,11 +13,6 @@ using Kind = passes::Allocation::Kind;
 
 // Weights at Winograd's points are four times as large, in whole panels more; an array made of a number is not kept.
 constexpr int64_t kLargestGrowth = 8, kSmallBytes = int64_t{64} << 10;
-
-bool Contains(const Slice& outer, const Slice& inner) {
-  return outer.allocation == inner.allocation && outer.offset <= inner.offset &&
-         inner.offset + inner.bytes <= outer.offset + outer.bytes;
-}
 
 bool Touches(const Thunk& thunk, const Slice& slice) {
   bool touches = false;
@@ -29,40 +24,28 @@ bool Touches(const Thunk& thunk, const Slice& slice) {
 class ConstantWork {
  public:
   ConstantWork(Plan& plan, const std::set<size_t>& overwriting)
-      : plan_(plan), overwriting_(overwriting), thunks_(plan.entry.thunks) {
-    for (const passes::Allocation& allocation : plan.allocations) {
-      if (allocation.kind != Kind::kArena) continue;
-      arena_ = static_cast<int32_t>(&allocation - plan.allocations.data());
-      first_kept_byte_ = allocation.bytes;
-    }
-  }
+      : plan_(plan), overwriting_(overwriting), thunks_(plan.entry.thunks), places_(plan) {}
 
   void Keep() {
     std::set<size_t> kept;
     for (const size_t number : overwriting_) {
-      if (arena_ >= 0 && IsConstant(number) && GiveOwnPlaces(number)) kept.insert(number);
+      if (IsConstant(number) && GiveOwnPlaces(number)) kept.insert(number);
     }
     if (kept.empty()) return;
     std::vector<Thunk> left;
     for (size_t i = 0; i < thunks_.size(); ++i)
       (kept.contains(i) ? plan_.once.thunks : left).push_back(std::move(thunks_[i]));
     thunks_ = std::move(left);
-    const int64_t bytes = Arena().bytes - first_kept_byte_;
-    plan_.memory.arena_bytes += bytes;
-    plan_.memory.peak_bytes += bytes;
-    plan_.memory.largest_live_bytes += bytes;
+    places_.Account();
   }
 
  private:
   // A part of the arena, to be read at the place where it is kept.
   using Readers = std::vector<Slice*>;
 
-  passes::Allocation& Arena() { return plan_.allocations[static_cast<size_t>(arena_)]; }
-
   bool IsConstant(const Slice& slice) const {
     const passes::Allocation& allocation = plan_.allocations[static_cast<size_t>(slice.allocation)];
-    if (allocation.kind == Kind::kArena) return slice.offset >= first_kept_byte_;
-    return allocation.kind == Kind::kConstant ||
+    return places_.IsOwn(slice) || allocation.kind == Kind::kConstant ||
            (allocation.kind == Kind::kArgument &&
             std::binary_search(plan_.constant_parameters.begin(), plan_.constant_parameters.end(), allocation.index));
   }
@@ -72,7 +55,7 @@ class ConstantWork {
     int64_t read = 0, written = 0;
     for (size_t i = 0; i < launch.arguments.size(); ++i) {
       const Slice& slice = launch.arguments[i];
-      if (launch.written[i] ? slice.allocation != arena_ : !IsConstant(slice)) return false;
+      if (launch.written[i] ? !places_.IsInArena(slice) : !IsConstant(slice)) return false;
       (launch.written[i] ? written : read) += slice.bytes;
     }
     return read > 0 && written > 0 && written <= kLargestGrowth * read + kSmallBytes;
@@ -87,13 +70,7 @@ class ConstantWork {
       if (!readers) return false;
       places.emplace_back(&launch.arguments[i], std::move(*readers));
     }
-    for (auto& [written, readers] : places) {
-      const int64_t place = AlignScratch(Arena().bytes);
-      const int64_t distance = place - written->offset;
-      Arena().bytes = place + written->bytes;
-      for (Slice* reader : readers) reader->offset += distance;
-      written->offset = place;
-    }
+    for (const auto& [written, readers] : places) places_.Give(*written, readers);
     return true;
   }
 
@@ -149,8 +126,7 @@ class ConstantWork {
   Plan& plan_;
   const std::set<size_t>& overwriting_;
   std::vector<Thunk>& thunks_;
-  int32_t arena_ = -1;
-  int64_t first_kept_byte_ = 0;
+  OwnPlaces places_;
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/own_places.h"
 #include "backends/opencl/plan_slices.h"
 
 namespace hlorun::opencl {
@@ -11,26 +11,14 @@ namespace {
 
 class LoopWork {
  public:
-  explicit LoopWork(Plan& plan) : plan_(plan) {
-    for (size_t a = 0; a < plan.allocations.size(); ++a) {
-      if (plan.allocations[a].kind != passes::Allocation::Kind::kArena) continue;
-      arena_ = static_cast<int32_t>(a);
-      first_own_byte_ = plan.allocations[a].bytes;
-    }
-  }
+  explicit LoopWork(Plan& plan) : plan_(plan), places_(plan) {}
 
   void Move() {
-    if (arena_ < 0) return;
     MoveIn(plan_.entry);
-    const int64_t bytes = Arena().bytes - first_own_byte_;
-    plan_.memory.arena_bytes += bytes;
-    plan_.memory.peak_bytes += bytes;
-    plan_.memory.largest_live_bytes += bytes;
+    places_.Account();
   }
 
  private:
-  passes::Allocation& Arena() { return plan_.allocations[static_cast<size_t>(arena_)]; }
-
   // Inner loops first: what leaves them may leave those around them, too.
   void MoveIn(Sequence& sequence) {
     std::vector<Thunk> thunks;
@@ -63,7 +51,7 @@ class LoopWork {
     if (launch == nullptr || thunk.role != StepRole::kPacking) return false;
     for (size_t i = 0; i < launch->arguments.size(); ++i) {
       const Slice& slice = launch->arguments[i];
-      if (launch->written[i] && slice.allocation != arena_) return false;
+      if (launch->written[i] && !places_.IsInArena(slice)) return false;
       const auto overlaps = [&](const Slice& other) { return other.Overlaps(slice); };
       if (!launch->written[i] && std::any_of(written.begin(), written.end(), overlaps)) return false;
     }
@@ -75,13 +63,10 @@ class LoopWork {
   bool GiveOwnPlace(Sequence& body, size_t number) {
     auto& launch = std::get<LaunchThunk>(body.thunks[number].work);
     for (size_t i = 0; i < launch.arguments.size(); ++i) {
-      if (!launch.written[i] || launch.arguments[i].offset >= first_own_byte_) continue;
+      if (!launch.written[i] || places_.IsOwn(launch.arguments[i])) continue;
       const std::optional<std::vector<Slice*>> readers = ReadersOf(body, number, launch.arguments[i]);
       if (!readers) return false;
-      const int64_t place = AlignScratch(Arena().bytes);
-      Arena().bytes = place + launch.arguments[i].bytes;
-      for (Slice* reader : *readers) reader->offset += place - launch.arguments[i].offset;
-      launch.arguments[i].offset = place;
+      places_.Give(launch.arguments[i], *readers);
     }
     return true;
   }
@@ -95,9 +80,7 @@ class LoopWork {
       for (size_t a = 0; a < launch->arguments.size(); ++a) {
         Slice& argument = launch->arguments[a];
         if (!argument.Overlaps(slice)) continue;
-        const bool is_inside =
-            argument.offset >= slice.offset && argument.offset + argument.bytes <= slice.offset + slice.bytes;
-        if (launch->written[a] || i < number || !is_inside) return std::nullopt;
+        if (launch->written[a] || i < number || !Contains(slice, argument)) return std::nullopt;
         readers.push_back(&argument);
       }
     }
@@ -105,8 +88,7 @@ class LoopWork {
   }
 
   Plan& plan_;
-  int32_t arena_ = -1;
-  int64_t first_own_byte_ = 0;
+  OwnPlaces places_;
 };
 
 }  // namespace

@@ -49,6 +49,11 @@ void ForEachSlice(const Thunk& thunk, const Visit& visit) {
   }
 }
 
+inline bool Contains(const Slice& outer, const Slice& inner) {
+  return outer.allocation == inner.allocation && outer.offset <= inner.offset &&
+         inner.offset + inner.bytes <= outer.offset + outer.bytes;
+}
+
 // visit(slice) for each part of memory that the thunk itself writes.
 template <typename Visit>
 void ForEachWrite(const Thunk& thunk, const Visit& visit) {

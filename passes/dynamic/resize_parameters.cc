@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "hlo/builder.h"
+#include "hlo/callers.h"
 #include "hlo/error.h"
 #include "hlo/shape_inference.h"
 #include "hlo/verifier.h"
@@ -32,14 +33,7 @@ Shape WithDimension(const Shape& shape, int64_t& leaf, int64_t d, int64_t size) 
 // New shapes, spread until nothing changes any more.
 class Spread {
  public:
-  explicit Spread(hlo::Module& module) : module_(module) {
-    for (Computation* computation : module.ControlComputations()) {
-      for (const auto& instruction : computation->instructions()) {
-        if (!instruction->Has(hlo::kControl)) continue;
-        for (const Computation* called : instruction->called_computations()) callers_[called] = instruction.get();
-      }
-    }
-  }
+  explicit Spread(hlo::Module& module) : module_(module), callers_(hlo::CallersOf(module)) {}
 
   void Resize(const DimensionOfLeaf& at, int64_t size) {
     int64_t leaf = at.leaf;
@@ -208,7 +202,7 @@ class Spread {
 
   hlo::Module& module_;
   std::unordered_map<Instruction*, Shape> shapes_;
-  std::unordered_map<const Computation*, Instruction*> callers_;
+  const hlo::Callers callers_;
   std::deque<Instruction*> work_;
   const Instruction* conflict_ = nullptr;
 };

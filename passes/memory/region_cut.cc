@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <span>
-#include <unordered_map>
 #include <unordered_set>
 
+#include "hlo/callers.h"
 #include "hlo/error.h"
 #include "passes/fusion/hero.h"
+#include "passes/spmd/factor_rule.h"
 
 namespace hlorun::passes {
 
@@ -39,13 +40,12 @@ std::pair<int64_t, int64_t> Around(const Shape& shape, int64_t dimension) {
 class RegionCutSearch {
  public:
   RegionCutSearch(const Instruction& region, const RegionLayout& layout, int64_t unit, int64_t wanted)
-      : layout_(layout), entry_(*layout.module().entry()), unit_(unit), wanted_(wanted) {
-    for (const auto& computation : layout.module().computations()) {
-      for (const auto& instruction : computation->instructions()) {
-        for (const Computation* called : instruction->called_computations()) callers_[called] = instruction.get();
-      }
-    }
-    aliases_ = RegionAliases(region);
+      : layout_(layout),
+        entry_(*layout.module().entry()),
+        unit_(unit),
+        wanted_(wanted),
+        callers_(hlo::CallersOf(layout.module())),
+        aliases_(RegionAliases(region)) {
     for (const int64_t operand : aliases_) {
       if (operand >= 0) updated_.insert(entry_.parameter(operand));
     }
@@ -137,6 +137,11 @@ class RegionCutSearch {
       case Opcode::kParameter: return NeedArgument(value, leaf, d);
       case Opcode::kGetTupleElement: return Need(value.operand(0), value.tuple_index() + leaf, d);
       case Opcode::kTuple: return Need(value.operand(leaf), 0, d);
+      case Opcode::kBitcast: {
+        const Shape& from = value.operand(0)->shape();
+        const std::optional<int64_t> same = d == kWhole ? kWhole : SameDimension(from, value.shape(), d);
+        return same && Need(value.operand(0), 0, *same);
+      }
       case Opcode::kCall: return Need(value.called()->root(), leaf, d);
       case Opcode::kFusion: {
         const Instruction* root = value.called()->root();
@@ -154,7 +159,7 @@ class RegionCutSearch {
     if (d == kWhole)
       return std::all_of(value.operands().begin(), value.operands().end(),
                          [&](const Instruction* o) { return Need(o, 0, kWhole); });
-    return NeedOperands(value, d);
+    return NeedOperands(value, leaf, d);
   }
 
   bool NeedArgument(const Instruction& parameter, int64_t leaf, int64_t d) {
@@ -166,69 +171,23 @@ class RegionCutSearch {
     return Need(caller.operand(1 + branch), leaf, d);
   }
 
-  // Of an array by its opcode, where element i along dimension d is made of elements i of its operands.
-  bool NeedOperands(const Instruction& value, int64_t d) {
-    const auto at = static_cast<size_t>(d);
-    const auto along = [&](int64_t operand, int64_t dimension) { return Need(value.operand(operand), 0, dimension); };
-    const auto whole_from = [&](int64_t first) {
-      for (int64_t i = first; i < value.operand_count(); ++i) {
-        if (!Need(value.operand(i), 0, kWhole)) return false;
-      }
-      return true;
-    };
-    switch (value.opcode()) {
-      case Opcode::kIota: return true;
-      case Opcode::kCopy: return along(0, d);
-      case Opcode::kBitcast:
-      case Opcode::kReshape: {
-        const std::optional<int64_t> same = SameDimension(value.operand(0)->shape(), value.shape(), d);
-        return same && along(0, *same);
-      }
-      case Opcode::kBroadcast: {
-        const auto& dims = value.As<hlo::attr::Dimensions>().dimensions;
-        const auto found = std::find(dims.begin(), dims.end(), d);
-        return along(0, found == dims.end() ? kWhole : found - dims.begin());
-      }
-      case Opcode::kTranspose: return along(0, value.As<hlo::attr::Dimensions>().dimensions[at]);
-      case Opcode::kReverse: {
-        const auto& dims = value.As<hlo::attr::Dimensions>().dimensions;
-        return std::find(dims.begin(), dims.end(), d) == dims.end() && along(0, d);
-      }
-      case Opcode::kConcatenate: {
-        if (value.As<hlo::attr::Dimensions>().dimensions[0] == d) return false;
-        for (int64_t i = 0; i < value.operand_count(); ++i) {
-          if (!along(i, d)) return false;
-        }
-        return true;
-      }
-      case Opcode::kSlice: {
-        const auto& slice = value.As<hlo::attr::Slice>();
-        return slice.starts[at] == 0 && value.operand(0)->shape().dimension(d) == cut_.extent_ && along(0, d);
-      }
-      case Opcode::kPad:
-        return value.As<hlo::attr::Pad>().padding[at] == hlo::PaddingDimension{} && along(0, d) && whole_from(1);
-      case Opcode::kDynamicSlice:
-        return value.operand(0)->shape().dimension(d) == cut_.extent_ && along(0, d) && whole_from(1);
-      case Opcode::kDynamicUpdateSlice:
-        return value.operand(1)->shape().dimension(d) == cut_.extent_ && along(0, d) && along(1, d) && whole_from(2);
-      case Opcode::kReduce: return NeedReduced(value, d);
-      default: break;
-    }
-    if (!value.Has(hlo::kElementwise)) return false;
+  // What a share needs of the operands where the op's own rule says that it is a part along one dimension, or all.
+  bool NeedOperands(const Instruction& value, int64_t leaf, int64_t d) {
+    const spmd::FactorRule rule = spmd::FactorRuleOf(value);
+    if (!rule.is_known) return false;
+    const auto& factors = rule.results[static_cast<size_t>(leaf)][static_cast<size_t>(d)];
+    if (factors.size() != 1) return false;
+    const int cut = factors[0];
+    if (rule.factors[static_cast<size_t>(cut)].kind != spmd::FactorKind::kParallel) return false;
     for (int64_t i = 0; i < value.operand_count(); ++i) {
-      const bool same = value.operand(i)->shape().dimensions() == value.shape().dimensions();
-      if (!along(i, same ? d : kWhole)) return false;
-    }
-    return true;
-  }
-
-  bool NeedReduced(const Instruction& reduce, int64_t d) {
-    const auto& reduced = reduce.As<hlo::attr::Dimensions>().dimensions;
-    int64_t from = d;
-    for (int64_t i = 0; i <= from; ++i) from += std::find(reduced.begin(), reduced.end(), i) != reduced.end() ? 1 : 0;
-    const int64_t arrays = reduce.operand_count() / 2;
-    for (int64_t i = 0; i < reduce.operand_count(); ++i) {
-      if (!Need(reduce.operand(i), 0, i < arrays ? from : kWhole)) return false;
+      int64_t along = kWhole;
+      const spmd::FactorRule::Tensor& operand = rule.operands[static_cast<size_t>(i)];
+      for (size_t e = 0; e < operand.size(); ++e) {
+        if (std::find(operand[e].begin(), operand[e].end(), cut) == operand[e].end()) continue;
+        if (operand[e].size() != 1 || along != kWhole) return false;
+        along = static_cast<int64_t>(e);
+      }
+      if (!Need(value.operand(i), 0, along)) return false;
     }
     return true;
   }
@@ -287,8 +246,8 @@ class RegionCutSearch {
   const RegionLayout& layout_;
   const Computation& entry_;
   const int64_t unit_, wanted_;
-  std::unordered_map<const Computation*, const Instruction*> callers_;
-  std::vector<int64_t> aliases_;
+  const hlo::Callers callers_;
+  const std::vector<int64_t> aliases_;
   std::unordered_set<const Instruction*> updated_;  // parameters whose memory may be a result's
   RegionCut cut_;
   std::map<std::pair<RegionPlace::Kind, int64_t>, std::pair<int64_t, int64_t>> parts_;

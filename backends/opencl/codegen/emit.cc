@@ -193,7 +193,7 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
 bool OpenClKernelModel::BoundsContraction(const Instruction& instruction) const {
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kReduceWindow) return HasCumulativeKernel(instruction, hero);
-  return device_.device_class == DeviceClass::kCpu && HasProductKernel(instruction, device_);
+  return device_.device_class == DeviceClass::kCpu && HasProductKernel(instruction);
 }
 
 bool OpenClKernelModel::SumsOverWindow(const Instruction& convolution) const {

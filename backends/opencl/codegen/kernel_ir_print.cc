@@ -36,8 +36,7 @@ void Print(const Stmt& s, int depth, std::string& out) {
                        s->width > 1    ? fmt::format("x{}{}", s->width, s->pairs ? " pairs" : "")
                        : s->unroll > 1 ? fmt::format(" unrolled {}", s->unroll)
                                        : "",
-                       s->var->name,
-                       ToString(s->begin), ToString(s->end),
+                       s->var->name, ToString(s->begin), ToString(s->end),
                        IsIntConstant(s->step, 1) ? "" : " step " + ToString(s->step)));
       Print(s->body[0], depth + 1, out);
       break;

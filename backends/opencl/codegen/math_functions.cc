@@ -8,7 +8,7 @@ namespace {
 using hlo::ElementType;
 
 // p = e^r of e^x = 2^k e^r with |r| <= ln(2)/2.
-#define HL_EXP_OF_C                                                   \
+#define HL_EXP_OF_C                                                         \
   "  @F k = fma(c, (@F)(0x1.715476p+0f), (@F)(0x1.8p+23f)) - 0x1.8p+23f;\n" \
   "  @F r = fma(k, (@F)(-0x1.62e43p-1f), c);\n"                             \
   "  r = fma(k, (@F)(0x1.05c61p-29f), r);\n"                                \
@@ -20,8 +20,8 @@ using hlo::ElementType;
 
 // k goes into the exponent of p. The limits are those of x between which the result is a normal number; a NaN's k is
 // an integer whose lower bits are zero.
-constexpr std::string_view kExp =
-    "static inline @F NAME(@F x) {\n  @F c = x;\n" HL_EXP_OF_C R"(  p = as_float@n(as_uint@n(p) + (as_uint@n(convert_int@n(k)) << 23));
+constexpr std::string_view kExp = "static inline @F NAME(@F x) {\n  @F c = x;\n" HL_EXP_OF_C
+                                  R"(  p = as_float@n(as_uint@n(p) + (as_uint@n(convert_int@n(k)) << 23));
   p = @?(x < -0x1.5d589ep+6f, (@F)(0.0f), p);
   return @?(x > 0x1.62e42ep+6f, (@F)(INFINITY), p);
 }

@@ -270,20 +270,18 @@ class RadixKernel {
     body(e_.math().Of(j));
     e_.body().Add(ir::For(ir::LoopRole::kVector, j, begin, end, e_.values().Close(), 1, e_.Lanes()));
   }
-  void Serial(const std::string& name, int64_t most, const Expr& begin, const Expr& end, const Statements& body) {
+  void Serial(const std::string& name, int64_t most, const Expr& begin, const Expr& end, const Statements& body,
+              int unroll = 1) {
     const Var j = e_.IndexVar(e_.body().FreshName(name), most);
     e_.values().Open();
     body(ir::Ref(j));
-    e_.body().Add(ir::For(ir::LoopRole::kSerial, j, begin, end, e_.values().Close()));
+    const ir::Stmt loop = ir::For(ir::LoopRole::kSerial, j, begin, end, e_.values().Close());
+    e_.body().Add(ir::Unrolled(loop, unroll));
   }
   // Counts or moves elements. Each waits for the count that it changes; written out one after another, their loads are
   // told apart by the CPU, which otherwise takes each for one that waits for the store before it.
   void OverElements(const Expr& begin, const Expr& end, const Statements& body) {
-    const Var j = e_.IndexVar(e_.body().FreshName("j"), shape_.length);
-    e_.values().Open();
-    body(ir::Ref(j));
-    const ir::Stmt loop = ir::For(ir::LoopRole::kSerial, j, begin, end, e_.values().Close());
-    e_.body().Add(ir::Unrolled(loop, kUnroll));
+    Serial("j", shape_.length, begin, end, body, kUnroll);
   }
   void OverRow(const std::function<void(const Index&)>& body) {
     VectorLoop(e_.IndexVar(e_.body().FreshName("j"), shape_.length), e_.IndexInt(0), e_.IndexInt(shape_.length), body);

@@ -111,8 +111,7 @@ class RoleLowering {
     }
     const Stmt loop = For(s->role, s->var, s->begin, s->end, body, s->step->integer, s->width);
     if (s->role == LoopRole::kVector && lanes_ == 1) return WidenVectorLoop(s->pairs ? WithPairs(loop) : loop);
-    const Stmt serial = For(LoopRole::kSerial, s->var, s->begin, s->end, body, s->step->integer);
-    return s->unroll > 1 ? Unrolled(serial, s->unroll) : serial;
+    return Unrolled(For(LoopRole::kSerial, s->var, s->begin, s->end, body, s->step->integer), s->unroll);
   }
 
   int64_t lanes_;

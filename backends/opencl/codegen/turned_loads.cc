@@ -9,6 +9,7 @@
 
 #include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/load_strides.h"
+#include "backends/opencl/codegen/prefetch_lines.h"
 #include "backends/opencl/codegen/transpose_square.h"
 
 namespace hlorun::opencl {
@@ -111,16 +112,11 @@ Stmt TurnedLoads::Fill(const Block& block) const {
 Stmt TurnedLoads::ReadAhead(const std::string& name, const ir::BufferRef& from, const Expr& corner, int64_t stride,
                             const Block& block) {
   const ir::Type index = corner->type;
-  const int64_t line = kLineBytes / hlo::BytesOf(from->storage), ahead = kBlocksAhead * block.side;
+  const int64_t ahead = kBlocksAhead * block.side;
   if (from->size > INT32_MAX - ahead - block.width * stride && index == ir::kIndex32) return ir::Block({});
   const ir::Var row = ir::MakeIndex(name + "_ahead", 0, block.width - 1, index);
-  std::vector<Stmt> lines;
-  for (int64_t element = 0; element < block.side; element += line) {
-    const Expr place = corner + ir::Ref(row) * stride + (ahead + element);
-    lines.push_back(ir::Prefetch(from, place, ir::CacheLevel::kSecond));
-  }
-  return ir::For(ir::LoopRole::kSerial, row, ir::Int(0, index), ir::Int(block.width, index),
-                 ir::Block(std::move(lines)));
+  const Stmt lines = PrefetchLines(from, corner + ir::Ref(row) * stride + ahead, block.side, ir::CacheLevel::kSecond);
+  return ir::For(ir::LoopRole::kSerial, row, ir::Int(0, index), ir::Int(block.width, index), lines);
 }
 
 Stmt TurnedLoads::Body(const Block& block) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "hlo/callers.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/module.h"
 #include "passes/control/predication.h"
@@ -49,12 +50,11 @@ constexpr int64_t kFewestTrips = 8;
 
 // The loop whose body `computation` is; null: it is no body.
 const hlo::Instruction* LoopOf(const hlo::Computation& computation) {
-  for (const auto& other : computation.module()->computations()) {
-    for (const auto& instruction : other->instructions()) {
-      if (instruction->Is(hlo::Opcode::kWhile) && instruction->while_body() == &computation) return instruction.get();
-    }
-  }
-  return nullptr;
+  const hlo::Callers callers = hlo::CallersOf(*computation.module());
+  const auto caller = callers.find(&computation);
+  const bool is_body = caller != callers.end() && caller->second->Is(hlo::Opcode::kWhile) &&
+                       caller->second->while_body() == &computation;
+  return is_body ? caller->second : nullptr;
 }
 
 bool PassesThrough(const hlo::Computation& body, int64_t element) {
@@ -83,10 +83,10 @@ bool IsSameInEveryTrip(const hlo::Instruction& value, const DeviceSpec& device) 
     return false;
   }
   const hlo::Computation& body = *value.parent();
+  if (from->operand(0) != body.parameter(0) || !PassesThrough(body, from->tuple_index())) return false;
   const hlo::Instruction* loop = LoopOf(body);
-  if (loop == nullptr || from->operand(0) != body.parameter(0) || !PassesThrough(body, from->tuple_index()))
+  if (loop == nullptr || hlo::KnownTripCount(*loop).value_or(0) < kFewestTrips || passes::PredicationOf(*loop))
     return false;
-  if (hlo::KnownTripCount(*loop).value_or(0) < kFewestTrips || passes::PredicationOf(*loop)) return false;
   int64_t bytes = 0;
   for (const hlo::Instruction* element : body.parameter(0)->users()) {
     const bool passes = element->Is(hlo::Opcode::kGetTupleElement) && PassesThrough(body, element->tuple_index());

@@ -1,4 +1,5 @@
-// Which arrays are the same in every run, so that kernels that prepare them run once (kept_work.h).
+// Which arrays are the same in every run, or in every trip of a loop, so that kernels that prepare them run once
+// (kept_work.h, loop_work.h).
 #pragma once
 
 #include "hlo/device_spec.h"

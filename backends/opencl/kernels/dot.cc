@@ -1,5 +1,7 @@
 #include "backends/opencl/kernels/dot.h"
 
+#include <utility>
+
 #include "backends/opencl/kernels/constant_operand.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/matrix_unit_product.h"
@@ -24,14 +26,12 @@ bool IsWhole(const ProductShape& shape) { return !shape.depth_may_be_less && !sh
 // Whether a copy of an operand is made once and read by many products: before a loop, or before the first run. Weights
 // larger than the last cache come from memory in any order, and would lie there twice.
 bool IsKept(const hlo::Instruction& operand, const DeviceSpec& device, const CompileOptions* options) {
-  if (device.device_class != DeviceClass::kCpu) return false;
   if (IsSameInEveryTrip(operand, device)) return true;
   return options != nullptr && operand.shape().ByteSize() <= device.l3_bytes && IsSameInEveryRun(operand, *options);
 }
 
-// Without options it is not known what is kept: for those who only ask whether there is a kernel.
-std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device,
-                                const CompileOptions* options = nullptr) {
+// The product that `instruction` is, with its operands as they stand.
+std::optional<Prepared> FindProduct(const hlo::Instruction& instruction) {
   Prepared prepared;
   prepared.hero = passes::HeroOf(instruction).instruction;
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kDot)) return std::nullopt;
@@ -42,14 +42,24 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const Devic
   if (lhs < 0 || rhs < 0) return std::nullopt;
   shape->depth_may_be_less = passes::ExtentsOf(instruction).contraction.has_value();
   shape->ends_at_sizes = !passes::ExtentsOf(instruction).empty();
-  const int64_t right = shape->swapped ? lhs : rhs;
-  shape->rhs_is_kept = IsKept(*instruction.operand(right), device, options);
-  // Tiles of the matrix unit are copies of both sides, whichever is which.
-  if (device.device_class == DeviceClass::kCpu && IsWhole(*shape) && !PlanMatrixUnit(*shape, device))
-    shape = WithLessToPack(*shape, device);
   prepared.lhs.number = shape->swapped ? rhs : lhs;
   prepared.rhs.number = shape->swapped ? lhs : rhs;
   prepared.shape = *shape;
+  return prepared;
+}
+
+// The same with the roles that its operands have in the kernels. Null options: parameters count as changing.
+std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device,
+                                const CompileOptions* options) {
+  std::optional<Prepared> prepared = FindProduct(instruction);
+  if (!prepared || device.device_class != DeviceClass::kCpu || !IsWhole(prepared->shape)) return prepared;
+  ProductShape& shape = prepared->shape;
+  shape.rhs_is_kept = IsKept(*instruction.operand(prepared->rhs.number), device, options);
+  // Tiles of the matrix unit are copies of both sides, whichever is which.
+  if (PlanMatrixUnit(shape, device)) return prepared;
+  const bool was_swapped = shape.swapped;
+  shape = WithLessToPack(shape, device);
+  if (shape.swapped != was_swapped) std::swap(prepared->lhs.number, prepared->rhs.number);
   return prepared;
 }
 
@@ -100,9 +110,7 @@ std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instru
   return launches;
 }
 
-bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  return Prepare(instruction, device).has_value();
-}
+bool HasProductKernel(const hlo::Instruction& instruction) { return FindProduct(instruction).has_value(); }
 
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
   const std::optional<Prepared> prepared = Prepare(instruction, context.device, &context.options);
@@ -128,7 +136,7 @@ std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, co
 }
 
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  const std::optional<Prepared> prepared = Prepare(instruction, device);
+  const std::optional<Prepared> prepared = Prepare(instruction, device, nullptr);
   if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;
   std::optional<ProductProblem> problem = ProductProblemOf(*prepared->hero);
   // These have nothing to choose.

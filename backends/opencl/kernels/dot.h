@@ -17,7 +17,7 @@ std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instru
                                                   const EmitContext& context);
 
 // Whether EmitDot takes it.
-bool HasProductKernel(const hlo::Instruction& instruction, const DeviceSpec& device);
+bool HasProductKernel(const hlo::Instruction& instruction);
 // Scratch that EmitDot's launches use: packed operands and partial sums. 0 when EmitDot would return nullopt.
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context);
 // The operands that launches of EmitDot copy, each by one of its own.

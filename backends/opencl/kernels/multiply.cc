@@ -4,6 +4,7 @@
 
 #include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/prefetch_lines.h"
 #include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"

@@ -168,8 +168,7 @@ bool SpreadsRows(const ProductPlan& plan, const DeviceSpec& device) {
 
 // Whether rhs is copied to panels because the copies cost nothing.
 bool TakesKeptPanels(const ProductShape& shape) {
-  return shape.rhs_is_kept && shape.m >= kFewestKeptRows && shape.n > kInPlaceColumns && !shape.ends_at_sizes &&
-         !shape.depth_may_be_less;
+  return shape.rhs_is_kept && shape.m >= kFewestKeptRows && shape.n > kInPlaceColumns;
 }
 
 void ChooseForms(ProductPlan& plan, const DeviceSpec& device) {

@@ -23,7 +23,7 @@ struct ProductShape {
   bool swapped = false;
   bool depth_may_be_less = false;  // k is a bound: how much of it is there, the kernel reads
   bool ends_at_sizes = false;      // some dimension is a bound, or the result is wanted in part
-  bool rhs_is_kept = false;        // a copy of rhs serves many products (constant_operand.h)
+  bool rhs_is_kept = false;        // a copy of rhs, of which all is there, serves many products (constant_operand.h)
 };
 
 // The type in which products and sums of these types are computed; nullopt when no kernel has them.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/prefetch_lines.h"
 
 namespace hlorun::opencl {
 
@@ -83,13 +83,6 @@ Stmt RegisterTile::Step(const Element& element, const Vector& vector, const Mult
 
 Stmt RegisterTile::ReadAhead(const ir::BufferRef& panels, const Expr& at) const {
   return PrefetchLines(panels, at + kBytesAhead / hlo::BytesOf(panels->storage), columns());
-}
-
-Stmt PrefetchLines(const ir::BufferRef& buffer, const Expr& at, int64_t elements) {
-  const int64_t line = kLineBytes / hlo::BytesOf(buffer->storage);
-  std::vector<Stmt> lines;
-  for (int64_t first = 0; first < elements; first += line) lines.push_back(ir::Prefetch(buffer, at + first));
-  return ir::Block(std::move(lines));
 }
 
 Stmt RegisterTile::Store(const ir::BufferRef& buffer, const Position& position) const {

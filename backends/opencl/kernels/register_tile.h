@@ -13,9 +13,6 @@ namespace hlorun::opencl {
 // sum + x * y, fused where they are floating.
 ir::Expr AddProduct(const ir::Expr& sum, const ir::Expr& x, const ir::Expr& y);
 
-// Sends for the lines of `elements` elements from `at` on.
-ir::Stmt PrefetchLines(const ir::BufferRef& buffer, const ir::Expr& at, int64_t elements);
-
 // `rows` x (`vectors` * `lanes`) accumulators. A step multiplies one element of each row with one vector of each column
 // block: the elements are broadcast, so a step costs `vectors` vector loads and `rows` scalar ones for rows * vectors
 // multiplications.

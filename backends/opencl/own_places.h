@@ -1,0 +1,30 @@
+// Places of a plan's own: behind all others of the arena, for what lasts longer than its instruction's scratch.
+#pragma once
+
+#include <vector>
+
+#include "backends/opencl/plan.h"
+
+namespace hlorun::opencl {
+
+// The plan must outlive it.
+class OwnPlaces {
+ public:
+  explicit OwnPlaces(Plan& plan);
+
+  // Whether `slice` lies in the arena; whether in a place that Give has made.
+  bool IsInArena(const Slice& slice) const { return slice.allocation == arena_; }
+  bool IsOwn(const Slice& slice) const { return IsInArena(slice) && slice.offset >= first_byte_; }
+  // Moves what is written to `written`, a slice of the arena, to a place of its own, and its readers with it; each
+  // reads a part of it.
+  void Give(Slice& written, const std::vector<Slice*>& readers);
+  // Adds what was given to the plan's memory statistics: once, at the end.
+  void Account();
+
+ private:
+  Plan& plan_;
+  int32_t arena_ = -1;  // none: no slice lies in it
+  int64_t first_byte_ = 0;
+};
+
+}  // namespace hlorun::opencl
