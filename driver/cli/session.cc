@@ -16,6 +16,7 @@
 #include "driver/arrays/bounds.h"
 #include "driver/arrays/compare.h"
 #include "driver/arrays/seeded.h"
+#include "driver/arrays/varied_inputs.h"
 #include "driver/cli/agreement.h"
 #include "driver/cli/branch_strategy.h"
 #include "driver/cli/explain.h"
@@ -382,16 +383,19 @@ class Session {
   void Execute() {
     timing_.first_ms = RunOnce({});
     for (int64_t i = 0; i < flags_.warmup; ++i) RunOnce({});
+    VariedInputs varied(flags_.iterations, [this](int64_t run) {
+      SeedOptions seed = seed_;
+      seed.seed += static_cast<uint64_t>(run);
+      return SeededInputs(seed);
+    });
     for (int64_t i = 0; i < flags_.iterations; ++i) {
       progress_.Show(fmt::format("running: {}/{}", i + 1, flags_.iterations));
       if (flags_.vary_inputs && flags_.inputs.empty()) {
-        SeedOptions seed = seed_;
-        seed.seed += static_cast<uint64_t>(i) + 1;
         if (is_cut_) {
-          whole_inputs_ = SeededInputs(seed);
+          whole_inputs_ = varied.Next();
           CutInputs();
         } else {
-          for (Literals& device_inputs : inputs_) device_inputs = SeededInputs(seed);
+          inputs_.assign(inputs_.size(), varied.Next());
         }
         UploadInputs();
       }

@@ -15,6 +15,7 @@
 #include "driver/arrays/npy.h"
 #include "driver/arrays/npz.h"
 #include "driver/arrays/seeded.h"
+#include "driver/arrays/varied_inputs.h"
 #include "hlo/atomic_file.h"
 #include "hlo/error.h"
 #include "tests/end_to_end/command.h"
@@ -207,6 +208,45 @@ TEST(SeededTest, TheSameSeedGivesTheSameArrayAndAnotherSlotAnother) {
   }
   EXPECT_NEAR(sum / 4096, 0, 0.1);
   EXPECT_NEAR(squares / 4096, 1, 0.1);
+}
+
+TEST(VariedInputsTest, EachRunGetsItsOwnValuesInMemoryOfItsOwn) {
+  std::vector<int64_t> made;
+  std::vector<Literal> originals;
+  VariedInputs varied(3, [&](int64_t run) {
+    made.push_back(run);
+    originals.push_back(Literal::Scalar(ElementType::kS32, run * 10));
+    return std::vector<Literal>{originals.back(), Literal(Shape(ElementType::kF32, {0}))};
+  });
+  EXPECT_THAT(made, ::testing::IsEmpty());
+  for (int64_t run = 1; run <= 3; ++run) {
+    const std::vector<Literal> inputs = varied.Next();
+    ASSERT_EQ(inputs.size(), 2u);
+    EXPECT_EQ(inputs[0].GetInt(0), run * 10);
+    EXPECT_NE(inputs[0].data(), originals[static_cast<size_t>(run - 1)].data());
+    EXPECT_THAT(made, ::testing::ElementsAre(1, 2, 3)) << "small ones are made at once";
+  }
+}
+
+TEST(VariedInputsTest, NoMoreIsMadeAheadThanAQuarterOfAGibibyte) {
+  const auto of_bytes = [](int64_t bytes, int64_t runs, size_t& made) {
+    return VariedInputs(runs, [bytes, &made](int64_t) {
+      ++made;
+      return std::vector<Literal>{Literal(Shape(ElementType::kU8, {bytes}))};
+    });
+  };
+  size_t made = 0;
+  VariedInputs halves = of_bytes(int64_t{96} << 20, 5, made);
+  halves.Next();
+  EXPECT_EQ(made, 2u);
+  halves.Next();
+  EXPECT_EQ(made, 2u);
+  halves.Next();
+  EXPECT_EQ(made, 4u);
+  made = 0;
+  VariedInputs whole = of_bytes(int64_t{300} << 20, 5, made);
+  whole.Next();
+  EXPECT_EQ(made, 1u);
 }
 
 }  // namespace
