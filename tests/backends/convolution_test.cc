@@ -210,6 +210,8 @@ const std::vector<Case>& Cases() {
       {"f32[3,21,22,48]", "f32[3,3,48,16]", "f32[3,19,20,16]", "size=3x3"},
       {"f32[9,13,12,32]", "f32[3,3,32,64]", "f32[9,15,14,64]", "size=3x3 pad=2_2x2_2"},
       {"bf16[4,24,24,32]", "bf16[3,3,32,40]", "bf16[4,24,24,40]", "size=3x3 pad=1_1x1_1"},
+      // Few squares of many features: blocks have parts of them, the last a smaller one.
+      {"f32[1,29,30,64]", "f32[3,3,64,200]", "f32[1,29,30,200]", "size=3x3 pad=1_1x1_1"},
       // More rows than a block holds, and no multiple of a tile's.
       {"f32[2,301,1,256]", "f32[3,1,256,5]", "f32[2,301,1,5]", "size=3x1 pad=1_1x0_0"},
       {"f32[1,401,2,96]", "f32[5,2,96,20]", "f32[1,199,1,20]", "size=5x2 stride=2x1"},

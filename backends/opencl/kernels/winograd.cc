@@ -1,5 +1,6 @@
 #include "backends/opencl/kernels/winograd.h"
 
+#include "backends/opencl/codegen/prefetch_lines.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
@@ -82,7 +83,7 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
   return Packing(MakeDraft("winograd_weights", parameters, ir::Block({ir::DeclareArray(by_tap), nest})));
 }
 
-// Chunks of squares: at the points, multiplied, and back.
+// Blocks of squares and features, a part of the features after the other: at the points, multiplied, and back.
 class Winograd {
  public:
   Winograd(const ConvolutionTask& task, const WinogradPlan& plan)
@@ -100,17 +101,23 @@ class Winograd {
   }
 
   KernelDraft Emit() {
-    const ir::Var group = IndexVar("group", plan_.groups), chunk = IndexVar("chunk", plan_.chunks());
-    const ir::Var first = IndexVar("first", plan_.squares()), count = ir::MakeIndex("count", 1, plan_.chunk, kIndex);
+    const ir::Var group = IndexVar("group", plan_.groups), block = IndexVar("block", plan_.blocks());
+    const ir::Var part_panel = IndexVar("part_panel", plan_.panels), first = IndexVar("first", plan_.squares()),
+                  count = ir::MakeIndex("count", 1, plan_.chunk, kIndex);
     first_ = ir::Ref(first);
     count_ = ir::Ref(count);
+    first_panel_ = ir::Ref(part_panel);
+    end_panel_ = plan_.panels % plan_.panels_per_part == 0
+                     ? first_panel_ + plan_.panels_per_part
+                     : ir::Min(first_panel_ + plan_.panels_per_part, Index(plan_.panels));
     inputs_at_ = ir::Ref(group) * (plan_.InputElements() + plan_.OutputElements());
     products_at_ = inputs_at_ + plan_.InputElements();
-    const Stmt body = ir::Block({ir::Let(first, ir::Ref(chunk) * plan_.chunk),
+    const Stmt body = ir::Block({ir::Let(part_panel, Quotient(ir::Ref(block), plan_.chunks()) * plan_.panels_per_part),
+                                 ir::Let(first, Remainder(ir::Ref(block), plan_.chunks()) * plan_.chunk),
                                  ir::Let(count, ir::Min(Index(plan_.chunk), Index(plan_.squares()) - ir::Ref(first))),
                                  ForSquares([&](const Expr& square) { return Inputs(square); }), Products(),
                                  ForSquares([&](const Expr& square) { return Outputs(square); })});
-    const Stmt walk = ir::For(LoopRole::kSerial, chunk, ir::Ref(group), Index(plan_.chunks()), body, plan_.groups);
+    const Stmt walk = ir::For(LoopRole::kSerial, block, ir::Ref(group), Index(plan_.blocks()), body, plan_.groups);
     const Stmt nest = ir::For(LoopRole::kParallel, group, Index(0), Index(plan_.groups), walk);
     return MakeDraft("winograd", parameters_, ir::Block({ir::DeclareArray(patch_), ir::DeclareArray(outputs_), nest}));
   }
@@ -182,14 +189,19 @@ class Winograd {
     const Stmt step =
         tile.Step([&](int64_t r) { return ir::Load(buffer_, ir::Ref(lhs) + ir::Ref(k) + r * pitch); },
                   [&](int64_t v) { return Vector(weights_, ir::Ref(rhs) + ir::Ref(k) * width + v * plan_.lanes); });
-    const Expr to = products_at_ + row * plan_.OutputPitch() + ir::Ref(panel) * width;
+    const Expr to = products_at_ + row * plan_.OutputPitch() + (ir::Ref(panel) - first_panel_) * width;
     const Stmt body = ir::Block(
         {ir::Let(lhs, inputs_at_ + row * pitch),
          ir::Let(rhs, (ir::Ref(product) * plan_.panels + ir::Ref(panel)) * (shape_.channels * width)), tile.Declare(),
-         Loop(k, Index(shape_.channels), step),
+         Loop(k, Index(shape_.channels), ir::Block({SendForNextPanel(ir::Ref(rhs) + ir::Ref(k) * width), step})),
          tile.Store(buffer_, [&](int64_t r, int64_t v) { return to + (r * plan_.OutputPitch() + v * plan_.lanes); })});
     return Loop(product, Index(WinogradPlan::kProducts),
-                Loop(panel, Index(plan_.panels), Loop(square, count_, body, plan_.tile_rows)));
+                opencl::Loop(panel, first_panel_, end_panel_, Loop(square, count_, body, plan_.tile_rows)));
+  }
+
+  // While the tiles of a panel find it in the second cache, the one behind it comes from the last.
+  Stmt SendForNextPanel(const Expr& at) const {
+    return PrefetchLines(weights_, at + shape_.channels * plan_.width(), plan_.width(), ir::CacheLevel::kSecond);
   }
 
   Stmt Outputs(const Expr& square) {
@@ -204,7 +216,7 @@ class Winograd {
     else
       store = ir::If(ir::Ref(panel) < Index(whole), StorePanel(ir::Ref(panel), plan_.width()),
                      StorePanel(ir::Ref(panel), tail));
-    return Loop(panel, Index(plan_.panels), ir::Block({back, store}));
+    return opencl::Loop(panel, first_panel_, end_panel_, ir::Block({back, store}));
   }
 
   // One panel's outputs of a square: [row][column][feature of the panel].
@@ -213,7 +225,7 @@ class Winograd {
                   column = IndexVar("column", kOutputs);
     const int64_t of_product = plan_.chunk * plan_.OutputPitch();
     const Expr from = products_at_ + ir::Ref(row) * (kPoints * of_product) + square * plan_.OutputPitch() +
-                      panel * plan_.width() + ir::Ref(piece);
+                      (panel - first_panel_) * plan_.width() + ir::Ref(piece);
     const Stmt rows = Apply(
         OutputsFromPoints, kPoints, [&](int64_t i) { return Vector(buffer_, from + i * of_product); },
         [&](int64_t i, const Expr& v) { return Write(patch_, (ir::Ref(row) * kOutputs + i) * plan_.lanes, v); });
@@ -249,7 +261,7 @@ class Winograd {
   KernelParameters parameters_;
   ir::BufferRef input_, weights_, buffer_, patch_, outputs_;
   std::optional<Epilogue> epilogue_;
-  Expr first_, count_, inputs_at_, products_at_, image_, top_, left_;
+  Expr first_, count_, first_panel_, end_panel_, inputs_at_, products_at_, image_, top_, left_;
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/kernels/even_groups.h"
 #include "backends/opencl/kernels/register_tile.h"
@@ -10,11 +9,17 @@
 namespace hlorun::opencl {
 namespace {
 
-// Weights are read once a chunk: with this many squares that costs a fraction of the products.
-constexpr int64_t kSmallestChunk = 28, kLargestChunk = 56;
 constexpr int64_t kGroupsPerUnit = 4;
-// Costs in multiply-adds of vectors. Transforming one input or output value of a square; a weight, written to memory.
+// Divisions of the squares that are looked at: so many to a doubling.
+constexpr int64_t kDivisionsPerOctave = 16;
+// Costs in multiply-adds (docs/convolutions.md). Transforming one input or output value of a square, beside the
+// products that it spares; a weight, written to memory.
 constexpr int64_t kTransformCost = 4, kWeightCost = 12;
+// Of a block: transforming a value and putting it where products find it; a weight, or a value of too many squares,
+// that comes from the last cache, and a weight from the second.
+constexpr int64_t kValueCost = 12, kFarCost = 20, kNearCost = 4;
+// Of what a unit has to do, what may be lost where it has no second block that another could take over.
+constexpr int64_t kRiskOfOneBlock = 8;
 // Below this there are too few chunks to share.
 constexpr int64_t kFewestSquares = 64;
 // Weights that are transformed once are still read by every core, from the last cache; with less than a register tile
@@ -39,6 +44,53 @@ bool Pays(const WinogradPlan& plan) {
   return plan.squares() >= (kept ? kFewestSquaresOfKept : kFewestSquares) && squares + weights < direct / 5 * 4;
 }
 
+// A square's values at all points, in a block's arrays.
+int64_t BytesOfSquare(const WinogradPlan& plan) {
+  return WinogradPlan::kProducts * (plan.InputPitch() + plan.OutputPitch()) * hlo::BytesOf(plan.shape.compute_type);
+}
+
+// Squares of a block that leave the last cache to others too.
+int64_t MostSquares(const WinogradPlan& plan, const DeviceSpec& device) {
+  const int64_t room = std::max(2 * device.l2_bytes, device.l3_bytes / (2 * device.compute_units));
+  return std::clamp<int64_t>(room / BytesOfSquare(plan), 1, plan.squares());
+}
+
+// Of a block: its squares times its features.
+int64_t BlockCost(const WinogradPlan& plan, const DeviceSpec& device) {
+  const int64_t channels = plan.shape.channels, features = plan.panels_per_part * plan.width();
+  // A step of a tile costs its rows and about one row's worth of loads.
+  const int64_t rows = plan.chunk / plan.tile_rows * (plan.tile_rows + 1);
+  const int64_t of_weight = plan.WeightBytes() > device.l2_bytes * 3 / 2 ? kFarCost : kNearCost;
+  const int64_t of_value = kValueCost + (plan.chunk * BytesOfSquare(plan) > 2 * device.l2_bytes ? kFarCost : 0);
+  return (rows + of_weight) * channels * features + of_value * plan.chunk * (channels + features);
+}
+
+// Each chunk of squares reads all weights, and each part of the features transforms all inputs again; both are shared
+// out so that the fullest unit has the least to do. Sums are the same however that is.
+void Divide(WinogradPlan& plan, const DeviceSpec& device) {
+  const int64_t limit = std::min<int64_t>((VectorRegisters(device) - 2 - plan.vectors) / plan.vectors, 14);
+  const int64_t units = device.compute_units;
+  int64_t least = -1;
+  WinogradPlan divided = plan;
+  for (int64_t parts = 1; parts <= plan.panels; parts *= 2) {
+    divided.panels_per_part = CeilDiv(plan.panels, parts);
+    const int64_t fewest = CeilDiv(plan.squares(), MostSquares(divided, device));
+    for (int64_t chunks = fewest;; chunks += CeilDiv(chunks, kDivisionsPerOctave)) {
+      const int64_t squares = CeilDiv(plan.squares(), chunks);
+      divided.tile_rows = EvenTileRows(squares, limit);
+      divided.chunk = CeilDiv(squares, divided.tile_rows) * divided.tile_rows;
+      divided.groups = EvenGroups(divided.blocks(), kGroupsPerUnit * units, units);
+      int64_t cost = FullestUnit(divided.blocks(), divided.groups, units) * BlockCost(divided, device);
+      if (divided.groups < 2 * units) cost += cost / kRiskOfOneBlock;
+      if (least < 0 || cost < least) {
+        least = cost;
+        plan = divided;
+      }
+      if (squares <= limit) break;
+    }
+  }
+}
+
 }  // namespace
 
 int64_t WinogradPlan::WeightBytes() const {
@@ -54,20 +106,11 @@ std::optional<WinogradPlan> PlanWinograd(const ConvolutionShape& shape, const De
   plan.lanes = RegisterLanes(device, shape.compute_type);
   if (!HasForm(shape, plan.lanes)) return std::nullopt;
   plan.vectors = shape.features <= plan.lanes ? 1 : 2;
-  plan.tile_rows = std::min<int64_t>((VectorRegisters(device) - 2 - plan.vectors) / plan.vectors, 14);
   plan.squares_high = CeilDiv(shape.rows.out, WinogradPlan::kOutputs);
   plan.squares_wide = CeilDiv(shape.columns.out, WinogradPlan::kOutputs);
   plan.panels = CeilDiv(shape.features, plan.width());
   if (!Pays(plan)) return std::nullopt;
-  // Few squares are shared evenly.
-  plan.tile_rows = std::min(plan.tile_rows, CeilDiv(plan.squares(), device.compute_units));
-  // A chunk's values stay in the second cache and the core's share of the third.
-  const int64_t bytes_of_square =
-      WinogradPlan::kProducts * (plan.InputPitch() + plan.OutputPitch()) * hlo::BytesOf(shape.compute_type);
-  int64_t chunk = std::clamp(2 * device.l2_bytes / bytes_of_square, kSmallestChunk, kLargestChunk);
-  chunk = std::min(chunk, std::max(plan.tile_rows, CeilDiv(plan.squares(), 4 * device.compute_units)));
-  plan.chunk = CeilDiv(chunk, plan.tile_rows) * plan.tile_rows;
-  plan.groups = EvenGroups(plan.chunks(), kGroupsPerUnit * device.compute_units, device.compute_units);
+  Divide(plan, device);
   return plan;
 }
 

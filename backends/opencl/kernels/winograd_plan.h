@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/convolution_plan.h"
 
 namespace hlorun::opencl {
@@ -21,15 +22,18 @@ struct WinogradPlan {
   int64_t tile_rows = 14;                      // squares of a register tile
   int64_t squares_high = 1, squares_wide = 1;  // of an image
   int64_t chunk = 28;                          // squares that a work-group handles together
-  int64_t panels = 1, groups = 1;
+  int64_t panels = 1, panels_per_part = 1;     // and of how many panels: with few squares, not of all
+  int64_t groups = 1;
 
   int64_t width() const { return vectors * lanes; }
   int64_t squares() const { return shape.batch * squares_high * squares_wide; }
-  int64_t chunks() const { return (squares() + chunk - 1) / chunk; }
+  int64_t chunks() const { return CeilDiv(squares(), chunk); }
+  int64_t parts() const { return CeilDiv(panels, panels_per_part); }
+  int64_t blocks() const { return parts() * chunks(); }
   // Distance of squares in a work-group's arrays; never a power of two, which would put all rows of a tile in one cache
   // set.
   int64_t InputPitch() const { return shape.channels + lanes; }
-  int64_t OutputPitch() const { return panels * width() + lanes; }
+  int64_t OutputPitch() const { return panels_per_part * width() + lanes; }
   int64_t InputElements() const { return kProducts * chunk * InputPitch(); }    // of one work-group
   int64_t OutputElements() const { return kProducts * chunk * OutputPitch(); }  // of one work-group
   int64_t WeightBytes() const;
