@@ -5,8 +5,9 @@
 namespace hlorun {
 namespace {
 
-// Of values made ahead; one run's may be more.
+// Of values made ahead; one run's may be more bytes.
 constexpr int64_t kBytesAhead = int64_t{256} << 20;
+constexpr size_t kRunsAhead = 64;
 
 int64_t BytesOf(const std::vector<hlo::Literal>& inputs) {
   int64_t bytes = 0;
@@ -23,7 +24,7 @@ void VariedInputs::MakeAhead() {
   do {
     ahead_.push_back(make_(++made_));
     bytes += BytesOf(ahead_.back());
-  } while (made_ < runs_ && bytes + BytesOf(ahead_.back()) <= kBytesAhead);
+  } while (made_ < runs_ && ahead_.size() < kRunsAhead && bytes + BytesOf(ahead_.back()) <= kBytesAhead);
 }
 
 std::vector<hlo::Literal> VariedInputs::Next() {

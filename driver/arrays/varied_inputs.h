@@ -11,7 +11,7 @@
 namespace hlorun {
 
 // Making values keeps one core busy for many times as long as a short run takes, and meanwhile the others fall asleep:
-// a run that comes right behind pays for waking them (1.7 instead of 1.2 ms: docs/performance.md). So the values of
+// a run that comes right behind pays for waking them (2.0 instead of 1.2 ms: docs/performance.md). So the values of
 // several runs are made at once, and each run gets a copy, written just before it by one thread. Not thread-safe.
 class VariedInputs {
  public:

@@ -228,7 +228,7 @@ TEST(VariedInputsTest, EachRunGetsItsOwnValuesInMemoryOfItsOwn) {
   }
 }
 
-TEST(VariedInputsTest, NoMoreIsMadeAheadThanAQuarterOfAGibibyte) {
+TEST(VariedInputsTest, NoMoreIsMadeAheadThan64RunsOrAQuarterOfAGibibyte) {
   const auto of_bytes = [](int64_t bytes, int64_t runs, size_t& made) {
     return VariedInputs(runs, [bytes, &made](int64_t) {
       ++made;
@@ -247,6 +247,10 @@ TEST(VariedInputsTest, NoMoreIsMadeAheadThanAQuarterOfAGibibyte) {
   VariedInputs whole = of_bytes(int64_t{300} << 20, 5, made);
   whole.Next();
   EXPECT_EQ(made, 1u);
+  made = 0;
+  VariedInputs small = of_bytes(1, 1000, made);
+  small.Next();
+  EXPECT_EQ(made, 64u);
 }
 
 }  // namespace
