@@ -7,6 +7,7 @@
 #include <new>
 
 #include "hlo/error.h"
+#include "hlo/map_pages.h"
 #include "hlo/number_types.h"
 
 namespace hlorun::hlo {
@@ -14,22 +15,16 @@ namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line, and what the OpenCL runtimes want for zero-copy arguments
 constexpr size_t kMapThreshold = size_t{1} << 22;
-constexpr size_t kHugePage = size_t{2} << 20;
 
-// Zeroed storage. Large blocks come from mmap: zero pages cost nothing until they are touched. They start on a huge
-// page, since kernels that read them in place lose as much to address translation as to memory where pages are small.
+// Zeroed storage.
 std::shared_ptr<std::byte> Allocate(int64_t bytes) {
   const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
   if (size >= kMapThreshold) {
-    const size_t room = size + kHugePage;
-    void* mapped = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) {
+    std::byte* start = MapPages(size, PROT_READ | PROT_WRITE);
+    if (start == nullptr) {
       Fail(ErrorCode::kResourceExhausted, "out of memory: cannot allocate {} bytes for a host array", size);
     }
-    const size_t skip = (kHugePage - reinterpret_cast<uintptr_t>(mapped) % kHugePage) % kHugePage;
-    auto* start = static_cast<std::byte*>(mapped) + skip;
-    madvise(start, size, MADV_HUGEPAGE);
-    return {start, [mapped, room](std::byte*) { munmap(mapped, room); }};
+    return {start, [size](std::byte* p) { munmap(p, size); }};
   }
   auto* block = static_cast<std::byte*>(::operator new (size, std::align_val_t{kAlignment}));
   std::memset(block, 0, size);

@@ -8,11 +8,12 @@
 #include <atomic>
 #include <string>
 
+#include "hlo/map_pages.h"
+
 namespace hlorun::collectives {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = size_t{2} << 20;
 // Linux 6.1; older headers lack it. Unlike advice it does not depend on the system's setting for shared memory.
 constexpr int kCollapse = 25;
 
@@ -20,13 +21,8 @@ size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 // The file at an address that a huge page may start at, so that all processes can map huge pages.
 std::byte* MapFile(int descriptor, size_t bytes) {
-  void* room = mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) return nullptr;
-  auto* begin = static_cast<std::byte*>(room);
-  const size_t skip = RoundUp(reinterpret_cast<uintptr_t>(begin), kHugePage) - reinterpret_cast<uintptr_t>(begin);
-  if (skip > 0) munmap(begin, skip);
-  if (skip < kHugePage) munmap(begin + skip + bytes, kHugePage - skip);
-  std::byte* base = begin + skip;
+  std::byte* base = MapPages(bytes, PROT_NONE, MAP_NORESERVE);
+  if (base == nullptr) return nullptr;
   if (mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor, 0) == MAP_FAILED) {
     munmap(base, bytes);
     return nullptr;

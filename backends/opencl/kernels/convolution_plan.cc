@@ -19,7 +19,7 @@ void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
   const bool whole_pairs = shape.groups == 1 || shape.group_features() % (2 * plan.lanes) == 0;
   plan.vectors = shape.features <= plan.lanes || !whole_pairs ? 1 : 2;
-  const int64_t limit = std::min<int64_t>((VectorRegisters(device) - 2 - plan.vectors) / plan.vectors, 14);
+  const int64_t limit = MostTileRows(device, plan.vectors);
   plan.tile_columns = EvenTileRows(shape.columns.out, limit);
   int64_t best = -1;
   for (int64_t rows = 1; rows * plan.tile_columns <= limit && rows <= shape.rows.out; ++rows) {

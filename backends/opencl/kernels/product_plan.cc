@@ -149,9 +149,7 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
     plan.vectors = std::min(plan.vectors, CeilDiv(shape.n, plan.lanes));
   }
   if (ReadsWideRows(shape, device)) plan.vectors = kWideVectors;
-  // One register holds the broadcast element, `vectors` the columns.
-  int64_t limit = (registers - 2 - plan.vectors) / plan.vectors;
-  limit = std::clamp<int64_t>(limit, 1, 14);
+  int64_t limit = MostTileRows(device, plan.vectors);
   // A set of the first cache has this many ways.
   if (RowsArePagesApart(shape)) limit = std::min(limit, std::max<int64_t>(device.l1_bytes / kPageBytes, 4));
   plan.rows = EvenTileRows(shape.m, limit);

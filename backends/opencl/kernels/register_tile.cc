@@ -97,6 +97,10 @@ Stmt RegisterTile::Store(const ir::BufferRef& buffer, const Position& position) 
 
 int64_t VectorRegisters(const DeviceSpec& device) { return device.vector_bytes >= 64 ? 32 : 16; }
 
+int64_t MostTileRows(const DeviceSpec& device, int64_t vectors) {
+  return std::clamp<int64_t>((VectorRegisters(device) - 2 - vectors) / vectors, 1, 14);
+}
+
 int64_t RegisterLanes(const DeviceSpec& device, hlo::ElementType type) {
   const int64_t lanes = device.vector_bytes / std::max(1, hlo::BytesOf(type));
   int64_t power = 1;

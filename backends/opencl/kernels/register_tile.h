@@ -65,6 +65,9 @@ int64_t VectorRegisters(const DeviceSpec& device);
 // Lanes of a vector of `type` that fills a register, within what OpenCL C has.
 int64_t RegisterLanes(const DeviceSpec& device, hlo::ElementType type);
 
+// How high a tile of `vectors` vectors may be: one register holds the broadcast element, `vectors` the columns.
+int64_t MostTileRows(const DeviceSpec& device, int64_t vectors);
+
 // The tile height that covers `extent` rows with the least work: at most `limit` rows a tile, all tiles equally high
 // (the last one starts early enough to end at `extent`).
 int64_t EvenTileRows(int64_t extent, int64_t limit);

@@ -26,7 +26,7 @@ void ChooseTile(WeightGradientPlan& plan, const DeviceSpec& device) {
   // Few channels leave registers for more features.
   if (channels * 4 <= registers - 4)
     plan.vectors = std::clamp<int64_t>((registers - 2) / (channels + 1), plan.vectors, most);
-  plan.rows = EvenTileRows(channels, std::clamp<int64_t>((registers - 2 - plan.vectors) / plan.vectors, 1, 14));
+  plan.rows = EvenTileRows(channels, MostTileRows(device, plan.vectors));
   plan.tiles = CeilDiv(channels, plan.rows);
   plan.panels = CeilDiv(plan.shape.features, plan.width());
 }

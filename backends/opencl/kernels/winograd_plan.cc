@@ -68,7 +68,7 @@ int64_t BlockCost(const WinogradPlan& plan, const DeviceSpec& device) {
 // Each chunk of squares reads all weights, and each part of the features transforms all inputs again; both are shared
 // out so that the fullest unit has the least to do. Sums are the same however that is.
 void Divide(WinogradPlan& plan, const DeviceSpec& device) {
-  const int64_t limit = std::min<int64_t>((VectorRegisters(device) - 2 - plan.vectors) / plan.vectors, 14);
+  const int64_t limit = MostTileRows(device, plan.vectors);
   const int64_t units = device.compute_units;
   int64_t least = -1;
   WinogradPlan divided = plan;

@@ -12,12 +12,12 @@
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/device_context.h"
 #include "hlo/fault.h"
+#include "hlo/map_pages.h"
 
 namespace hlorun::opencl {
 namespace {
 
 constexpr int64_t kPage = 4096;
-constexpr int64_t kHugePage = int64_t{2} << 20;
 // A freed block waits in the cache unless the cache holds more than this share of the device's memory.
 constexpr int64_t kIdleShare = 4;
 
@@ -38,21 +38,6 @@ struct Storage {
   int64_t bytes = 0;
   std::unordered_map<int64_t, cl::Buffer> sub_buffers;  // by offset
 };
-
-std::byte* Map(int64_t bytes) {
-  // One huge page more than asked, so that the block can start on a huge page; the rest is unmapped.
-  const int64_t slack = bytes >= kHugePage ? kHugePage : 0;
-  void* mapped =
-      mmap(nullptr, static_cast<size_t>(bytes + slack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  auto* start = static_cast<std::byte*>(mapped);
-  if (slack == 0) return start;
-  const int64_t skip = (kHugePage - static_cast<int64_t>(reinterpret_cast<uintptr_t>(start) % kHugePage)) % kHugePage;
-  if (skip > 0) munmap(start, static_cast<size_t>(skip));
-  if (slack > skip) munmap(start + skip + bytes, static_cast<size_t>(slack - skip));
-  madvise(start + skip, static_cast<size_t>(bytes), MADV_HUGEPAGE);
-  return start + skip;
-}
 
 }  // namespace
 
@@ -127,7 +112,7 @@ struct MemoryPool::State {
       if (raw_pointers) {
         if (heap != nullptr) storage.host = heap->Allocate(static_cast<size_t>(size));
         storage.in_heap = storage.host != nullptr;
-        if (storage.host == nullptr) storage.host = Map(size);
+        if (storage.host == nullptr) storage.host = MapPages(static_cast<size_t>(size), PROT_READ | PROT_WRITE);
         if (storage.host != nullptr) status = CL_SUCCESS;
       } else {
         const cl_mem made = clCreateBuffer(context(), CL_MEM_READ_WRITE, static_cast<size_t>(size), nullptr, &status);
