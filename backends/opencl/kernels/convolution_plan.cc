@@ -121,6 +121,8 @@ ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec&
   ConvolutionPlan plan;
   plan.shape = shape;
   plan.lanes = RegisterLanes(device, shape.compute_type);
+  const int64_t elements = shape.batch * shape.rows.out * shape.columns.out * shape.features;
+  plan.result_is_far = elements * hlo::BytesOf(shape.compute_type) > device.l2_bytes;
   ChooseTile(plan, device);
   plan.panels = CeilDiv(shape.features, plan.width());
   ChooseBlocks(plan, device);

@@ -57,6 +57,7 @@ struct ConvolutionPlan {
   int64_t rows_per_block = 1;                             // output rows of a work-group's block
   int64_t panels = 1, panels_per_block = 1;
   int64_t groups = 1;  // work-groups; each walks blocks at this distance
+  bool result_is_far = false;  // where it is stored, and what it is finished with, is beyond the second cache
 
   int64_t width() const { return vectors * lanes; }
   int64_t row_blocks() const;

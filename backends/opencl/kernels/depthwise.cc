@@ -33,25 +33,26 @@ class Depthwise {
     image_ = ir::Ref(image);
     row_ = ir::Ref(row);
     channel_ = ir::Ref(vector) * plan_.lanes;
-    std::vector<Stmt> tiles;
-    for (const DepthwisePlan::Tile& tile : plan_.Tiles()) tiles.push_back(TilesAt(tile));
     const Expr end_vector = ir::Min(ir::Ref(first_vector) + plan_.vectors_per_block, Index(plan_.vectors()));
     const Expr end_row = ir::Min(ir::Ref(first_row) + plan_.rows_per_block, Index(shape_.rows.out));
-    const Stmt vectors = Loop(vector, ir::Ref(first_vector), end_vector, ir::Block(std::move(tiles)));
+    // A pixel's vectors one after another: they lie side by side.
+    const auto vectors = [&](const Stmt& tile) { return Loop(vector, ir::Ref(first_vector), end_vector, tile); };
+    std::vector<Stmt> tiles;
+    for (const DepthwisePlan::Tile& tile : plan_.Tiles()) tiles.push_back(TilesAt(tile, vectors));
     const Stmt body =
         ir::Block({ir::Let(image, Quotient(outer, plan_.row_blocks())),
                    ir::Let(first_row, Remainder(outer, plan_.row_blocks()) * plan_.rows_per_block),
                    ir::Let(first_vector, Remainder(ir::Ref(block), plan_.vector_blocks()) * plan_.vectors_per_block),
-                   Loop(row, ir::Ref(first_row), end_row, vectors)});
+                   Loop(row, ir::Ref(first_row), end_row, ir::Block(std::move(tiles)))});
     const Stmt nest = ir::For(LoopRole::kParallel, block, Index(0), Index(plan_.blocks()), body);
     return MakeDraft("depthwise", parameters_, ir::Block({ir::DeclareArray(staging_), nest}));
   }
 
  private:
-  Stmt TilesAt(const DepthwisePlan::Tile& tile) {
-    if (tile.count == 1) return Tile(Index(tile.first), tile);
+  Stmt TilesAt(const DepthwisePlan::Tile& tile, const std::function<Stmt(const Stmt& tile)>& vectors) {
+    if (tile.count == 1) return vectors(Tile(Index(tile.first), tile));
     const ir::Var x = IndexVar("x", shape_.columns.out);
-    return Loop(x, Index(tile.first), Index(tile.first + tile.count * tile.columns), Tile(ir::Ref(x), tile),
+    return Loop(x, Index(tile.first), Index(tile.first + tile.count * tile.columns), vectors(Tile(ir::Ref(x), tile)),
                 tile.columns);
   }
 

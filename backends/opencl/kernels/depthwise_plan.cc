@@ -11,13 +11,24 @@ namespace {
 
 constexpr int64_t kFewestLanes = 4;
 constexpr int64_t kMostColumns = 14, kFewestColumns = 4;
-// Channels side by side that one work-group takes: what prefetching needs, and the first cache holds for a window.
-constexpr int64_t kVectorsOfBlock = 4;
+// Vectors of channels side by side that one work-group takes: few, when the first cache then keeps the window's rows
+// from one row of outputs to the next; else long runs, as prefetching likes them.
+constexpr int64_t kFewVectors = 4;
+constexpr int64_t kRunBytes = 768;
 constexpr int64_t kBlocksOfUnit = 8;
 
 // Whether `count` outputs from `first` on read nothing outside of the input.
 bool IsInside(const ConvolutionDimension& d, int64_t first, int64_t count) {
   return first * d.stride >= d.low && (first + count - 1) * d.stride - d.low + (d.window - 1) * d.dilation < d.in;
+}
+
+int64_t VectorsOfBlock(const DepthwisePlan& plan, const DeviceSpec& device) {
+  const ConvolutionShape& shape = plan.shape;
+  const int64_t vector_bytes = plan.lanes * hlo::BytesOf(shape.compute_type);
+  const int64_t rows_bytes = shape.rows.window * shape.columns.in * vector_bytes;
+  const bool stays = kFewVectors * rows_bytes <= device.l1_bytes;
+  const int64_t most = stays ? kFewVectors : std::max(kFewVectors, kRunBytes / vector_bytes);
+  return CeilDiv(plan.vectors(), CeilDiv(plan.vectors(), most));
 }
 
 }  // namespace
@@ -77,7 +88,7 @@ std::optional<DepthwisePlan> PlanDepthwise(const ConvolutionShape& shape, const 
   if (plan.lanes < kFewestLanes || limit < kFewestColumns) return std::nullopt;
   plan.tile_columns = EvenTileRows(shape.columns.out, limit);
   const int64_t wanted = kBlocksOfUnit * device.compute_units;
-  plan.vectors_per_block = std::min(kVectorsOfBlock, plan.vectors());
+  plan.vectors_per_block = VectorsOfBlock(plan, device);
   plan.rows_per_block = shape.rows.out;
   // Blocks of rows read their borders twice, so they have some rows more than the window.
   while (plan.blocks() < wanted && plan.rows_per_block > 2 * shape.rows.window)

@@ -209,12 +209,17 @@ class DirectConvolution {
       at.lane_dimension = at.index.size() - 1;
       return at;
     };
-    return ir::Block({tile.Declare(), Steps(tile, first_row, y, x, panel),
-                      TileStore(*epilogue_).Emit(tile, staging_, done, Index(TilePixels()), features, index)});
+    const TileStore store(*epilogue_);
+    const auto send = [&](const Expr& pixel) {
+      return plan_.result_is_far ? store.SendForRow(pixel, features, index) : nullptr;
+    };
+    return ir::Block({tile.Declare(), Steps(tile, first_row, y, x, panel, send),
+                      store.Emit(tile, staging_, done, Index(TilePixels()), features, index)});
   }
 
-  // All taps of the window.
-  Stmt Steps(const RegisterTile& tile, const Expr& first_row, const Expr& y, const Expr& x, const Expr& panel) const {
+  // All taps of the window. The first steps send for where a pixel each will be stored.
+  Stmt Steps(const RegisterTile& tile, const Expr& first_row, const Expr& y, const Expr& x, const Expr& panel,
+             const std::function<Stmt(const Expr& pixel)>& send) const {
     const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
     const int64_t c = shape_.channels, width = plan_.width();
     const int64_t tile_row = rows.tile_stride() * pitch_, tile_column = columns.tile_stride() * c;
@@ -238,13 +243,17 @@ class DirectConvolution {
         [&](int64_t v) {
           return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes)));
         });
+    const auto [first, end] = WindowRows(y);
+    const Expr early =
+        ir::And(ir::Compare(Op::kEq, ir::Ref(kh), first), ir::Ref(k) < Index(std::min(depth, TilePixels())));
+    const Expr is_first = merged ? early : ir::And(ir::Compare(Op::kEq, ir::Ref(kw), Index(0)), early);
+    const Stmt sent = send(ir::Ref(k));
     Stmt body = ir::Block(
         {ir::Let(tap, buffer), ir::Let(taps, packed),
          Loop(k, Index(0), Index(depth),
               ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k)), ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width),
-                         WeightsAhead(tile, ir::Ref(weight)), step}))});
+                         WeightsAhead(tile, ir::Ref(weight)), sent ? ir::If(is_first, sent) : nullptr, step}))});
     if (!merged) body = Loop(kw, Index(0), Index(columns.window), body);
-    const auto [first, end] = WindowRows(y);
     return Loop(kh, first, end, body);
   }
 

@@ -6,6 +6,7 @@
 
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/fused_values.h"
+#include "backends/opencl/codegen/prefetch_lines.h"
 #include "backends/opencl/codegen/transpose_square.h"
 #include "hlo/computation.h"
 #include "hlo/error.h"
@@ -65,6 +66,7 @@ Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& 
   const hlo::Shape& shape = instruction.shape();
   result_ = parameters.Add("result", shape.element_type(), shape.ElementCount(),
                            {.kind = ArgumentRef::Kind::kResult, .number = 0, .written = true});
+  visited_ = {result_};
   if (IsPlain()) return;
   for (const hlo::Instruction* parameter : instruction.called()->parameters()) {
     const int64_t number = parameter->parameter_number();
@@ -72,9 +74,11 @@ Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& 
     if (!IsSideOperand(*parameter, hero)) continue;
     operands_.back() = parameters.Add(fmt::format("side{}", number), parameter->shape().element_type(),
                                       parameter->shape().ElementCount(), {.number = number});
+    if (parameter->shape().SameDimensions(hero.shape())) visited_.push_back(operands_.back());
     if (std::find(aliases.begin(), aliases.end(), number) == aliases.end()) continue;
     operands_.back()->restrict_ = false;
     result_->restrict_ = false;
+    std::erase(visited_, result_);
   }
 }
 
@@ -154,6 +158,13 @@ Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
   return ir::Block(std::move(statements));
 }
 
+Stmt Epilogue::SendForRun(const RunIndex& at, int64_t count) const {
+  const Expr first = Linear(at);
+  std::vector<Stmt> lines;
+  for (const ir::BufferRef& buffer : visited_) lines.push_back(PrefetchLines(buffer, first, count));
+  return ir::Block(std::move(lines));
+}
+
 int64_t OperandNumber(const hlo::Instruction& instruction, const hlo::Instruction& hero, int64_t operand) {
   if (&instruction == &hero) return operand;
   const hlo::Instruction* source = hero.operand(operand);
@@ -175,6 +186,14 @@ Stmt TileStore::EmitDirect(const RegisterTile& tile, const Index& index) const {
     }
   }
   return ir::Block(std::move(statements));
+}
+
+Stmt TileStore::SendForRow(const Expr& row, int64_t columns, const Index& index) const {
+  return epilogue_.SendForRun(index(row, ir::Int(0, ir::kIndex)), columns);
+}
+
+Stmt TileStore::SendForColumn(const Expr& column, int64_t rows, const Index& index) const {
+  return epilogue_.SendForRun(index(ir::Int(0, ir::kIndex), column), rows);
 }
 
 Stmt TileStore::Save(const RegisterTile& tile, const ir::BufferRef& staging) {

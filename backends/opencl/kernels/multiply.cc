@@ -267,6 +267,7 @@ class Multiplication {
       body.push_back(
           ir::If(ir::Compare(Op::kGt, k_begin, part_begin_), LoadPartial(registers, row, first_column, columns)));
     }
+    is_last_block_ = partial_ ? ir::Compare(Op::kEq, k_end, part_end_) : nullptr;
     body.push_back(Steps(registers, tile, row, panel, columns, k_begin, k_end));
     const auto partial = [&] { return StorePartial(registers, row, first_column, columns, done); };
     const auto result = [&] { return StoreResult(registers, row, first_column, columns, done); };
@@ -275,16 +276,20 @@ class Multiplication {
     } else if (!partial_) {
       body.push_back(result());
     } else {
-      body.push_back(ir::If(ir::Compare(Op::kEq, k_end, part_end_), result(), partial()));
+      body.push_back(ir::If(is_last_block_, result(), partial()));
     }
     return ir::Block(std::move(body));
   }
 
-  Stmt StoreResult(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns,
-                   const Expr& done) {
-    const auto index = [&](const Expr& r, const Expr& c) {
+  TileStore::Index IndexFrom(const Expr& row, const Expr& first_column) const {
+    return [this, row, first_column](const Expr& r, const Expr& c) {
       return ResultIndex(task_, shape_, batch_, row + r, first_column + c);
     };
+  }
+
+  Stmt StoreResult(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns,
+                   const Expr& done) {
+    const TileStore::Index index = IndexFrom(row, first_column);
     const TileStore store(*epilogue_);
     if (StoresTurned(shape_)) return store.EmitTurned(registers, staging_, turned_, done, columns, index);
     return store.Emit(registers, staging_, done, Index(plan_.rows), columns, index);
@@ -335,21 +340,33 @@ class Multiplication {
     return ir::If(ir::Compare(Op::kEq, done, Index(0)), direct, staged);
   }
 
+  // One row or turned column of the result in each of the first steps.
+  Stmt SendForResult(const Expr& step, const Expr& row, const Expr& panel, int64_t columns) const {
+    if (!epilogue_ || !plan_.result_is_far) return nullptr;
+    const bool turned = StoresTurned(shape_);
+    const TileStore store(*epilogue_);
+    const TileStore::Index index = IndexFrom(row, panel * plan_.columns());
+    const Stmt send =
+        turned ? store.SendForColumn(step, plan_.rows, index) : store.SendForRow(step, columns, index);
+    const Expr wanted = ir::Compare(Op::kLt, step, Index(turned ? columns : plan_.rows));
+    return ir::If(is_last_block_ ? ir::And(is_last_block_, wanted) : wanted, send);
+  }
+
   // acc += lhs * rhs over k_begin .. k_end.
   Stmt Steps(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, int64_t columns,
              const Expr& k_begin, const Expr& k_end) {
     const bool whole_vectors = plan_.rhs != RhsForm::kInPlace || columns % plan_.lanes == 0;
-    if (whole_vectors) return StepLoop(registers, tile, row, panel, k_begin, k_end, false);
+    if (whole_vectors) return StepLoop(registers, tile, row, panel, columns, k_begin, k_end, false);
     // The last rows of rhs in place end before the last vector does.
     const int64_t touched = (shape_.n / plan_.columns()) * plan_.columns() + registers.columns();
     const int64_t careful = std::min(shape_.k, CeilDiv(touched, shape_.n) - 1);
     const Expr safe_end = ir::Max(k_begin, ir::Min(k_end, Index(shape_.k - careful)));
-    return ir::Block({StepLoop(registers, tile, row, panel, k_begin, safe_end, false),
-                      StepLoop(registers, tile, row, panel, safe_end, k_end, true)});
+    return ir::Block({StepLoop(registers, tile, row, panel, columns, k_begin, safe_end, false),
+                      StepLoop(registers, tile, row, panel, columns, safe_end, k_end, true)});
   }
 
-  Stmt StepLoop(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, const Expr& begin,
-                const Expr& end, bool careful) {
+  Stmt StepLoop(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, int64_t columns,
+                const Expr& begin, const Expr& end, bool careful) {
     const ir::Var k = IndexVar("k", shape_.k);
     const ir::Var lhs_base = ir::MakeVar("lhs_at", kIndex), rhs_base = ir::MakeVar("rhs_at", kIndex);
     const auto [lhs_first, lhs_row, lhs_k] = LhsStrides(tile, row);
@@ -361,6 +378,7 @@ class Multiplication {
     std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k),
                               ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k),
                               PrefetchNextTile(lhs_first, panel, ir::Ref(k))};
+    if (!careful) body.push_back(SendForResult(ir::Ref(k) - begin, row, panel, columns));
     if (panels) body.push_back(registers.ReadAhead(rhs_, ir::Ref(rhs_base)));
     if (!panels && !careful) {
       const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);
@@ -421,6 +439,7 @@ class Multiplication {
   RegisterTile tile_;
   ProductSizes sizes_;
   LoopEnds ends_{parameters_};
+  Expr is_last_block_;  // of a tile's depth; null where there is one
   Expr batch_, part_, part_begin_, part_end_, slot_, own_panels_, tiles_end_, panels_end_, k_end_;
 };
 

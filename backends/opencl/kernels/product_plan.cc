@@ -411,6 +411,7 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   if (TakeStreams(plan, device)) return plan;
   TakeWords(plan, device);
   plan.lhs_is_far = plan.shape.m * plan.shape.k * hlo::BytesOf(plan.shape.compute_type) > kFarCaches * device.l2_bytes;
+  plan.result_is_far = shape.batch * shape.m * shape.n * hlo::BytesOf(shape.compute_type) > device.l2_bytes;
   ChooseTile(plan, device);
   plan.tiles = CeilDiv(shape.m, plan.rows);
   plan.panels = CeilDiv(shape.n, plan.columns());

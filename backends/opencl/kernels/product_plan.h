@@ -72,6 +72,7 @@ struct ProductPlan {
   // walks it in blocks, its sums wait in scratch between them.
   int64_t k_parts = 1, k_block = 0;  // k_block 0: not in blocks
   bool lhs_is_far = false;           // it comes from beyond the caches each time that it is read
+  bool result_is_far = false;        // where it is stored, and what it is finished with, is beyond the second cache
   bool rhs_stays = false;            // kInPlace: a work-group's tiles find it in the second cache, all but the first
   int64_t slots = 1;                 // kBlocks: work-groups; each walks blocks of panels at this distance
 

@@ -216,7 +216,7 @@ class Winograd {
     else
       store = ir::If(ir::Ref(panel) < Index(whole), StorePanel(ir::Ref(panel), plan_.width()),
                      StorePanel(ir::Ref(panel), tail));
-    return opencl::Loop(panel, first_panel_, end_panel_, ir::Block({back, store}));
+    return opencl::Loop(panel, first_panel_, end_panel_, ir::Block({SendForPanel(ir::Ref(panel)), back, store}));
   }
 
   // One panel's outputs of a square: [row][column][feature of the panel].
@@ -239,12 +239,20 @@ class Winograd {
                 ir::Block({Loop(row, Index(kPoints), rows), Loop(column, Index(kOutputs), columns)}), plan_.lanes);
   }
 
+  RunIndex OutputAt(const ir::Var& row, const ir::Var& column, const Expr& panel) const {
+    return {{image_, top_ + ir::Ref(row), left_ + ir::Ref(column), panel * plan_.width()}, 3};
+  }
+
+  Stmt SendForPanel(const Expr& panel) const {
+    const ir::Var row = IndexVar("row", kOutputs), column = IndexVar("column", kOutputs);
+    const Stmt send = epilogue_->SendForRun(OutputAt(row, column, panel), plan_.width());
+    return Loop(row, Index(kOutputs), Loop(column, Index(kOutputs), send));
+  }
+
   // Outputs that the image has.
   Stmt StorePanel(const Expr& panel, int64_t features) const {
     const ir::Var row = IndexVar("row", kOutputs), column = IndexVar("column", kOutputs);
-    RunIndex at;
-    at.index = {image_, top_ + ir::Ref(row), left_ + ir::Ref(column), panel * plan_.width()};
-    at.lane_dimension = 3;
+    const RunIndex at = OutputAt(row, column, panel);
     const Expr staged = (ir::Ref(row) * kOutputs + ir::Ref(column)) * plan_.width();
     const Stmt run = epilogue_->StoreRun(at, features, plan_.lanes,
                                          [&](const Expr& place) { return ir::Load(outputs_, staged + place); });
