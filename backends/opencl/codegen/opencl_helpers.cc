@@ -67,7 +67,7 @@ std::string ArrayMacros(int lanes) {
 }
 
 // One instruction of the CPU, which takes denormals for zeros.
-constexpr const char* kResultBf16ByAssembly = R"(static inline float16 hl_result_bf16(float16 x) {
+constexpr const char* kResultBf16ByAssembly = R"(static inline float16 hl_result_bf16_16(float16 x) {
   ushort16 bits;
   __asm__("vcvtneps2bf16 %1, %0" : "=v"(bits) : "v"(x));
   return as_float16(convert_uint16(bits) << 16);
@@ -297,12 +297,12 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
                                                               {"hl_cut_bf16", kCutBf16},
                                                               {ir::kQuotientBf16, kSharedQuotientBf16}};
   if (function == "hl_result_bf16") {
+    const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
     if (avx512_assembly_ && lanes == 16) {
-      Add(function, kResultBf16ByAssembly);
-      return function;
+      Add(name, kResultBf16ByAssembly);
+      return name;
     }
     Add("hl_pick", kPick);
-    const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
     Add(name, fmt::format("#if defined(__x86_64__)\n{}#else\n{}#endif\n", Replace(Expand(kResultBf16, lanes), name),
                           Replace(Expand(kAnyResultBf16, lanes), name)));
     return name;
