@@ -51,18 +51,18 @@ BoundedArray::BoundedArray(DeviceArray dense, std::shared_ptr<opencl::DeviceCont
 
 BoundedArray::BoundedArray(DeviceArray at_bound, const hlo::Dims& dimensions,
                            std::shared_ptr<opencl::DeviceContext> context)
-    : shape_(at_bound.shape.element_type(), dimensions),
+    : shape_(hlo::Shape(at_bound.shape->element_type(), dimensions)),
       ready_(std::move(at_bound.ready)),
       context_(std::move(context)),
       at_bound_(std::move(at_bound.memory)),
-      bound_(at_bound.shape.dimensions()) {
-  if (IsPrefix(dimensions, bound_)) dense_ = at_bound_.Sub(0, shape_.ByteSize());
+      bound_(at_bound.shape->dimensions()) {
+  if (IsPrefix(dimensions, bound_)) dense_ = at_bound_.Sub(0, shape_->ByteSize());
 }
 
 void BoundedArray::WriteTo(std::byte* destination, const hlo::Dims& dimensions) {
   if (ready_ != nullptr) ready_->Wait();
   const DeviceMemory& source = dense_.empty() ? at_bound_ : dense_;
-  const hlo::Dims& source_dimensions = dense_.empty() ? bound_ : shape_.dimensions();
+  const hlo::Dims& source_dimensions = dense_.empty() ? bound_ : shape_->dimensions();
   std::vector<std::byte> staged;
   const std::byte* from = source.host();
   if (from == nullptr) {
@@ -71,12 +71,12 @@ void BoundedArray::WriteTo(std::byte* destination, const hlo::Dims& dimensions) 
     from = staged.data();
   }
   hlo::CopyStrided(from, {0, StridesOf(source_dimensions)}, destination, {0, StridesOf(dimensions)},
-                   shape_.dimensions(), hlo::BytesOf(shape_.element_type()));
+                   shape_->dimensions(), hlo::BytesOf(shape_->element_type()));
 }
 
 DeviceMemory BoundedArray::CopyAtBound(const hlo::Dims& bound) {
-  const int64_t bytes = hlo::CheckedProduct(bound) * hlo::BytesOf(shape_.element_type());
-  DeviceMemory copy = opencl::PoolOf(context_)->Allocate(bytes, shape_.ToString(false));
+  const int64_t bytes = hlo::CheckedProduct(bound) * hlo::BytesOf(shape_->element_type());
+  DeviceMemory copy = opencl::PoolOf(context_)->Allocate(bytes, shape_->ToString(false));
   if (bytes > 0) {
     std::vector<std::byte> staged;
     std::byte* to = copy.host();
@@ -92,7 +92,7 @@ DeviceMemory BoundedArray::CopyAtBound(const hlo::Dims& bound) {
 }
 
 DeviceValue BoundedArray::DenseLocked() {
-  if (dense_.empty() && !at_bound_.empty()) dense_ = CopyAtBound(shape_.dimensions());
+  if (dense_.empty() && !at_bound_.empty()) dense_ = CopyAtBound(shape_->dimensions());
   return {dense_, ready_};
 }
 
@@ -103,7 +103,7 @@ DeviceValue BoundedArray::Dense() {
 
 DeviceValue BoundedArray::AtBound(const hlo::Dims& bound) {
   const std::lock_guard lock(mutex_);
-  if (bound == shape_.dimensions()) return DenseLocked();
+  if (bound == shape_->dimensions()) return DenseLocked();
   if (bound_ != bound) {
     at_bound_ = CopyAtBound(bound);
     bound_ = bound;
@@ -113,18 +113,18 @@ DeviceValue BoundedArray::AtBound(const hlo::Dims& bound) {
 
 DeviceValue BoundedArray::ToDonate(const hlo::Dims& bound) {
   const std::lock_guard lock(mutex_);
-  if (bound == shape_.dimensions()) return DenseLocked();
+  if (bound == shape_->dimensions()) return DenseLocked();
   if (bound_ == bound) return {at_bound_, ready_};
   return {CopyAtBound(bound), nullptr};
 }
 
 void BoundedArray::ToHost(void* destination) {
   const std::lock_guard lock(mutex_);
-  if (shape_.ByteSize() == 0) return;
+  if (shape_->ByteSize() == 0) return;
   if (dense_.empty()) {
-    WriteTo(static_cast<std::byte*>(destination), shape_.dimensions());
+    WriteTo(static_cast<std::byte*>(destination), shape_->dimensions());
   } else {
-    opencl::CopyToHost(context_, dense_, destination, shape_.ByteSize());
+    opencl::CopyToHost(context_, dense_, destination, shape_->ByteSize());
   }
 }
 

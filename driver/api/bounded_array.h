@@ -21,7 +21,7 @@ class BoundedArray {
   // A shape alone, of an array that lies elsewhere.
   explicit BoundedArray(hlo::Shape shape) : shape_(std::move(shape)) {}
 
-  const hlo::Shape& shape() const { return shape_; }
+  const hlo::Shape& shape() const { return *shape_; }
   const opencl::EventRef& ready() const { return ready_; }  // null: now
 
   opencl::DeviceValue Dense();
@@ -39,7 +39,7 @@ class BoundedArray {
   // Puts the elements where an array of `dimensions` has them, into host memory.
   void WriteTo(std::byte* destination, const hlo::Dims& dimensions);
 
-  hlo::Shape shape_;
+  opencl::SharedShape shape_;
   opencl::EventRef ready_;
   std::shared_ptr<opencl::DeviceContext> context_;
   std::mutex mutex_;  // of what follows

@@ -142,7 +142,11 @@ class ExecutableImpl : public Executable {
       Invalid("this executable runs on {} devices of this process, arguments are given for {}", local,
               arguments.size());
     }
-    if (!partitioned) return {RunOn(0, arguments[0], flags, nullptr)};
+    if (!partitioned) {
+      std::vector<std::vector<Array>> results;
+      results.push_back(RunOn(0, arguments[0], flags, nullptr));
+      return results;
+    }
     return job_->OnEachLocalDevice<std::vector<Array>>(
         [&](int64_t d, const std::shared_ptr<collectives::Communicator>& c) {
           // One device's steps are enough for a profile; the others would interleave.
@@ -290,13 +294,10 @@ class ExecutableImpl : public Executable {
   std::vector<Array> RunOn(int64_t local_device, const std::vector<Array>& arguments, const RunFlags& flags,
                            std::shared_ptr<collectives::Communicator> communicator) {
     CheckArguments(arguments, flags);
-    std::vector<BoundedArray*> arrays;
-    arrays.reserve(arguments.size());
-    for (const Array& argument : arguments) arrays.push_back(&argument.impl()->array);
     const SizedArrays sized(plan(), context_);
     const int64_t device = communicator != nullptr ? job_->first_device() + local_device : 0;
     const std::vector<opencl::RunArgument> run_arguments =
-        sized.Bind(arrays, flags.donate, WholeDimensions(arguments, flags, device));
+        sized.Bind(arguments, flags.donate, WholeDimensions(arguments, flags, device));
     opencl::RunOptions options;
     options.custom_calls = custom_calls_;
     options.channels = flags.channels;

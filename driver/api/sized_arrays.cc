@@ -25,14 +25,14 @@ void SizedArrays::CheckEqualSizes(const std::vector<hlo::Dims>& dimensions) cons
   }
 }
 
-std::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<BoundedArray*>& arrays,
+std::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<Array>& arrays,
                                                    const std::vector<bool>& donate,
                                                    const std::vector<hlo::Dims>& whole) const {
   std::vector<hlo::Dims> dimensions;
   if (!plan_.sizes.parameters.empty()) {
     dimensions = whole;
     if (whole.empty()) {
-      for (const BoundedArray* array : arrays) dimensions.push_back(array->shape().dimensions());
+      for (const Array& array : arrays) dimensions.push_back(array.shape().dimensions());
     }
     CheckEqualSizes(dimensions);
   }
@@ -41,7 +41,8 @@ std::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<BoundedArra
   for (size_t i = 0; i < arrays.size(); ++i) {
     const hlo::Dims& bound = plan_.parameters[i].shape.dimensions();
     const bool is_donated = i < donate.size() && donate[i];
-    arguments.push_back({is_donated ? arrays[i]->ToDonate(bound) : arrays[i]->AtBound(bound), is_donated});
+    BoundedArray& array = arrays[i].impl()->array;
+    arguments.push_back({is_donated ? array.ToDonate(bound) : array.AtBound(bound), is_donated});
   }
   for (const passes::DimensionOfLeaf& d : plan_.sizes.parameters) {
     const auto size = static_cast<int32_t>(dimensions[static_cast<size_t>(d.leaf)][static_cast<size_t>(d.dimension)]);
@@ -71,7 +72,7 @@ SizedArrays::Results SizedArrays::Measure(std::vector<DeviceArray> results) cons
     if (result.ready != nullptr) result.ready->Wait();
   }
   std::vector<hlo::Dims> dimensions;
-  for (size_t i = 0; i < count; ++i) dimensions.push_back(results[i].shape.dimensions());
+  for (size_t i = 0; i < count; ++i) dimensions.push_back(results[i].shape->dimensions());
   for (size_t i = 0; i < sized.size(); ++i) {
     int64_t& dimension = dimensions[static_cast<size_t>(sized[i].leaf)][static_cast<size_t>(sized[i].dimension)];
     dimension = std::clamp<int64_t>(ReadSize(results[count + i]), 0, dimension);

@@ -20,7 +20,7 @@ class SizedArrays {
   // against the bounds. Throws Error when sizes that must be equal are not. `donate` may be shorter than the arrays.
   // `whole`: of arrays of which each device has a part, the dimensions of the whole ones, by argument; empty when there
   // are none.
-  std::vector<opencl::RunArgument> Bind(const std::vector<BoundedArray*>& arrays, const std::vector<bool>& donate,
+  std::vector<opencl::RunArgument> Bind(const std::vector<Array>& arrays, const std::vector<bool>& donate,
                                         const std::vector<hlo::Dims>& whole) const;
 
   // Takes the sizes off a plan's results (waiting for them) and says with each array what its own size is. Nothing is

@@ -25,10 +25,10 @@ class BoundedArrayTest : public ::testing::TestWithParam<bool> {
   // Memory of s32[dimensions] that counts up.
   opencl::DeviceArray Counting(const hlo::Dims& dimensions) {
     opencl::DeviceArray array{hlo::Shape(hlo::ElementType::kS32, dimensions), {}, nullptr};
-    std::vector<int32_t> values(static_cast<size_t>(array.shape.ElementCount()));
+    std::vector<int32_t> values(static_cast<size_t>(array.shape->ElementCount()));
     std::iota(values.begin(), values.end(), 0);
-    array.memory = opencl::PoolOf(context_)->Allocate(array.shape.ByteSize(), "a test's array");
-    opencl::CopyToDevice(context_, values.data(), array.memory, array.shape.ByteSize());
+    array.memory = opencl::PoolOf(context_)->Allocate(array.shape->ByteSize(), "a test's array");
+    opencl::CopyToDevice(context_, values.data(), array.memory, array.shape->ByteSize());
     return array;
   }
 

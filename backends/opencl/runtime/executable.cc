@@ -389,7 +389,7 @@ class PlanExecutable : public Executable {
   std::vector<const LaunchThunk*> launches_;
   bool needs_host_ = false;
   bool is_at_once_ = false;  // by the team, in the calling thread
-  std::vector<hlo::Shape> result_shapes_;
+  std::vector<SharedShape> result_shapes_;
   std::vector<bool> is_first_of_allocation_;  // of the results that lie there
   std::vector<std::string> result_names_;     // for errors: a short run has no time to write them
   DeviceMemory placeholder_;

@@ -37,8 +37,19 @@ struct DeviceValue {
   EventRef ready;  // null: now
 };
 
+// A shape that many arrays have: the results of each run of a program, for one. Copies share it.
+class SharedShape {
+ public:
+  SharedShape(hlo::Shape shape) : shape_(std::make_shared<const hlo::Shape>(std::move(shape))) {}  // NOLINT: a value
+  const hlo::Shape& operator*() const { return *shape_; }
+  const hlo::Shape* operator->() const { return shape_.get(); }
+
+ private:
+  std::shared_ptr<const hlo::Shape> shape_;
+};
+
 struct DeviceArray {
-  hlo::Shape shape;
+  SharedShape shape = hlo::Shape();
   DeviceMemory memory;
   EventRef ready;
 

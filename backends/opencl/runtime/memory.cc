@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -36,7 +37,7 @@ struct Storage {
   bool in_heap = false;
   cl::Buffer buffer;
   int64_t bytes = 0;
-  std::unordered_map<int64_t, cl::Buffer> sub_buffers;  // by offset
+  std::map<int64_t, cl::Buffer> sub_buffers;  // by offset
 };
 
 }  // namespace

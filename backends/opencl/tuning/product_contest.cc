@@ -129,8 +129,8 @@ class Contest {
     try {
       const std::vector<DeviceArray> results = executable.Run(arguments_, {});
       Wait(results);
-      std::vector<std::byte> bytes(static_cast<size_t>(results[0].shape.ByteSize()));
-      CopyToHost(context_, results[0].memory, bytes.data(), results[0].shape.ByteSize());
+      std::vector<std::byte> bytes(static_cast<size_t>(results[0].shape->ByteSize()));
+      CopyToHost(context_, results[0].memory, bytes.data(), results[0].shape->ByteSize());
       return bytes;
     } catch (const Error&) {
       return {};
