@@ -49,6 +49,8 @@ constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kSpreadColumns = 256, kFarSpreadColumns = 2048;
 // An operand of more second caches than this comes from beyond them each time that it is read.
 constexpr int64_t kFarCaches = 4;
+// Of dot products of short rows.
+constexpr int64_t kFewestLanesAlong = 4, kShortRow = 4;
 // A part of k that is worth a work-group of its own.
 constexpr int64_t kPartDepth = 512;
 // Work that is too little to share, and very long sums of not much more, are cut into parts: by numbers that are the
@@ -308,6 +310,12 @@ void Apply(const PanelSchedule& schedule, const DeviceSpec& device, ProductPlan&
   plan.slots = EvenGroups(plan.shape.batch * plan.column_blocks(), 4 * device.compute_units, device.compute_units);
 }
 
+// Of vectors along short rows, which would end in one of which a part is there.
+int64_t LanesAlong(int64_t k, int64_t lanes) {
+  while (lanes > kFewestLanesAlong && k < kShortRow * lanes && k % lanes != 0) lanes /= 2;
+  return lanes;
+}
+
 }  // namespace
 
 std::optional<hlo::ElementType> SumType(hlo::ElementType lhs, hlo::ElementType rhs, hlo::ElementType result) {
@@ -398,12 +406,13 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   if (shape.m == 1 && shape.rhs_transposed) plan.dot_products = true;
   if (plan.dot_products) {
     plan.rows = shape.m;
+    plan.lanes = LanesAlong(shape.k, plan.lanes);
     const int64_t sums = std::clamp<int64_t>((VectorRegisters(device) - 8) / shape.m, 1, 4);
     const int64_t row_bytes = shape.k * hlo::BytesOf(shape.rhs_type);
     const bool one_by_one =
         shape.m <= kStrandRows && row_bytes < kPageBytes && shape.batch * shape.n * row_bytes > device.l2_bytes;
     plan.strands = one_by_one ? std::clamp<int64_t>(shape.k / plan.lanes, 1, sums) : 1;
-    plan.vectors = one_by_one ? 1 : std::min(sums, shape.n);
+    plan.vectors = one_by_one ? 1 : CeilDiv(shape.n, CeilDiv(shape.n, sums));
     plan.panels = CeilDiv(shape.n, plan.vectors);
     plan.panels_per_block = std::max<int64_t>(1, plan.panels * shape.batch / (16 * device.compute_units));
     return plan;
