@@ -204,6 +204,14 @@ const std::vector<Case>& Cases() {
       {"f32[1,37,2,3]", "f32[3,2,3,5]", "f32[1,37,1,5]", "size=3x2 pad=1_1x0_0"},
       {"f32[2,30,8]", "f32[3,8,20]", "f32[2,30,20]", "size=3 pad=1_1", "b0f_0io->b0f"},
       {"bf16[1,9,9,8]", "bf16[3,3,8,20]", "bf16[1,9,9,20]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[1,9,9,7]", "bf16[3,3,7,20]", "bf16[1,9,9,20]", "size=3x3 pad=1_1x1_1"},
+      // Channels by twos, where the CPU multiplies pairs of bf16.
+      {"bf16[2,21,18,32]", "bf16[3,3,32,48]", "bf16[2,11,9,48]", "size=3x3 stride=2x2 pad=1_1x1_1"},
+      {"bf16[1,12,12,6]", "bf16[3,3,6,33]", "bf16[1,12,12,33]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2"},
+      {"bf16[2,4,5,6]", "bf16[3,3,6,16]", "bf16[2,8,10,16]", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2"},
+      {"bf16[1,10,10,2]", "bf16[3,3,2,5]", "bf16[1,6,7,5]", "size=3x3 pad=-1_-1x0_-1"},
+      {"bf16[1,27,27,10]", "bf16[5,5,10,96]", "bf16[1,27,27,96]", "size=5x5 pad=2_2x2_2"},
+      {"bf16[2,30,8]", "bf16[3,8,20]", "bf16[2,30,20]", "size=3 pad=1_1", "b0f_0io->b0f"},
       {"f64[1,6,6,4]", "f64[3,3,4,9]", "f64[1,6,6,9]", "size=3x3 pad=1_1x1_1"},
       // Winograd's algorithm: squares that end beyond the image, panels that end beyond the features, every padding.
       {"f32[2,30,27,16]", "f32[3,3,16,35]", "f32[2,30,27,35]", "size=3x3 pad=1_1x1_1"},

@@ -14,6 +14,7 @@
 #include "backends/opencl/kernels/tuning_record.h"
 #include "backends/opencl/kernels/weight_gradient.h"
 #include "backends/opencl/kernels/winograd.h"
+#include "backends/opencl/kernels/word_product.h"
 #include "passes/dynamic/extents.h"
 #include "passes/expand/convolution.h"
 #include "passes/fusion/hero.h"
@@ -102,8 +103,14 @@ TiledSchedule TilesOf(const hlo::Instruction& instruction, const hlo::Instructio
 
 std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const ConvolutionPlan& plan) {
   const ConvolutionShape& shape = plan.shape;
+  const ArgumentRef packed = ScratchSlice(0, plan.WeightBytes(), true);
+  if (plan.MultipliesWords()) {
+    const MatrixSource pairs{task.weights, hlo::ElementType::kU16, 1, 2 * shape.Depth(), shape.features};
+    return {PackColumnWords(pairs, plan.lanes, plan.width(), FlipOfWords(plan.words), packed),
+            DirectConvolutionKernel(task, plan)};
+  }
   const MatrixSource weights{task.weights, shape.weight_type, 1, shape.Depth(), shape.features};
-  return {PackColumns(weights, shape.compute_type, plan.lanes, plan.width(), ScratchSlice(0, plan.WeightBytes(), true)),
+  return {PackColumns(weights, shape.compute_type, plan.lanes, plan.width(), packed),
           DirectConvolutionKernel(task, plan)};
 }
 

@@ -14,6 +14,18 @@ namespace {
 
 constexpr int64_t kGroupsPerUnit = 8;
 
+// Channels by twos. Words of s8 would want borders that are not zero.
+void TakePairs(ConvolutionPlan& plan, const DeviceSpec& device) {
+  ConvolutionShape& shape = plan.shape;
+  if (shape.input_type != shape.weight_type) return;
+  const std::optional<WordForm> words = WordFormOf(shape.input_type, shape.compute_type, shape.channels, device);
+  if (!words || words->kind != WordKind::kBf16Pairs) return;
+  plan.words = words->kind;
+  plan.word_dot = words->dot;
+  shape.channels /= words->elements;
+  shape.input_type = shape.weight_type = hlo::ElementType::kU32;
+}
+
 // Pixels along a row, and rows where one is short.
 void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
@@ -121,6 +133,7 @@ ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec&
   ConvolutionPlan plan;
   plan.shape = shape;
   plan.lanes = RegisterLanes(device, shape.compute_type);
+  TakePairs(plan, device);
   const int64_t elements = shape.batch * shape.rows.out * shape.columns.out * shape.features;
   plan.result_is_far = elements * hlo::BytesOf(shape.compute_type) > device.l2_bytes;
   ChooseTile(plan, device);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "backends/opencl/kernels/word_form.h"
 #include "hlo/device_spec.h"
 #include "hlo/instruction.h"
 
@@ -51,7 +52,10 @@ struct ConvolutionShape {
 std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convolution);
 
 struct ConvolutionPlan {
+  // Where words are multiplied, channels counts words and the operands are u32.
   ConvolutionShape shape;
+  WordKind words = WordKind::kNone;
+  std::string word_dot;  // WordForm::dot
   int64_t lanes = 16;
   int64_t tile_rows = 1, tile_columns = 14, vectors = 2;  // output pixels and vectors of features of a register tile
   int64_t rows_per_block = 1;                             // output rows of a work-group's block
@@ -59,6 +63,9 @@ struct ConvolutionPlan {
   int64_t groups = 1;  // work-groups; each walks blocks at this distance
   bool result_is_far = false;  // where it is stored, and what it is finished with, is beyond the second cache
 
+  bool MultipliesWords() const { return words != WordKind::kNone; }
+  // Of copied rows and packed weights.
+  hlo::ElementType CopiedType() const { return MultipliesWords() ? hlo::ElementType::kU32 : shape.compute_type; }
   int64_t width() const { return vectors * lanes; }
   int64_t row_blocks() const;
   // Blocks are whole tiles, and the last one starts early enough to end with the image.

@@ -7,6 +7,7 @@
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/loop_ends.h"
 #include "backends/opencl/kernels/register_tile.h"
+#include "backends/opencl/kernels/word_product.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -27,9 +28,9 @@ class DirectConvolution {
     const int64_t input = shape_.batch * shape_.rows.in * shape_.columns.in * PixelElements();
     const int64_t element = hlo::BytesOf(shape_.compute_type);
     input_ = parameters_.Add("input", shape_.input_type, input, task.input);
-    weights_ = parameters_.Add("weights", shape_.compute_type, plan.WeightBytes() / element,
+    weights_ = parameters_.Add("weights", plan.CopiedType(), plan.WeightBytes() / element,
                                ScratchSlice(0, plan.WeightBytes(), false));
-    buffer_ = parameters_.Add("buffer", shape_.compute_type, plan.BufferBytes() / element,
+    buffer_ = parameters_.Add("buffer", plan.CopiedType(), plan.BufferBytes() / element,
                               ScratchSlice(plan.WeightBytes(), plan.BufferBytes(), true));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
     staging_ = MakeStaging("staging", shape_.compute_type, TilePixels() * plan.width());
@@ -71,7 +72,8 @@ class DirectConvolution {
                    CopyRows(ir::Ref(first_row)), Tiles(ir::Ref(first_row), ir::Ref(panel_block))});
     const Stmt walk = Loop(block, ir::Ref(group), blocks, body, plan_.groups);
     const Stmt nest = ir::For(LoopRole::kParallel, group, Index(0), Index(plan_.groups), walk);
-    return MakeDraft("convolution", parameters_, ends.Before(ir::Block({ir::DeclareArray(staging_), nest})));
+    return MakeDraft("convolution", parameters_, ends.Before(ir::Block({ir::DeclareArray(staging_), nest})),
+                     WordHelpers(plan_.words, plan_.word_dot));
   }
 
  private:
@@ -102,12 +104,12 @@ class DirectConvolution {
     if (count <= 0) return nullptr;
     const ir::Var i = IndexVar("zero", count);
     return ir::For(LoopRole::kVector, i, Index(0), Index(count),
-                   ir::Store(buffer_, at + ir::Ref(i), ir::Zero({shape_.compute_type, 1})), 1,
+                   ir::Store(buffer_, at + ir::Ref(i), ir::Zero({plan_.CopiedType(), 1})), 1,
                    static_cast<int>(plan_.lanes));
   }
   Stmt Copy(const Expr& to, const Expr& from, int64_t count) const {
     const ir::Var i = IndexVar("copy", count);
-    const Expr value = ir::Cast(ir::Load(input_, from + ir::Ref(i)), shape_.compute_type);
+    const Expr value = ir::Cast(ir::Load(input_, from + ir::Ref(i)), plan_.CopiedType());
     return ir::For(LoopRole::kVector, i, Index(0), Index(count), ir::Store(buffer_, to + ir::Ref(i), value), 1,
                    static_cast<int>(plan_.lanes));
   }
@@ -235,6 +237,9 @@ class DirectConvolution {
       buffer = buffer + ir::Ref(kw) * (columns.dilation * c);
       packed = packed + ir::Ref(kw) * (c * width);
     }
+    const RegisterTile::Multiplier words{
+        hlo::ElementType::kU32,
+        [&](const Expr& sum, const Expr& pixel, const Expr& weight) { return DotWords(plan_.words, sum, pixel, weight); }};
     const Stmt step = tile.Step(
         [&](int64_t p) {
           const int64_t offset = p / plan_.tile_columns * tile_row + p % plan_.tile_columns * tile_column;
@@ -242,7 +247,8 @@ class DirectConvolution {
         },
         [&](int64_t v) {
           return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes)));
-        });
+        },
+        plan_.MultipliesWords() ? &words : nullptr);
     const auto [first, end] = WindowRows(y);
     const Expr early =
         ir::And(ir::Compare(Op::kEq, ir::Ref(kh), first), ir::Ref(k) < Index(std::min(depth, TilePixels())));

@@ -78,7 +78,7 @@ class Multiplication {
       nest = ParallelNest({{batch, batch_end}, {part, Index(plan_.k_parts)}, outer, inner}, block);
     }
     std::vector<Stmt> body = {ir::DeclareArray(staging_)};
-    std::vector<ir::Helper> helpers = WordHelpers(plan_);
+    std::vector<ir::Helper> helpers = WordHelpers(plan_.words, plan_.word_dot);
     if (StoresTurned(shape_) && epilogue_) {
       body.push_back(ir::DeclareArray(turned_));
       for (ir::Helper& helper : TransposeHelpers(tile_.vector_type(), false, plan_.inline_assembly))

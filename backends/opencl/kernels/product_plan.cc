@@ -82,39 +82,19 @@ int64_t Groups(const ProductPlan& plan) {
          CeilDiv(plan.panels, plan.panels_per_block);
 }
 
-// Words lie along k: rows of lhs in place, rhs in panels, which few rows of lhs are not worth. The instructions take
-// vectors of 16 words; kernels of GPU class read single elements.
-struct WordRow {
-  WordKind kind;
-  hlo::ElementType operands, sums;
-  int64_t elements;
-  std::string DeviceSpec::*form;
-};
-const WordRow kWords[] = {
-    {WordKind::kBf16Pairs, hlo::ElementType::kBF16, hlo::ElementType::kF32, 2, &DeviceSpec::bf16_dot},
-    {WordKind::kS8Quads, hlo::ElementType::kS8, hlo::ElementType::kS32, 4, &DeviceSpec::s8_dot},
-};
-
-bool WantsWords(const WordRow& row, const ProductShape& shape, const DeviceSpec& device) {
-  constexpr int64_t kLanes = 16;
-  return device.device_class == DeviceClass::kCpu && !(device.*row.form).empty() && shape.lhs_type == row.operands &&
-         shape.rhs_type == row.operands && shape.compute_type == row.sums && shape.k % row.elements == 0 &&
-         !shape.depth_may_be_less && !shape.lhs_transposed && shape.m >= kWordRows &&
-         RegisterLanes(device, shape.compute_type) == kLanes;
-}
-
-const WordRow* WordsFor(const ProductShape& shape, const DeviceSpec& device) {
-  const auto* row = std::find_if(std::begin(kWords), std::end(kWords),
-                                 [&](const WordRow& words) { return WantsWords(words, shape, device); });
-  return row == std::end(kWords) ? nullptr : row;
+// Words lie along k: rows of lhs in place, rhs in panels, which few rows of lhs are not worth.
+std::optional<WordForm> WordsFor(const ProductShape& shape, const DeviceSpec& device) {
+  if (shape.depth_may_be_less || shape.lhs_transposed || shape.m < kWordRows || shape.lhs_type != shape.rhs_type)
+    return std::nullopt;
+  return WordFormOf(shape.lhs_type, shape.compute_type, shape.k, device);
 }
 
 void TakeWords(ProductPlan& plan, const DeviceSpec& device) {
-  const WordRow* row = WordsFor(plan.shape, device);
-  if (row == nullptr) return;
-  plan.words = row->kind;
-  plan.word_dot = device.*row->form;
-  plan.shape.k /= row->elements;
+  const std::optional<WordForm> words = WordsFor(plan.shape, device);
+  if (!words) return;
+  plan.words = words->kind;
+  plan.word_dot = words->dot;
+  plan.shape.k /= words->elements;
   plan.shape.lhs_type = plan.shape.rhs_type = hlo::ElementType::kU32;
 }
 
@@ -282,7 +262,7 @@ bool TakeStreams(ProductPlan& plan, const DeviceSpec& device) {
   const bool is_far = shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > shape.m * device.l2_bytes;
   const bool fits = shape.m <= kStreamRows && !shape.rhs_transposed && shape.n >= kInPlaceColumns &&
                     shape.k >= 2 * kStreamDepth && !shape.ends_at_sizes && !shape.depth_may_be_less &&
-                    WordsFor(shape, device) == nullptr && !TakesKeptPanels(shape);
+                    !WordsFor(shape, device) && !TakesKeptPanels(shape);
   if (!is_far || !fits) return false;
   plan.streams = true;
   plan.rows = shape.m;
@@ -356,7 +336,7 @@ ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device)
   if (spared < kTurnedStore * shape.m * shape.n) return shape;
   if (RegisterLanes(device, shape.compute_type) < 2) return shape;  // no squares to transpose
   const ProductShape exchanged = Exchanged(shape);
-  return exchanged.lhs_type == exchanged.compute_type || WordsFor(exchanged, device) != nullptr ? exchanged : shape;
+  return exchanged.lhs_type == exchanged.compute_type || WordsFor(exchanged, device) ? exchanged : shape;
 }
 
 int64_t ProductPlan::part_k() const { return CeilDiv(shape.k, k_parts); }

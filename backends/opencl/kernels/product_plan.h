@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/opencl/kernels/word_form.h"
 #include "hlo/device_spec.h"
 #include "hlo/instruction.h"
 
@@ -31,9 +32,6 @@ std::optional<hlo::ElementType> SumType(hlo::ElementType lhs, hlo::ElementType r
 
 // What `dot` computes, when it has the canonical form (rank 2, or 3 with the batch first) and a type that kernels have.
 std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot);
-
-// Elements along k that one instruction multiplies and sums, as a word of 32 bits.
-enum class WordKind : uint8_t { kNone, kBf16Pairs, kS8Quads };
 
 enum class LhsForm : uint8_t {
   kInPlace,

@@ -31,12 +31,12 @@ Expr DotWords(WordKind words, const Expr& sum, const Expr& row, const Expr& colu
   return ir::Call(sum->type, FormsOf(words).function, {sum, row, column});
 }
 
-std::vector<ir::Helper> WordHelpers(const ProductPlan& plan) {
+std::vector<ir::Helper> WordHelpers(WordKind words, const std::string& dot) {
   std::vector<ir::Helper> helpers;
-  if (!plan.MultipliesWords()) return helpers;
-  const WordForms words = FormsOf(plan.words);
-  for (const WordDotForm& form : words.forms) {
-    if (form.name == plan.word_dot) helpers.push_back({words.function, form.source});
+  if (words == WordKind::kNone) return helpers;
+  const WordForms forms = FormsOf(words);
+  for (const WordDotForm& form : forms.forms) {
+    if (form.name == dot) helpers.push_back({forms.function, form.source});
   }
   return helpers;
 }
@@ -80,7 +80,7 @@ KernelDraft RowStartKernel(const ProductTask& task, const ProductPlan& plan) {
   const Expr batch_end = ends.End(sizes.batch, "batch_end"),
              groups_end = ends.Pieces(sizes.m, kRowsOfGroup, "rows_end");
   const Stmt nest = ParallelNest({{batch, batch_end}, {group, groups_end}}, rows);
-  return Packing(MakeDraft("row_starts", parameters, ends.Before(nest), WordHelpers(plan)));
+  return Packing(MakeDraft("row_starts", parameters, ends.Before(nest), WordHelpers(plan.words, plan.word_dot)));
 }
 
 }  // namespace hlorun::opencl
