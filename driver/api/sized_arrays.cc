@@ -25,8 +25,7 @@ void SizedArrays::CheckEqualSizes(const std::vector<hlo::Dims>& dimensions) cons
   }
 }
 
-std::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<Array>& arrays,
-                                                   const std::vector<bool>& donate,
+std::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<Array>& arrays, const std::vector<bool>& donate,
                                                    const std::vector<hlo::Dims>& whole) const {
   std::vector<hlo::Dims> dimensions;
   if (!plan_.sizes.parameters.empty()) {

@@ -21,6 +21,12 @@ using ir::Expr;
 constexpr int64_t kTile = 512;
 constexpr int64_t kWideTileBytes = 16 << 10;
 constexpr int64_t kManyRows = 256;
+// Of many rows, so many are added to a column's accumulator each time that it is loaded, in their order. Not rows of
+// less than two pages, of which the prefetcher then loses count, nor where the fused computation has more ops than
+// this.
+constexpr int64_t kRowsTogether = 4;
+constexpr int64_t kLongRowBytes = 8 << 10;
+constexpr size_t kMostOpsOfRow = 16;
 constexpr int64_t kTasks = 16;  // independent of the device, so that results are
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kPartElements = 1 << 14;  // that make a part worth its group
@@ -79,7 +85,10 @@ class ColumnKernel {
   EmittedLaunch Whole() {
     OpenTile();
     const Accumulators sums = SumRows(e_.IndexInt(0), LiveRows());
-    OverTile([&](const Index& l) { Finish(l, [&](size_t i) { return LoadAt(sums, i, l); }, 1); });
+    OverTile([&](const Index& l) {
+      Finish(
+          l, [&](size_t i) { return LoadAt(sums, i, l); }, 1);
+    });
     return CloseTile(nullptr, 1);
   }
 
@@ -227,22 +236,46 @@ class ColumnKernel {
       for (size_t i = 0; i < reduces_.size(); ++i)
         StoreSum(sums, i, l, NeutralOf(OpcodeOf(i), reduces_[i]->shape().element_type()).value());
     });
-    const ir::Var row = e_.IndexVar(e_.body().FreshName("row"), shape_.rows());
+    if (!WalksRowsTogether()) {
+      AddRows(sums, begin, end, 1);
+      return sums;
+    }
+    const Expr whole = ir::Binary(ir::Op::kFloorDiv, end - begin, e_.IndexInt(kRowsTogether)) * kRowsTogether;
+    const Expr middle = e_.body().Name(begin + whole, "middle");
+    AddRows(sums, begin, middle, kRowsTogether);
+    AddRows(sums, middle, end, 1);
+    return sums;
+  }
+
+  // Expensive operands would be there as often as there are rows, to no avail.
+  bool WalksRowsTogether() const {
+    const int64_t row_bytes = shape_.columns() * hlo::BytesOf(reduces_.front()->operand(0)->shape().element_type());
+    return shape_.rows() >= kManyRows && row_bytes >= kLongRowBytes &&
+           e_.instruction().called()->instructions().size() <= kMostOpsOfRow;
+  }
+
+  // Rows begin .. end, `together` (of which there is a multiple) added to each sum one after another.
+  void AddRows(const Accumulators& sums, const Expr& begin, const Expr& end, int64_t together) {
+    const ir::Var row = e_.IndexVar(e_.body().FreshName("row"), shape_.rows() - together + 1);
     e_.values().Open();
-    const Indices reduced = e_.math().Delinearize(e_.math().Of(row), shape_.Of(shape_.reduced));
+    std::vector<Indices> rows;
+    for (int64_t r = 0; r < together; ++r)
+      rows.push_back(e_.math().Delinearize(e_.math().Add(e_.math().Of(row), r), shape_.Of(shape_.reduced)));
     OverTile([&](const Index& l) {
       Indices place(shape_.dimensions.size());
       const Indices kept = Kept(l);
       for (size_t i = 0; i < kept.size(); ++i) place[shape_.kept[i]] = kept[i];
-      for (size_t i = 0; i < reduced.size(); ++i) place[shape_.reduced[i]] = reduced[i];
       for (size_t i = 0; i < reduces_.size(); ++i) {
-        const Value x = e_.values().Get(e_.frame(), *reduces_[i]->operand(0), place);
-        StoreSum(sums, i, l,
-                 EmitBinary(OpcodeOf(i), reduces_[i]->shape().element_type(), LoadAt(sums, i, l), x, e_.body()));
+        Value sum = LoadAt(sums, i, l);
+        for (const Indices& reduced : rows) {
+          for (size_t d = 0; d < reduced.size(); ++d) place[shape_.reduced[d]] = reduced[d];
+          const Value x = e_.values().Get(e_.frame(), *reduces_[i]->operand(0), place);
+          sum = EmitBinary(OpcodeOf(i), reduces_[i]->shape().element_type(), sum, x, e_.body());
+        }
+        StoreSum(sums, i, l, sum);
       }
     });
-    e_.body().Add(ir::For(ir::LoopRole::kSerial, row, begin, end, e_.values().Close()));
-    return sums;
+    e_.body().Add(ir::For(ir::LoopRole::kSerial, row, begin, end, e_.values().Close(), together));
   }
 
   // Initial value and partial results to the reduces' values at column l, and those to the outputs.

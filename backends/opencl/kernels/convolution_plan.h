@@ -60,7 +60,7 @@ struct ConvolutionPlan {
   int64_t tile_rows = 1, tile_columns = 14, vectors = 2;  // output pixels and vectors of features of a register tile
   int64_t rows_per_block = 1;                             // output rows of a work-group's block
   int64_t panels = 1, panels_per_block = 1;
-  int64_t groups = 1;  // work-groups; each walks blocks at this distance
+  int64_t groups = 1;          // work-groups; each walks blocks at this distance
   bool result_is_far = false;  // where it is stored, and what it is finished with, is beyond the second cache
 
   bool MultipliesWords() const { return words != WordKind::kNone; }

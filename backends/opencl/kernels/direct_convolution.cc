@@ -237,9 +237,10 @@ class DirectConvolution {
       buffer = buffer + ir::Ref(kw) * (columns.dilation * c);
       packed = packed + ir::Ref(kw) * (c * width);
     }
-    const RegisterTile::Multiplier words{
-        hlo::ElementType::kU32,
-        [&](const Expr& sum, const Expr& pixel, const Expr& weight) { return DotWords(plan_.words, sum, pixel, weight); }};
+    const RegisterTile::Multiplier words{hlo::ElementType::kU32,
+                                         [&](const Expr& sum, const Expr& pixel, const Expr& weight) {
+                                           return DotWords(plan_.words, sum, pixel, weight);
+                                         }};
     const Stmt step = tile.Step(
         [&](int64_t p) {
           const int64_t offset = p / plan_.tile_columns * tile_row + p % plan_.tile_columns * tile_column;

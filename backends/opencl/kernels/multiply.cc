@@ -346,8 +346,7 @@ class Multiplication {
     const bool turned = StoresTurned(shape_);
     const TileStore store(*epilogue_);
     const TileStore::Index index = IndexFrom(row, panel * plan_.columns());
-    const Stmt send =
-        turned ? store.SendForColumn(step, plan_.rows, index) : store.SendForRow(step, columns, index);
+    const Stmt send = turned ? store.SendForColumn(step, plan_.rows, index) : store.SendForRow(step, columns, index);
     const Expr wanted = ir::Compare(Op::kLt, step, Index(turned ? columns : plan_.rows));
     return ir::If(is_last_block_ ? ir::And(is_last_block_, wanted) : wanted, send);
   }

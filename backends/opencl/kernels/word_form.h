@@ -19,8 +19,8 @@ struct WordForm {
   std::string dot;       // which function multiplies them (codegen/word_dot.h)
 };
 
-// For operands of type `operands`, `depth` of them in a row, and sums of type `sums`; nullopt: one by one. Kernels of GPU
-// class read single elements, and the instructions take vectors of 16 words.
+// For operands of type `operands`, `depth` of them in a row, and sums of type `sums`; nullopt: one by one. Kernels of
+// GPU class read single elements, and the instructions take vectors of 16 words.
 std::optional<WordForm> WordFormOf(hlo::ElementType operands, hlo::ElementType sums, int64_t depth,
                                    const DeviceSpec& device);
 
