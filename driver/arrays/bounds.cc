@@ -77,7 +77,7 @@ std::vector<hlo::Shape> ActualShapes(const std::vector<ArraySlot>& slots, const 
   }
   for (size_t i = 0; i < shapes.size(); ++i) {
     for (int64_t d = 0; d < shapes[i].rank(); ++d) {
-      if (shapes[i].dimension(d) != kNoBound) continue;
+      if (!slots[i].shape.is_dynamic_dimension(d) || shapes[i].dimension(d) != kNoBound) continue;
       Invalid("dimension {} of {} has no bound: say the size of made-up inputs by --size={}:{}=N", d,
               slots[i].Describe(), slots[i].index, d);
     }

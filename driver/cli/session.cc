@@ -1,5 +1,7 @@
 #include "driver/cli/session.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -336,10 +338,23 @@ class Session {
     expected_ = LoadExpected(flags_.expect, WholeResultSlots(), *job_, partitioned_ && !is_cut_);
   }
 
+  // Pages are there when they are written to: a machine that has too few ends the process without a word.
+  static void CheckFits(const std::vector<Shape>& shapes) {
+    int64_t bytes = 0;
+    for (const Shape& shape : shapes) bytes += shape.ByteSize();
+    const int64_t memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if (bytes <= memory) return;
+    Fail(ErrorCode::kResourceExhausted,
+         "out of memory: the inputs take {} bytes, this machine has {}; --compile_only compiles without them", bytes,
+         memory);
+  }
+
   Literals SeededInputs(const SeedOptions& seed) const {
     Literals inputs;
     const std::set<int64_t> constant = flags_.ConstantSlots();
-    for (const Shape& shape : ActualShapes(WholeSlots(), flags_.sizes)) {
+    const std::vector<Shape> shapes = ActualShapes(WholeSlots(), flags_.sizes);
+    CheckFits(shapes);
+    for (const Shape& shape : shapes) {
       const auto slot = static_cast<int64_t>(inputs.size());
       inputs.push_back(SeededLiteral(shape, slot, constant.contains(slot) ? seed_ : seed));
     }

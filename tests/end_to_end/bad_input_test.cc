@@ -219,6 +219,15 @@ ENTRY main {
   ExpectTrouble("--device_spec=" + spec + " " + module, {"needs 4000000 bytes", "f32[1000000]", "large"});
 }
 
+TEST_F(BadInputTest, InputsThatTheMachineCannotHoldAreRefusedBeforeTheyAreMade) {
+  // Each is small enough for a device, all together are not for any machine.
+  std::string parameters;
+  for (int i = 0; i < 4096; ++i) parameters += fmt::format("  x{0} = f32[1073741824] parameter({0})\n", i);
+  const std::string module = folder_.Write(
+      "many.hlo", "HloModule many\nENTRY main {\n" + parameters + "  ROOT y = f32[1] slice(x7), slice={[0:1]}\n}\n");
+  ExpectTrouble(module, {"the inputs take 17592186044416 bytes", "this machine has", "--compile_only"});
+}
+
 TEST_F(BadInputTest, PlansOfOthersSayWhose) {
   const std::string plan = folder_ / "weighted.plan";
   ASSERT_EQ(RunCommand(HLORUN_BINARY " --compile_only --save_plan=" + plan + " " + module_).exit_code, 0);
