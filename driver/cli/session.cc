@@ -309,6 +309,7 @@ class Session {
 
   void LoadInputs() {
     const std::vector<ArraySlot> slots = ParameterSlots(*executable_);
+    if (flags_.inputs.empty()) CheckFits(ActualShapes(WholeSlots(), flags_.sizes));
     if (is_cut_) {
       whole_inputs_ = flags_.inputs.empty() ? SeededInputs(seed_) : LoadArrays(flags_.inputs, WholeSlots(), "input");
       if (!flags_.save_inputs.empty() && job_->rank() == 0) SaveArrays(flags_.save_inputs, whole_inputs_);
@@ -352,9 +353,7 @@ class Session {
   Literals SeededInputs(const SeedOptions& seed) const {
     Literals inputs;
     const std::set<int64_t> constant = flags_.ConstantSlots();
-    const std::vector<Shape> shapes = ActualShapes(WholeSlots(), flags_.sizes);
-    CheckFits(shapes);
-    for (const Shape& shape : shapes) {
+    for (const Shape& shape : ActualShapes(WholeSlots(), flags_.sizes)) {
       const auto slot = static_cast<int64_t>(inputs.size());
       inputs.push_back(SeededLiteral(shape, slot, constant.contains(slot) ? seed_ : seed));
     }

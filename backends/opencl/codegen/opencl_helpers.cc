@@ -296,8 +296,8 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
                                                               {"hl_from_f16", kFromF16},
                                                               {"hl_cut_bf16", kCutBf16},
                                                               {ir::kQuotientBf16, kSharedQuotientBf16}};
+  const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
   if (function == "hl_result_bf16") {
-    const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
     if (avx512_assembly_ && lanes == 16) {
       Add(name, kResultBf16ByAssembly);
       return name;
@@ -314,7 +314,6 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
     Add(function, source);
     return function;
   }
-  const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
   if (const auto found = kSources.find(function); found != kSources.end()) {
     Add("hl_pick", kPick);
     Add(name, Replace(Expand(found->second, lanes), name));

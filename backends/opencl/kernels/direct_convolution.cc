@@ -211,12 +211,11 @@ class DirectConvolution {
       at.lane_dimension = at.index.size() - 1;
       return at;
     };
-    const TileStore store(*epilogue_);
     const auto send = [&](const Expr& pixel) {
-      return plan_.result_is_far ? store.SendForRow(pixel, features, index) : nullptr;
+      return plan_.result_is_far ? epilogue_->SendForRun(index(pixel, Index(0)), features) : nullptr;
     };
     return ir::Block({tile.Declare(), Steps(tile, first_row, y, x, panel, send),
-                      store.Emit(tile, staging_, done, Index(TilePixels()), features, index)});
+                      TileStore(*epilogue_).Emit(tile, staging_, done, Index(TilePixels()), features, index)});
   }
 
   // All taps of the window. The first steps send for where a pixel each will be stored.

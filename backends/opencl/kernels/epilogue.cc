@@ -188,14 +188,6 @@ Stmt TileStore::EmitDirect(const RegisterTile& tile, const Index& index) const {
   return ir::Block(std::move(statements));
 }
 
-Stmt TileStore::SendForRow(const Expr& row, int64_t columns, const Index& index) const {
-  return epilogue_.SendForRun(index(row, ir::Int(0, ir::kIndex)), columns);
-}
-
-Stmt TileStore::SendForColumn(const Expr& column, int64_t rows, const Index& index) const {
-  return epilogue_.SendForRun(index(ir::Int(0, ir::kIndex), column), rows);
-}
-
 Stmt TileStore::Save(const RegisterTile& tile, const ir::BufferRef& staging) {
   return tile.Store(staging,
                     [&](int64_t r, int64_t v) { return ir::Int(r * tile.columns() + v * tile.lanes(), ir::kIndex); });

@@ -36,7 +36,8 @@ class Epilogue {
   // Finishes and stores `count` values along a run, `lanes` at a time; value(i) is the hero's value at place i.
   ir::Stmt StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
                     const std::function<ir::Expr(const ir::Expr&)>& value) const;
-  // Sends for the cache lines that a run of `count` values will be stored to, and be finished with.
+  // Sends for the cache lines that a run of `count` values will be stored to, and be finished with, while they are
+  // summed: a short row in each of many long ones is no stream that the hardware sees (docs/products.md).
   ir::Stmt SendForRun(const RunIndex& at, int64_t count) const;
 
  private:
@@ -66,11 +67,6 @@ class TileStore {
   ir::Stmt EmitTurned(const RegisterTile& tile, const ir::BufferRef& staging, const ir::BufferRef& turned,
                       const ir::Expr& first, int64_t columns, const Index& index) const;
   static int64_t TurnedElements(const RegisterTile& tile);
-  // Sends for what Emit will store row `row` of the tile to, and read with it, while the tile is summed: a short row in
-  // each of many long ones is no stream that the hardware sees (docs/products.md).
-  ir::Stmt SendForRow(const ir::Expr& row, int64_t columns, const Index& index) const;
-  // The same for a column of EmitTurned, of `rows` values.
-  ir::Stmt SendForColumn(const ir::Expr& column, int64_t rows, const Index& index) const;
 
  private:
   static ir::Stmt Save(const RegisterTile& tile, const ir::BufferRef& staging);

@@ -267,8 +267,9 @@ class Multiplication {
       body.push_back(
           ir::If(ir::Compare(Op::kGt, k_begin, part_begin_), LoadPartial(registers, row, first_column, columns)));
     }
-    is_last_block_ = partial_ ? ir::Compare(Op::kEq, k_end, part_end_) : nullptr;
-    body.push_back(Steps(registers, tile, row, panel, columns, k_begin, k_end));
+    const Expr is_last_block = partial_ ? ir::Compare(Op::kEq, k_end, part_end_) : nullptr;
+    const auto send = [&](const Expr& step) { return SendForResult(step, row, first_column, columns, is_last_block); };
+    body.push_back(Steps(registers, tile, row, panel, columns, k_begin, k_end, send));
     const auto partial = [&] { return StorePartial(registers, row, first_column, columns, done); };
     const auto result = [&] { return StoreResult(registers, row, first_column, columns, done); };
     if (!epilogue_) {
@@ -276,7 +277,7 @@ class Multiplication {
     } else if (!partial_) {
       body.push_back(result());
     } else {
-      body.push_back(ir::If(is_last_block_, result(), partial()));
+      body.push_back(ir::If(is_last_block, result(), partial()));
     }
     return ir::Block(std::move(body));
   }
@@ -340,32 +341,34 @@ class Multiplication {
     return ir::If(ir::Compare(Op::kEq, done, Index(0)), direct, staged);
   }
 
-  // One row or turned column of the result in each of the first steps.
-  Stmt SendForResult(const Expr& step, const Expr& row, const Expr& panel, int64_t columns) const {
+  // One row or turned column of the result in each of the first steps; `is_last_block` of the depth: null where there
+  // is one.
+  Stmt SendForResult(const Expr& step, const Expr& row, const Expr& first_column, int64_t columns,
+                     const Expr& is_last_block) const {
     if (!epilogue_ || !plan_.result_is_far) return nullptr;
     const bool turned = StoresTurned(shape_);
-    const TileStore store(*epilogue_);
-    const TileStore::Index index = IndexFrom(row, panel * plan_.columns());
-    const Stmt send = turned ? store.SendForColumn(step, plan_.rows, index) : store.SendForRow(step, columns, index);
+    const TileStore::Index index = IndexFrom(row, first_column);
+    const RunIndex at = turned ? index(Index(0), step) : index(step, Index(0));
+    const Stmt send = epilogue_->SendForRun(at, turned ? plan_.rows : columns);
     const Expr wanted = ir::Compare(Op::kLt, step, Index(turned ? columns : plan_.rows));
-    return ir::If(is_last_block_ ? ir::And(is_last_block_, wanted) : wanted, send);
+    return ir::If(is_last_block ? ir::And(is_last_block, wanted) : wanted, send);
   }
 
   // acc += lhs * rhs over k_begin .. k_end.
   Stmt Steps(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, int64_t columns,
-             const Expr& k_begin, const Expr& k_end) {
+             const Expr& k_begin, const Expr& k_end, const std::function<Stmt(const Expr& step)>& send) {
     const bool whole_vectors = plan_.rhs != RhsForm::kInPlace || columns % plan_.lanes == 0;
-    if (whole_vectors) return StepLoop(registers, tile, row, panel, columns, k_begin, k_end, false);
+    if (whole_vectors) return StepLoop(registers, tile, row, panel, k_begin, k_end, false, send);
     // The last rows of rhs in place end before the last vector does.
     const int64_t touched = (shape_.n / plan_.columns()) * plan_.columns() + registers.columns();
     const int64_t careful = std::min(shape_.k, CeilDiv(touched, shape_.n) - 1);
     const Expr safe_end = ir::Max(k_begin, ir::Min(k_end, Index(shape_.k - careful)));
-    return ir::Block({StepLoop(registers, tile, row, panel, columns, k_begin, safe_end, false),
-                      StepLoop(registers, tile, row, panel, columns, safe_end, k_end, true)});
+    return ir::Block({StepLoop(registers, tile, row, panel, k_begin, safe_end, false, send),
+                      StepLoop(registers, tile, row, panel, safe_end, k_end, true, send)});
   }
 
-  Stmt StepLoop(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, int64_t columns,
-                const Expr& begin, const Expr& end, bool careful) {
+  Stmt StepLoop(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, const Expr& begin,
+                const Expr& end, bool careful, const std::function<Stmt(const Expr& step)>& send) {
     const ir::Var k = IndexVar("k", shape_.k);
     const ir::Var lhs_base = ir::MakeVar("lhs_at", kIndex), rhs_base = ir::MakeVar("rhs_at", kIndex);
     const auto [lhs_first, lhs_row, lhs_k] = LhsStrides(tile, row);
@@ -377,7 +380,7 @@ class Multiplication {
     std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k),
                               ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k),
                               PrefetchNextTile(lhs_first, panel, ir::Ref(k))};
-    if (!careful) body.push_back(SendForResult(ir::Ref(k) - begin, row, panel, columns));
+    if (!careful) body.push_back(send(ir::Ref(k) - begin));
     if (panels) body.push_back(registers.ReadAhead(rhs_, ir::Ref(rhs_base)));
     if (!panels && !careful) {
       const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);
@@ -438,7 +441,6 @@ class Multiplication {
   RegisterTile tile_;
   ProductSizes sizes_;
   LoopEnds ends_{parameters_};
-  Expr is_last_block_;  // of a tile's depth; null where there is one
   Expr batch_, part_, part_begin_, part_end_, slot_, own_panels_, tiles_end_, panels_end_, k_end_;
 };
 
