@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "backends/opencl/kernels/winograd_plan.h"
 #include "hlo/module.h"
 #include "hlo/text/parser.h"
 #include "tests/backends/launch_runner.h"
@@ -290,6 +291,46 @@ TEST(Convolution, GradientsOfWeights) {
   for (size_t i = 0; i < 4; ++i) ExpectConvolution(GradientCases()[i], true, Runner().spec());
 }
 
+// Outputs of a square, rows x columns: 0 where another way is taken.
+struct FormCase {
+  Case convolution;
+  int64_t rows, columns;
+  bool weights_are_constant = false;
+};
+
+TEST(Convolution, WinogradsFormByWindowAndSize) {
+  const std::vector<FormCase> cases = {
+      {{"f32[4,21,23,64]", "f32[3,3,64,64]", "f32[4,21,23,64]", "size=3x3 pad=1_1x1_1"}, 4, 4},
+      {{"f32[2,27,26,64]", "f32[5,5,64,70]", "f32[2,27,26,70]", "size=5x5 pad=2_2x2_2"}, 2, 2},
+      {{"f32[2,37,39,64]", "f32[4,4,64,64]", "f32[2,34,36,64]", "size=4x4"}, 3, 3},
+      {{"f32[4,29,33,64]", "f32[2,2,64,64]", "f32[4,29,33,64]", "size=2x2 pad=1_0x0_1"}, 5, 5},
+      {{"f32[4,30,31,64]", "f32[3,5,64,64]", "f32[4,30,31,64]", "size=3x5 pad=1_1x2_2"}, 4, 2},
+      {{"f32[4,30,31,64]", "f32[1,3,64,80]", "f32[4,30,31,80]", "size=1x3 pad=0_0x1_1"}, 1, 4},
+      {{"f32[4,30,31,64]", "f32[3,1,64,64]", "f32[4,30,31,64]", "size=3x1 pad=1_1x0_0"}, 4, 1},
+      {{"f32[4,301,64]", "f32[3,64,96]", "f32[4,301,96]", "size=3 pad=1_1", "b0f_0io->b0f"}, 1, 4},
+      {{"f32[2,33,30,64]", "f32[3,3,64,64]", "f32[2,33,30,64]", "size=3x3 pad=2_2x3_3 rhs_dilate=2x3"}, 4, 4},
+      {{"f32[4,200,64]", "f32[3,64,96]", "f32[4,186,96]", "size=3 rhs_dilate=7", "b0f_0io->b0f"}, 1, 4},
+      // Six points are too few squares.
+      {{"f32[1,7,7,128]", "f32[3,3,128,128]", "f32[1,7,7,128]", "size=3x3 pad=1_1x1_1"}, 2, 2, true},
+      {{"f32[4,30,31,64]", "f32[3,6,64,64]", "f32[4,30,31,64]", "size=3x6 pad=1_1x2_3"}, 0, 0},
+      {{"f32[2,28,28,64]", "f32[3,3,64,64]", "f32[2,14,14,64]", "size=3x3 stride=2x2 pad=0_1x0_1"}, 0, 0},
+      {{"f32[2,28,28,64]", "f32[1,1,64,64]", "f32[2,28,28,64]", "size=1x1"}, 0, 0},
+  };
+  for (const FormCase& c : cases) {
+    SCOPED_TRACE(c.convolution.input + " {" + c.convolution.window + "}");
+    CompileOptions options;
+    if (c.weights_are_constant) options.constant_parameters = {1};
+    const auto module = hlo::ParseModule(Text(c.convolution, false));
+    std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*module->entry()->root());
+    ASSERT_TRUE(shape.has_value());
+    shape->weights_are_constant = c.weights_are_constant;
+    const std::optional<WinogradPlan> plan = PlanWinograd(*shape, Runner().spec());
+    EXPECT_EQ(plan ? plan->rows.outputs : 0, c.rows);
+    EXPECT_EQ(plan ? plan->columns.outputs : 0, c.columns);
+    for (const bool fused : {false, true}) ExpectConvolution(c.convolution, fused, Runner().spec(), options);
+  }
+}
+
 // Few squares pay where the weights are transformed once.
 TEST(Convolution, SquaresOfConstantWeights) {
   CompileOptions options;
@@ -297,12 +338,12 @@ TEST(Convolution, SquaresOfConstantWeights) {
   const std::vector<Case> cases = {
       {"f32[1,15,17,48]", "f32[3,3,48,35]", "f32[1,15,17,35]", "size=3x3 pad=1_1x1_1"},
       {"bf16[1,18,21,64]", "bf16[3,3,64,80]", "bf16[1,16,19,80]", "size=3x3"},
-      {"f32[1,7,7,64]", "f32[3,3,64,64]", "f32[1,7,7,64]", "size=3x3 pad=1_1x1_1"},
+      {"f32[1,5,5,64]", "f32[3,3,64,64]", "f32[1,5,5,64]", "size=3x3 pad=1_1x1_1"},
   };
   for (const Case& c : cases) {
     const auto module = hlo::ParseModule(Text(c, false));
     const hlo::Instruction& root = *module->entry()->root();
-    const bool few = c.input.find("[1,7,") != std::string::npos;
+    const bool few = c.input.find("[1,5,") != std::string::npos;
     const int64_t kept = ConvolutionScratchBytes(root, {Runner().spec(), options});
     EXPECT_EQ(kept > ConvolutionScratchBytes(root, {Runner().spec(), {}}), !few) << c.input;
     if (!few) ExpectConvolution(c, c.input[0] == 'b', Runner().spec(), options);

@@ -355,7 +355,7 @@ TEST(Dot, WordsOfS8) {
   spec.s8_dot = ListDevices().at(0)->spec().s8_dot;
   if (spec.s8_dot.empty()) GTEST_SKIP() << "no way to multiply words of s8 here: not measured";
   ProductShape shape{.m = 30, .n = 50, .k = 44, .lhs_type = kS8, .rhs_type = kS8, .compute_type = kS32};
-  ASSERT_EQ(PlanProduct(shape, spec).words, WordKind::kS8Quads);
+  ASSERT_EQ(PlanProduct(shape, spec).words.kind, WordKind::kS8Quads);
   ExpectProduct({0, 16, 144, 333, false, true, kS8, kS32, -128, 127}, spec);  // roles exchanged
   for (const bool rhs_transposed : {false, true}) {
     ExpectProduct({0, 30, 44, 50, false, rhs_transposed, kS8, kS32, -128, 127}, spec);

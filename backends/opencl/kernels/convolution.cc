@@ -104,9 +104,9 @@ TiledSchedule TilesOf(const hlo::Instruction& instruction, const hlo::Instructio
 std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const ConvolutionPlan& plan) {
   const ConvolutionShape& shape = plan.shape;
   const ArgumentRef packed = ScratchSlice(0, plan.WeightBytes(), true);
-  if (plan.MultipliesWords()) {
-    const MatrixSource pairs{task.weights, hlo::ElementType::kU16, 1, 2 * shape.Depth(), shape.features};
-    return {PackColumnWords(pairs, plan.lanes, plan.width(), FlipOfWords(plan.words), packed),
+  if (plan.words) {
+    const MatrixSource pairs{task.weights, plan.words.element, 1, plan.words.elements * shape.Depth(), shape.features};
+    return {PackColumnWords(pairs, plan.lanes, plan.width(), FlipOfWords(plan.words.kind), packed),
             DirectConvolutionKernel(task, plan)};
   }
   const MatrixSource weights{task.weights, shape.weight_type, 1, shape.Depth(), shape.features};

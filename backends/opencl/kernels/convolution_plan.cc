@@ -14,18 +14,6 @@ namespace {
 
 constexpr int64_t kGroupsPerUnit = 8;
 
-// Channels by twos. Words of s8 would want borders that are not zero.
-void TakePairs(ConvolutionPlan& plan, const DeviceSpec& device) {
-  ConvolutionShape& shape = plan.shape;
-  if (shape.input_type != shape.weight_type) return;
-  const std::optional<WordForm> words = WordFormOf(shape.input_type, shape.compute_type, shape.channels, device);
-  if (!words || words->kind != WordKind::kBf16Pairs) return;
-  plan.words = words->kind;
-  plan.word_dot = words->dot;
-  shape.channels /= words->elements;
-  shape.input_type = shape.weight_type = hlo::ElementType::kU32;
-}
-
 // Pixels along a row, and rows where one is short.
 void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
@@ -129,11 +117,22 @@ int64_t ConvolutionPlan::BufferBytes() const {
   return AlignScratch(groups * BufferElements() * hlo::BytesOf(shape.compute_type));
 }
 
+// Words of s8 would want borders that are not zero.
+WordForm ChannelPairs(const ConvolutionShape& shape, const DeviceSpec& device) {
+  if (shape.input_type != shape.weight_type) return {};
+  const WordForm words = WordFormOf(shape.input_type, shape.compute_type, shape.channels, device);
+  return words.kind == WordKind::kBf16Pairs ? words : WordForm{};
+}
+
 ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec& device) {
   ConvolutionPlan plan;
   plan.shape = shape;
   plan.lanes = RegisterLanes(device, shape.compute_type);
-  TakePairs(plan, device);
+  plan.words = ChannelPairs(shape, device);
+  if (plan.words) {
+    plan.shape.channels /= plan.words.elements;
+    plan.shape.input_type = plan.shape.weight_type = hlo::ElementType::kU32;
+  }
   const int64_t elements = shape.batch * shape.rows.out * shape.columns.out * shape.features;
   plan.result_is_far = elements * hlo::BytesOf(shape.compute_type) > device.l2_bytes;
   ChooseTile(plan, device);

@@ -54,8 +54,7 @@ std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convo
 struct ConvolutionPlan {
   // Where words are multiplied, channels counts words and the operands are u32.
   ConvolutionShape shape;
-  WordKind words = WordKind::kNone;
-  std::string word_dot;  // WordForm::dot
+  WordForm words;
   int64_t lanes = 16;
   int64_t tile_rows = 1, tile_columns = 14, vectors = 2;  // output pixels and vectors of features of a register tile
   int64_t rows_per_block = 1;                             // output rows of a work-group's block
@@ -63,9 +62,8 @@ struct ConvolutionPlan {
   int64_t groups = 1;          // work-groups; each walks blocks at this distance
   bool result_is_far = false;  // where it is stored, and what it is finished with, is beyond the second cache
 
-  bool MultipliesWords() const { return words != WordKind::kNone; }
   // Of copied rows and packed weights.
-  hlo::ElementType CopiedType() const { return MultipliesWords() ? hlo::ElementType::kU32 : shape.compute_type; }
+  hlo::ElementType CopiedType() const { return words ? hlo::ElementType::kU32 : shape.compute_type; }
   int64_t width() const { return vectors * lanes; }
   int64_t row_blocks() const;
   // Blocks are whole tiles, and the last one starts early enough to end with the image.
@@ -79,6 +77,9 @@ struct ConvolutionPlan {
   int64_t BufferBytes() const;  // of all work-groups
   int64_t ScratchBytes() const { return WeightBytes() + BufferBytes(); }
 };
+
+// Pairs of channels that PlanConvolution's kernels multiply with one instruction; kNone: one by one.
+WordForm ChannelPairs(const ConvolutionShape& shape, const DeviceSpec& device);
 
 ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec& device);
 

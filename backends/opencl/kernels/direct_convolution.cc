@@ -73,7 +73,7 @@ class DirectConvolution {
     const Stmt walk = Loop(block, ir::Ref(group), blocks, body, plan_.groups);
     const Stmt nest = ir::For(LoopRole::kParallel, group, Index(0), Index(plan_.groups), walk);
     return MakeDraft("convolution", parameters_, ends.Before(ir::Block({ir::DeclareArray(staging_), nest})),
-                     WordHelpers(plan_.words, plan_.word_dot));
+                     WordHelpers(plan_.words));
   }
 
  private:
@@ -238,7 +238,7 @@ class DirectConvolution {
     }
     const RegisterTile::Multiplier words{hlo::ElementType::kU32,
                                          [&](const Expr& sum, const Expr& pixel, const Expr& weight) {
-                                           return DotWords(plan_.words, sum, pixel, weight);
+                                           return DotWords(plan_.words.kind, sum, pixel, weight);
                                          }};
     const Stmt step = tile.Step(
         [&](int64_t p) {
@@ -248,7 +248,7 @@ class DirectConvolution {
         [&](int64_t v) {
           return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes)));
         },
-        plan_.MultipliesWords() ? &words : nullptr);
+        plan_.words ? &words : nullptr);
     const auto [first, end] = WindowRows(y);
     const Expr early =
         ir::And(ir::Compare(Op::kEq, ir::Ref(kh), first), ir::Ref(k) < Index(std::min(depth, TilePixels())));

@@ -78,7 +78,7 @@ class Multiplication {
       nest = ParallelNest({{batch, batch_end}, {part, Index(plan_.k_parts)}, outer, inner}, block);
     }
     std::vector<Stmt> body = {ir::DeclareArray(staging_)};
-    std::vector<ir::Helper> helpers = WordHelpers(plan_.words, plan_.word_dot);
+    std::vector<ir::Helper> helpers = WordHelpers(plan_.words);
     if (StoresTurned(shape_) && epilogue_) {
       body.push_back(ir::DeclareArray(turned_));
       for (ir::Helper& helper : TransposeHelpers(tile_.vector_type(), false, plan_.inline_assembly))
@@ -393,16 +393,17 @@ class Multiplication {
       body.push_back(ir::Prefetch(lhs_, ir::Ref(lhs_base) + kLhsRowsAhead * lhs_k));
     }
     const Expr row_end = batch_ * (shape_.k * shape_.n) + (ir::Ref(k) + 1) * rhs_k;
-    const RegisterTile::Multiplier words{
-        hlo::ElementType::kU32,
-        [&](const Expr& sum, const Expr& row, const Expr& column) { return DotWords(plan_.words, sum, row, column); }};
+    const RegisterTile::Multiplier words{hlo::ElementType::kU32,
+                                         [&](const Expr& sum, const Expr& row, const Expr& column) {
+                                           return DotWords(plan_.words.kind, sum, row, column);
+                                         }};
     body.push_back(
         registers.Step([&, stride = lhs_row](int64_t r) { return Read(lhs_, ir::Ref(lhs_base) + r * stride); },
                        [&](int64_t v) {
                          const Expr at = ir::Ramp(ir::Ref(rhs_base) + v * plan_.lanes, static_cast<int>(plan_.lanes));
                          return Read(rhs_, at, careful ? ir::Compare(Op::kLt, at, row_end) : nullptr);
                        },
-                       plan_.MultipliesWords() ? &words : nullptr));
+                       plan_.words ? &words : nullptr));
     return Loop(k, begin, end, ir::Block(std::move(body)));
   }
 
@@ -416,7 +417,7 @@ class Multiplication {
 
   Expr Read(const ir::BufferRef& buffer, const Expr& at, const Expr& predicate = nullptr) const {
     const Expr element = ir::Load(buffer, at, predicate);
-    return plan_.MultipliesWords() ? element : ir::Cast(element, shape_.compute_type);
+    return plan_.words ? element : ir::Cast(element, shape_.compute_type);
   }
 
   struct Strides {
@@ -475,13 +476,10 @@ std::vector<KernelDraft> PackingKernels(const ProductTask& task, const ProductPl
                               shape.rhs_transposed ? shape.k : shape.n,
                               shape.rhs_transposed ? sizes.n : sizes.k,
                               shape.rhs_transposed ? sizes.k : sizes.n};
-    const uint32_t flip = FlipOfWords(plan.words);
-    if (plan.MultipliesWords() && !shape.rhs_transposed) {
-      const bool bytes = plan.words == WordKind::kS8Quads;
-      const int64_t rows = shape.k * (bytes ? 4 : 2);
-      const MatrixSource elements{
-          task.rhs, bytes ? hlo::ElementType::kU8 : hlo::ElementType::kU16, shape.batch, rows, shape.n, {rows},
-          sizes.n};
+    const uint32_t flip = FlipOfWords(plan.words.kind);
+    if (plan.words && !shape.rhs_transposed) {
+      const int64_t rows = shape.k * plan.words.elements;
+      const MatrixSource elements{task.rhs, plan.words.element, shape.batch, rows, shape.n, {rows}, sizes.n};
       kernels.push_back(PackColumnWords(elements, plan.lanes, plan.columns(), flip, out));
     } else if (shape.rhs_transposed) {
       kernels.push_back(

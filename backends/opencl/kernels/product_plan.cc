@@ -83,18 +83,16 @@ int64_t Groups(const ProductPlan& plan) {
 }
 
 // Words lie along k: rows of lhs in place, rhs in panels, which few rows of lhs are not worth.
-std::optional<WordForm> WordsFor(const ProductShape& shape, const DeviceSpec& device) {
+WordForm WordsFor(const ProductShape& shape, const DeviceSpec& device) {
   if (shape.depth_may_be_less || shape.lhs_transposed || shape.m < kWordRows || shape.lhs_type != shape.rhs_type)
-    return std::nullopt;
+    return {};
   return WordFormOf(shape.lhs_type, shape.compute_type, shape.k, device);
 }
 
 void TakeWords(ProductPlan& plan, const DeviceSpec& device) {
-  const std::optional<WordForm> words = WordsFor(plan.shape, device);
-  if (!words) return;
-  plan.words = words->kind;
-  plan.word_dot = words->dot;
-  plan.shape.k /= words->elements;
+  plan.words = WordsFor(plan.shape, device);
+  if (!plan.words) return;
+  plan.shape.k /= plan.words.elements;
   plan.shape.lhs_type = plan.shape.rhs_type = hlo::ElementType::kU32;
 }
 
@@ -163,7 +161,7 @@ void ChooseForms(ProductPlan& plan, const DeviceSpec& device) {
   }
   const bool short_rows = shape.n <= kInPlaceColumns && native_rhs;
   const bool few_uses = shape.m <= (native_rhs ? kPackRows : 2 * plan.rows);
-  if (plan.MultipliesWords() || TakesKeptPanels(shape)) {
+  if (plan.words || TakesKeptPanels(shape)) {
     plan.rhs = RhsForm::kPanels;
     return;
   }
@@ -207,9 +205,9 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const int64_t depth_block = DepthBlock(plan, device);
   const int64_t panel_bytes = (depth_block > 0 ? depth_block : shape.k) * plan.columns() * element;
   const int64_t fewest_rows = VectorRegisters(device) == 32 ? kFewestBlockRows : kFewestBlockRowsOfNarrowTiles;
-  const bool fits = !plan.MultipliesWords() && !shape.rhs_transposed && !shape.ends_at_sizes &&
-                    !shape.depth_may_be_less && shape.m >= fewest_rows && shape.m <= kMostBlockRows &&
-                    shape.n > kInPlaceColumns && plan.vectors == 2 && !plan.CombinesParts() && !TakesKeptPanels(shape);
+  const bool fits = !plan.words && !shape.rhs_transposed && !shape.ends_at_sizes && !shape.depth_may_be_less &&
+                    shape.m >= fewest_rows && shape.m <= kMostBlockRows && shape.n > kInPlaceColumns &&
+                    plan.vectors == 2 && !plan.CombinesParts() && !TakesKeptPanels(shape);
   if (!fits || shape.k * shape.n * element <= device.l2_bytes) return;
   const int64_t wanted = 4 * device.compute_units;
   const auto blocks = [&](int64_t panels) { return shape.batch * CeilDiv(plan.panels, panels); };

@@ -50,8 +50,7 @@ enum class RhsForm : uint8_t {
 struct ProductPlan {
   // Where words are multiplied, k counts words and the operands are u32.
   ProductShape shape;
-  WordKind words = WordKind::kNone;
-  std::string word_dot;          // how words are multiplied (codegen/word_dot.h)
+  WordForm words;
   bool inline_assembly = false;  // DeviceSpec::has_inline_assembly
   int64_t lanes = 16;
   int64_t rows = 12, vectors = 2;  // of the register tile; for dot products `vectors` is the columns of a tile
@@ -74,11 +73,10 @@ struct ProductPlan {
   bool rhs_stays = false;            // kInPlace: a work-group's tiles find it in the second cache, all but the first
   int64_t slots = 1;                 // kBlocks: work-groups; each walks blocks of panels at this distance
 
-  bool MultipliesWords() const { return words != WordKind::kNone; }
   // Of copied operands.
-  hlo::ElementType PackedType() const { return MultipliesWords() ? hlo::ElementType::kU32 : shape.compute_type; }
+  hlo::ElementType PackedType() const { return words ? hlo::ElementType::kU32 : shape.compute_type; }
   // Words of s8: rhs is copied as b + 128, and sums start with what takes the surplus back.
-  bool HasRowStarts() const { return words == WordKind::kS8Quads; }
+  bool HasRowStarts() const { return words.kind == WordKind::kS8Quads; }
   bool IsByRows() const { return dot_products || streams; }  // rhs is read in its own order, row by row
   bool CombinesParts() const { return k_parts > 1 || streams; }
   bool UsesPartialSums() const { return CombinesParts() || k_block > 0; }

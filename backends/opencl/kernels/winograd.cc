@@ -15,18 +15,16 @@ using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
 
-constexpr int64_t kOutputs = WinogradPlan::kOutputs, kTaps = WinogradPlan::kTaps, kPoints = WinogradPlan::kPoints;
-
 Stmt Loop(const ir::Var& var, const Expr& end, const Stmt& body, int64_t step = 1) {
   return opencl::Loop(var, Index(0), end, body, step);
 }
 
-using Transform = std::vector<Expr> (*)(const std::vector<Expr>&, std::vector<Stmt>&);
+using Transform = std::vector<Expr> (*)(const WinogradForm&, const std::vector<Expr>&, std::vector<Stmt>&);
 using Get = std::function<Expr(int64_t)>;
 using Put = std::function<Stmt(int64_t, const Expr&)>;
 
 // Reads `count` vectors, transforms them and writes what comes out.
-Stmt Apply(Transform transform, int64_t count, const Get& get, const Put& put) {
+Stmt Apply(Transform transform, const WinogradForm& form, int64_t count, const Get& get, const Put& put) {
   std::vector<Stmt> statements;
   std::vector<Expr> values;
   for (int64_t i = 0; i < count; ++i) {
@@ -35,7 +33,7 @@ Stmt Apply(Transform transform, int64_t count, const Get& get, const Put& put) {
     statements.push_back(ir::Let(named, value));
     values.push_back(ir::Ref(named));
   }
-  const std::vector<Expr> results = transform(values, statements);
+  const std::vector<Expr> results = transform(form, values, statements);
   for (size_t i = 0; i < results.size(); ++i) statements.push_back(put(static_cast<int64_t>(i), results[i]));
   return ir::Block(std::move(statements));
 }
@@ -43,16 +41,18 @@ Stmt Apply(Transform transform, int64_t count, const Get& get, const Put& put) {
 // The weights at all pairs of points, in panels of features: [product][panel][channel][feature of the panel].
 KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) {
   const ConvolutionShape& shape = plan.shape;
+  const WinogradForm &of_rows = plan.rows, &of_columns = plan.columns;
   const auto lanes = static_cast<int>(plan.lanes);
   KernelParameters parameters;
   const ir::BufferRef from = parameters.Add("weights", shape.weight_type, shape.Depth() * shape.features, task.weights);
   const ir::BufferRef to =
       parameters.Add("transformed", shape.compute_type, plan.WeightBytes() / hlo::BytesOf(shape.compute_type),
                      ScratchSlice(0, plan.WeightBytes(), true));
-  const ir::BufferRef by_tap = MakeStaging("by_tap", shape.compute_type, kPoints * kTaps * plan.lanes);
+  const ir::BufferRef by_tap =
+      MakeStaging("by_tap", shape.compute_type, of_rows.points() * of_columns.taps * plan.lanes);
   const ir::Var panel = IndexVar("panel", plan.panels), channel = IndexVar("channel", shape.channels),
                 piece = IndexVar("piece", plan.width());
-  const ir::Var tap = IndexVar("tap", kTaps), point = IndexVar("point", kPoints);
+  const ir::Var tap = IndexVar("tap", of_columns.taps), point = IndexVar("point", of_rows.points());
   const auto vector = [&](const ir::BufferRef& buffer, const Expr& at) {
     return ir::Load(buffer, ir::Ramp(at, lanes));
   };
@@ -62,23 +62,26 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
                           ? nullptr
                           : ir::Compare(Op::kLt, ir::Ramp(feature, lanes), Index(shape.features));
   const Stmt rows = Apply(
-      WeightsAtPoints, kTaps,
+      WeightsAtPoints, of_rows, of_rows.taps,
       [&](int64_t i) {
-        const Expr at = ((ir::Ref(tap) + i * kTaps) * shape.channels + ir::Ref(channel)) * shape.features + feature;
+        const Expr at =
+            ((ir::Ref(tap) + i * of_columns.taps) * shape.channels + ir::Ref(channel)) * shape.features + feature;
         return ir::Cast(ir::Load(from, ir::Ramp(at, lanes), inside), shape.compute_type);
       },
       [&](int64_t i, const Expr& x) {
-        return ir::Store(by_tap, ir::Ramp((ir::Ref(tap) + i * kTaps) * plan.lanes, lanes), x);
+        return ir::Store(by_tap, ir::Ramp((ir::Ref(tap) + i * of_columns.taps) * plan.lanes, lanes), x);
       });
   const Expr place = (ir::Ref(panel) * shape.channels + ir::Ref(channel)) * plan.width() + ir::Ref(piece);
   const Stmt columns = Apply(
-      WeightsAtPoints, kTaps, [&](int64_t i) { return vector(by_tap, (ir::Ref(point) * kTaps + i) * plan.lanes); },
+      WeightsAtPoints, of_columns, of_columns.taps,
+      [&](int64_t i) { return vector(by_tap, (ir::Ref(point) * of_columns.taps + i) * plan.lanes); },
       [&](int64_t i, const Expr& x) {
-        const Expr product = ir::Ref(point) * kPoints + i;
+        const Expr product = ir::Ref(point) * of_columns.points() + i;
         return ir::Store(to, ir::Ramp(product * (plan.panels * shape.channels * plan.width()) + place, lanes), x);
       });
-  const Stmt body = Loop(piece, Index(plan.width()),
-                         ir::Block({Loop(tap, Index(kTaps), rows), Loop(point, Index(kPoints), columns)}), plan.lanes);
+  const Stmt body = Loop(
+      piece, Index(plan.width()),
+      ir::Block({Loop(tap, Index(of_columns.taps), rows), Loop(point, Index(of_rows.points()), columns)}), plan.lanes);
   const Stmt nest = ParallelNest({{panel, Index(plan.panels)}, {channel, Index(shape.channels)}}, body);
   return Packing(MakeDraft("winograd_weights", parameters, ir::Block({ir::DeclareArray(by_tap), nest})));
 }
@@ -87,7 +90,12 @@ KernelDraft WeightKernel(const ConvolutionTask& task, const WinogradPlan& plan) 
 class Winograd {
  public:
   Winograd(const ConvolutionTask& task, const WinogradPlan& plan)
-      : task_(task), plan_(plan), shape_(plan.shape), lanes_(static_cast<int>(plan.lanes)) {
+      : task_(task),
+        plan_(plan),
+        rows_(plan.rows),
+        columns_(plan.columns),
+        shape_(plan.shape),
+        lanes_(static_cast<int>(plan.lanes)) {
     const int64_t element = hlo::BytesOf(shape_.compute_type);
     input_ = parameters_.Add("input", shape_.input_type,
                              shape_.batch * shape_.rows.in * shape_.columns.in * shape_.channels, task.input);
@@ -96,8 +104,8 @@ class Winograd {
     buffer_ = parameters_.Add("buffer", shape_.compute_type, plan.BufferBytes() / element,
                               ScratchSlice(plan.WeightBytes(), plan.BufferBytes(), true));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
-    patch_ = MakeStaging("patch", shape_.compute_type, WinogradPlan::kProducts * plan.lanes);
-    outputs_ = MakeStaging("outputs", shape_.compute_type, kOutputs * kOutputs * plan.width());
+    patch_ = MakeStaging("patch", shape_.compute_type, plan.products() * plan.lanes);
+    outputs_ = MakeStaging("outputs", shape_.compute_type, rows_.outputs * columns_.outputs * plan.width());
   }
 
   KernelDraft Emit() {
@@ -132,55 +140,65 @@ class Winograd {
   template <typename Body>
   Stmt ForSquares(const Body& body) {
     const ir::Var square = IndexVar("square", plan_.chunk), image = IndexVar("image", shape_.batch);
-    const ir::Var top = IndexVar("top", shape_.rows.out), left = IndexVar("left", shape_.columns.out);
+    const ir::Var top = IndexVar("top", plan_.squares_high * rows_.outputs),
+                  left = IndexVar("left", plan_.squares_wide * columns_.outputs);
     const Expr at = first_ + ir::Ref(square);
     image_ = ir::Ref(image);
     top_ = ir::Ref(top);
     left_ = ir::Ref(left);
     const Stmt inner = body(ir::Ref(square));
-    return Loop(square, count_,
-                ir::Block({ir::Let(image, Quotient(at, plan_.squares_high * plan_.squares_wide)),
-                           ir::Let(top, Remainder(Quotient(at, plan_.squares_wide), plan_.squares_high) * kOutputs),
-                           ir::Let(left, Remainder(at, plan_.squares_wide) * kOutputs), inner}));
+    const auto first = [](const Expr& number, const WinogradForm& form, int64_t dilation) {
+      return Quotient(number, dilation) * (form.outputs * dilation) + Remainder(number, dilation);
+    };
+    const Expr down = Remainder(Quotient(at, plan_.squares_wide), plan_.squares_high);
+    return Loop(
+        square, count_,
+        ir::Block({ir::Let(image, Quotient(at, plan_.squares_high * plan_.squares_wide)),
+                   ir::Let(top, first(down, rows_, shape_.rows.dilation)),
+                   ir::Let(left, first(Remainder(at, plan_.squares_wide), columns_, shape_.columns.dilation)), inner}));
   }
 
   // [product][square][channel]
   Stmt Inputs(const Expr& square) const {
-    const ir::Var channel = IndexVar("channel", shape_.channels), row = IndexVar("row", kPoints),
-                  column = IndexVar("column", kPoints);
-    const ir::Var y = ir::MakeIndex("y", -shape_.rows.low, shape_.rows.in + kPoints, kIndex);
-    const ir::Var x = ir::MakeIndex("x", -shape_.columns.low, shape_.columns.in + kPoints, kIndex);
+    const ir::Var channel = IndexVar("channel", shape_.channels), row = IndexVar("row", rows_.points()),
+                  column = IndexVar("column", columns_.points());
+    const auto place = [](const char* name, const ConvolutionDimension& d, int64_t squares, const WinogradForm& form) {
+      return ir::MakeIndex(name, -d.low, squares * form.outputs + form.points() * d.dilation - d.low, kIndex);
+    };
+    const ir::Var y = place("y", shape_.rows, plan_.squares_high, rows_),
+                  x = place("x", shape_.columns, plan_.squares_wide, columns_);
     const auto within = [](const ir::Var& at, int64_t end) {
       return ir::And(ir::Compare(Op::kGe, ir::Ref(at), Index(0)), ir::Ref(at) < Index(end));
     };
     const Expr pixel = (image_ * shape_.rows.in + ir::Ref(y)) * shape_.columns.in + ir::Ref(x);
     const Expr value = ir::Cast(Vector(input_, pixel * shape_.channels + ir::Ref(channel)), shape_.compute_type);
-    const Expr in_patch = (ir::Ref(row) * kPoints + ir::Ref(column)) * plan_.lanes;
-    const Stmt gather =
-        Loop(row, Index(kPoints),
-             ir::Block({ir::Let(y, top_ + ir::Ref(row) - shape_.rows.low),
-                        Loop(column, Index(kPoints),
-                             ir::Block({ir::Let(x, left_ + ir::Ref(column) - shape_.columns.low),
-                                        ir::If(ir::And(within(y, shape_.rows.in), within(x, shape_.columns.in)),
-                                               Write(patch_, in_patch, value),
-                                               Write(patch_, in_patch, ir::Zero({shape_.compute_type, lanes_})))}))}));
-    const auto at_row = [&](int64_t i) { return (ir::Ref(row) * kPoints + i) * plan_.lanes; };
+    const Expr in_patch = (ir::Ref(row) * columns_.points() + ir::Ref(column)) * plan_.lanes;
+    const Stmt gather = Loop(
+        row, Index(rows_.points()),
+        ir::Block({ir::Let(y, top_ + ir::Ref(row) * shape_.rows.dilation - shape_.rows.low),
+                   Loop(column, Index(columns_.points()),
+                        ir::Block({ir::Let(x, left_ + ir::Ref(column) * shape_.columns.dilation - shape_.columns.low),
+                                   ir::If(ir::And(within(y, shape_.rows.in), within(x, shape_.columns.in)),
+                                          Write(patch_, in_patch, value),
+                                          Write(patch_, in_patch, ir::Zero({shape_.compute_type, lanes_})))}))}));
+    const auto at_row = [&](int64_t i) { return (ir::Ref(row) * columns_.points() + i) * plan_.lanes; };
     const Stmt rows = Apply(
-        InputAtPoints, kPoints, [&](int64_t i) { return Vector(patch_, at_row(i)); },
+        InputAtPoints, columns_, columns_.points(), [&](int64_t i) { return Vector(patch_, at_row(i)); },
         [&](int64_t i, const Expr& v) { return Write(patch_, at_row(i), v); });
     const int64_t of_product = plan_.chunk * plan_.InputPitch();
     const Expr to = inputs_at_ + ir::Ref(column) * of_product + square * plan_.InputPitch() + ir::Ref(channel);
     const Stmt columns = Apply(
-        InputAtPoints, kPoints,
-        [&](int64_t i) { return Vector(patch_, (ir::Ref(column) + i * kPoints) * plan_.lanes); },
-        [&](int64_t i, const Expr& v) { return Write(buffer_, to + i * kPoints * of_product, v); });
-    const Stmt body = ir::Block({gather, Loop(row, Index(kPoints), rows), Loop(column, Index(kPoints), columns)});
+        InputAtPoints, rows_, rows_.points(),
+        [&](int64_t i) { return Vector(patch_, (ir::Ref(column) + i * columns_.points()) * plan_.lanes); },
+        [&](int64_t i, const Expr& v) { return Write(buffer_, to + i * columns_.points() * of_product, v); });
+    const Stmt body =
+        ir::Block({gather, Loop(row, Index(rows_.points()), rows), Loop(column, Index(columns_.points()), columns)});
     return Loop(channel, Index(shape_.channels), body, plan_.lanes);
   }
 
   // [product][square][feature]; the last tile of a chunk multiplies what an earlier chunk left behind its squares.
   Stmt Products() const {
-    const ir::Var product = IndexVar("product", WinogradPlan::kProducts), panel = IndexVar("panel", plan_.panels);
+    const ir::Var product = IndexVar("product", plan_.products()), panel = IndexVar("panel", plan_.panels);
     const ir::Var square = IndexVar("tile", plan_.chunk), k = IndexVar("k", shape_.channels);
     const ir::Var lhs = ir::MakeVar("lhs_at", kIndex), rhs = ir::MakeVar("rhs_at", kIndex);
     const RegisterTile tile("acc", plan_.tile_rows, plan_.vectors, {shape_.compute_type, lanes_});
@@ -195,7 +213,7 @@ class Winograd {
          ir::Let(rhs, (ir::Ref(product) * plan_.panels + ir::Ref(panel)) * (shape_.channels * width)), tile.Declare(),
          Loop(k, Index(shape_.channels), ir::Block({SendForNextPanel(ir::Ref(rhs) + ir::Ref(k) * width), step})),
          tile.Store(buffer_, [&](int64_t r, int64_t v) { return to + (r * plan_.OutputPitch() + v * plan_.lanes); })});
-    return Loop(product, Index(WinogradPlan::kProducts),
+    return Loop(product, Index(plan_.products()),
                 opencl::Loop(panel, first_panel_, end_panel_, Loop(square, count_, body, plan_.tile_rows)));
   }
 
@@ -221,49 +239,59 @@ class Winograd {
 
   // One panel's outputs of a square: [row][column][feature of the panel].
   Stmt Back(const Expr& square, const Expr& panel) const {
-    const ir::Var piece = IndexVar("piece", plan_.width()), row = IndexVar("row", kPoints),
-                  column = IndexVar("column", kOutputs);
+    const ir::Var piece = IndexVar("piece", plan_.width()), row = IndexVar("row", rows_.points()),
+                  column = IndexVar("column", columns_.outputs);
     const int64_t of_product = plan_.chunk * plan_.OutputPitch();
-    const Expr from = products_at_ + ir::Ref(row) * (kPoints * of_product) + square * plan_.OutputPitch() +
+    const Expr from = products_at_ + ir::Ref(row) * (columns_.points() * of_product) + square * plan_.OutputPitch() +
                       (panel - first_panel_) * plan_.width() + ir::Ref(piece);
     const Stmt rows = Apply(
-        OutputsFromPoints, kPoints, [&](int64_t i) { return Vector(buffer_, from + i * of_product); },
-        [&](int64_t i, const Expr& v) { return Write(patch_, (ir::Ref(row) * kOutputs + i) * plan_.lanes, v); });
-    const Stmt columns = Apply(
-        OutputsFromPoints, kPoints,
-        [&](int64_t i) { return Vector(patch_, (ir::Ref(column) + i * kOutputs) * plan_.lanes); },
+        OutputsFromPoints, columns_, columns_.points(),
+        [&](int64_t i) { return Vector(buffer_, from + i * of_product); },
         [&](int64_t i, const Expr& v) {
-          return Write(outputs_, (ir::Ref(column) + i * kOutputs) * plan_.width() + ir::Ref(piece), v);
+          return Write(patch_, (ir::Ref(row) * columns_.outputs + i) * plan_.lanes, v);
+        });
+    const Stmt columns = Apply(
+        OutputsFromPoints, rows_, rows_.points(),
+        [&](int64_t i) { return Vector(patch_, (ir::Ref(column) + i * columns_.outputs) * plan_.lanes); },
+        [&](int64_t i, const Expr& v) {
+          return Write(outputs_, (ir::Ref(column) + i * columns_.outputs) * plan_.width() + ir::Ref(piece), v);
         });
     return Loop(piece, Index(plan_.width()),
-                ir::Block({Loop(row, Index(kPoints), rows), Loop(column, Index(kOutputs), columns)}), plan_.lanes);
+                ir::Block({Loop(row, Index(rows_.points()), rows), Loop(column, Index(columns_.outputs), columns)}),
+                plan_.lanes);
   }
 
   RunIndex OutputAt(const ir::Var& row, const ir::Var& column, const Expr& panel) const {
-    return {{image_, top_ + ir::Ref(row), left_ + ir::Ref(column), panel * plan_.width()}, 3};
+    RunIndex at{{image_}, static_cast<size_t>(shape_.spatial_rank) + 1};
+    if (shape_.spatial_rank == 2) at.index.push_back(top_ + ir::Ref(row) * shape_.rows.dilation);
+    at.index.push_back(left_ + ir::Ref(column) * shape_.columns.dilation);
+    at.index.push_back(panel * plan_.width());
+    return at;
   }
 
   Stmt SendForPanel(const Expr& panel) const {
-    const ir::Var row = IndexVar("row", kOutputs), column = IndexVar("column", kOutputs);
+    const ir::Var row = IndexVar("row", rows_.outputs), column = IndexVar("column", columns_.outputs);
     const Stmt send = epilogue_->SendForRun(OutputAt(row, column, panel), plan_.width());
-    return Loop(row, Index(kOutputs), Loop(column, Index(kOutputs), send));
+    return Loop(row, Index(rows_.outputs), Loop(column, Index(columns_.outputs), send));
   }
 
   // Outputs that the image has.
   Stmt StorePanel(const Expr& panel, int64_t features) const {
-    const ir::Var row = IndexVar("row", kOutputs), column = IndexVar("column", kOutputs);
+    const ir::Var row = IndexVar("row", rows_.outputs), column = IndexVar("column", columns_.outputs);
     const RunIndex at = OutputAt(row, column, panel);
-    const Expr staged = (ir::Ref(row) * kOutputs + ir::Ref(column)) * plan_.width();
+    const Expr staged = (ir::Ref(row) * columns_.outputs + ir::Ref(column)) * plan_.width();
     const Stmt run = epilogue_->StoreRun(at, features, plan_.lanes,
                                          [&](const Expr& place) { return ir::Load(outputs_, staged + place); });
-    const auto end = [](int64_t size, const Expr& first) {
-      return size % kOutputs == 0 ? Index(kOutputs) : ir::Min(Index(kOutputs), Index(size) - first);
+    const auto end = [](const ConvolutionDimension& d, const WinogradForm& form, const Expr& first) {
+      if (d.out % (form.outputs * d.dilation) == 0) return Index(form.outputs);
+      return ir::Min(Index(form.outputs), Quotient(Index(d.out + d.dilation - 1) - first, d.dilation));
     };
-    return Loop(row, end(shape_.rows.out, top_), Loop(column, end(shape_.columns.out, left_), run));
+    return Loop(row, end(shape_.rows, rows_, top_), Loop(column, end(shape_.columns, columns_, left_), run));
   }
 
   const ConvolutionTask& task_;
   const WinogradPlan& plan_;
+  const WinogradForm &rows_, &columns_;
   const ConvolutionShape& shape_;
   const int lanes_;
   KernelParameters parameters_;

@@ -20,33 +20,63 @@ constexpr int64_t kTransformCost = 4, kWeightCost = 12;
 constexpr int64_t kValueCost = 12, kFarCost = 20, kNearCost = 4;
 // Of what a unit has to do, what may be lost where it has no second block that another could take over.
 constexpr int64_t kRiskOfOneBlock = 8;
+// Of what computing directly costs, in hundredths, what this way may cost: where direct kernels multiply pairs of bf16
+// they take little more than half.
+constexpr int64_t kMostOfDirect = 80, kMostOfPairs = 45;
 // Below this there are too few chunks to share.
 constexpr int64_t kFewestSquares = 64;
 // Weights that are transformed once are still read by every core, from the last cache; with less than a register tile
 // of squares that takes longer than the products.
 constexpr int64_t kKeptWeightCost = 4, kFewestSquaresOfKept = 14;
 
+bool IsPlain(const ConvolutionDimension& d) { return d.stride == 1 && d.base_dilation == 1; }
+
 bool HasForm(const ConvolutionShape& shape, int64_t lanes) {
-  const auto three = [](const ConvolutionDimension& d) {
-    return d.window == WinogradPlan::kTaps && d.stride == 1 && d.dilation == 1 && d.base_dilation == 1;
-  };
-  return shape.spatial_rank == 2 && shape.groups == 1 && shape.compute_type == hlo::ElementType::kF32 &&
-         three(shape.rows) && three(shape.columns) && shape.channels % lanes == 0 && shape.features >= lanes;
+  return shape.groups == 1 && shape.compute_type == hlo::ElementType::kF32 && IsPlain(shape.rows) &&
+         IsPlain(shape.columns) && shape.channels % lanes == 0 && shape.features >= lanes;
 }
 
-bool Pays(const WinogradPlan& plan) {
+int64_t Cost(const WinogradPlan& plan) {
   const ConvolutionShape& shape = plan.shape;
-  const int64_t channels = shape.channels, features = plan.panels * plan.width(), points = WinogradPlan::kProducts;
+  const int64_t channels = shape.channels, features = plan.panels * plan.width();
+  const int64_t square = channels * features + kTransformCost * (channels + features);
+  const int64_t weights = channels * features * (shape.weights_are_constant ? kKeptWeightCost : kWeightCost);
+  return plan.products() * (plan.squares() * square + weights);
+}
+
+// Where a window is dilated, of each of the interleaved images that it sees.
+int64_t SquaresAlong(const ConvolutionDimension& d, const WinogradForm& form) {
+  return d.dilation * CeilDiv(CeilDiv(d.out, d.dilation), form.outputs);
+}
+
+// The least of the forms that have enough squares; leaves one point a dimension where there is none.
+void ChooseForm(WinogradPlan& plan) {
+  const ConvolutionShape& shape = plan.shape;
+  const int64_t fewest = shape.weights_are_constant ? kFewestSquaresOfKept : kFewestSquares;
+  WinogradPlan tried = plan;
+  for (const WinogradForm& rows : WinogradFormsOf(shape.rows.window)) {
+    for (const WinogradForm& columns : WinogradFormsOf(shape.columns.window)) {
+      tried.rows = rows;
+      tried.columns = columns;
+      tried.squares_high = SquaresAlong(shape.rows, rows);
+      tried.squares_wide = SquaresAlong(shape.columns, columns);
+      if (tried.squares() < fewest) continue;
+      if (plan.products() == 1 || Cost(tried) < Cost(plan)) plan = tried;
+    }
+  }
+}
+
+bool Pays(const WinogradPlan& plan, const DeviceSpec& device) {
+  const ConvolutionShape& shape = plan.shape;
+  const int64_t features = plan.panels * plan.width();
   const int64_t direct = shape.batch * shape.rows.out * shape.columns.out * shape.Depth() * features;
-  const int64_t squares = plan.squares() * points * (channels * features + kTransformCost * (channels + features));
-  const bool kept = shape.weights_are_constant;
-  const int64_t weights = points * channels * features * (kept ? kKeptWeightCost : kWeightCost);
-  return plan.squares() >= (kept ? kFewestSquaresOfKept : kFewestSquares) && squares + weights < direct / 5 * 4;
+  const bool by_pairs = static_cast<bool>(ChannelPairs(shape, device));
+  return plan.products() > 1 && Cost(plan) < direct / 100 * (by_pairs ? kMostOfPairs : kMostOfDirect);
 }
 
 // A square's values at all points, in a block's arrays.
 int64_t BytesOfSquare(const WinogradPlan& plan) {
-  return WinogradPlan::kProducts * (plan.InputPitch() + plan.OutputPitch()) * hlo::BytesOf(plan.shape.compute_type);
+  return plan.products() * (plan.InputPitch() + plan.OutputPitch()) * hlo::BytesOf(plan.shape.compute_type);
 }
 
 // Squares of a block that leave the last cache to others too.
@@ -94,7 +124,7 @@ void Divide(WinogradPlan& plan, const DeviceSpec& device) {
 }  // namespace
 
 int64_t WinogradPlan::WeightBytes() const {
-  return AlignScratch(kProducts * panels * shape.channels * width() * hlo::BytesOf(shape.compute_type));
+  return AlignScratch(products() * panels * shape.channels * width() * hlo::BytesOf(shape.compute_type));
 }
 int64_t WinogradPlan::BufferBytes() const {
   return AlignScratch(groups * (InputElements() + OutputElements()) * hlo::BytesOf(shape.compute_type));
@@ -106,10 +136,9 @@ std::optional<WinogradPlan> PlanWinograd(const ConvolutionShape& shape, const De
   plan.lanes = RegisterLanes(device, shape.compute_type);
   if (!HasForm(shape, plan.lanes)) return std::nullopt;
   plan.vectors = shape.features <= plan.lanes ? 1 : 2;
-  plan.squares_high = CeilDiv(shape.rows.out, WinogradPlan::kOutputs);
-  plan.squares_wide = CeilDiv(shape.columns.out, WinogradPlan::kOutputs);
   plan.panels = CeilDiv(shape.features, plan.width());
-  if (!Pays(plan)) return std::nullopt;
+  ChooseForm(plan);
+  if (!Pays(plan, device)) return std::nullopt;
   Divide(plan, device);
   return plan;
 }

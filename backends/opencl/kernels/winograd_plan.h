@@ -1,8 +1,10 @@
-// Convolutions with a 3x3 window by Winograd's algorithm, F(4x4, 3x3), on a CPU-class device: 36 products for a square
-// of 4 x 4 outputs instead of 144. A value, computed from shapes and DeviceSpec alone.
+// Convolutions by Winograd's algorithm on a CPU-class device: with a 3x3 window 36 products for a square of 4 x 4
+// outputs instead of 144. A value, computed from shapes and DeviceSpec alone.
 //
-// Squares of 6 x 6 inputs and the 3 x 3 weights are evaluated at six points a dimension; at each of the 36 pairs of
-// points there is one matrix product over the channels; from its results come the 4 x 4 outputs.
+// Squares of, say, 6 x 6 inputs and the 3 x 3 weights are evaluated at six points a dimension; at each of the 36 pairs
+// of points there is one matrix product over the channels; from its results come the 4 x 4 outputs. Each dimension has
+// a form of its own (winograd_points.h): a window of one element leaves it alone. What a dilated window sees is an
+// image for each remainder of the position by the dilation; a square lies in one of them.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +12,13 @@
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/convolution_plan.h"
+#include "backends/opencl/kernels/winograd_points.h"
 
 namespace hlorun::opencl {
 
 struct WinogradPlan {
-  static constexpr int64_t kOutputs = 4, kTaps = 3, kPoints = kOutputs + kTaps - 1;
-  static constexpr int64_t kProducts = kPoints * kPoints;
-
   ConvolutionShape shape;
+  WinogradForm rows, columns;
   int64_t lanes = 16, vectors = 2;
   int64_t tile_rows = 14;                      // squares of a register tile
   int64_t squares_high = 1, squares_wide = 1;  // of an image
@@ -25,6 +26,7 @@ struct WinogradPlan {
   int64_t panels = 1, panels_per_part = 1;     // and of how many panels: with few squares, not of all
   int64_t groups = 1;
 
+  int64_t products() const { return rows.points() * columns.points(); }  // of a square, for each channel and feature
   int64_t width() const { return vectors * lanes; }
   int64_t squares() const { return shape.batch * squares_high * squares_wide; }
   int64_t chunks() const { return CeilDiv(squares(), chunk); }
@@ -34,14 +36,14 @@ struct WinogradPlan {
   // set.
   int64_t InputPitch() const { return shape.channels + lanes; }
   int64_t OutputPitch() const { return panels_per_part * width() + lanes; }
-  int64_t InputElements() const { return kProducts * chunk * InputPitch(); }    // of one work-group
-  int64_t OutputElements() const { return kProducts * chunk * OutputPitch(); }  // of one work-group
+  int64_t InputElements() const { return products() * chunk * InputPitch(); }    // of one work-group
+  int64_t OutputElements() const { return products() * chunk * OutputPitch(); }  // of one work-group
   int64_t WeightBytes() const;
   int64_t BufferBytes() const;  // of all work-groups
   int64_t ScratchBytes() const { return WeightBytes() + BufferBytes(); }
 };
 
-// nullopt: the window is another, or computing directly costs less (few squares do not pay for transforming the
+// nullopt: the window has no form, or computing directly costs less (few squares do not pay for transforming the
 // weights).
 std::optional<WinogradPlan> PlanWinograd(const ConvolutionShape& shape, const DeviceSpec& device);
 

@@ -1,9 +1,12 @@
-// Winograd's transforms of one dimension, F(4, 3), at the points 0, a, -a, b, -b and infinity: what they do to vectors.
+// Winograd's transforms of one dimension, F(outputs, taps): what they do to vectors. `outputs` neighbouring outputs of
+// a window of `taps` cost outputs + taps - 1 products, at as many points: four at 0, 1, -1 and infinity, or six at 0,
+// a, -a, b, -b and infinity. One point leaves everything as it is.
 //
 // a = 11/16 and b = 11/8 are exact in binary, and keep the largest error of a convolution of normal data within twice
 // that of summing directly (the customary 1 and 2: five times).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,12 +14,24 @@
 
 namespace hlorun::opencl {
 
+struct WinogradForm {
+  int64_t outputs = 1, taps = 1;
+
+  int64_t points() const { return outputs + taps - 1; }  // 1, 4 or 6
+};
+
+// Of a window of `taps` elements, most outputs first; none where there are no points for it.
+std::vector<WinogradForm> WinogradFormsOf(int64_t taps);
+
 // Each appends statements that name what is used twice, and returns the transformed values. All values have one type.
-// Six inputs at the six points.
-std::vector<ir::Expr> InputAtPoints(const std::vector<ir::Expr>& inputs, std::vector<ir::Stmt>& statements);
-// Three weights at the six points.
-std::vector<ir::Expr> WeightsAtPoints(const std::vector<ir::Expr>& weights, std::vector<ir::Stmt>& statements);
-// Four outputs from the products at the six points.
-std::vector<ir::Expr> OutputsFromPoints(const std::vector<ir::Expr>& products, std::vector<ir::Stmt>& statements);
+// form.points() inputs at the points.
+std::vector<ir::Expr> InputAtPoints(const WinogradForm& form, const std::vector<ir::Expr>& inputs,
+                                    std::vector<ir::Stmt>& statements);
+// form.taps weights at the points.
+std::vector<ir::Expr> WeightsAtPoints(const WinogradForm& form, const std::vector<ir::Expr>& weights,
+                                      std::vector<ir::Stmt>& statements);
+// form.outputs outputs from the products at the points.
+std::vector<ir::Expr> OutputsFromPoints(const WinogradForm& form, const std::vector<ir::Expr>& products,
+                                        std::vector<ir::Stmt>& statements);
 
 }  // namespace hlorun::opencl

@@ -31,12 +31,12 @@ Expr DotWords(WordKind words, const Expr& sum, const Expr& row, const Expr& colu
   return ir::Call(sum->type, FormsOf(words).function, {sum, row, column});
 }
 
-std::vector<ir::Helper> WordHelpers(WordKind words, const std::string& dot) {
+std::vector<ir::Helper> WordHelpers(const WordForm& words) {
   std::vector<ir::Helper> helpers;
-  if (words == WordKind::kNone) return helpers;
-  const WordForms forms = FormsOf(words);
+  if (!words) return helpers;
+  const WordForms forms = FormsOf(words.kind);
   for (const WordDotForm& form : forms.forms) {
-    if (form.name == dot) helpers.push_back({forms.function, form.source});
+    if (form.name == words.dot) helpers.push_back({forms.function, form.source});
   }
   return helpers;
 }
@@ -66,7 +66,7 @@ KernelDraft RowStartKernel(const ProductTask& task, const ProductPlan& plan) {
     const Expr place = ir::Ramp(ir::Ref(k), lanes);
     const Expr words = ir::Load(lhs, ir::Ramp(at * shape.k + ir::Ref(k), lanes),
                                 careful ? ir::Compare(Op::kLt, place, Index(shape.k)) : nullptr);
-    const Stmt step = ir::Assign(sum, DotWords(plan.words, ir::Ref(sum), words, ones));
+    const Stmt step = ir::Assign(sum, DotWords(plan.words.kind, ir::Ref(sum), words, ones));
     return ir::For(LoopRole::kSerial, k, begin, end, step, lanes);
   };
   std::vector<Stmt> body = {ir::Let(sum, ir::Zero(sums)), add(Index(0), Index(whole), false)};
@@ -80,7 +80,7 @@ KernelDraft RowStartKernel(const ProductTask& task, const ProductPlan& plan) {
   const Expr batch_end = ends.End(sizes.batch, "batch_end"),
              groups_end = ends.Pieces(sizes.m, kRowsOfGroup, "rows_end");
   const Stmt nest = ParallelNest({{batch, batch_end}, {group, groups_end}}, rows);
-  return Packing(MakeDraft("row_starts", parameters, ends.Before(nest), WordHelpers(plan.words, plan.word_dot)));
+  return Packing(MakeDraft("row_starts", parameters, ends.Before(nest), WordHelpers(plan.words)));
 }
 
 }  // namespace hlorun::opencl

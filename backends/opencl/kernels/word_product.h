@@ -9,8 +9,8 @@ namespace hlorun::opencl {
 
 // sums + products of the elements of words: `row` of lhs, `column` of rhs.
 ir::Expr DotWords(WordKind words, const ir::Expr& sum, const ir::Expr& row, const ir::Expr& column);
-// The function that it calls, of WordForm::dot; none for kNone.
-std::vector<ir::Helper> WordHelpers(WordKind words, const std::string& dot);
+// The function that it calls; none for kNone.
+std::vector<ir::Helper> WordHelpers(const WordForm& words);
 
 // What words of rhs are combined with by exclusive or when they are copied: the instruction wants the bytes of one side
 // unsigned, and b + 128 is b with its highest bit flipped.
