@@ -15,7 +15,7 @@ using hlo::Shape;
 
 namespace {
 
-constexpr int64_t kShortMinor = 16;  // fewer elements than a vector has lanes
+constexpr int64_t kShortMinor = 256;  // shorter runs than this far apart are no stream
 constexpr int64_t kSmallestOperand = 1 << 14;
 constexpr int64_t kDeepestProducers = 8;  // of elementwise ops that are rebuilt
 

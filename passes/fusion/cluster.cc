@@ -14,11 +14,11 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// How a cluster reads an instruction: how many elements in total, and whether each one only at the place of the root's
-// element, in an array of the root's dimensions.
+// How a cluster reads an instruction: how many elements in total, and where each one is read only at the place of an
+// element of another array of its dimensions, which array that is: the root, or what a reduction of the cluster reads.
 struct Demand {
   double evaluations = 0;
-  bool same_place = true;
+  const Instruction* place = nullptr;
 };
 
 bool HasHeroWithEpilogue(const Instruction& instruction) {
@@ -64,9 +64,11 @@ class ClusterFinder {
           if (added) continue;
           Demand& sum = known->second;
           // Elements read at one place are computed once.
-          sum.evaluations = sum.same_place && here->same_place ? std::max(sum.evaluations, here->evaluations)
-                                                               : sum.evaluations + here->evaluations;
-          sum.same_place &= here->same_place;
+          if (sum.place != nullptr && sum.place == here->place) {
+            sum.evaluations = std::max(sum.evaluations, here->evaluations);
+          } else {
+            sum = {sum.evaluations + here->evaluations, nullptr};
+          }
         }
       }
     }
@@ -81,20 +83,20 @@ class ClusterFinder {
     switch (user.opcode()) {
       case Opcode::kReduce:
         if (slot * 2 >= user.operand_count()) return std::nullopt;  // initial values
-        return Demand{elements * std::max(1.0, demand.evaluations / of_user), false};
+        return Demand{elements * std::max(1.0, demand.evaluations / of_user), user.operand(0)};
       case Opcode::kSort:  // once for its key, once where it ends
-        return Demand{2 * elements, false};
+        return Demand{2 * elements};
       case Opcode::kDynamicUpdateSlice:
         if (slot == 0) return std::nullopt;
-        return Demand{elements, false};
+        return Demand{elements};
       case Opcode::kConcatenate:
-      case Opcode::kPad: return Demand{std::max(elements, elements * demand.evaluations / of_user), false};
+      case Opcode::kPad: return Demand{std::max(elements, elements * demand.evaluations / of_user)};
       default:
         if (!IsLoopOp(user)) return std::nullopt;
     }
-    const bool keeps_place = demand.same_place && (user.Has(hlo::kElementwise) || user.Is(Opcode::kClamp)) &&
-                             operand.SameDimensions(user.shape());
-    return Demand{demand.evaluations, keeps_place};
+    const bool keeps_place =
+        (user.Has(hlo::kElementwise) || user.Is(Opcode::kClamp)) && operand.SameDimensions(user.shape());
+    return Demand{demand.evaluations, keeps_place ? demand.place : nullptr};
   }
 
   bool TryInline(Instruction* instruction, const Demands& demands) {
@@ -107,7 +109,7 @@ class ClusterFinder {
     }
     if (is_hero) {
       // An epilogue: the whole result, once.
-      if (demands.size() != 1 || !demands.begin()->second.same_place) return false;
+      if (demands.size() != 1 || !IsAtRoot(demands.begin()->second, clusters_[demands.begin()->first])) return false;
       if (!MayBeHero(*instruction, clusters_[demands.begin()->first])) return false;
     } else if (!cost_.MayInline(*instruction, evaluations, demands.size())) {
       return false;
@@ -129,18 +131,20 @@ class ClusterFinder {
     // What an update reads of the array that it updates must be read before: in a kernel of its own.
     if (root->Is(Opcode::kDynamicUpdateSlice) && instruction.OperandIndex(root->operand(0)) >= 0) return false;
     return cluster.hero == nullptr || cluster.hero->Is(Opcode::kReduce) ||
-           FitsEpilogue(instruction, demand.same_place, cluster);
+           FitsEpilogue(instruction, IsAtRoot(demand, cluster), cluster);
   }
+
+  static bool IsAtRoot(const Demand& demand, const Cluster& cluster) { return demand.place == cluster.roots[0]; }
 
   // Tiles of products and convolutions are finished by elementwise ops, whose other operands are arrays of the result's
   // dimensions and broadcasts.
-  static bool FitsEpilogue(const Instruction& instruction, bool same_place, const Cluster& cluster) {
+  static bool FitsEpilogue(const Instruction& instruction, bool at_root, const Cluster& cluster) {
     if (instruction.Is(Opcode::kBroadcast)) {
       return std::none_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
         return cluster.is_member.contains(user) && IsReinterpretation(*user);
       });
     }
-    return same_place && (instruction.Has(hlo::kElementwise) || instruction.Is(Opcode::kClamp));
+    return at_root && (instruction.Has(hlo::kElementwise) || instruction.Is(Opcode::kClamp));
   }
 
   bool MayBeHero(const Instruction& hero, const Cluster& cluster) const {
@@ -151,7 +155,7 @@ class ClusterFinder {
     return std::all_of(cluster.members.begin(), cluster.members.end(), [&](const Instruction* member) {
       // Reshapes of arrays in memory will be peeled.
       if (IsReinterpretation(*member) && !cluster.is_member.contains(member->operand(0))) return true;
-      return FitsEpilogue(*member, demands_.at(member).at(index).same_place, cluster);
+      return FitsEpilogue(*member, IsAtRoot(demands_.at(member).at(index), cluster), cluster);
     });
   }
 
@@ -171,7 +175,7 @@ class ClusterFinder {
                                  kind == KernelKind::kSort || (kind == KernelKind::kLoop && IsLoopOp(*instruction));
     if (instruction->Is(Opcode::kFusion) || !takes_producers || IsReinterpretation(*instruction)) return;
     const auto elements = static_cast<double>(hlo::FlattenShape(instruction->shape())[0].ElementCount());
-    demands_[instruction] = {{clusters_.size(), Demand{elements, true}}};
+    demands_[instruction] = {{clusters_.size(), Demand{elements, instruction}}};
     Cluster cluster;
     cluster.roots = {instruction};
     if (instruction->Is(Opcode::kReduce)) cluster.hero = instruction;

@@ -41,12 +41,16 @@ constexpr double kManyUses = 16;
 }  // namespace
 
 bool SpreadsShortRuns(const Instruction& instruction) {
-  constexpr int64_t kLongRun = 32, kWholeRun = 16;
+  constexpr int64_t kLongRun = 32, kWholeRun = 16, kLongMergedRun = 256;
   if (!instruction.Is(Opcode::kBroadcast) || instruction.operand(0)->shape().ElementCount() == 1) return false;
   const std::vector<int64_t>& kept = instruction.dimensions();
   const int64_t minor = instruction.shape().rank() - 1, run = instruction.shape().dimension(minor);
-  return !kept.empty() && kept.back() == minor - 1 && instruction.shape().dimension(minor - 1) > 1 && run > 1 &&
-         run < kLongRun && run % kWholeRun != 0;
+  if (kept.empty() || kept.back() != minor - 1 || instruction.shape().dimension(minor - 1) == 1 || run == 1)
+    return false;
+  // Where runs are merged with what is around them, an element is found by a division.
+  const bool is_merged = std::any_of(instruction.users().begin(), instruction.users().end(),
+                                     [](const Instruction* user) { return IsReinterpretation(*user); });
+  return is_merged ? run < kLongMergedRun : run < kLongRun && run % kWholeRun != 0;
 }
 
 bool IsLoopOp(const Instruction& instruction) {

@@ -239,6 +239,25 @@ TEST(ReduceMajorFirst, GroupNormStatistics) {
   }
 }
 
+TEST(ReduceMajorFirst, LeavesLongRunsAndWholeBlocks) {
+  ReduceMajorFirst pass;
+  const auto reductions = [&](const char* operand, const char* result, const char* dimensions) {
+    return Count(*RunPass(fmt::format(R"(HloModule m
+      f {{ a = f32[] parameter(0)
+           b = f32[] parameter(1)
+           ROOT r = f32[] add(a, b) }}
+      ENTRY e {{ x = {} parameter(0)
+                 z = f32[] constant(0)
+                 ROOT r = {} reduce(x, z), dimensions={{{}}}, to_apply=f }})",
+                                      operand, result, dimensions),
+                          pass),
+                 Opcode::kReduce);
+  };
+  EXPECT_EQ(reductions("f32[4,64,8,64]", "f32[4,8]", "1,3"), 2);
+  EXPECT_EQ(reductions("f32[4,64,8,256]", "f32[4,8]", "1,3"), 1);
+  EXPECT_EQ(reductions("f32[8,256,32]", "f32[8]", "1,2"), 1);
+}
+
 TEST(SplitReductions, KeepsSums) {
   SplitReductions pass;
   constexpr const char* kText = R"(HloModule m

@@ -141,6 +141,36 @@ TEST(Fusion, ShortRunsForAFewRowsAreNot) {
   EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop));
 }
 
+TEST(Fusion, RunsThatAreMergedAreStoredWhateverTheirLength) {
+  for (const int64_t run : {16, 100}) {
+    const Fused fused = Fuse(fmt::format(R"(x = f32[2,64,{1}] parameter(0)
+                                            s = f32[2,4] parameter(1)
+                                            b = f32[2,4,{0}] broadcast(s), dimensions={{0,1}}
+                                            m = f32[2,{1}] reshape(b)
+                                            w = f32[2,64,{1}] broadcast(m), dimensions={{0,2}}
+                                            ROOT r = f32[2,64,{1}] multiply(x, w))",
+                                         run, 4 * run));
+    EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop, KernelKind::kLoop));
+    EXPECT_TRUE(fused.Kernel(0)->Is(Opcode::kBroadcast));
+  }
+}
+
+// What is read twice at one place of what a reduction walks is computed once, however much it costs.
+TEST(Fusion, SquareOfALongChainJoinsItsReduction) {
+  const Fused fused = Fuse(R"(
+  x = f32[32,64] parameter(0)
+  y = f32[32,64] parameter(1)
+  z = f32[32,64] parameter(2)
+  a = f32[32,64] add(x, y)
+  b = f32[32,64] multiply(a, z)
+  e = f32[32,64] exponential(b)
+  t = f32[32,64] tanh(e)
+  q = f32[32,64] multiply(t, t)
+  zero = f32[] constant(0)
+  ROOT s = f32[64] reduce(q, zero), dimensions={0}, to_apply=add)");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction));
+}
+
 TEST(Fusion, LongChainsAreStoredForTheirReaders) {
   // Six transcendental steps, read by two kernels: computing them twice costs more than a store.
   const Fused fused = Fuse(R"(
