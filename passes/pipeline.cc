@@ -34,6 +34,7 @@
 #include "passes/expand/top_k.h"
 #include "passes/expand/unrounded.h"
 #include "passes/expand/wide_reductions.h"
+#include "passes/fusion/blocks.h"
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
@@ -188,6 +189,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<KnownTripCounts>();
   p.Add<SinkReshapes>();
   p.Add<Fusion>();
+  p.Add<FormBlocks>();   // kernels that read a large array one after another read it block by block
   p.Add<FormRegions>();  // small kernels, loops and branches as one work-item's sequential code
   p.Add<FlattenControl>();
   p.Add<BoundWork>();         // loops end at actual sizes

@@ -28,6 +28,7 @@
 #include "passes/expand/top_k.h"
 #include "passes/expand/unrounded.h"
 #include "passes/expand/wide_reductions.h"
+#include "passes/fusion/blocks.h"
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
@@ -117,6 +118,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<PredicateControl>("kernels of branches and of loops of unknown length read the predicate on the device"),
       Entry<SinkReshapes>("elementwise ops after a product get its dimensions"),
       Entry<Fusion>("instructions that one kernel computes become one fusion"),
+      Entry<FormBlocks>("kernels that read a large array one after another become one that goes by its blocks"),
       Entry<FormRegions>("small kernels, loops and branches become one kernel of sequential code"),
       Entry<BoundWork>("fusions get the sizes up to which their results are needed"),
       Entry<FlattenControl>("each computation that control flow executes gets one caller"),

@@ -487,8 +487,8 @@ class PlanBuilder {
 
   // Kinds whose launches never rely on what was in memory before.
   static bool StoresWholeValues(const Instruction& instruction) {
-    constexpr KernelKind kKinds[] = {KernelKind::kLoop, KernelKind::kReduction, KernelKind::kRow, KernelKind::kDot,
-                                     KernelKind::kConvolution};
+    constexpr KernelKind kKinds[] = {KernelKind::kLoop, KernelKind::kReduction,   KernelKind::kRow,
+                                     KernelKind::kDot,  KernelKind::kConvolution, KernelKind::kBlocks};
     return std::find(std::begin(kKinds), std::end(kKinds), passes::HeroOf(instruction).kind) != std::end(kKinds);
   }
 

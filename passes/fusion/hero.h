@@ -23,6 +23,7 @@ enum class KernelKind : uint8_t {
   kRng,     // rng-bit-generator
   kCustom,  // hlorun.* internal custom-calls, and everything with an emitter of its own (topk, fft, cholesky ...)
   kRegion,  // kernels, loops and branches that one work-item runs in turn (regions.h)
+  kBlocks,  // kernels that are run in turn on one block of their arrays after another (blocks.h)
   kCollective,
   kHost,  // runs on the host: user custom-calls, infeed, outfeed, send, recv
 };
@@ -34,8 +35,9 @@ struct Hero {
   const hlo::Instruction* instruction = nullptr;
 };
 
-// The backend_config of a fusion that is a region.
+// The backend_config of a fusion that is a region, and of one that is made of blocks.
 inline constexpr const char* kRegionConfig = R"({"region":"sequential"})";
+inline constexpr const char* kBlocksConfig = R"({"region":"blocks"})";
 
 Hero HeroOf(const hlo::Instruction& instruction);
 

@@ -130,6 +130,7 @@ bool Recomputation::IsRepeatable(const Instruction& instruction) const {
     case KernelKind::kInPlace:
     case KernelKind::kScatter:
     case KernelKind::kRegion:
+    case KernelKind::kBlocks:
     case KernelKind::kCollective:
     case KernelKind::kHost: return false;
     default: break;

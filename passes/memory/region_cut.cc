@@ -2,38 +2,23 @@
 
 #include <algorithm>
 #include <bit>
-#include <span>
 #include <unordered_set>
 
 #include "hlo/callers.h"
 #include "hlo/error.h"
 #include "passes/fusion/hero.h"
-#include "passes/spmd/factor_rule.h"
+#include "passes/memory/operand_cut.h"
 
 namespace hlorun::passes {
 
 using hlo::Computation;
-using hlo::Dims;
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
 namespace {
 
-constexpr int64_t kWhole = -1;
 constexpr int64_t kMostShares = 16;
-
-int64_t Product(const Dims& dims, size_t from, size_t to) {
-  return hlo::CheckedProduct(std::span(dims).subspan(from, to - from));
-}
-
-// How far apart elements of one index are, and how many lie before the next index: the same for two arrays whose parts
-// are the same bytes.
-std::pair<int64_t, int64_t> Around(const Shape& shape, int64_t dimension) {
-  const Dims& dims = shape.dimensions();
-  const auto d = static_cast<size_t>(dimension);
-  return {Product(dims, 0, d), Product(dims, d + 1, dims.size()) * hlo::BytesOf(shape.element_type())};
-}
 
 }  // namespace
 
@@ -137,11 +122,6 @@ class RegionCutSearch {
       case Opcode::kParameter: return NeedArgument(value, leaf, d);
       case Opcode::kGetTupleElement: return Need(value.operand(0), value.tuple_index() + leaf, d);
       case Opcode::kTuple: return Need(value.operand(leaf), 0, d);
-      case Opcode::kBitcast: {
-        const Shape& from = value.operand(0)->shape();
-        const std::optional<int64_t> same = d == kWhole ? kWhole : SameDimension(from, value.shape(), d);
-        return same && Need(value.operand(0), 0, *same);
-      }
       case Opcode::kCall: return Need(value.called()->root(), leaf, d);
       case Opcode::kFusion: {
         const Instruction* root = value.called()->root();
@@ -156,10 +136,11 @@ class RegionCutSearch {
                            [&](const Computation* branch) { return Need(branch->root(), leaf, d); });
       default: break;
     }
-    if (d == kWhole)
-      return std::all_of(value.operands().begin(), value.operands().end(),
-                         [&](const Instruction* o) { return Need(o, 0, kWhole); });
-    return NeedOperands(value, leaf, d);
+    const std::optional<std::vector<int64_t>> cuts = OperandCuts(value, leaf, d);
+    for (int64_t i = 0; cuts && i < value.operand_count(); ++i) {
+      if (!Need(value.operand(i), 0, (*cuts)[static_cast<size_t>(i)])) return false;
+    }
+    return cuts.has_value();
   }
 
   bool NeedArgument(const Instruction& parameter, int64_t leaf, int64_t d) {
@@ -169,36 +150,6 @@ class RegionCutSearch {
     const auto& branches = caller.called_computations();
     const auto branch = std::find(branches.begin(), branches.end(), parameter.parent()) - branches.begin();
     return Need(caller.operand(1 + branch), leaf, d);
-  }
-
-  // What a share needs of the operands where the op's own rule says that it is a part along one dimension, or all.
-  bool NeedOperands(const Instruction& value, int64_t leaf, int64_t d) {
-    const spmd::FactorRule rule = spmd::FactorRuleOf(value);
-    if (!rule.is_known) return false;
-    const auto& factors = rule.results[static_cast<size_t>(leaf)][static_cast<size_t>(d)];
-    if (factors.size() != 1) return false;
-    const int cut = factors[0];
-    if (rule.factors[static_cast<size_t>(cut)].kind != spmd::FactorKind::kParallel) return false;
-    for (int64_t i = 0; i < value.operand_count(); ++i) {
-      int64_t along = kWhole;
-      const spmd::FactorRule::Tensor& operand = rule.operands[static_cast<size_t>(i)];
-      for (size_t e = 0; e < operand.size(); ++e) {
-        if (std::find(operand[e].begin(), operand[e].end(), cut) == operand[e].end()) continue;
-        if (operand[e].size() != 1 || along != kWhole) return false;
-        along = static_cast<int64_t>(e);
-      }
-      if (!Need(value.operand(i), 0, along)) return false;
-    }
-    return true;
-  }
-
-  // The dimension of `from` whose indices are those of dimension `d` of `to`.
-  static std::optional<int64_t> SameDimension(const Shape& from, const Shape& to, int64_t d) {
-    if (from.element_type() != to.element_type()) return std::nullopt;
-    for (int64_t e = 0; e < from.rank(); ++e) {
-      if (from.dimension(e) == to.dimension(d) && Around(from, e) == Around(to, d)) return e;
-    }
-    return std::nullopt;
   }
 
   // Whether all that is stored is either a share's own part of an array, or lies in a share's own memory.

@@ -12,6 +12,7 @@
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/library_product.h"
 #include "hlo/error.h"
+#include "passes/fusion/blocks.h"
 #include "passes/fusion/hero.h"
 #include "passes/memory/region_layout.h"
 
@@ -66,6 +67,7 @@ const std::map<KernelKind, Emitter>& Emitters() {
       {KernelKind::kInPlace, EmitInPlaceUpdate},
       {KernelKind::kReduceWindow, EmitReduceWindow},
       {KernelKind::kRegion, EmitSequentially},
+      {KernelKind::kBlocks, EmitBlocks},
       {KernelKind::kScatter, EmitScatter},
       {KernelKind::kSelectAndScatter, EmitSelectAndScatter},
       {KernelKind::kSort, EmitSort},
@@ -102,6 +104,19 @@ bool KeepsPlace(const Instruction& value) {
   return true;
 }
 
+// The last step overwrites what it has just read, when the others are done with that block.
+bool MayOverwriteBlocks(const Instruction& blocks, int64_t operand) {
+  const Instruction& last = *blocks.called()->root();
+  if (!last.Is(Opcode::kFusion) || !passes::ReadsByBlock(blocks, operand)) return false;
+  for (int64_t i = 0; i < last.operand_count(); ++i) {
+    const Instruction* read = last.operand(i);
+    while (read->Is(Opcode::kBitcast)) read = read->operand(0);
+    const bool is_operand = read == blocks.called()->parameter(operand);
+    if (is_operand && !KeepsPlace(*last.called()->parameter(i))) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<EmittedLaunch> EmitInstruction(const Instruction& instruction, const AliasPattern& aliases,
@@ -122,6 +137,7 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
     case KernelKind::kCollective:
     case KernelKind::kHost:
     case KernelKind::kRegion:
+    case KernelKind::kBlocks:
     case KernelKind::kSort:
     case KernelKind::kScatter:
     case KernelKind::kSelectAndScatter:
@@ -176,6 +192,7 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
       if (!is_fusion)
         return IsElementwise(instruction) || instruction.Is(Opcode::kReshape) || instruction.Is(Opcode::kCopy);
       return KeepsPlace(*instruction.called()->parameter(operand));
+    case KernelKind::kBlocks: return MayOverwriteBlocks(instruction, operand);
     case KernelKind::kDot:
     case KernelKind::kConvolution:  // an addend of the epilogue, never what is multiplied
       return is_fusion && KeepsPlace(*instruction.called()->parameter(operand));

@@ -38,6 +38,9 @@ Launches EmitColumns(const EmitRequest& request);
 bool HasColumns(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
 int64_t ColumnsScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
 
+// Kernels that are run in turn on one block of their arrays after another (passes/fusion/blocks.h).
+Launches EmitBlocks(const EmitRequest& request);
+
 // Windows that reach to the beginning or end of a dimension (cumulative sums and their like) as running values; others
 // element by element.
 Launches EmitReduceWindow(const EmitRequest& request);

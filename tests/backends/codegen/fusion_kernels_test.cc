@@ -74,6 +74,58 @@ TEST(FusionKernels, RowsOfBf16Pairs) {
   runner.RunAll();
 }
 
+// Steps that go through one block after another (passes/fusion/blocks.h): columns that are no whole vectors and rows
+// that are no multiple of what is added together, two dimensions that stay, steps that are results too, and in place.
+TEST(FusionKernels, Blocks) {
+  const auto norm = [](const std::string& type, int64_t rows, int64_t columns, const std::string& opcode,
+                       bool keeps_sums) {
+    const std::string x = fmt::format("{}[5,{},{}]", type, rows, columns),
+                      small = fmt::format("{}[5,{}]", type, columns);
+    const std::string result = keeps_sums ? fmt::format("({0}, {1}, {1})", x, small) : x;
+    return fmt::format(R"(f {{ a = {0}[] parameter(0) b = {0}[] parameter(1) ROOT c = {0}[] {3}(a, b) }}
+        first {{ x = {1} parameter(0) z = {0}[] constant(0.5) ROOT s = {2} reduce(x, z), dimensions={{1}}, to_apply=f }}
+        second {{ s = {2} parameter(0) x = {1} parameter(1) w = {1} broadcast(s), dimensions={{0,2}} d = {1} subtract(x, w)
+          q = {1} abs(d) z = {0}[] constant(0) r = {2} reduce(q, z), dimensions={{1}}, to_apply=f ROOT n = {2} negate(r) }}
+        third {{ x = {1} parameter(0) s = {2} parameter(1) r = {2} parameter(2) w = {1} broadcast(s), dimensions={{0,2}}
+          v = {1} broadcast(r), dimensions={{0,2}} d = {1} subtract(x, w) ROOT y = {1} add(d, v) }}
+        steps {{ x = {1} parameter(0) s = {2} fusion(x), kind=kInput, calls=first
+          h = {2} abs(s) t = {2} fusion(h, x), kind=kInput, calls=second
+          {4}y = {1} fusion(x, h, t), kind=kLoop, calls=third {5} }}
+        ENTRY e {{ x = {1} parameter(0) ROOT r = {6} fusion(x), kind=kCustom, calls=steps, backend_config={{"region":"blocks"}} }})",
+                       type, x, small, opcode, keeps_sums ? "" : "ROOT ",
+                       keeps_sums ? fmt::format("ROOT o = {} tuple(y, s, t)", result) : "", result);
+  };
+  std::vector<NamedText> cases;
+  std::vector<std::string> texts;
+  texts.reserve(16);
+  for (const bool keeps_sums : {false, true}) {
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{8, 32}, {7, 19}, {3, 2}, {18, 100}}) {
+      texts.push_back(norm("f32", rows, columns, "add", keeps_sums));
+      cases.push_back({"sums", texts.back().c_str()});
+    }
+    texts.push_back(norm("bf16", 9, 40, "maximum", keeps_sums));
+    cases.push_back({"largest of bf16", texts.back().c_str()});
+  }
+  cases.push_back({"groups", R"(f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+        total { x = f32[4,9,3,20] parameter(0) z = f32[] constant(0) ROOT s = f32[4,3,20] reduce(x, z), dimensions={1}, to_apply=f }
+        group { s = f32[4,3,20] parameter(0) z = f32[] constant(0) ROOT g = f32[4,3] reduce(s, z), dimensions={2}, to_apply=f }
+        last { x = f32[4,3,3,3,20] parameter(0) g = f32[4,3] parameter(1) k = f32[3,20] parameter(2)
+          w = f32[4,3,3,3,20] broadcast(g), dimensions={0,3} v = f32[4,3,3,3,20] broadcast(k), dimensions={3,4}
+          p = f32[4,3,3,3,20] multiply(x, v) ROOT y = f32[4,3,3,3,20] subtract(p, w) }
+        steps { x = f32[4,9,3,20] parameter(0) u = f32[4,3,3,3,20] parameter(1) k = f32[3,20] parameter(2)
+          s = f32[4,3,20] fusion(x), kind=kInput, calls=total b = f32[4,60] bitcast(s) c = f32[4,3,20] bitcast(b)
+          g = f32[4,3] fusion(c), kind=kInput, calls=group
+          ROOT y = f32[4,3,3,3,20] fusion(u, g, k), kind=kLoop, calls=last }
+        ENTRY e { x = f32[4,9,3,20] parameter(0) u = f32[4,3,3,3,20] bitcast(x) k = f32[3,20] parameter(1)
+          ROOT r = f32[4,3,3,3,20] fusion(x, u, k), kind=kCustom, calls=steps, backend_config={"region":"blocks"} })"});
+  // Kernels of GPU class are not made of blocks.
+  for (const bool in_place : {false, true}) {
+    KernelRunner runner(CpuSpec());
+    for (const NamedText& c : cases) runner.Add(c.name, c.text);
+    runner.RunAll(in_place);
+  }
+}
+
 TEST(FusionKernels, LoopsAndIndexOps) {
   RunCases({
       {"add", "ENTRY e { x = f32[37,19] parameter(0) y = f32[37,19] parameter(1) ROOT r = f32[37,19] add(x, y) }"},

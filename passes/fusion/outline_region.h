@@ -1,0 +1,16 @@
+// Kernels, loops and branches of a computation become one instruction that runs them.
+#pragma once
+
+#include <vector>
+
+#include "hlo/computation.h"
+
+namespace hlorun::passes {
+
+// Replaces `members` (operands before users; nothing that depends on one of them and is not among them may be needed by
+// another) by a fusion of kind kCustom whose computation they are, with `config` (hero.h) as its backend_config.
+// Tuples that members make leave as their leaves. Its metadata are those of the first loop or branch among them, else
+// of the last member.
+void OutlineRegion(hlo::Computation& computation, const std::vector<hlo::Instruction*>& members, const char* config);
+
+}  // namespace hlorun::passes
