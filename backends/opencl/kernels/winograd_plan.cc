@@ -15,9 +15,11 @@ constexpr int64_t kDivisionsPerOctave = 16;
 // Costs in multiply-adds (docs/convolutions.md). Transforming one input or output value of a square, beside the
 // products that it spares; a weight, written to memory.
 constexpr int64_t kTransformCost = 4, kWeightCost = 12;
-// Of a block: transforming a value and putting it where products find it; a weight, or a value of too many squares,
-// that comes from the last cache, and a weight from the second.
-constexpr int64_t kValueCost = 12, kFarCost = 20, kNearCost = 4;
+// Of a block: transforming a value and putting it where products find it, and what is added when all blocks' values
+// come from the last cache; a weight from a cache, and from memory.
+constexpr int64_t kValueCost = 12, kFarValueCost = 50, kCachedWeightCost = 5, kFarWeightCost = 20;
+// Of the last cache, what all groups' arrays may take: beyond it, each finds the one before in its place.
+constexpr int64_t kShareOfArrays = 8;
 // Of what a unit has to do, what may be lost where it has no second block that another could take over.
 constexpr int64_t kRiskOfOneBlock = 8;
 // Of what computing directly costs, in hundredths, what this way may cost: where direct kernels multiply pairs of bf16
@@ -90,8 +92,9 @@ int64_t BlockCost(const WinogradPlan& plan, const DeviceSpec& device) {
   const int64_t channels = plan.shape.channels, features = plan.panels_per_part * plan.width();
   // A step of a tile costs its rows and about one row's worth of loads.
   const int64_t rows = plan.chunk / plan.tile_rows * (plan.tile_rows + 1);
-  const int64_t of_weight = plan.WeightBytes() > device.l2_bytes * 3 / 2 ? kFarCost : kNearCost;
-  const int64_t of_value = kValueCost + (plan.chunk * BytesOfSquare(plan) > 2 * device.l2_bytes ? kFarCost : 0);
+  const int64_t of_weight = plan.WeightBytes() > device.l3_bytes / 2 ? kFarWeightCost : kCachedWeightCost;
+  const int64_t bytes = plan.chunk * BytesOfSquare(plan), beyond = std::max<int64_t>(0, bytes - 2 * device.l2_bytes);
+  const int64_t of_value = kValueCost + kFarValueCost * beyond / bytes;
   return (rows + of_weight) * channels * features + of_value * plan.chunk * (channels + features);
 }
 
@@ -109,7 +112,8 @@ void Divide(WinogradPlan& plan, const DeviceSpec& device) {
       const int64_t squares = CeilDiv(plan.squares(), chunks);
       divided.tile_rows = EvenTileRows(squares, limit);
       divided.chunk = CeilDiv(squares, divided.tile_rows) * divided.tile_rows;
-      divided.groups = EvenGroups(divided.blocks(), kGroupsPerUnit * units, units);
+      const int64_t cached = device.l3_bytes / kShareOfArrays / (divided.chunk * BytesOfSquare(divided));
+      divided.groups = EvenGroups(divided.blocks(), std::clamp(cached, units, kGroupsPerUnit * units), units);
       int64_t cost = FullestUnit(divided.blocks(), divided.groups, units) * BlockCost(divided, device);
       if (divided.groups < 2 * units) cost += cost / kRiskOfOneBlock;
       if (least < 0 || cost < least) {
@@ -140,6 +144,9 @@ std::optional<WinogradPlan> PlanWinograd(const ConvolutionShape& shape, const De
   ChooseForm(plan);
   if (!Pays(plan, device)) return std::nullopt;
   Divide(plan, device);
+  if (const char* c = getenv("WCHUNK")) { const int64_t limit = MostTileRows(device, plan.vectors); int64_t sq = atoi(c); plan.tile_rows = EvenTileRows(sq, limit); plan.chunk = CeilDiv(sq, plan.tile_rows) * plan.tile_rows; plan.panels_per_part=plan.panels; plan.groups = std::min<int64_t>(plan.blocks(), 8);}
+  if (const char* c = getenv("WGROUPS")) plan.groups = std::min<int64_t>(plan.blocks(), atoi(c));
+  if (getenv("WSHOW")) fprintf(stderr, "chunk %ld tile %ld parts %ld blocks %ld groups %ld bytes %ld\n", plan.chunk, plan.tile_rows, plan.parts(), plan.blocks(), plan.groups, plan.BufferBytes());
   return plan;
 }
 
