@@ -1,5 +1,8 @@
 #include "backends/opencl/kernels/winograd.h"
 
+#include <algorithm>
+
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/prefetch_lines.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
@@ -120,11 +123,13 @@ class Winograd {
                      : ir::Min(first_panel_ + plan_.panels_per_part, Index(plan_.panels));
     inputs_at_ = ir::Ref(group) * (plan_.InputElements() + plan_.OutputElements());
     products_at_ = inputs_at_ + plan_.InputElements();
-    const Stmt body = ir::Block({ir::Let(part_panel, Quotient(ir::Ref(block), plan_.chunks()) * plan_.panels_per_part),
-                                 ir::Let(first, Remainder(ir::Ref(block), plan_.chunks()) * plan_.chunk),
-                                 ir::Let(count, ir::Min(Index(plan_.chunk), Index(plan_.squares()) - ir::Ref(first))),
-                                 ForSquares([&](const Expr& square) { return Inputs(square); }), Products(),
-                                 ForSquares([&](const Expr& square) { return Outputs(square); })});
+    next_first_ = Remainder(ir::Ref(block) + plan_.groups, plan_.chunks()) * plan_.chunk;
+    const Stmt body =
+        ir::Block({ir::Let(part_panel, Quotient(ir::Ref(block), plan_.chunks()) * plan_.panels_per_part),
+                   ir::Let(first, Remainder(ir::Ref(block), plan_.chunks()) * plan_.chunk),
+                   ir::Let(count, ir::Min(Index(plan_.chunk), Index(plan_.squares()) - ir::Ref(first))),
+                   ForSquares([&](const Expr& square, const Place& at) { return Inputs(square, at); }), Products(),
+                   ForSquares([&](const Expr& square, const Place& at) { return Outputs(square, at); })});
     const Stmt walk = ir::For(LoopRole::kSerial, block, ir::Ref(group), Index(plan_.blocks()), body, plan_.groups);
     const Stmt nest = ir::For(LoopRole::kParallel, group, Index(0), Index(plan_.groups), walk);
     return MakeDraft("winograd", parameters_, ir::Block({ir::DeclareArray(patch_), ir::DeclareArray(outputs_), nest}));
@@ -136,30 +141,33 @@ class Winograd {
     return ir::Store(buffer, ir::Ramp(at, lanes_), x);
   }
 
-  // body(number within the chunk), with image_, top_ and left_ as the square's first output.
+  // Where a square of the whole result has its first output.
+  struct Place {
+    Expr image, top, left;
+  };
+  Place PlaceOf(const Expr& square) const {
+    const auto first = [](const Expr& number, const WinogradForm& form, int64_t dilation) {
+      return Quotient(number, dilation) * (form.outputs * dilation) + Remainder(number, dilation);
+    };
+    const Expr down = Remainder(Quotient(square, plan_.squares_wide), plan_.squares_high);
+    return {Quotient(square, plan_.squares_high * plan_.squares_wide), first(down, rows_, shape_.rows.dilation),
+            first(Remainder(square, plan_.squares_wide), columns_, shape_.columns.dilation)};
+  }
+
+  // body(number within the chunk, its place)
   template <typename Body>
   Stmt ForSquares(const Body& body) {
     const ir::Var square = IndexVar("square", plan_.chunk), image = IndexVar("image", shape_.batch);
     const ir::Var top = IndexVar("top", plan_.squares_high * rows_.outputs),
                   left = IndexVar("left", plan_.squares_wide * columns_.outputs);
-    const Expr at = first_ + ir::Ref(square);
-    image_ = ir::Ref(image);
-    top_ = ir::Ref(top);
-    left_ = ir::Ref(left);
-    const Stmt inner = body(ir::Ref(square));
-    const auto first = [](const Expr& number, const WinogradForm& form, int64_t dilation) {
-      return Quotient(number, dilation) * (form.outputs * dilation) + Remainder(number, dilation);
-    };
-    const Expr down = Remainder(Quotient(at, plan_.squares_wide), plan_.squares_high);
-    return Loop(
-        square, count_,
-        ir::Block({ir::Let(image, Quotient(at, plan_.squares_high * plan_.squares_wide)),
-                   ir::Let(top, first(down, rows_, shape_.rows.dilation)),
-                   ir::Let(left, first(Remainder(at, plan_.squares_wide), columns_, shape_.columns.dilation)), inner}));
+    const Place at = PlaceOf(first_ + ir::Ref(square));
+    const Stmt inner = body(ir::Ref(square), Place{ir::Ref(image), ir::Ref(top), ir::Ref(left)});
+    return Loop(square, count_,
+                ir::Block({ir::Let(image, at.image), ir::Let(top, at.top), ir::Let(left, at.left), inner}));
   }
 
   // [product][square][channel]
-  Stmt Inputs(const Expr& square) const {
+  Stmt Inputs(const Expr& square, const Place& at) const {
     const ir::Var channel = IndexVar("channel", shape_.channels), row = IndexVar("row", rows_.points()),
                   column = IndexVar("column", columns_.points());
     const auto place = [](const char* name, const ConvolutionDimension& d, int64_t squares, const WinogradForm& form) {
@@ -170,14 +178,14 @@ class Winograd {
     const auto within = [](const ir::Var& at, int64_t end) {
       return ir::And(ir::Compare(Op::kGe, ir::Ref(at), Index(0)), ir::Ref(at) < Index(end));
     };
-    const Expr pixel = (image_ * shape_.rows.in + ir::Ref(y)) * shape_.columns.in + ir::Ref(x);
+    const Expr pixel = (at.image * shape_.rows.in + ir::Ref(y)) * shape_.columns.in + ir::Ref(x);
     const Expr value = ir::Cast(Vector(input_, pixel * shape_.channels + ir::Ref(channel)), shape_.compute_type);
     const Expr in_patch = (ir::Ref(row) * columns_.points() + ir::Ref(column)) * plan_.lanes;
     const Stmt gather = Loop(
         row, Index(rows_.points()),
-        ir::Block({ir::Let(y, top_ + ir::Ref(row) * shape_.rows.dilation - shape_.rows.low),
+        ir::Block({ir::Let(y, at.top + ir::Ref(row) * shape_.rows.dilation - shape_.rows.low),
                    Loop(column, Index(columns_.points()),
-                        ir::Block({ir::Let(x, left_ + ir::Ref(column) * shape_.columns.dilation - shape_.columns.low),
+                        ir::Block({ir::Let(x, at.left + ir::Ref(column) * shape_.columns.dilation - shape_.columns.low),
                                    ir::If(ir::And(within(y, shape_.rows.in), within(x, shape_.columns.in)),
                                           Write(patch_, in_patch, value),
                                           Write(patch_, in_patch, ir::Zero({shape_.compute_type, lanes_})))}))}));
@@ -208,10 +216,13 @@ class Winograd {
         tile.Step([&](int64_t r) { return ir::Load(buffer_, ir::Ref(lhs) + ir::Ref(k) + r * pitch); },
                   [&](int64_t v) { return Vector(weights_, ir::Ref(rhs) + ir::Ref(k) * width + v * plan_.lanes); });
     const Expr to = products_at_ + row * plan_.OutputPitch() + (ir::Ref(panel) - first_panel_) * width;
+    const Sending sending = SendingOf(ir::Ref(product), ir::Ref(square), ir::Ref(panel), ir::Ref(k));
     const Stmt body = ir::Block(
         {ir::Let(lhs, inputs_at_ + row * pitch),
-         ir::Let(rhs, (ir::Ref(product) * plan_.panels + ir::Ref(panel)) * (shape_.channels * width)), tile.Declare(),
-         Loop(k, Index(shape_.channels), ir::Block({SendForNextPanel(ir::Ref(rhs) + ir::Ref(k) * width), step})),
+         ir::Let(rhs, (ir::Ref(product) * plan_.panels + ir::Ref(panel)) * (shape_.channels * width)), sending.before,
+         tile.Declare(),
+         Loop(k, Index(shape_.channels),
+              ir::Block({SendForNextPanel(ir::Ref(rhs) + ir::Ref(k) * width), sending.step, step})),
          tile.Store(buffer_, [&](int64_t r, int64_t v) { return to + (r * plan_.OutputPitch() + v * plan_.lanes); })});
     return Loop(product, Index(plan_.products()),
                 opencl::Loop(panel, first_panel_, end_panel_, Loop(square, count_, body, plan_.tile_rows)));
@@ -222,19 +233,64 @@ class Winograd {
     return PrefetchLines(weights_, at + shape_.channels * plan_.width(), plan_.width(), ir::CacheLevel::kSecond);
   }
 
-  Stmt Outputs(const Expr& square) {
+  // What products do beside, so that memory works while they multiply: the tiles of the last ones send for where their
+  // squares' outputs will be stored, and for the inputs of as many squares of the group's next block, a line each step.
+  struct Sending {
+    Stmt before, step;
+  };
+  Sending SendingOf(const Expr& product, const Expr& tile, const Expr& panel, const Expr& k) const {
+    if (!plan_.is_far) return {};
+    const int64_t products = std::min(plan_.tile_rows, plan_.products());
+    const Expr of_tile = product - (plan_.products() - products), square = tile + of_tile;
+    const Expr sends = ir::And(ir::Compare(Op::kGe, of_tile, Index(0)), square < count_);
+    std::vector<Stmt> before, steps;
+    const auto named = [&](const std::string& name, const Expr& value) {
+      const ir::Var var = ir::MakeVar(name, kIndex);
+      before.push_back(ir::Let(var, value));
+      return ir::Ref(var);
+    };
+    const auto send = [&](const std::string& name, const Expr& number, const Expr& is_there, int64_t lines, auto line) {
+      const Expr end = named(name + "_lines", ir::Select(is_there, Index(std::min(lines, shape_.channels)), Index(0)));
+      const Place at = PlaceOf(number);
+      const Place place{named(name + "_image", at.image), named(name + "_top", at.top), named(name + "_left", at.left)};
+      steps.push_back(ir::If(k < end, line(place)));
+    };
+    const int64_t outputs = rows_.outputs * columns_.outputs;
+
+    const int64_t result_line = kLineBytes / hlo::BytesOf(shape_.compute_type);
+    const int64_t of_panel = CeilDiv(plan_.width(), result_line);
+    send("result", first_ + square, sends, outputs * of_panel, [&](const Place& at) {
+      const Expr pixel = Quotient(k, of_panel), feature = panel * plan_.width() + Remainder(k, of_panel) * result_line;
+      return epilogue_->SendForRun(
+          OutputAt(at, Quotient(pixel, columns_.outputs), Remainder(pixel, columns_.outputs), feature), result_line);
+    });
+
+    // The pixels of a row of a square lie side by side.
+    const int64_t line = kLineBytes / hlo::BytesOf(shape_.input_type);
+    const int64_t of_row = CeilDiv(columns_.outputs * shape_.channels, line);
+    const int64_t lines = CeilDiv(rows_.outputs * of_row, plan_.panels_per_part);
+    const Expr next = next_first_ + square;
+    send("next", next, ir::And(sends, next < Index(plan_.squares())), lines, [&](const Place& at) {
+      const Expr number = (panel - first_panel_) * lines + k;
+      const Expr pixel = (at.image * shape_.rows.in + at.top + Quotient(number, of_row)) * shape_.columns.in + at.left;
+      return ir::Prefetch(input_, pixel * shape_.channels + Remainder(number, of_row) * line, ir::CacheLevel::kSecond);
+    });
+    return {ir::Block(std::move(before)), ir::Block(std::move(steps))};
+  }
+
+  Stmt Outputs(const Expr& square, const Place& at) const {
     const ir::Var panel = IndexVar("panel", plan_.panels);
     const int64_t tail = shape_.features % plan_.width(), whole = shape_.features / plan_.width();
     const Stmt back = Back(square, ir::Ref(panel));
     Stmt store;
     if (tail == 0)
-      store = StorePanel(ir::Ref(panel), plan_.width());
+      store = StorePanel(at, ir::Ref(panel), plan_.width());
     else if (whole == 0)
-      store = StorePanel(ir::Ref(panel), tail);
+      store = StorePanel(at, ir::Ref(panel), tail);
     else
-      store = ir::If(ir::Ref(panel) < Index(whole), StorePanel(ir::Ref(panel), plan_.width()),
-                     StorePanel(ir::Ref(panel), tail));
-    return opencl::Loop(panel, first_panel_, end_panel_, ir::Block({SendForPanel(ir::Ref(panel)), back, store}));
+      store = ir::If(ir::Ref(panel) < Index(whole), StorePanel(at, ir::Ref(panel), plan_.width()),
+                     StorePanel(at, ir::Ref(panel), tail));
+    return opencl::Loop(panel, first_panel_, end_panel_, ir::Block({back, store}));
   }
 
   // One panel's outputs of a square: [row][column][feature of the panel].
@@ -261,24 +317,18 @@ class Winograd {
                 plan_.lanes);
   }
 
-  RunIndex OutputAt(const ir::Var& row, const ir::Var& column, const Expr& panel) const {
-    RunIndex at{{image_}, static_cast<size_t>(shape_.spatial_rank) + 1};
-    if (shape_.spatial_rank == 2) at.index.push_back(top_ + ir::Ref(row) * shape_.rows.dilation);
-    at.index.push_back(left_ + ir::Ref(column) * shape_.columns.dilation);
-    at.index.push_back(panel * plan_.width());
+  RunIndex OutputAt(const Place& square, const Expr& row, const Expr& column, const Expr& feature) const {
+    RunIndex at{{square.image}, static_cast<size_t>(shape_.spatial_rank) + 1};
+    if (shape_.spatial_rank == 2) at.index.push_back(square.top + row * shape_.rows.dilation);
+    at.index.push_back(square.left + column * shape_.columns.dilation);
+    at.index.push_back(feature);
     return at;
   }
 
-  Stmt SendForPanel(const Expr& panel) const {
-    const ir::Var row = IndexVar("row", rows_.outputs), column = IndexVar("column", columns_.outputs);
-    const Stmt send = epilogue_->SendForRun(OutputAt(row, column, panel), plan_.width());
-    return Loop(row, Index(rows_.outputs), Loop(column, Index(columns_.outputs), send));
-  }
-
   // Outputs that the image has.
-  Stmt StorePanel(const Expr& panel, int64_t features) const {
+  Stmt StorePanel(const Place& square, const Expr& panel, int64_t features) const {
     const ir::Var row = IndexVar("row", rows_.outputs), column = IndexVar("column", columns_.outputs);
-    const RunIndex at = OutputAt(row, column, panel);
+    const RunIndex at = OutputAt(square, ir::Ref(row), ir::Ref(column), panel * plan_.width());
     const Expr staged = (ir::Ref(row) * columns_.outputs + ir::Ref(column)) * plan_.width();
     const Stmt run = epilogue_->StoreRun(at, features, plan_.lanes,
                                          [&](const Expr& place) { return ir::Load(outputs_, staged + place); });
@@ -286,7 +336,8 @@ class Winograd {
       if (d.out % (form.outputs * d.dilation) == 0) return Index(form.outputs);
       return ir::Min(Index(form.outputs), Quotient(Index(d.out + d.dilation - 1) - first, d.dilation));
     };
-    return Loop(row, end(shape_.rows, rows_, top_), Loop(column, end(shape_.columns, columns_, left_), run));
+    return Loop(row, end(shape_.rows, rows_, square.top),
+                Loop(column, end(shape_.columns, columns_, square.left), run));
   }
 
   const ConvolutionTask& task_;
@@ -297,7 +348,7 @@ class Winograd {
   KernelParameters parameters_;
   ir::BufferRef input_, weights_, buffer_, patch_, outputs_;
   std::optional<Epilogue> epilogue_;
-  Expr first_, count_, first_panel_, end_panel_, inputs_at_, products_at_, image_, top_, left_;
+  Expr first_, count_, first_panel_, end_panel_, inputs_at_, products_at_, next_first_;
 };
 
 }  // namespace

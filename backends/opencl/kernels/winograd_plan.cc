@@ -144,9 +144,9 @@ std::optional<WinogradPlan> PlanWinograd(const ConvolutionShape& shape, const De
   ChooseForm(plan);
   if (!Pays(plan, device)) return std::nullopt;
   Divide(plan, device);
-  if (const char* c = getenv("WCHUNK")) { const int64_t limit = MostTileRows(device, plan.vectors); int64_t sq = atoi(c); plan.tile_rows = EvenTileRows(sq, limit); plan.chunk = CeilDiv(sq, plan.tile_rows) * plan.tile_rows; plan.panels_per_part=plan.panels; plan.groups = std::min<int64_t>(plan.blocks(), 8);}
-  if (const char* c = getenv("WGROUPS")) plan.groups = std::min<int64_t>(plan.blocks(), atoi(c));
-  if (getenv("WSHOW")) fprintf(stderr, "chunk %ld tile %ld parts %ld blocks %ld groups %ld bytes %ld\n", plan.chunk, plan.tile_rows, plan.parts(), plan.blocks(), plan.groups, plan.BufferBytes());
+  const int64_t input = shape.batch * shape.rows.in * shape.columns.in * shape.channels;
+  const int64_t result = shape.batch * shape.rows.out * shape.columns.out * shape.features;
+  plan.is_far = (input + result) * hlo::BytesOf(shape.compute_type) > 2 * device.l2_bytes;
   return plan;
 }
 

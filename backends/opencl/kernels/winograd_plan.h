@@ -25,6 +25,7 @@ struct WinogradPlan {
   int64_t chunk = 28;                          // squares that a work-group handles together
   int64_t panels = 1, panels_per_part = 1;     // and of how many panels: with few squares, not of all
   int64_t groups = 1;
+  bool is_far = false;  // image and result are beyond the second cache
 
   int64_t products() const { return rows.points() * columns.points(); }  // of a square, for each channel and feature
   int64_t width() const { return vectors * lanes; }
