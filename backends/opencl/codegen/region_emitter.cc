@@ -23,6 +23,7 @@ using passes::RegionPlace;
 
 constexpr int64_t kUnrolledElements = 4;  // results this small are written out, so that their arrays become registers
 constexpr int64_t kShortVector = 4;       // shorter minor dimensions are walked element by element
+constexpr int64_t kMostOfRun = 1 << 12;   // elements that one iteration of a copy's parallel loop takes
 constexpr int64_t kLongLoop = int64_t{1} << 30;
 constexpr double kCutMicroseconds = 20;  // of work by one, from which on several are worth their waking
 
@@ -422,15 +423,24 @@ class RegionKernel {
   std::vector<Pending> pending_;
 };
 
+// Elements of a group's loop: a divisor of `count`, so that all groups have as many.
+int64_t RunOf(int64_t count) {
+  int64_t run = std::min(count, kMostOfRun);
+  while (count % run != 0) --run;
+  return run;
+}
+
 EmittedLaunch CopyOperand(const EmitRequest& request, int64_t operand, int64_t leaf) {
   Emission e(request.instruction, request.aliases, request.context);
   const auto& output = e.outputs()[static_cast<size_t>(leaf)];
   const Instruction* from = request.instruction.operand(operand);
   Frame& frame = e.values().NewFrame();
   frame.Bind(from, Frame::InMemory{e.OperandBuffer(operand)});
-  return OverElements(e, {output.shape.ElementCount()}, [&](const Indices& linear) {
-    const Indices at = e.math().Delinearize(linear[0], output.shape.dimensions());
-    StoreElement(e.values(), output.buffer, output.shape, at, e.values().Get(frame, *from, at));
+  const int64_t count = output.shape.ElementCount(), run = RunOf(count);
+  return OverElements(e, {count / run, run}, [&](const Indices& place) {
+    const Indices linear =
+        e.math().Delinearize(e.math().Linearize(place, {count / run, run}), output.shape.dimensions());
+    StoreElement(e.values(), output.buffer, output.shape, linear, e.values().Get(frame, *from, linear));
   });
 }
 
