@@ -142,7 +142,8 @@ TEST_P(RegionCutTest, IsSharedWhereNothingMeets) {
   int64_t groups = 0;
   for (const opencl::Thunk& thunk : plan.entry.thunks) {
     const auto* launch = std::get_if<opencl::LaunchThunk>(&thunk.work);
-    if (launch != nullptr && thunk.label.starts_with("region")) groups = std::max(groups, launch->grid.groups[0]);
+    // The last: before it the array that it updates is copied, which any number of groups may do.
+    if (launch != nullptr && thunk.label.starts_with("region")) groups = launch->grid.groups[0];
   }
   EXPECT_EQ(groups, GetParam().groups) << plan.ToString();
 }
