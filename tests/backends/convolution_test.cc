@@ -213,6 +213,13 @@ const std::vector<Case>& Cases() {
       {"bf16[1,10,10,2]", "bf16[3,3,2,5]", "bf16[1,6,7,5]", "size=3x3 pad=-1_-1x0_-1"},
       {"bf16[1,27,27,10]", "bf16[5,5,10,96]", "bf16[1,27,27,96]", "size=5x5 pad=2_2x2_2"},
       {"bf16[2,30,8]", "bf16[3,8,20]", "bf16[2,30,20]", "size=3 pad=1_1", "b0f_0io->b0f"},
+      // And where their number is odd, pairs that overlap: stems, padding of every kind, an even window.
+      {"bf16[2,18,22,3]", "bf16[7,7,3,40]", "bf16[2,9,11,40]", "size=7x7 stride=2x2 pad=3_3x3_3"},
+      {"bf16[1,13,17,1]", "bf16[5,5,1,32]", "bf16[1,13,17,32]", "size=5x5 pad=2_2x2_2"},
+      {"bf16[1,12,13,3]", "bf16[4,4,3,35]", "bf16[1,3,3,35]", "size=4x4 stride=4x4"},
+      {"bf16[1,10,10,3]", "bf16[3,3,3,16]", "bf16[1,6,7,16]", "size=3x3 pad=-1_-1x0_-1"},
+      {"bf16[1,5,9,3]", "bf16[3,3,3,16]", "bf16[1,8,10,16]", "size=3x3 pad=3_2x1_2"},
+      {"bf16[2,31,5]", "bf16[3,5,20]", "bf16[2,31,20]", "size=3 pad=1_1", "b0f_0io->b0f"},
       {"f64[1,6,6,4]", "f64[3,3,4,9]", "f64[1,6,6,9]", "size=3x3 pad=1_1x1_1"},
       // Winograd's algorithm: squares that end beyond the image, panels that end beyond the features, every padding.
       {"f32[2,30,27,16]", "f32[3,3,16,35]", "f32[2,30,27,35]", "size=3x3 pad=1_1x1_1"},

@@ -13,6 +13,8 @@ namespace hlorun::opencl {
 namespace {
 
 constexpr int64_t kGroupsPerUnit = 8;
+// Each element is copied as two: fewer features do not pay for it.
+constexpr int64_t kFeaturesOfOverlap = 16;
 
 // Pixels along a row, and rows where one is short.
 void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
@@ -111,16 +113,21 @@ int64_t ConvolutionPlan::BufferElements() const {
   return CeilDiv(BufferRows() * BufferColumns() * shape.channels, line) * line;
 }
 int64_t ConvolutionPlan::WeightBytes() const {
-  return AlignScratch(panels * shape.Depth() * width() * hlo::BytesOf(shape.compute_type));
+  return AlignScratch(panels * shape.rows.window * RowDepth() * width() * hlo::BytesOf(shape.compute_type));
 }
 int64_t ConvolutionPlan::BufferBytes() const {
   return AlignScratch(groups * BufferElements() * hlo::BytesOf(shape.compute_type));
 }
 
-// Words of s8 would want borders that are not zero.
-WordForm ChannelPairs(const ConvolutionShape& shape, const DeviceSpec& device) {
+// Words of s8 would want borders that are not zero. Pairs that overlap lie along a row that is copied as it is.
+WordForm PairsOf(const ConvolutionShape& shape, const DeviceSpec& device) {
+  constexpr int64_t kPair = 2;
   if (shape.input_type != shape.weight_type) return {};
-  const WordForm words = WordFormOf(shape.input_type, shape.compute_type, shape.channels, device);
+  const ConvolutionDimension& columns = shape.columns;
+  const bool may_overlap = shape.groups == 1 && columns.dilation == 1 && columns.base_dilation == 1 &&
+                           columns.window > 1 && shape.features >= kFeaturesOfOverlap;
+  const int64_t depth = may_overlap ? kPair * shape.channels : shape.channels;
+  const WordForm words = WordFormOf(shape.input_type, shape.compute_type, depth, device);
   return words.kind == WordKind::kBf16Pairs ? words : WordForm{};
 }
 
@@ -128,8 +135,11 @@ ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec&
   ConvolutionPlan plan;
   plan.shape = shape;
   plan.lanes = RegisterLanes(device, shape.compute_type);
-  plan.words = ChannelPairs(shape, device);
-  if (plan.words) {
+  plan.words = PairsOf(shape, device);
+  plan.pairs_overlap = plan.words && shape.channels % plan.words.elements != 0;
+  if (plan.pairs_overlap) {
+    plan.shape.input_type = plan.shape.weight_type = plan.words.element;
+  } else if (plan.words) {
     plan.shape.channels /= plan.words.elements;
     plan.shape.input_type = plan.shape.weight_type = hlo::ElementType::kU32;
   }

@@ -52,9 +52,12 @@ struct ConvolutionShape {
 std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convolution);
 
 struct ConvolutionPlan {
-  // Where words are multiplied, channels counts words and the operands are u32.
+  // Where words are multiplied, channels counts words and the operands are u32; but where pairs overlap.
   ConvolutionShape shape;
   WordForm words;
+  // Of an odd number of channels: a copied row holds at each element the pair of it and the next one, of which a row of
+  // the window meets every other; the weights' rows end with a zero.
+  bool pairs_overlap = false;
   int64_t lanes = 16;
   int64_t tile_rows = 1, tile_columns = 14, vectors = 2;  // output pixels and vectors of features of a register tile
   int64_t rows_per_block = 1;                             // output rows of a work-group's block
@@ -65,6 +68,11 @@ struct ConvolutionPlan {
   // Of copied rows and packed weights.
   hlo::ElementType CopiedType() const { return words ? hlo::ElementType::kU32 : shape.compute_type; }
   int64_t width() const { return vectors * lanes; }
+  // Steps of a row of the window: elements, or pairs.
+  int64_t RowDepth() const {
+    const int64_t elements = shape.columns.window * shape.channels;
+    return pairs_overlap ? (elements + 1) / 2 : elements;
+  }
   int64_t row_blocks() const;
   // Blocks are whole tiles, and the last one starts early enough to end with the image.
   bool HasRaggedBlocks() const { return rows_per_block < shape.rows.out && shape.rows.out % tile_rows != 0; }
@@ -78,8 +86,8 @@ struct ConvolutionPlan {
   int64_t ScratchBytes() const { return WeightBytes() + BufferBytes(); }
 };
 
-// Pairs of channels that PlanConvolution's kernels multiply with one instruction; kNone: one by one.
-WordForm ChannelPairs(const ConvolutionShape& shape, const DeviceSpec& device);
+// Pairs of elements that PlanConvolution's kernels multiply with one instruction; kNone: one by one.
+WordForm PairsOf(const ConvolutionShape& shape, const DeviceSpec& device);
 
 ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec& device);
 

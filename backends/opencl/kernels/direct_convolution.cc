@@ -20,6 +20,8 @@ using ir::Stmt;
 
 // A panel of weights of this size stays in any device's first cache.
 constexpr int64_t kPanelBytesKept = 24 << 10;
+// Of a pair of bf16.
+constexpr int64_t kBitsOfHalf = 16, kLowerHalf = 0xffff;
 
 class DirectConvolution {
  public:
@@ -107,6 +109,17 @@ class DirectConvolution {
                    ir::Store(buffer_, at + ir::Ref(i), ir::Zero({plan_.CopiedType(), 1})), 1,
                    static_cast<int>(plan_.lanes));
   }
+  // Of a run that overlaps: each element and, in the upper half, the one behind it.
+  Stmt CopyPairs(const Expr& to, const Expr& from, int64_t count) const {
+    const ir::Var i = IndexVar("copy", count);
+    const auto element = [&](const Expr& at) { return ir::Cast(ir::Load(input_, at), plan_.CopiedType()); };
+    const auto upper = [&](const Expr& x) { return ir::Binary(Op::kShl, x, ir::Int(kBitsOfHalf, x->type)); };
+    const Expr at = from + ir::Ref(i);
+    const Stmt whole = ir::Store(buffer_, to + ir::Ref(i), ir::Binary(Op::kOr, element(at), upper(element(at + 1))));
+    return ir::Block(
+        {ir::For(LoopRole::kVector, i, Index(0), Index(count - 1), whole, 1, static_cast<int>(plan_.lanes)),
+         ir::Store(buffer_, to + (count - 1), element(from + (count - 1)))});
+  }
   Stmt Copy(const Expr& to, const Expr& from, int64_t count) const {
     const ir::Var i = IndexVar("copy", count);
     const Expr value = ir::Cast(ir::Load(input_, from + ir::Ref(i)), plan_.CopiedType());
@@ -141,8 +154,15 @@ class DirectConvolution {
     const int64_t elements = CeilDiv(run.end - run.first, run.step);
     if (elements <= 0) return Zero(at, pitch_);
     if (run.step == 1 && !d.Subsampled() && shape_.groups == 1) {
-      return ir::Block({Zero(at, run.first * c), Copy(at + run.first * c, from + run.from * c, elements * c),
-                        Zero(at + run.end * c, (span - run.end) * c)});
+      const Expr to = at + run.first * c, source = from + run.from * c;
+      if (plan_.pairs_overlap) {
+        const Expr first = ir::Cast(ir::Load(input_, source), plan_.CopiedType());
+        const Stmt before = ir::Store(buffer_, to - 1, ir::Binary(Op::kShl, first, ir::Int(kBitsOfHalf, first->type)));
+        return ir::Block({Zero(at, run.first * c - 1), run.first > 0 ? before : nullptr,
+                          CopyPairs(to, source, elements * c), Zero(at + run.end * c, (span - run.end) * c)});
+      }
+      return ir::Block(
+          {Zero(at, run.first * c), Copy(to, source, elements * c), Zero(at + run.end * c, (span - run.end) * c)});
     }
     const ir::Var e = IndexVar("element", elements);
     const Stmt pixel = Copy(at + (ir::Ref(e) * run.step + run.first) * c,
@@ -226,12 +246,13 @@ class DirectConvolution {
     const int64_t tile_row = rows.tile_stride() * pitch_, tile_column = columns.tile_stride() * c;
     const ir::Var kh = IndexVar("kh", rows.window), kw = IndexVar("kw", columns.window);
     const bool merged = columns.dilation == 1;
-    const int64_t depth = merged ? columns.window * c : c;
+    const int64_t depth = merged ? plan_.RowDepth() : c, stride = plan_.pairs_overlap ? plan_.words.elements : 1;
     const ir::Var k = IndexVar("k", depth);
     const ir::Var pixel = ir::MakeVar("pixel_at", kIndex), weight = ir::MakeVar("weight_at", kIndex);
     const ir::Var tap = ir::MakeVar("tap_at", kIndex), taps = ir::MakeVar("tap_weights", kIndex);
     Expr buffer = buffer_at_ + (y - first_row) * tile_row + x * tile_column + ir::Ref(kh) * (rows.dilation * pitch_);
     Expr packed = (panel * (rows.window * columns.window) + ir::Ref(kh) * columns.window) * (c * width);
+    if (plan_.pairs_overlap) packed = (ir::Ref(kh) * plan_.panels + panel) * (depth * width);
     if (!merged) {
       buffer = buffer + ir::Ref(kw) * (columns.dilation * c);
       packed = packed + ir::Ref(kw) * (c * width);
@@ -240,25 +261,33 @@ class DirectConvolution {
                                          [&](const Expr& sum, const Expr& pixel, const Expr& weight) {
                                            return DotWords(plan_.words.kind, sum, pixel, weight);
                                          }};
-    const Stmt step = tile.Step(
-        [&](int64_t p) {
-          const int64_t offset = p / plan_.tile_columns * tile_row + p % plan_.tile_columns * tile_column;
-          return ir::Load(buffer_, ir::Ref(pixel) + offset);
-        },
-        [&](int64_t v) {
-          return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes)));
-        },
-        plan_.words ? &words : nullptr);
+    const auto step = [&](bool is_half) {
+      return tile.Step(
+          [&](int64_t p) {
+            const int64_t offset = p / plan_.tile_columns * tile_row + p % plan_.tile_columns * tile_column;
+            const Expr element = ir::Load(buffer_, ir::Ref(pixel) + offset);
+            return is_half ? ir::Binary(Op::kAnd, element, ir::Int(kLowerHalf, element->type)) : element;
+          },
+          [&](int64_t v) {
+            return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes)));
+          },
+          plan_.words ? &words : nullptr);
+    };
     const auto [first, end] = WindowRows(y);
     const Expr early =
         ir::And(ir::Compare(Op::kEq, ir::Ref(kh), first), ir::Ref(k) < Index(std::min(depth, TilePixels())));
     const Expr is_first = merged ? early : ir::And(ir::Compare(Op::kEq, ir::Ref(kw), Index(0)), early);
     const Stmt sent = send(ir::Ref(k));
-    Stmt body = ir::Block(
-        {ir::Let(tap, buffer), ir::Let(taps, packed),
-         Loop(k, Index(0), Index(depth),
-              ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k)), ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width),
-                         WeightsAhead(tile, ir::Ref(weight)), sent ? ir::If(is_first, sent) : nullptr, step}))});
+    const auto at_step = [&](bool is_half) {
+      return ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k) * stride),
+                        ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width), WeightsAhead(tile, ir::Ref(weight)),
+                        sent ? ir::If(is_first, sent) : nullptr, step(is_half)});
+    };
+    // What the last pair of a row holds beside its one element is not multiplied by zero: it may be infinite.
+    const bool ends_with_half = plan_.pairs_overlap && columns.window * c % stride != 0;
+    const int64_t whole = ends_with_half ? depth - 1 : depth;
+    Stmt body = ir::Block({ir::Let(tap, buffer), ir::Let(taps, packed), Loop(k, Index(0), Index(whole), at_step(false)),
+                           ends_with_half ? Loop(k, Index(whole), Index(depth), at_step(true)) : nullptr});
     if (!merged) body = Loop(kw, Index(0), Index(columns.window), body);
     return Loop(kh, first, end, body);
   }

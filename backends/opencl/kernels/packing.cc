@@ -105,7 +105,8 @@ KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64
 KernelDraft PackColumnWords(const MatrixSource& source, int64_t lanes, int64_t width, uint32_t flip,
                             const ArgumentRef& out) {
   const int64_t bits = 8 * hlo::BytesOf(source.storage), elements = 32 / bits;
-  const int64_t words = source.rows / elements, n = source.columns, panels = CeilDiv(n, width);
+  const int64_t words = CeilDiv(source.rows, elements), n = source.columns, panels = CeilDiv(n, width);
+  const bool is_whole = source.rows % elements == 0;
   Copy copy(source, hlo::ElementType::kU32, source.batch * panels * words * width, out, flip);
   const Expr panels_there = copy.Pieces(source.columns_there, n, width, "columns_end"),
              chunks = Index(CeilDiv(words, kRowsOfGroup));
@@ -122,7 +123,10 @@ KernelDraft PackColumnWords(const MatrixSource& source, int64_t lanes, int64_t w
             const Expr inside = edge ? ir::Compare(ir::Op::kLt, ramp(p * width), Index(n)) : nullptr;
             Expr joined = copy.Read(ramp(from), inside);
             for (int64_t e = 1; e < elements; ++e) {
-              const Expr next = copy.Read(ramp(from + e * n), inside);
+              const Expr row = ir::Ref(word) * elements;
+              const Expr ahead = is_whole ? Index(e) : ir::Min(Index(e), Index(source.rows - 1) - row);
+              Expr next = copy.Read(ramp(from + ahead * n), inside);
+              if (!is_whole) next = ir::Select(row + e < Index(source.rows), next, ir::Zero(next->type));
               joined = ir::Binary(ir::Op::kOr, joined, ir::Binary(ir::Op::kShl, next, ir::Int(e * bits, next->type)));
             }
             pieces.push_back(copy.Write(to + j, joined));

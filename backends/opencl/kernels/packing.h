@@ -20,7 +20,7 @@ struct MatrixSource {
 KernelDraft PackColumns(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
                         const ArgumentRef& out);
 // Two rows of u16 or four of u8 as u32 words, the first in the lowest bits: out[b][j / width][i / 2 or 4][j % width];
-// rows is a multiple. Every word is combined with `flip` by exclusive or.
+// what rows lack of a whole word is zero. Every word is combined with `flip` by exclusive or.
 KernelDraft PackColumnWords(const MatrixSource& source, int64_t lanes, int64_t width, uint32_t flip,
                             const ArgumentRef& out);
 // The same as PackColumns from a source stored transposed, [rows = n][columns = k]. `inline_assembly`: the device's.
@@ -32,8 +32,8 @@ KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t
                       const ArgumentRef& out);
 // The same order, another type.
 KernelDraft Convert(const MatrixSource& source, hlo::ElementType type, int64_t lanes, const ArgumentRef& out);
-// The same order, rows `stride` elements apart: out[b][i * stride + j]. What lies between rows is left as it is. Rows are
-// whole vectors of `lanes`.
+// The same order, rows `stride` elements apart: out[b][i * stride + j]. What lies between rows is left as it is. Rows
+// are whole vectors of `lanes`.
 KernelDraft SpreadRows(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t stride,
                        const ArgumentRef& out);
 

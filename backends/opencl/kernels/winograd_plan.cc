@@ -72,7 +72,7 @@ bool Pays(const WinogradPlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
   const int64_t features = plan.panels * plan.width();
   const int64_t direct = shape.batch * shape.rows.out * shape.columns.out * shape.Depth() * features;
-  const bool by_pairs = static_cast<bool>(ChannelPairs(shape, device));
+  const bool by_pairs = static_cast<bool>(PairsOf(shape, device));
   return plan.products() > 1 && Cost(plan) < direct / 100 * (by_pairs ? kMostOfPairs : kMostOfDirect);
 }
 
