@@ -31,12 +31,13 @@ constexpr size_t kMostAncestors = 2000;
 // A block of more second caches than this would mostly come from the last one, which two cores read little faster than
 // memory (docs/performance.md).
 constexpr int64_t kMostOfCache = 2;
+// Instructions that are numbered again after one kernel was made of several: modules with very many of both keep the
+// rest as it is.
+constexpr size_t kMostNumbered = size_t{1} << 24;
 // Below this a core reads a block from its first cache whoever did so before.
 constexpr int64_t kSmallestBlockBytes = 32 << 10;
 
-int64_t BytesOfBlock(const hlo::Shape& shape) {
-  return shape.ElementCount() / shape.dimension(0) * hlo::BytesOf(shape.element_type());
-}
+int64_t BytesOfBlock(const hlo::Shape& shape) { return shape.ByteSize() / std::max<int64_t>(1, shape.dimension(0)); }
 
 const Instruction* Origin(const Instruction* value) {
   while (value->Is(Opcode::kBitcast)) value = value->operand(0);
@@ -93,27 +94,34 @@ class BlockFinder {
 
   // One after another: what has become one instruction is seen as one by those behind it.
   bool Run() {
-    bool changed = false;
-    std::unordered_set<const Instruction*> tried;
-    for (bool again = true; again;) {
-      again = false;
-      const Members order = computation_.PostOrder();
-      for (size_t i = 0; i < order.size(); ++i) position_[order[i]] = i;
-      for (Instruction* seed : order) {
-        if (!IsSeed(*seed) || !tried.insert(seed).second) continue;
-        const Members members = Grow(seed);
-        if (members.empty()) continue;
-        OutlineRegion(computation_, members, kBlocksConfig);
-        changed = again = true;
-        break;
-      }
-      position_.clear();
+    Members seeds;
+    for (Instruction* instruction : Number()) {
+      if (IsSeed(*instruction)) seeds.push_back(instruction);
     }
-    if (changed) computation_.SetOrder(computation_.PostOrder());
-    return changed;
+    std::unordered_set<const Instruction*> gone;
+    size_t numbered = 0;
+    for (Instruction* seed : seeds) {
+      if (gone.contains(seed)) continue;
+      const Members members = Grow(seed);
+      if (members.empty()) continue;
+      gone.insert(members.begin(), members.end());
+      OutlineRegion(computation_, members, kBlocksConfig);
+      numbered += Number().size();
+      if (numbered > kMostNumbered) break;
+    }
+    if (!gone.empty()) computation_.SetOrder(computation_.PostOrder());
+    return !gone.empty();
   }
 
  private:
+  // Instructions in an order in which they can run, whose numbers are their positions.
+  Members Number() {
+    Members order = computation_.PostOrder();
+    position_.clear();
+    for (size_t i = 0; i < order.size(); ++i) position_[order[i]] = i;
+    return order;
+  }
+
   bool MayRun(const Instruction& kernel) const {
     if (context_.kernels.RunsAlone(kernel) || kernel.HasSideEffect() || !kernel.control_predecessors().empty() ||
         !kernel.control_successors().empty()) {
@@ -197,10 +205,12 @@ class BlockFinder {
                        [&](const Instruction* operand) { return large_.contains(Origin(operand)); });
   }
 
-  // Small whatever it is made of.
-  static bool IsNarrow(const Instruction& kernel) {
-    const auto is_small = [](const hlo::Shape& shape) {
-      return shape.IsArray() && (shape.rank() == 0 || BytesOfBlock(shape) <= kMostNarrowBytes);
+  // Small, and made of what is small.
+  bool IsNarrow(const Instruction& kernel) const {
+    const auto is_small = [&](const hlo::Shape& shape) {
+      if (!shape.IsArray()) return false;
+      const bool has_blocks = shape.rank() > 0 && shape.dimension(0) == blocks_;
+      return (has_blocks ? BytesOfBlock(shape) : shape.ByteSize()) <= kMostNarrowBytes;
     };
     return is_small(kernel.shape()) && std::all_of(kernel.operands().begin(), kernel.operands().end(),
                                                    [&](const Instruction* o) { return is_small(o->shape()); });

@@ -31,13 +31,17 @@ class BlockKernel {
     for (const Instruction* step : e_.instruction().called()->PostOrder()) {
       if (passes::HeroOf(*step).kind != passes::KernelKind::kNone) Run(*step);
     }
+    // Results that only reinterpret what a step has made.
+    for (const Emission::Output& output : e_.outputs()) {
+      if (passes::HeroOf(*output.root).kind == passes::KernelKind::kNone) StoreResult(output);
+    }
     const ir::Stmt steps = e_.values().Close();
     return e_.Finish(ir::For(ir::LoopRole::kParallel, block_, e_.IndexInt(0), e_.IndexInt(blocks_), steps), 1);
   }
 
  private:
   static Dims Inner(const hlo::Shape& shape) { return {shape.dimensions().begin() + 1, shape.dimensions().end()}; }
-  // How a value of this shape lies where memory holds one block of it.
+  // How a value of this shape, of two dimensions or more, lies where memory holds one block of it.
   static Frame::InMemory OneBlock(const ir::BufferRef& buffer, const hlo::Shape& shape) {
     Frame::InMemory memory{buffer};
     for (int64_t d = 1; d < shape.rank(); ++d) memory.dimensions.push_back(static_cast<size_t>(d));
@@ -61,19 +65,25 @@ class BlockKernel {
       const bool is_whole_step = reduce == &step || (is_fusion && step.called()->root() == reduce);
       if (is_whole_step && !is_result) return e_.values().Keep(e_.frame(), step, sums);
     }
-    // One block of an array of one dimension is one element.
+    if (is_result) {
+      StoreResult(*output);
+      return e_.values().Keep(e_.frame(), step, {output->buffer});
+    }
+    // One element a block is known from here on.
+    if (step.shape().rank() == 1) return static_cast<void>(e_.values().Get(e_.frame(), step, Whole({})));
     const hlo::Shape inner(step.shape().element_type(), Inner(step.shape()));
-    const ir::BufferRef buffer =
-        is_result ? output->buffer : e_.PrivateArray("step", step.shape().element_type(), inner.ElementCount());
+    const ir::BufferRef buffer = e_.PrivateArray("step", step.shape().element_type(), inner.ElementCount());
     Over(inner.dimensions(), [&](const Indices& at) {
-      const Value value = e_.values().Get(e_.frame(), step, Whole(at));
-      if (is_result) {
-        StoreElement(e_.values(), buffer, step.shape(), Whole(at), value);
-      } else {
-        StoreElement(e_.values(), buffer, inner, at, value);
-      }
+      StoreElement(e_.values(), buffer, inner, at, e_.values().Get(e_.frame(), step, Whole(at)));
     });
-    e_.values().Keep(e_.frame(), step, is_result ? Frame::InMemory{buffer} : OneBlock(buffer, step.shape()));
+    e_.values().Keep(e_.frame(), step, OneBlock(buffer, step.shape()));
+  }
+
+  void StoreResult(const Emission::Output& output) {
+    Over(Inner(output.shape), [&](const Indices& inner) {
+      const Indices at = Whole(inner);
+      StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
+    });
   }
 
   // All rows of the block in whole, so that memory is read as one run.

@@ -118,6 +118,16 @@ TEST(FusionKernels, Blocks) {
           ROOT y = f32[4,3,3,3,20] fusion(u, g, k), kind=kLoop, calls=last }
         ENTRY e { x = f32[4,9,3,20] parameter(0) u = f32[4,3,3,3,20] bitcast(x) k = f32[3,20] parameter(1)
           ROOT r = f32[4,3,3,3,20] fusion(x, u, k), kind=kCustom, calls=steps, backend_config={"region":"blocks"} })"});
+  // A number for each block, and results that are other views of what steps have made.
+  cases.push_back({"numbers", R"(f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+        total { x = f32[6,5,20] parameter(0) z = f32[] constant(0) ROOT s = f32[6,20] reduce(x, z), dimensions={1}, to_apply=f }
+        one { s = f32[6,20] parameter(0) z = f32[] constant(0) g = f32[6] reduce(s, z), dimensions={1}, to_apply=f ROOT n = f32[6] abs(g) }
+        last { x = f32[6,5,20] parameter(0) n = f32[6] parameter(1) w = f32[6,5,20] broadcast(n), dimensions={0} ROOT y = f32[6,5,20] subtract(x, w) }
+        steps { x = f32[6,5,20] parameter(0) s = f32[6,20] fusion(x), kind=kInput, calls=total v = f32[6,4,5] bitcast(s)
+          c = f32[6,20] bitcast(v) n = f32[6] fusion(c), kind=kInput, calls=one m = f32[6] negate(n)
+          y = f32[6,5,20] fusion(x, n), kind=kLoop, calls=last ROOT t = (f32[6,5,20], f32[6,4,5], f32[6]) tuple(y, v, m) }
+        ENTRY e { x = f32[6,5,20] parameter(0)
+          ROOT r = (f32[6,5,20], f32[6,4,5], f32[6]) fusion(x), kind=kCustom, calls=steps, backend_config={"region":"blocks"} })"});
   // Kernels of GPU class are not made of blocks.
   for (const bool in_place : {false, true}) {
     KernelRunner runner(CpuSpec());

@@ -134,6 +134,28 @@ TEST(Blocks, NothingIsNeededBeforeItIsThere) {
               ElementsAre(KernelKind::kReduction, KernelKind::kDot, KernelKind::kLoop));
 }
 
+TEST(Blocks, HaveElements) {
+  EXPECT_THAT(Kernels(R"(x = f32[0,64,128] parameter(0)
+      zero = f32[] constant(0)
+      sum = f32[0,128] reduce(x, zero), dimensions={1}, to_apply=add
+      wide = f32[0,64,128] broadcast(sum), dimensions={0,2}
+      ROOT r = f32[0,64,128] subtract(x, wide))"),
+              ElementsAre(KernelKind::kReduction, KernelKind::kLoop));
+}
+
+// A number for each image, of all of its elements, and a view of the sums that leaves.
+TEST(Blocks, NumbersAndViewsMayLeave) {
+  EXPECT_THAT(Kernels(R"(x = f32[4,64,128] parameter(0)
+      zero = f32[] constant(0)
+      sum = f32[4,128] reduce(x, zero), dimensions={1}, to_apply=add
+      view = f32[4,16,8] reshape(sum)
+      number = f32[4] reduce(view, zero), dimensions={1,2}, to_apply=add
+      wide = f32[4,64,128] broadcast(number), dimensions={0}
+      d = f32[4,64,128] subtract(x, wide)
+      ROOT r = (f32[4,64,128], f32[4,16,8], f32[4]) tuple(d, view, number))"),
+              ElementsAre(KernelKind::kBlocks));
+}
+
 TEST(Blocks, KnowWhatOfAnOperandTheyRead) {
   const auto module = Parse(R"(HloModule m
       add { a = f32[] parameter(0)
