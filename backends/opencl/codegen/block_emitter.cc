@@ -126,7 +126,7 @@ class BlockKernel {
     };
     add(0, whole, kRowsTogether);
     add(whole, count, 1);
-    const Frame::InMemory memory = OneBlock(sums, reduce.shape());
+    Frame::InMemory memory = OneBlock(sums, reduce.shape());
     e_.values().Keep(frame, reduce, memory);
     return memory;
   }
