@@ -39,50 +39,31 @@ constexpr int64_t kSmallestBlockBytes = 32 << 10;
 
 int64_t BytesOfBlock(const hlo::Shape& shape) { return shape.ByteSize() / std::max<int64_t>(1, shape.dimension(0)); }
 
-const Instruction* Origin(const Instruction* value) {
-  while (value->Is(Opcode::kBitcast)) value = value->operand(0);
-  return value;
-}
-
-// What a block of a kernel's result needs of the kernel's operands: 0 the same block, kWhole more. Empty where
-// something inside has no rule.
-std::vector<int64_t> BlocksNeeded(const Instruction& kernel) {
-  std::unordered_map<const Instruction*, int64_t> needed;
-  std::vector<const Instruction*> work;
-  bool is_known = true;
-  const auto need = [&](const Instruction* value, int64_t along) {
-    if (!value->shape().IsArray()) {
-      is_known = false;
-      return;
-    }
-    const auto [at, is_new] = needed.try_emplace(value, along);
-    if (is_new) {
-      work.push_back(value);
-    } else if (at->second != along) {
-      is_known = false;
-    }
-  };
-  const auto sources = [&](const Instruction& value, int64_t along) {
-    const std::optional<std::vector<int64_t>> cuts = OperandCuts(value, 0, along);
-    is_known &= cuts.has_value();
-    for (int64_t i = 0; is_known && i < value.operand_count(); ++i)
-      need(value.operand(i), (*cuts)[static_cast<size_t>(i)]);
-  };
-  const bool is_fusion = kernel.Is(Opcode::kFusion);
-  if (is_fusion) {
-    need(kernel.called()->root(), 0);
-  } else {
-    sources(kernel, 0);
-    work.clear();
-  }
-  while (is_known && !work.empty()) {
+// What a block of an instruction's result needs of its operands: 0 the same block, else more. Empty where something in
+// it has no rule, or the result has no blocks.
+std::vector<int64_t> BlocksNeeded(const Instruction& instruction) {
+  if (!instruction.shape().IsArray() || instruction.shape().rank() == 0) return {};
+  if (!instruction.Is(Opcode::kFusion)) return OperandCuts(instruction, 0, 0).value_or(std::vector<int64_t>{});
+  const Instruction* root = instruction.called()->root();
+  std::unordered_map<const Instruction*, int64_t> needed = {{root, 0}};
+  std::vector<const Instruction*> work = {root};
+  while (!work.empty()) {
     const Instruction* value = work.back();
     work.pop_back();
-    if (!value->Is(Opcode::kParameter)) sources(*value, needed.at(value));
+    if (value->Is(Opcode::kParameter)) continue;
+    if (!value->shape().IsArray()) return {};
+    const std::optional<std::vector<int64_t>> cuts = OperandCuts(*value, 0, needed.at(value));
+    if (!cuts) return {};
+    for (size_t i = 0; i < cuts->size(); ++i) {
+      const Instruction* operand = value->operand(static_cast<int64_t>(i));
+      const auto [at, is_new] = needed.try_emplace(operand, (*cuts)[i]);
+      if (at->second != (*cuts)[i]) return {};
+      if (is_new) work.push_back(operand);
+    }
   }
   std::vector<int64_t> blocks;
-  for (int64_t i = 0; is_known && i < kernel.operand_count(); ++i) {
-    const auto found = needed.find(is_fusion ? kernel.called()->parameter(i) : kernel.operand(i));
+  for (int64_t i = 0; i < instruction.operand_count(); ++i) {
+    const auto found = needed.find(instruction.called()->parameter(i));
     blocks.push_back(found == needed.end() ? 0 : found->second);
   }
   return blocks;
@@ -148,7 +129,8 @@ class BlockFinder {
     elements_ = x.ElementCount();
     large_.clear();
     for (const Instruction* operand : seed->operands()) {
-      if (operand->shape().IsArray() && operand->shape().ElementCount() == elements_) large_.insert(Origin(operand));
+      if (operand->shape().IsArray() && operand->shape().ElementCount() == elements_)
+        large_.insert(BehindBitcasts(operand));
     }
     inside_ = {seed};
     seed_position_ = position_.at(seed);
@@ -182,10 +164,7 @@ class BlockFinder {
   bool Joins(const Instruction& next) const {
     if (!next.shape().IsArray() || next.shape().rank() == 0 || next.shape().dimension(0) != blocks_) return false;
     if (!next.control_predecessors().empty() || NeedsOthers(next)) return false;
-    if (next.Is(Opcode::kBitcast)) {
-      const hlo::Shape& from = next.operand(0)->shape();
-      return from.rank() > 0 && from.dimension(0) == blocks_ && from.ElementCount() != elements_;
-    }
+    if (next.Is(Opcode::kBitcast)) return next.shape().ElementCount() != elements_ && NeedsOwnBlocks(next);
     const KernelKind kind = HeroOf(next).kind;
     if ((kind != KernelKind::kLoop && kind != KernelKind::kReduction) || !MayRun(next)) return false;
     if (IsWide(next)) {
@@ -193,6 +172,11 @@ class BlockFinder {
     } else if (!IsNarrow(next)) {
       return false;
     }
+    return NeedsOwnBlocks(next);
+  }
+
+  // Of what is inside.
+  bool NeedsOwnBlocks(const Instruction& next) const {
     const std::vector<int64_t> needed = BlocksNeeded(next);
     for (size_t i = 0; i < needed.size(); ++i) {
       if (needed[i] != 0 && inside_.contains(next.operand(static_cast<int64_t>(i)))) return false;
@@ -202,7 +186,7 @@ class BlockFinder {
 
   bool ReadsLarge(const Instruction& kernel) const {
     return std::any_of(kernel.operands().begin(), kernel.operands().end(),
-                       [&](const Instruction* operand) { return large_.contains(Origin(operand)); });
+                       [&](const Instruction* operand) { return large_.contains(BehindBitcasts(operand)); });
   }
 
   // Small, and made of what is small.
@@ -273,6 +257,11 @@ class BlockFinder {
 
 }  // namespace
 
+const Instruction* BehindBitcasts(const Instruction* value) {
+  while (value->Is(Opcode::kBitcast)) value = value->operand(0);
+  return value;
+}
+
 const Instruction* ColumnReduceOf(const Instruction& kernel) {
   const Hero hero = HeroOf(kernel);
   if (hero.kind != KernelKind::kReduction || !kernel.shape().IsArray()) return nullptr;
@@ -293,22 +282,17 @@ const Instruction* ColumnReduceOf(const Instruction& kernel) {
 }
 
 bool ReadsByBlock(const Instruction& blocks, int64_t operand) {
-  const Instruction* parameter = blocks.called()->parameter(operand);
-  std::vector<const Instruction*> work = {parameter};
+  std::vector<const Instruction*> work = {blocks.called()->parameter(operand)};
   while (!work.empty()) {
     const Instruction* value = work.back();
     work.pop_back();
     for (const Instruction* user : value->users()) {
       if (user->Is(Opcode::kTuple)) continue;
-      if (user->Is(Opcode::kBitcast)) {
-        if (user->shape().rank() == 0 || user->shape().dimension(0) != parameter->shape().dimension(0)) return false;
-        work.push_back(user);
-        continue;
-      }
       const std::vector<int64_t> needed = BlocksNeeded(*user);
       for (int64_t i = 0; i < user->operand_count(); ++i) {
         if (user->operand(i) == value && (needed.empty() || needed[static_cast<size_t>(i)] != 0)) return false;
       }
+      if (user->Is(Opcode::kBitcast)) work.push_back(user);
     }
   }
   return true;

@@ -3,6 +3,7 @@
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/reducers.h"
+#include "backends/opencl/codegen/row_shape.h"
 #include "hlo/builder.h"
 #include "passes/fusion/blocks.h"
 
@@ -11,7 +12,6 @@ namespace {
 
 using hlo::Dims;
 using hlo::Instruction;
-using ir::Expr;
 
 // Added to a column's accumulator each time that it is loaded.
 constexpr int64_t kRowsTogether = 4;
@@ -89,16 +89,8 @@ class BlockKernel {
   // All rows of the block in whole, so that memory is read as one run.
   Frame::InMemory SumColumns(const Frame& frame, const Instruction& reduce) {
     const hlo::ElementType type = reduce.shape().element_type();
-    const hlo::Shape& x = reduce.operand(0)->shape();
-    const Dims columns = Inner(reduce.shape());
-    std::vector<size_t> reduced, kept;
-    Dims rows;
-    for (int64_t d = 1; d < x.rank(); ++d) {
-      const auto& dimensions = reduce.dimensions();
-      const bool is_reduced = std::find(dimensions.begin(), dimensions.end(), d) != dimensions.end();
-      (is_reduced ? reduced : kept).push_back(static_cast<size_t>(d));
-      if (is_reduced) rows.push_back(x.dimension(d));
-    }
+    const RowShape shape = RowShapeOf(reduce);  // the last dimension stays: all that are reduced are outer ones
+    const Dims columns = Inner(reduce.shape()), rows = shape.Of(shape.outer);
     const int64_t count = hlo::CheckedProduct(rows), whole = count / kRowsTogether * kRowsTogether;
     const ir::BufferRef sums = e_.PrivateArray("sums", PartialType(type), hlo::CheckedProduct(columns));
     const auto place = [&](const Indices& at) { return e_.math().ToExpr(e_.math().Linearize(at, columns)); };
@@ -110,12 +102,13 @@ class BlockKernel {
       const ir::Var row = e_.IndexVar(e_.body().FreshName("row"), count - together + 1);
       e_.values().Open();
       Over(columns, [&](const Indices& at) {
-        Indices from = Whole(Indices(static_cast<size_t>(x.rank() - 1)));
-        for (size_t i = 0; i < kept.size(); ++i) from[kept[i]] = at[i];
+        const Indices kept = Whole(at);
+        Indices from(shape.dimensions.size());
+        for (size_t i = 0; i < kept.size(); ++i) from[shape.kept[i]] = kept[i];
         Value sum{e_.body().Name(ir::Load(sums, place(at))), nullptr};
         for (int64_t r = 0; r < together; ++r) {
           const Indices numbers = e_.math().Delinearize(e_.math().Add(e_.math().Of(row), r), rows);
-          for (size_t i = 0; i < reduced.size(); ++i) from[reduced[i]] = numbers[i];
+          for (size_t i = 0; i < numbers.size(); ++i) from[shape.outer[i]] = numbers[i];
           const Value element = e_.values().Get(frame, *reduce.operand(0), from);
           sum = EmitBinary(*hlo::ReducerOpcode(*reduce.called()), type, sum, element, e_.body());
         }

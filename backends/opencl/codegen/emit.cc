@@ -109,9 +109,7 @@ bool MayOverwriteBlocks(const Instruction& blocks, int64_t operand) {
   const Instruction& last = *blocks.called()->root();
   if (!last.Is(Opcode::kFusion) || !passes::ReadsByBlock(blocks, operand)) return false;
   for (int64_t i = 0; i < last.operand_count(); ++i) {
-    const Instruction* read = last.operand(i);
-    while (read->Is(Opcode::kBitcast)) read = read->operand(0);
-    const bool is_operand = read == blocks.called()->parameter(operand);
+    const bool is_operand = passes::BehindBitcasts(last.operand(i)) == blocks.called()->parameter(operand);
     if (is_operand && !KeepsPlace(*last.called()->parameter(i))) return false;
   }
   return true;

@@ -23,7 +23,7 @@ using passes::RegionPlace;
 
 constexpr int64_t kUnrolledElements = 4;  // results this small are written out, so that their arrays become registers
 constexpr int64_t kShortVector = 4;       // shorter minor dimensions are walked element by element
-constexpr int64_t kMostOfRun = 1 << 12;   // elements that one iteration of a copy's parallel loop takes
+constexpr int64_t kMostOfRun = 1 << 12, kFewestOfRun = 1 << 8;  // elements that one group's loop of a copy takes
 constexpr int64_t kLongLoop = int64_t{1} << 30;
 constexpr double kCutMicroseconds = 20;  // of work by one, from which on several are worth their waking
 
@@ -423,11 +423,12 @@ class RegionKernel {
   std::vector<Pending> pending_;
 };
 
-// Elements of a group's loop: a divisor of `count`, so that all groups have as many.
+// Elements of a group's loop: a divisor of `count`, so that all groups have as many; all of them where the only
+// divisors are small.
 int64_t RunOf(int64_t count) {
   int64_t run = std::min(count, kMostOfRun);
   while (count % run != 0) --run;
-  return run;
+  return run < kFewestOfRun ? count : run;
 }
 
 EmittedLaunch CopyOperand(const EmitRequest& request, int64_t operand, int64_t leaf) {

@@ -104,14 +104,11 @@ TiledSchedule TilesOf(const hlo::Instruction& instruction, const hlo::Instructio
 std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const ConvolutionPlan& plan) {
   const ConvolutionShape& shape = plan.shape;
   const ArgumentRef packed = ScratchSlice(0, plan.WeightBytes(), true);
-  if (plan.pairs_overlap) {
-    const MatrixSource rows{task.weights, plan.words.element, shape.rows.window, shape.columns.window * shape.channels,
-                            shape.features};
-    return {PackColumnWords(rows, plan.lanes, plan.width(), FlipOfWords(plan.words.kind), packed),
-            DirectConvolutionKernel(task, plan)};
-  }
   if (plan.words) {
-    const MatrixSource pairs{task.weights, plan.words.element, 1, plan.words.elements * shape.Depth(), shape.features};
+    // Where pairs overlap, rows of the window end with half a word each.
+    const int64_t rows = plan.pairs_overlap ? shape.rows.window : 1;
+    const int64_t elements = plan.pairs_overlap ? shape.Depth() : plan.words.elements * shape.Depth();
+    const MatrixSource pairs{task.weights, plan.words.element, rows, elements / rows, shape.features};
     return {PackColumnWords(pairs, plan.lanes, plan.width(), FlipOfWords(plan.words.kind), packed),
             DirectConvolutionKernel(task, plan)};
   }

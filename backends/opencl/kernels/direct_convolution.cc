@@ -109,15 +109,17 @@ class DirectConvolution {
                    ir::Store(buffer_, at + ir::Ref(i), ir::Zero({plan_.CopiedType(), 1})), 1,
                    static_cast<int>(plan_.lanes));
   }
-  // Of a run that overlaps: each element and, in the upper half, the one behind it.
-  Stmt CopyPairs(const Expr& to, const Expr& from, int64_t count) const {
+  // Of a run whose pairs overlap: each element and, in the upper half, the one behind it; what stands before the first,
+  // if anything, gets that.
+  Stmt CopyPairs(const Expr& to, const Expr& from, int64_t count, bool is_behind_another) const {
     const ir::Var i = IndexVar("copy", count);
     const auto element = [&](const Expr& at) { return ir::Cast(ir::Load(input_, at), plan_.CopiedType()); };
     const auto upper = [&](const Expr& x) { return ir::Binary(Op::kShl, x, ir::Int(kBitsOfHalf, x->type)); };
     const Expr at = from + ir::Ref(i);
     const Stmt whole = ir::Store(buffer_, to + ir::Ref(i), ir::Binary(Op::kOr, element(at), upper(element(at + 1))));
     return ir::Block(
-        {ir::For(LoopRole::kVector, i, Index(0), Index(count - 1), whole, 1, static_cast<int>(plan_.lanes)),
+        {is_behind_another ? ir::Store(buffer_, to - 1, upper(element(from))) : nullptr,
+         ir::For(LoopRole::kVector, i, Index(0), Index(count - 1), whole, 1, static_cast<int>(plan_.lanes)),
          ir::Store(buffer_, to + (count - 1), element(from + (count - 1)))});
   }
   Stmt Copy(const Expr& to, const Expr& from, int64_t count) const {
@@ -155,14 +157,9 @@ class DirectConvolution {
     if (elements <= 0) return Zero(at, pitch_);
     if (run.step == 1 && !d.Subsampled() && shape_.groups == 1) {
       const Expr to = at + run.first * c, source = from + run.from * c;
-      if (plan_.pairs_overlap) {
-        const Expr first = ir::Cast(ir::Load(input_, source), plan_.CopiedType());
-        const Stmt before = ir::Store(buffer_, to - 1, ir::Binary(Op::kShl, first, ir::Int(kBitsOfHalf, first->type)));
-        return ir::Block({Zero(at, run.first * c - 1), run.first > 0 ? before : nullptr,
-                          CopyPairs(to, source, elements * c), Zero(at + run.end * c, (span - run.end) * c)});
-      }
-      return ir::Block(
-          {Zero(at, run.first * c), Copy(to, source, elements * c), Zero(at + run.end * c, (span - run.end) * c)});
+      const Stmt copy =
+          plan_.pairs_overlap ? CopyPairs(to, source, elements * c, run.first > 0) : Copy(to, source, elements * c);
+      return ir::Block({Zero(at, run.first * c), copy, Zero(at + run.end * c, (span - run.end) * c)});
     }
     const ir::Var e = IndexVar("element", elements);
     const Stmt pixel = Copy(at + (ir::Ref(e) * run.step + run.first) * c,

@@ -15,8 +15,6 @@ using ir::Stmt;
 
 // The finite points but 0, one of each pair.
 constexpr double kOfFour[] = {1}, kOfSix[] = {0.6875, 1.375};
-// From longer windows on, six points spare less than they cost.
-constexpr int64_t kMostTaps = 5;
 
 std::span<const double> PointPairs(int64_t points) {
   HLORUN_CHECK(points == 4 || points == 6);
@@ -62,7 +60,7 @@ std::vector<WinogradForm> WinogradFormsOf(int64_t taps) {
   std::vector<WinogradForm> forms;
   for (const int64_t points : {6, 4}) {
     const int64_t outputs = points + 1 - taps;
-    if (taps <= kMostTaps && outputs > 1) forms.push_back({outputs, taps});
+    if (outputs > 1) forms.push_back({outputs, taps});
   }
   return forms;
 }
