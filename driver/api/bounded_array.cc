@@ -47,6 +47,7 @@ BoundedArray::BoundedArray(DeviceArray dense, std::shared_ptr<opencl::DeviceCont
     : shape_(std::move(dense.shape)),
       ready_(std::move(dense.ready)),
       context_(std::move(context)),
+      is_born_dense_(true),
       dense_(std::move(dense.memory)) {}
 
 BoundedArray::BoundedArray(DeviceArray at_bound, const hlo::Dims& dimensions,
@@ -102,6 +103,7 @@ DeviceValue BoundedArray::Dense() {
 }
 
 DeviceValue BoundedArray::AtBound(const hlo::Dims& bound) {
+  if (is_born_dense_ && bound == shape_->dimensions()) return {dense_, ready_};
   const std::lock_guard lock(mutex_);
   if (bound == shape_->dimensions()) return DenseLocked();
   if (bound_ != bound) {

@@ -42,7 +42,8 @@ class BoundedArray {
   opencl::SharedShape shape_;
   opencl::EventRef ready_;
   std::shared_ptr<opencl::DeviceContext> context_;
-  std::mutex mutex_;  // of what follows
+  bool is_born_dense_ = false;  // then dense_ never changes
+  std::mutex mutex_;            // of what follows
   opencl::DeviceMemory dense_;
   opencl::DeviceMemory at_bound_;
   hlo::Dims bound_;  // of at_bound_; where that is empty, nothing

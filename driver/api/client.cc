@@ -1,8 +1,10 @@
 // Client and Executable over the OpenCL backend.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <memory_resource>
 #include <mutex>
 #include <set>
 
@@ -100,6 +102,7 @@ class ExecutableImpl : public Executable {
         context_(std::move(context)),
         job_(std::move(job)),
         custom_calls_(std::move(custom_calls)),
+        sized_(plan(), context_),
         report_(report) {
     const opencl::CompileStatistics& statistics = executable_->statistics();
     report_.kernels = statistics.kernels;
@@ -108,6 +111,7 @@ class ExecutableImpl : public Executable {
   }
 
   std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags) override {
+    if (device_count() == 1) return RunOn(0, arguments, flags, nullptr);
     if (!IsCut()) return RunSharded({arguments}, flags).front();
     std::vector<std::vector<Array>> parts(static_cast<size_t>(job_->local_devices()));
     RunFlags of_parts = flags;
@@ -294,10 +298,12 @@ class ExecutableImpl : public Executable {
   std::vector<Array> RunOn(int64_t local_device, const std::vector<Array>& arguments, const RunFlags& flags,
                            std::shared_ptr<collectives::Communicator> communicator) {
     CheckArguments(arguments, flags);
-    const SizedArrays sized(plan(), context_);
     const int64_t device = communicator != nullptr ? job_->first_device() + local_device : 0;
-    const std::vector<opencl::RunArgument> run_arguments =
-        sized.Bind(arguments, flags.donate, WholeDimensions(arguments, flags, device));
+    // Short lists need no allocation.
+    std::array<std::byte, 2048> on_stack;
+    std::pmr::monotonic_buffer_resource room(on_stack.data(), on_stack.size());
+    const std::pmr::vector<opencl::RunArgument> run_arguments =
+        sized_.Bind(arguments, flags.donate, WholeDimensions(arguments, flags, device), &room);
     opencl::RunOptions options;
     options.custom_calls = custom_calls_;
     options.channels = flags.channels;
@@ -308,7 +314,9 @@ class ExecutableImpl : public Executable {
     }
     std::vector<opencl::ThunkTime> times;
     if (flags.profile != nullptr) options.profile = &times;
-    SizedArrays::Results measured = sized.Measure(executable_->Run(run_arguments, options));
+    std::pmr::vector<opencl::DeviceArray> on_device(plan().results.size(), &room);
+    executable_->Run(run_arguments, options, on_device);
+    SizedArrays::Results measured = sized_.Measure(on_device);
     std::vector<Array> results = std::move(measured.arrays);
     KeepWholeDimensions(results, measured.whole_sizes);
     // Collectives of two runs must not interleave, and a profile is complete only at the end.
@@ -351,6 +359,7 @@ class ExecutableImpl : public Executable {
   std::shared_ptr<opencl::DeviceContext> context_;
   std::shared_ptr<collectives::Job> job_;
   std::shared_ptr<const CustomCallRegistry> custom_calls_;
+  SizedArrays sized_;
   CompileReport report_;
   mutable std::once_flag cut_once_;
   mutable bool is_cut_ = false;

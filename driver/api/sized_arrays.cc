@@ -25,8 +25,10 @@ void SizedArrays::CheckEqualSizes(const std::vector<hlo::Dims>& dimensions) cons
   }
 }
 
-std::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<Array>& arrays, const std::vector<bool>& donate,
-                                                   const std::vector<hlo::Dims>& whole) const {
+std::pmr::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<Array>& arrays,
+                                                        const std::vector<bool>& donate,
+                                                        const std::vector<hlo::Dims>& whole,
+                                                        std::pmr::memory_resource* room) const {
   std::vector<hlo::Dims> dimensions;
   if (!plan_.sizes.parameters.empty()) {
     dimensions = whole;
@@ -35,7 +37,7 @@ std::vector<opencl::RunArgument> SizedArrays::Bind(const std::vector<Array>& arr
     }
     CheckEqualSizes(dimensions);
   }
-  std::vector<opencl::RunArgument> arguments;
+  std::pmr::vector<opencl::RunArgument> arguments(room);
   arguments.reserve(arrays.size() + plan_.sizes.parameters.size());
   for (size_t i = 0; i < arrays.size(); ++i) {
     const hlo::Dims& bound = plan_.parameters[i].shape.dimensions();
@@ -58,7 +60,7 @@ int64_t SizedArrays::ReadSize(const DeviceArray& scalar) const {
   return size;
 }
 
-SizedArrays::Results SizedArrays::Measure(std::vector<DeviceArray> results) const {
+SizedArrays::Results SizedArrays::Measure(std::span<DeviceArray> results) const {
   const auto& sized = plan_.sizes.results;
   Results measured;
   if (sized.empty()) {

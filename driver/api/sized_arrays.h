@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <memory_resource>
+#include <span>
 #include <vector>
 
 #include "backends/opencl/plan.h"
@@ -10,7 +12,7 @@
 
 namespace hlorun {
 
-// For one run. The plan and the context must outlive it.
+// Of one executable. Thread-safe. The plan and the context must outlive it.
 class SizedArrays {
  public:
   SizedArrays(const opencl::Plan& plan, const std::shared_ptr<opencl::DeviceContext>& context)
@@ -19,17 +21,18 @@ class SizedArrays {
   // The plan's arguments: the arrays as their parameters' bounds lay them out, and the sizes. Arrays have been checked
   // against the bounds. Throws Error when sizes that must be equal are not. `donate` may be shorter than the arrays.
   // `whole`: of arrays of which each device has a part, the dimensions of the whole ones, by argument; empty when there
-  // are none.
-  std::vector<opencl::RunArgument> Bind(const std::vector<Array>& arrays, const std::vector<bool>& donate,
-                                        const std::vector<hlo::Dims>& whole) const;
+  // are none. The list lies in `room`.
+  std::pmr::vector<opencl::RunArgument> Bind(const std::vector<Array>& arrays, const std::vector<bool>& donate,
+                                             const std::vector<hlo::Dims>& whole,
+                                             std::pmr::memory_resource* room) const;
 
   // Takes the sizes off a plan's results (waiting for them) and says with each array what its own size is. Nothing is
-  // copied. Results of a plan without sizes are not waited for.
+  // copied. Results of a plan without sizes are not waited for. `results` are moved from.
   struct Results {
     std::vector<Array> arrays;
     std::vector<int64_t> whole_sizes;  // what the plan's sizes.whole_results are
   };
-  Results Measure(std::vector<opencl::DeviceArray> results) const;
+  Results Measure(std::span<opencl::DeviceArray> results) const;
 
  private:
   void CheckEqualSizes(const std::vector<hlo::Dims>& dimensions) const;

@@ -385,8 +385,13 @@ class Session {
     const auto start = Clock::now();
     // Runs end in the order in which they start; results that nobody asks for give their memory to those behind them.
     for (int64_t i = 0; i < runs; ++i) {
-      results_.clear();
-      results_ = executable_->RunSharded(arguments_, run_flags);
+      for (std::vector<Array>& of_device : results_) of_device.clear();
+      if (executable_->device_count() == 1) {
+        results_.resize(1);
+        results_[0] = executable_->Run(arguments_[0], run_flags);
+      } else {
+        results_ = executable_->RunSharded(arguments_, run_flags);
+      }
     }
     for (const auto& device_results : results_) {
       for (const Array& result : device_results) result.Wait();
@@ -413,7 +418,7 @@ class Session {
         }
         UploadInputs();
       }
-      results_.clear();  // so that their memory is reused
+      for (std::vector<Array>& of_device : results_) of_device.clear();  // so that their memory is reused
       timing_.ms.push_back(RunOnce({}));
     }
     if (flags_.profile || !flags_.trace.empty()) {

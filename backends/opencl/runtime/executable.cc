@@ -27,22 +27,15 @@ bool IsAligned(const DeviceMemory& memory) {
   return reinterpret_cast<uintptr_t>(memory.host()) % kArgumentAlignment == 0;
 }
 
-// One run's memories, and the copies that come before its first thunk.
-struct RunMemories {
-  struct EarlyCopy {
-    DeviceMemory from, to;
-    int64_t bytes;
-  };
-  Memories memories;  // by allocation; the arena's is the run context's
-  std::vector<EarlyCopy> copies;
-  std::vector<DeviceMemory> constant;  // the caller's own memory of Plan::constant_parameters
-};
-
 class PlanExecutable : public Executable {
  public:
   // `team` runs the launches, when the programs are of the team's context; else null.
   PlanExecutable(Plan plan, ProgramSet programs, std::shared_ptr<DeviceContext> context, Team* team)
-      : plan_(std::move(plan)), programs_(std::move(programs)), context_(std::move(context)), team_(team) {
+      : plan_(std::move(plan)),
+        programs_(std::move(programs)),
+        context_(std::move(context)),
+        first_lane_(context_->lane(0)),
+        team_(team) {
     CheckPlan();
     once_ = NumberSteps(plan_.once, launches_);
     steps_ = NumberSteps(plan_.entry, launches_);
@@ -66,6 +59,7 @@ class PlanExecutable : public Executable {
   // Runs in flight use the plan and the kernels.
   ~PlanExecutable() override {
     for (const auto& event : TakeUnfinished()) event->WaitQuietly();
+    delete spare_.load();
   }
 
   const Plan& plan() const override { return plan_; }
@@ -75,17 +69,18 @@ class PlanExecutable : public Executable {
     return context_->pool()->fresh_allocations() + programs_.statistics.kernels_compiled + kernel_objects_;
   }
 
-  std::vector<DeviceArray> Run(const std::vector<RunArgument>& arguments, const RunOptions& options) override {
+  void Run(std::span<const RunArgument> arguments, const RunOptions& options, std::span<DeviceArray> results) override {
     CheckArguments(arguments);
-    Lane& lane = context_->lane(options.communicator != nullptr ? options.communicator->device() : 0);
+    HLORUN_CHECK(results.size() == plan_.result_slices.size());
+    Lane& lane = options.communicator == nullptr ? first_lane_ : context_->lane(options.communicator->device());
     if (is_at_once_ && options.profile == nullptr && AreReady(arguments)) {
-      std::vector<DeviceArray> results;
-      if (lane.RunAlone([&] { results = RunAtOnce(lane, arguments, options); })) return results;
+      if (lane.RunAlone([&] { RunAtOnce(lane, arguments, options, results); })) return;
     }
     lane.Reap();
     auto event = std::make_shared<RunEvent>(lane);
-    auto run = std::make_shared<RunMemories>(Prepare(arguments));
-    std::vector<DeviceArray> results = Results(*run, arguments, event);
+    auto run = std::make_shared<RunMemories>();
+    Prepare(arguments, *run);
+    FillResults(*run, arguments, event, results);
     std::vector<EventRef> foreign;  // arrays of other lanes, which no order protects
     for (const RunArgument& argument : arguments) {
       if (argument.value.ready == nullptr) continue;
@@ -99,38 +94,39 @@ class PlanExecutable : public Executable {
     lane.Admit(event);
     const bool wait_first = std::any_of(foreign.begin(), foreign.end(), [](const EventRef& e) { return !e->Ready(); });
     if (team_ == nullptr && !needs_host_ && !wait_first && options.profile == nullptr) {
-      if (lane.RunInline([&] { Enqueue(lane, *run, options, *event); })) return results;
+      if (lane.RunInline([&] { Enqueue(lane, *run, options, *event); })) return;
     }
     lane.Post([this, &lane, run = std::move(run), options, event, foreign = std::move(foreign)]() mutable {
       for (const EventRef& e : foreign) WaitFor(*e);
       Drive(lane, std::move(run), options, *event);
     });
-    return results;
   }
 
  private:
-  static bool AreReady(const std::vector<RunArgument>& arguments) {
+  static bool AreReady(std::span<const RunArgument> arguments) {
     return std::all_of(arguments.begin(), arguments.end(), [](const RunArgument& argument) {
       return argument.value.ready == nullptr || argument.value.ready->Ready();
     });
   }
 
   // By the team, in the calling thread: the results are there when it returns, so they need no event.
-  std::vector<DeviceArray> RunAtOnce(Lane& lane, const std::vector<RunArgument>& arguments, const RunOptions& options) {
-    RunMemories run = Prepare(arguments);
-    std::vector<DeviceArray> results = Results(run, arguments, nullptr);
+  void RunAtOnce(Lane& lane, std::span<const RunArgument> arguments, const RunOptions& options,
+                 std::span<DeviceArray> results) {
+    const Borrowed context = Borrow(lane);
+    RunMemories& run = context->memories();
+    Prepare(arguments, run);
+    FillResults(run, arguments, nullptr, results);
     try {
       for (const RunArgument& argument : arguments) {
         if (argument.value.ready != nullptr) argument.value.ready->Wait();
       }
-      Play(lane, *Borrow(lane), run, options, false);
+      Play(lane, *context, run, options, false);
     } catch (...) {
       // Whoever waits for the results learns of it, as of a run that takes its time.
       const auto failed = std::make_shared<RunEvent>(lane);
       failed->Finish(std::current_exception());
       for (DeviceArray& result : results) result.ready = failed;
     }
-    return results;
   }
 
   // What a saved plan could have wrong although its checksums are right would be a bug of the builder's: checked once
@@ -198,7 +194,7 @@ class PlanExecutable : public Executable {
     }
   }
 
-  void CheckArguments(const std::vector<RunArgument>& arguments) const {
+  void CheckArguments(std::span<const RunArgument> arguments) const {
     if (arguments.size() != plan_.parameters.size()) {
       Invalid("{} takes {} arrays, {} are given", plan_.module_name, plan_.parameters.size(), arguments.size());
     }
@@ -212,9 +208,9 @@ class PlanExecutable : public Executable {
     }
   }
 
-  RunMemories Prepare(const std::vector<RunArgument>& arguments) {
-    RunMemories run;
-    run.memories = constants_;
+  // `run` is new, or had its last run forgotten.
+  void Prepare(std::span<const RunArgument> arguments, RunMemories& run) {
+    if (run.memories.empty()) run.memories = constants_;
     if (!once_.empty()) {
       for (const int64_t leaf : plan_.constant_parameters)
         run.constant.push_back(arguments[static_cast<size_t>(leaf)].value.memory);
@@ -234,10 +230,9 @@ class PlanExecutable : public Executable {
         run.memories[a] = ResultMemory(allocation, arguments, run);
       }
     }
-    return run;
   }
 
-  DeviceMemory ResultMemory(const passes::Allocation& allocation, const std::vector<RunArgument>& arguments,
+  DeviceMemory ResultMemory(const passes::Allocation& allocation, std::span<const RunArgument> arguments,
                             RunMemories& run) {
     const int64_t alias = allocation.aliased_argument;
     if (alias >= 0 && MayTakeOver(static_cast<size_t>(alias), allocation, arguments)) {
@@ -254,7 +249,7 @@ class PlanExecutable : public Executable {
 
   // A donated argument's memory becomes a result's when nothing else can see it.
   bool MayTakeOver(size_t argument, const passes::Allocation& allocation,
-                   const std::vector<RunArgument>& arguments) const {
+                   std::span<const RunArgument> arguments) const {
     const RunArgument& given = arguments[argument];
     if (!given.donate || given.value.memory.shared() || given.value.memory.bytes() < allocation.bytes) return false;
     if (given.value.memory.host() != nullptr && !IsAligned(given.value.memory)) return false;
@@ -268,10 +263,8 @@ class PlanExecutable : public Executable {
     return true;
   }
 
-  std::vector<DeviceArray> Results(const RunMemories& run, const std::vector<RunArgument>& arguments,
-                                   const std::shared_ptr<RunEvent>& event) const {
-    std::vector<DeviceArray> results;
-    results.reserve(plan_.result_slices.size());
+  void FillResults(const RunMemories& run, std::span<const RunArgument> arguments,
+                   const std::shared_ptr<RunEvent>& event, std::span<DeviceArray> results) const {
     for (size_t r = 0; r < plan_.result_slices.size(); ++r) {
       const Slice& slice = plan_.result_slices[r];
       const auto a = static_cast<size_t>(slice.allocation);
@@ -280,9 +273,8 @@ class PlanExecutable : public Executable {
       const bool passed_on =
           allocation.kind == Kind::kArgument && arguments[static_cast<size_t>(allocation.index)].donate;
       if (allocation.kind != Kind::kResult && (!passed_on || !is_first_of_allocation_[r])) run.memories[a].MarkShared();
-      results.push_back({result_shapes_[r], run.memories[a].Sub(slice.offset, slice.bytes), event});
+      results[r] = {result_shapes_[r], run.memories[a].Sub(slice.offset, slice.bytes), event};
     }
-    return results;
   }
 
   static void WaitFor(Event& event) {
@@ -344,12 +336,23 @@ class PlanExecutable : public Executable {
   }
 
   // Goes back to the lane's idle contexts when dropped: the lane's order protects what the queue still uses of it.
-  using Borrowed = std::unique_ptr<RunContext, std::function<void(RunContext*)>>;
+  struct GiveBack {
+    PlanExecutable* executable;
+    const Lane* lane;
+    void operator()(RunContext* context) const {
+      context->ForgetRun();
+      RunContext* none = nullptr;
+      if (lane == &executable->first_lane_ && executable->spare_.compare_exchange_strong(none, context)) return;
+      std::lock_guard lock(executable->mutex_);
+      executable->idle_[lane].emplace_back(context);
+    }
+  };
+  using Borrowed = std::unique_ptr<RunContext, GiveBack>;
   Borrowed Borrow(const Lane& lane) {
-    const auto give_back = [this, &lane](RunContext* context) {
-      std::lock_guard lock(mutex_);
-      idle_[&lane].emplace_back(context);
-    };
+    const GiveBack give_back{this, &lane};
+    if (&lane == &first_lane_) {
+      if (RunContext* context = spare_.exchange(nullptr)) return {context, give_back};
+    }
     {
       std::lock_guard lock(mutex_);
       auto& idle = idle_[&lane];
@@ -384,6 +387,7 @@ class PlanExecutable : public Executable {
   Plan plan_;
   ProgramSet programs_;
   std::shared_ptr<DeviceContext> context_;
+  Lane& first_lane_;
   Team* team_;
   StepSequence once_, steps_;
   std::vector<const LaunchThunk*> launches_;
@@ -398,6 +402,7 @@ class PlanExecutable : public Executable {
   std::mutex mutex_;
   std::vector<std::weak_ptr<RunEvent>> unfinished_;
   std::map<const Lane*, std::vector<std::unique_ptr<RunContext>>> idle_;
+  std::atomic<RunContext*> spare_ = nullptr;  // an idle one of the first lane, without a lock; owned
 };
 
 // The context of the team that runs `plan`, or null for the device's queue.

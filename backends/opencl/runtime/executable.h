@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct DeviceValue {
 // A shape that many arrays have: the results of each run of a program, for one. Copies share it.
 class SharedShape {
  public:
+  SharedShape() = default;  // none yet: only to be assigned to
   SharedShape(hlo::Shape shape) : shape_(std::make_shared<const hlo::Shape>(std::move(shape))) {}  // NOLINT: a value
   const hlo::Shape& operator*() const { return *shape_; }
   const hlo::Shape* operator->() const { return shape_.get(); }
@@ -49,7 +51,7 @@ class SharedShape {
 };
 
 struct DeviceArray {
-  SharedShape shape = hlo::Shape();
+  SharedShape shape;
   DeviceMemory memory;
   EventRef ready;
 
@@ -88,8 +90,15 @@ class Executable {
   virtual ~Executable() = default;
   virtual const Plan& plan() const = 0;
   virtual const CompileStatistics& statistics() const = 0;
-  // Enqueues and returns; results become ready later. Arguments are the flattened leaves.
-  virtual std::vector<DeviceArray> Run(const std::vector<RunArgument>& arguments, const RunOptions& options) = 0;
+  // Enqueues and returns; results become ready later. Arguments are the flattened leaves; `results` has room for as
+  // many as the plan has.
+  virtual void Run(std::span<const RunArgument> arguments, const RunOptions& options,
+                   std::span<DeviceArray> results) = 0;
+  std::vector<DeviceArray> Run(const std::vector<RunArgument>& arguments, const RunOptions& options) {
+    std::vector<DeviceArray> results(plan().results.size());
+    Run(arguments, options, results);
+    return results;
+  }
   virtual SavedPlan Save() = 0;
   // Allocations, buffer creations and kernel builds so far; a steady state adds none.
   virtual int64_t resource_creations() const = 0;

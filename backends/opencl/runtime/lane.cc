@@ -1,7 +1,5 @@
 #include "backends/opencl/runtime/lane.h"
 
-#include <atomic>
-
 #include "backends/collectives/short_slices.h"
 #include "backends/opencl/runtime/run_event.h"
 
@@ -106,6 +104,7 @@ void Lane::Admit(std::shared_ptr<RunEvent> event) {
       oldest = std::move(in_flight_.front());
       in_flight_.pop_front();
     }
+    flying_ = in_flight_.size();
   }
   if (oldest != nullptr) oldest->WaitQuietly();
 }
@@ -117,9 +116,10 @@ bool Lane::Reap() {
     finished.push_back(std::move(in_flight_.front()));
     in_flight_.pop_front();
   }
+  flying_ = in_flight_.size();
   return in_flight_.empty();
 }
 
-bool Lane::Quiet() { return driver_->Idle() && Reap(); }
+bool Lane::Quiet() { return driver_->Idle() && (flying_ == 0 || Reap()); }
 
 }  // namespace hlorun::opencl

@@ -1,6 +1,7 @@
 // A lane: one in-order queue and the thread that drives runs whose course the host decides.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -57,6 +58,7 @@ class Lane {
   std::mutex order_;  // held while work runs inline
   std::unique_ptr<Worker> driver_, watcher_, exchanger_;
   std::mutex flight_mutex_;
+  std::atomic<size_t> flying_ = 0;  // how many are in flight, for a look without the lock
   std::deque<std::shared_ptr<RunEvent>> in_flight_;
 };
 

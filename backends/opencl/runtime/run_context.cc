@@ -49,8 +49,11 @@ void SetArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& m
 RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches,
                        const Memories& fixed, MemoryPool& pool, const DeviceMemory& placeholder, int64_t team_size)
     : plan_(plan), programs_(programs), placeholder_(placeholder) {
+  using Kind = passes::Allocation::Kind;
   for (size_t a = 0; a < plan.allocations.size(); ++a) {
-    if (plan.allocations[a].kind != passes::Allocation::Kind::kArena) continue;
+    const Kind kind = plan.allocations[a].kind;
+    if (kind == Kind::kArgument || kind == Kind::kResult) of_run_.push_back(a);
+    if (kind != Kind::kArena) continue;
     arena_allocation_ = static_cast<int32_t>(a);
     arena_ = pool.Allocate(plan.allocations[a].bytes, "the arena of " + plan.module_name);
   }
@@ -73,6 +76,13 @@ RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::
       }
     }
   }
+}
+
+void RunContext::ForgetRun() {
+  if (run_.memories.empty()) return;
+  for (const size_t a : of_run_) run_.memories[a] = {};
+  run_.copies.clear();
+  run_.constant.clear();
 }
 
 void RunContext::Bind(Memories& memories) {

@@ -17,6 +17,17 @@ namespace hlorun::opencl {
 // The memory of each allocation in one run.
 using Memories = std::vector<DeviceMemory>;
 
+// One run's memories, and the copies that come before its first thunk.
+struct RunMemories {
+  struct EarlyCopy {
+    DeviceMemory from, to;
+    int64_t bytes;
+  };
+  Memories memories;  // by allocation; the arena's is the run context's
+  std::vector<EarlyCopy> copies;
+  std::vector<DeviceMemory> constant;  // the caller's own memory of Plan::constant_parameters
+};
+
 struct PreparedLaunch {
   struct Argument {
     cl_uint number;
@@ -42,6 +53,10 @@ class RunContext {
 
   // Sets what differs from the last run. `memories` lacks the arena on entry and is complete on return.
   void Bind(Memories& memories);
+  // For a run that ends before the context is given back, so that it needs no lists of its own.
+  RunMemories& memories() { return run_; }
+  // Lets go of what that run was given and made.
+  void ForgetRun();
   PreparedLaunch& launch(int32_t number) { return launches_[static_cast<size_t>(number)]; }
   // A kernel object for a reducer, made on first use.
   const cl::Kernel& ReducerKernel(int32_t kernel);
@@ -62,6 +77,8 @@ class RunContext {
   const Plan& plan_;
   const ProgramSet& programs_;
   DeviceMemory arena_, placeholder_;
+  RunMemories run_;
+  std::vector<size_t> of_run_;  // allocations that each run has anew
   int32_t arena_allocation_ = -1;
   std::vector<PreparedLaunch> launches_;
   std::vector<std::pair<const void*, int64_t>> bound_;  // by allocation: where it was in the last run
