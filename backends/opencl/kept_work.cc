@@ -14,13 +14,6 @@ using Kind = passes::Allocation::Kind;
 // Weights at Winograd's points are four times as large, in whole panels more; an array made of a number is not kept.
 constexpr int64_t kLargestGrowth = 8, kSmallBytes = int64_t{64} << 10;
 
-bool Touches(const Thunk& thunk, const Slice& slice) {
-  bool touches = false;
-  ForEachThunk(thunk,
-               [&](const Thunk& inner) { ForEachSlice(inner, [&](const Slice& s) { touches |= s.Overlaps(slice); }); });
-  return touches;
-}
-
 class ConstantWork {
  public:
   ConstantWork(Plan& plan, const std::set<size_t>& overwriting)
@@ -107,11 +100,7 @@ class ConstantWork {
   bool IsSharedByInstruction(size_t number, const Slice& slice) const {
     const auto writes = [&](size_t i) {
       const auto* launch = std::get_if<LaunchThunk>(&thunks_[i].work);
-      if (launch == nullptr) return false;
-      for (size_t a = 0; a < launch->arguments.size(); ++a) {
-        if (launch->written[a] && launch->arguments[a].Overlaps(slice)) return true;
-      }
-      return false;
+      return launch != nullptr && Writes(*launch, slice);
     };
     const auto same = [&](size_t i) { return thunks_[i].label == thunks_[number].label; };
     for (size_t i = number; i-- > 0 && same(i);) {

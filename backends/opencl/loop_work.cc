@@ -58,8 +58,7 @@ class LoopWork {
     return true;
   }
 
-  // Packing writes to the scratch of its own instruction, whose last launch reads it. False where something else of the
-  // instruction writes there as well.
+  // False where something else of the instruction writes there as well.
   bool GiveOwnPlace(Sequence& body, size_t number) {
     auto& launch = std::get<LaunchThunk>(body.thunks[number].work);
     for (size_t i = 0; i < launch.arguments.size(); ++i) {
@@ -71,16 +70,26 @@ class LoopWork {
     return true;
   }
 
+  // Packing writes to the scratch of its own instruction. That is read by the instruction's last launch, and by those of
+  // others behind it that want the same packed and so do not pack again, until something else is written there.
   static std::optional<std::vector<Slice*>> ReadersOf(Sequence& body, size_t number, const Slice& slice) {
     std::vector<Slice*> readers;
+    bool is_there = false;
     for (size_t i = 0; i < body.thunks.size(); ++i) {
-      if (i == number || body.thunks[i].label != body.thunks[number].label) continue;
-      auto* launch = std::get_if<LaunchThunk>(&body.thunks[i].work);
-      if (launch == nullptr) return std::nullopt;
-      for (size_t a = 0; a < launch->arguments.size(); ++a) {
-        Slice& argument = launch->arguments[a];
+      Thunk& thunk = body.thunks[i];
+      if (i == number) is_there = true;
+      if (i == number || !Touches(thunk, slice)) continue;
+      const bool is_own = thunk.label == body.thunks[number].label;
+      auto* launch = std::get_if<LaunchThunk>(&thunk.work);
+      if (is_own && (launch == nullptr || !is_there || Writes(*launch, slice))) return std::nullopt;
+      if (!is_there) continue;
+      if (launch == nullptr || Writes(*launch, slice)) {
+        is_there = false;
+        continue;
+      }
+      for (Slice& argument : launch->arguments) {
         if (!argument.Overlaps(slice)) continue;
-        if (launch->written[a] || i < number || !Contains(slice, argument)) return std::nullopt;
+        if (!Contains(slice, argument)) return std::nullopt;
         readers.push_back(&argument);
       }
     }

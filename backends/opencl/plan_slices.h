@@ -49,6 +49,21 @@ void ForEachSlice(const Thunk& thunk, const Visit& visit) {
   }
 }
 
+// Whether the thunk, or one inside of it, reads or writes a part of `slice`.
+inline bool Touches(const Thunk& thunk, const Slice& slice) {
+  bool touches = false;
+  ForEachThunk(thunk,
+               [&](const Thunk& inner) { ForEachSlice(inner, [&](const Slice& s) { touches |= s.Overlaps(slice); }); });
+  return touches;
+}
+
+inline bool Writes(const LaunchThunk& launch, const Slice& slice) {
+  for (size_t i = 0; i < launch.arguments.size(); ++i) {
+    if (launch.written[i] && launch.arguments[i].Overlaps(slice)) return true;
+  }
+  return false;
+}
+
 inline bool Contains(const Slice& outer, const Slice& inner) {
   return outer.allocation == inner.allocation && outer.offset <= inner.offset &&
          inner.offset + inner.bytes <= outer.offset + outer.bytes;

@@ -123,6 +123,58 @@ ENTRY e {{
   EXPECT_EQ(packings(PlanOf(text(3, "v")).entry), 0);
 }
 
+// All that read a matrix packed by the first of them read it where it lies now, and nothing else is moved.
+TEST(PlanBuilder, PackingLeavesTheLoopForAllItsReaders) {
+  const Plan plan = PlanOf(R"(HloModule m
+body {
+  t = (s32[], f32[16,256], f32[256,256], f32[256,256]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  h = f32[16,256] get-tuple-element(t), index=1
+  w = f32[256,256] get-tuple-element(t), index=2
+  v = f32[256,256] get-tuple-element(t), index=3
+  dot_a = f32[16,256] dot(h, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  dot_b = f32[16,256] dot(dot_a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  dot_c = f32[16,256] dot(dot_b, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  dot_d = f32[16,256] dot(dot_c, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = (s32[], f32[16,256], f32[256,256], f32[256,256]) tuple(j, dot_d, w, v)
+}
+condition {
+  t = (s32[], f32[16,256], f32[256,256], f32[256,256]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(64)
+  ROOT go = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[16,256] parameter(0)
+  w = f32[256,256] parameter(1)
+  v = f32[256,256] parameter(2)
+  zero = s32[] constant(0)
+  t = (s32[], f32[16,256], f32[256,256], f32[256,256]) tuple(zero, x, w, v)
+  l = (s32[], f32[16,256], f32[256,256], f32[256,256]) while(t), body=body, condition=condition
+  ROOT y = f32[16,256] get-tuple-element(l), index=1
+})");
+  const auto loops = ThunksOf<WhileThunk>(plan.entry);
+  ASSERT_EQ(loops.size(), 1u);
+  std::vector<Slice> packed;
+  for (const Thunk& thunk : plan.entry.thunks) {
+    if (thunk.role == StepRole::kPacking) packed.push_back(std::get<LaunchThunk>(thunk.work).arguments.back());
+  }
+  ASSERT_FALSE(packed.empty());
+  int64_t products = 0;
+  for (const Thunk& thunk : loops[0]->body->thunks) {
+    EXPECT_NE(thunk.role, StepRole::kPacking);
+    const auto* launch = std::get_if<LaunchThunk>(&thunk.work);
+    if (launch == nullptr || !thunk.label.starts_with("dot")) continue;
+    ++products;
+    EXPECT_TRUE(std::any_of(launch->arguments.begin(), launch->arguments.end(), [&](const Slice& argument) {
+      return std::find(packed.begin(), packed.end(), argument) != packed.end();
+    })) << plan.ToString();
+  }
+  EXPECT_EQ(products, 4);
+}
+
 // Two products of `first` and `second` as their rhs.
 Plan TwoProducts(const std::string& first, const std::string& second) {
   return PlanOf(fmt::format(R"(HloModule m

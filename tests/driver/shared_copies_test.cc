@@ -100,5 +100,44 @@ ENTRY e {{
                                       kProduct));
 }
 
+// Of matrices that stay the same from trip to trip the copies are made in front of the loop, for all that read them.
+TEST(SharedCopies, InFrontOfALoop) {
+  ExpectEvaluatorsResults(fmt::format(R"(HloModule m
+cond {{
+  t = (s32[], f32[300,200], f32[200,200], f32[200,200]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  many = s32[] constant(12)
+  ROOT p = pred[] compare(i, many), direction=LT
+}}
+body {{
+  t = (s32[], f32[300,200], f32[200,200], f32[200,200]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  s = f32[300,200] get-tuple-element(t), index=1
+  v = f32[200,200] get-tuple-element(t), index=2
+  w = f32[200,200] get-tuple-element(t), index=3
+  a = f32[300,200] dot(s, v), {0}
+  b = f32[300,200] sign(a)
+  c = f32[300,200] dot(b, v), {0}
+  d = f32[300,200] sign(c)
+  e = f32[300,200] dot(d, w), {0}
+  f = f32[300,200] sign(e)
+  g = f32[300,200] dot(f, v), {0}
+  next = f32[300,200] sign(g)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT r = (s32[], f32[300,200], f32[200,200], f32[200,200]) tuple(j, next, v, w)
+}}
+ENTRY m {{
+  s = f32[300,200] parameter(0)
+  v = f32[200,200] parameter(1)
+  w = f32[200,200] parameter(2)
+  zero = s32[] constant(0)
+  t = (s32[], f32[300,200], f32[200,200], f32[200,200]) tuple(zero, s, v, w)
+  l = (s32[], f32[300,200], f32[200,200], f32[200,200]) while(t), condition=cond, body=body
+  ROOT r = f32[300,200] get-tuple-element(l), index=1
+}})",
+                                      kProduct));
+}
+
 }  // namespace
 }  // namespace hlorun

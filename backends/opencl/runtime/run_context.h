@@ -62,8 +62,8 @@ class RunContext {
   const cl::Kernel& ReducerKernel(int32_t kernel);
   HostEvaluator& evaluator() { return evaluator_; }
 
-  // Whether the arena holds what Plan::once makes of constant parameters in these pieces of memory. It holds on to them,
-  // so that nothing else can come to lie there.
+  // Whether the arena holds what Plan::once makes of constant parameters in these pieces of memory. It holds on to
+  // them, so that nothing else can come to lie there.
   bool Keeps(const std::vector<DeviceMemory>& constant) const;
   void Keep(const std::vector<DeviceMemory>& constant);
   void ForgetKept() { keeps_ = false; }
