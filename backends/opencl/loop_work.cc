@@ -70,8 +70,8 @@ class LoopWork {
     return true;
   }
 
-  // Packing writes to the scratch of its own instruction. That is read by the instruction's last launch, and by those of
-  // others behind it that want the same packed and so do not pack again, until something else is written there.
+  // Packing writes to the scratch of its own instruction. That is read by the instruction's last launch, and by those
+  // of others behind it that want the same packed and so do not pack again, until something else is written there.
   static std::optional<std::vector<Slice*>> ReadersOf(Sequence& body, size_t number, const Slice& slice) {
     std::vector<Slice*> readers;
     bool is_there = false;

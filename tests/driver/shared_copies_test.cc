@@ -104,37 +104,37 @@ ENTRY e {{
 TEST(SharedCopies, InFrontOfALoop) {
   ExpectEvaluatorsResults(fmt::format(R"(HloModule m
 cond {{
-  t = (s32[], f32[300,200], f32[200,200], f32[200,200]) parameter(0)
+  t = (s32[], f32[512,64], f32[64,128], f32[128,64]) parameter(0)
   i = s32[] get-tuple-element(t), index=0
-  many = s32[] constant(12)
+  many = s32[] constant(20)
   ROOT p = pred[] compare(i, many), direction=LT
 }}
 body {{
-  t = (s32[], f32[300,200], f32[200,200], f32[200,200]) parameter(0)
+  t = (s32[], f32[512,64], f32[64,128], f32[128,64]) parameter(0)
   i = s32[] get-tuple-element(t), index=0
-  s = f32[300,200] get-tuple-element(t), index=1
-  v = f32[200,200] get-tuple-element(t), index=2
-  w = f32[200,200] get-tuple-element(t), index=3
-  a = f32[300,200] dot(s, v), {0}
-  b = f32[300,200] sign(a)
-  c = f32[300,200] dot(b, v), {0}
-  d = f32[300,200] sign(c)
-  e = f32[300,200] dot(d, w), {0}
-  f = f32[300,200] sign(e)
-  g = f32[300,200] dot(f, v), {0}
-  next = f32[300,200] sign(g)
+  s = f32[512,64] get-tuple-element(t), index=1
+  v = f32[64,128] get-tuple-element(t), index=2
+  w = f32[128,64] get-tuple-element(t), index=3
+  a = f32[512,128] dot(s, v), {0}
+  b = f32[512,128] sign(a)
+  c = f32[512,64] dot(b, w), {0}
+  d = f32[512,64] sign(c)
+  e = f32[512,128] dot(d, v), {0}
+  f = f32[512,128] sign(e)
+  g = f32[512,64] dot(f, w), {0}
+  next = f32[512,64] sign(g)
   one = s32[] constant(1)
   j = s32[] add(i, one)
-  ROOT r = (s32[], f32[300,200], f32[200,200], f32[200,200]) tuple(j, next, v, w)
+  ROOT r = (s32[], f32[512,64], f32[64,128], f32[128,64]) tuple(j, next, v, w)
 }}
 ENTRY m {{
-  s = f32[300,200] parameter(0)
-  v = f32[200,200] parameter(1)
-  w = f32[200,200] parameter(2)
+  s = f32[512,64] parameter(0)
+  v = f32[64,128] parameter(1)
+  w = f32[128,64] parameter(2)
   zero = s32[] constant(0)
-  t = (s32[], f32[300,200], f32[200,200], f32[200,200]) tuple(zero, s, v, w)
-  l = (s32[], f32[300,200], f32[200,200], f32[200,200]) while(t), condition=cond, body=body
-  ROOT r = f32[300,200] get-tuple-element(l), index=1
+  t = (s32[], f32[512,64], f32[64,128], f32[128,64]) tuple(zero, s, v, w)
+  l = (s32[], f32[512,64], f32[64,128], f32[128,64]) while(t), condition=cond, body=body
+  ROOT r = f32[512,64] get-tuple-element(l), index=1
 }})",
                                       kProduct));
 }
