@@ -12,6 +12,7 @@
 #include "backends/opencl/foreign_kernel.h"
 #include "backends/opencl/kept_work.h"
 #include "backends/opencl/kernels/library_product.h"
+#include "backends/opencl/loop_pairs.h"
 #include "backends/opencl/loop_work.h"
 #include "backends/opencl/plan_remarks.h"
 #include "backends/opencl/plan_slices.h"
@@ -104,6 +105,7 @@ class PlanBuilder {
     Append(*module_.entry(), plan_.entry);
     KeepConstantWork(plan_, overwriting_);
     MoveOutOfLoops(plan_);
+    PairTrips(plan_, carried_);
     return std::move(plan_);
   }
 
@@ -280,6 +282,9 @@ class PlanBuilder {
     }
     thunk.body = SequenceOf(*loop.while_body());
     if (predication) guards_.pop_back();
+    const Instruction* state = loop.while_body()->parameter(0);
+    for (int64_t leaf = 0; leaf < hlo::LeafCount(state->shape()); ++leaf)
+      carried_[thunk.body.get()].push_back(buffers_.SliceOf(state, leaf));
     context_.remarks.push_back(ExplainLoop(loop, context_));
     return thunk;
   }
@@ -518,6 +523,7 @@ class PlanBuilder {
   std::unordered_map<const Instruction*, int32_t> tickets_;  // of collectives that were started
   std::vector<Guard> guards_;                                // of the branches and loops around what is appended
   std::unordered_set<const Instruction*> not_needed_;        // in bodies of loops that are counted
+  CarriedSlices carried_;                                    // of the loops so far
   std::set<size_t> overwriting_;                             // of the entry's thunks (kept_work.h)
   int32_t arena_ = -1;
 };

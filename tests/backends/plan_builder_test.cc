@@ -175,6 +175,74 @@ ENTRY e {
   EXPECT_EQ(products, 4);
 }
 
+// A trip that reads the row above cannot write in place: `trips` of it, with `other` carried besides.
+Plan Shifts(int64_t trips, const std::string& other = "y") {
+  return PlanOf(fmt::format(R"(HloModule m
+body {{
+  t = (s32[], f32[512,1024], f32[512,1024]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  x = f32[512,1024] get-tuple-element(t), index=1
+  y = f32[512,1024] get-tuple-element(t), index=2
+  last = f32[1,1024] slice(x), slice={{[511:512], [0:1024]}}
+  most = f32[511,1024] slice(x), slice={{[0:511], [0:1024]}}
+  above = f32[512,1024] concatenate(last, most), dimensions={{0}}
+  next = f32[512,1024] add(x, above)
+  ROOT r = (s32[], f32[512,1024], f32[512,1024]) tuple(j, next, {1})
+}}
+condition {{
+  t = (s32[], f32[512,1024], f32[512,1024]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant({0})
+  ROOT go = pred[] compare(i, n), direction=LT
+}}
+ENTRY e {{
+  x = f32[512,1024] parameter(0)
+  y = f32[512,1024] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[512,1024], f32[512,1024]) tuple(zero, x, y)
+  l = (s32[], f32[512,1024], f32[512,1024]) while(t), body=body, condition=condition
+  a = f32[512,1024] get-tuple-element(l), index=1
+  b = f32[512,1024] get-tuple-element(l), index=2
+  ROOT z = f32[512,1024] subtract(a, b)
+}})",
+                            trips, other));
+}
+
+TEST(PlanBuilder, TripsInPairsCopyNothingBack) {
+  const Plan plan = Shifts(1000);
+  const auto loops = ThunksOf<WhileThunk>(plan.entry);
+  ASSERT_EQ(loops.size(), 1u);
+  EXPECT_EQ(loops[0]->trip_count, 500);
+  EXPECT_TRUE(ThunksOf<CopyThunk>(*loops[0]->body).empty());
+  const auto trips = ThunksOf<LaunchThunk>(*loops[0]->body);
+  ASSERT_EQ(trips.size(), 2u) << plan.ToString();
+  EXPECT_EQ(trips[0]->kernel, trips[1]->kernel);
+  EXPECT_EQ(trips[0]->arguments[0], trips[1]->arguments[1]);
+  EXPECT_EQ(trips[0]->arguments[1], trips[1]->arguments[0]);
+}
+
+TEST(PlanBuilder, AnOddTripFollowsThePairs) {
+  const Plan plan = Shifts(1001);
+  const auto loops = ThunksOf<WhileThunk>(plan.entry);
+  ASSERT_EQ(loops.size(), 1u);
+  EXPECT_EQ(loops[0]->trip_count, 500);
+  EXPECT_EQ(ThunksOf<CopyThunk>(plan.entry).size(), ThunksOf<CopyThunk>(Shifts(1000).entry).size() + 1);
+}
+
+// What is copied is carried itself: the next trip reads it, and only the copy of what is new is saved.
+TEST(PlanBuilder, WhatMovesOnIsCopiedInPairsToo) {
+  const Plan plan = Shifts(1000, "x");
+  const auto loops = ThunksOf<WhileThunk>(plan.entry);
+  ASSERT_EQ(loops.size(), 1u);
+  EXPECT_EQ(loops[0]->trip_count, 500) << plan.ToString();
+  const auto copies = ThunksOf<CopyThunk>(*loops[0]->body);
+  ASSERT_EQ(copies.size(), 2u) << plan.ToString();
+  EXPECT_EQ(copies[0]->to, copies[1]->to);
+  EXPECT_NE(copies[0]->from, copies[1]->from);
+}
+
 // Two products of `first` and `second` as their rhs.
 Plan TwoProducts(const std::string& first, const std::string& second) {
   return PlanOf(fmt::format(R"(HloModule m
@@ -350,11 +418,12 @@ TEST(PlanBuilder, ACountedLoopRunsNothingForItsCondition) {
   ASSERT_EQ(loops.size(), 1u);
   EXPECT_TRUE(loops[0]->condition->thunks.empty()) << plan.ToString();
   const auto products = ThunksOf<LaunchThunk>(*loops[0]->body).size();
-  // The counter is another launch where somebody reads it; what takes its last value over costs nothing more.
+  // The counter is another launch of each of the body's two trips where somebody reads it; what takes its last value
+  // over costs nothing more.
   const Plan read = CountedProducts("i", "(f32[128,128], s32[]) tuple(y, l)");
   const auto others = ThunksOf<WhileThunk>(read.entry);
   ASSERT_EQ(others.size(), 1u);
-  EXPECT_EQ(ThunksOf<LaunchThunk>(*others[0]->body).size(), products + 1) << read.ToString();
+  EXPECT_EQ(ThunksOf<LaunchThunk>(*others[0]->body).size(), products + 2) << read.ToString();
   const auto copies = ThunksOf<CopyThunk>(*others[0]->body);
   EXPECT_TRUE(std::all_of(copies.begin(), copies.end(), [](const CopyThunk* copy) { return copy->from.bytes > 4; }))
       << read.ToString();

@@ -214,7 +214,10 @@ Expr Load(const BufferRef& buffer, const Expr& index, const Expr& predicate) {
   HLORUN_CHECK(hlo::IsInteger(index->type.element));
   std::vector<Expr> args = {index};
   int lanes = index->type.lanes;
-  if (predicate && !(IsInt(predicate) && predicate->integer != 0)) {
+  if (predicate && IsInt(predicate) && predicate->integer == 0) {
+    return Zero({ComputeType(buffer->storage), std::max(lanes, predicate->type.lanes)});
+  }
+  if (predicate && !IsInt(predicate)) {
     args.push_back(predicate);
     lanes = std::max(lanes, predicate->type.lanes);
     args[0] = Splat(index, lanes);
@@ -417,6 +420,7 @@ Stmt Prefetch(const BufferRef& buffer, const Expr& index, CacheLevel level) {
   return MakeStmt({.kind = StmtKind::kPrefetch, .index = index, .buffer = buffer, .level = level});
 }
 Stmt CallStatement(const Expr& call) { return MakeStmt({.kind = StmtKind::kCall, .value = call}); }
+Stmt Scope(const Stmt& body) { return MakeStmt({.kind = StmtKind::kScope, .body = {body}}); }
 Stmt Outline(const Stmt& body) { return MakeStmt({.kind = StmtKind::kOutline, .body = {body}}); }
 Stmt Comment(const std::string& text) { return MakeStmt({.kind = StmtKind::kComment, .text = text}); }
 

@@ -118,7 +118,8 @@ enum class StmtKind : uint8_t {
   kPrefetch,
   kCall,
   kComment,
-  kOutline
+  kOutline,
+  kScope  // names end with it
 };
 
 // The nearest cache that a prefetch fills.
@@ -126,11 +127,12 @@ enum class CacheLevel : uint8_t { kFirst, kSecond };
 
 struct StmtNode {
   StmtKind kind;
-  std::vector<Stmt> body = {};  // kBlock; kFor/kWhile/kIf/kOutline: body[0]; kIf: body[1] is the else part when present
-  Var var = {};                 // kLet (declares; kAssign may change it later), kAssign, kFor
-  Expr value = {};              // kLet, kAssign, kStore, kCall; kIf/kWhile: condition
-  Expr index = {};              // kStore, kPrefetch
-  BufferRef buffer = {};        // kStore, kPrefetch, kDeclareArray
+  std::vector<Stmt> body =
+      {};           // kBlock; kFor/kWhile/kIf/kOutline/kScope: body[0]; kIf: body[1] is the else part when present
+  Var var = {};     // kLet (declares; kAssign may change it later), kAssign, kFor
+  Expr value = {};  // kLet, kAssign, kStore, kCall; kIf/kWhile: condition
+  Expr index = {};  // kStore, kPrefetch
+  BufferRef buffer = {};                 // kStore, kPrefetch, kDeclareArray
   Expr begin = {}, end = {}, step = {};  // kFor: begin <= var < end, step > 0
   LoopRole role = LoopRole::kSerial;
   int width = 1;           // kFor kVector: lanes
@@ -243,6 +245,8 @@ Stmt Comment(const std::string& text);
 // `body` as a function of its own, never inlined: compilers keep what does not change in a loop, a polynomial's
 // constants for one, in registers through all loops around it, and the sums of a product need them all.
 Stmt Outline(const Stmt& body);
+// `body`, whose names may be used again behind it.
+Stmt Scope(const Stmt& body);
 
 // --- rewriting ---
 // `x` with its arguments replaced; folds again.

@@ -57,6 +57,10 @@ void Print(const Stmt& s, int depth, std::string& out) {
       line(fmt::format("{} {}[{}] {}", hlo::ElementTypeName(s->buffer->storage), s->buffer->name, s->buffer->size,
                        s->buffer->space == Buffer::Space::kLocal ? "local" : "private"));
       break;
+    case StmtKind::kScope:
+      line("scope:");
+      Print(s->body[0], depth + 1, out);
+      break;
     case StmtKind::kOutline:
       line("outlined:");
       Print(s->body[0], depth + 1, out);

@@ -95,7 +95,7 @@ class Printer {
   }
   void Line(const std::string& text) { body_ += std::string(static_cast<size_t>(depth_) * 2, ' ') + text + "\n"; }
   void Nested(const std::string& head, const Stmt& body) {
-    Line(head + " {");
+    Line(head.empty() ? "{" : head + " {");
     ++depth_;
     Print(body);
     --depth_;
@@ -141,6 +141,7 @@ class Printer {
       case StmtKind::kCall: Line(Text(s->value) + ";"); break;
       case StmtKind::kComment: Line("// " + s->text); break;
       case StmtKind::kOutline: PrintOutlined(s->body[0]); break;
+      case StmtKind::kScope: Nested("", s->body[0]); break;
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/loop_pieces.h"
 #include "backends/opencl/codegen/widener.h"
 
 namespace hlorun::opencl {
@@ -95,9 +96,7 @@ class Steps {
   int64_t vectors_;
 };
 
-}  // namespace
-
-Stmt WidenVectorLoop(const Stmt& loop) {
+Stmt WidenPiece(const Stmt& loop) {
   const LoopEffects effects = EffectsOf(loop->body[0]);
   const std::optional<int64_t> extent = ConstantDifference(loop->end, loop->begin);
   int width = loop->width;
@@ -105,7 +104,6 @@ Stmt WidenVectorLoop(const Stmt& loop) {
     while (width > 1 && width > *extent) width /= 2;
   }
   if (width == 1) return Serial(loop, loop->begin, loop->end);
-  if (const std::optional<Stmt> pairs = WidenToPairs(loop)) return *pairs;
   int64_t vectors = extent ? VectorsOfLine(loop->body[0], effects, width) : 1;
   while (vectors > 1 && vectors * width > extent.value_or(0)) vectors /= 2;
   for (; vectors >= 1; vectors = vectors > 1 ? 1 : 0) {
@@ -115,6 +113,16 @@ Stmt WidenVectorLoop(const Stmt& loop) {
     }
   }
   return Serial(loop, loop->begin, loop->end);
+}
+
+}  // namespace
+
+Stmt WidenVectorLoop(const Stmt& loop) {
+  if (const std::optional<Stmt> pairs = WidenToPairs(loop)) return *pairs;
+  std::vector<Stmt> pieces = PiecesOf(loop);
+  if (pieces.size() == 1) return WidenPiece(loop);
+  for (Stmt& piece : pieces) piece = Scope(WidenPiece(piece));
+  return Block(std::move(pieces));
 }
 
 }  // namespace hlorun::opencl

@@ -143,6 +143,7 @@ Stmt Widener::Widen(const Stmt& s) {
     case StmtKind::kComment: return s;
     case StmtKind::kDeclareArray:
     case StmtKind::kOutline:
+    case StmtKind::kScope:
     case StmtKind::kCall: throw CannotWiden{};
   }
   return s;

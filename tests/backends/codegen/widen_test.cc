@@ -22,14 +22,17 @@ int WidestMask(const ir::Stmt& s) {
   return lanes;
 }
 
-// Lanes of the comparisons in the vectors of: for i in 0 .. 64: out[i] = compare(op, i, bound) ? 1 : 2.
+// Lanes of the comparisons in the vectors of: for i in first .. first + 64: out[i] = compare(op, i, bound) ? 1 : 2.
+// Where `first`, a multiple of 64, lies is not known, so that the loop is not cut at the bound.
 int LanesOfComparison(ir::Op op, int64_t bound, bool index_first = true) {
-  const ir::BufferRef out = ir::MakeBuffer("out", hlo::ElementType::kF32, 64, ir::Buffer::Space::kGlobal, true);
-  const ir::Var i = ir::MakeIndex("i", 0, 63, ir::kIndex32);
+  const ir::BufferRef out = ir::MakeBuffer("out", hlo::ElementType::kF32, 640, ir::Buffer::Space::kGlobal, true);
+  const ir::Var i = ir::MakeIndex("i", 0, 639, ir::kIndex32), first = ir::MakeIndex("first", 0, 576, ir::kIndex32);
+  first->factor = 64;
   const ir::Expr index = ir::Ref(i), other = ir::Int(bound);
   const ir::Expr below = index_first ? ir::Compare(op, index, other) : ir::Compare(op, other, index);
   const ir::Stmt store = ir::Store(out, index, ir::Select(below, ir::Real(1), ir::Real(2)));
-  return WidestMask(WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Int(0), ir::Int(64), store, 1, 16)));
+  return WidestMask(
+      WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Ref(first), ir::Ref(first) + 64, store, 1, 16)));
 }
 
 TEST(Widen, TheFirstLaneTellsWhereVectorsEnd) {
@@ -77,12 +80,15 @@ TEST(Widen, StreamsAreWrittenLineByLine) {
 
 TEST(Widen, WhatAllLanesShareMayDifferBetweenVectors) {
   // A name for the first lane's answer, another one for each vector.
-  const ir::Var i = ir::MakeIndex("i", 0, 95, ir::kIndex32), below = ir::MakeVar("below", ir::kPredType);
-  const ir::BufferRef out = ir::MakeBuffer("out", hlo::ElementType::kF32, 96, ir::Buffer::Space::kGlobal, true);
+  const ir::Var i = ir::MakeIndex("i", 0, 191, ir::kIndex32), first = ir::MakeIndex("first", 0, 96, ir::kIndex32),
+                below = ir::MakeVar("below", ir::kPredType);
+  const ir::BufferRef out = ir::MakeBuffer("out", hlo::ElementType::kF32, 192, ir::Buffer::Space::kGlobal, true);
   out->streams = true;
+  first->factor = 96;
   const ir::Stmt body = ir::Block({ir::Let(below, ir::Ref(i) < ir::Int(24)),
                                    ir::Store(out, ir::Ref(i), ir::Select(ir::Ref(below), ir::Real(1), ir::Real(2)))});
-  const ir::Stmt loop = WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Int(0), ir::Int(96), body, 1, 8));
+  const ir::Stmt loop =
+      WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Ref(first), ir::Ref(first) + 96, body, 1, 8));
   EXPECT_EQ(loop->step->integer, 8);
 }
 

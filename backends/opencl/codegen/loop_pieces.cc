@@ -1,0 +1,133 @@
+#include "backends/opencl/codegen/loop_pieces.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "backends/opencl/codegen/widener.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using namespace ir;  // NOLINT: this file is about nothing else
+
+constexpr int64_t kFewestVectors = 4;  // that a loop must have to be worth several
+// Each cut makes up to three pieces more, each a body that the device's compiler reads.
+constexpr size_t kMostCuts = 4;
+
+// variable + shift, compared with a number.
+struct Comparison {
+  Expr expr;
+  Op op = Op::kLt;
+  int64_t shift = 0, number = 0;
+
+  bool At(int64_t variable) const {
+    const int64_t x = variable + shift;
+    switch (op) {
+      case Op::kEq: return x == number;
+      case Op::kNe: return x != number;
+      case Op::kLt: return x < number;
+      case Op::kLe: return x <= number;
+      case Op::kGt: return x > number;
+      default: return x >= number;
+    }
+  }
+
+  // The variable's values at which the answer may differ from that of the value before.
+  std::vector<int64_t> Cuts() const {
+    const int64_t equal = number - shift;
+    switch (op) {
+      case Op::kLt:
+      case Op::kGe: return {equal};
+      case Op::kLe:
+      case Op::kGt: return {equal + 1};
+      default: return {equal, equal + 1};
+    }
+  }
+};
+
+Op Mirrored(Op op) {
+  switch (op) {
+    case Op::kLt: return Op::kGt;
+    case Op::kLe: return Op::kGe;
+    case Op::kGt: return Op::kLt;
+    case Op::kGe: return Op::kLe;
+    default: return op;
+  }
+}
+
+std::optional<Comparison> ComparisonOf(const Expr& x, const Var& variable) {
+  if (x->kind != ExprKind::kCompare || x->args[0]->type != variable->type || !hlo::IsSigned(variable->type.element))
+    return std::nullopt;
+  const bool number_first = x->args[0]->kind == ExprKind::kIntConstant;
+  const Expr &number = x->args[number_first ? 0 : 1], &side = x->args[number_first ? 1 : 0];
+  if (number->kind != ExprKind::kIntConstant || !Uses(side, variable)) return std::nullopt;
+  const std::optional<int64_t> shift = ConstantDifference(side, Ref(variable));
+  if (!shift) return std::nullopt;
+  return Comparison{x, number_first ? Mirrored(x->op) : x->op, *shift, number->integer};
+}
+
+void Collect(const Expr& x, const Var& variable, std::vector<Comparison>& found) {
+  if (const auto comparison = ComparisonOf(x, variable)) {
+    const auto is_known = [&](const Comparison& known) { return Equal(known.expr, x); };
+    if (std::none_of(found.begin(), found.end(), is_known)) found.push_back(*comparison);
+    return;
+  }
+  for (const Expr& a : x->args) Collect(a, variable, found);
+}
+
+void Collect(const Stmt& s, const Var& variable, std::vector<Comparison>& found) {
+  for (const Expr* e : {&s->value, &s->index, &s->begin, &s->end}) {
+    if (*e) Collect(*e, variable, found);
+  }
+  for (const Stmt& b : s->body) Collect(b, variable, found);
+}
+
+// Names of numbers become the numbers, which folds what they decide.
+Stmt WithoutNamedNumbers(const Stmt& body, const LoopEffects& effects) {
+  if (body->kind != StmtKind::kBlock) return body;
+  std::vector<Stmt> left = body->body, kept;
+  for (size_t i = 0; i < left.size(); ++i) {
+    const Stmt s = left[i];
+    if (s->kind != StmtKind::kLet || !IsConstant(s->value) || effects.assigned.count(s->var.get()) != 0) {
+      kept.push_back(s);
+      continue;
+    }
+    for (size_t j = i + 1; j < left.size(); ++j) left[j] = Substitute(left[j], s->var, s->value);
+  }
+  return Block(std::move(kept));
+}
+
+}  // namespace
+
+std::vector<Stmt> PiecesOf(const Stmt& loop) {
+  if (loop->begin->kind != ExprKind::kIntConstant || loop->end->kind != ExprKind::kIntConstant) return {loop};
+  const int64_t begin = loop->begin->integer, end = loop->end->integer, width = loop->width;
+  if (end - begin < kFewestVectors * width) return {loop};
+  const LoopEffects effects = EffectsOf(loop->body[0]);
+  std::vector<Comparison> comparisons;
+  Collect(loop->body[0], loop->var, comparisons);
+  std::set<int64_t> cuts;
+  for (const Comparison& comparison : comparisons) {
+    for (const int64_t cut : comparison.Cuts()) {
+      if (begin < cut && cut < end) cuts.insert(cut);
+    }
+  }
+  if (cuts.empty() || cuts.size() > kMostCuts) return {loop};
+  std::set<int64_t> bounds = {begin, end};
+  for (const int64_t cut : cuts) {
+    const int64_t before = begin + (cut - begin) / width * width;
+    for (const int64_t bound : {before, cut, cut == before ? cut : before + width}) bounds.insert(std::min(bound, end));
+  }
+  std::vector<Stmt> pieces;
+  for (auto from = bounds.begin(); std::next(from) != bounds.end(); ++from) {
+    Stmt body = loop->body[0];
+    for (const Comparison& comparison : comparisons) body = Replace(body, comparison.expr, Pred(comparison.At(*from)));
+    const Type type = loop->var->type;
+    pieces.push_back(For(LoopRole::kVector, loop->var, Int(*from, type), Int(*std::next(from), type),
+                         WithoutNamedNumbers(body, effects), 1, loop->width));
+  }
+  return pieces;
+}
+
+}  // namespace hlorun::opencl
