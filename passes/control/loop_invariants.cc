@@ -82,9 +82,20 @@ class Hoister {
     return IsPassedOn(*loop_, i.tuple_index()) ? i.tuple_index() : -1;
   }
 
+  // Whether neighbours come from places far apart, which costs more than reading them once more in their order.
+  // Products read transposed operands as they are.
+  static bool Scatters(const Instruction& i) {
+    if (!i.Is(Opcode::kTranspose) || i.dimensions().empty() || i.shape().ElementCount() == 0) return false;
+    const auto last = static_cast<int64_t>(i.dimensions().size()) - 1;
+    return i.dimensions().back() != last && i.shape().dimension(last) > 1 &&
+           std::none_of(i.users().begin(), i.users().end(),
+                        [](const Instruction* user) { return user->Is(Opcode::kDot); });
+  }
+
   // Work of an op and of the invariant ones that it alone is computed from.
   double WorkOf(const Instruction& i) const {
     if (PassedOn(i) >= 0 || i.IsConstant()) return 0;
+    if (Scatters(i)) return kOperationsWorthReading * static_cast<double>(i.shape().ElementCount());
     const hlo::Cost cost = hlo::CostOf(i);
     double work = cost.flops + kOperationsWorthReading * cost.transcendentals;
     if (i.Has(hlo::kElementwise) || i.Has(hlo::kDataMovement)) {

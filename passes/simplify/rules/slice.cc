@@ -83,6 +83,32 @@ Instruction* SliceOfPadded(Match& m) {
   return m.build.Slice(m[X], slice.starts, slice.limits, slice.strides);
 }
 
+// Slices of a padded array, as stencils take them, each become a shifted read of their own: the padded array need not
+// be. Where they are many it is read often enough to be made, and vectors have few places where they meet its ends.
+bool IsShiftOfFew(const Match& m) {
+  constexpr size_t kMostShifts = 9;
+  constexpr int64_t kMostPlaces = 4;
+  const auto is_shift = [](const Instruction* user) {
+    return user->Is(Opcode::kSlice) && std::all_of(SliceOf(*user).strides.begin(), SliceOf(*user).strides.end(),
+                                                   [](int64_t stride) { return stride == 1; });
+  };
+  const auto& padding = m[A]->As<hlo::attr::Pad>().padding;
+  const auto is_plain = [](const hlo::PaddingDimension& p) { return p.low >= 0 && p.high >= 0 && p.interior == 0; };
+  return !padding.empty() && std::all_of(padding.begin(), padding.end(), is_plain) &&
+         padding.back().low + padding.back().high <= kMostPlaces && m[A]->users().size() <= kMostShifts &&
+         std::all_of(m[A]->users().begin(), m[A]->users().end(), is_shift) && m.shape().ElementCount() > 0;
+}
+
+Instruction* ShiftedPad(Match& m) {
+  const hlo::attr::Slice& slice = SliceOf(*m.root);
+  std::vector<hlo::PaddingDimension> padding = m[A]->As<hlo::attr::Pad>().padding;
+  for (size_t i = 0; i < padding.size(); ++i) {
+    padding[i].low -= slice.starts[i];
+    padding[i].high -= m[A]->shape().dimensions()[i] - slice.limits[i];
+  }
+  return m.build.Pad(m[X], m[Y], padding);
+}
+
 // The start indices of a dynamic slice, when all are scalar constants; they follow `first` operands.
 std::optional<Dims> ConstantStarts(const Instruction& op, int64_t first) {
   Dims starts;
@@ -160,6 +186,18 @@ std::vector<Rule> SliceRules() {
           z = f32[] parameter(1)
           p = f32[7] pad(x, z), padding=1_2
           ROOT r = f32[3] slice(p), slice={[0:3]})"},
+      {"slice_of_pad_for_slices", Exactness::kExact, Op(Opcode::kSlice, Op(Opcode::kPad, X, Y).As(A)), IsShiftOfFew,
+       ShiftedPad,
+       R"(x = f32[6,4] parameter(0)
+          z = f32[] parameter(1)
+          p = f32[8,7] pad(x, z), padding=1_1x1_2
+          ROOT r = f32[6,4] slice(p), slice={[0:6], [2:6]})",
+       R"(x = f32[6,4] parameter(0)
+          z = f32[] parameter(1)
+          p = f32[8,7] pad(x, z), padding=1_1x1_2
+          s = f32[6,4] slice(p), slice={[0:6], [2:6]}
+          n = f32[8,7] negate(p)
+          ROOT r = (f32[6,4], f32[8,7]) tuple(s, n))"},
       {"dynamic_slice_of_all", Exactness::kExact, Op(Opcode::kDynamicSlice),
        [](const Match& m) { return m.root->operand(0)->shape().SameAs(m.shape()); },
        [](Match& m) { return m.root->operand(0); },
