@@ -16,6 +16,7 @@
 #include "passes/dynamic/lower.h"
 #include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
+#include "passes/expand/complex_dot.h"
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
@@ -176,6 +177,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<SortAlongMinor>();
   p.Add<CanonicalizeConvolutions>();
   p.Add<CanonicalizeDots>();
+  p.Add<SplitComplexDots>();
   p.Fixpoint("simplify-canonical", Simplifications);
   p.Add<SkipRounding>();
   p.Add<WidenReductions>();

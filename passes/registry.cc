@@ -10,6 +10,7 @@
 #include "passes/dynamic/lower.h"
 #include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
+#include "passes/expand/complex_dot.h"
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
@@ -110,6 +111,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ConditionalToSelect>("conditionals of cheap, pure branches become both branches and a select"),
       Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
+      Entry<SplitComplexDots>("large products of complex matrices become products of their parts"),
       Entry<ReduceMajorFirst>("a short minor dimension is reduced after the others"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),

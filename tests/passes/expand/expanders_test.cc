@@ -4,6 +4,7 @@
 #include "hlo/evaluator/evaluator.h"
 #include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
+#include "passes/expand/complex_dot.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/fft.h"
 #include "passes/expand/fft_stages.h"
@@ -145,6 +146,39 @@ TEST(ExpandLapack, TriangularSolve) {
   const hlo::Literal x = hlo::Evaluate(*module, {});
   EXPECT_EQ(x.values<float>()[0], 3);
   EXPECT_EQ(x.values<float>()[1], 3);
+}
+
+TEST(SplitComplexDots, LargeOnesOfEveryForm) {
+  constexpr const char* kForms[][3] = {
+      {"33,40", "40,35", "lhs_contracting_dims={1}, rhs_contracting_dims={0}"},
+      {"40,33", "35,40", "lhs_contracting_dims={0}, rhs_contracting_dims={1}"},
+      {"3,33,40", "3,35,40",
+       "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}"},
+  };
+  for (const char* type : {"c64", "c128"}) {
+    for (const auto& [x, y, dimensions] : kForms) {
+      const std::string result = std::string_view(x).starts_with("3,") ? "3,33,35" : "33,35";
+      const std::string text =
+          fmt::format("x = {0}[{1}] parameter(0)\n y = {0}[{2}] parameter(1)\n ROOT r = {0}[{3}] dot(x, y), {4}", type,
+                      x, y, result, dimensions);
+      SplitComplexDots pass;
+      RunAndCompare(text, pass, kRounding);
+      const auto split = RunPass(text, pass);
+      EXPECT_EQ(Count(*split, Opcode::kDot), 4);
+      EXPECT_EQ(Count(*split, Opcode::kComplex), 1);
+    }
+  }
+}
+
+TEST(SplitComplexDots, NotByAVectorNorSmallOnes) {
+  for (const auto& [m, n, k] : {std::array{1, 512, 512}, {512, 512, 4}, {16, 16, 16}}) {
+    const std::string text = fmt::format(
+        "x = c64[{0},{2}] parameter(0)\n y = c64[{2},{1}] parameter(1)\n"
+        "ROOT r = c64[{0},{1}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+        m, n, k);
+    SplitComplexDots pass;
+    EXPECT_EQ(Count(*RunPass(text, pass), Opcode::kComplex), 0);
+  }
 }
 
 TEST(ExpandFft, EveryKindOverOneDimension) {
