@@ -1,0 +1,168 @@
+"""Loops of science and statistics: stencils, particles, filters, optimisers and solvers, and layers that lie stacked in one array."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from layers import attend, heads_of
+
+F32, S32 = jnp.float32, jnp.int32
+
+
+def heat(_, u):
+    """A plate whose edges meet."""
+    def step(_, u):
+        return u + 0.1 * (jnp.roll(u, 1, 0) + jnp.roll(u, -1, 0) + jnp.roll(u, 1, 1) + jnp.roll(u, -1, 1) - 4 * u)
+    return lax.fori_loop(0, 100, step, u)
+
+
+def waves(_, height, speed):
+    """Still water around a pool."""
+    def step(_, state):
+        height, speed = state
+        wide = jnp.pad(height, 1)
+        around = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]
+        speed = speed + 0.1 * (around - 4 * height)
+        return height + 0.1 * speed, speed
+    return lax.fori_loop(0, 100, step, (height, speed))
+
+
+def life(_, cells):
+    def step(_, cells):
+        around = sum(jnp.roll(cells, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+        return ((around == 3) | ((around == 2) & (cells > 0))).astype(cells.dtype)
+    return lax.fori_loop(0, 51, step, (cells > 0).astype(F32))
+
+
+def lattice(_, flows):
+    """A gas on a grid: flows in nine directions move on, then mix."""
+    directions = [(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1)]
+    shares = [4 / 9] + [1 / 9] * 4 + [1 / 36] * 4
+
+    def step(_, flows):
+        moved = jnp.stack([jnp.roll(flow, to, (0, 1)) for flow, to in zip(flows, directions)])
+        mass = moved.sum(0)
+        x, y = (sum(flow * to[axis] for flow, to in zip(moved, directions)) / mass for axis in (0, 1))
+        rest = jnp.stack([share * mass * (1 + 3 * (to[0] * x + to[1] * y)) for share, to in zip(shares, directions)])
+        return moved + 0.5 * (rest - moved)
+    return lax.fori_loop(0, 20, step, jnp.abs(flows) + 1)
+
+
+def particles(_, places, speeds, masses):
+    def step(_, state):
+        places, speeds = state
+        apart = places[None] - places[:, None]
+        pull = (apart * (jnp.abs(masses) * (jnp.square(apart).sum(-1) + 0.01) ** -1.5)[..., None]).sum(1)
+        speeds = speeds + 0.001 * pull
+        return places + 0.001 * speeds, speeds
+    return lax.fori_loop(0, 10, step, (places, speeds))
+
+
+def logistic_regression(_, x, y):
+    def step(_, weights):
+        return weights - 0.1 * x.T @ (jax.nn.sigmoid(x @ weights) - (y > 0)) / x.shape[0]
+    return lax.fori_loop(0, 50, step, jnp.zeros(x.shape[1]))
+
+
+def conjugate_gradients(_, a, b):
+    matrix = a @ a.T / a.shape[0] + jnp.eye(a.shape[0])
+
+    def step(_, state):
+        x, rest, direction, square = state
+        image = matrix @ direction
+        length = square / (direction @ image)
+        rest = rest - length * image
+        return x + length * direction, rest, rest + rest @ rest / square * direction, rest @ rest
+    return lax.fori_loop(0, 20, step, (jnp.zeros_like(b), b, b, b @ b))[0]
+
+
+def neural_ode(weights, x):
+    """Runge and Kutta's steps through a small network, whose weights each step reads four times."""
+    wide, narrow = weights(64, 128), weights(128, 64)
+
+    def slope(x):
+        return jnp.tanh(x @ wide) @ narrow
+
+    def step(_, x):
+        a = slope(x)
+        b = slope(x + 0.05 * a)
+        c = slope(x + 0.05 * b)
+        return x + 0.1 / 6 * (a + 2 * b + 2 * c + slope(x + 0.1 * c))
+    return lax.fori_loop(0, 20, step, x)
+
+
+def kalman(weights, seen):
+    motion, view = jnp.eye(4) + 0.1 * weights(4, 4), weights(2, 4)
+
+    def step(state, seen):
+        x, spread = state
+        x, spread = motion @ x, motion @ spread @ motion.T + 0.01 * jnp.eye(4)
+        noise = view @ spread @ view.T + 0.1 * jnp.eye(2)
+        inverse = jnp.array([[1, -1], [-1, 1]]) * noise[::-1, ::-1] / (noise[0, 0] * noise[1, 1] - noise[0, 1] * noise[1, 0])
+        gain = spread @ view.T @ inverse
+        x = x + gain @ (seen - view @ x)
+        return (x, spread - gain @ view @ spread), x
+    return lax.scan(step, (jnp.zeros(4), jnp.eye(4)), seen)[1]
+
+
+def hidden_markov(weights, seen):
+    moves, shows = jax.nn.log_softmax(weights(64, 64)), jax.nn.log_softmax(weights(64, 10))
+
+    def step(belief, symbol):
+        return jax.nn.logsumexp(belief[:, None] + moves, 0) + shows[:, symbol], None
+    return lax.scan(step, jnp.zeros(64), seen)[0]
+
+
+def page_rank(_, links):
+    source = (links[0] * 1103 + jnp.arange(links.shape[1]) * 7) % 5000
+    target = (links[1] * 907 + jnp.arange(links.shape[1]) * 13) % 5000
+    degree = jnp.maximum(jax.ops.segment_sum(jnp.ones(source.shape), source, 5000), 1)
+
+    def step(_, rank):
+        return 0.15 / 5000 + 0.85 * jax.ops.segment_sum((rank / degree)[source], target, 5000)
+    return lax.fori_loop(0, 20, step, jnp.full(5000, 1 / 5000))
+
+
+def complex_products(_, a, b):
+    z = lax.complex(a, b)
+    y = z @ z.T.conj()
+    return y.real, y.imag, jnp.abs(jnp.exp(z * 0.1j))
+
+
+def prices(_, seed):
+    """Of an option, by chance."""
+    steps = jax.random.normal(jax.random.key(seed[0]), (256, 4096))
+    paths = jnp.exp(jnp.cumsum(0.01 * steps + 0.0001, 0))
+    return jnp.maximum(paths.mean(0) * 100 - 100, 0).mean()
+
+
+def stacked_layers(weights, x):
+    """A transformer whose layers a loop takes from one array each."""
+    def norm(x):
+        return (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
+
+    def layer(x, arrays):
+        q, k, v, o, wide, narrow = arrays
+        y = norm(x)
+        x = x + attend(*(heads_of(y @ w, 4) for w in (q, k, v))).reshape(x.shape) @ o
+        return x + jax.nn.gelu(norm(x) @ wide) @ narrow, None
+    square = [weights(4, 256, 256, scale=1 / 16) for _ in range(4)]
+    return lax.scan(layer, x, (*square, weights(4, 256, 1024, scale=1 / 16), weights(4, 1024, 256, scale=1 / 32)))[0]
+
+
+GRID = ((512, 512), F32)
+NETWORKS = {
+    "heat": (heat, GRID),
+    "waves": (waves, GRID, GRID),
+    "life": (life, GRID),
+    "lattice": (lattice, ((9, 128, 128), F32)),
+    "particles": (particles, ((1024, 3), F32), ((1024, 3), F32), ((1024,), F32)),
+    "logistic_regression": (logistic_regression, ((8192, 64), F32), ((8192,), F32)),
+    "conjugate_gradients": (conjugate_gradients, GRID, ((512,), F32)),
+    "neural_ode": (neural_ode, ((512, 64), F32)),
+    "kalman": (kalman, ((1000, 2), F32)),
+    "hidden_markov": (hidden_markov, ((1000,), S32)),
+    "page_rank": (page_rank, ((2, 50000), S32)),
+    "complex_products": (complex_products, ((256, 256), F32), ((256, 256), F32)),
+    "prices": (prices, ((1,), S32)),
+    "stacked_layers": (stacked_layers, ((2, 128, 256), F32)),
+}
