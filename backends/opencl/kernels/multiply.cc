@@ -33,6 +33,8 @@ constexpr int64_t kLhsRowsAhead = 24;
 constexpr int64_t kCopyRowsAhead = 8;
 // With fewer steps a tile ends before the hardware's prefetcher starts.
 constexpr int64_t kShortDepth = 256;
+// Columns of dot products that are finished together.
+constexpr int64_t kFinishedColumns = 64;
 // Rows of the next tile that a panel reads ahead at most.
 constexpr int64_t kMostStreamsAhead = 4;
 
@@ -545,9 +547,13 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
   for (int64_t s = 0; s < plan.strands; ++s)
     strands.emplace_back(s == 0 ? "sum" : fmt::format("sum{}", s), shape.m, columns,
                          ir::Type{shape.compute_type, lanes});
-  const ir::BufferRef staging = MakeStaging("staging", shape.compute_type, shape.m * columns);
+  const bool even = shape.n % columns == 0;
+  // Panels whose results are finished together, in runs along the columns.
+  const bool has_runs = even && (shape.m == 1 || !StoresTurned(shape));
+  const int64_t together = has_runs ? std::clamp<int64_t>(kFinishedColumns / columns, 1, plan.panels_per_block) : 1;
+  const ir::BufferRef staging = MakeStaging("staging", shape.compute_type, shape.m * together * columns);
   const ir::Var batch = IndexVar("batch", shape.batch), block = IndexVar("block", blocks),
-                panel = IndexVar("panel", plan.panels);
+                group = IndexVar("group", plan.panels), panel = IndexVar("panel", plan.panels);
   const ir::Var first = IndexVar("first_column", shape.n), k = IndexVar("k", shape.k);
 
   const ProductSizes sizes = ProductSizesOf(task, shape);
@@ -555,7 +561,6 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
   const Expr batch_end = ends.End(sizes.batch, "batch_end"), panels_end = ends.Pieces(sizes.n, columns, "columns_end");
   const Expr k_end = ends.End(sizes.k, "depth_end");
   const Expr nominal = ir::Ref(panel) * columns;
-  const bool even = shape.n % columns == 0;
   const auto steps = [&](const Expr& begin, const Expr& end, int64_t count, bool careful) {
     const Expr depth = ir::Ramp(ir::Ref(k), lanes);
     const Expr inside = careful ? ir::Compare(Op::kLt, depth, ir::Splat(k_end, lanes)) : nullptr;
@@ -587,25 +592,42 @@ KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
     for (size_t s = 1; s < strands.size(); ++s) sum = sum + strands[s].At(r, c);
     return ir::ReduceLanes(Op::kAdd, sum);
   };
+  const Expr place = (ir::Ref(panel) - ir::Ref(group)) * columns;
   for (int64_t r = 0; r < shape.m; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
-      body.push_back(ir::Store(staging, Index(r * columns + c), total(r, c)));
+      body.push_back(ir::Store(staging, place + (r * together * columns + c), total(r, c)));
     }
   }
-  const ir::Var row = IndexVar("row", shape.m), column = IndexVar("column", columns);
-  const Expr at = ir::Ref(row) * columns + ir::Ref(column);
-  const Stmt store =
-      epilogue.StoreRun(ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(first) + ir::Ref(column)), 1, 1,
-                        [&](const Expr&) { return ir::Load(staging, at); });
-  // Columns that the tile before has stored are left alone.
-  body.push_back(Loop(row, Index(0), Index(shape.m),
-                      Loop(column, even ? Index(0) : nominal - ir::Ref(first), Index(columns), store)));
+  const ir::Var row = IndexVar("row", shape.m), column = IndexVar("column", together * columns);
+  const Expr staged = ir::Ref(row) * (together * columns);
+  const auto finish = [&](const Expr& from, int64_t count) {
+    RunIndex at = ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(first) + from);
+    if (count > 1 && StoresTurned(shape)) --at.lane_dimension;
+    return epilogue.StoreRun(at, count, count > 1 ? plan.lanes : 1,
+                             [&](const Expr& i) { return ir::Load(staging, staged + from + i); });
+  };
   const Expr share = sizes.n.extent ? ir::Binary(Op::kFloorDiv, panels_end + (blocks - 1), Index(blocks))
                                     : Index(plan.panels_per_block);
   const Expr first_panel = ir::Ref(block) * share;
   const Expr end_panel = ir::Min(first_panel + share, panels_end);
+  const Expr end_of_group = ir::Min(ir::Ref(group) + together, end_panel);
+  Stmt store;
+  if (together == 1) {
+    // Columns that the tile before has stored are left alone.
+    body.push_back(
+        Loop(row, Index(0), Index(shape.m),
+             Loop(column, even ? Index(0) : nominal - ir::Ref(first), Index(columns), finish(ir::Ref(column), 1))));
+  } else {
+    const Expr count = (end_of_group - ir::Ref(group)) * columns;
+    store =
+        Loop(row, Index(0), Index(shape.m),
+             ir::If(ir::Compare(ir::Op::kEq, count, Index(together * columns)), finish(Index(0), together * columns),
+                    Loop(column, Index(0), count, finish(ir::Ref(column), 1))));
+    store = ir::Block({ir::Let(first, ir::Ref(group) * columns), store});
+  }
+  const Stmt panels = Loop(panel, ir::Ref(group), end_of_group, ir::Block(std::move(body)));
   const Stmt nest = ParallelNest({{batch, batch_end}, {block, Index(blocks)}},
-                                 Loop(panel, first_panel, end_panel, ir::Block(std::move(body))));
+                                 Loop(group, first_panel, end_panel, ir::Block({panels, store}), together));
   return MakeDraft("dot_products", parameters, ends.Before(ir::Block({ir::DeclareArray(staging), nest})));
 }
 
