@@ -6,6 +6,7 @@
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/prefetch_lines.h"
 #include "backends/opencl/codegen/transpose_square.h"
+#include "backends/opencl/kernels/dot_products.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/product_extents.h"
@@ -33,8 +34,6 @@ constexpr int64_t kLhsRowsAhead = 24;
 constexpr int64_t kCopyRowsAhead = 8;
 // With fewer steps a tile ends before the hardware's prefetcher starts.
 constexpr int64_t kShortDepth = 256;
-// Columns of dot products that are finished together.
-constexpr int64_t kFinishedColumns = 64;
 // Rows of the next tile that a panel reads ahead at most.
 constexpr int64_t kMostStreamsAhead = 4;
 
@@ -533,102 +532,6 @@ KernelDraft CombineKernel(const ProductTask& task, const ProductPlan& plan) {
   const Expr batch_end = ends.End(sizes.batch, "batch_end"),
              lines_end = ends.End(turned ? sizes.n : sizes.m, "lines_end");
   return MakeDraft("combine", parameters, ends.Before(ParallelNest({{batch, batch_end}, {line, lines_end}}, run)));
-}
-
-KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan) {
-  const ProductShape& shape = plan.shape;
-  KernelParameters parameters;
-  const ir::BufferRef lhs = parameters.Add("lhs", shape.lhs_type, shape.batch * shape.m * shape.k, task.lhs);
-  const ir::BufferRef rhs = parameters.Add("rhs", shape.rhs_type, shape.batch * shape.n * shape.k, task.rhs);
-  const Epilogue epilogue(task.instruction, task.hero, task.aliases, parameters);
-  const int64_t columns = plan.vectors, blocks = CeilDiv(plan.panels, plan.panels_per_block);
-  const auto lanes = static_cast<int>(plan.lanes);
-  std::vector<RegisterTile> strands;
-  for (int64_t s = 0; s < plan.strands; ++s)
-    strands.emplace_back(s == 0 ? "sum" : fmt::format("sum{}", s), shape.m, columns,
-                         ir::Type{shape.compute_type, lanes});
-  const bool even = shape.n % columns == 0;
-  // Panels whose results are finished together, in runs along the columns.
-  const bool has_runs = even && (shape.m == 1 || !StoresTurned(shape));
-  const int64_t together = has_runs ? std::clamp<int64_t>(kFinishedColumns / columns, 1, plan.panels_per_block) : 1;
-  const ir::BufferRef staging = MakeStaging("staging", shape.compute_type, shape.m * together * columns);
-  const ir::Var batch = IndexVar("batch", shape.batch), block = IndexVar("block", blocks),
-                group = IndexVar("group", plan.panels), panel = IndexVar("panel", plan.panels);
-  const ir::Var first = IndexVar("first_column", shape.n), k = IndexVar("k", shape.k);
-
-  const ProductSizes sizes = ProductSizesOf(task, shape);
-  LoopEnds ends(parameters);
-  const Expr batch_end = ends.End(sizes.batch, "batch_end"), panels_end = ends.Pieces(sizes.n, columns, "columns_end");
-  const Expr k_end = ends.End(sizes.k, "depth_end");
-  const Expr nominal = ir::Ref(panel) * columns;
-  const auto steps = [&](const Expr& begin, const Expr& end, int64_t count, bool careful) {
-    const Expr depth = ir::Ramp(ir::Ref(k), lanes);
-    const Expr inside = careful ? ir::Compare(Op::kLt, depth, ir::Splat(k_end, lanes)) : nullptr;
-    std::vector<Stmt> body;
-    for (int64_t s = 0; s < count; ++s) {
-      const auto read = [&](const ir::BufferRef& buffer, const Expr& row) {
-        const Expr at = ir::Ramp(row * shape.k + ir::Ref(k) + s * lanes, lanes);
-        return ir::Cast(ir::Load(buffer, at, inside), shape.compute_type);
-      };
-      body.push_back(strands[static_cast<size_t>(s)].Step(
-          [&](int64_t r) { return read(lhs, ir::Ref(batch) * shape.m + r); },
-          [&](int64_t c) { return read(rhs, ir::Ref(batch) * shape.n + ir::Ref(first) + c); }));
-    }
-    return ir::For(LoopRole::kSerial, k, begin, end, ir::Block(std::move(body)), count * lanes);
-  };
-  const auto whole = [&](int64_t elements) {
-    return sizes.k.extent ? ir::Binary(Op::kFloorDiv, k_end, Index(elements)) * elements
-                          : Index(shape.k / elements * elements);
-  };
-  std::vector<Stmt> body = {ir::Let(first, even ? nominal : ir::Min(nominal, Index(shape.n - columns)))};
-  for (const RegisterTile& sums : strands) body.push_back(sums.Declare());
-  const Expr in_strands = whole(plan.strands * lanes), in_vectors = whole(lanes);
-  body.push_back(steps(Index(0), in_strands, plan.strands, false));
-  if (plan.strands > 1 && (sizes.k.extent || shape.k % (plan.strands * lanes) >= lanes))
-    body.push_back(steps(in_strands, in_vectors, 1, false));
-  if (sizes.k.extent || shape.k % lanes != 0) body.push_back(steps(in_vectors, k_end, 1, true));
-  const auto total = [&](int64_t r, int64_t c) {
-    Expr sum = strands[0].At(r, c);
-    for (size_t s = 1; s < strands.size(); ++s) sum = sum + strands[s].At(r, c);
-    return ir::ReduceLanes(Op::kAdd, sum);
-  };
-  const Expr place = (ir::Ref(panel) - ir::Ref(group)) * columns;
-  for (int64_t r = 0; r < shape.m; ++r) {
-    for (int64_t c = 0; c < columns; ++c) {
-      body.push_back(ir::Store(staging, place + (r * together * columns + c), total(r, c)));
-    }
-  }
-  const ir::Var row = IndexVar("row", shape.m), column = IndexVar("column", together * columns);
-  const Expr staged = ir::Ref(row) * (together * columns);
-  const auto finish = [&](const Expr& from, int64_t count) {
-    RunIndex at = ResultIndex(task, shape, ir::Ref(batch), ir::Ref(row), ir::Ref(first) + from);
-    if (count > 1 && StoresTurned(shape)) --at.lane_dimension;
-    return epilogue.StoreRun(at, count, count > 1 ? plan.lanes : 1,
-                             [&](const Expr& i) { return ir::Load(staging, staged + from + i); });
-  };
-  const Expr share = sizes.n.extent ? ir::Binary(Op::kFloorDiv, panels_end + (blocks - 1), Index(blocks))
-                                    : Index(plan.panels_per_block);
-  const Expr first_panel = ir::Ref(block) * share;
-  const Expr end_panel = ir::Min(first_panel + share, panels_end);
-  const Expr end_of_group = ir::Min(ir::Ref(group) + together, end_panel);
-  Stmt store;
-  if (together == 1) {
-    // Columns that the tile before has stored are left alone.
-    body.push_back(
-        Loop(row, Index(0), Index(shape.m),
-             Loop(column, even ? Index(0) : nominal - ir::Ref(first), Index(columns), finish(ir::Ref(column), 1))));
-  } else {
-    const Expr count = (end_of_group - ir::Ref(group)) * columns;
-    store =
-        Loop(row, Index(0), Index(shape.m),
-             ir::If(ir::Compare(ir::Op::kEq, count, Index(together * columns)), finish(Index(0), together * columns),
-                    Loop(column, Index(0), count, finish(ir::Ref(column), 1))));
-    store = ir::Block({ir::Let(first, ir::Ref(group) * columns), store});
-  }
-  const Stmt panels = Loop(panel, ir::Ref(group), end_of_group, ir::Block(std::move(body)));
-  const Stmt nest = ParallelNest({{batch, batch_end}, {block, Index(blocks)}},
-                                 Loop(group, first_panel, end_panel, ir::Block({panels, store}), together));
-  return MakeDraft("dot_products", parameters, ends.Before(ir::Block({ir::DeclareArray(staging), nest})));
 }
 
 }  // namespace hlorun::opencl

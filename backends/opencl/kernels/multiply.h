@@ -20,8 +20,6 @@ struct ProductTask {
 KernelDraft MultiplyKernel(const ProductTask& task, const ProductPlan& plan);
 // The result from partial sums over parts of k.
 KernelDraft CombineKernel(const ProductTask& task, const ProductPlan& plan);
-// Each result element as a dot product of two rows (plan.dot_products).
-KernelDraft DotProductKernel(const ProductTask& task, const ProductPlan& plan);
 
 // Packing, multiplying and combining, in order.
 std::vector<KernelDraft> ProductKernels(const ProductTask& task, const ProductPlan& plan);
