@@ -7,6 +7,7 @@
 
 #include "passes/fusion/hero.h"
 #include "passes/fusion/recompute.h"
+#include "passes/fusion/stored_result.h"
 
 namespace hlorun::passes {
 namespace {
@@ -94,6 +95,9 @@ class ClusterFinder {
       default:
         if (!IsLoopOp(user)) return std::nullopt;
     }
+    // What only rearranges its operand wants each element once, at a place of the operand's own.
+    if (demand.place == &user && (user.Is(Opcode::kTranspose) || user.Is(Opcode::kReshape)))
+      return Demand{demand.evaluations, user.operand(slot)};
     const bool keeps_place =
         (user.Has(hlo::kElementwise) || user.Is(Opcode::kClamp)) && operand.SameDimensions(user.shape());
     return Demand{demand.evaluations, keeps_place ? demand.place : nullptr};
@@ -134,7 +138,10 @@ class ClusterFinder {
            FitsEpilogue(instruction, IsAtRoot(demand, cluster), cluster);
   }
 
-  static bool IsAtRoot(const Demand& demand, const Cluster& cluster) { return demand.place == cluster.roots[0]; }
+  // At the places at which a product's tiles have their values.
+  static bool IsAtRoot(const Demand& demand, const Cluster& cluster) {
+    return demand.place == StoredResultOf(*cluster.roots[0]).value;
+  }
 
   // Tiles of products and convolutions are finished by elementwise ops, whose other operands are arrays of the result's
   // dimensions and broadcasts.
@@ -150,9 +157,16 @@ class ClusterFinder {
   bool MayBeHero(const Instruction& hero, const Cluster& cluster) const {
     const Instruction* root = cluster.roots[0];
     if (cluster.hero != nullptr || HeroOf(*root).kind != KernelKind::kLoop) return false;
-    if (!root->shape().SameDimensions(hero.shape())) return false;
+    const StoredResult stored = StoredResultOf(*root);
+    if (!stored.value->shape().SameDimensions(hero.shape())) return false;
+    std::unordered_set<const Instruction*> on_the_way;
+    if (stored.transpose != nullptr) {
+      if (!hero.Is(Opcode::kDot)) return false;
+      for (const Instruction* at = root; at != stored.value; at = at->operand(0)) on_the_way.insert(at);
+    }
     const size_t index = static_cast<size_t>(&cluster - clusters_.data());
     return std::all_of(cluster.members.begin(), cluster.members.end(), [&](const Instruction* member) {
+      if (on_the_way.contains(member)) return true;
       // Reshapes of arrays in memory will be peeled.
       if (IsReinterpretation(*member) && !cluster.is_member.contains(member->operand(0))) return true;
       return FitsEpilogue(*member, IsAtRoot(demands_.at(member).at(index), cluster), cluster);

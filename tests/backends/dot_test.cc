@@ -584,6 +584,71 @@ TEST(Dot, EpilogueOfExchangedRoles) {
   }
 }
 
+DeviceSpec GpuClass() {
+  DeviceSpec gpu = Runner().spec();
+  gpu.device_class = DeviceClass::kGpu;
+  gpu.max_work_group_size = 128;
+  gpu.local_memory_bytes = 16 << 10;
+  return gpu;
+}
+
+// lhs * rhs + bias, whose columns are `heads` of `size`, put as [heads][rows][size].
+void ExpectHeads(int64_t m, int64_t k, int64_t heads, int64_t size, bool rhs_transposed, bool has_bias,
+                 const DeviceSpec& spec = Runner().spec()) {
+  SCOPED_TRACE(::testing::Message() << m << " x " << k << " x " << heads << " of " << size
+                                    << (rhs_transposed ? " t" : ""));
+  const int64_t n = heads * size;
+  const Fused run =
+      RunFusion(fmt::format(R"(HloModule heads
+fused {{
+  a = f32[{0},{1}] parameter(0)
+  b = f32[{3}] parameter(1)
+  bias = f32[{2}] parameter(2)
+  product = f32[{0},{2}] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{{4}}}
+  wide = f32[{0},{2}] broadcast(bias), dimensions={{1}}
+  sum = f32[{0},{2}] add(product, wide)
+  apart = f32[{0},{5},{6}] reshape({7})
+  ROOT together = f32[{5},{0},{6}] transpose(apart), dimensions={{1,0,2}}
+}}
+ENTRY main {{
+  a = f32[{0},{1}] parameter(0)
+  b = f32[{3}] parameter(1)
+  bias = f32[{2}] parameter(2)
+  ROOT out = f32[{5},{0},{6}] fusion(a, b, bias), kind=kOutput, calls=fused
+}}
+)",
+                            m, k, n, rhs_transposed ? fmt::format("{},{}", n, k) : fmt::format("{},{}", k, n),
+                            rhs_transposed ? 1 : 0, heads, size, has_bias ? "sum" : "product"),
+                {-1}, spec);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      const double sum = HostDot(run, i, j, k, n, rhs_transposed) + (has_bias ? run.operands[2].GetDouble(j) : 0);
+      ASSERT_NEAR(run.result.GetDouble((j / size * m + i) * size + j % size), sum, 1e-5 * static_cast<double>(k))
+          << i << ", " << j;
+    }
+  }
+}
+
+TEST(Dot, ResultsThatAreRearranged) {
+  DeviceSpec narrow = Runner().spec(), small = narrow;
+  narrow.vector_bytes = 32;
+  small.l2_bytes = 64 << 10;
+  for (const bool has_bias : {false, true}) {
+    for (const bool rhs_transposed : {false, true}) {
+      for (const DeviceSpec& spec : {Runner().spec(), narrow, small, GpuClass()}) {
+        ExpectHeads(45, 30, 3, 32, rhs_transposed, has_bias, spec);
+        ExpectHeads(33, 20, 5, 48, rhs_transposed, has_bias, spec);
+        ExpectHeads(230, 40, 2, 16, rhs_transposed, has_bias, spec);
+        ExpectHeads(3, 30, 4, 64, rhs_transposed, has_bias, spec);
+        ExpectHeads(1, 30, 4, 64, rhs_transposed, has_bias, spec);
+      }
+      ExpectHeads(20, 3000, 3, 16, rhs_transposed, has_bias);  // through partial sums
+      ExpectHeads(16, 90, 20, 16, rhs_transposed, has_bias);   // exchanged, where rhs is transposed
+      ExpectHeads(101, 2100, 6, 48, rhs_transposed, has_bias, small);
+    }
+  }
+}
+
 // Rows of lhs without padding are not copied.
 TEST(Dot, TilesOfLhsInPlace) {
   using enum ElementType;
@@ -649,14 +714,6 @@ ENTRY main {
       EXPECT_EQ(got, Bf16(got));
     }
   }
-}
-
-DeviceSpec GpuClass() {
-  DeviceSpec gpu = Runner().spec();
-  gpu.device_class = DeviceClass::kGpu;
-  gpu.max_work_group_size = 128;
-  gpu.local_memory_bytes = 16 << 10;
-  return gpu;
 }
 
 TEST(Dot, GpuClass) {

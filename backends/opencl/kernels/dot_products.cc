@@ -35,8 +35,8 @@ class DotProducts {
                             ir::Type{shape_.compute_type, Lanes()});
     }
     // Runs along the columns must be runs of the result.
-    const bool has_runs = is_even_ && (shape_.m == 1 || !StoresTurned(shape_));
-    if (has_runs) together_ = std::clamp<int64_t>(kFinishedColumns / columns_, 1, plan.panels_per_block);
+    if (is_even_ && !StoresTurned(shape_))
+      together_ = std::clamp<int64_t>(kFinishedColumns / columns_, 1, plan.panels_per_block);
     staging_ = MakeStaging("staging", shape_.compute_type, shape_.m * together_ * columns_);
   }
 
@@ -132,9 +132,7 @@ class DotProducts {
 
   // `count` of the row's staged columns, `from` behind the first.
   Stmt Finish(const Expr& from, int64_t count) const {
-    RunIndex at = ResultIndex(task_, shape_, ir::Ref(batch_), ir::Ref(row_), ir::Ref(first_) + from);
-    // Of a single row the columns are a run in either order.
-    if (count > 1 && StoresTurned(shape_)) --at.lane_dimension;
+    const RunIndex at = ResultIndex(task_, shape_, ir::Ref(batch_), ir::Ref(row_), ir::Ref(first_) + from);
     const Expr staged = ir::Ref(row_) * (together_ * columns_) + from;
     return epilogue_.StoreRun(at, count, count > 1 ? plan_.lanes : 1,
                               [&](const Expr& i) { return ir::Load(staging_, staged + i); });

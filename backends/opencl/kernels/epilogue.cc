@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/epilogue.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 
@@ -8,8 +9,10 @@
 #include "backends/opencl/codegen/fused_values.h"
 #include "backends/opencl/codegen/prefetch_lines.h"
 #include "backends/opencl/codegen/transpose_square.h"
+#include "backends/opencl/codegen/widener.h"
 #include "hlo/computation.h"
 #include "hlo/error.h"
+#include "passes/fusion/stored_result.h"
 
 namespace hlorun::opencl {
 
@@ -55,6 +58,17 @@ int64_t KeptVectors(const Stmt& s) {
 // Beside the sums, a vector of each operand and these, no register is left.
 constexpr int64_t kMostKeptVectors = 2;
 
+// Whether each of `dimensions` is a product of neighbours in `parts`.
+bool SplitsDimensions(const hlo::Dims& dimensions, const hlo::Dims& parts) {
+  size_t part = parts.size();
+  for (size_t d = dimensions.size(); d-- > 0;) {
+    int64_t product = 1;
+    while (product < dimensions[d] && part > 0) product *= parts[--part];
+    if (product != dimensions[d]) return false;
+  }
+  return true;
+}
+
 // Rows of a tile, up to whole squares.
 int64_t RunLength(const RegisterTile& tile) { return (tile.rows() + tile.lanes() - 1) / tile.lanes() * tile.lanes(); }
 
@@ -68,6 +82,8 @@ Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& 
                            {.kind = ArgumentRef::Kind::kResult, .number = 0, .written = true});
   visited_ = {result_};
   if (IsPlain()) return;
+  transpose_ = passes::StoredResultOf(*instruction.called()->root()).transpose;
+  if (transpose_ != nullptr) visited_.clear();
   for (const hlo::Instruction* parameter : instruction.called()->parameters()) {
     const int64_t number = parameter->parameter_number();
     operands_.push_back(nullptr);
@@ -85,10 +101,14 @@ Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& 
 bool Epilogue::Supports(const hlo::Instruction& instruction, const hlo::Instruction& hero) {
   if (&instruction == &hero) return HasKernelType(instruction.shape());
   const hlo::Computation& computation = *instruction.called();
-  if (!computation.root()->shape().IsArray() || !computation.root()->shape().SameDimensions(hero.shape())) return false;
+  if (!computation.root()->shape().IsArray()) return false;
+  const passes::StoredResult stored = passes::StoredResultOf(*computation.root());
+  if (!stored.value->shape().SameDimensions(hero.shape())) return false;
+  std::set<const hlo::Instruction*> on_the_way;
+  for (const hlo::Instruction* at = computation.root(); at != stored.value; at = at->operand(0)) on_the_way.insert(at);
   for (const auto& owned : computation.instructions()) {
     const hlo::Instruction& op = *owned;
-    if (&op == &hero) continue;
+    if (&op == &hero || on_the_way.contains(&op)) continue;
     if (!HasKernelType(op.shape())) return false;
     if (op.Is(hlo::Opcode::kParameter) || op.Is(hlo::Opcode::kBroadcast) || IsInlineConstant(op)) continue;
     if (!IsElementwise(op)) return false;
@@ -106,10 +126,17 @@ Expr Epilogue::Linear(const RunIndex& at) const {
   return linear;
 }
 
+bool Epilogue::StoresVectors(const RunIndex& at, int64_t lanes) const {
+  if (IsPlain()) return true;
+  if (transpose_ == nullptr || passes::StoredResultOf(*transpose_).value != &hero_) return false;
+  return at.lane_dimension + 1 == at.index.size() && transpose_->shape().dimensions().back() % lanes == 0 &&
+         KnownFactor(at.index[at.lane_dimension], lanes) == lanes;
+}
+
 Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& values) const {
   Expr result = ir::Cast(values, ir::ComputeType(result_->storage));
   if (result_->storage == hlo::ElementType::kBF16) result = RoundResult(result, result_->storage);
-  return ir::Store(result_, ir::Ramp(Linear(at), values->type.lanes), result);
+  return ir::Store(result_, ir::Ramp(transpose_ == nullptr ? Linear(at) : StoredAt(at), values->type.lanes), result);
 }
 
 Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& first, const Expr& second, bool rounds_pairs) const {
@@ -125,13 +152,12 @@ Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& first, const Expr& sec
   return ir::Block({StorePlain(at, first), StorePlain(next, second)});
 }
 
-Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
-                        const std::function<Expr(const Expr&)>& value) const {
+Stmt Epilogue::FinishPlaces(const RunIndex& at, const ir::Var& place, const Expr& begin, const Expr& end, int64_t lanes,
+                            const std::function<Expr(const Expr&)>& value, const Expr& stored_at) const {
   IndexMath math(ir::kIndex);
   Body body;
   FusedValues values(math, body);
   const hlo::Dims& dimensions = hero_.shape().dimensions();
-  const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex);
   std::vector<Stmt> statements;
   Indices index;
   for (size_t d = 0; d < at.index.size(); ++d) {
@@ -150,12 +176,68 @@ Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (operands_[i]) frame.Bind(computation.parameter(static_cast<int64_t>(i)), Frame::InMemory{operands_[i]});
     }
-    result = values.Get(frame, *computation.root(), index);
+    result = values.Get(frame, *passes::StoredResultOf(*computation.root()).value, index);
   }
-  StoreElement(values, result_, instruction_.shape(), index, result);
-  statements.push_back(ir::For(ir::LoopRole::kVector, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex),
-                               body.Close(), 1, static_cast<int>(lanes)));
+  if (stored_at != nullptr) {
+    body.Add(ir::Store(result_, stored_at + (ir::Ref(place) - begin), result.re));
+  } else {
+    StoreElement(values, result_, instruction_.shape(), index, result);
+  }
+  statements.push_back(ir::For(ir::LoopRole::kVector, place, begin, end, body.Close(), 1, static_cast<int>(lanes)));
   return ir::Block(std::move(statements));
+}
+
+Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
+                        const std::function<Expr(const Expr&)>& value) const {
+  if (transpose_ != nullptr) return StoreRearranged(at, count, lanes, value);
+  const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex);
+  return FinishPlaces(at, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), lanes, value, nullptr);
+}
+
+// Each of the hero's dimensions is several of the reshape's, as a rule, and its digits depend on its index alone: those
+// of the columns are the same for all rows of a tile.
+Expr Epilogue::StoredAt(const RunIndex& at) const {
+  const hlo::Dims &from = transpose_->operand(0)->shape().dimensions(), &dimensions = hero_.shape().dimensions();
+  const hlo::Dims strides = transpose_->shape().Strides();
+  const auto& order = transpose_->dimensions();
+  Expr place = ir::Int(0, ir::kIndex), rest = Linear(at);
+  int64_t left = hero_.shape().ElementCount();  // of what `rest` counts
+  size_t next = dimensions.size();
+  if (SplitsDimensions(dimensions, from)) left = 1;
+  for (size_t d = from.size(); d-- > 0;) {
+    if (from[d] == 1) continue;
+    if (left == 1) {
+      while (dimensions[--next] == 1) {
+      }
+      rest = at.index[next];
+      left = dimensions[next];
+    }
+    const Expr size = ir::Int(from[d], ir::kIndex);
+    const Expr digit = left == from[d] ? rest : ir::Binary(ir::Op::kFloorMod, rest, size);
+    const auto to = std::find(order.begin(), order.end(), static_cast<int64_t>(d)) - order.begin();
+    place = place + digit * strides[static_cast<size_t>(to)];
+    rest = ir::Binary(ir::Op::kFloorDiv, rest, size);
+    left /= from[d];
+  }
+  return place;
+}
+
+// In pieces that stay together: the run starts at a multiple of them, as far as is plain.
+Stmt Epilogue::StoreRearranged(const RunIndex& at, int64_t count, int64_t lanes,
+                               const std::function<Expr(const Expr&)>& value) const {
+  const bool is_along = at.lane_dimension + 1 == at.index.size();
+  const int64_t together = transpose_->shape().dimensions().back();
+  const int64_t piece = is_along ? std::gcd(count, KnownFactor(at.index[at.lane_dimension], together)) : 1;
+  const ir::Var begin = ir::MakeIndex("piece", 0, count - 1, ir::kIndex),
+                place = ir::MakeIndex("place", 0, count - 1, ir::kIndex),
+                stored_at = ir::MakeVar("stored_at", ir::kIndex);
+  begin->factor = piece;
+  RunIndex first = at;
+  first.index[at.lane_dimension] = first.index[at.lane_dimension] + ir::Ref(begin);
+  const Stmt body =
+      ir::Block({ir::Let(stored_at, StoredAt(first)), FinishPlaces(at, place, ir::Ref(begin), ir::Ref(begin) + piece,
+                                                                   std::gcd(piece, lanes), value, ir::Ref(stored_at))});
+  return ir::For(ir::LoopRole::kSerial, begin, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), body, piece);
 }
 
 Stmt Epilogue::SendForRun(const RunIndex& at, int64_t count) const {
@@ -247,7 +329,8 @@ Stmt TileStore::EmitTurned(const RegisterTile& tile, const ir::BufferRef& stagin
 Stmt TileStore::Emit(const RegisterTile& tile, const ir::BufferRef& staging, const Expr& first, const Expr& end,
                      int64_t columns, const Index& index) const {
   const bool all_rows = ir::IsIntConstant(first, 0) && ir::IsIntConstant(end, tile.rows());
-  if (epilogue_.IsPlain() && all_rows && columns == tile.columns()) return EmitDirect(tile, index);
+  const bool is_direct = epilogue_.StoresVectors(index(ir::Int(0, ir::kIndex), ir::Int(0, ir::kIndex)), tile.lanes());
+  if (is_direct && all_rows && columns == tile.columns()) return EmitDirect(tile, index);
   const ir::Var row = ir::MakeIndex("row", 0, tile.rows() - 1, ir::kIndex);
   const Stmt save = Save(tile, staging);
   const Expr staged = ir::Ref(row) * tile.columns();
@@ -255,7 +338,7 @@ Stmt TileStore::Emit(const RegisterTile& tile, const ir::BufferRef& staging, con
                                       [&](const Expr& place) { return ir::Load(staging, staged + place); });
   const Stmt rows = ir::For(ir::LoopRole::kSerial, row, first, end, run);
   const Stmt general = KeptVectors(rows) > kMostKeptVectors ? ir::Outline(rows) : rows;
-  if (!epilogue_.IsPlain() || all_rows || columns != tile.columns()) return ir::Block({save, general});
+  if (!is_direct || all_rows || columns != tile.columns()) return ir::Block({save, general});
   // Most tiles are whole: only the last one of a column of tiles recomputes rows of the one before.
   const Expr whole = ir::And(ir::Compare(ir::Op::kEq, first, ir::Int(0, first->type)),
                              ir::Compare(ir::Op::kEq, end, ir::Int(tile.rows(), end->type)));

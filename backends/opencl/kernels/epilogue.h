@@ -23,12 +23,15 @@ class Epilogue {
   Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& hero, const AliasPattern& aliases,
            KernelParameters& parameters);
 
-  // Whether consumers of `hero` in `instruction` have a form that this class evaluates.
+  // Whether consumers of `hero` in `instruction` have a form that this class evaluates: elementwise ops, and a root
+  // that puts the result elsewhere (passes/fusion/stored_result.h).
   static bool Supports(const hlo::Instruction& instruction, const hlo::Instruction& hero);
 
-  // True when values are stored as they are.
+  // True when values are stored as they are, where the hero has them.
   bool IsPlain() const { return &instruction_ == &hero_; }
-  // Stores a vector of the hero's values as they are.
+  // True when a vector from `at` on is stored as it is, in one piece.
+  bool StoresVectors(const RunIndex& at, int64_t lanes) const;
+  // Stores a vector of the hero's values as they are, where StoresVectors.
   ir::Stmt StorePlain(const RunIndex& at, const ir::Expr& values) const;
   // Two of them side by side. `rounds_pairs`: the CPU's own instruction makes bf16 of both, and one store writes a
   // whole cache line, which is then not read before: half the lines cost 14 cycles each (docs/products.md).
@@ -42,9 +45,19 @@ class Epilogue {
 
  private:
   ir::Expr Linear(const RunIndex& at) const;
+  // The loop of `place` over begin .. end of a run. `stored_at`: where the first of them lies, where the root puts it
+  // elsewhere; else null.
+  ir::Stmt FinishPlaces(const RunIndex& at, const ir::Var& place, const ir::Expr& begin, const ir::Expr& end,
+                        int64_t lanes, const std::function<ir::Expr(const ir::Expr&)>& value,
+                        const ir::Expr& stored_at) const;
+  ir::Stmt StoreRearranged(const RunIndex& at, int64_t count, int64_t lanes,
+                           const std::function<ir::Expr(const ir::Expr&)>& value) const;
+  // Where the root puts what the hero has at `at`.
+  ir::Expr StoredAt(const RunIndex& at) const;
 
   const hlo::Instruction& instruction_;
   const hlo::Instruction& hero_;
+  const hlo::Instruction* transpose_ = nullptr;  // the root that puts the result elsewhere, where there is one
   ir::BufferRef result_;
   std::vector<ir::BufferRef> operands_;  // of the fusion; null where only the hero reads them
   std::vector<ir::BufferRef> visited_;   // at each value's own index: the result and operands of its dimensions

@@ -16,11 +16,13 @@ ProductSizes ProductSizesOf(const ProductTask& task, const ProductShape& shape) 
     sizes.m.scale = shape.m / std::max<int64_t>(1, result.dimension(slowest));
     return sizes;
   }
+  sizes.k.extent = extents.contraction;
+  // Of a result that is put elsewhere, extents are of dimensions that the product has not.
+  if (!task.instruction.shape().SameDimensions(result)) return sizes;
   const int64_t first = result.rank() == 3 ? 1 : 0;
   if (first == 1) sizes.batch.extent = extents.Of(0, 0);
   sizes.m.extent = extents.Of(0, first + (shape.swapped ? 1 : 0));
   sizes.n.extent = extents.Of(0, first + (shape.swapped ? 0 : 1));
-  sizes.k.extent = extents.contraction;
   return sizes;
 }
 

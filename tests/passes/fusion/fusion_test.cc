@@ -299,6 +299,46 @@ TEST(Fusion, BroadcastThatCutsAProductsRowsKeepsTheReshape) {
   EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot, KernelKind::kLoop));
 }
 
+// Heads are brought together by the kernel that makes them, and apart by the one that is done with them.
+TEST(Fusion, ProductPutsItsResultElsewhere) {
+  const Fused fused = Fuse(R"(
+  x = f32[24,16] parameter(0)
+  w = f32[16,96] parameter(1)
+  b = f32[6,16] parameter(2)
+  v = f32[24,6,16] parameter(3)
+  d = f32[24,96] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  r = f32[4,6,6,16] reshape(d)
+  bs = f32[4,6,6,16] broadcast(b), dimensions={2,3}
+  y = f32[4,6,6,16] add(r, bs)
+  t = f32[4,6,6,16] transpose(y), dimensions={0,2,1,3}
+  q = f32[24,6,16] reshape(t)
+  s = f32[24,6,6] dot(q, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+  c = f32[24,6,16] dot(s, v), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+  cr = f32[4,6,6,16] reshape(c)
+  ROOT o = f32[4,6,6,16] transpose(cr), dimensions={0,2,1,3})");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot, KernelKind::kDot, KernelKind::kDot));
+  EXPECT_TRUE(fused.Kernel(0)->called()->root()->Is(Opcode::kTranspose));
+  EXPECT_TRUE(fused.Kernel(2)->called()->root()->Is(Opcode::kTranspose));
+}
+
+TEST(Fusion, ProductKeepsWhatWouldBeTornApart) {
+  const auto kernels_of = [](const std::string& reshaped, const std::string& dimensions, const std::string& result) {
+    return Fuse(fmt::format(R"(
+  x = f32[24,16] parameter(0)
+  w = f32[16,96] parameter(1)
+  d = f32[24,96] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  r = f32[{}] reshape(d)
+  ROOT t = f32[{}] transpose(r), dimensions={{{}}})",
+                            reshaped, result, dimensions))
+        .kernels;
+  };
+  EXPECT_THAT(kernels_of("24,6,16", "1,0,2", "6,24,16"), ElementsAre(KernelKind::kDot));
+  // Columns that move, runs that are no vectors, and runs of several rows.
+  EXPECT_THAT(kernels_of("24,6,16", "1,2,0", "6,16,24"), ElementsAre(KernelKind::kDot, KernelKind::kLoop));
+  EXPECT_THAT(kernels_of("24,12,8", "1,0,2", "12,24,8"), ElementsAre(KernelKind::kDot, KernelKind::kLoop));
+  EXPECT_THAT(kernels_of("6,2,192", "1,0,2", "2,6,192"), ElementsAre(KernelKind::kDot, KernelKind::kLoop));
+}
+
 TEST(Fusion, ProductReadTwiceIsStored) {
   const Fused fused = Fuse(R"(
   x = f32[24,16] parameter(0)
