@@ -70,6 +70,7 @@ class DotProducts {
   // Of all rows of lhs with the panel's of rhs, along all of k.
   Stmt Sums() const {
     std::vector<Stmt> statements;
+    statements.reserve(strands_.size() + 3);
     for (const RegisterTile& sums : strands_) statements.push_back(sums.Declare());
     const Expr in_strands = WholeSteps(plan_.strands * Lanes()), in_vectors = WholeSteps(Lanes());
     statements.push_back(Steps(Index(0), in_strands, plan_.strands, false));

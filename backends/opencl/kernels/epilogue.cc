@@ -243,6 +243,7 @@ Stmt Epilogue::StoreRearranged(const RunIndex& at, int64_t count, int64_t lanes,
 Stmt Epilogue::SendForRun(const RunIndex& at, int64_t count) const {
   const Expr first = Linear(at);
   std::vector<Stmt> lines;
+  lines.reserve(visited_.size());
   for (const ir::BufferRef& buffer : visited_) lines.push_back(PrefetchLines(buffer, first, count));
   return ir::Block(std::move(lines));
 }
