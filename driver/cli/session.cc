@@ -378,6 +378,11 @@ class Session {
     }
   }
 
+  // Their lists stay for the next run.
+  void DropResults() {
+    for (std::vector<Array>& of_device : results_) of_device.clear();
+  }
+
   double RunOnce(RunFlags run_flags) {
     for (const hlo::Literal& input : whole_inputs_) run_flags.whole_shapes.push_back(input.shape());
     RunFaults();
@@ -385,7 +390,7 @@ class Session {
     const auto start = Clock::now();
     // Runs end in the order in which they start; results that nobody asks for give their memory to those behind them.
     for (int64_t i = 0; i < runs; ++i) {
-      for (std::vector<Array>& of_device : results_) of_device.clear();
+      DropResults();
       if (executable_->device_count() == 1) {
         results_.resize(1);
         results_[0] = executable_->Run(arguments_[0], run_flags);
@@ -418,7 +423,7 @@ class Session {
         }
         UploadInputs();
       }
-      for (std::vector<Array>& of_device : results_) of_device.clear();  // so that their memory is reused
+      DropResults();  // so that their memory is reused
       timing_.ms.push_back(RunOnce({}));
     }
     if (flags_.profile || !flags_.trace.empty()) {

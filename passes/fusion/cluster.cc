@@ -159,14 +159,10 @@ class ClusterFinder {
     if (cluster.hero != nullptr || HeroOf(*root).kind != KernelKind::kLoop) return false;
     const StoredResult stored = StoredResultOf(*root);
     if (!stored.value->shape().SameDimensions(hero.shape())) return false;
-    std::unordered_set<const Instruction*> on_the_way;
-    if (stored.transpose != nullptr) {
-      if (!hero.Is(Opcode::kDot)) return false;
-      for (const Instruction* at = root; at != stored.value; at = at->operand(0)) on_the_way.insert(at);
-    }
+    if (!stored.way.empty() && !hero.Is(Opcode::kDot)) return false;
     const size_t index = static_cast<size_t>(&cluster - clusters_.data());
     return std::all_of(cluster.members.begin(), cluster.members.end(), [&](const Instruction* member) {
-      if (on_the_way.contains(member)) return true;
+      if (stored.IsOnTheWay(member)) return true;
       // Reshapes of arrays in memory will be peeled.
       if (IsReinterpretation(*member) && !cluster.is_member.contains(member->operand(0))) return true;
       return FitsEpilogue(*member, IsAtRoot(demands_.at(member).at(index), cluster), cluster);

@@ -6,6 +6,8 @@
 // A network's heads are brought together so, in front of its attention, and apart behind it.
 #pragma once
 
+#include <vector>
+
 #include "hlo/instruction.h"
 
 namespace hlorun::passes {
@@ -14,8 +16,11 @@ namespace hlorun::passes {
 inline constexpr int64_t kStoredRun = 16;
 
 struct StoredResult {
-  const hlo::Instruction* value;      // of the product's dimensions
-  const hlo::Instruction* transpose;  // the root, of a reshape of `value`; null where the root is the value
+  const hlo::Instruction* value;  // of the product's dimensions
+  // From the root, a transpose, down to the last reshape before `value`; empty where the root is the value.
+  std::vector<const hlo::Instruction*> way;
+
+  bool IsOnTheWay(const hlo::Instruction* instruction) const;
 };
 
 // `root` may be in a fused computation or not.

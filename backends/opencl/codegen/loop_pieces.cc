@@ -15,46 +15,30 @@ constexpr int64_t kFewestVectors = 4;  // that a loop must have to be worth seve
 // Each cut makes up to three pieces more, each a body that the device's compiler reads.
 constexpr size_t kMostCuts = 4;
 
-// variable + shift, compared with a number.
+// variable + shift, compared with a number on either side.
 struct Comparison {
   Expr expr;
-  Op op = Op::kLt;
+  bool number_first = false;
   int64_t shift = 0, number = 0;
 
-  bool At(int64_t variable) const {
-    const int64_t x = variable + shift;
-    switch (op) {
-      case Op::kEq: return x == number;
-      case Op::kNe: return x != number;
-      case Op::kLt: return x < number;
-      case Op::kLe: return x <= number;
-      case Op::kGt: return x > number;
-      default: return x >= number;
-    }
+  // The answer where the variable has this value: a constant.
+  Expr At(int64_t variable) const {
+    std::vector<Expr> args = expr->args;
+    Expr& side = args[number_first ? 1 : 0];
+    side = Int(variable + shift, side->type);
+    return WithArgs(expr, std::move(args));
   }
 
-  // The variable's values at which the answer may differ from that of the value before.
+  // The variable's values at which the answer differs from that of the value before.
   std::vector<int64_t> Cuts() const {
     const int64_t equal = number - shift;
-    switch (op) {
-      case Op::kLt:
-      case Op::kGe: return {equal};
-      case Op::kLe:
-      case Op::kGt: return {equal + 1};
-      default: return {equal, equal + 1};
+    std::vector<int64_t> cuts;
+    for (const int64_t at : {equal, equal + 1}) {
+      if (!Equal(At(at - 1), At(at))) cuts.push_back(at);
     }
+    return cuts;
   }
 };
-
-Op Mirrored(Op op) {
-  switch (op) {
-    case Op::kLt: return Op::kGt;
-    case Op::kLe: return Op::kGe;
-    case Op::kGt: return Op::kLt;
-    case Op::kGe: return Op::kLe;
-    default: return op;
-  }
-}
 
 std::optional<Comparison> ComparisonOf(const Expr& x, const Var& variable) {
   if (x->kind != ExprKind::kCompare || x->args[0]->type != variable->type || !hlo::IsSigned(variable->type.element))
@@ -64,7 +48,7 @@ std::optional<Comparison> ComparisonOf(const Expr& x, const Var& variable) {
   if (number->kind != ExprKind::kIntConstant || !Uses(side, variable)) return std::nullopt;
   const std::optional<int64_t> shift = ConstantDifference(side, Ref(variable));
   if (!shift) return std::nullopt;
-  return Comparison{x, number_first ? Mirrored(x->op) : x->op, *shift, number->integer};
+  return Comparison{x, number_first, *shift, number->integer};
 }
 
 void Collect(const Expr& x, const Var& variable, std::vector<Comparison>& found) {
@@ -122,7 +106,7 @@ std::vector<Stmt> PiecesOf(const Stmt& loop) {
   std::vector<Stmt> pieces;
   for (auto from = bounds.begin(); std::next(from) != bounds.end(); ++from) {
     Stmt body = loop->body[0];
-    for (const Comparison& comparison : comparisons) body = Replace(body, comparison.expr, Pred(comparison.At(*from)));
+    for (const Comparison& comparison : comparisons) body = Replace(body, comparison.expr, comparison.At(*from));
     const Type type = loop->var->type;
     pieces.push_back(For(LoopRole::kVector, loop->var, Int(*from, type), Int(*std::next(from), type),
                          WithoutNamedNumbers(body, effects), 1, loop->width));

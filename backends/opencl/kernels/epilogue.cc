@@ -82,8 +82,12 @@ Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& 
                            {.kind = ArgumentRef::Kind::kResult, .number = 0, .written = true});
   visited_ = {result_};
   if (IsPlain()) return;
-  transpose_ = passes::StoredResultOf(*instruction.called()->root()).transpose;
-  if (transpose_ != nullptr) visited_.clear();
+  const passes::StoredResult stored = passes::StoredResultOf(*instruction.called()->root());
+  value_ = stored.value;
+  if (!stored.way.empty()) {
+    transpose_ = stored.way.front();
+    visited_.clear();
+  }
   for (const hlo::Instruction* parameter : instruction.called()->parameters()) {
     const int64_t number = parameter->parameter_number();
     operands_.push_back(nullptr);
@@ -104,11 +108,9 @@ bool Epilogue::Supports(const hlo::Instruction& instruction, const hlo::Instruct
   if (!computation.root()->shape().IsArray()) return false;
   const passes::StoredResult stored = passes::StoredResultOf(*computation.root());
   if (!stored.value->shape().SameDimensions(hero.shape())) return false;
-  std::set<const hlo::Instruction*> on_the_way;
-  for (const hlo::Instruction* at = computation.root(); at != stored.value; at = at->operand(0)) on_the_way.insert(at);
   for (const auto& owned : computation.instructions()) {
     const hlo::Instruction& op = *owned;
-    if (&op == &hero || on_the_way.contains(&op)) continue;
+    if (&op == &hero || stored.IsOnTheWay(&op)) continue;
     if (!HasKernelType(op.shape())) return false;
     if (op.Is(hlo::Opcode::kParameter) || op.Is(hlo::Opcode::kBroadcast) || IsInlineConstant(op)) continue;
     if (!IsElementwise(op)) return false;
@@ -128,7 +130,7 @@ Expr Epilogue::Linear(const RunIndex& at) const {
 
 bool Epilogue::StoresVectors(const RunIndex& at, int64_t lanes) const {
   if (IsPlain()) return true;
-  if (transpose_ == nullptr || passes::StoredResultOf(*transpose_).value != &hero_) return false;
+  if (transpose_ == nullptr || value_ != &hero_) return false;
   return at.lane_dimension + 1 == at.index.size() && transpose_->shape().dimensions().back() % lanes == 0 &&
          KnownFactor(at.index[at.lane_dimension], lanes) == lanes;
 }
@@ -176,7 +178,7 @@ Stmt Epilogue::FinishPlaces(const RunIndex& at, const ir::Var& place, const Expr
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (operands_[i]) frame.Bind(computation.parameter(static_cast<int64_t>(i)), Frame::InMemory{operands_[i]});
     }
-    result = values.Get(frame, *passes::StoredResultOf(*computation.root()).value, index);
+    result = values.Get(frame, *value_, index);
   }
   if (stored_at != nullptr) {
     body.Add(ir::Store(result_, stored_at + (ir::Ref(place) - begin), result.re));

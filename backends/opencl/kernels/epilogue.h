@@ -57,7 +57,8 @@ class Epilogue {
 
   const hlo::Instruction& instruction_;
   const hlo::Instruction& hero_;
-  const hlo::Instruction* transpose_ = nullptr;  // the root that puts the result elsewhere, where there is one
+  const hlo::Instruction* value_ = nullptr;      // of a fusion: what is stored, of the hero's dimensions
+  const hlo::Instruction* transpose_ = nullptr;  // the root that puts it elsewhere, where there is one
   ir::BufferRef result_;
   std::vector<ir::BufferRef> operands_;  // of the fusion; null where only the hero reads them
   std::vector<ir::BufferRef> visited_;   // at each value's own index: the result and operands of its dimensions
