@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "backends/opencl/plan_slices.h"
 
@@ -113,14 +114,10 @@ void PairTripsIn(Sequence& sequence, const CarriedSlices& carried) {
     PairTripsIn(*loop->body, carried);
     const auto found = carried.find(loop->body.get());
     if (found == carried.end() || loop->trip_count < 2 || !loop->condition->thunks.empty()) continue;
-    std::vector<Thunk> trip = std::move(loop->body->thunks);
-    const BodyPair pair(trip, found->second);
+    const BodyPair pair(loop->body->thunks, found->second);
+    if (!pair.IsWorthwhile()) continue;
+    std::vector<Thunk> trip = std::exchange(loop->body->thunks, pair.Thunks());
     const bool is_odd = loop->trip_count % 2 != 0;
-    if (!pair.IsWorthwhile()) {
-      loop->body->thunks = std::move(trip);
-      continue;
-    }
-    loop->body->thunks = pair.Thunks();
     loop->trip_count /= 2;
     if (is_odd) std::move(trip.begin(), trip.end(), std::back_inserter(thunks));
   }
