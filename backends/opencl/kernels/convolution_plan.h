@@ -23,7 +23,7 @@ struct ConvolutionDimension {
   bool Subsampled() const { return window == 1 && stride > 1 && base_dilation == 1; }
   int64_t copy_stride() const { return Subsampled() ? stride : 1; }
   int64_t tile_stride() const { return Subsampled() ? 1 : stride; }
-  // Copied elements behind `outputs` outputs.
+  // Copied elements behind `outputs` outputs; of a window of one element those between are not copied.
   int64_t Span(int64_t outputs) const { return (outputs - 1) * tile_stride() + (window - 1) * dilation + 1; }
 };
 
