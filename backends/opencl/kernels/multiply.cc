@@ -71,11 +71,17 @@ class Multiplication {
     if (plan_.rhs == RhsForm::kBlocks) {
       nest = OwnBlocks(batch, columns);
     } else {
-      const Stmt block = Depth([&](const Expr& k_begin, const Expr& k_end) {
-        return Block(ir::Ref(rows), ir::Ref(columns), k_begin, k_end);
-      });
       std::pair<ir::Var, Expr> outer{rows, Index(plan_.row_blocks())}, inner{columns, Index(plan_.column_blocks())};
-      if (plan_.ColumnsOutermost()) std::swap(outer, inner);
+      Expr row_block = ir::Ref(rows), column_block = ir::Ref(columns);
+      if (plan_.ColumnsOutermost()) {
+        std::swap(outer, inner);
+        column_block = LastFirst(columns, shape_.n, plan_.panels_per_block * plan_.columns());
+      } else {
+        row_block = LastFirst(rows, shape_.m, plan_.tiles_per_block * plan_.rows);
+      }
+      const Stmt block = Depth([&](const Expr& k_begin, const Expr& k_end) {
+        return Block(row_block, column_block, k_begin, k_end);
+      });
       nest = ParallelNest({{batch, batch_end}, {part, Index(plan_.k_parts)}, outer, inner}, block);
     }
     std::vector<Stmt> body = {ir::DeclareArray(staging_)};
@@ -106,6 +112,13 @@ class Multiplication {
     }
     if (plan_.rhs == RhsForm::kBlocks)
       source_ = parameters_.Add("source", shape_.rhs_type, shape_.batch * shape_.n * shape_.k, task_.rhs);
+  }
+
+  // The smaller last block of `of_block` elements comes first: a unit that is given the first half of the groups, as
+  // PoCL's are, would otherwise have more than half of the work.
+  static Expr LastFirst(const ir::Var& block, int64_t elements, int64_t of_block) {
+    const int64_t blocks = CeilDiv(elements, of_block);
+    return elements % of_block == 0 ? ir::Ref(block) : Index(blocks - 1) - ir::Ref(block);
   }
 
   // Blocks of panels, each copied by the work-group that multiplies it.

@@ -173,6 +173,30 @@ std::vector<Rule> Identities() {
           c = f32[] constant(0.5)
           b = f32[4] broadcast(c), dimensions={}
           ROOT r = f32[4] power(x, b))"},
+      {"power_three", Exactness::kReassociating, Op(Opcode::kPower, X, Value(3.0)),
+       [](const Match& m) { return hlo::IsFloating(m.shape().element_type()); },
+       [](Match& m) {
+         return m.build.Binary(Opcode::kMultiply, m.build.Binary(Opcode::kMultiply, m[X], m[X]), m[X]);
+       },
+       R"(x = f32[4] parameter(0)
+          c = f32[] constant(3)
+          b = f32[4] broadcast(c), dimensions={}
+          ROOT r = f32[4] power(x, b))",
+       R"(x = f32[4] parameter(0)
+          c = f32[] constant(4)
+          b = f32[4] broadcast(c), dimensions={}
+          ROOT r = f32[4] power(x, b))"},
+      {"power_minus_one", Exactness::kReassociating, Op(Opcode::kPower, X, Value(-1.0)),
+       [](const Match& m) { return hlo::IsFloating(m.shape().element_type()); },
+       [](Match& m) { return m.build.Binary(Opcode::kDivide, m.Fill(1.0), m[X]); },
+       R"(x = f32[4] parameter(0)
+          c = f32[] constant(-1)
+          b = f32[4] broadcast(c), dimensions={}
+          ROOT r = f32[4] power(x, b))",
+       R"(x = f32[4] parameter(0)
+          c = f32[] constant(-2)
+          b = f32[4] broadcast(c), dimensions={}
+          ROOT r = f32[4] power(x, b))"},
       {"add_constants_integer", Exactness::kExact, Op(Opcode::kAdd, Op(Opcode::kAdd, X, Splat().As(C)), Splat().As(D)),
        [](const Match& m) { return IsInteger(m) && !SplatOf(*m[X]); },
        [](Match& m) { return m.build.Binary(Opcode::kAdd, m[X], m.build.Binary(Opcode::kAdd, m[C], m[D])); },
