@@ -27,6 +27,12 @@ bool HasHeroWithEpilogue(const Instruction& instruction) {
          (instruction.Is(Opcode::kReduce) && instruction.shape().IsArray());
 }
 
+// A scalar constant, in an array's shape or not. A network's layers share these, whose turn comes after all of them.
+bool IsOneNumber(const Instruction& instruction) {
+  return IsScalarConstant(instruction) ||
+         (instruction.Is(Opcode::kBroadcast) && IsScalarConstant(*instruction.operand(0)));
+}
+
 class ClusterFinder {
  public:
   ClusterFinder(hlo::Computation& computation, const KernelModel& kernels)
@@ -125,10 +131,9 @@ class ClusterFinder {
   }
 
   static bool Fits(const Instruction& instruction, const Cluster& cluster, const Demand& demand) {
-    size_t reads = cluster.reads.size() - 1;  // its own place
+    size_t reads = cluster.reads.size() - cluster.reads.count(&instruction);  // its own place
     for (const Instruction* operand : instruction.operands()) {
-      if (!IsScalarConstant(*operand) && !cluster.reads.contains(operand) && !cluster.is_member.contains(operand))
-        ++reads;
+      if (!IsOneNumber(*operand) && !cluster.reads.contains(operand) && !cluster.is_member.contains(operand)) ++reads;
     }
     if (OperationsIn(cluster.members) >= kMaxClusterOperations || reads > kMaxClusterReads) return false;
     const Instruction* root = cluster.roots[0];
@@ -174,7 +179,7 @@ class ClusterFinder {
     cluster.is_member.insert(instruction);
     cluster.reads.erase(instruction);
     for (const Instruction* operand : instruction->operands()) {
-      if (!IsScalarConstant(*operand) && !cluster.is_member.contains(operand)) cluster.reads.insert(operand);
+      if (!IsOneNumber(*operand) && !cluster.is_member.contains(operand)) cluster.reads.insert(operand);
     }
   }
 
@@ -219,7 +224,7 @@ bool IsScalarConstant(const Instruction& instruction) {
 
 size_t OperationsIn(const std::vector<Instruction*>& members) {
   return static_cast<size_t>(std::count_if(members.begin(), members.end(), [](const Instruction* member) {
-    return !member->Is(Opcode::kBroadcast) || !IsScalarConstant(*member->operand(0));
+    return IsScalarConstant(*member) || !IsOneNumber(*member);
   }));
 }
 

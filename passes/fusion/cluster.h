@@ -21,7 +21,8 @@ struct Cluster {
   // The reduce, dot or convolution whose epilogue the other members at the root's place are; null for a plain loop.
   hlo::Instruction* hero = nullptr;
   std::unordered_set<const hlo::Instruction*> is_member;
-  // Operands that are not members. Scalar constants count as neither: each fusion has copies of those that it needs.
+  // Operands that are not members. Scalar constants count as neither, each fusion has copies of those that it needs; nor
+  // do their broadcasts that are no members yet.
   std::unordered_set<const hlo::Instruction*> reads;
 
   bool NeedsOutline() const;  // otherwise it is one instruction that runs as it is

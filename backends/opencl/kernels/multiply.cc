@@ -79,9 +79,8 @@ class Multiplication {
       } else {
         row_block = LastFirst(rows, shape_.m, plan_.tiles_per_block * plan_.rows);
       }
-      const Stmt block = Depth([&](const Expr& k_begin, const Expr& k_end) {
-        return Block(row_block, column_block, k_begin, k_end);
-      });
+      const Stmt block =
+          Depth([&](const Expr& k_begin, const Expr& k_end) { return Block(row_block, column_block, k_begin, k_end); });
       nest = ParallelNest({{batch, batch_end}, {part, Index(plan_.k_parts)}, outer, inner}, block);
     }
     std::vector<Stmt> body = {ir::DeclareArray(staging_)};

@@ -175,9 +175,7 @@ std::vector<Rule> Identities() {
           ROOT r = f32[4] power(x, b))"},
       {"power_three", Exactness::kReassociating, Op(Opcode::kPower, X, Value(3.0)),
        [](const Match& m) { return hlo::IsFloating(m.shape().element_type()); },
-       [](Match& m) {
-         return m.build.Binary(Opcode::kMultiply, m.build.Binary(Opcode::kMultiply, m[X], m[X]), m[X]);
-       },
+       [](Match& m) { return m.build.Binary(Opcode::kMultiply, m.build.Binary(Opcode::kMultiply, m[X], m[X]), m[X]); },
        R"(x = f32[4] parameter(0)
           c = f32[] constant(3)
           b = f32[4] broadcast(c), dimensions={}

@@ -377,6 +377,29 @@ TEST(Fusion, ReshapesOfMemoryAreBitcasts) {
   EXPECT_TRUE(fused.module->entry()->root()->Is(Opcode::kBitcast));
 }
 
+// A polynomial of 30 coefficients in each of two layers, which share the coefficients' broadcasts.
+TEST(Fusion, LayersShareConstants) {
+  std::string body = "x = f32[8,16] parameter(0)\nw = f32[16,16] parameter(1)\n";
+  for (int i = 0; i < 30; ++i) {
+    body +=
+        fmt::format("c{} = f32[] constant({})\nb{} = f32[8,16] broadcast(c{}), dimensions={{}}\n", i, 0.01 * i, i, i);
+  }
+  std::string last = "x";
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string product = fmt::format("d{}", layer);
+    body += fmt::format("{} = f32[8,16] dot({}, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n", product,
+                        last);
+    last = product;
+    for (int i = 0; i < 30; ++i) {
+      body += fmt::format("m{0}_{1} = f32[8,16] multiply({2}, {3})\na{0}_{1} = f32[8,16] add(m{0}_{1}, b{1})\n", layer,
+                          i, last, product);
+      last = fmt::format("a{}_{}", layer, i);
+    }
+  }
+  const Fused fused = Fuse(body + fmt::format("ROOT o = f32[8,16] negate({})", last));
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot, KernelKind::kDot));
+}
+
 TEST(Fusion, KernelsStaySmall) {
   std::string body = "x = f32[64] parameter(0)\n";
   std::string last = "x";
