@@ -35,6 +35,21 @@ const Limit* LimitOf(Opcode opcode) {
   return it == kLimits.end() ? nullptr : &*it;
 }
 
+// Indices that gathers alone read, put together from one array a dimension: an element of the vector is then an element
+// of the one or of the other, as each gather knows beforehand.
+bool IsIndexVector(const Instruction& instruction) {
+  if (!instruction.Is(Opcode::kConcatenate)) return false;
+  const int64_t along = instruction.dimensions()[0];
+  const auto& users = instruction.users();
+  return std::all_of(users.begin(), users.end(),
+                     [&](const Instruction* user) {
+                       return user->Is(Opcode::kGather) && user->operand(0) != &instruction &&
+                              user->As<hlo::attr::Gather>().index_vector_dim == along;
+                     }) &&
+         std::all_of(instruction.operands().begin(), instruction.operands().end(),
+                     [&](const Instruction* operand) { return operand->shape().dimension(along) == 1; });
+}
+
 // From here on what is computed once is free.
 constexpr double kManyUses = 16;
 
@@ -111,7 +126,7 @@ bool RecomputeCost::MayInline(const Instruction& instruction, double evaluations
   if (factor <= kSlack && kernels <= 1) return true;
   if (SpreadsShortRuns(instruction) && factor >= kManyUses) return false;
   if (const Limit* limit = LimitOf(instruction.opcode())) {
-    return IsReinterpretation(instruction) || factor <= limit->factor * kSlack;
+    return IsReinterpretation(instruction) || IsIndexVector(instruction) || factor <= limit->factor * kSlack;
   }
   const Chain& chain = chains_.at(&instruction);
   // Scalars: the device's compiler computes them once a work-group.

@@ -377,6 +377,18 @@ TEST(Fusion, ReshapesOfMemoryAreBitcasts) {
   EXPECT_TRUE(fused.module->entry()->root()->Is(Opcode::kBitcast));
 }
 
+TEST(Fusion, IndexVectorsAreReadWhereTheyComeFrom) {
+  const Fused fused = Fuse(R"(
+  x = f32[3,20,24] parameter(0)
+  i = s32[7] iota(), iota_dimension=0
+  rows = s32[7,9,1] broadcast(i), dimensions={0}
+  j = s32[9] iota(), iota_dimension=0
+  columns = s32[7,9,1] broadcast(j), dimensions={1}
+  at = s32[7,9,2] concatenate(rows, columns), dimensions={2}
+  ROOT g = f32[3,7,9] gather(x, at), offset_dims={0}, collapsed_slice_dims={1,2}, start_index_map={1,2}, index_vector_dim=2, slice_sizes={3,1,1})");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop));
+}
+
 // A polynomial of 30 coefficients in each of two layers, which share the coefficients' broadcasts.
 TEST(Fusion, LayersShareConstants) {
   std::string body = "x = f32[8,16] parameter(0)\nw = f32[16,16] parameter(1)\n";
