@@ -21,7 +21,7 @@ bool Contains(const std::vector<int64_t>& values, int64_t value) {
 // One operand of a dot: its dimensions by role, in the order in which the form wants them.
 struct Side {
   Instruction* value;
-  std::vector<int64_t> batch;        // as the dot lists them
+  std::vector<int64_t> batch;        // as the dot lists them, or what they are merged from
   std::vector<int64_t> contracting;  // as the dot lists them
   std::vector<int64_t> free;         // in the order of the result, units of the operand's alone last
   Dims result_sizes;                 // of the free dimensions in the dot's result
@@ -51,37 +51,47 @@ std::vector<int64_t> WideDimensions(const hlo::Shape& shape) {
   return wide;
 }
 
-// A reshape that only adds or drops dimensions of 1, with a transpose behind it.
+// For each dimension of `to` those of `from`, units aside, that a reshape merges into it; nothing where it cuts one.
+std::optional<std::vector<std::vector<int64_t>>> MergedDimensions(const hlo::Shape& from, const hlo::Shape& to) {
+  const std::vector<int64_t> wide = WideDimensions(from);
+  std::vector<std::vector<int64_t>> merged(static_cast<size_t>(to.rank()));
+  size_t next = 0;
+  for (int64_t d = 0; d < to.rank(); ++d) {
+    int64_t elements = 1;
+    while (elements < to.dimension(d) && next < wide.size()) {
+      merged[static_cast<size_t>(d)].push_back(wide[next]);
+      elements *= from.dimension(wide[next++]);
+    }
+    if (elements != to.dimension(d)) return std::nullopt;
+  }
+  return merged;
+}
+
+// A reshape that merges dimensions (a batch's heads), adds or drops those of 1, with a transpose behind it.
 bool HidesTranspose(const Instruction& value) {
-  if (!value.Is(Opcode::kReshape) || !value.operand(0)->Is(Opcode::kTranspose)) return false;
-  const hlo::Shape &from = value.operand(0)->shape(), &to = value.shape();
-  Dims before, after;
-  for (int64_t d : WideDimensions(from)) before.push_back(from.dimension(d));
-  for (int64_t d : WideDimensions(to)) after.push_back(to.dimension(d));
-  return before == after;
+  return value.Is(Opcode::kReshape) && value.operand(0)->Is(Opcode::kTranspose) && value.shape().ElementCount() > 0 &&
+         MergedDimensions(value.operand(0)->shape(), value.shape()).has_value();
 }
 
 // Reads through such a reshape, where it tells nothing of dimensions that are paired with the other side's.
-bool AbsorbUnits(Side& side) {
+bool AbsorbReshape(Side& side) {
   if (!HidesTranspose(*side.value)) return false;
   const hlo::Shape &from = side.value->operand(0)->shape(), &to = side.value->shape();
-  for (const std::vector<int64_t>* paired : {&side.batch, &side.contracting}) {
-    for (int64_t d : *paired) {
-      if (to.dimension(d) == 1) return false;
-    }
-  }
-  const std::vector<int64_t> wide_from = WideDimensions(from), wide_to = WideDimensions(to);
-  const auto renamed = [&](const std::vector<int64_t>& dimensions) {
-    std::vector<int64_t> names;
-    for (int64_t d : dimensions) {
-      const auto at = std::find(wide_to.begin(), wide_to.end(), d);
-      if (at != wide_to.end()) names.push_back(wide_from[static_cast<size_t>(at - wide_to.begin())]);
-    }
-    return names;
+  const auto merged = *MergedDimensions(from, to);
+  const auto are = [&](const std::vector<int64_t>& dimensions, auto&& fits) {
+    return std::all_of(dimensions.begin(), dimensions.end(),
+                       [&](int64_t d) { return fits(merged[static_cast<size_t>(d)].size()); });
   };
-  side.batch = renamed(side.batch);
-  side.contracting = renamed(side.contracting);
-  side.free = renamed(side.free);
+  if (!are(side.batch, [](size_t count) { return count > 0; })) return false;
+  if (!are(side.contracting, [](size_t count) { return count == 1; })) return false;
+  for (std::vector<int64_t>* role : {&side.batch, &side.contracting, &side.free}) {
+    std::vector<int64_t> names;
+    for (int64_t d : *role) {
+      const std::vector<int64_t>& own = merged[static_cast<size_t>(d)];
+      names.insert(names.end(), own.begin(), own.end());
+    }
+    *role = std::move(names);
+  }
   for (int64_t d = 0; d < from.rank(); ++d) {
     if (from.dimension(d) == 1) side.free.push_back(d);
   }
@@ -91,7 +101,7 @@ bool AbsorbUnits(Side& side) {
 
 // Reads through transposes: their dimensions are only renamed.
 void AbsorbTransposes(Side& side) {
-  while (AbsorbUnits(side) || side.value->Is(Opcode::kTranspose)) {
+  while (AbsorbReshape(side) || side.value->Is(Opcode::kTranspose)) {
     const std::vector<int64_t>& permutation = side.value->dimensions();
     for (std::vector<int64_t>* role : {&side.batch, &side.contracting, &side.free}) {
       for (int64_t& d : *role) d = permutation[static_cast<size_t>(d)];
@@ -169,9 +179,10 @@ Merged Merge(const Side& side, bool with_batch, hlo::Builder& build) {
 bool WantsExchange(const Instruction& dot, const Side& lhs, const Side& rhs) {
   if (dot.users().size() != 1 || dot.IsRoot() || !dot.users()[0]->Is(Opcode::kTranspose)) return false;
   if (lhs.result_sizes.empty() || rhs.result_sizes.empty()) return false;
-  const auto first_rhs = static_cast<int64_t>(lhs.batch.size() + lhs.result_sizes.size());
+  const size_t batches = dot.As<hlo::attr::Dot>().lhs_batch.size();
+  const auto first_rhs = static_cast<int64_t>(batches + lhs.result_sizes.size());
   const int64_t minor = dot.users()[0]->dimensions().back();
-  return minor >= static_cast<int64_t>(lhs.batch.size()) && minor < first_rhs;
+  return minor >= static_cast<int64_t>(batches) && minor < first_rhs;
 }
 
 void Canonicalize(Instruction* dot) {
@@ -186,7 +197,8 @@ void Canonicalize(Instruction* dot) {
 
   hlo::Builder build(dot->parent(), dot);
   build.before = dot;
-  const Dims batch = lhs.SizesOf(lhs.batch);
+  const auto& sizes = dot->shape().dimensions();
+  const Dims batch(sizes.begin(), sizes.begin() + static_cast<int64_t>(attributes.lhs_batch.size()));
   const bool with_batch = hlo::CheckedProduct(batch) != 1;
   const Merged left = Merge(lhs, with_batch, build);
   const Merged right = Merge(rhs, with_batch, build);
@@ -308,6 +320,7 @@ bool SumInPlaceOfDot(Instruction* dot) {
   Side rhs = MakeSide(dot->operand(1), attributes.rhs_batch, attributes.rhs_contracting);
   AbsorbTransposes(lhs);
   AbsorbTransposes(rhs);
+  if (lhs.SizesOf(lhs.batch) != rhs.SizesOf(rhs.batch)) return false;
   const bool few_is_lhs = IsSumWhereItLies(lhs, rhs);
   if (!few_is_lhs && !IsSumWhereItLies(rhs, lhs)) return false;
   const Side &few = few_is_lhs ? lhs : rhs, &matrices = few_is_lhs ? rhs : lhs;

@@ -81,13 +81,28 @@ class RowMerger {
   bool MayJoin(size_t producer, size_t consumer) const {
     const Cluster& from = clusters_[producer];
     const Cluster& into = clusters_[consumer];
-    if (producer == consumer || from.hero == nullptr) return false;
-    const std::optional<Rows> rows = RowsOf(*from.hero);
+    const Instruction* hero = from.hero != nullptr ? from.hero : into.hero;
+    if (producer == consumer || hero == nullptr) return false;
+    const std::optional<Rows> rows = RowsOf(*hero);
     if (!rows.has_value() || !FitsCache(*rows)) return false;
     if (into.hero != nullptr ? RowsOf(*into.hero) != rows : !rows->IsWide(into.roots[0]->shape())) return false;
     const std::vector<Instruction*> members = MembersOf(from, into);
     if (OperationsIn(members) > kMaxClusterOperations || ReadsOf(from, into) > kMaxClusterReads) return false;
-    return SharesLargeRead(from, into, *rows) && StaysInRow(members, *rows) && !HasWayAround(producer, consumer);
+    if (from.hero == nullptr ? !IsCheapInput(from, *rows, consumer) : !SharesLargeArray(from, into, *rows))
+      return false;
+    return StaysInRow(members, *rows) && !HasWayAround(producer, consumer);
+  }
+
+  // A mask that is added to rows before their softmax and the like: done again in each sweep over a row rather than
+  // stored and loaded.
+  bool IsCheapInput(const Cluster& from, const Rows& rows, size_t consumer) const {
+    constexpr size_t kMostOperations = 4;
+    return from.roots.size() == 1 && !IsReadOutside(from.roots[0], consumer) &&
+           OperationsIn(from.members) <= kMostOperations &&
+           std::all_of(from.members.begin(), from.members.end(), [&](const Instruction* member) {
+             if (member->Is(Opcode::kBroadcast)) return true;
+             return member->Has(hlo::kElementwise) && !member->Has(hlo::kExpensive) && rows.IsWide(member->shape());
+           });
   }
 
   // A row of each large array stays in the first cache levels from one reduction to the next.
@@ -98,9 +113,13 @@ class RowMerger {
     return length >= kShortestRow && length * kBytes <= device_.l2_bytes / 4;
   }
 
-  static bool SharesLargeRead(const Cluster& a, const Cluster& b, const Rows& rows) {
-    return std::any_of(a.reads.begin(), a.reads.end(),
-                       [&](const Instruction* read) { return rows.IsWide(read->shape()) && b.reads.contains(read); });
+  // Both read it, or the producer makes it for the consumer.
+  static bool SharesLargeArray(const Cluster& producer, const Cluster& consumer, const Rows& rows) {
+    const auto is_read = [&](const Instruction* array) {
+      return rows.IsWide(array->shape()) && consumer.reads.contains(array);
+    };
+    return std::any_of(producer.reads.begin(), producer.reads.end(), is_read) ||
+           std::any_of(producer.roots.begin(), producer.roots.end(), is_read);
   }
 
   static size_t ReadsOf(const Cluster& a, const Cluster& b) {

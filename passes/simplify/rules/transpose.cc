@@ -54,10 +54,37 @@ bool ReversesCopies(const Match& m) {
                       [&](int64_t d) { return std::find(from.begin(), from.end(), d) != from.end(); });
 }
 
+bool OnlyProductsRead(const Instruction& x) {
+  return !x.IsRoot() && std::all_of(x.users().begin(), x.users().end(), [](const Instruction* user) {
+    return user->Is(Opcode::kDot) || (user->Is(Opcode::kReshape) && OnlyProductsRead(*user));
+  });
+}
+
+// The transpose is then next to the products, which read transposed operands as they are.
+Instruction* ScaleBefore(Match& m) {
+  Instruction* factor = m.build.Broadcast(m.build.Constant(m.Splat(C)), m[X]->shape().dimensions(), {});
+  return m.build.Transpose(m.build.Binary(Opcode::kMultiply, m[X], factor), m[A]->dimensions());
+}
+
 }  // namespace
 
 std::vector<Rule> TransposeRules() {
   return {
+      {"scaled_transpose_for_products", Exactness::kExact,
+       Op(Opcode::kMultiply, Op(Opcode::kTranspose, X).OneUse().As(A), Splat().As(C)),
+       [](const Match& m) { return OnlyProductsRead(*m.root); }, ScaleBefore,
+       R"(x = f32[4,3] parameter(0)
+          y = f32[3,5] parameter(1)
+          t = f32[3,4] transpose(x), dimensions={1,0}
+          c = f32[] constant(0.5)
+          b = f32[3,4] broadcast(c), dimensions={}
+          s = f32[3,4] multiply(t, b)
+          ROOT d = f32[4,5] dot(s, y), lhs_contracting_dims={0}, rhs_contracting_dims={0})",
+       R"(x = f32[4,3] parameter(0)
+          t = f32[3,4] transpose(x), dimensions={1,0}
+          c = f32[] constant(0.5)
+          b = f32[3,4] broadcast(c), dimensions={}
+          ROOT s = f32[3,4] multiply(t, b))"},
       {"transpose_identity", Exactness::kExact, Op(Opcode::kTranspose, X),
        [](const Match& m) { return IsIdentity(m.root->dimensions()); }, [](Match& m) { return m[X]; },
        R"(x = f32[2,3] parameter(0)
