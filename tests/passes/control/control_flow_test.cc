@@ -143,6 +143,51 @@ TEST(HoistLoopInvariants, MovesTheProductAndNotTheBroadcast) {
   EXPECT_EQ(in_entry(Opcode::kBroadcast), 0);
 }
 
+TEST(HoistLoopInvariants, MovesAScaledMatrixThatProductsRead) {
+  const auto text = [](const char* use) {
+    return fmt::format(R"(HloModule m
+      condition {{ p = (s32[], f32[4], f32[8,4]) parameter(0)
+                   i = s32[] get-tuple-element(p), index=0
+                   n = s32[] constant(5)
+                   ROOT b = pred[] compare(i, n), direction=LT }}
+      add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }}
+      body {{ p = (s32[], f32[4], f32[8,4]) parameter(0)
+              i = s32[] get-tuple-element(p), index=0
+              v = f32[4] get-tuple-element(p), index=1
+              x = f32[8,4] get-tuple-element(p), index=2
+              c = f32[] constant(0.125)
+              cs = f32[8,4] broadcast(c), dimensions={{}}
+              s = f32[8,4] multiply(x, cs)
+              d = f32[8] dot(x, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+              {}
+              one = s32[] constant(1)
+              j = s32[] add(i, one)
+              ROOT t = (s32[], f32[4], f32[8,4]) tuple(j, w, x) }}
+      ENTRY e {{ v = f32[4] parameter(0)
+                 x = f32[8,4] parameter(1)
+                 z = s32[] constant(0)
+                 t = (s32[], f32[4], f32[8,4]) tuple(z, v, x)
+                 ROOT l = (s32[], f32[4], f32[8,4]) while(t), condition=condition, body=body }})",
+                       use);
+  };
+  const auto hoisted = [&](const char* use) {
+    HoistLoopInvariants pass;
+    RunAndCompare(text(use), pass);
+    const auto module = RunPass(text(use), pass);
+    const auto& instructions = module->entry()->instructions();
+    return std::count_if(instructions.begin(), instructions.end(),
+                         [](const auto& instruction) { return instruction->Is(Opcode::kMultiply); });
+  };
+  EXPECT_EQ(hoisted(R"(t.s = f32[4,8] transpose(s), dimensions={1,0}
+              w = f32[4] dot(t.s, d), lhs_contracting_dims={1}, rhs_contracting_dims={0})"),
+            1);
+  EXPECT_EQ(hoisted(R"(ds = f32[8,4] broadcast(d), dimensions={0}
+              y = f32[8,4] multiply(s, ds)
+              o = f32[] constant(0)
+              w = f32[4] reduce(y, o), dimensions={0}, to_apply=add)"),
+            0);
+}
+
 TEST(TripBound, IsTheCounterOfAConjunction) {
   const auto module = Parse(R"(HloModule m
     condition { p = (s32[], f32[]) parameter(0)
