@@ -167,7 +167,8 @@ TEST(HoistLoopInvariants, MovesAScaledMatrixThatProductsRead) {
                  x = f32[8,4] parameter(1)
                  z = s32[] constant(0)
                  t = (s32[], f32[4], f32[8,4]) tuple(z, v, x)
-                 ROOT l = (s32[], f32[4], f32[8,4]) while(t), condition=condition, body=body }})",
+                 l = (s32[], f32[4], f32[8,4]) while(t), condition=condition, body=body
+                 ROOT r = f32[4] get-tuple-element(l), index=1 }})",
                        use);
   };
   const auto hoisted = [&](const char* use) {
