@@ -130,12 +130,17 @@ class ClusterFinder {
     return true;
   }
 
-  static bool Fits(const Instruction& instruction, const Cluster& cluster, const Demand& demand) {
-    size_t reads = cluster.reads.size() - cluster.reads.count(&instruction);  // its own place
+  static bool HasRoomFor(const Instruction& instruction, const Cluster& cluster) {
+    size_t reads = cluster.reads.size() - 1;  // its own place
     for (const Instruction* operand : instruction.operands()) {
       if (!IsOneNumber(*operand) && !cluster.reads.contains(operand) && !cluster.is_member.contains(operand)) ++reads;
     }
-    if (OperationsIn(cluster.members) >= kMaxClusterOperations || reads > kMaxClusterReads) return false;
+    return OperationsIn(cluster.members) < kMaxClusterOperations && reads <= kMaxClusterReads;
+  }
+
+  static bool Fits(const Instruction& instruction, const Cluster& cluster, const Demand& demand) {
+    // A kernel's size does not grow by a number.
+    if (!IsOneNumber(instruction) && !HasRoomFor(instruction, cluster)) return false;
     const Instruction* root = cluster.roots[0];
     // What an update reads of the array that it updates must be read before: in a kernel of its own.
     if (root->Is(Opcode::kDynamicUpdateSlice) && instruction.OperandIndex(root->operand(0)) >= 0) return false;

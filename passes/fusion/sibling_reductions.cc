@@ -61,6 +61,9 @@ class SiblingMerger {
     }
   }
 
+  // Sums of all of them are in registers at a time.
+  static constexpr size_t kMostOperations = 96;
+
   static bool Matches(const Cluster& a, const Cluster& b) {
     if (!IsCandidate(b)) return false;
     const Instruction* x = a.hero;
@@ -68,7 +71,7 @@ class SiblingMerger {
     size_t reads = a.reads.size();
     for (const Instruction* read : b.reads) reads += a.reads.contains(read) ? 0 : 1;
     return x->dimensions() == y->dimensions() && x->operand(0)->shape().SameDimensions(y->operand(0)->shape()) &&
-           OperationsIn(a.members) + OperationsIn(b.members) <= kMaxClusterOperations && reads <= kMaxClusterReads;
+           OperationsIn(a.members) + OperationsIn(b.members) <= kMostOperations && reads <= kMaxClusterReads;
   }
 
   // Whether a result of `from` is needed to compute `to`, merged clusters counting as one.

@@ -412,11 +412,15 @@ TEST(Fusion, LayersShareConstants) {
   EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot, KernelKind::kDot));
 }
 
+// The numbers that it adds are no kernels of their own, full as its kernels are.
 TEST(Fusion, KernelsStaySmall) {
   std::string body = "x = f32[64] parameter(0)\n";
+  for (int i = 0; i < 40; ++i) {
+    body += fmt::format("c{0} = f32[] constant({0})\nb{0} = f32[64] broadcast(c{0}), dimensions={{}}\n", i);
+  }
   std::string last = "x";
-  for (int i = 0; i < 200; ++i) {
-    body += fmt::format("v{} = f32[64] add({}, x)\n", i, last);
+  for (int i = 0; i < 400; ++i) {
+    body += fmt::format("v{} = f32[64] add({}, {})\n", i, last, i % 2 == 0 ? "x" : fmt::format("b{}", i % 40));
     last = fmt::format("v{}", i);
   }
   const Fused fused = Fuse(body + fmt::format("ROOT o = f32[64] negate({})", last));
