@@ -90,6 +90,8 @@ def make_interpreter(base):
             return call_at(place, lambda: run(node)) if place else run(node)
 
         def call_function(self, target, args, kwargs):
+            # torchax changes some of the lists that it is given (a convolution's padding), which fx forbids.
+            args = tuple(list(a) if isinstance(a, list) else a for a in args)
             if target is torch.ops.higher_order.cond:
                 predicate, on_true, on_false, operands = args
                 return jax.lax.cond(predicate, self.branch(on_true), self.branch(on_false), *operands)
