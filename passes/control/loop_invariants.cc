@@ -8,6 +8,7 @@
 #include "hlo/cost_analysis.h"
 #include "passes/control/loop_carry.h"
 #include "passes/simplify/dce.h"
+#include "passes/simplify/product_readers.h"
 #include "passes/spmd/spmd.h"
 
 namespace hlorun::passes {
@@ -92,14 +93,6 @@ class Hoister {
                         [](const Instruction* user) { return user->Is(Opcode::kDot); });
   }
 
-  // Products read their operands from memory, so that in the loop each trip would store it.
-  static bool IsStoredForProducts(const Instruction& i) {
-    return !i.IsRoot() && std::all_of(i.users().begin(), i.users().end(), [](const Instruction* user) {
-      const bool rearranges = user->Is(Opcode::kTranspose) || user->Is(Opcode::kReshape);
-      return user->Is(Opcode::kDot) || (rearranges && IsStoredForProducts(*user));
-    });
-  }
-
   // Work of an op and of the invariant ones that it alone is computed from.
   double WorkOf(const Instruction& i) const {
     if (PassedOn(i) >= 0 || i.IsConstant()) return 0;
@@ -121,7 +114,8 @@ class Hoister {
     if (i.shape().ByteSize() > std::max(read, kSmallBytes)) return i.Is(Opcode::kDot) || i.Is(Opcode::kConvolution);
     if (!i.Has(hlo::kElementwise) && !i.Has(hlo::kDataMovement) && !i.Is(Opcode::kBroadcast) && !i.Is(Opcode::kIota))
       return true;
-    if (i.Has(hlo::kElementwise) && IsStoredForProducts(i)) return true;
+    // Each trip would store it.
+    if (i.Has(hlo::kElementwise) && OnlyProductsRead(i)) return true;
     return WorkOf(i) >= kOperationsWorthReading * static_cast<double>(i.shape().ElementCount());
   }
 

@@ -1,6 +1,7 @@
 // Transpose and reverse.
 #include <algorithm>
 
+#include "passes/simplify/product_readers.h"
 #include "passes/simplify/rule.h"
 
 namespace hlorun::passes {
@@ -52,12 +53,6 @@ bool ReversesCopies(const Match& m) {
   const std::vector<int64_t>& reversed = m.root->dimensions();
   return std::none_of(reversed.begin(), reversed.end(),
                       [&](int64_t d) { return std::find(from.begin(), from.end(), d) != from.end(); });
-}
-
-bool OnlyProductsRead(const Instruction& x) {
-  return !x.IsRoot() && std::all_of(x.users().begin(), x.users().end(), [](const Instruction* user) {
-    return user->Is(Opcode::kDot) || (user->Is(Opcode::kReshape) && OnlyProductsRead(*user));
-  });
 }
 
 // The transpose is then next to the products, which read transposed operands as they are.

@@ -11,7 +11,7 @@ namespace {
 struct Case {
   const char* name;
   const char* text;
-  int64_t transposes;  // that are left
+  int64_t transposes;  // that are left, dead ones included
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -45,6 +45,31 @@ constexpr Case kCases[] = {
                    rhs_batch_dims={0,1}, rhs_contracting_dims={3}
                  ROOT r = f32[2,7,3,4] transpose(d), dimensions={0,3,1,2})",
      3},
+    // The keys' heads and places, [2,3,4,7], are merged behind a transpose: one that keeps runs of 4 takes its place.
+    {"KeysOfMergedHeads", R"(q = f32[6,5,4] parameter(0)
+                 k = f32[2,7,3,4] parameter(1)
+                 t = f32[2,3,4,7] transpose(k), dimensions={0,2,3,1}
+                 m = f32[6,4,7] reshape(t)
+                 ROOT r = f32[6,5,7] dot(q, m), lhs_batch_dims={0}, lhs_contracting_dims={2},
+                   rhs_batch_dims={0}, rhs_contracting_dims={1})",
+     2},
+    // What is summed is merged of two dimensions of the left side alone: its transpose stays.
+    {"MergedSums", R"(x = f32[2,7,3,4] parameter(0)
+                 y = f32[12,5] parameter(1)
+                 t = f32[2,3,7,4] transpose(x), dimensions={0,2,1,3}
+                 u = f32[2,7,3,4] transpose(t), dimensions={0,2,1,3}
+                 m = f32[14,12] reshape(u)
+                 ROOT r = f32[14,5] dot(m, y), lhs_contracting_dims={1}, rhs_contracting_dims={0})",
+     2},
+    {"BothOfMergedHeads", R"(q = f32[2,5,3,4] parameter(0)
+                 k = f32[7,2,3,4] parameter(1)
+                 s = f32[2,3,5,4] transpose(q), dimensions={0,2,1,3}
+                 t = f32[2,3,4,7] transpose(k), dimensions={1,2,3,0}
+                 l = f32[6,5,4] reshape(s)
+                 m = f32[6,4,7] reshape(t)
+                 ROOT r = f32[6,5,7] dot(l, m), lhs_batch_dims={0}, lhs_contracting_dims={2},
+                   rhs_batch_dims={0}, rhs_contracting_dims={1})",
+     4},
     {"OfTransposes", R"(x = f32[5,4] parameter(0)
                  y = f32[6,5] parameter(1)
                  a = f32[4,5] transpose(x), dimensions={1,0}

@@ -241,6 +241,46 @@ TEST(Fusion, SoftmaxIsOneRowKernel) {
   EXPECT_EQ(fused.Kernel(0)->operand_count(), 1);
 }
 
+TEST(Fusion, MaskedSoftmaxIsOneRowKernel) {
+  const Fused fused = Fuse(R"(
+  x = f32[2,3,8,64] parameter(0)
+  m = f32[2,8,64] parameter(1)
+  zero = f32[] constant(0)
+  inf = f32[] constant(-inf)
+  ms = f32[2,3,8,64] broadcast(m), dimensions={0,2,3}
+  a = f32[2,3,8,64] add(x, ms)
+  h = f32[2,3,8] reduce(a, inf), dimensions={3}, to_apply=max
+  hb = f32[2,3,8,64] broadcast(h), dimensions={0,1,2}
+  d = f32[2,3,8,64] subtract(a, hb)
+  e = f32[2,3,8,64] exponential(d)
+  s = f32[2,3,8] reduce(e, zero), dimensions={3}, to_apply=add
+  sb = f32[2,3,8,64] broadcast(s), dimensions={0,1,2}
+  ROOT o = f32[2,3,8,64] divide(e, sb))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kRow));
+}
+
+// What the variance is taken of is the mean's own reduction's result, after a chain too long to be computed twice.
+TEST(Fusion, NormalisationOfALongChainIsOneRowKernel) {
+  const Fused fused = Fuse(R"(
+  x = f32[32,64] parameter(0)
+  y = f32[32,64] parameter(1)
+  z = f32[32,64] parameter(2)
+  w = f32[64,64] parameter(3)
+  zero = f32[] constant(0)
+  p = f32[32,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  py = f32[32,64] add(p, y)
+  r = f32[32,64] add(py, z)
+  s = f32[32] reduce(r, zero), dimensions={1}, to_apply=add
+  sb = f32[32,64] broadcast(s), dimensions={0}
+  d = f32[32,64] subtract(r, sb)
+  q = f32[32,64] multiply(d, d)
+  v = f32[32] reduce(q, zero), dimensions={1}, to_apply=add
+  vr = f32[32] rsqrt(v)
+  vb = f32[32,64] broadcast(vr), dimensions={0}
+  ROOT o = f32[32,64] multiply(d, vb))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot, KernelKind::kRow));
+}
+
 TEST(Fusion, RowKernelAlsoReturnsWhatOthersRead) {
   const Fused fused = Fuse(R"(
   x = f32[32,64] parameter(0)
