@@ -131,7 +131,7 @@ def from_transformers(name):
     except ValueError:  # it has no other attention
         settings._attn_implementation = "eager"  # pylint: disable=protected-access
         model = getattr(transformers, kind)(settings)
-    return model, tuple(name for name, _, _ in inputs), tuple(make[what](shape) for _, shape, what in inputs), lambda result: result[0]
+    return model, tuple(word for word, _, _ in inputs), tuple(make[what](shape) for _, shape, what in inputs), lambda result: result[0]
 
 
 def from_timm(name):
