@@ -39,6 +39,7 @@
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
+#include "passes/layout/channels_last.h"
 #include "passes/layout/row_major.h"
 #include "passes/layout/sort_along_minor.h"
 #include "passes/memory/copy_insertion.h"
@@ -176,6 +177,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   // The forms that kernels take.
   p.Add<SortAlongMinor>();
   p.Add<CanonicalizeConvolutions>();
+  p.Add<ChannelsLast>();
   p.Add<CanonicalizeDots>();
   p.Add<SplitComplexDots>();
   p.Fixpoint("simplify-canonical", Simplifications);

@@ -33,6 +33,7 @@
 #include "passes/fusion/fusion.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
+#include "passes/layout/channels_last.h"
 #include "passes/layout/row_major.h"
 #include "passes/memory/copy_insertion.h"
 #include "passes/memory/flatten_control.h"
@@ -109,6 +110,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandRng>("rng becomes rng-bit-generator and arithmetic"),
       Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),
       Entry<ConditionalToSelect>("conditionals of cheap, pure branches become both branches and a select"),
+      Entry<ChannelsLast>("what lies between convolutions takes their order of dimensions"),
       Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
       Entry<SplitComplexDots>("large products of complex matrices become products of their parts"),
