@@ -107,19 +107,37 @@ Index IndexMath::Add(const Index& x, const Index& y) {
   return sum;
 }
 
-// k*D * (y / D) + k * (y % D)  ->  k * y, once; false when there is nothing to join.
+namespace {
+
+// y % M, of which the two atoms are quotient and remainder by D, which divides M: ((y % M) / D and y % D); else
+// nullptr.
+const Index* RemainderOf(const IndexAtom& div, const IndexAtom& mod) {
+  const bool halves = div.kind == IndexAtom::Kind::kFloorDiv && div.divisor == mod.divisor &&
+                      div.inner.terms.size() == 1 && div.inner.constant == 0 && div.inner.terms[0].second == 1;
+  if (!halves) return nullptr;
+  const IndexAtom& whole = *div.inner.terms[0].first;
+  const bool fits = whole.kind == IndexAtom::Kind::kMod && whole.divisor % mod.divisor == 0 && whole.inner == mod.inner;
+  return fits ? &div.inner : nullptr;
+}
+
+}  // namespace
+
+// k*D * (y / D) + k * (y % D)  ->  k * y, once; the same of a remainder y % M in place of y, whose own remainder by D
+// is y % D. False when there is nothing to join.
 bool IndexMath::JoinRemainder(Index& x) {
   for (const auto& [mod, k] : x.terms) {
     if (mod->kind != IndexAtom::Kind::kMod) continue;
     const Index quotient = FloorDiv(mod->inner, mod->divisor);
-    if (quotient.terms.size() != 1 || quotient.constant != 0 || quotient.terms[0].second != 1) continue;
+    const bool is_atom = quotient.terms.size() == 1 && quotient.constant == 0 && quotient.terms[0].second == 1;
     for (const auto& [div, coefficient] : x.terms) {
-      if (div != quotient.terms[0].first || coefficient != k * mod->divisor) continue;
+      if (coefficient != k * mod->divisor) continue;
+      const Index* joined = is_atom && div == quotient.terms[0].first ? &mod->inner : RemainderOf(*div, *mod);
+      if (joined == nullptr) continue;
       Index rest(x.constant);
       for (const auto& term : x.terms) {
         if (term.first != mod && term.first != div) rest.terms.push_back(term);
       }
-      x = Add(rest, Mul(mod->inner, k));
+      x = Add(rest, Mul(*joined, k));
       return true;
     }
   }

@@ -25,11 +25,13 @@ constexpr int64_t kBlockElements = 256;  // along the result's rows, that one bl
 // The elements that one kernel computes: outputs of equal element count.
 using OutputGroup = std::vector<size_t>;
 
-// A loop over one dimension, or several merged; with an extent it ends at extent * scale.
+// A loop over one dimension, or several merged; with an extent it ends at extent * scale. With `exchanged`, over two of
+// the result, the first of them, of that size, inside of the second.
 struct LoopDim {
   int64_t size = 1;
   std::optional<passes::OperandExtent> extent = {};
   int64_t scale = 1;
+  int64_t exchanged = 1;
 };
 using LoopDims = std::vector<LoopDim>;
 
@@ -37,6 +39,16 @@ Dims SizesOf(const LoopDims& loops) {
   Dims sizes;
   for (const LoopDim& loop : loops) sizes.push_back(loop.size);
   return sizes;
+}
+
+// Those of the result that the loops are over.
+Dims DimensionsOf(const LoopDims& loops) {
+  Dims dimensions;
+  for (const LoopDim& loop : loops) {
+    if (loop.exchanged > 1) dimensions.push_back(loop.exchanged);
+    dimensions.push_back(loop.size / loop.exchanged);
+  }
+  return dimensions;
 }
 
 class LoopKernel {
@@ -52,16 +64,19 @@ class LoopKernel {
     Indices at;
     for (size_t d = 0; d < dims_.size(); ++d) {
       loop_vars_.push_back(e_.IndexVar("i" + std::to_string(d), dims_[d]));
-      at.push_back(e_.math().Of(loop_vars_.back()));
+      const Index variable = e_.math().Of(loop_vars_.back());
+      if (loops_[d].exchanged > 1) at.push_back(e_.math().Mod(variable, loops_[d].exchanged));
+      at.push_back(e_.math().FloorDiv(variable, loops_[d].exchanged));
     }
-    const Index linear = e_.math().Linearize(at, dims_);
+    const Dims dimensions = DimensionsOf(loops_);
+    const Index linear = e_.math().Linearize(at, dimensions);
     e_.values().Open();
     std::vector<Value> results;
     std::vector<Indices> places;
     for (const size_t i : group_) {
       const auto& output = e_.outputs()[i];
-      places.push_back(output.shape.dimensions() == dims_ ? at
-                                                          : e_.math().Delinearize(linear, output.shape.dimensions()));
+      places.push_back(
+          output.shape.dimensions() == dimensions ? at : e_.math().Delinearize(linear, output.shape.dimensions()));
       results.push_back(e_.ValueOf(output, places.back()));
     }
     // All loads come before the stores: a result may share an operand's buffer.
@@ -73,6 +88,25 @@ class LoopKernel {
   }
 
   int64_t divisions() const { return DivisionsIn(inner_); }
+
+  // The loops of a transpose that reads runs too short for squares, [9, 512, 512] of weights [512, 512, 3, 3], in the
+  // order of what is read, where the next dimension prolongs its runs; none elsewhere.
+  std::optional<LoopDims> WithLongerRuns() const {
+    const size_t v = VectorDimension();
+    const std::optional<Crossed> crossed = CrossedDimension(v);
+    if (!crossed || loops_.size() < 3) return std::nullopt;
+    const size_t d = crossed->dimension, next = d + 1;
+    if (dims_[d] >= e_.Lanes() || next == v || next == dims_.size()) return std::nullopt;
+    const LoadStrides strides(inner_);
+    const bool prolongs = std::any_of(strides.loads().begin(), strides.loads().end(), [&](const ir::Expr& load) {
+      return strides.Of(load, loop_vars_[d]) == 1 && strides.Of(load, loop_vars_[next]) == dims_[d];
+    });
+    if (!prolongs) return std::nullopt;
+    LoopDims loops = loops_;
+    loops[d] = {dims_[d] * dims_[next], {}, 1, dims_[d]};
+    loops.erase(loops.begin() + static_cast<ptrdiff_t>(next));
+    return loops;
+  }
 
   EmittedLaunch Finish() {
     const size_t v = VectorDimension();
@@ -337,6 +371,7 @@ std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputG
     best = std::move(kernel);
     merged = trial;
   }
+  if (const std::optional<LoopDims> longer = best->WithLongerRuns()) return build(*longer);
   return best;
 }
 

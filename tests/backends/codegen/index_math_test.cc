@@ -23,6 +23,9 @@ TEST(IndexMath, QuotientAndRemainderJoin) {
   const Index x = m.Of(ir::MakeIndex("x", 0, 999));
   EXPECT_EQ(m.Add(m.Mul(m.FloorDiv(x, 12), 12), m.Mod(x, 12)), x);
   EXPECT_EQ(m.Linearize(m.Delinearize(x, {10, 5, 20}), {10, 5, 20}), x);
+  // A remainder that is cut again.
+  const Index low = m.Mod(x, 20);
+  EXPECT_EQ(m.Linearize(m.Delinearize(low, {4, 5}), {4, 5}), low);
   EXPECT_EQ(m.Linearize(m.Delinearize(x, {2, 500}), {2, 500}), x);
   // 2 x 500 seen as 4 x 250 and back again through 10 x 5 x 20.
   const Index y =

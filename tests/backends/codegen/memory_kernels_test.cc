@@ -130,6 +130,9 @@ TEST(MemoryKernels, ResultsPastTheCaches) {
 
 // Seven elements are no square, although vectors cross them.
 constexpr const char* kShortAcross =
+    "ENTRY e { x = f32[3,64,16,7] parameter(0) ROOT r = f32[7,3,16,64] transpose(x), dimensions={3,0,2,1} }";
+// Here the next dimension prolongs them to 28.
+constexpr const char* kProlonged =
     "ENTRY e { x = f32[64,4,7] parameter(0) ROOT r = f32[7,4,64] transpose(x), dimensions={2,1,0} }";
 
 TEST(MemoryKernels, SquaresAreTurnedInRegisters) {
@@ -139,6 +142,7 @@ TEST(MemoryKernels, SquaresAreTurnedInRegisters) {
   EXPECT_TRUE(turns(Transpose("f32", 64, 64)));
   EXPECT_TRUE(turns(Transpose("bf16", 33, 47)));
   EXPECT_FALSE(turns(kShortAcross));
+  EXPECT_TRUE(turns(kProlonged));
   EXPECT_FALSE(turns(Transpose("pred", 64, 64))) << "no vectors of pred";
 }
 
