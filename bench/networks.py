@@ -65,9 +65,9 @@ def measure(name, network, flags, folder):
     return {"network": name, **compared(ours, theirs)}
 
 
-def main():
-    known = networks()
-    parser = arguments(__doc__, rounds=3, iterations=10)
+def compare(description, known, row_of, rounds, iterations):
+    """What the command line asks for: a row a program, by row_of(name, what `known` has of it, flags, folder), and the exit status."""
+    parser = arguments(description, rounds, iterations)
     parser.add_argument("--keep")
     parser.add_argument("--device")
     parser.add_argument("--json")
@@ -75,14 +75,14 @@ def main():
     flags = parser.parse_args()
     names = chosen(parser, flags.names, known)
     print(cpu())
-    print(f"{'network':20} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'compile s':>9} {'XLA s':>6} {'kernels':>7}")
+    print(f"{'network':32} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'compile s':>9} {'XLA s':>6} {'kernels':>7}")
     rows = []
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            row = measure(name, known[name], flags, os.path.join(flags.keep or folder, name))
+            row = row_of(name, known[name], flags, os.path.join(flags.keep or folder, name))
         rows.append(row)
-        print(f"{name:20} {row['error']}" if "error" in row else
-              f"{name:20} {row['best_ms']:10.3f} {row['xla_best_ms']:10.3f} {row['ratio']:6.2f} {row['median_ratio']:6.2f} "
+        print(f"{name:32} {row['error']}" if "error" in row else
+              f"{name:32} {row['best_ms']:10.3f} {row['xla_best_ms']:10.3f} {row['ratio']:6.2f} {row['median_ratio']:6.2f} "
               f"{row['compile_s']:9.2f} {row['xla_compile_s']:6.2f} {row['kernels']:7}", flush=True)
     if flags.json:
         save_rows(flags.json, rows)
@@ -90,4 +90,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare(__doc__, networks(), measure, rounds=3, iterations=10))

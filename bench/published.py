@@ -11,10 +11,9 @@ XLA:CPU's; only those within one run count. Needs jax==0.10.2 torch==2.13.0 torc
 import multiprocessing
 import os
 import sys
-import tempfile
 
-from networks import measure
-from runs import HERE, arguments, chosen, cpu, save_rows
+from networks import compare, measure
+from runs import HERE
 
 sys.path[:0] = [os.path.join(HERE, "..", "scripts")]
 
@@ -169,7 +168,7 @@ def export(name, folder):
         export_torch.export(torch.export.export(program, batch), batch, folder)
 
 
-def row_of(name, flags, folder):
+def row_of(name, _, flags, folder):
     if not os.path.exists(os.path.join(folder, "module.hlo")):
         # torchax stays in the way of the next export.
         process = multiprocessing.get_context("spawn").Process(target=export, args=(name, folder))
@@ -180,29 +179,5 @@ def row_of(name, flags, folder):
     return measure(name, None, flags, folder)
 
 
-def main():
-    known = {name: name for name in [*IMAGES, *VISION, *TEXTS, *IN_BF16]}
-    parser = arguments(__doc__, rounds=2, iterations=6)
-    parser.add_argument("--keep")
-    parser.add_argument("--device")
-    parser.add_argument("--json")
-    parser.add_argument("names", nargs="*")
-    flags = parser.parse_args()
-    names = chosen(parser, flags.names, known)
-    print(cpu())
-    print(f"{'model':32} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>6} {'median':>6} {'compile s':>9} {'XLA s':>6} {'kernels':>7}")
-    rows = []
-    for name in names:
-        with tempfile.TemporaryDirectory() as folder:
-            row = row_of(name, flags, os.path.join(flags.keep or folder, name))
-        rows.append(row)
-        print(f"{name:32} {row['error']}" if "error" in row else
-              f"{name:32} {row['best_ms']:10.3f} {row['xla_best_ms']:10.3f} {row['ratio']:6.2f} {row['median_ratio']:6.2f} "
-              f"{row['compile_s']:9.2f} {row['xla_compile_s']:6.2f} {row['kernels']:7}", flush=True)
-    if flags.json:
-        save_rows(flags.json, rows)
-    return 1 if any("error" in row for row in rows) else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare(__doc__, dict.fromkeys([*IMAGES, *VISION, *TEXTS, *IN_BF16]), row_of, rounds=2, iterations=6))
