@@ -39,6 +39,7 @@ class Orders {
   template <typename T>
   std::vector<T> Moved(const std::vector<T>& list) const {
     std::vector<T> moved;
+    moved.reserve(to_last_.size());
     for (int64_t d : to_last_) moved.push_back(list[static_cast<size_t>(d)]);
     return moved;
   }
@@ -51,6 +52,7 @@ class Orders {
 // transpose(transpose(x, first), second) as one.
 std::vector<int64_t> Composed(const std::vector<int64_t>& first, const std::vector<int64_t>& second) {
   std::vector<int64_t> both;
+  both.reserve(second.size());
   for (int64_t d : second) both.push_back(first[static_cast<size_t>(d)]);
   return both;
 }
