@@ -123,7 +123,6 @@ def from_transformers(name):
     kind, configuration, sizes, inputs = TEXTS[name]
     make = {"words": lambda shape: torch.randint(0, 1000, shape), "ones": lambda shape: torch.ones(shape, dtype=torch.int64), "reals": torch.randn}
     settings = getattr(transformers, configuration)(**sizes)
-    settings._attn_implementation = "eager"  # pylint: disable=protected-access
     try:
         settings._attn_implementation = "sdpa"  # pylint: disable=protected-access
         model = getattr(transformers, kind)(settings)

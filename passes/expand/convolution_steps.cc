@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "hlo/module.h"
+#include "hlo/permutation.h"
 
 namespace hlorun::passes {
 
@@ -14,12 +15,8 @@ using hlo::WindowDimension;
 
 namespace {
 
-bool IsIdentity(const std::vector<int64_t>& permutation) {
-  return std::is_sorted(permutation.begin(), permutation.end());
-}
-
 Instruction* Transposed(Instruction* x, const std::vector<int64_t>& permutation, hlo::Builder& build) {
-  return IsIdentity(permutation) ? x : build.Transpose(x, permutation);
+  return hlo::IsIdentity(permutation) ? x : build.Transpose(x, permutation);
 }
 
 // batch, spatial..., feature of an array whose dimensions are labelled so.

@@ -7,6 +7,7 @@
 
 #include "hlo/builder.h"
 #include "hlo/module.h"
+#include "hlo/permutation.h"
 
 namespace hlorun::passes {
 namespace {
@@ -48,18 +49,6 @@ class Orders {
   int64_t rank_;
   std::vector<int64_t> to_last_, to_first_;
 };
-
-// transpose(transpose(x, first), second) as one.
-std::vector<int64_t> Composed(const std::vector<int64_t>& first, const std::vector<int64_t>& second) {
-  std::vector<int64_t> both;
-  both.reserve(second.size());
-  for (int64_t d : second) both.push_back(first[static_cast<size_t>(d)]);
-  return both;
-}
-
-bool IsIdentity(const std::vector<int64_t>& permutation) {
-  return std::is_sorted(permutation.begin(), permutation.end());
-}
 
 // How many of an op's first operands have the dimensions' order of its result: the others are numbers.
 int64_t OrderedOperands(const Instruction& op) {
@@ -116,8 +105,9 @@ bool ReadsAnyOrder(const Instruction& user, const Instruction& value, const Orde
 // Ops of one computation that keep the order of dimensions, in connected groups.
 class Groups {
  public:
-  Groups(Computation* computation, const Orders& orders) : computation_(computation), orders_(orders) {
-    for (Instruction* op : computation->PostOrder()) {
+  Groups(const Computation* computation, const Orders& orders) : orders_(orders) {
+    const std::vector<Instruction*> order = computation->PostOrder();
+    for (Instruction* op : order) {
       if (!KeepsOrder(*op, orders.rank())) continue;
       group_of_[op] = members_.size();
       members_.push_back({op});
@@ -125,10 +115,17 @@ class Groups {
         if (group_of_.contains(op->operand(i))) Merge(group_of_.at(op->operand(i)), group_of_.at(op));
         // Ops that read one transpose change together or not at all.
         if (!op->operand(i)->Is(Opcode::kTranspose)) continue;
-        for (const Instruction* user : op->operand(i)->users()) {
-          if (user != op && group_of_.contains(user)) Merge(group_of_.at(user), group_of_.at(op));
-        }
+        const auto& users = op->operand(i)->users();
+        const auto other = std::find_if(users.begin(), users.end(), [&](const Instruction* user) {
+          return user != op && group_of_.contains(user);
+        });
+        if (other != users.end()) Merge(group_of_.at(*other), group_of_.at(op));
       }
+    }
+    // Operands before users.
+    for (std::vector<Instruction*>& members : members_) members.clear();
+    for (Instruction* op : order) {
+      if (const auto found = group_of_.find(op); found != group_of_.end()) members_[found->second].push_back(op);
     }
   }
 
@@ -168,7 +165,7 @@ class Groups {
         if (IsFree(*operand, orders_.rank()) || is_member(operand) || !seen.insert(operand).second) continue;
         if (!operand->Is(Opcode::kTranspose)) {
           spared -= BytesOf(*operand);
-        } else if (IsIdentity(Composed(operand->dimensions(), orders_.to_last())) &&
+        } else if (hlo::IsIdentity(hlo::Composed(operand->dimensions(), orders_.to_last())) &&
                    std::all_of(operand->users().begin(), operand->users().end(), is_member)) {
           spared += BytesOf(*operand);
         }
@@ -186,11 +183,7 @@ class Groups {
     return spared;
   }
 
-  void Change(const std::vector<Instruction*>& unordered) {
-    std::vector<Instruction*> members;
-    for (Instruction* op : computation_->PostOrder()) {
-      if (std::find(unordered.begin(), unordered.end(), op) != unordered.end()) members.push_back(op);
-    }
+  void Change(const std::vector<Instruction*>& members) {
     last_.clear();
     for (Instruction* member : members) last_[member] = ChannelsLastOf(member);
     for (Instruction* member : members) HandOver(member);
@@ -212,8 +205,8 @@ class Groups {
   // One transpose for two, none where they cancel.
   static Instruction* Transposed(Instruction* x, const std::vector<int64_t>& permutation, hlo::Builder& build) {
     if (!x->Is(Opcode::kTranspose)) return build.Transpose(x, permutation);
-    const std::vector<int64_t> both = Composed(x->dimensions(), permutation);
-    return IsIdentity(both) ? x->operand(0) : build.Transpose(x->operand(0), both);
+    const std::vector<int64_t> both = hlo::Composed(x->dimensions(), permutation);
+    return hlo::IsIdentity(both) ? x->operand(0) : build.Transpose(x->operand(0), both);
   }
 
   Instruction* ChannelsLastOf(Instruction* op) {
@@ -257,8 +250,8 @@ class Groups {
       build.before = user;
       Instruction* successor = nullptr;
       if (user->Is(Opcode::kTranspose)) {
-        const std::vector<int64_t> both = Composed(orders_.to_first(), user->dimensions());
-        successor = IsIdentity(both) ? last : build.Transpose(last, both);
+        const std::vector<int64_t> both = hlo::Composed(orders_.to_first(), user->dimensions());
+        successor = hlo::IsIdentity(both) ? last : build.Transpose(last, both);
       } else if (ReadsAnyOrder(*user, *member, orders_)) {
         successor = Reading(user, member, last, build);
       }
@@ -286,7 +279,6 @@ class Groups {
     return product;
   }
 
-  Computation* computation_;
   const Orders& orders_;
   std::vector<std::vector<Instruction*>> members_;
   std::unordered_map<const Instruction*, size_t> group_of_;

@@ -4,6 +4,7 @@
 
 #include "hlo/builder.h"
 #include "hlo/error.h"
+#include "hlo/permutation.h"
 
 namespace hlorun::passes {
 
@@ -24,8 +25,6 @@ std::vector<int64_t> MajorToMinor(const Shape& shape) {
   return order;
 }
 
-bool IsIdentity(const std::vector<int64_t>& order) { return std::is_sorted(order.begin(), order.end()); }
-
 std::vector<int64_t> Inverse(const std::vector<int64_t>& permutation) {
   std::vector<int64_t> inverse(permutation.size());
   for (size_t i = 0; i < permutation.size(); ++i) {
@@ -45,7 +44,7 @@ void ExpandBitcast(Instruction* bitcast) {
   hlo::Builder build(bitcast->parent(), bitcast);
   build.before = bitcast;
   if (x->shape().element_type() != result.element_type()) {
-    if (!IsIdentity(MajorToMinor(x->shape())) || !IsIdentity(MajorToMinor(result))) {
+    if (!hlo::IsIdentity(MajorToMinor(x->shape())) || !hlo::IsIdentity(MajorToMinor(result))) {
       Fail(ErrorCode::kUnimplemented, "{}: a bitcast between types with a layout that is not row-major",
            bitcast->ToString());
     }
@@ -54,11 +53,11 @@ void ExpandBitcast(Instruction* bitcast) {
   }
   const std::vector<int64_t> before = MajorToMinor(x->shape());
   const std::vector<int64_t> after = MajorToMinor(result);
-  Instruction* memory = IsIdentity(before) ? x : build.Transpose(x, before);
+  Instruction* memory = hlo::IsIdentity(before) ? x : build.Transpose(x, before);
   Dims physical;
   for (int64_t d : after) physical.push_back(result.dimension(d));
   memory = build.Reshape(memory, physical);
-  if (!IsIdentity(after)) memory = build.Transpose(memory, Inverse(after));
+  if (!hlo::IsIdentity(after)) memory = build.Transpose(memory, Inverse(after));
   memory->mutable_shape().set_layout(result.layout());  // for a bitcast of this one
   bitcast->parent()->Replace(bitcast, memory);
 }

@@ -109,14 +109,18 @@ Index IndexMath::Add(const Index& x, const Index& y) {
 
 namespace {
 
+// The atom that the index is; nullptr where it is more.
+AtomRef AtomOf(const Index& x) {
+  return x.terms.size() == 1 && x.constant == 0 && x.terms[0].second == 1 ? x.terms[0].first : nullptr;
+}
+
 // y % M, of which the two atoms are quotient and remainder by D, which divides M: ((y % M) / D and y % D); else
 // nullptr.
 const Index* RemainderOf(const IndexAtom& div, const IndexAtom& mod) {
-  const bool halves = div.kind == IndexAtom::Kind::kFloorDiv && div.divisor == mod.divisor &&
-                      div.inner.terms.size() == 1 && div.inner.constant == 0 && div.inner.terms[0].second == 1;
-  if (!halves) return nullptr;
-  const IndexAtom& whole = *div.inner.terms[0].first;
-  const bool fits = whole.kind == IndexAtom::Kind::kMod && whole.divisor % mod.divisor == 0 && whole.inner == mod.inner;
+  if (div.kind != IndexAtom::Kind::kFloorDiv || div.divisor != mod.divisor) return nullptr;
+  const AtomRef whole = AtomOf(div.inner);
+  const bool fits = whole != nullptr && whole->kind == IndexAtom::Kind::kMod && whole->divisor % mod.divisor == 0 &&
+                    whole->inner == mod.inner;
   return fits ? &div.inner : nullptr;
 }
 
@@ -127,11 +131,10 @@ const Index* RemainderOf(const IndexAtom& div, const IndexAtom& mod) {
 bool IndexMath::JoinRemainder(Index& x) {
   for (const auto& [mod, k] : x.terms) {
     if (mod->kind != IndexAtom::Kind::kMod) continue;
-    const Index quotient = FloorDiv(mod->inner, mod->divisor);
-    const bool is_atom = quotient.terms.size() == 1 && quotient.constant == 0 && quotient.terms[0].second == 1;
+    const AtomRef quotient = AtomOf(FloorDiv(mod->inner, mod->divisor));
     for (const auto& [div, coefficient] : x.terms) {
       if (coefficient != k * mod->divisor) continue;
-      const Index* joined = is_atom && div == quotient.terms[0].first ? &mod->inner : RemainderOf(*div, *mod);
+      const Index* joined = div == quotient ? &mod->inner : RemainderOf(*div, *mod);
       if (joined == nullptr) continue;
       Index rest(x.constant);
       for (const auto& term : x.terms) {

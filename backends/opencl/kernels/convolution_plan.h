@@ -23,6 +23,8 @@ struct ConvolutionDimension {
   bool Subsampled() const { return window == 1 && stride > 1 && base_dilation == 1; }
   int64_t copy_stride() const { return Subsampled() ? stride : 1; }
   int64_t tile_stride() const { return Subsampled() ? 1 : stride; }
+  // Elements of the input, those between included, from the first to the last that `outputs` outputs meet.
+  int64_t Reach(int64_t outputs) const { return (outputs - 1) * stride + (window - 1) * dilation + 1; }
   // Copied elements behind `outputs` outputs; of a window of one element those between are not copied.
   int64_t Span(int64_t outputs) const { return (outputs - 1) * tile_stride() + (window - 1) * dilation + 1; }
 };

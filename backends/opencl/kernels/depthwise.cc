@@ -100,8 +100,7 @@ class Depthwise {
     const ir::Var base = ir::MakeVar("row_at", kIndex);
     const Expr pixel = (image_ * shape_.rows.in + input_row) * shape_.columns.in + x * d.stride - d.low;
     statements.push_back(ir::Let(base, pixel * shape_.channels + channel_));
-    const int64_t reach = (place.columns - 1) * d.stride + (d.window - 1) * d.dilation + 1;
-    for (int64_t column = 0; column < reach; ++column) {
+    for (int64_t column = 0; column < d.Reach(place.columns); ++column) {
       const int64_t in = place.first * d.stride - d.low + column;  // of the first of these tiles
       if (in < 0 || in >= d.in) continue;
       std::vector<Stmt> sums;

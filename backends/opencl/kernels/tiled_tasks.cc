@@ -11,7 +11,7 @@ using ir::Op;
 // The input element that an output and a tap of the window meet along one dimension.
 ElementPlace PlaceOf(const ConvolutionDimension& d, const Expr& out, const Expr& tap) {
   const Expr at = out * d.stride + tap * d.dilation - d.low;
-  const int64_t last = (d.out - 1) * d.stride + (d.window - 1) * d.dilation - d.low;
+  const int64_t last = d.Reach(d.out) - 1 - d.low;
   ElementPlace place{at, nullptr};
   const auto require = [&](const Expr& condition) {
     place.inside = place.inside ? ir::And(place.inside, condition) : condition;

@@ -1,6 +1,7 @@
 // Transpose and reverse.
 #include <algorithm>
 
+#include "hlo/permutation.h"
 #include "passes/simplify/product_readers.h"
 #include "passes/simplify/rule.h"
 
@@ -13,23 +14,17 @@ using hlo::Opcode;
 
 namespace {
 
-bool IsIdentity(const std::vector<int64_t>& permutation) {
-  return std::is_sorted(permutation.begin(), permutation.end());
-}
-
 // The dimensions that are not 1 keep their order.
 bool OnlyUnitsMove(const Match& m) {
   std::vector<int64_t> wide;
   for (int64_t d : m.root->dimensions()) {
     if (m[X]->shape().dimension(d) != 1) wide.push_back(d);
   }
-  return std::is_sorted(wide.begin(), wide.end()) && !IsIdentity(m.root->dimensions());
+  return std::is_sorted(wide.begin(), wide.end()) && !hlo::IsIdentity(m.root->dimensions());
 }
 
 Instruction* ComposeTransposes(Match& m) {
-  std::vector<int64_t> permutation;
-  for (int64_t d : m.root->dimensions()) permutation.push_back(m[A]->dimensions()[static_cast<size_t>(d)]);
-  return m.build.Transpose(m[X], permutation);
+  return m.build.Transpose(m[X], hlo::Composed(m[A]->dimensions(), m.root->dimensions()));
 }
 
 Instruction* BroadcastTransposed(Match& m) {
@@ -81,7 +76,7 @@ std::vector<Rule> TransposeRules() {
           b = f32[3,4] broadcast(c), dimensions={}
           ROOT s = f32[3,4] multiply(t, b))"},
       {"transpose_identity", Exactness::kExact, Op(Opcode::kTranspose, X),
-       [](const Match& m) { return IsIdentity(m.root->dimensions()); }, [](Match& m) { return m[X]; },
+       [](const Match& m) { return hlo::IsIdentity(m.root->dimensions()); }, [](Match& m) { return m[X]; },
        R"(x = f32[2,3] parameter(0)
           ROOT r = f32[2,3] transpose(x), dimensions={0,1})",
        R"(x = f32[3,3] parameter(0)
