@@ -4,7 +4,7 @@
     python3 bench/published.py [--hlorun build/bin/hlorun] [--rounds 2] [--iterations 6] [--keep FOLDER] [--json FILE] [NAME ...]
 
 Image networks of timm and torchvision, text, speech and vision transformers of transformers at a part of their width or depth; NAME_bf16 is the
-same in bf16. They are other people's programs: a search for what hlorun does wrong or slowly. Each is exported once into --keep by
+same in bf16, NAME_train a step of training: statistics of the batch, gradients, SGD. They are other people's programs: a search for what hlorun does wrong or slowly. Each is exported once into --keep by
 scripts/export_torch.py, in a process of its own; hlorun's result is compared with XLA:CPU's in each round. Ratios are hlorun's time over
 XLA:CPU's; only those within one run count. Needs jax==0.10.2 torch==2.13.0 torchax==0.0.13 torchvision==0.28.0 timm==1.0.31 transformers==5.24.0.
 """
@@ -97,6 +97,12 @@ TEXTS = {
                 [("pixel_values", (1, 3, 64, 64), "reals")]),
 }
 LOW = "_bf16"
+STEP, BATCH = "_train", 4
+TRAINED = [name + STEP for name in (
+    "resnet18", "mobilenetv3_large_100", "efficientnet_b0", "ghostnet_100", "densenet121", "regnety_008", "convnext_pico", "inception_next_tiny",
+    "fastvit_t8", "edgenext_small", "mobilevit_s", "dla34", "deit_tiny_patch16_224", "mixer_s16_224", "poolformer_s12", "swin_tiny_patch4_window7_224",
+    "xcit_tiny_12_p16_224", "mambaout_femto", "coat_lite_tiny", "lraspp", "r3d", "squeezenet", "shufflenet", "bert", "albert", "deberta", "gpt2", "llama",
+    "gemma2", "mamba", "mamba2", "t5", "fnet", "whisper", "wav2vec2", "clipt", "segformer", "patchtst", "swin2sr")]
 IN_BF16 = [name + LOW for name in ("bert", "llama", "gemma2", "t5", "deit_tiny_patch16_224", "swin_tiny_patch4_window7_224", "resnet18", "convnext_pico")]
 
 
@@ -121,10 +127,10 @@ def from_transformers(name):
     import transformers  # pylint: disable=import-outside-toplevel
 
     kind, configuration, sizes, inputs = TEXTS[name]
-    make = {"words": lambda shape: torch.randint(0, 1000, shape), "ones": lambda shape: torch.ones(shape, dtype=torch.int64), "reals": torch.randn}
+    make = {"words": lambda shape: torch.randint(0, 1000, shape), "few": lambda shape: torch.randint(0, 30, shape), "ones": lambda shape: torch.ones(shape, dtype=torch.int64), "reals": torch.randn}
     settings = getattr(transformers, configuration)(**sizes)
     try:
-        settings._attn_implementation = "sdpa"  # pylint: disable=protected-access
+        settings._experts_implementation = "batched_mm"; settings._attn_implementation = "sdpa"  # pylint: disable=protected-access
         model = getattr(transformers, kind)(settings)
     except ValueError:  # it has no other attention
         settings._attn_implementation = "eager"  # pylint: disable=protected-access
@@ -146,7 +152,7 @@ def export(name, folder):
     import export_torch  # pylint: disable=import-outside-toplevel
 
     torch.manual_seed(0)
-    whole = name.removesuffix(LOW)
+    whole = name.removesuffix(LOW).removesuffix(STEP)
     make = from_torchvision if whole in VISION else from_transformers if whole in TEXTS else from_timm
     model, names, batch, pick = make(whole)
 
@@ -163,8 +169,46 @@ def export(name, folder):
     if name.endswith(LOW):
         program = program.to(torch.bfloat16)
         batch = tuple(tensor.to(torch.bfloat16) if tensor.is_floating_point() else tensor for tensor in batch)
+    if name.endswith(STEP):
+        return export_step(program, tuple(torch.cat([tensor.roll(shift, -1) for shift in range(BATCH)]) for tensor in batch), folder)
     with torch.no_grad():
         export_torch.export(torch.export.export(program, batch), batch, folder)
+
+
+def export_step(program, batch, folder):
+    """A step of SGD on the logarithm of the mean square of what `program` returns; norms of batches take the batch's statistics. Weights that are
+    zero or one at first are moved a little: a result that is zero but for its gradient's rounding says nothing."""
+    import torch  # pylint: disable=import-outside-toplevel
+
+    import export_jax  # pylint: disable=import-outside-toplevel
+    import export_torch  # pylint: disable=import-outside-toplevel
+
+    for module in program.modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):  # pylint: disable=protected-access
+            module.train()
+    states, main = export_torch.to_jax(torch.export.export(program, batch))
+    import jax  # pylint: disable=import-outside-toplevel
+    import jax.numpy as jnp  # pylint: disable=import-outside-toplevel
+
+    inputs = [jnp.asarray(export_torch.to_numpy(tensor)) for tensor in batch]
+    states = [state + 0.05 * torch.rand(state.shape).numpy() if state.ndim == 1 and state.dtype == "float32" else state for state in states]
+    floats = [i for i, state in enumerate(states) if jnp.issubdtype(state.dtype, jnp.floating)]
+
+    def loss(weights, others, *arrays):
+        every = list(others)
+        for i, weight in zip(floats, weights):
+            every[i] = weight
+        return sum(jnp.log(jnp.mean(jnp.square(leaf))) for leaf in jax.tree.leaves(main(*every, *arrays)) if jnp.issubdtype(leaf.dtype, jnp.floating))
+
+    def step(others, *arrays):
+        weights = [others[i] for i in floats]
+        value, gradients = jax.value_and_grad(loss)(weights, others, *arrays)
+        return value, [weight - gradient for weight, gradient in zip(weights, gradients)]
+
+    lowered = jax.jit(step, keep_unused=True).lower(states, *inputs)
+    export_jax.save_arrays(os.path.join(folder, "inputs"), [*states, *inputs])
+    with open(os.path.join(folder, "module.hlo"), "w", encoding="utf-8") as file:
+        file.write(export_jax.hlo_text(lowered.compiler_ir("hlo")))
 
 
 def row_of(name, _, flags, folder):
@@ -179,4 +223,4 @@ def row_of(name, _, flags, folder):
 
 
 if __name__ == "__main__":
-    sys.exit(compare(__doc__, dict.fromkeys([*IMAGES, *VISION, *TEXTS, *IN_BF16]), row_of, rounds=2, iterations=6))
+    sys.exit(compare(__doc__, dict.fromkeys([*IMAGES, *VISION, *TEXTS, *IN_BF16, *TRAINED]), row_of, rounds=2, iterations=6))

@@ -32,8 +32,8 @@ enum class Autotune : uint8_t { kAuto, kOff, kQuick, kFull };
 struct CompileOptions {
   DotLibrary dot_library = DotLibrary::kAuto;
   Autotune autotune = Autotune::kAuto;
-  // A file of choices that Executable::tuning() gave: they go before what is kept and what is measured, and hold when
-  // autotune is off, too.
+  // A file of choices that Executable::tuning() gave, or a folder of such files, of which those for the device count:
+  // they go before what is kept and what is measured, and hold when autotune is off, too.
   std::string tuning_file;
   BranchStrategy branches = BranchStrategy::kAuto;
   // Dumps: the folder, and a regular expression over pass names ("" : only the stages before and after).

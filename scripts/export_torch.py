@@ -117,11 +117,27 @@ def to_numpy(tensor):
     return tensor.numpy()
 
 
+def decomposed(program):
+    """The ExportedProgram in PyTorch's core operators. Its attention for CPUs claims other strides than it gives where there are several sequences
+    (GPT-2 in batches), and a view of them is refused; then attention stays one operator, which torchax knows."""
+    import torch
+
+    try:
+        return program.run_decompositions()
+    except ValueError:
+        table = torch.export.default_decompositions()
+        del table[torch.ops.aten.scaled_dot_product_attention.default]
+        program = program.run_decompositions(table)
+    # torchax asks for PyTorch's table again, then for its own.
+    program.run_decompositions = lambda own=None: program if own is None else type(program).run_decompositions(program, own)
+    return program
+
+
 def to_jax(program):
     """(the program's states as NumPy arrays, a JAX function of states and inputs, flattened) of an ExportedProgram."""
     import torch
 
-    program = program.run_decompositions()
+    program = decomposed(program)
     torchax_export = import_torchax()
     import jax
 

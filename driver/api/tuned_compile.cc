@@ -3,7 +3,7 @@
 #include "backends/opencl/kernels/tuning_record.h"
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/tuning/tuner.h"
-#include "hlo/reader.h"
+#include "backends/opencl/tuning/tuning_files.h"
 
 namespace hlorun {
 namespace {
@@ -40,9 +40,7 @@ TunedCompilation CompileTuned(const hlo::Module& module, const CompileOptions& o
   const opencl::Tuner tuner(context, build);
   auto record = std::make_shared<TuningRecord>(FromFirst(is_shared, job, spec, [&] {
     TuningRecord known = effort == Autotune::kOff ? TuningRecord(spec) : tuner.Kept();
-    if (!options.tuning_file.empty()) {
-      known.Merge(TuningRecord::FromJson(hlo::ReadFileOrStdin(options.tuning_file), spec, options.tuning_file));
-    }
+    if (!options.tuning_file.empty()) known.Merge(opencl::ReadTuning(options.tuning_file, spec));
     return known;
   }));
   CompileOptions own = options;

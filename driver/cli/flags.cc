@@ -92,7 +92,7 @@ void Declare(CLI::App& app, Flags& f) {
       ->group(kCompile)
       ->check(CLI::IsMember({"auto", "off", "quick", "full"}))
       ->option_text(" ");
-  app.add_option("--tuning", f.tuning, "FILE of schedules to take, or to write")
+  app.add_option("--tuning", f.tuning, "FILE (or DIR) of schedules to take, or to write")
       ->group(kCompile)
       ->option_text(" --save_tuning");
   app.add_option("--save_tuning", f.save_tuning)->group("");

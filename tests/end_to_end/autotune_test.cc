@@ -10,6 +10,7 @@ namespace hlorun {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing_support::CommandResult;
 using testing_support::Hlorun;
 using testing_support::HlorunRanks;
@@ -112,6 +113,31 @@ TEST_F(AutotuneTest, ChoicesCanBeWrittenAndRead) {
   ExpectTrouble("--device_class=gpu --tuning=" + folder_.Write("bad.json", text) + " " + module_, "must be 1 to 128");
   ExpectTrouble("--autotune=off --save_tuning=" + file + " " + module_, "no schedule was measured");
   ExpectTrouble("--autotune=always " + module_, "--autotune");
+}
+
+TEST_F(AutotuneTest, TakesFromAFolderWhatIsForTheDevice) {
+  const std::string shipped = folder_ / "shipped", small = " --device_class=gpu ";
+  std::filesystem::create_directory(shipped);
+  ExpectTrouble(small + "--tuning=" + shipped + " " + module_, "holds no *.json");
+  Run("--autotune=quick --save_tuning=" + shipped + "/gpu.json" + small + module_);
+  const auto explain = [&](const std::string& flags) {
+    const CommandResult result = Hlorun("--explain --compile_only --tuning=" + shipped + flags + " " + module_);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out + result.err;
+  };
+  EXPECT_THAT(explain(small), HasSubstr("tiled items="));
+  // There is no file for a device of this class: the rules choose.
+  EXPECT_THAT(explain(" --device_class=cpu"), Not(HasSubstr("measured")));
+  // Of two for the device the later counts.
+  std::string other = ReadAll(shipped + "/gpu.json");
+  const std::string depth = "\"depth\":";
+  for (size_t at = other.find(depth); at != std::string::npos; at = other.find(depth, at + 1)) {
+    other.replace(at + depth.size(), other.find_first_of(",}", at) - at - depth.size(), "4");
+  }
+  folder_.Write("shipped/later.json", other);
+  EXPECT_THAT(explain(small), HasSubstr("depth=4"));
+  folder_.Write("shipped/broken.json", "{");
+  ExpectTrouble(small + "--tuning=" + shipped + " " + module_, "broken.json: not JSON");
 }
 
 TEST_F(AutotuneTest, RanksTakeTheFirstOnesChoice) {

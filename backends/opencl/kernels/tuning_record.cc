@@ -227,6 +227,31 @@ std::string Differences(const TunedDevice& there, const TunedDevice& here) {
   return text;
 }
 
+// A file whose head is checked.
+struct File {
+  TunedDevice device{DeviceSpec{}};
+  Json products;  // a list
+};
+
+File ReadFile(const std::string& text, const std::string& source) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception&) {
+    Invalid("{}: not JSON: it wants a file that --save_tuning wrote", source);
+  }
+  Reader reader(json, source);
+  if (const auto version = reader.Get<int64_t>("version"); version != kVersion) {
+    reader.Complain(fmt::format("\"version\" is {}, this hlorun reads {}: measure anew", version, kVersion));
+  }
+  File file;
+  file.device = ReadDevice(reader.GetPart("device"), source + ": device");
+  file.products = reader.GetPart("products");
+  reader.RefuseOthers();
+  if (!file.products.is_array()) reader.Complain("\"products\" must be a list");
+  return file;
+}
+
 }  // namespace
 
 TunedDevice::TunedDevice(const DeviceSpec& spec)
@@ -277,27 +302,14 @@ std::string TuningRecord::ToJson() const {
   return text + "\n ]}\n";
 }
 
-TuningRecord TuningRecord::FromJson(const std::string& text, const DeviceSpec& spec, const std::string& source) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception&) {
-    Invalid("{}: not JSON: it wants a file that --save_tuning wrote", source);
-  }
-  Reader reader(json, source);
-  if (const auto version = reader.Get<int64_t>("version"); version != kVersion) {
-    reader.Complain(fmt::format("\"version\" is {}, this hlorun reads {}: measure anew", version, kVersion));
-  }
+std::optional<TuningRecord> TuningRecord::OfDevice(const std::string& text, const DeviceSpec& spec,
+                                                   const std::string& source) {
+  const File file = ReadFile(text, source);
+  if (file.device != TunedDevice(spec)) return std::nullopt;
   TuningRecord record(spec);
-  if (const TunedDevice device = ReadDevice(reader.GetPart("device"), source + ": device"); device != record.device_) {
-    reader.Complain("was measured on another device: " + Differences(device, record.device_));
-  }
-  const Json& products = reader.GetPart("products");
-  reader.RefuseOthers();
-  if (!products.is_array()) reader.Complain("\"products\" must be a list");
-  for (const Json& json_entry : products) {
+  for (const Json& json : file.products) {
     const std::string where = fmt::format("{}: product {}", source, record.size());
-    Reader entry(json_entry, where);
+    Reader entry(json, where);
     const ProductProblem problem = ReadProblem(entry.GetPart("problem"), where);
     TunedProduct product;
     product.schedule = ReadSchedule(entry.GetPart("schedule"), where);
@@ -312,6 +324,15 @@ TuningRecord TuningRecord::FromJson(const std::string& text, const DeviceSpec& s
     record.Set(problem, product);
   }
   return record;
+}
+
+TuningRecord TuningRecord::FromJson(const std::string& text, const DeviceSpec& spec, const std::string& source) {
+  std::optional<TuningRecord> record = OfDevice(text, spec, source);
+  if (!record) {
+    Invalid("{}: was measured on another device: {}", source,
+            Differences(ReadFile(text, source).device, TunedDevice(spec)));
+  }
+  return *std::move(record);
 }
 
 const ProductSchedule* TunedScheduleOf(const ProductProblem& problem, const CompileOptions& options) {

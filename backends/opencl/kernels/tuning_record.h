@@ -45,6 +45,9 @@ class TuningRecord {
   // Throws Error with one line, which begins with `source`: no such JSON, another version, another device than `spec`,
   // unknown or missing fields, numbers out of range, a schedule that cannot run its problem.
   static TuningRecord FromJson(const std::string& text, const DeviceSpec& spec, const std::string& source);
+  // The same, but none where it was measured on another device than `spec`.
+  static std::optional<TuningRecord> OfDevice(const std::string& text, const DeviceSpec& spec,
+                                              const std::string& source);
 
  private:
   struct Entry {
