@@ -1,4 +1,5 @@
 // What the runtime keeps: the disk cache of binaries, saved plans, failed builds; and how devices are found.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include "backends/opencl/runtime/compiler_process.h"
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/kernel_text.h"
+#include "backends/opencl/runtime/loaded_constants.h"
 #include "backends/opencl/runtime/program_text.h"
 #include "tests/backends/runtime_plans.h"
 
@@ -406,6 +408,18 @@ TEST(Devices, FingerprintHoldsNoVolatileProperty) {
   EXPECT_EQ(a->Fingerprint(), b->Fingerprint());
   EXPECT_THAT(a->Fingerprint(), AllOf(HasSubstr(a->spec().driver_version), HasSubstr(a->spec().isa)));
   EXPECT_EQ(a->spec().ToJson(), b->spec().ToJson());
+}
+
+TEST(LoadedConstants, AreTouchedOnceForEachLibrary) {
+  TouchLoadedConstants();
+  EXPECT_EQ(TouchLoadedConstants(), 0U);
+  void* library = dlopen("libanl.so.1", RTLD_NOW);  // glibc's, a few pages, which nothing else here needs
+  if (library == nullptr) GTEST_SKIP() << "no libanl.so.1 here";
+  const size_t pages = TouchLoadedConstants();
+  EXPECT_GE(pages, 1U);
+  EXPECT_LE(pages, 64U);
+  EXPECT_EQ(TouchLoadedConstants(), 0U);
+  dlclose(library);
 }
 
 }  // namespace

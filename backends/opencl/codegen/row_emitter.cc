@@ -12,6 +12,7 @@
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/extent_expr.h"
 #include "backends/opencl/codegen/extreme_lanes.h"
+#include "backends/opencl/codegen/jam.h"
 #include "backends/opencl/codegen/reducers.h"
 #include "backends/opencl/codegen/row_shape.h"
 #include "hlo/builder.h"
@@ -31,6 +32,10 @@ constexpr int64_t kSplitRow = 1 << 15;      // elements from which a row may be 
 constexpr int64_t kPartElements = 1 << 13;  // ... of at least so many each
 constexpr int64_t kKeptBytes = 1 << 16;     // of private memory for what several sweeps over a row need
 constexpr int64_t kMostParts = 64;          // independent of the device, so that results are
+// Rows that are walked two at a time: steps of the longest (longer ones wait for memory), and how many rows there are
+// at least. Instruction sets with vectors of this size have 32 of them.
+constexpr int64_t kLongestPairedRow = 32, kFewestPairedRows = 128;
+constexpr int64_t kVectorBytesOf32Registers = 64;
 
 // Groups that share a row; 1: each row is one group's.
 int64_t PartsOfRow(const Instruction& instruction, const Instruction& reduce) {
@@ -317,6 +322,7 @@ class RowKernel {
 
   EmittedLaunch CloseRow(const ir::Var& part, int64_t parts) {
     ir::Stmt body = e_.values().Close();
+    if (!part && GoesByTwoRows()) body = ByTwoRows(body);
     const int64_t grain = GrainOfVectors(WorkOf(body), lanes_);
     std::vector<ir::Stmt> declarations = std::move(local_arrays_);
     if (part) body = ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts), body);
@@ -325,6 +331,27 @@ class RowKernel {
     }
     declarations.push_back(body);
     return e_.Finish(ir::Block(std::move(declarations)), grain);
+  }
+
+  // Whether two short rows at a time hide what each waits for, and the vectors of both stay in registers. What comes
+  // from memory waits for that.
+  bool GoesByTwoRows() const {
+    const bool has_registers = !e_.IsGpu() && e_.device().vector_bytes >= kVectorBytesOf32Registers;
+    const bool is_short = shape_.length() >= 2 * lanes_ && shape_.length() <= kLongestPairedRow * step_;
+    return has_registers && is_short && row_loops_.size() == 1 && shape_.rows() % 2 == 0 &&
+           shape_.rows() >= kFewestPairedRows && shape_.outer_count() == 1 && BytesMoved() <= e_.device().l3_bytes / 2;
+  }
+
+  int64_t BytesMoved() const {
+    int64_t bytes = e_.instruction().shape().ByteSize();
+    for (const Instruction* operand : e_.instruction().operands()) bytes += operand->shape().ByteSize();
+    return bytes;
+  }
+
+  ir::Stmt ByTwoRows(const ir::Stmt& body) {
+    const ir::Var row = row_loops_[0].first, two = e_.IndexVar("rows", shape_.rows() / 2);
+    row_loops_[0] = {two, e_.IndexInt(shape_.rows() / 2)};
+    return Jammed(body, row, ir::Ref(two) * 2, ir::Ref(two) * 2 + 1);
   }
 
   // The operand's index at a place of a row.

@@ -9,6 +9,7 @@
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/lane.h"
+#include "backends/opencl/runtime/loaded_constants.h"
 #include "backends/opencl/runtime/program_build.h"
 #include "backends/opencl/runtime/run_context.h"
 #include "backends/opencl/runtime/run_event.h"
@@ -333,6 +334,8 @@ class PlanExecutable : public Executable {
     }
     runner.CompleteSends();
     if (finish) runner.Finish();
+    // A queue may still be at work when this one of the first runs ends.
+    if (runs_that_load_ > 0 && runs_that_load_-- > 0) TouchLoadedConstants();
   }
 
   // Goes back to the lane's idle contexts when dropped: the lane's order protects what the queue still uses of it.
@@ -399,6 +402,7 @@ class PlanExecutable : public Executable {
   DeviceMemory placeholder_;
   Memories constants_;  // by allocation, empty elsewhere
   std::atomic<int64_t> kernel_objects_{0};
+  std::atomic<int> runs_that_load_{2};  // the first ones, in which the platform loads kernels
   std::mutex mutex_;
   std::vector<std::weak_ptr<RunEvent>> unfinished_;
   std::map<const Lane*, std::vector<std::unique_ptr<RunContext>>> idle_;

@@ -74,6 +74,50 @@ TEST(FusionKernels, RowsOfBf16Pairs) {
   runner.RunAll();
 }
 
+std::string Filled(std::string text, const std::vector<std::pair<std::string, std::string>>& values) {
+  for (const auto& [name, value] : values) {
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
+      text.replace(at, name.size(), value);
+  }
+  return text;
+}
+
+// Short rows of which there are many go two at a time (codegen/jam.h): extremes, what is kept, several results; whole
+// vectors and not, the longest that do so, and numbers of rows that are odd, which do not.
+TEST(FusionKernels, TwoRowsAtATime) {
+  constexpr const char* kSoftmax = R"(add { a = TYPE[] parameter(0) b = TYPE[] parameter(1) ROOT c = TYPE[] add(a, b) }
+    top { a = TYPE[] parameter(0) b = TYPE[] parameter(1) ROOT c = TYPE[] maximum(a, b) }
+    f { x = TYPE[SIZES] parameter(0) n = TYPE[] constant(-inf) h = TYPE[ROWS] reduce(x, n), dimensions={1}, to_apply=top
+      hb = TYPE[SIZES] broadcast(h), dimensions={0} d = TYPE[SIZES] subtract(x, hb) ex = TYPE[SIZES] exponential(d) z = TYPE[] constant(0)
+      s = TYPE[ROWS] reduce(ex, z), dimensions={1}, to_apply=add sb = TYPE[SIZES] broadcast(s), dimensions={0} ROOT q = TYPE[SIZES] divide(ex, sb) }
+    ENTRY e { x = TYPE[SIZES] parameter(0) ROOT r = TYPE[SIZES] fusion(x), kind=kInput, calls=f })";
+  constexpr const char* kNorm = R"(add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+    f { x = TYPE[SIZES] parameter(0) w = f32[SIZES] convert(x) z = f32[] constant(0) s = f32[ROWS] reduce(w, z), dimensions={1}, to_apply=add
+      c = f32[] constant(LENGTH) cb = f32[ROWS] broadcast(c), dimensions={} m = f32[ROWS] divide(s, cb) mb = f32[SIZES] broadcast(m), dimensions={0} d = f32[SIZES] subtract(w, mb) q = f32[SIZES] multiply(d, d)
+      t = f32[ROWS] reduce(q, z), dimensions={1}, to_apply=add u = f32[ROWS] add(t, cb) v = f32[ROWS] rsqrt(u) tb = f32[SIZES] broadcast(v), dimensions={0}
+      o = f32[SIZES] multiply(d, tb)
+      y = TYPE[SIZES] convert(o) ROOT out = (TYPE[SIZES], f32[ROWS]) tuple(y, t) }
+    ENTRY e { x = TYPE[SIZES] parameter(0) ROOT r = (TYPE[SIZES], f32[ROWS]) fusion(x), kind=kInput, calls=f })";
+  for (const bool in_place : {false, true}) {
+    DeviceSpec spec = CpuSpec();
+    spec.bf16_dot = ListDevices().at(0)->spec().bf16_dot;
+    KernelRunner runner(spec);
+    for (const char* type : {"f32", "bf16"}) {
+      for (const int64_t rows : {128, 129, 134}) {
+        for (const int64_t length : {32, 45, 197, 512, 1024}) {
+          const std::string number = std::to_string(rows), sizes = fmt::format("{},{}", rows, length);
+          for (const auto& [name, text] : {std::pair("softmax", kSoftmax), std::pair("norm", kNorm)}) {
+            runner.Add(
+                fmt::format("{}_{}_{}", name, type, sizes),
+                Filled(text, {{"TYPE", type}, {"SIZES", sizes}, {"ROWS", number}, {"LENGTH", std::to_string(length)}}));
+          }
+        }
+      }
+    }
+    runner.RunAll(in_place);
+  }
+}
+
 // Steps that go through one block after another (passes/fusion/blocks.h): columns that are no whole vectors and rows
 // that are no multiple of what is added together, two dimensions that stay, steps that are results too, and in place.
 TEST(FusionKernels, Blocks) {
