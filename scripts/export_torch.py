@@ -75,6 +75,23 @@ def exclude_own_frames():
         source_info_util.register_exclusion(path)
 
 
+def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    """PyTorch's scaled_dot_product_attention of [..., heads, length, depth] in JAX."""
+    import jax
+    import jax.numpy as jnp
+
+    if dropout_p:
+        raise SystemExit("attention with dropout is random: export the module in eval mode")
+    if enable_gqa:
+        key, value = (jnp.repeat(x, query.shape[-3] // x.shape[-3], axis=-3) for x in (key, value))
+    scores = jnp.einsum("...qd,...kd->...qk", query, key) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    if attn_mask is not None:
+        scores = jnp.where(attn_mask, scores, -jnp.inf) if attn_mask.dtype == bool else scores + attn_mask
+    return jnp.einsum("...qk,...kd->...qd", jax.nn.softmax(scores, axis=-1), value)
+
+
 def make_interpreter(base):
     """torchax's interpreter, with PyTorch's control flow as JAX's."""
     import jax
@@ -92,6 +109,8 @@ def make_interpreter(base):
         def call_function(self, target, args, kwargs):
             # torchax changes some of the lists that it is given (a convolution's padding), which fx forbids.
             args = tuple(list(a) if isinstance(a, list) else a for a in args)
+            if target is torch.ops.aten.scaled_dot_product_attention.default:
+                return attention(*args, **kwargs)
             if target is torch.ops.higher_order.cond:
                 predicate, on_true, on_false, operands = args
                 return jax.lax.cond(predicate, self.branch(on_true), self.branch(on_false), *operands)
