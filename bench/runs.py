@@ -28,16 +28,15 @@ def arguments(description, rounds=3, iterations=3):
 
 
 def cpu():
-    """CPU model, cores and FEATURES."""
-    model, flags = "unknown CPU", set()
+    """CPU model, family and model numbers (virtual machines hide names), cores and FEATURES."""
+    values = {}
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
             key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                model = value.strip()
-            if key.strip() == "flags":
-                flags = set(value.split())
-    return f"{model}, {os.cpu_count()} cores: {' '.join(f for f in FEATURES if f in flags)}"
+            values.setdefault(key.strip(), value.strip())
+    flags = values.get("flags", "").split()
+    name, family, model = (values.get(key, "unknown") for key in ("model name", "cpu family", "model"))
+    return f"{name} (family {family} model {model}), {os.cpu_count()} cores: {' '.join(f for f in FEATURES if f in flags)}"
 
 
 def run(command, env=None):

@@ -140,6 +140,18 @@ TEST_F(AutotuneTest, TakesFromAFolderWhatIsForTheDevice) {
   ExpectTrouble(small + "--tuning=" + shipped + " " + module_, "broken.json: not JSON");
 }
 
+TEST_F(AutotuneTest, ShippedFilesAreRead) {
+  const std::string shipped = HLORUN_SOURCE_DIR "/tuning";
+  EXPECT_EQ(Run("--tuning=" + shipped + " " + module_)["schedules_measured"], 0);
+  // A file by itself must be for this device, and says that it is for another one at most.
+  for (const auto& entry : std::filesystem::directory_iterator(shipped)) {
+    if (entry.path().extension() != ".json") continue;
+    const CommandResult alone = Hlorun("--compile_only --tuning=" + entry.path().string() + " " + module_);
+    EXPECT_TRUE(alone.exit_code == 0 || alone.err.find("was measured on another device") != std::string::npos)
+        << alone.err;
+  }
+}
+
 TEST_F(AutotuneTest, RanksTakeTheFirstOnesChoice) {
   const std::string cut = folder_.Write("cut.hlo", kSharded);
   const auto off = Run("--device_class=gpu " + cut, 2);
