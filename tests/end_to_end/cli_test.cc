@@ -191,6 +191,24 @@ TEST_F(CliTest, DumpsEveryStage) {
   }
 }
 
+// As many rows as there are, not the bound's: rows that go two at a time (codegen/jam.h) would be all of them.
+TEST_F(CliTest, RowsEndAtTheirSize) {
+  const std::string sized = folder_.Write("sized.hlo", R"(HloModule sized
+sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY main {
+  x = f32[<=4096,128]{1,0} parameter(0)
+  zero = f32[] constant(0)
+  e = f32[<=4096,128]{1,0} exponential(x)
+  s = f32[<=4096]{0} reduce(e, zero), dimensions={1}, to_apply=sum
+  b = f32[<=4096,128]{1,0} broadcast(s), dimensions={0}
+  ROOT q = f32[<=4096,128]{1,0} divide(e, b)
+}
+)");
+  ASSERT_EQ(Hlorun("--compile_only --device_class=cpu --dump_to=" + (folder_ / "sized") + " " + sized).exit_code, 0);
+  const std::string kernel = ReadAll(folder_ / "sized/module_0000.sized.k0.cl");
+  EXPECT_NE(kernel.find("loop_total"), std::string::npos) << kernel;
+}
+
 TEST_F(CliTest, ASavedPlanRunsWithoutPassesOrCompilation) {
   const std::string plan = folder_ / "double.plan";
   folder_.Write("in/0.npy", NpyText({1, 2, 3, 4}));

@@ -338,8 +338,9 @@ class RowKernel {
   bool GoesByTwoRows() const {
     const bool has_registers = !e_.IsGpu() && e_.device().vector_bytes >= kVectorBytesOf32Registers;
     const bool is_short = shape_.length() >= 2 * lanes_ && shape_.length() <= kLongestPairedRow * step_;
-    return has_registers && is_short && row_loops_.size() == 1 && shape_.rows() % 2 == 0 &&
-           shape_.rows() >= kFewestPairedRows && shape_.outer_count() == 1 && BytesMoved() <= e_.device().l3_bytes / 2;
+    const bool all_there = row_loops_.size() == 1 && ir::IsIntConstant(row_loops_[0].second, shape_.rows());
+    return has_registers && is_short && all_there && shape_.rows() % 2 == 0 && shape_.rows() >= kFewestPairedRows &&
+           shape_.outer_count() == 1 && BytesMoved() <= e_.device().l3_bytes / 2;
   }
 
   int64_t BytesMoved() const {
