@@ -42,13 +42,19 @@ def exit_code(verdicts, failed):
     return 2 if failed else int(SLOWER in verdicts)
 
 
-def cpu_key(cpuinfo, cores, features):
-    """A file name for CPUs whose ratios may be compared: vendor, family, model, cores, and those of `features` that it has.
-    `cpuinfo`: the text of /proc/cpuinfo."""
+def cpu_values(cpuinfo):
+    """{field: its first value} of the text of /proc/cpuinfo."""
     values = {}
     for line in cpuinfo.splitlines():
         name, _, value = line.partition(":")
         values.setdefault(name.strip(), value.strip())
+    return values
+
+
+def cpu_key(cpuinfo, cores, features):
+    """A file name for CPUs whose ratios may be compared: vendor, family, model, cores, and those of `features` that it has.
+    `cpuinfo`: the text of /proc/cpuinfo."""
+    values = cpu_values(cpuinfo)
     flags = values.get("flags", "").split()
     parts = [values.get("vendor_id", "unknown"), values.get("cpu family", "0"), values.get("model", "0"), f"{cores}cores"]
     return "-".join(parts + [feature for feature in features if feature in flags])

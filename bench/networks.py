@@ -32,7 +32,7 @@ def export(network, folder):
     import jax  # pylint: disable=import-outside-toplevel
     import jax.numpy as jnp  # pylint: disable=import-outside-toplevel
     import numpy as np  # pylint: disable=import-outside-toplevel
-    from export_jax import hlo_text, save_arrays  # pylint: disable=import-outside-toplevel
+    from export_jax import hlo_text, write_program  # pylint: disable=import-outside-toplevel
     from layers import Weights  # pylint: disable=import-outside-toplevel
 
     function, *rest = network
@@ -42,9 +42,7 @@ def export(network, folder):
     weights = Weights(dtype)
     function(weights, *inputs)
     lowered = jax.jit(lambda arrays, inputs: function(Weights(dtype).replay(arrays), *inputs), keep_unused=True).lower(weights.arrays, inputs)
-    save_arrays(os.path.join(folder, "inputs"), jax.tree.leaves((weights.arrays, inputs)))
-    with open(os.path.join(folder, "module.hlo"), "w", encoding="utf-8") as file:
-        file.write(hlo_text(lowered.compiler_ir("hlo")))
+    write_program(folder, hlo_text(lowered.compiler_ir("hlo")), jax.tree.leaves((weights.arrays, inputs)))
 
 
 def measure(name, network, flags, folder):

@@ -138,9 +138,7 @@ def export_step(program, batch, folder):
         return value, [weight - gradient for weight, gradient in zip(weights, gradients)]
 
     lowered = jax.jit(step, keep_unused=True).lower(states, *inputs)
-    export_jax.save_arrays(os.path.join(folder, "inputs"), [*states, *inputs])
-    with open(os.path.join(folder, "module.hlo"), "w", encoding="utf-8") as file:
-        file.write(export_jax.hlo_text(lowered.compiler_ir("hlo")))
+    export_jax.write_program(folder, export_jax.hlo_text(lowered.compiler_ir("hlo")), [*states, *inputs])
 
 
 def row_of(name, _, flags, folder):

@@ -8,6 +8,8 @@ import statistics
 import subprocess
 import sys
 
+from baselines import cpu_values
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 HLORUN = os.path.join(HERE, "..", "build", "bin", "hlorun")
 ROOFLINE = os.path.join(HERE, "..", "build", "bin", "roofline")
@@ -29,11 +31,8 @@ def arguments(description, rounds=3, iterations=3):
 
 def cpu():
     """CPU model, family and model numbers (virtual machines hide names), cores and FEATURES."""
-    values = {}
     with open("/proc/cpuinfo", encoding="utf-8") as file:
-        for line in file:
-            key, _, value = line.partition(":")
-            values.setdefault(key.strip(), value.strip())
+        values = cpu_values(file.read())
     flags = values.get("flags", "").split()
     name, family, model = (values.get(key, "unknown") for key in ("model name", "cpu family", "model"))
     return f"{name} (family {family} model {model}), {os.cpu_count()} cores: {' '.join(f for f in FEATURES if f in flags)}"

@@ -46,11 +46,15 @@ def save_arrays(folder, arrays):
         np.save(os.path.join(folder, f"{i}.npy"), array)
 
 
-def write_folder(folder, text, inputs, outputs):
+def write_program(folder, text, inputs):
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "module.hlo"), "w") as file:
+    with open(os.path.join(folder, "module.hlo"), "w", encoding="utf-8") as file:
         file.write(text)
     save_arrays(os.path.join(folder, "inputs"), inputs)
+
+
+def write_folder(folder, text, inputs, outputs):
+    write_program(folder, text, inputs)
     save_arrays(os.path.join(folder, "expected"), outputs)
 
 

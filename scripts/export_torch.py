@@ -138,7 +138,7 @@ def to_numpy(tensor):
 
 def decomposed(program):
     """The ExportedProgram in PyTorch's core operators. Its attention for CPUs claims other strides than it gives where there are several sequences
-    (GPT-2 in batches), and a view of them is refused; then attention stays one operator, which torchax knows."""
+    (GPT-2 in batches), and a view of them is refused; then attention stays one operator, for `attention`."""
     import torch
 
     try:

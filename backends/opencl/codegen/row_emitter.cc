@@ -15,6 +15,7 @@
 #include "backends/opencl/codegen/jam.h"
 #include "backends/opencl/codegen/reducers.h"
 #include "backends/opencl/codegen/row_shape.h"
+#include "backends/opencl/codegen/vector_registers.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
 #include "hlo/rounding.h"
@@ -33,9 +34,8 @@ constexpr int64_t kPartElements = 1 << 13;  // ... of at least so many each
 constexpr int64_t kKeptBytes = 1 << 16;     // of private memory for what several sweeps over a row need
 constexpr int64_t kMostParts = 64;          // independent of the device, so that results are
 // Rows that are walked two at a time: steps of the longest (longer ones wait for memory), and how many rows there are
-// at least. Instruction sets with vectors of this size have 32 of them.
+// at least.
 constexpr int64_t kLongestPairedRow = 32, kFewestPairedRows = 128;
-constexpr int64_t kVectorBytesOf32Registers = 64;
 
 // Groups that share a row; 1: each row is one group's.
 int64_t PartsOfRow(const Instruction& instruction, const Instruction& reduce) {
@@ -336,7 +336,7 @@ class RowKernel {
   // Whether two short rows at a time hide what each waits for, and the vectors of both stay in registers. What comes
   // from memory waits for that.
   bool GoesByTwoRows() const {
-    const bool has_registers = !e_.IsGpu() && e_.device().vector_bytes >= kVectorBytesOf32Registers;
+    const bool has_registers = !e_.IsGpu() && VectorRegisters(e_.device()) == 32;
     const bool is_short = shape_.length() >= 2 * lanes_ && shape_.length() <= kLongestPairedRow * step_;
     const bool all_there = row_loops_.size() == 1 && ir::IsIntConstant(row_loops_[0].second, shape_.rows());
     return has_registers && is_short && all_there && shape_.rows() % 2 == 0 && shape_.rows() >= kFewestPairedRows &&

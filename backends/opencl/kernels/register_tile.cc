@@ -95,8 +95,6 @@ Stmt RegisterTile::Store(const ir::BufferRef& buffer, const Position& position) 
   return ir::Block(std::move(statements));
 }
 
-int64_t VectorRegisters(const DeviceSpec& device) { return device.vector_bytes >= 64 ? 32 : 16; }
-
 int64_t MostTileRows(const DeviceSpec& device, int64_t vectors) {
   return std::clamp<int64_t>((VectorRegisters(device) - 2 - vectors) / vectors, 1, 14);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/opencl/codegen/kernel_ir.h"
+#include "backends/opencl/codegen/vector_registers.h"
 #include "hlo/device_spec.h"
 
 namespace hlorun::opencl {
@@ -58,9 +59,6 @@ class RegisterTile {
   ir::Type type_;
   std::vector<ir::Var> accumulators_;
 };
-
-// How many vector registers the device's instruction set has: the widest x86 vectors and all of Arm's have 32.
-int64_t VectorRegisters(const DeviceSpec& device);
 
 // Lanes of a vector of `type` that fills a register, within what OpenCL C has.
 int64_t RegisterLanes(const DeviceSpec& device, hlo::ElementType type);

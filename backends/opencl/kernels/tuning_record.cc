@@ -252,6 +252,28 @@ File ReadFile(const std::string& text, const std::string& source) {
   return file;
 }
 
+// Of a file for the device that `spec` describes.
+TuningRecord RecordOf(const File& file, const DeviceSpec& spec, const std::string& source) {
+  TuningRecord record(spec);
+  for (const Json& json : file.products) {
+    const std::string where = fmt::format("{}: product {}", source, record.size());
+    Reader entry(json, where);
+    const ProductProblem problem = ReadProblem(entry.GetPart("problem"), where);
+    TunedProduct product;
+    product.schedule = ReadSchedule(entry.GetPart("schedule"), where);
+    const auto measured = entry.Get<std::string>("measured");
+    if (measured != "all" && measured != "few") entry.Complain("\"measured\" must be \"all\" or \"few\"");
+    product.measured_all = measured == "all";
+    product.us = entry.Get<double>("us");
+    product.rule_us = entry.Get<double>("rule_us");
+    entry.RefuseOthers();
+    if (const std::string reason = WhyNot(product.schedule, problem, spec); !reason.empty()) entry.Complain(reason);
+    if (record.Find(problem) != nullptr) entry.Complain(fmt::format("{} is there twice", problem.ToString()));
+    record.Set(problem, product);
+  }
+  return record;
+}
+
 }  // namespace
 
 TunedDevice::TunedDevice(const DeviceSpec& spec)
@@ -302,37 +324,20 @@ std::string TuningRecord::ToJson() const {
   return text + "\n ]}\n";
 }
 
+TuningRecord TuningRecord::FromJson(const std::string& text, const DeviceSpec& spec, const std::string& source) {
+  const File file = ReadFile(text, source);
+  const TunedDevice here(spec);
+  if (file.device != here) {
+    Invalid("{}: was measured on another device: {}", source, Differences(file.device, here));
+  }
+  return RecordOf(file, spec, source);
+}
+
 std::optional<TuningRecord> TuningRecord::OfDevice(const std::string& text, const DeviceSpec& spec,
                                                    const std::string& source) {
   const File file = ReadFile(text, source);
   if (file.device != TunedDevice(spec)) return std::nullopt;
-  TuningRecord record(spec);
-  for (const Json& json : file.products) {
-    const std::string where = fmt::format("{}: product {}", source, record.size());
-    Reader entry(json, where);
-    const ProductProblem problem = ReadProblem(entry.GetPart("problem"), where);
-    TunedProduct product;
-    product.schedule = ReadSchedule(entry.GetPart("schedule"), where);
-    const auto measured = entry.Get<std::string>("measured");
-    if (measured != "all" && measured != "few") entry.Complain("\"measured\" must be \"all\" or \"few\"");
-    product.measured_all = measured == "all";
-    product.us = entry.Get<double>("us");
-    product.rule_us = entry.Get<double>("rule_us");
-    entry.RefuseOthers();
-    if (const std::string reason = WhyNot(product.schedule, problem, spec); !reason.empty()) entry.Complain(reason);
-    if (record.Find(problem) != nullptr) entry.Complain(fmt::format("{} is there twice", problem.ToString()));
-    record.Set(problem, product);
-  }
-  return record;
-}
-
-TuningRecord TuningRecord::FromJson(const std::string& text, const DeviceSpec& spec, const std::string& source) {
-  std::optional<TuningRecord> record = OfDevice(text, spec, source);
-  if (!record) {
-    Invalid("{}: was measured on another device: {}", source,
-            Differences(ReadFile(text, source).device, TunedDevice(spec)));
-  }
-  return *std::move(record);
+  return RecordOf(file, spec, source);
 }
 
 const ProductSchedule* TunedScheduleOf(const ProductProblem& problem, const CompileOptions& options) {

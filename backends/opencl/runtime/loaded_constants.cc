@@ -21,7 +21,8 @@ constexpr size_t kLargestSegment = size_t{1} << 20;
 
 struct Walk {
   std::set<std::pair<uintptr_t, std::string>> seen;  // where a library lies, and its name
-  unsigned long long loads = 0;                      // so far, in the process
+  unsigned long long loads = 0;                      // that the process had made at the last call
+  unsigned long long loads_now = 0;
   size_t pages = 0;
 };
 
@@ -35,7 +36,8 @@ size_t Touch(uintptr_t begin, size_t bytes) {
 
 int Visit(dl_phdr_info* library, size_t, void* data) {
   auto& walk = *static_cast<Walk*>(data);
-  if (library->dlpi_adds == walk.loads) return 1;  // nothing new
+  walk.loads_now = library->dlpi_adds;
+  if (walk.loads_now == walk.loads) return 1;  // nothing new
   if (!walk.seen.emplace(library->dlpi_addr, library->dlpi_name).second) return 0;
   for (int i = 0; i < library->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = library->dlpi_phdr[i];
@@ -47,22 +49,15 @@ int Visit(dl_phdr_info* library, size_t, void* data) {
   return 0;
 }
 
-int CountLoads(dl_phdr_info* library, size_t, void* data) {
-  *static_cast<unsigned long long*>(data) = library->dlpi_adds;
-  return 1;
-}
-
 }  // namespace
 
 size_t TouchLoadedConstants() {
   static std::mutex mutex;
   static Walk walk;
   std::lock_guard lock(mutex);
-  unsigned long long loads = 0;
-  dl_iterate_phdr(CountLoads, &loads);
   walk.pages = 0;
   dl_iterate_phdr(Visit, &walk);
-  walk.loads = loads;
+  walk.loads = walk.loads_now;
   return walk.pages;
 }
 #else
