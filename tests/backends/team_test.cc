@@ -4,10 +4,10 @@
 #include <thread>
 
 #include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/kernel_text.h"
 #include "backends/opencl/runtime/steps.h"
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/thunk_runner.h"
-#include "backends/opencl/runtime/kernel_text.h"
 #include "tests/backends/runtime_plans.h"
 
 namespace hlorun::opencl {
@@ -63,12 +63,12 @@ TEST(Team, ThreadsTakeTurns) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A long run goes through the queue, a short one that reads its result through the team.
+// A run that a team cannot do goes through the queue, one that reads its result through the team.
 TEST(Team, ComesAfterWhatTheQueueHolds) {
-  Plan longer = SquarePlan(1 << 16);
-  longer.entry.thunks[0].flops = 1e12;
-  ASSERT_FALSE(SuitsTeam(longer));
-  const auto slow = Build(std::move(longer)), quick = Build(CountingPlan(1 << 16, 1e6));
+  Plan foreign = SquarePlan(1 << 16);
+  foreign.kernels[0].source += "// barrier(";
+  ASSERT_FALSE(SuitsTeam(foreign));
+  const auto slow = Build(std::move(foreign)), quick = Build(CountingPlan(1 << 16, 1e6));
   const DeviceArray x = Upload(std::vector<float>(1 << 16, 3));
   for (int i = 0; i < 20; ++i) {
     const DeviceArray squares = slow->Run({{x}}, {}).at(0);
@@ -78,9 +78,27 @@ TEST(Team, ComesAfterWhatTheQueueHolds) {
   }
 }
 
-TEST(Team, TakesShortRunsOfPlainLaunchesOnly) {
+// A long one leaves the calling thread free.
+TEST(Team, LedByAnotherThreadEndsInOrder) {
+  Plan longer = SquarePlan(1 << 16);
+  longer.entry.thunks[0].flops = 1e12;
+  ASSERT_TRUE(SuitsTeam(longer));
+  ASSERT_FALSE(IsBrief(longer));
+  ASSERT_TRUE(IsBrief(SquarePlan(1 << 16)));
+  const auto slow = Build(std::move(longer)), quick = Build(SquarePlan(1 << 16));
+  const DeviceArray x = Upload(std::vector<float>(1 << 16, 3));
+  for (int i = 0; i < 20; ++i) {
+    const DeviceArray squares = slow->Run({{x}}, {}).at(0);
+    const DeviceArray fourth = quick->Run({{squares}}, {}).at(0);
+    ASSERT_EQ(Download(slow->Run({{fourth}}, {}).at(0)), std::vector<float>(1 << 16, 6561));
+  }
+}
+
+TEST(Team, TakesRunsOfPlainLaunchesOnly) {
   EXPECT_TRUE(SuitsTeam(SquarePlan(4)));
   Plan plan = SquarePlan(4);
+  plan.entry.thunks[0].bytes = 1e12;
+  EXPECT_TRUE(SuitsTeam(plan));
   plan.kernels[0].grids[0].local[0] = 64;
   EXPECT_FALSE(SuitsTeam(plan));
   plan = SquarePlan(4);
@@ -90,11 +108,12 @@ TEST(Team, TakesShortRunsOfPlainLaunchesOnly) {
   plan.kernels[0].source += "// barrier(";
   EXPECT_FALSE(SuitsTeam(plan));
   plan = SquarePlan(4);
-  plan.entry.thunks[0].bytes = 1e12;
+  plan.kernels[0].grids[0].groups[0] = Team::kMostGroups + 1;
   EXPECT_FALSE(SuitsTeam(plan));
 }
 
-// Two chains of two launches through an arena, of `n` groups and of one: y = (2 x)^2, z = (x + 1)^2 of x's first element.
+// Two chains of two launches through an arena, of `n` groups and of one: y = (2 x)^2, z = (x + 1)^2 of x's first
+// element.
 Plan TwoChains(int64_t n) {
   PlanMaker m;
   const int32_t x = m.Parameter(n), y = m.Result(n), z = m.Result(1), arena = m.Arena(4 * (n + 1));
@@ -129,6 +148,15 @@ TEST(Team, LaunchesThatDoNotDependOnEachOtherAreSections) {
   EXPECT_EQ(Sections(TwoChains(8)), "[twice next][square square_one]");
   EXPECT_EQ(Sections(SquarePlan(4)), "square ");
   EXPECT_EQ(Sections(CountingPlan(4, 0)), "zero add add ");
+}
+
+// What a long launch of many groups reads would leave the caches; a long one of a single group leaves cores to others.
+TEST(Team, LongLaunchesKeepToThemselves) {
+  Plan plan = TwoChains(8);
+  for (Thunk& thunk : plan.entry.thunks) thunk.bytes = 1e8;
+  EXPECT_EQ(Sections(plan), "twice square next square_one ");
+  plan.entry.thunks[0].bytes = 1e6;
+  EXPECT_EQ(Sections(plan), "[twice next]square square_one ");
 }
 
 // An instruction's cost stands at its last launch; those before it, a copy of a large array say, are no less work.

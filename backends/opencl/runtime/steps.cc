@@ -10,6 +10,10 @@ constexpr double kWakeUpBytes = 65536, kWakeUpFlops = 262144;
 // How far behind a launch another one may stand that joins it.
 constexpr size_t kWindow = 32;
 
+// A launch of more than this, of several groups, keeps to itself: it has nothing to gain from company, and would drive
+// what the other reads, and has just been written, out of the caches.
+constexpr double kLongBytes = 32 * kWakeUpBytes, kLongFlops = 128 * kWakeUpFlops;
+
 bool IsShort(double bytes, double flops) { return bytes < kWakeUpBytes && flops < kWakeUpFlops; }
 
 // Of an instruction's launches only the last says what all of them cost; of the others it is what they are given.
@@ -94,18 +98,25 @@ class SectionFormer {
     });
   }
 
+  static bool MayJoin(const Step& step) {
+    if (step.launch < 0) return false;
+    const Thunk& thunk = *step.thunk;
+    return std::get<LaunchThunk>(thunk.work).grid.groups[0] == 1 ||
+           (BytesOf(thunk) <= kLongBytes && thunk.flops <= kLongFlops);
+  }
+
   // The step itself, and the launches behind it that depend neither on it nor on what stands in between; cheap
   // work-groups first.
   static std::vector<size_t> SectionOf(size_t head, const StepSequence& steps, const std::vector<bool>& taken,
                                        const std::vector<std::vector<Access>>& accesses) {
     std::vector<size_t> section = {head}, passed;
-    if (steps[head].launch < 0) return section;
+    if (!MayJoin(steps[head])) return section;
     const size_t end = std::min(steps.size(), head + kWindow);
     for (size_t i = head + 1; i < end && section.size() < kMostTogether; ++i) {
       if (taken[i]) continue;
       if (accesses[i].empty()) break;
       const auto conflicts = [&](size_t other) { return Conflict(accesses[i], accesses[other]); };
-      const bool joins = steps[i].launch >= 0 && std::none_of(section.begin(), section.end(), conflicts) &&
+      const bool joins = MayJoin(steps[i]) && std::none_of(section.begin(), section.end(), conflicts) &&
                          std::none_of(passed.begin(), passed.end(), conflicts);
       (joins ? section : passed).push_back(i);
     }

@@ -26,7 +26,8 @@ uint64_t Team::Range::Packed() const {
 }
 
 Team::Range Team::Range::Unpack(uint64_t word) {
-  return {word >> (2 * kBits), static_cast<int64_t>(word >> kBits) & kMost, static_cast<int64_t>(word) & kMost};
+  return {word >> (2 * kBits), static_cast<int64_t>(word >> kBits) & kMostGroups,
+          static_cast<int64_t>(word) & kMostGroups};
 }
 
 Team::Team(const cl::Context& context, const cl::Device& device, int64_t size)
@@ -78,14 +79,14 @@ void Team::Run(std::span<TeamLaunch* const> launches, bool alone) {
   for (TeamLaunch* launch : launches) groups += launch->groups;
   if (groups == 0) return;
   std::lock_guard lock(run_mutex_);
-  if (alone || groups == 1 || groups > Range::kMost || queues_.size() == 1) {
+  if (alone || groups == 1 || groups > kMostGroups || queues_.size() == 1) {
     return CheckCl(RunShare(launches, 0, 0, groups), "running a kernel");
   }
   for (size_t i = helpers_.size() + 1; i < queues_.size(); ++i) helpers_.emplace_back([this, i] { Help(i); });
   launches_ = launches;
   done_ = 0;
   error_ = CL_SUCCESS;
-  number_ = (number_ + 1) & ((uint64_t{1} << (64 - 2 * Range::kBits)) - 1);
+  number_ = (number_ + 1) & ((uint64_t{1} << (64 - 2 * kBits)) - 1);
   for (size_t i = 0; i < parts_.size(); ++i) {
     const auto bound = [&](size_t member) { return groups * static_cast<int64_t>(member) / size(); };
     parts_[i].range = Range{number_, bound(i), bound(i + 1)}.Packed();

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <mutex>
 #include <span>
@@ -31,6 +32,9 @@ struct TeamLaunch {
 // kernel's groups must not depend on each other.
 class Team {
  public:
+  // Groups that one launch may have; launches that run side by side and have more go to one member.
+  static constexpr int64_t kMostGroups = (int64_t{1} << 20) - 1;
+
   // Queues are made on `device` in `context`; `size` members, this thread among them. Threads start when first needed.
   Team(const cl::Context& context, const cl::Device& device, int64_t size);
   ~Team();
@@ -45,12 +49,12 @@ class Team {
   void Run(std::span<TeamLaunch* const> launches, bool alone);
 
  private:
+  static constexpr int kBits = std::bit_width(static_cast<uint64_t>(kMostGroups));
+
   // The groups of a member that nobody has taken yet, as [first, end), and the number of the open launches: whoever
   // changes it owns what he took, and with it launches_, until he adds it to done_. One word, so that a helper who was
   // late for a launch takes nothing of the next one.
   struct Range {
-    static constexpr int kBits = 20;
-    static constexpr int64_t kMost = (int64_t{1} << kBits) - 1;
     uint64_t number = 0;
     int64_t first = 0, end = 0;
 

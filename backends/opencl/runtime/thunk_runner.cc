@@ -48,42 +48,32 @@ double LaunchCount(const Sequence& sequence) {
   return count;
 }
 
-// A run of a team that holds the calling thread does so not for longer than this, estimated at a modest core's speed.
+// A run of a team that holds the calling thread does so not for longer than this, estimated at the speed of two modest
+// cores.
 constexpr double kBriefMicroseconds = 5000;
-constexpr double kFlopsPerMicrosecond = 2e4, kBytesPerMicrosecond = 1e4;
-// Of a launch, likewise: from there on a queue's wake-up of the other cores does not show.
-constexpr double kTeamMicroseconds = 200;
+constexpr double kFlopsPerMicrosecond = 1e5, kBytesPerMicrosecond = 1e4;
 // Of a loop whose length only the run will tell.
 constexpr double kAssumedTrips = 16;
 
-struct Load {
-  double launches = 0, microseconds = 0;
-};
-
-// What a team would have to do in a run; HUGE_VAL microseconds where it cannot.
-Load LoadOf(const Sequence& sequence) {
-  Load load;
-  const auto add = [&](const Sequence& child, double times) {
-    const Load more = LoadOf(child);
-    load.launches += times * more.launches;
-    load.microseconds += times * more.microseconds;
-  };
+// What a team would take for a run; HUGE_VAL where it cannot run it.
+double TeamMicroseconds(const Sequence& sequence) {
+  double sum = 0;
   for (const Thunk& thunk : sequence.thunks) {
     if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
       const double trips = loop->trip_count >= 0 ? static_cast<double>(loop->trip_count) : kAssumedTrips;
-      add(*loop->body, trips);
-      if (loop->trip_count < 0) add(*loop->condition, trips);
+      sum += trips * TeamMicroseconds(*loop->body);
+      if (loop->trip_count < 0) sum += trips * TeamMicroseconds(*loop->condition);
     } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
-      for (const auto& branch : choice->branches) add(*branch, 1 / static_cast<double>(choice->branches.size()));
+      for (const auto& branch : choice->branches)
+        sum += TeamMicroseconds(*branch) / static_cast<double>(choice->branches.size());
     } else if (std::holds_alternative<LaunchThunk>(thunk.work) || std::holds_alternative<CopyThunk>(thunk.work) ||
                std::holds_alternative<WriteThunk>(thunk.work)) {
-      load.launches += 1;
-      load.microseconds += std::max(thunk.flops / kFlopsPerMicrosecond, thunk.bytes / kBytesPerMicrosecond);
+      sum += std::max(thunk.flops / kFlopsPerMicrosecond, thunk.bytes / kBytesPerMicrosecond);
     } else {
-      load.microseconds = HUGE_VAL;
+      return HUGE_VAL;
     }
   }
-  return load;
+  return sum;
 }
 
 // Whether collectives run beside kernels. Not where both are work of the same cores: among CPU devices of one host.
@@ -106,16 +96,15 @@ bool SuitsTeam(const Plan& plan) {
   for (const Kernel& kernel : plan.kernels) {
     if (kernel.foreign || kernel.parameter_count == 0 || HasBarrier(kernel)) return false;
     for (const Grid& grid : kernel.grids) {
-      if (grid.local != std::array<int64_t, 3>{1, 1, 1} || grid.groups[1] != 1 || grid.groups[2] != 1) return false;
+      if (grid.local != std::array<int64_t, 3>{1, 1, 1} || grid.groups[0] > Team::kMostGroups || grid.groups[1] != 1 ||
+          grid.groups[2] != 1)
+        return false;
     }
   }
-  const Load load = LoadOf(plan.entry);
-  return load.microseconds <= kBriefMicroseconds || load.microseconds <= kTeamMicroseconds * load.launches;
+  return TeamMicroseconds(plan.entry) < HUGE_VAL;
 }
 
-bool IsBrief(const Plan& plan) {
-  return !NeedsHost(plan.entry) && LoadOf(plan.entry).microseconds <= kBriefMicroseconds;
-}
+bool IsBrief(const Plan& plan) { return !NeedsHost(plan.entry) && TeamMicroseconds(plan.entry) <= kBriefMicroseconds; }
 
 ThunkRunner::ThunkRunner(const DeviceContext& device, Lane& lane, Team* team, RunContext& context,
                          const Memories& memories, const Plan& plan, const RunOptions& options)

@@ -18,10 +18,10 @@ class Team;
 // many launches that enqueuing them all would take long.
 bool NeedsHost(const Sequence& sequence);
 
-// Whether runs are of short launches, copies and writes, or short as a whole, so that a team had better run them to the
-// end (team.h) than a queue.
+// Whether runs are of launches, copies and writes that a team can run (team.h): where there is one, it does so better
+// than a queue, whose threads fall asleep between launches.
 bool SuitsTeam(const Plan& plan);
-// Whether they are so short that the calling thread may do it.
+// Whether they are so short that the calling thread may lead the team.
 bool IsBrief(const Plan& plan);
 
 class ThunkRunner {
