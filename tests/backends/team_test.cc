@@ -165,7 +165,7 @@ TEST(Team, HelpersAreWokenForLaunchesOfUnknownCost) {
     Plan plan = SquarePlan(n);
     ASSERT_EQ(plan.entry.thunks[0].bytes, 0);
     std::vector<const LaunchThunk*> launches;
-    EXPECT_EQ(NumberSteps(plan.entry, launches)[0].alone, n == 16);
+    EXPECT_EQ(NumberSteps(plan.entry, launches)[0].share, n == 16 ? 16 : n / 8);
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 using hlo::Dims;
 
 constexpr int64_t kShortVector = 8;   // shorter minor dimensions leave the vectors to another dimension
-constexpr int64_t kTasksPerUnit = 8;  // as many as the schedule makes groups
+constexpr int64_t kTasksPerUnit = 32;  // as many as the schedule makes groups
 constexpr int64_t kTileQuantum = 64;  // elements: whole cache lines of floats
 constexpr int64_t kGpuItemsPerLane = 4;
 constexpr int64_t kBlockElements = 256;  // along the result's rows, that one block of a transpose writes

@@ -5,7 +5,7 @@
 namespace hlorun::opencl {
 namespace {
 
-// What a member of a team does in the time of a wake-up.
+// What a member of a team does in the time of a wake-up, or of a few launches.
 constexpr double kWakeUpBytes = 65536, kWakeUpFlops = 262144;
 // How far behind a launch another one may stand that joins it.
 constexpr size_t kWindow = 32;
@@ -14,7 +14,16 @@ constexpr size_t kWindow = 32;
 // what the other reads, and has just been written, out of the caches.
 constexpr double kLongBytes = 32 * kWakeUpBytes, kLongFlops = 128 * kWakeUpFlops;
 
-bool IsShort(double bytes, double flops) { return bytes < kWakeUpBytes && flops < kWakeUpFlops; }
+// Of `groups` with so much work as many as are worth a launch of their own: all, where nobody need be woken.
+int64_t ShareOf(int64_t groups, double bytes, double flops) {
+  const double wake_ups = std::max(bytes / kWakeUpBytes, flops / kWakeUpFlops);
+  return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(groups) / std::max(1.0, wake_ups)));
+}
+
+int64_t GroupsOf(const Thunk& thunk) {
+  const auto* launch = std::get_if<LaunchThunk>(&thunk.work);
+  return launch != nullptr ? launch->grid.groups[0] : 0;
+}
 
 // Of an instruction's launches only the last says what all of them cost; of the others it is what they are given.
 double BytesOf(const Thunk& thunk) {
@@ -48,15 +57,17 @@ class SectionFormer {
       const std::vector<size_t> section = SectionOf(i, steps, taken, accesses);
       const size_t first = formed.size();
       double bytes = 0, flops = 0;
+      int64_t groups = 0;
       for (const size_t member : section) {
         taken[member] = true;
         bytes += BytesOf(*steps[member].thunk);
         flops += steps[member].thunk->flops;
+        groups += GroupsOf(*steps[member].thunk);
         formed.push_back(std::move(steps[member]));
       }
       if (section.size() == 1) continue;
       formed[first].section = static_cast<int32_t>(section.size());
-      formed[first].alone = IsShort(bytes, flops);
+      formed[first].share = ShareOf(groups, bytes, flops);
     }
     steps = std::move(formed);
   }
@@ -101,8 +112,7 @@ class SectionFormer {
   static bool MayJoin(const Step& step) {
     if (step.launch < 0) return false;
     const Thunk& thunk = *step.thunk;
-    return std::get<LaunchThunk>(thunk.work).grid.groups[0] == 1 ||
-           (BytesOf(thunk) <= kLongBytes && thunk.flops <= kLongFlops);
+    return GroupsOf(thunk) == 1 || (BytesOf(thunk) <= kLongBytes && thunk.flops <= kLongFlops);
   }
 
   // The step itself, and the launches behind it that depend neither on it nor on what stands in between; cheap
@@ -127,9 +137,8 @@ class SectionFormer {
 
   // Of one group, in bytes of memory's speed.
   static double GroupWork(const Thunk& thunk) {
-    const auto& launch = std::get<LaunchThunk>(thunk.work);
     const double work = std::max(BytesOf(thunk), thunk.flops * kWakeUpBytes / kWakeUpFlops);
-    return work / static_cast<double>(std::max<int64_t>(1, launch.grid.groups[0]));
+    return work / static_cast<double>(std::max<int64_t>(1, GroupsOf(thunk)));
   }
 
   const Plan& plan_;
@@ -143,7 +152,7 @@ StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk
   for (const Thunk& thunk : sequence.thunks) {
     Step step;
     step.thunk = &thunk;
-    step.alone = IsShort(BytesOf(thunk), thunk.flops);
+    step.share = ShareOf(GroupsOf(thunk), BytesOf(thunk), thunk.flops);
     if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
       step.launch = static_cast<int32_t>(launches.size());
       launches.push_back(launch);

@@ -15,7 +15,7 @@ using StepSequence = std::vector<Step>;
 struct Step {
   const Thunk* thunk = nullptr;
   int32_t launch = -1;
-  bool alone = false;                  // too short for a team to wake its helpers for; of a section: all of it
+  int64_t share = 1;                   // groups that a team's member takes at least; of a section: of all its launches
   int32_t section = 1;                 // so many steps, from this one on, are launches that need not wait for each other
   std::vector<StepSequence> children;  // while: condition, body; conditional: branches
 };

@@ -74,16 +74,17 @@ cl_int Team::RunGroups(TeamLaunch& launch, size_t member, int64_t first, int64_t
   return status;
 }
 
-void Team::Run(std::span<TeamLaunch* const> launches, bool alone) {
+void Team::Run(std::span<TeamLaunch* const> launches, int64_t share) {
   int64_t groups = 0;
   for (TeamLaunch* launch : launches) groups += launch->groups;
   if (groups == 0) return;
   std::lock_guard lock(run_mutex_);
-  if (alone || groups == 1 || groups > kMostGroups || queues_.size() == 1) {
+  if (share >= groups || groups > kMostGroups || queues_.size() == 1) {
     return CheckCl(RunShare(launches, 0, 0, groups), "running a kernel");
   }
   for (size_t i = helpers_.size() + 1; i < queues_.size(); ++i) helpers_.emplace_back([this, i] { Help(i); });
   launches_ = launches;
+  least_share_ = share;
   done_ = 0;
   error_ = CL_SUCCESS;
   number_ = (number_ + 1) & ((uint64_t{1} << (64 - 2 * kBits)) - 1);
@@ -112,7 +113,7 @@ Team::Range Team::Take(size_t member, size_t of) {
     Range range = Range::Unpack(seen), taken = range;
     if (range.left() == 0) return range;
     // Large shares first, so that few are needed, and small ones last, so that all members end at about the same time.
-    const int64_t share = (range.left() + 1) / 2;
+    const int64_t share = std::min(std::max((range.left() + 1) / 2, least_share_), range.left());
     if (member == of) {
       range.end = taken.first = range.end - share;
     } else {

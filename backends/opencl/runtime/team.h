@@ -42,11 +42,11 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   int64_t size() const { return static_cast<int64_t>(queues_.size()); }
-  // Returns when all groups of all launches have run, side by side and in any order; `alone`: in this thread, for work
-  // too short to wake anyone. Each member begins with its own part of the groups, from the end, and then takes from the
+  // Returns when all groups of all launches have run, side by side and in any order. A member takes at least `share`
+  // groups at once, and where those are all, the work is too short to wake anyone. Each member begins with its own part of the groups, from the end, and then takes from the
   // others': what it made in the launch before is still in its caches, and large groups are best last. Throws Error
   // when the device refuses a launch.
-  void Run(std::span<TeamLaunch* const> launches, bool alone);
+  void Run(std::span<TeamLaunch* const> launches, int64_t share);
 
  private:
   static constexpr int kBits = std::bit_width(static_cast<uint64_t>(kMostGroups));
@@ -80,6 +80,7 @@ class Team {
   std::mutex run_mutex_;  // held while launches are open
   std::vector<std::thread> helpers_;
   std::span<TeamLaunch* const> launches_;
+  int64_t least_share_ = 1;
   std::vector<Part> parts_;  // of each member
   uint64_t number_ = 0;
   std::atomic<int64_t> done_{0};

@@ -51,7 +51,7 @@ double LaunchCount(const Sequence& sequence) {
 // A run of a team that holds the calling thread does so not for longer than this, estimated at the speed of two modest
 // cores.
 constexpr double kBriefMicroseconds = 5000;
-constexpr double kFlopsPerMicrosecond = 1e5, kBytesPerMicrosecond = 1e4;
+constexpr double kFlopsPerMicrosecond = 1e5, kBytesPerMicrosecond = 4e4;
 // Of a loop whose length only the run will tell.
 constexpr double kAssumedTrips = 16;
 
@@ -157,7 +157,7 @@ void ThunkRunner::RunStep(const Step& step) {
   const auto& work = step.thunk->work;
   if (step.launch >= 0 && team_ != nullptr) {
     TeamLaunch* launch = &context_.launch(step.launch).by_team;
-    team_->Run({&launch, 1}, step.alone);
+    team_->Run({&launch, 1}, step.share);
   } else if (step.launch >= 0) {
     Launch(context_.launch(step.launch));
   } else if (const auto* copy = std::get_if<CopyThunk>(&work)) {
@@ -184,7 +184,7 @@ void ThunkRunner::RunStep(const Step& step) {
 void ThunkRunner::RunSection(std::span<const Step> steps) {
   std::array<TeamLaunch*, kMostTogether> launches{};
   for (size_t i = 0; i < steps.size(); ++i) launches[i] = &context_.launch(steps[i].launch).by_team;
-  team_->Run({launches.data(), steps.size()}, steps.front().alone);
+  team_->Run({launches.data(), steps.size()}, steps.front().share);
 }
 
 void ThunkRunner::Launch(const PreparedLaunch& launch) {

@@ -224,7 +224,7 @@ class Roofline {
     AtMost("launch_and_finish_us", MicrosecondsOf(enqueue_and_finish));
     if (team_ == nullptr) return;
     TeamLaunch* const nothing = &by_team_;
-    AtMost("launch_by_team_us", MicrosecondsOf([&] { team_->team()->Run({&nothing, 1}, /*alone=*/true); }));
+    AtMost("launch_by_team_us", MicrosecondsOf([&] { team_->team()->Run({&nothing, 1}, /*share=*/1); }));
   }
 
   // Of one of many launches, one after the other.
