@@ -1,6 +1,8 @@
 // Runs by a team: every group runs exactly once, whichever member takes it; order with the queue's runs is kept.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "backends/opencl/runtime/device_context.h"
@@ -46,6 +48,34 @@ TEST(Team, SleepingHelpersWake) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     EXPECT_EQ(Download(executable->Run({{x}}, {}).at(0))[63], 128);
   }
+}
+
+// Threads of this process that may run on other cores than the calling one.
+int ConfinedThreads() {
+  const auto allowed = [](const std::filesystem::path& status) {
+    std::ifstream lines(status);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("Cpus_allowed:")) return line;
+    }
+    return std::string();
+  };
+  const std::string own = allowed("/proc/thread-self/status");
+  int confined = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+    confined += allowed(task.path() / "status") != own;
+  return confined;
+}
+
+// A helper is sent to a core for as long as it takes to wake up there.
+TEST(Team, HelpersAreNotConfined) {
+  const auto executable = Build(CountingPlan(64, 1e6));
+  const DeviceArray x = Upload(Iota(64, 1));
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_EQ(Download(executable->Run({{x}}, {}).at(0))[63], 128);
+  }
+  for (int i = 0; i < 1000 && ConfinedThreads() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(ConfinedThreads(), 0);
 }
 
 TEST(Team, ThreadsTakeTurns) {

@@ -15,8 +15,8 @@ using StepSequence = std::vector<Step>;
 struct Step {
   const Thunk* thunk = nullptr;
   int32_t launch = -1;
-  int64_t share = 1;                   // groups that a team's member takes at least; of a section: of all its launches
-  int32_t section = 1;                 // so many steps, from this one on, are launches that need not wait for each other
+  int64_t share = 1;    // groups that a team's member takes at least; of a section: of all its launches
+  int32_t section = 1;  // so many steps, from this one on, are launches that need not wait for each other
   std::vector<StepSequence> children;  // while: condition, body; conditional: branches
 };
 

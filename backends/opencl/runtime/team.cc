@@ -1,5 +1,8 @@
 #include "backends/opencl/runtime/team.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -17,6 +20,25 @@ void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+}
+
+// Where the calling thread may run; empty where that cannot be told.
+std::vector<int> AllowedCores() {
+  std::vector<int> cores;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+// A thread that is not moved, where that is forbidden, is only slower.
+void MoveTo(pthread_t thread, std::span<const int> cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  pthread_setaffinity_np(thread, sizeof(set), &set);
 }
 
 }  // namespace
@@ -82,6 +104,7 @@ void Team::Run(std::span<TeamLaunch* const> launches, int64_t share) {
   if (share >= groups || groups > kMostGroups || queues_.size() == 1) {
     return CheckCl(RunShare(launches, 0, 0, groups), "running a kernel");
   }
+  if (helpers_.empty()) cores_ = AllowedCores();
   for (size_t i = helpers_.size() + 1; i < queues_.size(); ++i) helpers_.emplace_back([this, i] { Help(i); });
   launches_ = launches;
   least_share_ = share;
@@ -94,6 +117,7 @@ void Team::Run(std::span<TeamLaunch* const> launches, int64_t share) {
   }
   if (sleepers_.load() > 0) {
     std::lock_guard awake(sleep_mutex_);
+    SpreadSleepers();
     woken_.notify_all();
   }
   Work(0);
@@ -141,6 +165,29 @@ bool Team::IsOpen() const {
                      [](const Part& part) { return Range::Unpack(part.range.load()).left() > 0; });
 }
 
+// Else Linux may queue a thread behind the one that wakes it, which then computes for milliseconds: it does not look
+// far for an idle core while all were busy of late (SIS_UTIL), and takes a virtual one that sleeps for one that was
+// preempted.
+void Team::SpreadSleepers() {
+  if (cores_.empty()) return;
+  std::vector<int> taken = {sched_getcpu()};
+  const auto is_free = [&](int core) {
+    return std::find(taken.begin(), taken.end(), core) == taken.end() &&
+           std::none_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.asleep_on == core; });
+  };
+  for (size_t i = 1; i < parts_.size(); ++i) {
+    int core = parts_[i].asleep_on;
+    if (core < 0) continue;
+    if (std::find(taken.begin(), taken.end(), core) != taken.end()) {
+      const auto other = std::find_if(cores_.begin(), cores_.end(), is_free);
+      if (other == cores_.end()) return;
+      core = *other;
+    }
+    MoveTo(helpers_[i - 1].native_handle(), {&core, 1});
+    taken.push_back(core);
+  }
+}
+
 void Team::Help(size_t member) {
   const auto wanted = [this] { return stop_.load() || IsOpen(); };
   auto last = std::chrono::steady_clock::now();
@@ -155,8 +202,14 @@ void Team::Help(size_t member) {
       continue;
     }
     std::unique_lock lock(sleep_mutex_);
+    Part& own = parts_[member];
     ++sleepers_;
-    woken_.wait(lock, wanted);
+    while (!wanted()) {
+      own.asleep_on = sched_getcpu();
+      woken_.wait(lock);
+      own.asleep_on = -1;
+      if (!cores_.empty()) MoveTo(pthread_self(), cores_);
+    }
     --sleepers_;
     last = std::chrono::steady_clock::now();
   }

@@ -43,9 +43,9 @@ class Team {
 
   int64_t size() const { return static_cast<int64_t>(queues_.size()); }
   // Returns when all groups of all launches have run, side by side and in any order. A member takes at least `share`
-  // groups at once, and where those are all, the work is too short to wake anyone. Each member begins with its own part of the groups, from the end, and then takes from the
-  // others': what it made in the launch before is still in its caches, and large groups are best last. Throws Error
-  // when the device refuses a launch.
+  // groups at once, and where those are all, the work is too short to wake anyone. Each member begins with its own part
+  // of the groups, from the end, and then takes from the others': what it made in the launch before is still in its
+  // caches, and large groups are best last. Throws Error when the device refuses a launch.
   void Run(std::span<TeamLaunch* const> launches, int64_t share);
 
  private:
@@ -64,9 +64,12 @@ class Team {
   };
   struct alignas(64) Part {
     std::atomic<uint64_t> range{0};
+    int asleep_on = -1;  // of a helper, under sleep_mutex_: the core on which it fell asleep
   };
 
   void Help(size_t member);
+  // Holding sleep_mutex_: sends each helper that sleeps to a core of its own, which is not this thread's.
+  void SpreadSleepers();
   // Takes shares of the launches that are open until none is left.
   void Work(size_t member);
   // A share of what `of` has left: the end of his own, the beginning of another's. Nothing: none is left.
@@ -79,6 +82,7 @@ class Team {
   std::vector<cl::CommandQueue> queues_;
   std::mutex run_mutex_;  // held while launches are open
   std::vector<std::thread> helpers_;
+  std::vector<int> cores_;  // on which helpers may run
   std::span<TeamLaunch* const> launches_;
   int64_t least_share_ = 1;
   std::vector<Part> parts_;  // of each member
