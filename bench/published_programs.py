@@ -568,6 +568,8 @@ TRAINED = [
         "swin2sr",
     )
 ]
-IN_BF16 = [
-    name + LOW for name in ("bert", "llama", "gemma2", "t5", "deit_tiny_patch16_224", "swin_tiny_patch4_window7_224", "resnet18", "convnext_pico")
-]
+IN_BF16 = [name + LOW for name in """
+bert llama gemma2 t5 gpt2 qwen3 phi deberta fnet mamba mixtral modernbert whisper wav2vec2 segformer siglip dit unet2d vae detr
+deit_tiny_patch16_224 swin_tiny_patch4_window7_224 resnet18 convnext_pico poolformer_s12 efficientformer_l1 mobilevit_s mixer_s16_224
+coat_lite_tiny xcit_tiny_12_p16_224 focalnet_tiny_srf densenet121 regnety_008 mobilenetv3_large_100 efficientnet_b0 shufflenet squeezenet
+""".split()]
