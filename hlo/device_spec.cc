@@ -34,6 +34,7 @@ void ForEachField(Spec& spec, Visit&& visit) {
   visit("unified_memory", spec.unified_memory);
   visit("raw_pointers", spec.raw_pointers);
   visit("has_inline_assembly", spec.has_inline_assembly);
+  visit("spare_registers", spec.spare_registers);
   visit("bf16_dot", spec.bf16_dot);
   visit("s8_dot", spec.s8_dot);
   visit("has_bf16_tiles", spec.has_bf16_tiles);

@@ -96,7 +96,9 @@ Stmt RegisterTile::Store(const ir::BufferRef& buffer, const Position& position) 
 }
 
 int64_t MostTileRows(const DeviceSpec& device, int64_t vectors) {
-  return std::clamp<int64_t>((VectorRegisters(device) - 2 - vectors) / vectors, 1, 14);
+  const int64_t registers = VectorRegisters(device);
+  const int64_t spare = registers == 32 ? device.spare_registers : 0;
+  return std::clamp<int64_t>((registers - 2 - spare - vectors) / vectors, 1, 14);
 }
 
 int64_t RegisterLanes(const DeviceSpec& device, hlo::ElementType type) {

@@ -143,6 +143,7 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
 
   const Quirks quirks = QuirksOf(spec_.platform, type);
   spec_.has_inline_assembly = quirks.inline_assembly;
+  spec_.spare_registers = quirks.spare_registers;
   if (quirks.volatile_memory_size) spec_.global_memory_bytes = ThisCpu().memory_bytes;
   cl_device_svm_capabilities svm = 0;
   clGetDeviceInfo(device_(), CL_DEVICE_SVM_CAPABILITIES, sizeof(svm), &svm, nullptr);

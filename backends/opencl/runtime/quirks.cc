@@ -36,7 +36,11 @@ const Row kRows[] = {
     // Intel's CPU runtime refuses vector operands of inline assembly and follows the affinity mask.
     {"Intel",
      true,
-     {.may_take_raw_pointers = true, .bf16_dot = "intrinsic", .s8_dot = "intrinsic", .matrix_unit = true}},
+     {.may_take_raw_pointers = true,
+      .spare_registers = 4,
+      .bf16_dot = "intrinsic",
+      .s8_dot = "intrinsic",
+      .matrix_unit = true}},
     // The simulator that finds accesses out of bounds and races (tests/end_to_end/oclgrind).
     {"Oclgrind", false, {.refuses_prefetch = true, .doubts_upper_halves = true, .builds_one_at_a_time = true}},
 };

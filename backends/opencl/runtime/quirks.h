@@ -28,6 +28,9 @@ struct Quirks {
   bool compiles_in_processes = false;
   // Kernels may hold x86 inline assembly.
   bool inline_assembly = false;
+  // Its compiler loads so many elements of a register tile's rows ahead that it spills sums where all of 32 vector
+  // registers are in use: a tile leaves it as many.
+  int64_t spare_registers = 0;
   // Programs with clang's prefetch builtin build, but their kernels cannot be made.
   bool refuses_prefetch = false;
   // It takes an element of a vector's upper half for uninitialized, and ends where it follows a vector made of vectors.
