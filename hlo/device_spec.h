@@ -35,11 +35,11 @@ struct DeviceSpec {
   bool unified_memory = true;        // host and device share memory
   bool raw_pointers = true;          // kernels take plain host pointers; never without unified memory
   bool has_inline_assembly = false;  // x86 instructions by inline assembly (PoCL)
-  int64_t spare_registers = 0;       // of 32 vector registers, those that the platform's compiler spills tiles without
-  std::string bf16_dot;              // how kernels multiply pairs of bf16 ("assembly", "intrinsic"); empty: not
-  std::string s8_dot;                // how they multiply words of four s8
-  bool has_bf16_tiles = false;       // products of bf16 by the CPU's matrix unit (AMX), by inline assembly
-  bool has_s8_tiles = false;         // of s8
+  int64_t spare_registers = 0;  // of 32 vector registers, how many a kernel's tiles leave to the platform's compiler
+  std::string bf16_dot;         // how kernels multiply pairs of bf16 ("assembly", "intrinsic"); empty: not
+  std::string s8_dot;           // how they multiply words of four s8
+  bool has_bf16_tiles = false;  // products of bf16 by the CPU's matrix unit (AMX), by inline assembly
+  bool has_s8_tiles = false;    // of s8
 
   // Measured by bench/roofline; 0: not measured, a default is used.
   double f32_gflops = 0;

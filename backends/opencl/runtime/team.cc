@@ -137,7 +137,7 @@ Team::Range Team::Take(size_t member, size_t of) {
     Range range = Range::Unpack(seen), taken = range;
     if (range.left() == 0) return range;
     // Large shares first, so that few are needed, and small ones last, so that all members end at about the same time.
-    const int64_t share = std::min(std::max((range.left() + 1) / 2, least_share_), range.left());
+    const int64_t share = std::min(std::max((range.left() + 1) / 2, least_share_.load()), range.left());
     if (member == of) {
       range.end = taken.first = range.end - share;
     } else {

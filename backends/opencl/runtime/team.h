@@ -84,8 +84,8 @@ class Team {
   std::vector<std::thread> helpers_;
   std::vector<int> cores_;  // on which helpers may run
   std::span<TeamLaunch* const> launches_;
-  int64_t least_share_ = 1;
-  std::vector<Part> parts_;  // of each member
+  std::atomic<int64_t> least_share_{1};  // a helper who was late for a launch still reads it
+  std::vector<Part> parts_;              // of each member
   uint64_t number_ = 0;
   std::atomic<int64_t> done_{0};
   std::atomic<cl_int> error_{CL_SUCCESS};
