@@ -81,6 +81,7 @@ TEST(Team, HelpersAreNotConfined) {
 TEST(Team, ThreadsTakeTurns) {
   const auto executable = Build(CountingPlan(100, 1e6));
   std::vector<std::thread> threads;
+  threads.reserve(4);
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {

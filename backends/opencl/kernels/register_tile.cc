@@ -1,5 +1,7 @@
 #include "backends/opencl/kernels/register_tile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "backends/opencl/codegen/prefetch_lines.h"

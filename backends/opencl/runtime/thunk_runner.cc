@@ -296,7 +296,7 @@ cl::Event ThunkRunner::ReadLater(const Slice& slice, size_t slot) {
                                 &event),
             "reading a predicate");
   }
-  const cl::Event read(event);
+  cl::Event read(event);
   CheckCl(clFlush(queue_), "flushing the queue");
   return read;
 }
