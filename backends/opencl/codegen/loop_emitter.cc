@@ -9,6 +9,7 @@
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/load_strides.h"
+#include "backends/opencl/codegen/schedule.h"
 #include "backends/opencl/codegen/turned_loads.h"
 
 namespace hlorun::opencl {
@@ -17,7 +18,6 @@ namespace {
 using hlo::Dims;
 
 constexpr int64_t kShortVector = 8;   // shorter minor dimensions leave the vectors to another dimension
-constexpr int64_t kTasksPerUnit = 32;  // as many as the schedule makes groups
 constexpr int64_t kTileQuantum = 64;  // elements: whole cache lines of floats
 constexpr int64_t kGpuItemsPerLane = 4;
 constexpr int64_t kBlockElements = 256;  // along the result's rows, that one block of a transpose writes
@@ -271,7 +271,7 @@ class LoopKernel {
     if (e_.IsGpu()) {
       tile = GroupLanes(e_.device()) * kGpuItemsPerLane;
     } else {
-      const int64_t wanted = (e_.device().compute_units * kTasksPerUnit + others - 1) / others;
+      const int64_t wanted = (e_.device().compute_units * kGroupsPerUnit + others - 1) / others;
       const int64_t worth = std::max<int64_t>(1, WorkOf(inner_) * extent / kWorkOfGroup);
       const int64_t tiles = std::min(wanted, worth);
       tile = ((extent + tiles - 1) / tiles + kTileQuantum - 1) / kTileQuantum * kTileQuantum;

@@ -10,7 +10,6 @@ namespace {
 
 using namespace ir;  // NOLINT: this file is about nothing else
 
-constexpr int64_t kGroupsPerUnit = 32;  // enough to even out what the cores cannot share
 constexpr int64_t kMaxGroups = 65535;  // PoCL compiles a kernel again beyond (experiments/memory, part 6)
 constexpr int64_t kMaxGpuGroups = 1 << 20;
 

@@ -12,6 +12,10 @@
 
 namespace hlorun::opencl {
 
+// Work-groups that a CPU's compute unit gets where there is work for as many: enough to even out what cores that start
+// apart cannot share.
+inline constexpr int64_t kGroupsPerUnit = 32;
+
 struct ScheduledKernel {
   ir::Function function;  // serial loops only
   Grid grid;

@@ -171,14 +171,15 @@ bool Team::IsOpen() const {
 void Team::SpreadSleepers() {
   if (cores_.empty()) return;
   std::vector<int> taken = {sched_getcpu()};
+  const auto is_taken = [&](int core) { return std::find(taken.begin(), taken.end(), core) != taken.end(); };
   const auto is_free = [&](int core) {
-    return std::find(taken.begin(), taken.end(), core) == taken.end() &&
+    return !is_taken(core) &&
            std::none_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.asleep_on == core; });
   };
   for (size_t i = 1; i < parts_.size(); ++i) {
     int core = parts_[i].asleep_on;
     if (core < 0) continue;
-    if (std::find(taken.begin(), taken.end(), core) != taken.end()) {
+    if (is_taken(core)) {
       const auto other = std::find_if(cores_.begin(), cores_.end(), is_free);
       if (other == cores_.end()) return;
       core = *other;
