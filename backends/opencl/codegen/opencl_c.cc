@@ -11,6 +11,7 @@
 
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/opencl_helpers.h"
+#include "backends/opencl/codegen/widener.h"
 #include "hlo/error.h"
 
 namespace hlorun::opencl {
@@ -195,6 +196,16 @@ class Printer {
     Line(fmt::format("*({} {}*){} = {};", space, helpers_.UnalignedPairs(), place, value));
   }
 
+  // The type of a vector in memory. GPUs load it whole only where its address is known to be a multiple of its size:
+  // arrays start so, `cl_mem` objects too.
+  std::string VectorName(const Buffer& buffer, const Expr& first, int lanes) {
+    const std::string element = CarrierName(buffer.storage);
+    const bool starts_aligned =
+        device_.device_class == DeviceClass::kGpu && (buffer.space != Buffer::Space::kGlobal || !device_.raw_pointers);
+    if (starts_aligned && KnownFactor(first, lanes) == lanes) return fmt::format("{}{}", element, lanes);
+    return helpers_.Unaligned(element, lanes);
+  }
+
   void PrintStore(const Stmt& s) {
     const Buffer& buffer = *s->buffer;
     if (buffer.storage == ElementType::kBF16 && s->value->type.element == ElementType::kU32) return PrintPairs(s);
@@ -213,8 +224,8 @@ class Printer {
         return Line(fmt::format("__builtin_nontemporal_store({}, ({} {}{}*){});", value, SpaceName(buffer.space),
                                 element, lanes, base));
       }
-      return Line(
-          fmt::format("*({} {}*){} = {};", SpaceName(buffer.space), helpers_.Unaligned(element, lanes), base, value));
+      return Line(fmt::format("*({} {}*){} = {};", SpaceName(buffer.space),
+                              VectorName(buffer, s->index->args[0], lanes), base, value));
     }
     const std::string index = CTypeName(s->index->type.WithLanes(1));
     Line(fmt::format("{}({}, {}, {});", helpers_.Scatter(buffer.space, element, lanes, index), buffer.name,
@@ -253,7 +264,7 @@ class Printer {
     const Expr& index = x->args[0];
     const int lanes = x->type.lanes;
     if (contiguous) {
-      return fmt::format("*({} const {}*)({} + {})", SpaceName(buffer.space), helpers_.Unaligned(element, lanes),
+      return fmt::format("*({} const {}*)({} + {})", SpaceName(buffer.space), VectorName(buffer, index->args[0], lanes),
                          buffer.name, Text(index->args[0]));
     }
     if (index->kind == ExprKind::kRamp) {

@@ -106,6 +106,8 @@ class RoleLowering {
     const Stmt body = Lower(s->body[0], in_lanes || deal);
     if (deal) {
       const Expr lane = Cast(LaneId(), s->var->type.element);
+      // One iteration a lane: no loop that a compiler would have to see through.
+      if (IsConstantLoop(s) && ConstantExtent(s) == lanes_) return Scope(Block({Let(s->var, s->begin + lane), body}));
       return For(LoopRole::kSerial, s->var, Add(s->begin, lane), s->end, body, lanes_);
     }
     const Stmt loop = For(s->role, s->var, s->begin, s->end, body, s->step->integer, s->width);

@@ -96,7 +96,8 @@ int64_t KnownFactor(const Expr& x, int64_t width) {
     case Op::kAdd:
     case Op::kSub:
     case Op::kMin:
-    case Op::kMax: return std::gcd(a, b);
+    case Op::kMax:
+    case Op::kFloorMod: return std::gcd(a, b);
     case Op::kMul: return std::gcd(a * b, width);
     default: return 1;
   }

@@ -98,7 +98,7 @@ TiledSchedule TilesOf(const hlo::Instruction& instruction, const hlo::Instructio
                       const EmitContext& context) {
   const ProductProblem problem = ConvolutionProblem(shape, hero.shape().element_type());
   const auto* tuned = Tuned<TiledSchedule>(instruction, problem, context.options);
-  return tuned != nullptr ? *tuned : TiledScheduleByRule(shape.compute_type, context.device);
+  return tuned != nullptr ? *tuned : TiledScheduleByRule(problem.shape, false, context.device);
 }
 
 std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const ConvolutionPlan& plan) {

@@ -76,7 +76,7 @@ ProductPlan PlanOf(const Prepared& prepared, const EmitContext& context) {
 
 TiledSchedule TilesOf(const Prepared& prepared, const EmitContext& context) {
   const auto* tuned = Tuned<TiledSchedule>(prepared, context.options);
-  return tuned != nullptr ? *tuned : TiledScheduleByRule(prepared.shape.compute_type, context.device);
+  return tuned != nullptr ? *tuned : TiledScheduleByRule(prepared.shape, IsWhole(prepared.shape), context.device);
 }
 
 // The parts of its sums, for those who add them.

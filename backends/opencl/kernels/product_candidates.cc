@@ -12,8 +12,8 @@ namespace {
 
 // Tiles that differ much: large ones for large products, small ones where few groups would be left, wide and tall ones.
 constexpr TiledSchedule kFewTiles[] = {
-    {64, 8, 4, 4, 16}, {64, 16, 8, 8, 8},  {256, 16, 4, 4, 16}, {128, 8, 4, 8, 16},
-    {64, 8, 8, 8, 16}, {64, 16, 2, 4, 32}, {32, 8, 4, 4, 16},
+    {256, 16, 8, 8, 16}, {128, 16, 8, 8, 16}, {128, 16, 8, 8, 8}, {256, 16, 8, 4, 16},
+    {64, 8, 8, 8, 16},   {128, 32, 4, 4, 16}, {32, 8, 4, 4, 16},
 };
 
 constexpr TiledSchedule kSmallestTile = *std::rbegin(kFewTiles);

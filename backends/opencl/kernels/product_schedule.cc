@@ -4,22 +4,52 @@
 #include <array>
 #include <bit>
 
-#include "backends/opencl/codegen/schedule.h"
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/matrix_unit_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
+#include "hlo/error.h"
 
 namespace hlorun::opencl {
 namespace {
 
 constexpr std::array<const char*, 3> kKinds = {"tiled", "panels", "clblast"};
 
-constexpr int64_t kColumnsOfItems = 16;          // by rule: work-items side by side
-constexpr int64_t kLocalBytesByRule = 12 << 10;  // several groups are to fit a unit's local memory
+// Large tiles read each operand less often; small ones are many, and reach less far beyond small matrices; those of few
+// rows or columns are for products of few.
+constexpr TiledSchedule kTilesByRule[] = {
+    {256, 16, 8, 8, 16}, {128, 16, 8, 8, 16}, {64, 8, 8, 8, 16}, {64, 8, 4, 8, 16},
+    {64, 8, 4, 4, 16},   {128, 32, 4, 4, 16}, {128, 4, 4, 4, 16}, {32, 8, 4, 4, 16},
+};
+// Work-groups that a large device runs at once. Not this device's: parts of sums would depend on it, and so would bits.
+constexpr int64_t kGroupsAtOnce = 128;
 // Sums and operands of a work-item beyond spill on every device.
 constexpr int64_t kMostItemSums = 64;
 
 int64_t LocalBytes(const TiledSchedule& s, hlo::ElementType type) {
-  return (s.rows() + s.columns()) * s.depth * hlo::BytesOf(type);
+  return (BlockStride(s.rows(), type) + BlockStride(s.columns(), type)) * s.depth * hlo::BytesOf(type);
+}
+
+int64_t TilesOf(const TiledSchedule& tile, const ProductShape& shape) {
+  return shape.batch * CeilDiv(shape.m, tile.rows()) * CeilDiv(shape.n, tile.columns());
+}
+
+// Few tiles of long sums leave most of a device idle.
+int64_t PartsByRule(const TiledSchedule& tile, const ProductShape& shape) {
+  constexpr int64_t kLeastDepth = 128, kMostParts = 64;
+  const int64_t tiles = TilesOf(tile, shape);
+  if (tiles >= kGroupsAtOnce) return 1;
+  return std::clamp<int64_t>(std::min(2 * kGroupsAtOnce / tiles, shape.k / kLeastDepth), 1, kMostParts);
+}
+
+// In multiplications of a work-item that does one at a time: those that loads and barriers take beside them too (with low
+// sides the operands are loaded for few products each), and the sums of parts, which go through memory.
+double CostOf(const TiledSchedule& tile, const ProductShape& shape) {
+  constexpr double kLoad = 12, kSumOfPart = 40;
+  const auto rows = static_cast<double>(tile.rows()), columns = static_cast<double>(tile.columns());
+  const int64_t parts = tile.Parts(shape.k);
+  const double depth = static_cast<double>(shape.k) / static_cast<double>(parts);
+  const double of_sum = depth * (1 + kLoad / rows + kLoad / columns) + (parts > 1 ? kSumOfPart : 0);
+  return static_cast<double>(CeilDiv(TilesOf(tile, shape) * parts, kGroupsAtOnce)) * rows * columns * of_sum;
 }
 
 std::string WhyNotTiled(const TiledSchedule& s, const ProductProblem& problem, const DeviceSpec& device) {
@@ -70,6 +100,8 @@ std::string TextOf(const ConvolutionDimension& d) {
 }
 
 }  // namespace
+
+int64_t BlockStride(int64_t width, hlo::ElementType type) { return width + 16 / hlo::BytesOf(type); }
 
 const char* KindOf(const ProductSchedule& schedule) { return kKinds[schedule.index()]; }
 
@@ -135,17 +167,24 @@ ProductProblem ConvolutionProblem(const ConvolutionShape& shape, hlo::ElementTyp
   return problem;
 }
 
-TiledSchedule TiledScheduleByRule(hlo::ElementType compute_type, const DeviceSpec& device) {
-  TiledSchedule schedule;
-  schedule.items = GroupLanes(device);
-  schedule.items_across = schedule.items % kColumnsOfItems == 0 ? kColumnsOfItems : schedule.items;
-  const int64_t most = std::min<int64_t>(device.local_memory_bytes, kLocalBytesByRule);
-  while (schedule.depth > 1 && LocalBytes(schedule, compute_type) > most) schedule.depth /= 2;
-  return schedule;
+TiledSchedule TiledScheduleByRule(const ProductShape& shape, bool may_have_parts, const DeviceSpec& device) {
+  TiledSchedule best;
+  double least = 0;
+  for (TiledSchedule tile : kTilesByRule) {
+    if (tile.items > device.max_work_group_size) continue;
+    while (tile.depth > 1 && LocalBytes(tile, shape.compute_type) > device.local_memory_bytes / 2) tile.depth /= 2;
+    if (may_have_parts) tile.k_parts = PartsByRule(tile, shape);
+    const double cost = CostOf(tile, shape);
+    if (least != 0 && cost >= least) continue;
+    least = cost;
+    best = tile;
+  }
+  HLORUN_CHECK(least != 0);
+  return best;
 }
 
 ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device) {
-  if (device.device_class == DeviceClass::kGpu) return TiledScheduleByRule(problem.shape.compute_type, device);
+  if (device.device_class == DeviceClass::kGpu) return TiledScheduleByRule(problem.shape, !problem.convolution, device);
   const ProductPlan plan = PlanProduct(WithLessToPack(problem.shape, device), device);
   return PanelSchedule{plan.rows, plan.vectors, plan.tiles_per_block, plan.panels_per_block};
 }

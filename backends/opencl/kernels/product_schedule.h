@@ -31,6 +31,10 @@ struct TiledSchedule {
   int64_t Parts(int64_t k) const { return (k + PartDepth(k) - 1) / PartDepth(k); }
 };
 
+// Elements from one k to the next in a block of local memory that is `width` wide: a vector more, so that columns of a
+// matrix that is turned on its way do not all lie in one bank.
+int64_t BlockStride(int64_t width, hlo::ElementType type);
+
 // CPU class: register tiles and blocks (product_plan.h) of the product in the roles that WithLessToPack gives it. Which
 // operands are copied, and into how many parts a sum is cut, stays as the rules say.
 struct PanelSchedule {
@@ -89,7 +93,8 @@ ProductProblem ConvolutionProblem(const ConvolutionShape& shape, hlo::ElementTyp
 
 // What the rules choose.
 ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device);
-TiledSchedule TiledScheduleByRule(hlo::ElementType compute_type, const DeviceSpec& device);
+// `may_have_parts`: sums may be cut into parts (not those of convolutions).
+TiledSchedule TiledScheduleByRule(const ProductShape& shape, bool may_have_parts, const DeviceSpec& device);
 
 // Why `schedule` cannot run `problem` on `device`: "items=256: the device's work-groups have 128 at most". Empty when
 // it can.

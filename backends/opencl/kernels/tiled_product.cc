@@ -1,8 +1,10 @@
 #include "backends/opencl/kernels/tiled_product.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/narrow_indices.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -13,6 +15,99 @@ using ir::Expr;
 using ir::kIndex;
 using ir::LoopRole;
 using ir::Stmt;
+
+// Elements of a vector of 16 bytes: what a work-item loads at once, where the operand has as many in a run.
+int64_t MostLanes(hlo::ElementType type) { return 16 / hlo::BytesOf(type); }
+
+// One operand's way into local memory: a block of `width` rows (columns) and `depth` of k, as [k][outer]. Work-items load
+// vectors into registers while the block before is multiplied, and store them once all are done with that.
+class BlockCopy {
+ public:
+  BlockCopy(const std::string& name, const TiledOperand& operand, ir::BufferRef from, int64_t width, int64_t depth,
+            int64_t items, hlo::ElementType type)
+      : operand_(operand),
+        from_(std::move(from)),
+        width_(width),
+        depth_(depth),
+        items_(items),
+        lanes_(std::gcd(std::gcd(operand.run, MostLanes(type)), operand.k_is_fastest ? depth : width)),
+        stride_(BlockStride(width, type)) {
+    block_ = ir::MakeBuffer(name + "_block", type, depth * stride_, ir::Buffer::Space::kLocal, true);
+    for (int64_t j = 0; j < CeilDiv(vectors(), items); ++j)
+      next_.push_back(ir::MakeVar(fmt::format("{}_next_{}", name, j), {type, static_cast<int>(lanes_)}));
+  }
+
+  const ir::BufferRef& block() const { return block_; }
+  int64_t stride() const { return stride_; }
+
+  Stmt Declare() const {
+    std::vector<Stmt> statements;
+    for (const ir::Var& next : next_) statements.push_back(ir::Let(next, ir::Zero(next->type)));
+    return ir::Block(std::move(statements));
+  }
+
+  // The work-item's vectors of the block at `k`, zeros beyond the matrix: `outer_end` and `k_end` where it may end within
+  // the block, else null. Neighbouring work-items read neighbours in memory.
+  Stmt Load(const Expr& item, const Expr& batch, const Expr& first, const Expr& outer_end, const Expr& k,
+            const Expr& k_end) const {
+    return ForVectors(item, [&](const ir::Var& next, const Expr& outer, const Expr& inner, const Expr& is_there) {
+      const ElementPlace place = operand_.place(batch, first + outer, k + inner);
+      Expr inside = is_there;
+      if (place.inside) inside = ir::And(inside, place.inside);
+      if (outer_end) inside = ir::And(inside, first + outer < outer_end);
+      if (k_end) inside = ir::And(inside, k + inner < k_end);
+      const Expr at = ir::Ramp(place.index, static_cast<int>(lanes_));
+      return ir::Assign(next, ir::Cast(ir::Load(from_, at, inside), next->type.element));
+    });
+  }
+
+  Stmt Store(const Expr& item) const {
+    return ForVectors(item, [&](const ir::Var& next, const Expr& outer, const Expr& inner, const Expr& is_there) {
+      const Expr at = inner * stride_ + outer;
+      std::vector<Stmt> stores;
+      if (!operand_.k_is_fastest) {
+        stores.push_back(ir::Store(block_, ir::Ramp(at, static_cast<int>(lanes_)), ir::Ref(next)));
+      } else {
+        for (int64_t l = 0; l < lanes_; ++l)
+          stores.push_back(ir::Store(block_, at + l * stride_, ir::Lane(ir::Ref(next), l)));
+      }
+      return ir::If(is_there, ir::Block(std::move(stores)));
+    });
+  }
+
+ private:
+  int64_t vectors() const { return width_ * depth_ / lanes_; }
+
+  using Body =
+      std::function<Stmt(const ir::Var& next, const Expr& outer, const Expr& inner, const Expr& is_there)>;
+  Stmt ForVectors(const Expr& item, const Body& body) const {
+    std::vector<Stmt> statements;
+    for (size_t j = 0; j < next_.size(); ++j) {
+      const ir::Var outer = ir::MakeVar("outer", kIndex), inner = ir::MakeVar("inner", kIndex);
+      const Expr i = item + static_cast<int64_t>(j) * items_;
+      const bool are_all = (static_cast<int64_t>(j) + 1) * items_ <= vectors();
+      Expr o, p;
+      if (operand_.k_is_fastest) {
+        inner->factor = lanes_;
+        o = Quotient(i, depth_ / lanes_);
+        p = Remainder(i, depth_ / lanes_) * lanes_;
+      } else {
+        outer->factor = lanes_;
+        o = Remainder(i, width_ / lanes_) * lanes_;
+        p = Quotient(i, width_ / lanes_);
+      }
+      const Expr is_there = are_all ? ir::Pred(true) : i < Index(vectors());
+      statements.push_back(ir::Scope(ir::Block(
+          {ir::Let(outer, o), ir::Let(inner, p), body(next_[j], ir::Ref(outer), ir::Ref(inner), is_there)})));
+    }
+    return ir::Block(std::move(statements));
+  }
+
+  const TiledOperand& operand_;
+  ir::BufferRef from_, block_;
+  int64_t width_, depth_, items_, lanes_, stride_;
+  std::vector<ir::Var> next_;
+};
 
 class TiledMultiplication {
  public:
@@ -27,41 +122,39 @@ class TiledMultiplication {
         depth_(schedule.depth),
         part_depth_(schedule.PartDepth(product.k)),
         parts_(schedule.Parts(product.k)),
-        sums_("sum", item_rows_, item_columns_, {product.compute_type, 1}) {
-    lhs_ = parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument);
-    rhs_ = parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument);
+        row_lanes_(std::gcd(item_rows_, MostLanes(product.compute_type))),
+        column_lanes_(std::gcd(item_columns_, MostLanes(product.compute_type))),
+        sums_("sum", item_rows_, item_columns_ / column_lanes_,
+              {product.compute_type, static_cast<int>(column_lanes_)}),
+        lhs_("lhs", product.lhs,
+             parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument), rows_, depth_,
+             items_, product.compute_type),
+        rhs_("rhs", product.rhs,
+             parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument), columns_, depth_,
+             items_, product.compute_type) {
     if (parts_ > 1) {
       partial_ = parameters_.Add("partial", product.compute_type, parts_ * product.batch * product.m * product.n,
                                  ScratchSlice(0, 0, true));
     } else {
       epilogue_.emplace(product.instruction, product.hero, product.aliases, parameters_);
     }
-    lhs_block_ = ir::MakeBuffer("lhs_block", product.compute_type, depth_ * rows_, ir::Buffer::Space::kLocal, true);
-    rhs_block_ = ir::MakeBuffer("rhs_block", product.compute_type, depth_ * columns_, ir::Buffer::Space::kLocal, true);
     staging_ = MakeStaging("staging", product.compute_type, item_rows_ * item_columns_);
   }
 
   KernelDraft Emit() {
     const int64_t row_tiles = CeilDiv(product_.m, rows_), column_tiles = CeilDiv(product_.n, columns_);
     const ir::Var batch = IndexVar("batch", product_.batch), row = IndexVar("row_tile", row_tiles);
-    const ir::Var column = IndexVar("column_tile", column_tiles), k = IndexVar("k", product_.k);
-    const ir::Var part = IndexVar("part", parts_);
+    const ir::Var column = IndexVar("column_tile", column_tiles), part = IndexVar("part", parts_);
     batch_ = ir::Ref(batch);
     part_ = ir::Ref(part);
-    const Expr k_begin = parts_ == 1 ? Index(0) : part_ * part_depth_;
-    const Expr k_end = parts_ == 1 ? Index(product_.k) : ir::Min(k_begin + part_depth_, Index(product_.k));
-    const Expr first_row = ir::Ref(row) * rows_, first_column = ir::Ref(column) * columns_;
-    const Stmt block =
-        ir::Block({CopyBlock(product_.lhs, lhs_, lhs_block_, rows_, first_row, product_.m, ir::Ref(k)),
-                   CopyBlock(product_.rhs, rhs_, rhs_block_, columns_, first_column, product_.n, ir::Ref(k)),
-                   ir::Barrier(), MultiplyBlock(), ir::Barrier()});
-    const Stmt body = ir::Block({sums_.Declare(), ir::For(LoopRole::kSerial, k, k_begin, k_end, block, depth_),
-                                 StoreTile(first_row, first_column)});
+    first_row_ = ir::Ref(row) * rows_;
+    first_column_ = ir::Ref(column) * columns_;
+    const Stmt body = ir::Block({sums_.Declare(), lhs_.Declare(), rhs_.Declare(), SumBlocks(), StoreTile()});
     Stmt nest = ir::For(LoopRole::kParallel, column, Index(0), Index(column_tiles), body);
     nest = ir::For(LoopRole::kParallel, row, Index(0), Index(row_tiles), nest);
     if (parts_ > 1) nest = ir::For(LoopRole::kParallel, part, Index(0), Index(parts_), nest);
     nest = ir::For(LoopRole::kParallel, batch, Index(0), Index(product_.batch), nest);
-    std::vector<Stmt> all = {ir::DeclareArray(lhs_block_), ir::DeclareArray(rhs_block_)};
+    std::vector<Stmt> all = {ir::DeclareArray(lhs_.block()), ir::DeclareArray(rhs_.block())};
     if (!StoresPlainly()) all.push_back(ir::DeclareArray(staging_));
     all.push_back(nest);
     KernelDraft draft = MakeDraft("tiled_product", parameters_, ir::Block(std::move(all)));
@@ -76,96 +169,170 @@ class TiledMultiplication {
     return ir::For(LoopRole::kVector, item, Index(0), Index(items_), body(ir::Ref(item)));
   }
 
-  // block[k][outer], zeros beyond the matrix. Neighbouring work-items read neighbours in memory.
-  Stmt CopyBlock(const TiledOperand& operand, const ir::BufferRef& from, const ir::BufferRef& block, int64_t width,
-                 const Expr& first, int64_t extent, const Expr& k) const {
+  Stmt SumBlocks() const {
+    const ir::Var k = IndexVar("k", product_.k);
+    k->factor = depth_;
+    const Expr begin = parts_ == 1 ? Index(0) : part_ * part_depth_;
+    const Expr end = parts_ == 1 ? Index(product_.k) : ir::Min(begin + part_depth_, Index(product_.k));
+    const Expr next = ir::Ref(k) + depth_;
+    const Stmt store = ForItems([&](const Expr& item) { return ir::Block({lhs_.Store(item), rhs_.Store(item)}); });
+    const Stmt block =
+        ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)), MultiplyBlock(), ir::Barrier()});
+    return ir::Block({LoadBlocks(begin), ir::For(LoopRole::kSerial, k, begin, end, block, depth_)});
+  }
+
+  Stmt LoadBlocks(const Expr& k) const {
+    const auto end = [](int64_t extent, int64_t piece) { return extent % piece == 0 ? nullptr : Index(extent); };
+    const Expr k_end = end(product_.k, depth_);
     return ForItems([&](const Expr& item) {
-      const ir::Var i = IndexVar("i", width * depth_);
-      const ir::Var outer = ir::MakeVar("outer", kIndex), inner = ir::MakeVar("inner", kIndex);
-      const Expr o = operand.k_is_fastest ? Quotient(ir::Ref(i), depth_) : Remainder(ir::Ref(i), width);
-      const Expr p = operand.k_is_fastest ? Remainder(ir::Ref(i), depth_) : Quotient(ir::Ref(i), width);
-      const ElementPlace place = operand.place(batch_, first + ir::Ref(outer), k + ir::Ref(inner));
-      Expr inside = place.inside ? place.inside : ir::Pred(true);
-      if (extent % width != 0) inside = ir::And(first + ir::Ref(outer) < Index(extent), inside);
-      if (product_.k % depth_ != 0) inside = ir::And(k + ir::Ref(inner) < Index(product_.k), inside);
-      const Expr value = ir::Cast(ir::Load(from, place.index, inside), product_.compute_type);
-      const Stmt copy = ir::Block(
-          {ir::Let(outer, o), ir::Let(inner, p), ir::Store(block, ir::Ref(inner) * width + ir::Ref(outer), value)});
-      return ir::For(LoopRole::kSerial, i, item, Index(width * depth_), copy, items_);
+      return ir::Block({lhs_.Load(item, batch_, first_row_, end(product_.m, rows_), k, k_end),
+                        rhs_.Load(item, batch_, first_column_, end(product_.n, columns_), k, k_end)});
     });
+  }
+
+  // Where a work-item's rows (columns) lie in the tile: vectors of `lanes`, which alternate with those of the other
+  // work-items, so that neighbours read neighbouring banks.
+  static Expr PlaceInTile(const Expr& item_place, int64_t items, const Expr& i, int64_t lanes) {
+    return Quotient(i, lanes) * (items * lanes) + item_place * lanes + Remainder(i, lanes);
+  }
+  Expr RowOf(const Expr& item, const Expr& r) const {
+    return PlaceInTile(Quotient(item, items_across_), items_ / items_across_, r, row_lanes_);
+  }
+  Expr ColumnOf(const Expr& item, const Expr& c) const {
+    return PlaceInTile(Remainder(item, items_across_), items_across_, c, column_lanes_);
   }
 
   Stmt MultiplyBlock() const {
     return ForItems([&](const Expr& item) {
       const ir::Var p = IndexVar("p", depth_);
-      const Expr row = Quotient(item, items_across_), column = Remainder(item, items_across_);
-      const int64_t items_down = rows_ / item_rows_;
-      return ir::For(
-          LoopRole::kSerial, p, Index(0), Index(depth_),
-          sums_.Step(
-              [&](int64_t r) { return ir::Load(lhs_block_, ir::Ref(p) * rows_ + row + r * items_down); },
-              [&](int64_t c) { return ir::Load(rhs_block_, ir::Ref(p) * columns_ + column + c * items_across_); }));
+      const auto at = [&](const BlockCopy& operand, const Expr& place, int64_t lanes) {
+        return ir::Load(operand.block(), ir::Ramp(ir::Ref(p) * operand.stride() + place, static_cast<int>(lanes)));
+      };
+      std::vector<Stmt> step;
+      std::vector<ir::Var> rows;
+      for (int64_t r = 0; r < item_rows_; r += row_lanes_) {
+        rows.push_back(
+            ir::MakeVar(fmt::format("rows_{}", r), {product_.compute_type, static_cast<int>(row_lanes_)}));
+        step.push_back(ir::Let(rows.back(), at(lhs_, RowOf(item, Index(r)), row_lanes_)));
+      }
+      step.push_back(sums_.Step(
+          [&](int64_t r) { return ir::Lane(ir::Ref(rows[static_cast<size_t>(r / row_lanes_)]), r % row_lanes_); },
+          [&](int64_t v) { return at(rhs_, ColumnOf(item, Index(v * column_lanes_)), column_lanes_); }));
+      constexpr int64_t kUnrolled = 8;
+      return ir::Unrolled(
+          ir::For(LoopRole::kSerial, p, Index(0), Index(depth_), ir::Block(std::move(step))),
+          static_cast<int>(std::min(depth_, kUnrolled)));
     });
   }
 
   bool StoresPlainly() const { return !epilogue_ || epilogue_->IsPlain(); }
+  // Columns side by side that are all inside or all outside, and side by side in the result.
+  int64_t RunOfColumns() const {
+    const bool is_along = partial_ != nullptr || [&] {
+      const RunIndex at = product_.result(batch_, Index(0), Index(0));
+      return at.lane_dimension + 1 == at.index.size();
+    }();
+    return is_along && product_.n % column_lanes_ == 0 ? column_lanes_ : 1;
+  }
 
-  Stmt StoreSum(const Expr& row, const Expr& column, const Expr& value) const {
-    if (partial_ != nullptr) {
-      const Expr first = (part_ * product_.batch + batch_) * product_.m + row;
-      return ir::Store(partial_, first * product_.n + column, value);
+  // `values`: of one column or of a run of them.
+  Stmt StorePlain(const Expr& row, const Expr& column, const Expr& values) const {
+    if (partial_ == nullptr) return epilogue_->StorePlain(product_.result(batch_, row, column), values);
+    const Expr first = (part_ * product_.batch + batch_) * product_.m + row;
+    return ir::Store(partial_, ir::Ramp(first * product_.n + column, values->type.lanes), values);
+  }
+
+  Stmt StoreAt(const Expr& item, const Expr& r, const Expr& c, const std::string& name,
+               const std::function<Stmt(const Expr& row, const Expr& column)>& store) const {
+    const ir::Var row = ir::MakeVar("row" + name, kIndex), column = ir::MakeVar("column" + name, kIndex);
+    column->factor = RunOfColumns();
+    const Expr inside = ir::And(ir::Ref(row) < Index(product_.m), ir::Ref(column) < Index(product_.n));
+    return ir::Block({ir::Let(row, first_row_ + RowOf(item, r)), ir::Let(column, first_column_ + ColumnOf(item, c)),
+                      ir::If(inside, store(ir::Ref(row), ir::Ref(column)))});
+  }
+
+  Stmt StoreTile() const {
+    return ForItems([&](const Expr& item) { return StoresPlainly() ? StoreSums(item) : FinishSums(item); });
+  }
+
+  Stmt StoreSums(const Expr& item) const {
+    const int64_t run = RunOfColumns();
+    std::vector<Stmt> stores;
+    for (int64_t r = 0; r < item_rows_; ++r) {
+      for (int64_t c = 0; c < item_columns_; c += run) {
+        const Expr sums = sums_.At(r, c / column_lanes_);
+        const Expr values = run == column_lanes_ ? sums : ir::Lane(sums, c % column_lanes_);
+        stores.push_back(StoreAt(
+            item, Index(r), Index(c), fmt::format("_{}_{}", r, c),
+            [&](const Expr& row, const Expr& column) { return StorePlain(row, column, values); }));
+      }
     }
-    return epilogue_->StoreRun(product_.result(batch_, row, column), 1, 1, [&](const Expr&) { return value; });
+    return ir::Block(std::move(stores));
   }
 
   // Where the epilogue is more than a store, sums pass through a private array, so that its code is there once.
-  Stmt StoreTile(const Expr& first_row, const Expr& first_column) const {
-    return ForItems([&](const Expr& item) {
-      const Expr row = first_row + Quotient(item, items_across_),
-                 column = first_column + Remainder(item, items_across_);
-      const int64_t items_down = rows_ / item_rows_;
-      const auto store = [&](const Expr& r, const Expr& c, const std::string& name, const Expr& value) {
-        const ir::Var at_row = ir::MakeVar("row" + name, kIndex), at_column = ir::MakeVar("column" + name, kIndex);
-        const Stmt run = StoreSum(ir::Ref(at_row), ir::Ref(at_column), value);
-        const Expr inside = ir::And(ir::Ref(at_row) < Index(product_.m), ir::Ref(at_column) < Index(product_.n));
-        return ir::Block({ir::Let(at_row, row + r * items_down), ir::Let(at_column, column + c * items_across_),
-                          ir::If(inside, run)});
-      };
-      std::vector<Stmt> body;
-      for (int64_t r = 0; r < item_rows_; ++r) {
-        for (int64_t c = 0; c < item_columns_; ++c) {
-          if (StoresPlainly())
-            body.push_back(store(Index(r), Index(c), fmt::format("_{}_{}", r, c), sums_.At(r, c)));
-          else
-            body.push_back(ir::Store(staging_, Index(r * item_columns_ + c), sums_.At(r, c)));
-        }
-      }
-      if (!StoresPlainly()) {
-        const ir::Var r = IndexVar("r", item_rows_), c = IndexVar("c", item_columns_);
-        const Expr value = ir::Load(staging_, ir::Ref(r) * item_columns_ + ir::Ref(c));
-        const Stmt inner = ir::For(LoopRole::kSerial, c, Index(0), Index(item_columns_),
-                                   store(ir::Ref(r), ir::Ref(c), "_stored", value));
-        body.push_back(ir::For(LoopRole::kSerial, r, Index(0), Index(item_rows_), inner));
-      }
-      return ir::Block(std::move(body));
-    });
+  Stmt FinishSums(const Expr& item) const {
+    const int64_t run = RunOfColumns();
+    const ir::Var r = IndexVar("r", item_rows_), c = IndexVar("c", item_columns_);
+    c->factor = run;
+    const Stmt save = sums_.Store(
+        staging_, [&](int64_t row, int64_t v) { return Index(row * item_columns_ + v * column_lanes_); });
+    const Stmt finish =
+        StoreAt(item, ir::Ref(r), ir::Ref(c), "_stored", [&](const Expr& row, const Expr& column) {
+          return epilogue_->StoreRun(product_.result(batch_, row, column), run, 1, [&](const Expr& place) {
+            return ir::Load(staging_, ir::Ref(r) * item_columns_ + ir::Ref(c) + place);
+          });
+        });
+    const Stmt columns = ir::For(LoopRole::kSerial, c, Index(0), Index(item_columns_), finish, run);
+    return ir::Block({save, ir::For(LoopRole::kSerial, r, Index(0), Index(item_rows_), columns)});
   }
 
   const TiledProduct& product_;
   const int64_t items_, items_across_, item_rows_, item_columns_, rows_, columns_;
   const int64_t depth_;  // of a block
   const int64_t part_depth_, parts_;
+  const int64_t row_lanes_, column_lanes_;  // of the vectors that a work-item's rows and columns come in
   KernelParameters parameters_;
-  ir::BufferRef lhs_, rhs_, lhs_block_, rhs_block_, staging_, partial_;  // partial_: null without parts
-  std::optional<Epilogue> epilogue_;
   RegisterTile sums_;
-  Expr batch_, part_;
+  BlockCopy lhs_, rhs_;
+  ir::BufferRef staging_, partial_;  // partial_: null without parts
+  std::optional<Epilogue> epilogue_;
+  Expr batch_, part_, first_row_, first_column_;
 };
+
+// Whether indices of all elements, those of tiles that reach beyond the matrices too, lie within 32 bits.
+bool HasNarrowIndices(const TiledProduct& product, const TiledSchedule& schedule) {
+  constexpr int64_t kLimit = int64_t{1} << 30;
+  const int64_t m = product.m + schedule.rows(), n = product.n + schedule.columns();
+  const int64_t k = product.k + schedule.k_parts * schedule.depth;
+  const int64_t parts = product.batch * schedule.k_parts;
+  return std::max({parts * m * n, product.batch * m * k, product.batch * n * k, product.lhs.elements + m,
+                   product.rhs.elements + n}) < kLimit;
+}
+
+bool IsWideInteger(const hlo::Instruction& instruction) {
+  const std::vector<hlo::Shape> leaves = hlo::FlattenShape(instruction.shape());
+  return std::any_of(leaves.begin(), leaves.end(), [](const hlo::Shape& leaf) {
+    return leaf.element_type() == hlo::ElementType::kS64 || leaf.element_type() == hlo::ElementType::kU64;
+  });
+}
+bool ComputesWideIntegers(const hlo::Instruction& instruction) {
+  if (IsWideInteger(instruction)) return true;
+  if (instruction.Is(hlo::Opcode::kFusion)) {
+    for (const auto& op : instruction.called()->instructions())
+      if (ComputesWideIntegers(*op)) return true;
+  }
+  return std::any_of(instruction.operands().begin(), instruction.operands().end(),
+                     [](const hlo::Instruction* operand) { return IsWideInteger(*operand); });
+}
 
 }  // namespace
 
 KernelDraft TiledProductKernel(const TiledProduct& product, const TiledSchedule& schedule) {
-  return TiledMultiplication(product, schedule).Emit();
+  KernelDraft draft = TiledMultiplication(product, schedule).Emit();
+  if (HasNarrowIndices(product, schedule) && !ComputesWideIntegers(product.instruction))
+    draft.function = WithNarrowIndices(draft.function);
+  return draft;
 }
 
 }  // namespace hlorun::opencl

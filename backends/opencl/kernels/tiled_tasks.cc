@@ -1,5 +1,7 @@
 #include "backends/opencl/kernels/tiled_tasks.h"
 
+#include <numeric>
+
 #include "backends/opencl/kernels/index_math.h"
 
 namespace hlorun::opencl {
@@ -25,6 +27,9 @@ ElementPlace PlaceOf(const ConvolutionDimension& d, const Expr& out, const Expr&
   return place;
 }
 
+// The largest power of two in `extent`, as far as vectors go.
+int64_t RunIn(int64_t extent) { return std::gcd<int64_t>(extent, 16); }
+
 }  // namespace
 
 TiledProduct TiledDot(const ProductTask& task, const ProductShape& shape) {
@@ -47,9 +52,11 @@ TiledProduct TiledDot(const ProductTask& task, const ProductShape& shape) {
     };
   };
   product.lhs = {task.lhs, shape.lhs_type, shape.batch * shape.m * shape.k,
-                 stored(shape.m, shape.k, !shape.lhs_transposed), !shape.lhs_transposed};
+                 stored(shape.m, shape.k, !shape.lhs_transposed), !shape.lhs_transposed,
+                 RunIn(shape.lhs_transposed ? shape.m : shape.k)};
   product.rhs = {task.rhs, shape.rhs_type, shape.batch * shape.n * shape.k,
-                 stored(shape.n, shape.k, shape.rhs_transposed), shape.rhs_transposed};
+                 stored(shape.n, shape.k, shape.rhs_transposed), shape.rhs_transposed,
+                 RunIn(shape.rhs_transposed ? shape.k : shape.n)};
   const bool swapped = shape.swapped, batched = task.hero.shape().rank() == 3;
   product.result = [swapped, batched](const Expr& batch, const Expr& row, const Expr& column) {
     RunIndex at;
@@ -88,12 +95,13 @@ TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShap
                                                         : column.inside};
   };
   product.lhs = {task.input, shape.input_type, shape.batch * shape.rows.in * shape.columns.in * shape.channels, pixels,
-                 true};
+                 true, RunIn(shape.channels)};
   const int64_t features = shape.features;
   const auto weights = [features](const Expr&, const Expr& feature, const Expr& k) {
     return ElementPlace{k * features + feature, nullptr};
   };
-  product.rhs = {task.weights, shape.weight_type, shape.Depth() * shape.features, weights, false};
+  product.rhs = {task.weights, shape.weight_type, shape.Depth() * shape.features, weights, false,
+                 RunIn(shape.features)};
   product.result = [shape](const Expr&, const Expr& pixel, const Expr& feature) {
     const Expr row_of_pixel = Quotient(pixel, shape.columns.out);
     RunIndex at;

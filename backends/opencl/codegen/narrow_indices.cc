@@ -1,0 +1,61 @@
+#include "backends/opencl/codegen/narrow_indices.h"
+
+#include <map>
+#include <utility>
+
+namespace hlorun::opencl {
+namespace {
+
+using namespace ir;  // NOLINT: this file is about nothing else
+
+class Narrowing {
+ public:
+  Stmt Narrow(const Stmt& s) {
+    StmtNode node = *s;
+    if (node.var) node.var = Narrow(node.var);
+    for (Expr* e : {&node.value, &node.index, &node.begin, &node.end, &node.step}) {
+      if (*e) *e = Narrow(*e);
+    }
+    for (Stmt& b : node.body) b = Narrow(b);
+    return std::make_shared<const StmtNode>(std::move(node));
+  }
+
+ private:
+  static bool IsWide(const Type& type) { return type.element == ElementType::kS64; }
+
+  Var Narrow(const Var& var) {
+    if (!IsWide(var->type)) return var;
+    Var& narrow = variables_[var];
+    if (!narrow) {
+      narrow = std::make_shared<Variable>(*var);
+      narrow->type.element = ElementType::kS32;
+    }
+    return narrow;
+  }
+
+  Expr Narrow(const Expr& x) {
+    if (x->kind == ExprKind::kVar) return Ref(Narrow(x->var));
+    if (x->kind == ExprKind::kIntConstant && IsWide(x->type))
+      return Int(x->integer, {ElementType::kS32, x->type.lanes});
+    if (x->args.empty()) return x;
+    std::vector<Expr> args;
+    args.reserve(x->args.size());
+    for (const Expr& a : x->args) args.push_back(Narrow(a));
+    if (IsWide(x->type) && x->kind == ExprKind::kCast) return Cast(args[0], ElementType::kS32);
+    if (IsWide(x->type) && x->kind == ExprKind::kCall)
+      return Call({ElementType::kS32, x->type.lanes}, x->function, std::move(args));
+    return WithArgs(x, std::move(args));
+  }
+
+  std::map<Var, Var> variables_;
+};
+
+}  // namespace
+
+Function WithNarrowIndices(const Function& function) {
+  Function narrow = function;
+  narrow.body = Narrowing().Narrow(function.body);
+  return narrow;
+}
+
+}  // namespace hlorun::opencl
