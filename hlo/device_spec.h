@@ -41,6 +41,9 @@ struct DeviceSpec {
   bool has_bf16_tiles = false;  // products of bf16 by the CPU's matrix unit (AMX), by inline assembly
   bool has_s8_tiles = false;    // of s8
 
+  // How kernels of GPU class use a GPU's matrix instructions (codegen/fragments.h); empty: not.
+  std::string matrix_fragments;
+
   // Measured by bench/roofline; 0: not measured, a default is used.
   double f32_gflops = 0;
   double bandwidth_gbps = 0;                 // main memory

@@ -42,8 +42,10 @@ class Narrowing {
     args.reserve(x->args.size());
     for (const Expr& a : x->args) args.push_back(Narrow(a));
     if (IsWide(x->type) && x->kind == ExprKind::kCast) return Cast(args[0], ElementType::kS32);
-    if (IsWide(x->type) && x->kind == ExprKind::kCall)
-      return Call({ElementType::kS32, x->type.lanes}, x->function, std::move(args));
+    if (x->kind == ExprKind::kCall) {
+      const ElementType element = IsWide(x->type) ? ElementType::kS32 : x->type.element;
+      return Call({element, x->type.lanes}, x->function, std::move(args));
+    }
     return WithArgs(x, std::move(args));
   }
 

@@ -94,11 +94,12 @@ Pointwise PointwiseOf(const hlo::Instruction& instruction, const hlo::Instructio
           PlanMatrixUnit(product, context.device)};
 }
 
-TiledSchedule TilesOf(const hlo::Instruction& instruction, const hlo::Instruction& hero, const ConvolutionShape& shape,
-                      const EmitContext& context) {
+// GPU class.
+ProductSchedule GpuScheduleOf(const hlo::Instruction& instruction, const hlo::Instruction& hero,
+                              const ConvolutionShape& shape, const EmitContext& context) {
   const ProductProblem problem = ConvolutionProblem(shape, hero.shape().element_type());
-  const auto* tuned = Tuned<TiledSchedule>(instruction, problem, context.options);
-  return tuned != nullptr ? *tuned : TiledScheduleByRule(problem.shape, false, context.device);
+  const ProductSchedule* tuned = passes::ExtentsOf(instruction).empty() ? TunedScheduleOf(problem, context.options) : nullptr;
+  return tuned != nullptr ? *tuned : GpuScheduleByRule(problem.shape, false, context.device);
 }
 
 std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const ConvolutionPlan& plan) {
@@ -132,8 +133,8 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   if (!shape || !FillsVectors(*shape, device)) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu && shape->groups > 1) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu)
-    return std::vector<KernelDraft>{
-        TiledProductKernel(TiledConvolution(task, *shape), TilesOf(instruction, task.hero, *shape, context))};
+    return std::vector<KernelDraft>{GpuProductKernel(
+        TiledConvolution(task, *shape), GpuScheduleOf(instruction, task.hero, *shape, context), device)};
   if (shape->IsProduct()) {
     const Pointwise pointwise = PointwiseOf(instruction, task.hero, *shape, context);
     const ProductTask product{instruction, task.hero, aliases, task.input, task.weights};

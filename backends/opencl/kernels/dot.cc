@@ -74,25 +74,28 @@ ProductPlan PlanOf(const Prepared& prepared, const EmitContext& context) {
   return PlanProduct(prepared.shape, context.device, Tuned<PanelSchedule>(prepared, context.options));
 }
 
-TiledSchedule TilesOf(const Prepared& prepared, const EmitContext& context) {
-  const auto* tuned = Tuned<TiledSchedule>(prepared, context.options);
-  return tuned != nullptr ? *tuned : TiledScheduleByRule(prepared.shape, IsWhole(prepared.shape), context.device);
+// GPU class.
+ProductSchedule GpuScheduleOf(const Prepared& prepared, const EmitContext& context) {
+  const ProductSchedule* tuned = IsWhole(prepared.shape) ? TunedScheduleOf(*prepared.hero, context.options) : nullptr;
+  if (tuned != nullptr && !std::holds_alternative<LibrarySchedule>(*tuned)) return *tuned;
+  return GpuScheduleByRule(prepared.shape, IsWhole(prepared.shape), context.device);
 }
 
 // The parts of its sums, for those who add them.
-ProductPlan PartsOf(const ProductShape& shape, const TiledSchedule& schedule) {
+ProductPlan PartsOf(const ProductShape& shape, const ProductSchedule& schedule) {
   ProductPlan plan;
   plan.shape = shape;
   plan.lanes = 1;
-  plan.k_parts = schedule.Parts(shape.k);
+  plan.k_parts = PartsOfSums(schedule, shape.k);
   return plan;
 }
 
 std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepared, const EmitContext& context) {
   if (const auto unit = PlanMatrixUnit(prepared.shape, context.device)) return MatrixUnitKernels(task, *unit);
   if (context.device.device_class == DeviceClass::kCpu) return ProductKernels(task, PlanOf(prepared, context));
-  const TiledSchedule schedule = TilesOf(prepared, context);
-  std::vector<KernelDraft> kernels = {TiledProductKernel(TiledDot(task, prepared.shape), schedule)};
+  const ProductSchedule schedule = GpuScheduleOf(prepared, context);
+  const TiledProduct product = TiledDot(task, prepared.shape);
+  std::vector<KernelDraft> kernels = {GpuProductKernel(product, schedule, context.device)};
   const ProductPlan parts = PartsOf(prepared.shape, schedule);
   if (parts.CombinesParts()) kernels.push_back(CombineKernel(task, parts));
   return kernels;
@@ -118,7 +121,7 @@ int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& 
   if (const auto unit = PlanMatrixUnit(prepared->shape, context.device)) return unit->ScratchBytes();
   const bool is_cpu = context.device.device_class == DeviceClass::kCpu;
   return is_cpu ? PlanOf(*prepared, context).ScratchBytes()
-                : PartsOf(prepared->shape, TilesOf(*prepared, context)).ScratchBytes();
+                : PartsOf(prepared->shape, GpuScheduleOf(*prepared, context)).ScratchBytes();
 }
 
 std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, const EmitContext& context) {

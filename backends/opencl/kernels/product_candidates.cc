@@ -16,6 +16,11 @@ constexpr TiledSchedule kFewTiles[] = {
     {64, 8, 8, 8, 16},   {128, 32, 4, 4, 16}, {32, 8, 4, 4, 16},
 };
 
+constexpr FragmentSchedule kFewFragments[] = {
+    {2, 2, 4, 4, 32}, {2, 4, 4, 2, 32}, {2, 4, 4, 2, 64}, {4, 2, 2, 4, 32}, {2, 2, 4, 2, 32},
+    {2, 2, 2, 4, 64}, {2, 2, 2, 2, 64}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64},
+};
+
 constexpr TiledSchedule kSmallestTile = *std::rbegin(kFewTiles);
 
 // Collects what can run, each once.
@@ -35,20 +40,28 @@ class Collection {
 };
 
 // Whether most of the tile would lie outside the result.
-bool IsTooLarge(const TiledSchedule& s, const ProductShape& shape) {
+template <typename Schedule>
+bool IsTooLarge(const Schedule& s, const ProductShape& shape) {
   const auto beyond = [](int64_t tile, int64_t extent) {
     return tile > 16 && tile >= 2 * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
   };
   return beyond(s.rows(), shape.m) || beyond(s.columns(), shape.n);
 }
 
+// Whether they add each sum's products in the same order.
+template <typename Schedule>
+bool AddAlike(const Schedule& a, const Schedule& b, int64_t k) {
+  return a.Parts(k) == b.Parts(k) && (a.Parts(k) == 1 || a.PartDepth(k) == b.PartDepth(k));
+}
+
 // Few tiles of long sums leave most of a device idle: parts of the sums fill it.
-void AddParts(const TiledSchedule& tile, const ProductShape& shape, bool few, Collection& out) {
+template <typename Schedule>
+void AddParts(const Schedule& tile, const ProductShape& shape, bool few, Collection& out) {
   constexpr int64_t kFewTilesLeft = 64, kLeastDepth = 128;
   const int64_t tiles = shape.batch * CeilDiv(shape.m, tile.rows()) * CeilDiv(shape.n, tile.columns());
   if (tiles >= kFewTilesLeft || IsTooLarge(tile, shape)) return;
   for (const int64_t parts : {4, 16, 2, 8}) {
-    TiledSchedule schedule = tile;
+    Schedule schedule = tile;
     schedule.k_parts = parts;
     if (shape.k / parts >= kLeastDepth) out.Add(schedule);
     if (few && parts == 16) return;
@@ -56,8 +69,9 @@ void AddParts(const TiledSchedule& tile, const ProductShape& shape, bool few, Co
 }
 
 void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bool other_orders, Collection& out) {
-  const auto add = [&](const TiledSchedule& s) {
-    if (!IsTooLarge(s, shape)) out.Add(s);
+  const auto add = [&](TiledSchedule s) {
+    s.k_parts = rule.k_parts;
+    if (!IsTooLarge(s, shape) && (other_orders || AddAlike(s, rule, shape.k))) out.Add(s);
   };
   for (const TiledSchedule& s : kFewTiles) add(s);
   if (other_orders) {
@@ -72,6 +86,22 @@ void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bo
       for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4, 4}, {8, 4}, {4, 8}, {8, 8}, {2, 4}, {2, 2}}) {
         for (const int64_t depth : {8, 16, 32}) add({items, across, rows, columns, depth});
       }
+    }
+  }
+}
+
+void AddFragments(const ProductShape& shape, const FragmentSchedule& rule, bool few, bool other_orders,
+                  Collection& out) {
+  const auto add = [&](FragmentSchedule s) {
+    s.k_parts = rule.k_parts;
+    if (!IsTooLarge(s, shape) && (other_orders || AddAlike(s, rule, shape.k))) out.Add(s);
+  };
+  for (const FragmentSchedule& s : kFewFragments) add(s);
+  if (other_orders) AddParts(rule, shape, few, out);
+  if (few) return;
+  for (const auto& [down, across] : {std::pair<int64_t, int64_t>{1, 2}, {2, 1}, {2, 2}, {2, 4}, {4, 2}, {4, 4}}) {
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {2, 2}, {4, 2}, {2, 4}, {4, 4}}) {
+      for (const int64_t depth : {16, 32, 64}) add({down, across, rows, columns, depth});
     }
   }
 }
@@ -112,7 +142,10 @@ std::vector<ProductSchedule> ProductCandidates(const ProductProblem& problem, co
   const ProductSchedule rule = ScheduleByRule(problem, device);
   out.Add(rule);
   if (device.device_class == DeviceClass::kGpu) {
-    AddTiles(problem.shape, std::get<TiledSchedule>(rule), few, other_orders, out);
+    if (const auto* fragments = std::get_if<FragmentSchedule>(&rule))
+      AddFragments(problem.shape, *fragments, few, other_orders, out);
+    else
+      AddTiles(problem.shape, std::get<TiledSchedule>(rule), few, other_orders, out);
     // Its own kernels take seconds to compile.
     if (!few && other_orders) out.Add(LibrarySchedule{});
   } else {

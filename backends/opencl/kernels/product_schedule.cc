@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/kernels/block_copy.h"
 #include "backends/opencl/kernels/matrix_unit_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "hlo/error.h"
@@ -12,7 +13,7 @@
 namespace hlorun::opencl {
 namespace {
 
-constexpr std::array<const char*, 3> kKinds = {"tiled", "panels", "clblast"};
+constexpr std::array<const char*, 4> kKinds = {"tiled", "panels", "clblast", "fragments"};
 
 // Large tiles read each operand less often; small ones are many, and reach less far beyond small matrices; those of few
 // rows or columns are for products of few.
@@ -20,21 +21,41 @@ constexpr TiledSchedule kTilesByRule[] = {
     {256, 16, 8, 8, 16}, {128, 16, 8, 8, 16}, {64, 8, 8, 8, 16}, {64, 8, 4, 8, 16},
     {64, 8, 4, 4, 16},   {128, 32, 4, 4, 16}, {128, 4, 4, 4, 16}, {32, 8, 4, 4, 16},
 };
+constexpr FragmentSchedule kFragmentsByRule[] = {
+    {2, 2, 4, 4, 32}, {2, 2, 2, 4, 32}, {2, 2, 2, 2, 32}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64}, {1, 4, 2, 1, 64},
+};
 // Work-groups that a large device runs at once. Not this device's: parts of sums would depend on it, and so would bits.
 constexpr int64_t kGroupsAtOnce = 128;
 // Sums and operands of a work-item beyond spill on every device.
 constexpr int64_t kMostItemSums = 64;
 
 int64_t LocalBytes(const TiledSchedule& s, hlo::ElementType type) {
-  return (BlockStride(s.rows(), type) + BlockStride(s.columns(), type)) * s.depth * hlo::BytesOf(type);
+  return (LineStride(s.rows(), type) + LineStride(s.columns(), type)) * s.depth * hlo::BytesOf(type);
 }
 
-int64_t TilesOf(const TiledSchedule& tile, const ProductShape& shape) {
+int64_t LocalBytes(const FragmentSchedule& s, hlo::ElementType type) {
+  // As much for either order of an operand in memory.
+  const int64_t bytes = hlo::BytesOf(type);
+  const auto of = [&](int64_t width) {
+    return std::max(width * LineStride(s.depth, type), s.depth * LineStride(width, type)) * bytes;
+  };
+  return of(s.rows()) + of(s.columns());
+}
+
+bool HasFragments(const ProductShape& shape, const DeviceSpec& device) {
+  const bool is_half = shape.lhs_type == hlo::ElementType::kBF16 || shape.lhs_type == hlo::ElementType::kF16;
+  return !device.matrix_fragments.empty() && is_half && shape.rhs_type == shape.lhs_type &&
+         shape.compute_type == hlo::ElementType::kF32;
+}
+
+template <typename Schedule>
+int64_t TilesOf(const Schedule& tile, const ProductShape& shape) {
   return shape.batch * CeilDiv(shape.m, tile.rows()) * CeilDiv(shape.n, tile.columns());
 }
 
 // Few tiles of long sums leave most of a device idle.
-int64_t PartsByRule(const TiledSchedule& tile, const ProductShape& shape) {
+template <typename Schedule>
+int64_t PartsByRule(const Schedule& tile, const ProductShape& shape) {
   constexpr int64_t kLeastDepth = 128, kMostParts = 64;
   const int64_t tiles = TilesOf(tile, shape);
   if (tiles >= kGroupsAtOnce) return 1;
@@ -43,13 +64,64 @@ int64_t PartsByRule(const TiledSchedule& tile, const ProductShape& shape) {
 
 // In multiplications of a work-item that does one at a time: those that loads and barriers take beside them too (with low
 // sides the operands are loaded for few products each), and the sums of parts, which go through memory.
-double CostOf(const TiledSchedule& tile, const ProductShape& shape) {
+template <typename Schedule>
+double CostOf(const Schedule& tile, const ProductShape& shape) {
   constexpr double kLoad = 12, kSumOfPart = 40;
   const auto rows = static_cast<double>(tile.rows()), columns = static_cast<double>(tile.columns());
   const int64_t parts = tile.Parts(shape.k);
   const double depth = static_cast<double>(shape.k) / static_cast<double>(parts);
   const double of_sum = depth * (1 + kLoad / rows + kLoad / columns) + (parts > 1 ? kSumOfPart : 0);
   return static_cast<double>(CeilDiv(TilesOf(tile, shape) * parts, kGroupsAtOnce)) * rows * columns * of_sum;
+}
+
+int64_t ItemsOf(const TiledSchedule& tile) { return tile.items; }
+int64_t ItemsOf(const FragmentSchedule& tile) { return tile.items(); }
+constexpr int64_t LeastDepth(const TiledSchedule&) { return 1; }
+constexpr int64_t LeastDepth(const FragmentSchedule&) { return FragmentSchedule::kSquare; }
+
+// Of those that leave local memory for a second work-group.
+template <typename Schedules>
+auto Cheapest(const Schedules& schedules, const ProductShape& shape, bool may_have_parts, const DeviceSpec& device)
+    -> std::optional<std::remove_cvref_t<decltype(schedules[0])>> {
+  std::optional<std::remove_cvref_t<decltype(schedules[0])>> best;
+  const auto type = LeastDepth(schedules[0]) == 1 ? shape.compute_type : shape.lhs_type;
+  for (auto tile : schedules) {
+    const auto fits = [&] { return LocalBytes(tile, type) <= device.local_memory_bytes / 2; };
+    while (tile.depth > LeastDepth(tile) && !fits()) tile.depth /= 2;
+    if (ItemsOf(tile) > device.max_work_group_size || !fits()) continue;
+    if (may_have_parts) tile.k_parts = PartsByRule(tile, shape);
+    if (!best || CostOf(tile, shape) < CostOf(*best, shape)) best = tile;
+  }
+  return best;
+}
+
+std::string WhyNotParts(int64_t k_parts, int64_t depth, const ProductProblem& problem) {
+  if (k_parts > 1 && problem.convolution) return fmt::format("k_parts={}: not in convolutions", k_parts);
+  if (k_parts > 1 && k_parts * depth > problem.shape.k)
+    return fmt::format("k_parts={}: the product's sums have {} terms", k_parts, problem.shape.k);
+  return "";
+}
+
+std::string WhyNotFragments(const FragmentSchedule& s, const ProductProblem& problem, const DeviceSpec& device) {
+  constexpr int64_t kMostSquares = 16;  // whose sums fit a work-item's registers
+  if (device.device_class != DeviceClass::kGpu || !HasFragments(problem.shape, device))
+    return "fragments: the device has no matrix instructions for this product";
+  if (s.items() > device.max_work_group_size) {
+    return fmt::format("groups_down={}, groups_across={}: the device's work-groups have {} work-items at most",
+                       s.groups_down, s.groups_across, device.max_work_group_size);
+  }
+  if (s.square_rows * s.square_columns > kMostSquares) {
+    return fmt::format("square_rows={}, square_columns={}: a sub-group has {} squares at most", s.square_rows,
+                       s.square_columns, kMostSquares);
+  }
+  if (!std::has_single_bit(static_cast<uint64_t>(s.depth))) {
+    return fmt::format("depth={}: must be a power of two", s.depth);
+  }
+  if (const int64_t bytes = LocalBytes(s, problem.shape.lhs_type); bytes > device.local_memory_bytes) {
+    return fmt::format("depth={}: the blocks take {} bytes of local memory, the device has {}", s.depth, bytes,
+                       device.local_memory_bytes);
+  }
+  return WhyNotParts(s.k_parts, s.depth, problem);
 }
 
 std::string WhyNotTiled(const TiledSchedule& s, const ProductProblem& problem, const DeviceSpec& device) {
@@ -68,14 +140,12 @@ std::string WhyNotTiled(const TiledSchedule& s, const ProductProblem& problem, c
   if (!std::has_single_bit(static_cast<uint64_t>(s.depth))) {
     return fmt::format("depth={}: must be a power of two", s.depth);
   }
-  if (s.k_parts > 1 && problem.convolution) return fmt::format("k_parts={}: not in convolutions", s.k_parts);
-  if (s.k_parts > 1 && s.k_parts * s.depth > problem.shape.k)
-    return fmt::format("k_parts={}: the product's sums have {} terms", s.k_parts, problem.shape.k);
+  if (HasFragments(problem.shape, device)) return "tiled: the device has matrix instructions for this product";
   if (const int64_t bytes = LocalBytes(s, problem.shape.compute_type); bytes > device.local_memory_bytes) {
     return fmt::format("depth={}: the blocks take {} bytes of local memory, the device has {}", s.depth, bytes,
                        device.local_memory_bytes);
   }
-  return "";
+  return WhyNotParts(s.k_parts, s.depth, problem);
 }
 
 std::string WhyNotPanels(const PanelSchedule& s, const ProductProblem& problem, const DeviceSpec& device) {
@@ -101,8 +171,6 @@ std::string TextOf(const ConvolutionDimension& d) {
 
 }  // namespace
 
-int64_t BlockStride(int64_t width, hlo::ElementType type) { return width + 16 / hlo::BytesOf(type); }
-
 const char* KindOf(const ProductSchedule& schedule) { return kKinds[schedule.index()]; }
 
 std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind) {
@@ -122,6 +190,7 @@ std::string ToString(const ProductSchedule& schedule) {
 
 bool KeepsOrderOfSums(const ProductSchedule& schedule) {
   if (const auto* tiled = std::get_if<TiledSchedule>(&schedule)) return tiled->k_parts == 1;
+  if (const auto* fragments = std::get_if<FragmentSchedule>(&schedule)) return fragments->k_parts == 1;
   return std::holds_alternative<PanelSchedule>(schedule);
 }
 
@@ -167,24 +236,26 @@ ProductProblem ConvolutionProblem(const ConvolutionShape& shape, hlo::ElementTyp
   return problem;
 }
 
-TiledSchedule TiledScheduleByRule(const ProductShape& shape, bool may_have_parts, const DeviceSpec& device) {
-  TiledSchedule best;
-  double least = 0;
-  for (TiledSchedule tile : kTilesByRule) {
-    if (tile.items > device.max_work_group_size) continue;
-    while (tile.depth > 1 && LocalBytes(tile, shape.compute_type) > device.local_memory_bytes / 2) tile.depth /= 2;
-    if (may_have_parts) tile.k_parts = PartsByRule(tile, shape);
-    const double cost = CostOf(tile, shape);
-    if (least != 0 && cost >= least) continue;
-    least = cost;
-    best = tile;
+ProductSchedule GpuScheduleByRule(const ProductShape& shape, bool may_have_parts, const DeviceSpec& device) {
+  if (HasFragments(shape, device)) {
+    if (const auto best = Cheapest(kFragmentsByRule, shape, may_have_parts, device)) return *best;
   }
-  HLORUN_CHECK(least != 0);
-  return best;
+  const auto best = Cheapest(kTilesByRule, shape, may_have_parts, device);
+  if (!best) {
+    Fail(ErrorCode::kUnimplemented, "{} has {} bytes of local memory and work-groups of {}: too little for a product",
+         device.name, device.local_memory_bytes, device.max_work_group_size);
+  }
+  return *best;
+}
+
+int64_t PartsOfSums(const ProductSchedule& schedule, int64_t k) {
+  if (const auto* fragments = std::get_if<FragmentSchedule>(&schedule)) return fragments->Parts(k);
+  if (const auto* tiled = std::get_if<TiledSchedule>(&schedule)) return tiled->Parts(k);
+  return 1;
 }
 
 ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device) {
-  if (device.device_class == DeviceClass::kGpu) return TiledScheduleByRule(problem.shape, !problem.convolution, device);
+  if (device.device_class == DeviceClass::kGpu) return GpuScheduleByRule(problem.shape, !problem.convolution, device);
   const ProductPlan plan = PlanProduct(WithLessToPack(problem.shape, device), device);
   return PanelSchedule{plan.rows, plan.vectors, plan.tiles_per_block, plan.panels_per_block};
 }
@@ -198,6 +269,8 @@ std::string WhyNot(const ProductSchedule& schedule, const ProductProblem& proble
   });
   if (!reason.empty()) return reason;
   if (const auto* tiled = std::get_if<TiledSchedule>(&schedule)) return WhyNotTiled(*tiled, problem, device);
+  if (const auto* fragments = std::get_if<FragmentSchedule>(&schedule))
+    return WhyNotFragments(*fragments, problem, device);
   if (const auto* panels = std::get_if<PanelSchedule>(&schedule)) return WhyNotPanels(*panels, problem, device);
   if (problem.convolution) return "clblast: it computes no convolutions";
   return device.device_class == DeviceClass::kGpu ? "" : "clblast: products of CPU class are computed by panels";

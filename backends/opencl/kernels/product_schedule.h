@@ -31,9 +31,22 @@ struct TiledSchedule {
   int64_t Parts(int64_t k) const { return (k + PartDepth(k) - 1) / PartDepth(k); }
 };
 
-// Elements from one k to the next in a block of local memory that is `width` wide: a vector more, so that columns of a
-// matrix that is turned on its way do not all lie in one bank.
-int64_t BlockStride(int64_t width, hlo::ElementType type);
+// GPU class, where the device multiplies 16-bit floats by matrix instructions (fragment_product.h): sub-groups of 32
+// work-items side by side and one above the other, each with squares of 16 x 16 sums.
+struct FragmentSchedule {
+  int64_t groups_down = 2, groups_across = 2;
+  int64_t square_rows = 4, square_columns = 4;
+  int64_t depth = 32;  // of a block of both operands
+  int64_t k_parts = 1;
+  bool operator==(const FragmentSchedule&) const = default;
+
+  static constexpr int64_t kSquare = 16, kItemsOfGroup = 32;
+  int64_t items() const { return groups_down * groups_across * kItemsOfGroup; }
+  int64_t rows() const { return groups_down * square_rows * kSquare; }
+  int64_t columns() const { return groups_across * square_columns * kSquare; }
+  int64_t PartDepth(int64_t k) const { return ((k + k_parts - 1) / k_parts + depth - 1) / depth * depth; }
+  int64_t Parts(int64_t k) const { return (k + PartDepth(k) - 1) / PartDepth(k); }
+};
 
 // CPU class: register tiles and blocks (product_plan.h) of the product in the roles that WithLessToPack gives it. Which
 // operands are copied, and into how many parts a sum is cut, stays as the rules say.
@@ -48,7 +61,7 @@ struct LibrarySchedule {
   bool operator==(const LibrarySchedule&) const = default;
 };
 
-using ProductSchedule = std::variant<TiledSchedule, PanelSchedule, LibrarySchedule>;
+using ProductSchedule = std::variant<TiledSchedule, PanelSchedule, LibrarySchedule, FragmentSchedule>;
 
 // Calls visit(name, number, least, most) for each number of a schedule.
 template <typename Visit>
@@ -66,10 +79,17 @@ void ForEachNumber(ProductSchedule& schedule, Visit&& visit) {
     visit("vectors", panels->vectors, 1, 32);
     visit("tiles_per_block", panels->tiles_per_block, 1, kMost);
     visit("panels_per_block", panels->panels_per_block, 1, kMost);
+  } else if (auto* fragments = std::get_if<FragmentSchedule>(&schedule)) {
+    visit("groups_down", fragments->groups_down, 1, 8);
+    visit("groups_across", fragments->groups_across, 1, 8);
+    visit("square_rows", fragments->square_rows, 1, 8);
+    visit("square_columns", fragments->square_columns, 1, 8);
+    visit("depth", fragments->depth, 16, 128);
+    visit("k_parts", fragments->k_parts, 1, 64);
   }
 }
 
-const char* KindOf(const ProductSchedule& schedule);                     // "tiled", "panels", "clblast"
+const char* KindOf(const ProductSchedule& schedule);                     // "tiled", "panels", "clblast", "fragments"
 std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind);  // with any numbers
 std::string ToString(const ProductSchedule& schedule);                   // "tiled items=128 items_across=16 ..."
 
@@ -93,8 +113,10 @@ ProductProblem ConvolutionProblem(const ConvolutionShape& shape, hlo::ElementTyp
 
 // What the rules choose.
 ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device);
-// `may_have_parts`: sums may be cut into parts (not those of convolutions).
-TiledSchedule TiledScheduleByRule(const ProductShape& shape, bool may_have_parts, const DeviceSpec& device);
+// The same of GPU class. `may_have_parts`: sums may be cut into parts (not those of convolutions).
+ProductSchedule GpuScheduleByRule(const ProductShape& shape, bool may_have_parts, const DeviceSpec& device);
+// Into how many parts a schedule of GPU class cuts sums of k products.
+int64_t PartsOfSums(const ProductSchedule& schedule, int64_t k);
 
 // Why `schedule` cannot run `problem` on `device`: "items=256: the device's work-groups have 128 at most". Empty when
 // it can.

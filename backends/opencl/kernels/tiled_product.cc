@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "backends/opencl/codegen/ceil_div.h"
-#include "backends/opencl/codegen/narrow_indices.h"
+#include "backends/opencl/kernels/block_copy.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -15,99 +15,6 @@ using ir::Expr;
 using ir::kIndex;
 using ir::LoopRole;
 using ir::Stmt;
-
-// Elements of a vector of 16 bytes: what a work-item loads at once, where the operand has as many in a run.
-int64_t MostLanes(hlo::ElementType type) { return 16 / hlo::BytesOf(type); }
-
-// One operand's way into local memory: a block of `width` rows (columns) and `depth` of k, as [k][outer]. Work-items load
-// vectors into registers while the block before is multiplied, and store them once all are done with that.
-class BlockCopy {
- public:
-  BlockCopy(const std::string& name, const TiledOperand& operand, ir::BufferRef from, int64_t width, int64_t depth,
-            int64_t items, hlo::ElementType type)
-      : operand_(operand),
-        from_(std::move(from)),
-        width_(width),
-        depth_(depth),
-        items_(items),
-        lanes_(std::gcd(std::gcd(operand.run, MostLanes(type)), operand.k_is_fastest ? depth : width)),
-        stride_(BlockStride(width, type)) {
-    block_ = ir::MakeBuffer(name + "_block", type, depth * stride_, ir::Buffer::Space::kLocal, true);
-    for (int64_t j = 0; j < CeilDiv(vectors(), items); ++j)
-      next_.push_back(ir::MakeVar(fmt::format("{}_next_{}", name, j), {type, static_cast<int>(lanes_)}));
-  }
-
-  const ir::BufferRef& block() const { return block_; }
-  int64_t stride() const { return stride_; }
-
-  Stmt Declare() const {
-    std::vector<Stmt> statements;
-    for (const ir::Var& next : next_) statements.push_back(ir::Let(next, ir::Zero(next->type)));
-    return ir::Block(std::move(statements));
-  }
-
-  // The work-item's vectors of the block at `k`, zeros beyond the matrix: `outer_end` and `k_end` where it may end within
-  // the block, else null. Neighbouring work-items read neighbours in memory.
-  Stmt Load(const Expr& item, const Expr& batch, const Expr& first, const Expr& outer_end, const Expr& k,
-            const Expr& k_end) const {
-    return ForVectors(item, [&](const ir::Var& next, const Expr& outer, const Expr& inner, const Expr& is_there) {
-      const ElementPlace place = operand_.place(batch, first + outer, k + inner);
-      Expr inside = is_there;
-      if (place.inside) inside = ir::And(inside, place.inside);
-      if (outer_end) inside = ir::And(inside, first + outer < outer_end);
-      if (k_end) inside = ir::And(inside, k + inner < k_end);
-      const Expr at = ir::Ramp(place.index, static_cast<int>(lanes_));
-      return ir::Assign(next, ir::Cast(ir::Load(from_, at, inside), next->type.element));
-    });
-  }
-
-  Stmt Store(const Expr& item) const {
-    return ForVectors(item, [&](const ir::Var& next, const Expr& outer, const Expr& inner, const Expr& is_there) {
-      const Expr at = inner * stride_ + outer;
-      std::vector<Stmt> stores;
-      if (!operand_.k_is_fastest) {
-        stores.push_back(ir::Store(block_, ir::Ramp(at, static_cast<int>(lanes_)), ir::Ref(next)));
-      } else {
-        for (int64_t l = 0; l < lanes_; ++l)
-          stores.push_back(ir::Store(block_, at + l * stride_, ir::Lane(ir::Ref(next), l)));
-      }
-      return ir::If(is_there, ir::Block(std::move(stores)));
-    });
-  }
-
- private:
-  int64_t vectors() const { return width_ * depth_ / lanes_; }
-
-  using Body =
-      std::function<Stmt(const ir::Var& next, const Expr& outer, const Expr& inner, const Expr& is_there)>;
-  Stmt ForVectors(const Expr& item, const Body& body) const {
-    std::vector<Stmt> statements;
-    for (size_t j = 0; j < next_.size(); ++j) {
-      const ir::Var outer = ir::MakeVar("outer", kIndex), inner = ir::MakeVar("inner", kIndex);
-      const Expr i = item + static_cast<int64_t>(j) * items_;
-      const bool are_all = (static_cast<int64_t>(j) + 1) * items_ <= vectors();
-      Expr o, p;
-      if (operand_.k_is_fastest) {
-        inner->factor = lanes_;
-        o = Quotient(i, depth_ / lanes_);
-        p = Remainder(i, depth_ / lanes_) * lanes_;
-      } else {
-        outer->factor = lanes_;
-        o = Remainder(i, width_ / lanes_) * lanes_;
-        p = Quotient(i, width_ / lanes_);
-      }
-      const Expr is_there = are_all ? ir::Pred(true) : i < Index(vectors());
-      statements.push_back(ir::Scope(ir::Block(
-          {ir::Let(outer, o), ir::Let(inner, p), body(next_[j], ir::Ref(outer), ir::Ref(inner), is_there)})));
-    }
-    return ir::Block(std::move(statements));
-  }
-
-  const TiledOperand& operand_;
-  ir::BufferRef from_, block_;
-  int64_t width_, depth_, items_, lanes_, stride_;
-  std::vector<ir::Var> next_;
-};
 
 class TiledMultiplication {
  public:
@@ -122,16 +29,16 @@ class TiledMultiplication {
         depth_(schedule.depth),
         part_depth_(schedule.PartDepth(product.k)),
         parts_(schedule.Parts(product.k)),
-        row_lanes_(std::gcd(item_rows_, MostLanes(product.compute_type))),
-        column_lanes_(std::gcd(item_columns_, MostLanes(product.compute_type))),
+        row_lanes_(std::gcd(item_rows_, LanesOf16Bytes(product.compute_type))),
+        column_lanes_(std::gcd(item_columns_, LanesOf16Bytes(product.compute_type))),
         sums_("sum", item_rows_, item_columns_ / column_lanes_,
               {product.compute_type, static_cast<int>(column_lanes_)}),
         lhs_("lhs", product.lhs,
-             parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument), rows_, depth_,
-             items_, product.compute_type),
+             parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument),
+             {rows_, depth_, items_, BlockOrder::kOuterFastest}, product.compute_type),
         rhs_("rhs", product.rhs,
-             parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument), columns_, depth_,
-             items_, product.compute_type) {
+             parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument),
+             {columns_, depth_, items_, BlockOrder::kOuterFastest}, product.compute_type) {
     if (parts_ > 1) {
       partial_ = parameters_.Add("partial", product.compute_type, parts_ * product.batch * product.m * product.n,
                                  ScratchSlice(0, 0, true));
@@ -182,11 +89,9 @@ class TiledMultiplication {
   }
 
   Stmt LoadBlocks(const Expr& k) const {
-    const auto end = [](int64_t extent, int64_t piece) { return extent % piece == 0 ? nullptr : Index(extent); };
-    const Expr k_end = end(product_.k, depth_);
     return ForItems([&](const Expr& item) {
-      return ir::Block({lhs_.Load(item, batch_, first_row_, end(product_.m, rows_), k, k_end),
-                        rhs_.Load(item, batch_, first_column_, end(product_.n, columns_), k, k_end)});
+      return ir::Block({lhs_.Load(item, {batch_, first_row_, k}, product_.m, product_.k),
+                        rhs_.Load(item, {batch_, first_column_, k}, product_.n, product_.k)});
     });
   }
 
@@ -206,7 +111,7 @@ class TiledMultiplication {
     return ForItems([&](const Expr& item) {
       const ir::Var p = IndexVar("p", depth_);
       const auto at = [&](const BlockCopy& operand, const Expr& place, int64_t lanes) {
-        return ir::Load(operand.block(), ir::Ramp(ir::Ref(p) * operand.stride() + place, static_cast<int>(lanes)));
+        return ir::Load(operand.block(), ir::Ramp(operand.Place(place, ir::Ref(p)), static_cast<int>(lanes)));
       };
       std::vector<Stmt> step;
       std::vector<ir::Var> rows;
@@ -300,39 +205,11 @@ class TiledMultiplication {
   Expr batch_, part_, first_row_, first_column_;
 };
 
-// Whether indices of all elements, those of tiles that reach beyond the matrices too, lie within 32 bits.
-bool HasNarrowIndices(const TiledProduct& product, const TiledSchedule& schedule) {
-  constexpr int64_t kLimit = int64_t{1} << 30;
-  const int64_t m = product.m + schedule.rows(), n = product.n + schedule.columns();
-  const int64_t k = product.k + schedule.k_parts * schedule.depth;
-  const int64_t parts = product.batch * schedule.k_parts;
-  return std::max({parts * m * n, product.batch * m * k, product.batch * n * k, product.lhs.elements + m,
-                   product.rhs.elements + n}) < kLimit;
-}
-
-bool IsWideInteger(const hlo::Instruction& instruction) {
-  const std::vector<hlo::Shape> leaves = hlo::FlattenShape(instruction.shape());
-  return std::any_of(leaves.begin(), leaves.end(), [](const hlo::Shape& leaf) {
-    return leaf.element_type() == hlo::ElementType::kS64 || leaf.element_type() == hlo::ElementType::kU64;
-  });
-}
-bool ComputesWideIntegers(const hlo::Instruction& instruction) {
-  if (IsWideInteger(instruction)) return true;
-  if (instruction.Is(hlo::Opcode::kFusion)) {
-    for (const auto& op : instruction.called()->instructions())
-      if (ComputesWideIntegers(*op)) return true;
-  }
-  return std::any_of(instruction.operands().begin(), instruction.operands().end(),
-                     [](const hlo::Instruction* operand) { return IsWideInteger(*operand); });
-}
-
 }  // namespace
 
 KernelDraft TiledProductKernel(const TiledProduct& product, const TiledSchedule& schedule) {
-  KernelDraft draft = TiledMultiplication(product, schedule).Emit();
-  if (HasNarrowIndices(product, schedule) && !ComputesWideIntegers(product.instruction))
-    draft.function = WithNarrowIndices(draft.function);
-  return draft;
+  const TileExtents tile{schedule.rows(), schedule.columns(), schedule.k_parts * schedule.depth, schedule.k_parts};
+  return WithNarrowIndices(TiledMultiplication(product, schedule).Emit(), product, tile);
 }
 
 }  // namespace hlorun::opencl

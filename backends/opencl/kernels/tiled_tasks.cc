@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "backends/opencl/kernels/fragment_product.h"
 #include "backends/opencl/kernels/index_math.h"
 
 namespace hlorun::opencl {
@@ -113,6 +114,12 @@ TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShap
     return at;
   };
   return product;
+}
+
+KernelDraft GpuProductKernel(const TiledProduct& product, const ProductSchedule& schedule, const DeviceSpec& device) {
+  if (const auto* fragments = std::get_if<FragmentSchedule>(&schedule))
+    return FragmentProductKernel(product, *fragments, device);
+  return TiledProductKernel(product, std::get<TiledSchedule>(schedule));
 }
 
 }  // namespace hlorun::opencl

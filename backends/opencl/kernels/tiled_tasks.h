@@ -11,4 +11,7 @@ namespace hlorun::opencl {
 TiledProduct TiledDot(const ProductTask& task, const ProductShape& shape);
 TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShape& shape);
 
+// By tiles or fragments, as `schedule` says.
+KernelDraft GpuProductKernel(const TiledProduct& product, const ProductSchedule& schedule, const DeviceSpec& device);
+
 }  // namespace hlorun::opencl

@@ -165,6 +165,10 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   };
   spec_.has_bf16_tiles = has_tiles("amxbf16", "bf16");
   spec_.has_s8_tiles = has_tiles("amxint8", "s8");
+  if (quirks.matrix_fragments != nullptr &&
+      ProbeFragments(quirks.matrix_fragments, platform_index_, device_index_, Fingerprint())) {
+    spec_.matrix_fragments = quirks.matrix_fragments;
+  }
   // A plain mapping has no limit of the runtime's.
   if (spec_.raw_pointers) spec_.max_allocation_bytes = spec_.global_memory_bytes;
 }

@@ -90,4 +90,8 @@ bool ProbeMatrixUnit(const std::string& type, int platform_index, int device_ind
   return Ask("unit-" + type, platform_index, device_index, driver_key);
 }
 
+bool ProbeFragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key) {
+  return Ask("fragments-" + form, platform_index, device_index, driver_key);
+}
+
 }  // namespace hlorun::opencl

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/opencl/codegen/fragments.h"
 #include "backends/opencl/codegen/matrix_unit.h"
 #include "backends/opencl/codegen/word_dot.h"
 #include "backends/opencl/runtime/tile_permission.h"
@@ -157,6 +158,84 @@ bool MultipliesTiles(cl_device_id device, const TileQuestion& question) {
   return true;
 }
 
+// 16 x 16 of lhs, k fastest, times 16 x 16 of rhs, first as columns of k and then as rows, by one sub-group.
+std::string FragmentSource(const char* multiply) {
+  std::string source;
+  for (const hlorun::opencl::FragmentFunction& function : hlorun::opencl::kFragmentFunctions)
+    source += function.source;
+  const std::string sums = std::string(" = ") + multiply + "((float4)(0), x, ";
+  return source +
+         "__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void f(__global const ushort* a, "
+         "__global const ushort* b, __global float* y) {\n"
+         "  __local ushort l[256] __attribute__((aligned(64))), r[256] __attribute__((aligned(64)));\n"
+         "  int i = get_local_id(0), g = i / 4, t = i % 4;\n"
+         "  for (int j = i; j < 256; j += 32) { l[j] = a[j]; r[j] = b[j]; }\n"
+         "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+         "  int low = i % 8, odd = i / 8 % 2 * 8, high = i / 16 * 8;\n"
+         "  uint4 x = hl_fragment_load((ulong)(l + (low + odd) * 16 + high));\n"
+         "  uint4 p = hl_fragment_load((ulong)(r + (low + high) * 16 + odd));\n"
+         "  uint4 q = hl_fragment_load_turned((ulong)(r + (low + odd) * 16 + high));\n"
+         "  float4 s[4];\n"
+         "  s[0]" +
+         sums + "p.s0, p.s1);\n  s[1]" + sums + "p.s2, p.s3);\n  s[2]" + sums + "q.s0, q.s1);\n  s[3]" + sums +
+         "q.s2, q.s3);\n"
+         "  for (int j = 0; j < 4; ++j) {\n"
+         "    int at = j / 2 * 256 + g * 16 + j % 2 * 8 + 2 * t;\n"
+         "    y[at] = s[j].s0; y[at + 1] = s[j].s1; y[at + 128] = s[j].s2; y[at + 129] = s[j].s3;\n"
+         "  }\n}\n";
+}
+
+// The bits of small integers as 16-bit floats.
+cl_ushort Bf16Bits(int value) {
+  const auto number = static_cast<float>(value);
+  cl_uint bits = 0;
+  std::memcpy(&bits, &number, sizeof(bits));
+  return static_cast<cl_ushort>(bits >> 16U);
+}
+cl_ushort F16Bits(int value) {
+  const int size = value < 0 ? -value : value;
+  int exponent = 0;
+  while (size >> (exponent + 1) != 0) ++exponent;
+  const int bits = size == 0 ? 0 : (exponent + 15) * 1024 + (size * 1024 >> exponent) - 1024;
+  return static_cast<cl_ushort>(bits + (value < 0 ? 0x8000 : 0));
+}
+
+bool MultipliesFragments(cl_device_id device, const char* multiply, cl_ushort (*bits)(int)) {
+  constexpr int kSide = 16;
+  const auto left = [](int row, int k) { return (row + 2 * k + row * k) % 7 - 3; };
+  const auto right = [](int outer, int inner) { return (3 * outer + inner + outer * inner) % 5 - 2; };
+  cl_ushort a[kSide * kSide], b[kSide * kSide];
+  for (int i = 0; i < kSide * kSide; ++i) {
+    a[i] = bits(left(i / kSide, i % kSide));
+    b[i] = bits(right(i / kSide, i % kSide));
+  }
+  float y[2 * kSide * kSide] = {};
+  const std::string source = FragmentSource(multiply);
+  const auto [queue, kernel] = Build(device, source.c_str());
+  if (kernel == nullptr) return false;
+  cl_context context = nullptr;
+  clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, nullptr);
+  cl_uint number = 0;
+  cl_mem result = nullptr;
+  for (auto [data, bytes] : {std::pair<void*, size_t>{a, sizeof(a)}, {b, sizeof(b)}, {y, sizeof(y)}}) {
+    cl_int status = CL_SUCCESS;
+    result = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data, &status);
+    if (status != CL_SUCCESS) return false;
+    clSetKernelArg(kernel, number++, sizeof(result), &result);
+  }
+  const size_t items = 32;
+  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &items, &items, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  if (clEnqueueReadBuffer(queue, result, CL_TRUE, 0, sizeof(y), y, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  for (int i = 0; i < 2 * kSide * kSide; ++i) {
+    const bool is_turned = i >= kSide * kSide;
+    const int row = i / kSide % kSide, column = i % kSide;
+    int sum = 0;
+    for (int k = 0; k < kSide; ++k) sum += left(row, k) * (is_turned ? right(k, column) : right(column, k));
+    if (y[i] != static_cast<float>(sum)) return false;
+  }
+  return true;
+}
+
 // Plain pointers, also into the middle of a block, as kernel arguments and in a copy command.
 bool TakesRawPointers(cl_device_id device) {
   const char* source =
@@ -195,6 +274,12 @@ int main(int argc, char** argv) {
   }
   for (const WordDotForm& form : hlorun::opencl::kS8DotForms) {
     if (argv[1] == "s8-" + std::string(form.name)) return MultipliesWords(device, form, kS8Question) ? 0 : 1;
+  }
+  if (argv[1] == "fragments-" + std::string(hlorun::opencl::kFragmentsByPtx)) {
+    return MultipliesFragments(device, hlorun::opencl::kFragmentBf16, Bf16Bits) &&
+                   MultipliesFragments(device, hlorun::opencl::kFragmentF16, F16Bits)
+               ? 0
+               : 1;
   }
   for (const TileQuestion& question : kTileQuestions) {
     if (std::string_view(argv[1]) == question.type) return MultipliesTiles(device, question) ? 0 : 1;

@@ -41,6 +41,8 @@ const Row kRows[] = {
       .bf16_dot = "intrinsic",
       .s8_dot = "intrinsic",
       .matrix_unit = true}},
+    // PTX by inline assembly; measured on an H200 (docs/gpu.md).
+    {"NVIDIA", false, {.matrix_fragments = "ptx"}},
     // The simulator that finds accesses out of bounds and races (tests/end_to_end/oclgrind).
     {"Oclgrind", false, {.refuses_prefetch = true, .doubts_upper_halves = true, .builds_one_at_a_time = true}},
 };

@@ -40,6 +40,8 @@ struct Quirks {
   const char* s8_dot = nullptr;
   // Kernels may drive the CPU's matrix unit (codegen/matrix_unit.h).
   bool matrix_unit = false;
+  // How its kernels may use the GPU's matrix instructions (codegen/fragments.h), or null.
+  const char* matrix_fragments = nullptr;
   // CL_DEVICE_GLOBAL_MEM_SIZE changes from run to run; the machine's memory is used instead.
   bool volatile_memory_size = false;
   // Two builds at the same time crash its compiler.

@@ -1,0 +1,291 @@
+#include "backends/opencl/kernels/fragment_product.h"
+
+#include <algorithm>
+
+#include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/fragments.h"
+#include "backends/opencl/kernels/block_copy.h"
+#include "backends/opencl/kernels/index_math.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+using ir::Expr;
+using ir::LoopRole;
+using ir::Op;
+using ir::Stmt;
+
+constexpr int64_t kSquare = FragmentSchedule::kSquare, kItems = FragmentSchedule::kItemsOfGroup;
+constexpr ir::Type kSums{ElementType::kF32, 4}, kSquareBits{ElementType::kU32, 4};
+
+std::vector<ir::Helper> FragmentHelpers(const std::vector<std::string>& names) {
+  std::vector<ir::Helper> helpers;
+  for (const FragmentFunction& function : kFragmentFunctions) {
+    if (std::find(names.begin(), names.end(), function.name) != names.end())
+      helpers.push_back({std::string(function.name), function.source});
+  }
+  return helpers;
+}
+
+class FragmentMultiplication {
+ public:
+  FragmentMultiplication(const TiledProduct& product, const FragmentSchedule& schedule, const DeviceSpec& device)
+      : product_(product),
+        schedule_(schedule),
+        is_plain_(device.matrix_fragments == kPlainFragments),
+        storage_(product.lhs.storage),
+        lhs_("lhs", product.lhs, Bits("lhs", product.lhs), Shape(schedule.rows()), ElementType::kU16),
+        rhs_("rhs", product.rhs, Bits("rhs", product.rhs), Shape(schedule.columns()), ElementType::kU16) {
+    for (int64_t r = 0; r < schedule.square_rows; ++r) {
+      for (int64_t c = 0; c < 2 * schedule.square_columns; ++c)
+        sums_.push_back(ir::MakeVar(fmt::format("sums_{}_{}", r, c), kSums));
+    }
+    if (Parts() > 1) {
+      partial_ = parameters_.Add("partial", ElementType::kF32, Parts() * product.batch * product.m * product.n,
+                                 ScratchSlice(0, 0, true));
+    } else {
+      epilogue_.emplace(product.instruction, product.hero, product.aliases, parameters_);
+    }
+    staging_ = MakeStaging("staging", ElementType::kF32, static_cast<int64_t>(sums_.size()) * 4);
+  }
+
+  KernelDraft Emit() {
+    const ir::Var batch = IndexVar("batch", product_.batch), part = IndexVar("part", Parts());
+    const ir::Var row = IndexVar("row_tile", CeilDiv(product_.m, schedule_.rows()));
+    const ir::Var column = IndexVar("column_tile", CeilDiv(product_.n, schedule_.columns()));
+    batch_ = ir::Ref(batch);
+    part_ = ir::Ref(part);
+    first_row_ = ir::Ref(row) * schedule_.rows();
+    first_column_ = ir::Ref(column) * schedule_.columns();
+    std::vector<Stmt> body;
+    for (const ir::Var& sums : sums_) body.push_back(ir::Let(sums, ir::Zero(kSums)));
+    body.insert(body.end(), {lhs_.Declare(), rhs_.Declare(), SumBlocks(), StoreTile()});
+    Stmt nest = ir::Block(std::move(body));
+    for (const ir::Var& var : {column, row, part, batch})
+      nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
+    std::vector<Stmt> all = {ir::DeclareArray(lhs_.block()), ir::DeclareArray(rhs_.block())};
+    if (!StoresPlainly()) all.push_back(ir::DeclareArray(staging_));
+    all.push_back(nest);
+    const std::vector<std::string> functions =
+        is_plain_ ? std::vector<std::string>{kFragmentPlain}
+                  : std::vector<std::string>{LoadFunction(lhs_), LoadFunction(rhs_), SumFunction()};
+    KernelDraft draft =
+        MakeDraft("fragment_product", parameters_, ir::Block(std::move(all)), FragmentHelpers(functions));
+    draft.function.group_items = schedule_.items();
+    return draft;
+  }
+
+ private:
+  // The operand's elements as they lie in memory.
+  ir::BufferRef Bits(const std::string& name, const TiledOperand& operand) {
+    return parameters_.Add(name, ElementType::kU16, operand.elements, operand.argument);
+  }
+  BlockShape Shape(int64_t width) const {
+    return {width, schedule_.depth, schedule_.items(), BlockOrder::kAsStored};
+  }
+  int64_t Parts() const { return schedule_.Parts(product_.k); }
+  const ir::Var& SumsAt(int64_t row, int64_t half) const {
+    return sums_[static_cast<size_t>(row * 2 * schedule_.square_columns + half)];
+  }
+
+  Stmt ForItems(const std::function<Stmt(const Expr& item)>& body) const {
+    const ir::Var item = IndexVar("item", schedule_.items());
+    return ir::For(LoopRole::kVector, item, Index(0), Index(schedule_.items()), body(ir::Ref(item)));
+  }
+
+  Stmt SumBlocks() const {
+    const ir::Var k = IndexVar("k", product_.k);
+    k->factor = schedule_.depth;
+    const int64_t part_depth = schedule_.PartDepth(product_.k);
+    const Expr begin = Parts() == 1 ? Index(0) : part_ * part_depth;
+    const Expr end = Parts() == 1 ? Index(product_.k) : ir::Min(begin + part_depth, Index(product_.k));
+    const Expr next = ir::Ref(k) + schedule_.depth;
+    const Stmt store = ForItems([&](const Expr& item) { return ir::Block({lhs_.Store(item), rhs_.Store(item)}); });
+    const Stmt block = ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)),
+                                  ForItems([&](const Expr& item) {
+                                    return is_plain_ ? MultiplyPlainly(item) : MultiplyBlock(item);
+                                  }),
+                                  ir::Barrier()});
+    return ir::Block({LoadBlocks(begin), ir::For(LoopRole::kSerial, k, begin, end, block, schedule_.depth)});
+  }
+
+  Stmt LoadBlocks(const Expr& k) const {
+    return ForItems([&](const Expr& item) {
+      return ir::Block({lhs_.Load(item, {batch_, first_row_, k}, product_.m, product_.k),
+                        rhs_.Load(item, {batch_, first_column_, k}, product_.n, product_.k)});
+    });
+  }
+
+  // Where a work-item's sub-group begins in the tile.
+  Expr RowOfGroup(const Expr& item) const {
+    return Quotient(item, kItems * schedule_.groups_across) * (schedule_.square_rows * kSquare);
+  }
+  Expr ColumnOfGroup(const Expr& item) const {
+    return Remainder(Quotient(item, kItems), schedule_.groups_across) * (schedule_.square_columns * kSquare);
+  }
+
+  static const char* LoadFunction(const BlockCopy& operand) {
+    return operand.HasKFastest() ? kFragmentLoad : kFragmentLoadTurned;
+  }
+  const char* SumFunction() const { return storage_ == ElementType::kBF16 ? kFragmentBf16 : kFragmentF16; }
+
+  // 16 of outer x 16 of k: four squares, of lhs those of the first k first, of rhs those of the first columns. Where the
+  // line begins that a work-item names.
+  static Expr LoadSquares(const BlockCopy& operand, const Expr& item, const Expr& outer, const Expr& k, bool is_lhs) {
+    const Expr line = Remainder(item, 8), second = Remainder(Quotient(item, 8), 2) * 8,
+               third = Quotient(Remainder(item, kItems), 16) * 8;
+    const Expr &of_outer = is_lhs ? second : third, &of_k = is_lhs ? third : second;
+    const Expr at = operand.HasKFastest() ? operand.Place(outer + of_outer + line, k + of_k)
+                                          : operand.Place(outer + of_outer, k + of_k + line);
+    return ir::Call(kSquareBits, LoadFunction(operand), {ir::Address(operand.block(), at)});
+  }
+
+  Stmt MultiplyBlock(const Expr& item) const {
+    const ir::Var k = IndexVar("step", schedule_.depth);
+    std::vector<Stmt> step;
+    std::vector<Expr> rows, columns;
+    const auto load = [&](const BlockCopy& operand, const std::string& name, const Expr& outer, bool is_lhs) {
+      const ir::Var squares = ir::MakeVar(name, kSquareBits);
+      step.push_back(ir::Let(squares, LoadSquares(operand, item, outer, ir::Ref(k), is_lhs)));
+      return ir::Ref(squares);
+    };
+    for (int64_t r = 0; r < schedule_.square_rows; ++r)
+      rows.push_back(load(lhs_, fmt::format("rows_{}", r), RowOfGroup(item) + r * kSquare, true));
+    for (int64_t c = 0; c < schedule_.square_columns; ++c)
+      columns.push_back(load(rhs_, fmt::format("columns_{}", c), ColumnOfGroup(item) + c * kSquare, false));
+    for (int64_t r = 0; r < schedule_.square_rows; ++r) {
+      for (int64_t h = 0; h < 2 * schedule_.square_columns; ++h) {
+        const Expr& squares = columns[static_cast<size_t>(h / 2)];
+        const Expr upper = ir::Lane(squares, h % 2 * 2), lower = ir::Lane(squares, h % 2 * 2 + 1);
+        const ir::Var& sums = SumsAt(r, h);
+        step.push_back(ir::Assign(
+            sums, ir::Call(kSums, SumFunction(), {ir::Ref(sums), rows[static_cast<size_t>(r)], upper, lower})));
+      }
+    }
+    return ir::Unrolled(
+        ir::For(LoopRole::kSerial, k, Index(0), Index(schedule_.depth), ir::Block(std::move(step)), kSquare),
+        static_cast<int>(schedule_.depth / kSquare));
+  }
+
+  // Within a square, the first of a work-item's rows, and of its columns in each half.
+  static Expr RowInSquare(const Expr& item) { return Quotient(Remainder(item, kItems), 4); }
+  static Expr ColumnInHalf(const Expr& item) { return Remainder(item, 4) * 2; }
+
+  Stmt MultiplyPlainly(const Expr& item) const {
+    const ir::Var k = IndexVar("step", schedule_.depth);
+    std::vector<Stmt> step;
+    const auto value = [&](const BlockCopy& operand, const Expr& outer) {
+      const Expr bits = ir::Load(operand.block(), operand.Place(outer, ir::Ref(k)));
+      const ir::Var number = ir::MakeVar(fmt::format("x{}", step.size()), {ElementType::kF32, 1});
+      const char* function = storage_ == ElementType::kBF16 ? "hl_from_bf16" : "hl_from_f16";
+      step.push_back(ir::Let(number, ir::Call({ElementType::kF32, 1}, function, {bits})));
+      return ir::Ref(number);
+    };
+    std::vector<Expr> rows, columns;
+    for (int64_t r = 0; r < 2 * schedule_.square_rows; ++r)
+      rows.push_back(value(lhs_, RowOfGroup(item) + RowInSquare(item) + r * 8));
+    for (int64_t c = 0; c < 4 * schedule_.square_columns; ++c)
+      columns.push_back(value(rhs_, ColumnOfGroup(item) + ColumnInHalf(item) + (c / 2 * 8 + c % 2)));
+    for (int64_t r = 0; r < schedule_.square_rows; ++r) {
+      for (int64_t h = 0; h < 2 * schedule_.square_columns; ++h) {
+        const auto row = static_cast<size_t>(2 * r), column = static_cast<size_t>(2 * h);
+        const ir::Var& sums = SumsAt(r, h);
+        step.push_back(ir::Assign(sums, ir::Call(kSums, kFragmentPlain,
+                                                 {ir::Ref(sums), rows[row], rows[row + 1], columns[column],
+                                                  columns[column + 1]})));
+      }
+    }
+    return ir::For(LoopRole::kSerial, k, Index(0), Index(schedule_.depth), ir::Block(std::move(step)));
+  }
+
+  bool StoresPlainly() const { return !epilogue_ || epilogue_->IsPlain(); }
+  // Both columns of a work-item are inside or outside, and side by side in the result.
+  bool StoresPairs() const {
+    if (product_.n % 2 != 0) return false;
+    if (partial_ != nullptr) return true;
+    const RunIndex at = product_.result(batch_, Index(0), Index(0));
+    return at.lane_dimension + 1 == at.index.size();
+  }
+
+  Stmt StorePlain(const Expr& row, const Expr& column, const Expr& values) const {
+    if (partial_ == nullptr) return epilogue_->StorePlain(product_.result(batch_, row, column), values);
+    const Expr first = (part_ * product_.batch + batch_) * product_.m + row;
+    return ir::Store(partial_, ir::Ramp(first * product_.n + column, values->type.lanes), values);
+  }
+
+  // `row`, `column`: within the sub-group's part of the tile.
+  Stmt StoreAt(const Expr& item, const Expr& row, const Expr& column, const std::string& name, int64_t count,
+               const std::function<Stmt(const Expr& row, const Expr& column)>& store) const {
+    const ir::Var at_row = ir::MakeVar("row" + name, ir::kIndex), at_column = ir::MakeVar("column" + name, ir::kIndex);
+    at_column->factor = count;
+    const Expr inside = ir::And(ir::Ref(at_row) < Index(product_.m), ir::Ref(at_column) < Index(product_.n));
+    return ir::Block({ir::Let(at_row, first_row_ + RowOfGroup(item) + RowInSquare(item) + row),
+                      ir::Let(at_column, first_column_ + ColumnOfGroup(item) + ColumnInHalf(item) + column),
+                      ir::If(inside, store(ir::Ref(at_row), ir::Ref(at_column)))});
+  }
+
+  Stmt StoreTile() const {
+    return ForItems([&](const Expr& item) { return StoresPlainly() ? StoreSums(item) : FinishSums(item); });
+  }
+
+  Stmt StoreSums(const Expr& item) const {
+    std::vector<Stmt> stores;
+    const int64_t count = StoresPairs() ? 2 : 1;
+    for (int64_t r = 0; r < 2 * schedule_.square_rows; ++r) {
+      for (int64_t h = 0; h < 2 * schedule_.square_columns; ++h) {
+        const Expr sums = ir::Ref(SumsAt(r / 2, h));
+        for (int64_t c = 0; c < 2; c += count) {
+          const Expr values = count == 2 ? ir::Half(sums, r % 2 == 0 ? ir::kLowerHalf : ir::kUpperHalf)
+                                         : ir::Lane(sums, r % 2 * 2 + c);
+          stores.push_back(StoreAt(
+              item, Index(r * 8), Index(h * 8 + c), fmt::format("_{}_{}_{}", r, h, c), count,
+              [&](const Expr& row, const Expr& column) { return StorePlain(row, column, values); }));
+        }
+      }
+    }
+    return ir::Block(std::move(stores));
+  }
+
+  // Where the epilogue is more than a store, sums pass through a private array, so that its code is there once.
+  Stmt FinishSums(const Expr& item) const {
+    const int64_t halves = 2 * schedule_.square_columns, count = StoresPairs() ? 2 : 1;
+    std::vector<Stmt> body;
+    for (size_t i = 0; i < sums_.size(); ++i)
+      body.push_back(ir::Store(staging_, ir::Ramp(Index(static_cast<int64_t>(i) * 4), 4), ir::Ref(sums_[i])));
+    const ir::Var r = IndexVar("r", 2 * schedule_.square_rows), h = IndexVar("h", halves), c = IndexVar("c", 2);
+    c->factor = count;
+    const Expr first = (Quotient(ir::Ref(r), 2) * halves + ir::Ref(h)) * 4 + Remainder(ir::Ref(r), 2) * 2 + ir::Ref(c);
+    Stmt finish = StoreAt(item, ir::Ref(r) * 8, ir::Ref(h) * 8 + ir::Ref(c), "_stored", count,
+                          [&](const Expr& row, const Expr& column) {
+                            return epilogue_->StoreRun(
+                                product_.result(batch_, row, column), count, 1,
+                                [&](const Expr& place) { return ir::Load(staging_, first + place); });
+                          });
+    finish = ir::For(LoopRole::kSerial, c, Index(0), Index(2), finish, count);
+    finish = ir::For(LoopRole::kSerial, h, Index(0), Index(halves), finish);
+    body.push_back(ir::For(LoopRole::kSerial, r, Index(0), Index(r->max + 1), finish));
+    return ir::Block(std::move(body));
+  }
+
+  const TiledProduct& product_;
+  const FragmentSchedule schedule_;
+  const bool is_plain_;
+  const ElementType storage_;
+  KernelParameters parameters_;
+  BlockCopy lhs_, rhs_;
+  std::vector<ir::Var> sums_;        // of each row of squares, two halves of each square
+  ir::BufferRef staging_, partial_;  // partial_: null without parts
+  std::optional<Epilogue> epilogue_;
+  Expr batch_, part_, first_row_, first_column_;
+};
+
+}  // namespace
+
+KernelDraft FragmentProductKernel(const TiledProduct& product, const FragmentSchedule& schedule,
+                                  const DeviceSpec& device) {
+  const TileExtents tile{schedule.rows(), schedule.columns(), schedule.k_parts * schedule.depth, schedule.k_parts};
+  return WithNarrowIndices(FragmentMultiplication(product, schedule, device).Emit(), product, tile);
+}
+
+}  // namespace hlorun::opencl
