@@ -91,6 +91,10 @@ int64_t KnownFactor(const Expr& x, int64_t width) {
     case ExprKind::kBinary: break;
     default: return 1;
   }
+  if (x->op == Op::kFloorDiv && x->args[1]->kind == ExprKind::kIntConstant) {
+    const int64_t by = x->args[1]->integer, of_dividend = KnownFactor(x->args[0], width * by);
+    return of_dividend % by == 0 ? of_dividend / by : 1;
+  }
   const int64_t a = KnownFactor(x->args[0], width), b = KnownFactor(x->args[1], width);
   switch (x->op) {
     case Op::kAdd:

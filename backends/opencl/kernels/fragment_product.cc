@@ -28,6 +28,68 @@ std::vector<ir::Helper> FragmentHelpers(const std::vector<std::string>& names) {
   return helpers;
 }
 
+// An operand whose elements come in 32-bit words of two, where its runs have as many: vectors of words are what devices
+// load and store at once. One that has not is copied element by element.
+struct Words {
+  int64_t elements;
+  TiledOperand operand;
+  ElementType type() const { return elements == 2 ? ElementType::kU32 : ElementType::kU16; }
+};
+
+Words WordsOf(const TiledOperand& operand) {
+  if (operand.run % 2 != 0) return {1, operand};
+  Words words{2, operand};
+  words.operand.run = operand.run / 2;
+  words.operand.elements = operand.elements / 2;
+  const auto place = operand.place;
+  const bool by_k = operand.k_is_fastest;
+  words.operand.place = [place, by_k](const Expr& batch, const Expr& outer, const Expr& k) {
+    ElementPlace first = place(batch, by_k ? outer : outer * 2, by_k ? k * 2 : k);
+    first.index = Quotient(first.index, 2);
+    return first;
+  };
+  return words;
+}
+
+// An operand's way through local memory.
+class FragmentOperand {
+ public:
+  FragmentOperand(const std::string& name, const TiledOperand& operand, KernelParameters& parameters, int64_t width,
+                  int64_t extent, const FragmentSchedule& schedule)
+      : words_(WordsOf(operand)),
+        extent_(extent),
+        copy_(name, words_.operand,
+              parameters.Add(name, words_.type(), words_.operand.elements, operand.argument),
+              {width / PerOuter(), schedule.depth / PerK(), schedule.items(), BlockOrder::kAsStored}, words_.type()) {}
+
+  const BlockCopy& copy() const { return copy_; }
+  // A work-item's part of the block from `outer` and `k` on; both are multiples of the block's sides, of k x outer_end.
+  Stmt Load(const Expr& item, const Expr& batch, const Expr& outer, const Expr& k, int64_t k_end) const {
+    return copy_.Load(item, {batch, Quotient(outer, PerOuter()), Quotient(k, PerK())}, extent_ / PerOuter(),
+                      k_end / PerK());
+  }
+  // Where the word of an element lies in the block.
+  Expr Place(const Expr& outer, const Expr& k) const {
+    return copy_.Place(Quotient(outer, PerOuter()), Quotient(k, PerK()));
+  }
+  // An element's bits.
+  Expr Bits(const Expr& outer, const Expr& k) const {
+    const Expr word = ir::Load(copy_.block(), Place(outer, k));
+    if (words_.elements == 1) return word;
+    const Expr second = Remainder(words_.operand.k_is_fastest ? k : outer, 2);
+    const Expr shift = ir::Cast(second * 16, ElementType::kU32);
+    return ir::Cast(ir::Binary(Op::kShr, word, shift), ElementType::kU16);
+  }
+
+ private:
+  int64_t PerK() const { return words_.operand.k_is_fastest ? words_.elements : 1; }
+  int64_t PerOuter() const { return words_.operand.k_is_fastest ? 1 : words_.elements; }
+
+  Words words_;
+  int64_t extent_;
+  BlockCopy copy_;
+};
+
 class FragmentMultiplication {
  public:
   FragmentMultiplication(const TiledProduct& product, const FragmentSchedule& schedule, const DeviceSpec& device)
@@ -35,8 +97,8 @@ class FragmentMultiplication {
         schedule_(schedule),
         is_plain_(device.matrix_fragments == kPlainFragments),
         storage_(product.lhs.storage),
-        lhs_("lhs", product.lhs, Bits("lhs", product.lhs), Shape(schedule.rows()), ElementType::kU16),
-        rhs_("rhs", product.rhs, Bits("rhs", product.rhs), Shape(schedule.columns()), ElementType::kU16) {
+        lhs_("lhs", product.lhs, parameters_, schedule.rows(), product.m, schedule),
+        rhs_("rhs", product.rhs, parameters_, schedule.columns(), product.n, schedule) {
     for (int64_t r = 0; r < schedule.square_rows; ++r) {
       for (int64_t c = 0; c < 2 * schedule.square_columns; ++c)
         sums_.push_back(ir::MakeVar(fmt::format("sums_{}_{}", r, c), kSums));
@@ -60,11 +122,11 @@ class FragmentMultiplication {
     first_column_ = ir::Ref(column) * schedule_.columns();
     std::vector<Stmt> body;
     for (const ir::Var& sums : sums_) body.push_back(ir::Let(sums, ir::Zero(kSums)));
-    body.insert(body.end(), {lhs_.Declare(), rhs_.Declare(), SumBlocks(), StoreTile()});
+    body.insert(body.end(), {lhs_.copy().Declare(), rhs_.copy().Declare(), SumBlocks(), StoreTile()});
     Stmt nest = ir::Block(std::move(body));
     for (const ir::Var& var : {column, row, part, batch})
       nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
-    std::vector<Stmt> all = {ir::DeclareArray(lhs_.block()), ir::DeclareArray(rhs_.block())};
+    std::vector<Stmt> all = {ir::DeclareArray(lhs_.copy().block()), ir::DeclareArray(rhs_.copy().block())};
     if (!StoresPlainly()) all.push_back(ir::DeclareArray(staging_));
     all.push_back(nest);
     const std::vector<std::string> functions =
@@ -77,13 +139,6 @@ class FragmentMultiplication {
   }
 
  private:
-  // The operand's elements as they lie in memory.
-  ir::BufferRef Bits(const std::string& name, const TiledOperand& operand) {
-    return parameters_.Add(name, ElementType::kU16, operand.elements, operand.argument);
-  }
-  BlockShape Shape(int64_t width) const {
-    return {width, schedule_.depth, schedule_.items(), BlockOrder::kAsStored};
-  }
   int64_t Parts() const { return schedule_.Parts(product_.k); }
   const ir::Var& SumsAt(int64_t row, int64_t half) const {
     return sums_[static_cast<size_t>(row * 2 * schedule_.square_columns + half)];
@@ -101,7 +156,8 @@ class FragmentMultiplication {
     const Expr begin = Parts() == 1 ? Index(0) : part_ * part_depth;
     const Expr end = Parts() == 1 ? Index(product_.k) : ir::Min(begin + part_depth, Index(product_.k));
     const Expr next = ir::Ref(k) + schedule_.depth;
-    const Stmt store = ForItems([&](const Expr& item) { return ir::Block({lhs_.Store(item), rhs_.Store(item)}); });
+    const Stmt store =
+        ForItems([&](const Expr& item) { return ir::Block({lhs_.copy().Store(item), rhs_.copy().Store(item)}); });
     const Stmt block = ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)),
                                   ForItems([&](const Expr& item) {
                                     return is_plain_ ? MultiplyPlainly(item) : MultiplyBlock(item);
@@ -112,8 +168,8 @@ class FragmentMultiplication {
 
   Stmt LoadBlocks(const Expr& k) const {
     return ForItems([&](const Expr& item) {
-      return ir::Block({lhs_.Load(item, {batch_, first_row_, k}, product_.m, product_.k),
-                        rhs_.Load(item, {batch_, first_column_, k}, product_.n, product_.k)});
+      return ir::Block({lhs_.Load(item, batch_, first_row_, k, product_.k),
+                        rhs_.Load(item, batch_, first_column_, k, product_.k)});
     });
   }
 
@@ -125,27 +181,27 @@ class FragmentMultiplication {
     return Remainder(Quotient(item, kItems), schedule_.groups_across) * (schedule_.square_columns * kSquare);
   }
 
-  static const char* LoadFunction(const BlockCopy& operand) {
-    return operand.HasKFastest() ? kFragmentLoad : kFragmentLoadTurned;
+  static const char* LoadFunction(const FragmentOperand& operand) {
+    return operand.copy().HasKFastest() ? kFragmentLoad : kFragmentLoadTurned;
   }
   const char* SumFunction() const { return storage_ == ElementType::kBF16 ? kFragmentBf16 : kFragmentF16; }
 
   // 16 of outer x 16 of k: four squares, of lhs those of the first k first, of rhs those of the first columns. Where the
   // line begins that a work-item names.
-  static Expr LoadSquares(const BlockCopy& operand, const Expr& item, const Expr& outer, const Expr& k, bool is_lhs) {
+  static Expr LoadSquares(const FragmentOperand& operand, const Expr& item, const Expr& outer, const Expr& k, bool is_lhs) {
     const Expr line = Remainder(item, 8), second = Remainder(Quotient(item, 8), 2) * 8,
                third = Quotient(Remainder(item, kItems), 16) * 8;
     const Expr &of_outer = is_lhs ? second : third, &of_k = is_lhs ? third : second;
-    const Expr at = operand.HasKFastest() ? operand.Place(outer + of_outer + line, k + of_k)
+    const Expr at = operand.copy().HasKFastest() ? operand.Place(outer + of_outer + line, k + of_k)
                                           : operand.Place(outer + of_outer, k + of_k + line);
-    return ir::Call(kSquareBits, LoadFunction(operand), {ir::Address(operand.block(), at)});
+    return ir::Call(kSquareBits, LoadFunction(operand), {ir::Address(operand.copy().block(), at)});
   }
 
   Stmt MultiplyBlock(const Expr& item) const {
     const ir::Var k = IndexVar("step", schedule_.depth);
     std::vector<Stmt> step;
     std::vector<Expr> rows, columns;
-    const auto load = [&](const BlockCopy& operand, const std::string& name, const Expr& outer, bool is_lhs) {
+    const auto load = [&](const FragmentOperand& operand, const std::string& name, const Expr& outer, bool is_lhs) {
       const ir::Var squares = ir::MakeVar(name, kSquareBits);
       step.push_back(ir::Let(squares, LoadSquares(operand, item, outer, ir::Ref(k), is_lhs)));
       return ir::Ref(squares);
@@ -175,8 +231,8 @@ class FragmentMultiplication {
   Stmt MultiplyPlainly(const Expr& item) const {
     const ir::Var k = IndexVar("step", schedule_.depth);
     std::vector<Stmt> step;
-    const auto value = [&](const BlockCopy& operand, const Expr& outer) {
-      const Expr bits = ir::Load(operand.block(), operand.Place(outer, ir::Ref(k)));
+    const auto value = [&](const FragmentOperand& operand, const Expr& outer) {
+      const Expr bits = operand.Bits(outer, ir::Ref(k));
       const ir::Var number = ir::MakeVar(fmt::format("x{}", step.size()), {ElementType::kF32, 1});
       const char* function = storage_ == ElementType::kBF16 ? "hl_from_bf16" : "hl_from_f16";
       step.push_back(ir::Let(number, ir::Call({ElementType::kF32, 1}, function, {bits})));
@@ -273,7 +329,7 @@ class FragmentMultiplication {
   const bool is_plain_;
   const ElementType storage_;
   KernelParameters parameters_;
-  BlockCopy lhs_, rhs_;
+  FragmentOperand lhs_, rhs_;
   std::vector<ir::Var> sums_;        // of each row of squares, two halves of each square
   ir::BufferRef staging_, partial_;  // partial_: null without parts
   std::optional<Epilogue> epilogue_;

@@ -12,8 +12,8 @@ namespace {
 
 // Tiles that differ much: large ones for large products, small ones where few groups would be left, wide and tall ones.
 constexpr TiledSchedule kFewTiles[] = {
-    {256, 16, 8, 8, 16}, {128, 16, 8, 8, 16}, {128, 16, 8, 8, 8}, {256, 16, 8, 4, 16},
-    {64, 8, 8, 8, 16},   {128, 32, 4, 4, 16}, {32, 8, 4, 4, 16},
+    {256, 16, 8, 8, 8}, {128, 16, 8, 8, 16}, {128, 16, 8, 8, 8}, {64, 8, 8, 8, 16},
+    {64, 8, 8, 8, 8},   {128, 32, 4, 4, 16}, {32, 8, 4, 4, 16},
 };
 
 constexpr FragmentSchedule kFewFragments[] = {

@@ -18,8 +18,8 @@ constexpr std::array<const char*, 4> kKinds = {"tiled", "panels", "clblast", "fr
 // Large tiles read each operand less often; small ones are many, and reach less far beyond small matrices; those of few
 // rows or columns are for products of few.
 constexpr TiledSchedule kTilesByRule[] = {
-    {256, 16, 8, 8, 16}, {128, 16, 8, 8, 16}, {64, 8, 8, 8, 16}, {64, 8, 4, 8, 16},
-    {64, 8, 4, 4, 16},   {128, 32, 4, 4, 16}, {128, 4, 4, 4, 16}, {32, 8, 4, 4, 16},
+    {256, 16, 8, 8, 8}, {128, 16, 8, 8, 8},  {64, 8, 8, 8, 8},    {64, 8, 4, 8, 16},
+    {64, 8, 4, 4, 16},  {128, 32, 4, 4, 16}, {128, 4, 4, 4, 16}, {32, 8, 4, 4, 16},
 };
 constexpr FragmentSchedule kFragmentsByRule[] = {
     {2, 2, 4, 4, 32}, {2, 2, 2, 4, 32}, {2, 2, 2, 2, 32}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64}, {1, 4, 2, 1, 64},

@@ -17,7 +17,11 @@ std::string CompanionProgram(const std::string& name, const char* variable) {
   if (const char* path = std::getenv(variable)) candidates.push_back(path);
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&CompanionProgram), &info) != 0 && info.dli_fname != nullptr) {
-    const std::string folder = std::filesystem::path(info.dli_fname).parent_path().string();
+    // A program that was found along PATH is known by its bare name.
+    std::filesystem::path file = info.dli_fname;
+    std::error_code ignored;
+    if (!file.has_parent_path()) file = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    const std::string folder = file.parent_path().string();
     candidates.push_back(folder + "/" + name);
     candidates.push_back(folder + "/../libexec/hlorun/" + name);
   }
