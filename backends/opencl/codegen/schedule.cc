@@ -111,7 +111,8 @@ class RoleLowering {
       return For(LoopRole::kSerial, s->var, Add(s->begin, lane), s->end, body, lanes_);
     }
     const Stmt loop = For(s->role, s->var, s->begin, s->end, body, s->step->integer, s->width);
-    if (s->role == LoopRole::kVector && lanes_ == 1) return WidenVectorLoop(s->pairs ? WithPairs(loop) : loop);
+    if (s->role == LoopRole::kVector && (lanes_ == 1 || (in_lanes && s->width > 1)))
+      return WidenVectorLoop(s->pairs ? WithPairs(loop) : loop);
     return Unrolled(For(LoopRole::kSerial, s->var, s->begin, s->end, body, s->step->integer), s->unroll);
   }
 

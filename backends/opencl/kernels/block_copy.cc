@@ -89,7 +89,7 @@ Stmt BlockCopy::ForVectors(const Expr& item, const Body& body) const {
   std::vector<Stmt> statements;
   const int64_t line = (operand_.k_is_fastest ? shape_.depth : shape_.width) / lanes_;
   for (size_t j = 0; j < next_.size(); ++j) {
-    const ir::Var along = ir::MakeVar("along", ir::kIndex), across = ir::MakeVar("across", ir::kIndex);
+    const ir::Var along = IndexVar("along", line * lanes_), across = IndexVar("across", CeilDiv(vectors(), line));
     along->factor = lanes_;
     const Expr i = item + static_cast<int64_t>(j) * shape_.items;
     const bool are_all = (static_cast<int64_t>(j) + 1) * shape_.items <= vectors();

@@ -98,8 +98,9 @@ Pointwise PointwiseOf(const hlo::Instruction& instruction, const hlo::Instructio
 ProductSchedule GpuScheduleOf(const hlo::Instruction& instruction, const hlo::Instruction& hero,
                               const ConvolutionShape& shape, const EmitContext& context) {
   const ProductProblem problem = ConvolutionProblem(shape, hero.shape().element_type());
-  const ProductSchedule* tuned = passes::ExtentsOf(instruction).empty() ? TunedScheduleOf(problem, context.options) : nullptr;
-  return tuned != nullptr ? *tuned : GpuScheduleByRule(problem.shape, false, context.device);
+  const bool is_whole = passes::ExtentsOf(instruction).empty();
+  const ProductSchedule* tuned = is_whole ? TunedScheduleOf(problem, context.options) : nullptr;
+  return tuned != nullptr ? *tuned : GpuScheduleByRule(problem.shape, is_whole, context.device);
 }
 
 std::vector<KernelDraft> DirectKernels(const ConvolutionTask& task, const ConvolutionPlan& plan) {
@@ -133,8 +134,8 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   if (!shape || !FillsVectors(*shape, device)) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu && shape->groups > 1) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu)
-    return std::vector<KernelDraft>{GpuProductKernel(
-        TiledConvolution(task, *shape), GpuScheduleOf(instruction, task.hero, *shape, context), device)};
+    return GpuProductKernels(TiledConvolution(task, *shape), GpuScheduleOf(instruction, task.hero, *shape, context),
+                             device);
   if (shape->IsProduct()) {
     const Pointwise pointwise = PointwiseOf(instruction, task.hero, *shape, context);
     const ProductTask product{instruction, task.hero, aliases, task.input, task.weights};
@@ -158,7 +159,13 @@ std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction
 int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
   const DeviceSpec& device = context.device;
   const std::optional<Prepared> prepared = Prepare(instruction);
-  if (!prepared || device.device_class != DeviceClass::kCpu) return 0;
+  if (!prepared) return 0;
+  if (device.device_class == DeviceClass::kGpu) {
+    const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
+    if (!shape || shape->groups > 1) return 0;
+    const ProductProblem problem = ConvolutionProblem(*shape, prepared->hero->shape().element_type());
+    return PartBytes(problem.shape, GpuScheduleOf(instruction, *prepared->hero, *shape, context));
+  }
   if (const auto plan = GradientPlan(*prepared->hero, device)) return plan->ScratchBytes();
   if (ChannelsPlan(instruction, *prepared->hero, device)) return 0;
   const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);

@@ -81,24 +81,10 @@ ProductSchedule GpuScheduleOf(const Prepared& prepared, const EmitContext& conte
   return GpuScheduleByRule(prepared.shape, IsWhole(prepared.shape), context.device);
 }
 
-// The parts of its sums, for those who add them.
-ProductPlan PartsOf(const ProductShape& shape, const ProductSchedule& schedule) {
-  ProductPlan plan;
-  plan.shape = shape;
-  plan.lanes = 1;
-  plan.k_parts = PartsOfSums(schedule, shape.k);
-  return plan;
-}
-
 std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepared, const EmitContext& context) {
   if (const auto unit = PlanMatrixUnit(prepared.shape, context.device)) return MatrixUnitKernels(task, *unit);
   if (context.device.device_class == DeviceClass::kCpu) return ProductKernels(task, PlanOf(prepared, context));
-  const ProductSchedule schedule = GpuScheduleOf(prepared, context);
-  const TiledProduct product = TiledDot(task, prepared.shape);
-  std::vector<KernelDraft> kernels = {GpuProductKernel(product, schedule, context.device)};
-  const ProductPlan parts = PartsOf(prepared.shape, schedule);
-  if (parts.CombinesParts()) kernels.push_back(CombineKernel(task, parts));
-  return kernels;
+  return GpuProductKernels(TiledDot(task, prepared.shape), GpuScheduleOf(prepared, context), context.device);
 }
 
 }  // namespace
@@ -121,7 +107,7 @@ int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& 
   if (const auto unit = PlanMatrixUnit(prepared->shape, context.device)) return unit->ScratchBytes();
   const bool is_cpu = context.device.device_class == DeviceClass::kCpu;
   return is_cpu ? PlanOf(*prepared, context).ScratchBytes()
-                : PartsOf(prepared->shape, GpuScheduleOf(*prepared, context)).ScratchBytes();
+                : PartBytes(prepared->shape, GpuScheduleOf(*prepared, context));
 }
 
 std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, const EmitContext& context) {

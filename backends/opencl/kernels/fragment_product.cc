@@ -36,6 +36,12 @@ struct Words {
   ElementType type() const { return elements == 2 ? ElementType::kU32 : ElementType::kU16; }
 };
 
+// Where a sum stays one of its block and a place within.
+Expr Doubled(const Expr& x) {
+  if (x->kind == ir::ExprKind::kBinary && x->op == Op::kAdd) return x->args[0] * 2 + x->args[1] * 2;
+  return x * 2;
+}
+
 Words WordsOf(const TiledOperand& operand) {
   if (operand.run % 2 != 0) return {1, operand};
   Words words{2, operand};
@@ -44,7 +50,7 @@ Words WordsOf(const TiledOperand& operand) {
   const auto place = operand.place;
   const bool by_k = operand.k_is_fastest;
   words.operand.place = [place, by_k](const Expr& batch, const Expr& outer, const Expr& k) {
-    ElementPlace first = place(batch, by_k ? outer : outer * 2, by_k ? k * 2 : k);
+    ElementPlace first = place(batch, by_k ? outer : Doubled(outer), by_k ? Doubled(k) : k);
     first.index = Quotient(first.index, 2);
     return first;
   };
@@ -315,7 +321,7 @@ class FragmentMultiplication {
     Stmt finish = StoreAt(item, ir::Ref(r) * 8, ir::Ref(h) * 8 + ir::Ref(c), "_stored", count,
                           [&](const Expr& row, const Expr& column) {
                             return epilogue_->StoreRun(
-                                product_.result(batch_, row, column), count, 1,
+                                product_.result(batch_, row, column), count, count,
                                 [&](const Expr& place) { return ir::Load(staging_, first + place); });
                           });
     finish = ir::For(LoopRole::kSerial, c, Index(0), Index(2), finish, count);

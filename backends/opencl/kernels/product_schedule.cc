@@ -24,8 +24,6 @@ constexpr TiledSchedule kTilesByRule[] = {
 constexpr FragmentSchedule kFragmentsByRule[] = {
     {2, 2, 4, 4, 32}, {2, 2, 2, 4, 32}, {2, 2, 2, 2, 32}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64}, {1, 4, 2, 1, 64},
 };
-// Work-groups that a large device runs at once. Not this device's: parts of sums would depend on it, and so would bits.
-constexpr int64_t kGroupsAtOnce = 128;
 // Sums and operands of a work-item beyond spill on every device.
 constexpr int64_t kMostItemSums = 64;
 
@@ -53,29 +51,46 @@ int64_t TilesOf(const Schedule& tile, const ProductShape& shape) {
   return shape.batch * CeilDiv(shape.m, tile.rows()) * CeilDiv(shape.n, tile.columns());
 }
 
+int64_t ItemsOf(const TiledSchedule& tile) { return tile.items; }
+int64_t ItemsOf(const FragmentSchedule& tile) { return tile.items(); }
+
+// Groups that keep a large device busy, each of whose units wants so many work-items at once. Not this device's units:
+// parts of sums would depend on them, and so would bits.
+template <typename Schedule>
+int64_t GroupsAtOnce(const Schedule& tile) {
+  constexpr int64_t kUnits = 128, kItemsOfUnit = 512;
+  return kUnits * std::max<int64_t>(1, kItemsOfUnit / ItemsOf(tile));
+}
+
+// A part's sum of a product costs as much as so many multiplications: matrix instructions do ten in the time of one.
+struct PartCost {
+  double sum;
+  int64_t least_depth;
+};
+constexpr PartCost PartCostOf(const TiledSchedule&) { return {40, 128}; }
+constexpr PartCost PartCostOf(const FragmentSchedule&) { return {400, 512}; }
+
 // Few tiles of long sums leave most of a device idle.
 template <typename Schedule>
 int64_t PartsByRule(const Schedule& tile, const ProductShape& shape) {
-  constexpr int64_t kLeastDepth = 128, kMostParts = 64;
-  const int64_t tiles = TilesOf(tile, shape);
-  if (tiles >= kGroupsAtOnce) return 1;
-  return std::clamp<int64_t>(std::min(2 * kGroupsAtOnce / tiles, shape.k / kLeastDepth), 1, kMostParts);
+  constexpr int64_t kMostParts = 64;
+  const int64_t tiles = TilesOf(tile, shape), groups = GroupsAtOnce(tile);
+  if (tiles >= groups / 2) return 1;
+  return std::clamp<int64_t>(std::min(groups / tiles, shape.k / PartCostOf(tile).least_depth), 1, kMostParts);
 }
 
-// In multiplications of a work-item that does one at a time: those that loads and barriers take beside them too (with low
-// sides the operands are loaded for few products each), and the sums of parts, which go through memory.
+// In multiplications of a device whose units do one at a time: those that loads and barriers take beside them too (with
+// low sides the operands are loaded for few products each), and the sums of parts, which go through memory.
 template <typename Schedule>
 double CostOf(const Schedule& tile, const ProductShape& shape) {
-  constexpr double kLoad = 12, kSumOfPart = 40;
+  constexpr double kLoad = 12;
   const auto rows = static_cast<double>(tile.rows()), columns = static_cast<double>(tile.columns());
-  const int64_t parts = tile.Parts(shape.k);
+  const int64_t parts = tile.Parts(shape.k), at_once = GroupsAtOnce(tile);
   const double depth = static_cast<double>(shape.k) / static_cast<double>(parts);
-  const double of_sum = depth * (1 + kLoad / rows + kLoad / columns) + (parts > 1 ? kSumOfPart : 0);
-  return static_cast<double>(CeilDiv(TilesOf(tile, shape) * parts, kGroupsAtOnce)) * rows * columns * of_sum;
+  const double of_sum = depth * (1 + kLoad / rows + kLoad / columns) + (parts > 1 ? PartCostOf(tile).sum : 0);
+  return static_cast<double>(CeilDiv(TilesOf(tile, shape) * parts, at_once) * at_once) * rows * columns * of_sum;
 }
 
-int64_t ItemsOf(const TiledSchedule& tile) { return tile.items; }
-int64_t ItemsOf(const FragmentSchedule& tile) { return tile.items(); }
 constexpr int64_t LeastDepth(const TiledSchedule&) { return 1; }
 constexpr int64_t LeastDepth(const FragmentSchedule&) { return FragmentSchedule::kSquare; }
 
@@ -96,7 +111,6 @@ auto Cheapest(const Schedules& schedules, const ProductShape& shape, bool may_ha
 }
 
 std::string WhyNotParts(int64_t k_parts, int64_t depth, const ProductProblem& problem) {
-  if (k_parts > 1 && problem.convolution) return fmt::format("k_parts={}: not in convolutions", k_parts);
   if (k_parts > 1 && k_parts * depth > problem.shape.k)
     return fmt::format("k_parts={}: the product's sums have {} terms", k_parts, problem.shape.k);
   return "";
@@ -255,7 +269,7 @@ int64_t PartsOfSums(const ProductSchedule& schedule, int64_t k) {
 }
 
 ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device) {
-  if (device.device_class == DeviceClass::kGpu) return GpuScheduleByRule(problem.shape, !problem.convolution, device);
+  if (device.device_class == DeviceClass::kGpu) return GpuScheduleByRule(problem.shape, true, device);
   const ProductPlan plan = PlanProduct(WithLessToPack(problem.shape, device), device);
   return PanelSchedule{plan.rows, plan.vectors, plan.tiles_per_block, plan.panels_per_block};
 }

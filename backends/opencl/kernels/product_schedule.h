@@ -113,7 +113,7 @@ ProductProblem ConvolutionProblem(const ConvolutionShape& shape, hlo::ElementTyp
 
 // What the rules choose.
 ProductSchedule ScheduleByRule(const ProductProblem& problem, const DeviceSpec& device);
-// The same of GPU class. `may_have_parts`: sums may be cut into parts (not those of convolutions).
+// The same of GPU class. `may_have_parts`: sums may be cut into parts (not those of products whose sizes vary).
 ProductSchedule GpuScheduleByRule(const ProductShape& shape, bool may_have_parts, const DeviceSpec& device);
 // Into how many parts a schedule of GPU class cuts sums of k products.
 int64_t PartsOfSums(const ProductSchedule& schedule, int64_t k);

@@ -184,7 +184,7 @@ class TiledMultiplication {
         staging_, [&](int64_t row, int64_t v) { return Index(row * item_columns_ + v * column_lanes_); });
     const Stmt finish =
         StoreAt(item, ir::Ref(r), ir::Ref(c), "_stored", [&](const Expr& row, const Expr& column) {
-          return epilogue_->StoreRun(product_.result(batch_, row, column), run, 1, [&](const Expr& place) {
+          return epilogue_->StoreRun(product_.result(batch_, row, column), run, run, [&](const Expr& place) {
             return ir::Load(staging_, ir::Ref(r) * item_columns_ + ir::Ref(c) + place);
           });
         });

@@ -1,9 +1,12 @@
 #include "backends/opencl/kernels/tiled_tasks.h"
 
+#include <bit>
 #include <numeric>
 
+#include "backends/opencl/codegen/widener.h"
 #include "backends/opencl/kernels/fragment_product.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/join_parts.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -26,6 +29,31 @@ ElementPlace PlaceOf(const ConvolutionDimension& d, const Expr& out, const Expr&
     place.index = ir::Binary(Op::kDiv, at, Index(d.base_dilation));
   }
   return place;
+}
+
+// The largest value that is plain.
+std::optional<int64_t> MostOf(const Expr& x) {
+  if (x->kind == ir::ExprKind::kIntConstant) return x->integer;
+  if (x->kind == ir::ExprKind::kVar && x->var->max >= x->var->min) return x->var->max;
+  if (x->kind != ir::ExprKind::kBinary || x->op != Op::kMul) return std::nullopt;
+  const std::optional<int64_t> a = MostOf(x->args[0]), b = MostOf(x->args[1]);
+  return a && b ? std::optional(*a * *b) : std::nullopt;
+}
+
+// The tap of the window and the channel that k stands for. A place within a block that lies in one tap changes the channel
+// alone: the tap is then the same for the whole block.
+struct Tap {
+  Expr tap, channel;
+};
+Tap TapOf(const Expr& k, int64_t channels) {
+  if (k->kind == ir::ExprKind::kBinary && k->op == Op::kAdd) {
+    const Expr &block = k->args[0], &within = k->args[1];
+    const std::optional<int64_t> most = MostOf(within);
+    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most.value_or(0) + 1)));
+    if (most && channels % size == 0 && KnownFactor(block, size) == size)
+      return {Quotient(block, channels), Remainder(block, channels) + within};
+  }
+  return {Quotient(k, channels), Remainder(k, channels)};
 }
 
 // The largest power of two in `extent`, as far as vectors go.
@@ -83,14 +111,14 @@ TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShap
                        .rhs = {},
                        .result = {}};
   const auto pixels = [shape](const Expr&, const Expr& pixel, const Expr& k) {
-    const Expr tap = Quotient(k, shape.channels), row_of_pixel = Quotient(pixel, shape.columns.out);
+    const auto [tap, channel] = TapOf(k, shape.channels);
+    const Expr row_of_pixel = Quotient(pixel, shape.columns.out);
     const ElementPlace row =
         PlaceOf(shape.rows, Remainder(row_of_pixel, shape.rows.out), Quotient(tap, shape.columns.window));
     const ElementPlace column =
         PlaceOf(shape.columns, Remainder(pixel, shape.columns.out), Remainder(tap, shape.columns.window));
     const Expr image = Quotient(row_of_pixel, shape.rows.out);
-    const Expr at = ((image * shape.rows.in + row.index) * shape.columns.in + column.index) * shape.channels +
-                    Remainder(k, shape.channels);
+    const Expr at = ((image * shape.rows.in + row.index) * shape.columns.in + column.index) * shape.channels + channel;
     return ElementPlace{at, row.inside && column.inside ? ir::And(row.inside, column.inside)
                             : row.inside                ? row.inside
                                                         : column.inside};
@@ -116,10 +144,21 @@ TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShap
   return product;
 }
 
-KernelDraft GpuProductKernel(const TiledProduct& product, const ProductSchedule& schedule, const DeviceSpec& device) {
+std::vector<KernelDraft> GpuProductKernels(const TiledProduct& product, const ProductSchedule& schedule,
+                                           const DeviceSpec& device) {
+  std::vector<KernelDraft> kernels;
   if (const auto* fragments = std::get_if<FragmentSchedule>(&schedule))
-    return FragmentProductKernel(product, *fragments, device);
-  return TiledProductKernel(product, std::get<TiledSchedule>(schedule));
+    kernels.push_back(FragmentProductKernel(product, *fragments, device));
+  else
+    kernels.push_back(TiledProductKernel(product, std::get<TiledSchedule>(schedule)));
+  if (const int64_t parts = PartsOfSums(schedule, product.k); parts > 1)
+    kernels.push_back(JoinPartsKernel(product, parts));
+  return kernels;
+}
+
+int64_t PartBytes(const ProductShape& shape, const ProductSchedule& schedule) {
+  const int64_t parts = PartsOfSums(schedule, shape.k);
+  return parts == 1 ? 0 : parts * shape.batch * shape.m * shape.n * hlo::BytesOf(shape.compute_type);
 }
 
 }  // namespace hlorun::opencl

@@ -11,7 +11,10 @@ namespace hlorun::opencl {
 TiledProduct TiledDot(const ProductTask& task, const ProductShape& shape);
 TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShape& shape);
 
-// By tiles or fragments, as `schedule` says.
-KernelDraft GpuProductKernel(const TiledProduct& product, const ProductSchedule& schedule, const DeviceSpec& device);
+// By tiles or fragments, as `schedule` says; and a second one where that cuts sums into parts, which then lie in the
+// instruction's scratch.
+std::vector<KernelDraft> GpuProductKernels(const TiledProduct& product, const ProductSchedule& schedule,
+                                           const DeviceSpec& device);
+int64_t PartBytes(const ProductShape& shape, const ProductSchedule& schedule);
 
 }  // namespace hlorun::opencl
