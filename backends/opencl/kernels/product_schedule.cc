@@ -54,12 +54,13 @@ int64_t TilesOf(const Schedule& tile, const ProductShape& shape) {
 int64_t ItemsOf(const TiledSchedule& tile) { return tile.items; }
 int64_t ItemsOf(const FragmentSchedule& tile) { return tile.items(); }
 
-// Groups that keep a large device busy, each of whose units wants so many work-items at once. Not this device's units:
-// parts of sums would depend on them, and so would bits.
+// Of a large device, whichever is at hand: parts of sums would depend on its units, and so would bits. Each wants so many
+// work-items at once.
+constexpr int64_t kUnits = 128, kItemsOfUnit = 512;
+
 template <typename Schedule>
-int64_t GroupsAtOnce(const Schedule& tile) {
-  constexpr int64_t kUnits = 128, kItemsOfUnit = 512;
-  return kUnits * std::max<int64_t>(1, kItemsOfUnit / ItemsOf(tile));
+int64_t GroupsOfUnit(const Schedule& tile) {
+  return std::max<int64_t>(1, kItemsOfUnit / ItemsOf(tile));
 }
 
 // A part's sum of a product costs as much as so many multiplications: matrix instructions do ten in the time of one.
@@ -74,21 +75,23 @@ constexpr PartCost PartCostOf(const FragmentSchedule&) { return {400, 512}; }
 template <typename Schedule>
 int64_t PartsByRule(const Schedule& tile, const ProductShape& shape) {
   constexpr int64_t kMostParts = 64;
-  const int64_t tiles = TilesOf(tile, shape), groups = GroupsAtOnce(tile);
+  const int64_t tiles = TilesOf(tile, shape), groups = kUnits * GroupsOfUnit(tile);
   if (tiles >= groups / 2) return 1;
   return std::clamp<int64_t>(std::min(groups / tiles, shape.k / PartCostOf(tile).least_depth), 1, kMostParts);
 }
 
-// In multiplications of a device whose units do one at a time: those that loads and barriers take beside them too (with
-// low sides the operands are loaded for few products each), and the sums of parts, which go through memory.
+// In multiplications of a unit that does one at a time, with those that loads and barriers take beside them (with low
+// sides the operands are loaded for few products each), and the sums of parts, which go through memory. A unit is no
+// sooner done with fewer groups than it has at once.
 template <typename Schedule>
 double CostOf(const Schedule& tile, const ProductShape& shape) {
   constexpr double kLoad = 12;
   const auto rows = static_cast<double>(tile.rows()), columns = static_cast<double>(tile.columns());
-  const int64_t parts = tile.Parts(shape.k), at_once = GroupsAtOnce(tile);
+  const int64_t parts = tile.Parts(shape.k);
   const double depth = static_cast<double>(shape.k) / static_cast<double>(parts);
   const double of_sum = depth * (1 + kLoad / rows + kLoad / columns) + (parts > 1 ? PartCostOf(tile).sum : 0);
-  return static_cast<double>(CeilDiv(TilesOf(tile, shape) * parts, at_once) * at_once) * rows * columns * of_sum;
+  const int64_t groups = std::max(CeilDiv(TilesOf(tile, shape) * parts, kUnits), GroupsOfUnit(tile));
+  return static_cast<double>(groups) * rows * columns * of_sum;
 }
 
 constexpr int64_t LeastDepth(const TiledSchedule&) { return 1; }
