@@ -106,6 +106,9 @@ class RoleLowering {
     const Stmt body = Lower(s->body[0], in_lanes || deal);
     if (deal) {
       const Expr lane = Cast(LaneId(), s->var->type.element);
+      // Without a loop, barriers may stand in the body.
+      if (ConstantDifference(s->end, s->begin) == lanes_ && IsIntConstant(s->step, 1))
+        return Scope(Block({Let(s->var, Add(s->begin, lane)), body}));
       return For(LoopRole::kSerial, s->var, Add(s->begin, lane), s->end, body, lanes_);
     }
     const Stmt loop = For(s->role, s->var, s->begin, s->end, body, s->step->integer, s->width);
