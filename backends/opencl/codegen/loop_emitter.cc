@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/load_strides.h"
 #include "backends/opencl/codegen/schedule.h"
+#include "backends/opencl/codegen/staged_tile.h"
 #include "backends/opencl/codegen/turned_loads.h"
 
 namespace hlorun::opencl {
@@ -108,9 +110,13 @@ class LoopKernel {
     return loops;
   }
 
+  // Whether these loops make a transpose that a GPU does by tiles in local memory.
+  bool HasStagedTile() const { return StagedTileOf().has_value(); }
+
   EmittedLaunch Finish() {
     const size_t v = VectorDimension();
-    if (const auto crossed = CrossedDimension(v)) return FinishBlocked(v, *crossed);
+    if (const auto staged = StagedTileOf()) return FinishStaged(staged->dimension, staged->tile);
+    if (const auto crossed = CrossedDimension(v); crossed && !e_.IsGpu()) return FinishBlocked(v, *crossed);
     ir::Stmt body = VectorLoop(v);
     int64_t work = WorkOf(body);
     for (size_t d = dims_.size(); d-- > 0;) {
@@ -170,7 +176,7 @@ class LoopKernel {
   std::optional<Crossed> CrossedDimension(size_t v) const {
     const bool is_sized =
         std::any_of(loops_.begin(), loops_.end(), [](const LoopDim& loop) { return loop.extent.has_value(); });
-    if (is_sized || e_.IsGpu() || e_.InPlace() || e_.Lanes() < 2 || dims_[v] < e_.Lanes()) return std::nullopt;
+    if (is_sized || e_.InPlace() || e_.Lanes() < 2 || dims_[v] < e_.Lanes()) return std::nullopt;
     const LoadStrides strides(inner_);
     for (const ir::Expr& load : strides.loads()) {
       const auto along = strides.Of(load, loop_vars_[v]);
@@ -181,6 +187,40 @@ class LoopKernel {
       }
     }
     return std::nullopt;
+  }
+
+  // Tiles over the last dimension and the one that crosses it.
+  struct Staged {
+    size_t dimension;
+    StagedTile tile;
+  };
+  std::optional<Staged> StagedTileOf() const {
+    const size_t v = dims_.size() - 1;
+    const auto crossed = e_.IsGpu() ? CrossedDimension(v) : std::nullopt;
+    if (!crossed) return std::nullopt;
+    const size_t d = crossed->dimension;
+    auto tile = StagedTile::Of(inner_, loop_vars_[v], dims_[v], loop_vars_[d], dims_[d], e_.device());
+    return tile ? std::optional(Staged{d, std::move(*tile)}) : std::nullopt;
+  }
+
+  EmittedLaunch FinishStaged(size_t d, const StagedTile& tile) {
+    const size_t v = dims_.size() - 1;
+    const auto tiles = [&](const std::string& name, size_t i) {
+      return e_.IndexVar(name, CeilDiv(dims_[i], StagedTile::kSide));
+    };
+    const ir::Var along = tiles("tile_along", v), across = tiles("tile_across", d);
+    ir::Stmt body = tile.Body(ir::Ref(along) * StagedTile::kSide, ir::Ref(across) * StagedTile::kSide);
+    const auto parallel = [&](const ir::Var& variable) {
+      body = ir::For(ir::LoopRole::kParallel, variable, e_.IndexInt(0), e_.IndexInt(variable->max + 1), body);
+    };
+    parallel(along);
+    parallel(across);
+    for (size_t i = dims_.size(); i-- > 0;) {
+      if (i != v && i != d) parallel(loop_vars_[i]);
+    }
+    std::vector<ir::Stmt> statements = tile.Declarations();
+    statements.push_back(body);
+    return e_.Finish(ir::Block(std::move(statements)), 1, {}, tile.items());
   }
 
   // What a block of a transpose takes at a time: `side` elements across by `width` along the vectors.
@@ -346,18 +386,10 @@ std::optional<LoopDim> Flat(const LoopDims& loops) {
   return all;
 }
 
-// Loop dimensions merged where that costs no division: found by trying.
-std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputGroup& group, const LoopDims& dims) {
-  const auto build = [&](const LoopDims& d) {
-    auto kernel = std::make_unique<LoopKernel>(request, group, d);
-    kernel->Build();
-    return kernel;
-  };
-  const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
-  if (const std::optional<LoopDim> all = Flat(dims)) {
-    auto flat = build({*all});
-    if (dims.size() == 1 || is_gpu || flat->divisions() == 0) return flat;
-  }
+using KernelBuilder = std::function<std::unique_ptr<LoopKernel>(const LoopDims&)>;
+
+// Neighbouring loop dimensions merged where that costs no division: found by trying.
+std::unique_ptr<LoopKernel> MergedKernel(const KernelBuilder& build, const LoopDims& dims) {
   auto best = build(dims);
   LoopDims merged = dims;
   for (size_t d = dims.size() - 1; d-- > 0;) {
@@ -371,6 +403,26 @@ std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputG
     best = std::move(kernel);
     merged = trial;
   }
+  return best;
+}
+
+// The loops over a group of results.
+std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputGroup& group, const LoopDims& dims) {
+  const auto build = [&](const LoopDims& d) {
+    auto kernel = std::make_unique<LoopKernel>(request, group, d);
+    kernel->Build();
+    return kernel;
+  };
+  const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
+  if (const std::optional<LoopDim> all = Flat(dims)) {
+    auto flat = build({*all});
+    if (dims.size() == 1 || flat->divisions() == 0) return flat;
+    if (is_gpu) {
+      auto merged = MergedKernel(build, dims);
+      return merged->HasStagedTile() ? std::move(merged) : std::move(flat);
+    }
+  }
+  auto best = MergedKernel(build, dims);
   if (const std::optional<LoopDims> longer = best->WithLongerRuns()) return build(*longer);
   return best;
 }
