@@ -15,8 +15,9 @@ constexpr int64_t kEnoughGroups = 512;
 constexpr int64_t kSmallestSplit = 1 << 15;  // elements, of all results
 constexpr int64_t kPartOfRow = 1 << 12;      // elements that are worth a group
 constexpr int64_t kMostLanesOfRow = 1 << 10;
-constexpr int64_t kShareOfRowLane = 4;  // elements: with fewer the tree would be most of the work
-constexpr int64_t kShareOfItem = 16;    // loads of a work-item that are in flight together
+// Elements: with fewer the tree would be most of the work. Short rows have lanes enough to read whole sectors together.
+constexpr int64_t kShareOfRowLane = 8, kShareOfShortRowLane = 4, kLanesOfShortRow = 8;
+constexpr int64_t kShareOfItem = 16;  // loads of a work-item that are in flight together
 constexpr int64_t kWarp = 32;
 constexpr int64_t kGroup = 128, kLargeGroup = 256, kLargestGroup = 512;
 constexpr int64_t kColumns = 64;  // two cache lines of floats
@@ -34,7 +35,8 @@ void Split(int64_t elements, int64_t parts, ReductionShare& share) {
 // Neighbouring work-items read neighbours of a row; short rows share a group.
 ReductionShare ShareOfRows(const ReductionSize& size, bool may_split) {
   ReductionShare share{.part_elements = size.elements};
-  share.lanes = std::min(PowerFrom(CeilDiv(size.elements, kShareOfRowLane)), kMostLanesOfRow);
+  const int64_t short_lanes = std::min(PowerFrom(CeilDiv(size.elements, kShareOfShortRowLane)), kLanesOfShortRow);
+  share.lanes = std::min(std::max(PowerFrom(CeilDiv(size.elements, kShareOfRowLane)), short_lanes), kMostLanesOfRow);
   const bool is_large = size.results * size.elements >= kSmallestSplit && size.results < kEnoughGroups;
   if (may_split && is_large)
     Split(size.elements, std::min(kManyGroups / size.results, size.elements / kPartOfRow), share);
