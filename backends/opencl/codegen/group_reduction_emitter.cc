@@ -194,8 +194,6 @@ class GroupReduction {
   }
 
   EmittedLaunch CloseGroup() {
-    // A group may have several turns, and in each of them the arrays are written.
-    if (!local_arrays_.empty()) e_.body().Add(ir::Barrier());
     ir::Stmt body =
         ir::For(ir::LoopRole::kVector, item_var_, e_.IndexInt(0), e_.IndexInt(share_.group()), e_.values().Close());
     body = ir::For(ir::LoopRole::kParallel, group_var_, e_.IndexInt(0), e_.IndexInt(group_var_->max + 1), body);

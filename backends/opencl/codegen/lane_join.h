@@ -28,7 +28,7 @@ Value JoinHalving(hlo::Opcode opcode, hlo::ElementType type, std::vector<Value> 
 
 // Every item gets the total of its team, lanes halving (JoinHalving of all of them). Stands where all items of the
 // group come by: in it are barriers. `arrays`: where the local arrays that it needs are added, to be declared in front
-// of the loops. Behind it a barrier must come before the arrays are used again.
+// of the loops; they are this call's alone.
 std::vector<Value> JoinLanes(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes,
                              std::vector<ir::Stmt>& arrays);
 

@@ -50,11 +50,13 @@ std::vector<Stmt> StagedTile::Declarations() const {
 
 Stmt StagedTile::ForPlaces(const Expr& item, const ir::Var& row, const ir::Var& column, const Stmt& body) const {
   const ir::Type type = row->type;
-  const int64_t rows = items_ / kSide;
+  const int64_t rows = items_ / kSide, steps = kSide / rows;
+  const ir::Var step = ir::MakeIndex("step", 0, steps - 1, type);
   const Expr first = ir::Binary(ir::Op::kFloorDiv, item, ir::Int(kSide, type));
-  const Stmt loop = ir::For(ir::LoopRole::kSerial, row, first, ir::Int(kSide, type), body, rows);
+  const Stmt at_row = ir::Block({ir::Let(row, first + ir::Ref(step) * rows), body});
+  const Stmt loop = ir::For(ir::LoopRole::kSerial, step, ir::Int(0, type), ir::Int(steps, type), at_row);
   return ir::Scope(ir::Block({ir::Let(column, ir::Binary(ir::Op::kFloorMod, item, ir::Int(kSide, type))),
-                              ir::Unrolled(loop, static_cast<int>(kSide / rows))}));
+                              ir::Unrolled(loop, static_cast<int>(steps))}));
 }
 
 // Tiles at the ends are not whole.
@@ -83,9 +85,8 @@ Stmt StagedTile::Body(const Expr& begin, const Expr& first) const {
     return ir::Block(
         {ir::Let(along_, begin + ir::Ref(in_along)), ir::Let(across_, first + ir::Ref(in_across)), Inside(inner)});
   };
-  const Stmt all =
-      ir::Block({ForPlaces(ir::Ref(item), row, column, place(row, column, ir::Block(std::move(fill)))), ir::Barrier(),
-                 ForPlaces(ir::Ref(item), row, column, place(column, row, body)), ir::Barrier()});
+  const Stmt all = ir::Block({ForPlaces(ir::Ref(item), row, column, place(row, column, ir::Block(std::move(fill)))),
+                              ir::Barrier(), ForPlaces(ir::Ref(item), row, column, place(column, row, body))});
   return ir::For(ir::LoopRole::kVector, item, ir::Int(0, type), ir::Int(items_, type), all);
 }
 
