@@ -11,8 +11,10 @@
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/lane_join.h"
+#include "backends/opencl/codegen/reduced_shape.h"
 #include "backends/opencl/codegen/reducers.h"
 #include "backends/opencl/codegen/reduction_share.h"
+#include "backends/opencl/codegen/result_items.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
 
@@ -30,45 +32,13 @@ constexpr int64_t kMostWrittenOut = 32;
 constexpr int64_t kMostValuesWrittenOut = 2048;
 constexpr int64_t kLoadsTogether = 8;  // of a batch in a loop
 
-// Dimensions of a reduce's operand, by number.
-struct ReducedShape {
-  Dims dimensions;
-  std::vector<size_t> kept, reduced;
-  Dims Of(const std::vector<size_t>& numbers) const {
-    Dims d;
-    for (const size_t n : numbers) d.push_back(dimensions[n]);
-    return d;
-  }
-  int64_t results() const { return hlo::CheckedProduct(Of(kept)); }
-  int64_t elements() const { return hlo::CheckedProduct(Of(reduced)); }
-  // The last dimension that is not 1 is reduced.
-  bool IsRows() const {
-    const auto last = [&](const std::vector<size_t>& numbers) {
-      int64_t found = -1;
-      for (const size_t n : numbers) found = dimensions[n] > 1 ? static_cast<int64_t>(n) : found;
-      return found;
-    };
-    return last(reduced) > last(kept);
-  }
-};
-
-ReducedShape ShapeOf(const Instruction& reduce) {
-  ReducedShape shape{reduce.operand(0)->shape().dimensions(), {}, {}};
-  for (size_t d = 0; d < shape.dimensions.size(); ++d) {
-    const bool is_reduced = std::find(reduce.dimensions().begin(), reduce.dimensions().end(),
-                                      static_cast<int64_t>(d)) != reduce.dimensions().end();
-    (is_reduced ? shape.reduced : shape.kept).push_back(d);
-  }
-  return shape;
-}
-
 using Levels = std::vector<std::vector<const Instruction*>>;
 
 // Whether partial results are all that one launch has to hand on to another.
 bool MaySplit(const Instruction& instruction, const Instruction& hero, const Levels& levels) {
   if (levels.size() > 1) return false;
   const auto is_alike = [&](const Instruction* other) { return HasLanes(*other) && ReduceAlike(*other, hero); };
-  const int64_t results = ShapeOf(hero).results();
+  const int64_t results = ReducedShapeOf(hero).results();
   const std::vector<hlo::Shape> leaves = hlo::FlattenShape(instruction.shape());
   return std::all_of(levels[0].begin(), levels[0].end(), is_alike) &&
          std::all_of(leaves.begin(), leaves.end(),
@@ -89,7 +59,7 @@ int64_t ItemBytes(const Levels& levels) {
 
 ReductionShare WholeShareOf(const Instruction& instruction, const Instruction& hero, const DeviceSpec& device) {
   const Levels levels = ReduceLevels(instruction);
-  const ReducedShape shape = ShapeOf(hero);
+  const ReducedShape shape = ReducedShapeOf(hero);
   return ShareOf({shape.results(), shape.elements(), shape.IsRows()}, MaySplit(instruction, hero, levels),
                  ItemBytes(levels), device);
 }
@@ -102,7 +72,7 @@ class GroupReduction {
   GroupReduction(const EmitRequest& request, Stage stage)
       : e_(request.instruction, request.aliases, request.context),
         stage_(stage),
-        shape_(ShapeOf(*request.hero.instruction)),
+        shape_(ReducedShapeOf(*request.hero.instruction)),
         levels_(ReduceLevels(request.instruction)),
         share_(WholeShareOf(request.instruction, *request.hero.instruction, request.context.device)),
         parts_(share_.parts) {
@@ -160,43 +130,20 @@ class GroupReduction {
   }
   // Where part `part` of this item's result is in scratch: parts side by side for rows, results for columns.
   Expr ScratchPlace(const Index& part) {
-    const Index at = shape_.IsRows() ? e_.math().Add(e_.math().Mul(result_, parts_), part)
-                                     : e_.math().Add(e_.math().Mul(part, shape_.results()), result_);
+    const Index at = shape_.IsRows() ? e_.math().Add(e_.math().Mul(items_->result(), parts_), part)
+                                     : e_.math().Add(e_.math().Mul(part, shape_.results()), items_->result());
     return e_.math().ToExpr(at);
   }
 
-  Index Named(const std::string& name, const Expr& value, int64_t extent) {
-    if (extent == 1) return 0;
-    const ir::Var variable = e_.IndexVar(name, extent);
-    e_.body().Add(ir::Let(variable, value));
-    return e_.math().Of(variable);
-  }
-
-  // The item's result and lane. Behind the last result, items do what those of the last one do, and store nothing.
   void OpenGroup() {
-    const int64_t results = shape_.results(), groups = CeilDiv(results, share_.across);
-    group_var_ = e_.IndexVar("group", groups);
-    item_var_ = e_.IndexVar("item", share_.group());
+    items_.emplace(e_, ResultItems::Size{shape_.results(), share_.items, share_.across, shape_.IsRows()});
     if (stage_ == Stage::kParts) part_var_ = e_.IndexVar("part", parts_);
-    e_.values().Open();
-    const int64_t inner = shape_.IsRows() ? share_.items : share_.across;
-    const auto expr = [&](const Index& x) { return e_.math().ToExpr(x); };
-    const Index item = e_.math().Of(item_var_);
-    const Expr low = expr(e_.math().Mod(item, inner)), high = expr(e_.math().FloorDiv(item, inner));
-    lane_ = Named("lane", shape_.IsRows() ? low : high, share_.items);
-    across_ = Named("across", shape_.IsRows() ? high : low, share_.across);
-    result_ = e_.math().Add(e_.math().Mul(e_.math().Of(group_var_), share_.across), across_);
-    if (results % share_.across != 0) {
-      has_result_ = e_.body().Name(e_.math().Within(result_, 0, results), "m");
-      result_ = Named("result", ir::Min(expr(result_), e_.IndexInt(results - 1)), results);
-    }
-    kept_ = e_.math().Delinearize(result_, shape_.Of(shape_.kept));
+    items_->Open();
+    kept_ = e_.math().Delinearize(items_->result(), shape_.Of(shape_.kept));
   }
 
   EmittedLaunch CloseGroup() {
-    ir::Stmt body =
-        ir::For(ir::LoopRole::kVector, item_var_, e_.IndexInt(0), e_.IndexInt(share_.group()), e_.values().Close());
-    body = ir::For(ir::LoopRole::kParallel, group_var_, e_.IndexInt(0), e_.IndexInt(group_var_->max + 1), body);
+    ir::Stmt body = items_->Close();
     if (part_var_) body = ir::For(ir::LoopRole::kParallel, part_var_, e_.IndexInt(0), e_.IndexInt(parts_), body);
     std::vector<ir::Stmt> statements = std::move(local_arrays_);
     statements.push_back(body);
@@ -217,27 +164,20 @@ class GroupReduction {
   Elements ElementsOf(const Index& first, int64_t count) {
     IndexMath& math = e_.math();
     const Index begin = part_var_ ? math.Mul(math.Of(part_var_), share_.part_elements) : Index(0);
-    Dims dims = shape_.Of(shape_.reduced);
+    const Dims dims = shape_.Of(shape_.reduced);
     Elements elements;
     for (int64_t step = 0; step < count; ++step) {
       for (size_t slot = 0; slot < slots(); ++slot) {
-        const Index within = math.Add(math.Add(math.Mul(math.Add(first, step), share_.lanes), lane_),
+        const Index within = math.Add(math.Add(math.Mul(math.Add(first, step), share_.lanes), items_->lane()),
                                       static_cast<int64_t>(slot) * share_.items);
         Element element{slot, math.Add(begin, within), {}, nullptr};
         element.mask =
             Both(Both(nullptr, math.Within(within, 0, share_.part_elements)), math.Within(element.at, 0, elements_));
-        if (stage_ != Stage::kJoin) element.place = Place(math.Delinearize(element.at, dims));
+        if (stage_ != Stage::kJoin) element.place = shape_.Place(kept_, math.Delinearize(element.at, dims));
         elements.push_back(std::move(element));
       }
     }
     return elements;
-  }
-
-  Indices Place(const Indices& reduced) const {
-    Indices place(shape_.dimensions.size());
-    for (size_t i = 0; i < kept_.size(); ++i) place[shape_.kept[i]] = kept_[i];
-    for (size_t i = 0; i < reduced.size(); ++i) place[shape_.reduced[i]] = reduced[i];
-    return place;
   }
 
   // One sweep: all of the item's elements in their order, by batches.
@@ -268,12 +208,7 @@ class GroupReduction {
       for (size_t slot = 0; slot < slots(); ++slot) sums.push_back(SumOf(r, slot));
       lanes.push_back({r.opcode, r.type, JoinHalving(r.opcode, r.type, std::move(sums), e_.body())});
     }
-    const LaneTeam team = {.lane = lane_,
-                           .items = share_.items,
-                           .first = shape_.IsRows() ? e_.math().Mul(across_, share_.items) : across_,
-                           .stride = shape_.IsRows() ? 1 : share_.across,
-                           .group = share_.group()};
-    const std::vector<Value> totals = JoinLanes(e_, team, std::move(lanes), local_arrays_);
+    const std::vector<Value> totals = JoinLanes(e_, items_->Team(), std::move(lanes), local_arrays_);
     if (stage_ == Stage::kParts) return StorePartials(totals);
     for (size_t i = 0; i < running.size(); ++i) {
       const Value initial = e_.values().Get(e_.frame(), *running[i].reduce->operand(1), {});
@@ -283,7 +218,7 @@ class GroupReduction {
   }
 
   bool IsLikeHero(const Instruction& reduce) const {
-    const ReducedShape other = ShapeOf(reduce);
+    const ReducedShape other = ReducedShapeOf(reduce);
     return other.dimensions == shape_.dimensions && other.kept == shape_.kept;
   }
 
@@ -332,17 +267,8 @@ class GroupReduction {
     return {load(is_complex ? at * 2 : at), is_complex ? load(at * 2 + 1) : nullptr};
   }
 
-  // `body` by one item of each result.
-  void OnFirstLaneOfEach(const std::function<void()>& body) {
-    const Expr is_first = Both(has_result_, e_.math().Within(lane_, 0, 1));
-    e_.values().Open();
-    body();
-    const ir::Stmt stores = e_.values().Close();
-    e_.body().Add(is_first ? ir::If(is_first, stores) : stores);
-  }
-
   void StorePartials(const std::vector<Value>& totals) {
-    OnFirstLaneOfEach([&] {
+    items_->OnFirstLaneOfEach([&] {
       const Expr at = ScratchPlace(e_.math().Of(part_var_));
       for (size_t i = 0; i < totals.size(); ++i) {
         e_.body().Add(ir::Store(scratch_[i], totals[i].im ? at * 2 : at, totals[i].re));
@@ -354,12 +280,12 @@ class GroupReduction {
   bool IsWide(const Emission::Output& output) const { return output.shape.ElementCount() != shape_.results(); }
 
   void StoreResults() {
-    OnFirstLaneOfEach([&] {
+    items_->OnFirstLaneOfEach([&] {
       for (const Emission::Output& output : e_.outputs()) {
         if (IsWide(output)) continue;
         const Indices at = output.shape.dimensions() == shape_.Of(shape_.kept)
                                ? kept_
-                               : e_.math().Delinearize(result_, output.shape.dimensions());
+                               : e_.math().Delinearize(items_->result(), output.shape.dimensions());
         StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
       }
     });
@@ -388,7 +314,7 @@ class GroupReduction {
         e_.values().Open();
         for (const Result& r : results) StoreElement(e_.values(), r.output.buffer, r.output.shape, r.at, r.value);
         const ir::Stmt stores = e_.values().Close();
-        const Expr mask = Both(element.mask, has_result_);
+        const Expr mask = Both(element.mask, items_->has_result());
         e_.body().Add(mask ? ir::If(mask, stores) : stores);
       }
     });
@@ -402,10 +328,9 @@ class GroupReduction {
   int64_t parts_;
   int64_t elements_ = 0;  // that are reduced: the parts, where they are joined
   std::vector<ir::BufferRef> scratch_;
-  ir::Var group_var_, item_var_, part_var_;
-  Index lane_, across_, result_;
+  std::optional<ResultItems> items_;
+  ir::Var part_var_;
   Indices kept_;
-  Expr has_result_;  // null: every item has one
   std::vector<ir::Stmt> local_arrays_;
   Elements written_out_;
 };
@@ -414,7 +339,7 @@ class GroupReduction {
 
 bool HasGroupReduction(const Instruction& instruction, const Instruction& reduce, const DeviceSpec& device) {
   if (device.device_class != DeviceClass::kGpu) return false;
-  const ReducedShape shape = ShapeOf(reduce);
+  const ReducedShape shape = ReducedShapeOf(reduce);
   const int64_t all = shape.results() * shape.elements();
   if (all == 0) return false;
   for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
@@ -433,7 +358,8 @@ int64_t GroupReductionScratchBytes(const Instruction& instruction, const Instruc
   if (share.parts == 1) return 0;
   const Levels levels = ReduceLevels(instruction);
   int64_t bytes = 0;
-  for (const Instruction* each : levels[0]) bytes += PartialBytes(*each, ShapeOf(reduce).results() * share.parts);
+  for (const Instruction* each : levels[0])
+    bytes += PartialBytes(*each, ReducedShapeOf(reduce).results() * share.parts);
   return bytes;
 }
 
