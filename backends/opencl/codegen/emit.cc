@@ -27,6 +27,8 @@ using passes::KernelKind;
 Launches EmitReduction(const EmitRequest& request) {
   if (HasGroupReduction(request.instruction, *request.hero.instruction, request.context.device))
     return EmitGroupReduction(request);
+  if (HasOrderedReduction(request.instruction, *request.hero.instruction, request.context.device))
+    return EmitOrderedReduction(request);
   if (request.context.device.device_class == DeviceClass::kGpu) return EmitLoop(request);
   if (HasRows(request.instruction, *request.hero.instruction)) return EmitRows(request);
   return HasColumns(request.instruction, *request.hero.instruction) ? EmitColumns(request) : EmitLoop(request);

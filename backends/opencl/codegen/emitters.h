@@ -45,6 +45,10 @@ bool HasGroupReduction(const hlo::Instruction& instruction, const hlo::Instructi
 int64_t GroupReductionScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& reduce,
                                    const DeviceSpec& device);
 
+// Those by any other computation, on GPU class, where there is one of them and not few elements for each result.
+Launches EmitOrderedReduction(const EmitRequest& request);
+bool HasOrderedReduction(const hlo::Instruction& instruction, const hlo::Instruction& reduce, const DeviceSpec& device);
+
 // Kernels that are run in turn on one block of their arrays after another (passes/fusion/blocks.h).
 Launches EmitBlocks(const EmitRequest& request);
 

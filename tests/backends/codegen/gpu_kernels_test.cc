@@ -78,6 +78,35 @@ TEST(GpuKernels, Reductions) {
   });
 }
 
+// The reducer prefers what comes first, so that order shows: argmax of values with many ties; and the last element.
+TEST(GpuKernels, OrderedReductions) {
+  const auto argmax = [](const std::string& from, const std::string& to, const char* dims, int iota) {
+    return fmt::format(
+        R"(m {{ a = s8[] parameter(0) i = s32[] parameter(1) b = s8[] parameter(2) j = s32[] parameter(3) p = pred[] compare(a, b), direction=GE
+           v = s8[] select(p, a, b) k = s32[] select(p, i, j) ROOT t = (s8[], s32[]) tuple(v, k) }}
+         ENTRY e {{ x = s8[{0}] parameter(0) n = s32[{0}] iota(), iota_dimension={3} z = s8[] constant(-128) o = s32[] constant(0)
+           ROOT r = (s8[{1}], s32[{1}]) reduce(x, n, z, o), dimensions={{{2}}}, to_apply=m }})",
+        from, to, dims, iota);
+  };
+  const char* last = R"(m { a = f32[] parameter(0) b = f32[] parameter(1) ROOT k = f32[] copy(b) }
+         ENTRY e { x = f32[9,1000] parameter(0) z = f32[] constant(5) ROOT r = f32[9] reduce(x, z), dimensions={1}, to_apply=m })";
+  // Initial values that are no identities.
+  const char* complex =
+      R"(m { a = c64[] parameter(0) s = f32[] parameter(1) b = c64[] parameter(2) t = f32[] parameter(3)
+           p = c64[] add(a, b) q = f32[] maximum(s, t) ROOT r = (c64[], f32[]) tuple(p, q) }
+         ENTRY e { x = c64[300,7] parameter(0) y = f32[300,7] parameter(1) z = c64[] constant((1, 2)) w = f32[] constant(-3)
+           ROOT r = (c64[7], f32[7]) reduce(x, y, z, w), dimensions={0}, to_apply=m })";
+  RunOnGpus({
+      {"short_rows", argmax("300,40", "300", "1", 1)},
+      {"ragged_rows", argmax("5,1001", "5", "1", 1)},
+      {"long_row", argmax("1,70000", "1", "1", 1)},
+      {"columns", argmax("1001,37", "37", "0", 0)},
+      {"middle", argmax("3,129,70", "3,70", "1", 1)},
+      {"last", last},
+      {"complex", complex},
+  });
+}
+
 TEST(GpuKernels, RowsOfSeveralSweeps) {
   RunOnGpus({
       {"short", Softmax("300,10", "300", "1", "0")},
