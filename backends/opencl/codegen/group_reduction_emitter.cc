@@ -16,7 +16,6 @@
 #include "backends/opencl/codegen/reduction_share.h"
 #include "backends/opencl/codegen/result_items.h"
 #include "hlo/builder.h"
-#include "hlo/error.h"
 
 namespace hlorun::opencl {
 namespace {
