@@ -113,7 +113,9 @@ bool Split(Instruction* reduce) {
 
 }  // namespace
 
-bool SplitReductions::Run(hlo::Module& module, PassContext&) {
+bool SplitReductions::Run(hlo::Module& module, PassContext& context) {
+  // Its kernels cut reductions themselves, with what is fused into them.
+  if (context.device.device_class == DeviceClass::kGpu) return false;
   bool changed = false;
   for (hlo::Computation* computation : module.ControlComputations()) {
     for (Instruction* instruction : computation->PostOrder()) {

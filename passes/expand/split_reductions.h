@@ -4,7 +4,7 @@
 //   after:  f32[64] reduce(f32[64,64] reduce(f32[64,1568,64] reshape(x)), dimensions {1}), dimensions {0}
 //
 // The tree depends on shapes alone, never on the device or its cores, so results stay the same everywhere. Only for
-// reducers that are one associative opcode.
+// reducers that are one associative opcode. Nothing on GPU class (codegen/reduction_share.h).
 #pragma once
 
 #include "passes/pass.h"

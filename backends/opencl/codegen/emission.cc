@@ -201,7 +201,8 @@ void Emission::StreamRowsOf(int64_t length, int64_t together) {
   }
 }
 
-EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector<ir::Helper> helpers) {
+EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector<ir::Helper> helpers,
+                               int64_t group_items) {
   std::vector<ir::Stmt> statements = preamble_;
   if (loops->kind == ir::StmtKind::kBlock)
     statements.insert(statements.end(), loops->body.begin(), loops->body.end());
@@ -210,8 +211,12 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector
   const ir::Stmt body = preamble_.empty() ? loops : ir::Block(std::move(statements));
   std::set<const ir::Buffer*> used;
   CollectBuffers(body, used);
-  ir::Function function{
-      .name = kKernelName, .parameters = {}, .body = body, .helpers = std::move(helpers), .grain = grain};
+  ir::Function function{.name = kKernelName,
+                        .parameters = {},
+                        .body = body,
+                        .helpers = std::move(helpers),
+                        .grain = grain,
+                        .group_items = group_items};
   EmittedLaunch launch;
   for (const auto& [buffer, argument] : parameters_) {
     if (used.count(buffer.get()) == 0) continue;

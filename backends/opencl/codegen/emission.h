@@ -81,8 +81,9 @@ class Emission {
   void StreamRowsOf(int64_t length, int64_t together);
 
   // Schedules, prints and keeps the parameters that are used. `grain`: iterations of the parallel nest that a group
-  // takes at least.
-  EmittedLaunch Finish(const ir::Stmt& body, int64_t grain, std::vector<ir::Helper> helpers = {});
+  // takes at least. `group_items`: see ir::Function.
+  EmittedLaunch Finish(const ir::Stmt& body, int64_t grain, std::vector<ir::Helper> helpers = {},
+                       int64_t group_items = 0);
 
  private:
   void BindOperands(const AliasPattern& aliases);

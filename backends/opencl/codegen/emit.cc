@@ -25,6 +25,11 @@ using passes::Hero;
 using passes::KernelKind;
 
 Launches EmitReduction(const EmitRequest& request) {
+  if (HasGroupReduction(request.instruction, *request.hero.instruction, request.context.device))
+    return EmitGroupReduction(request);
+  if (HasOrderedReduction(request.instruction, *request.hero.instruction, request.context.device))
+    return EmitOrderedReduction(request);
+  if (request.context.device.device_class == DeviceClass::kGpu) return EmitLoop(request);
   if (HasRows(request.instruction, *request.hero.instruction)) return EmitRows(request);
   return HasColumns(request.instruction, *request.hero.instruction) ? EmitColumns(request) : EmitLoop(request);
 }
@@ -163,6 +168,9 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, {device_, options_});
   if (hero.kind == KernelKind::kConvolution) return ConvolutionScratchBytes(instruction, {device_, options_});
   if (hero.kind == KernelKind::kReduction || hero.kind == KernelKind::kRow) {
+    if (HasGroupReduction(instruction, *hero.instruction, device_))
+      return GroupReductionScratchBytes(instruction, *hero.instruction, device_);
+    if (device_.device_class == DeviceClass::kGpu) return 0;
     if (HasRows(instruction, *hero.instruction)) return RowsScratchBytes(instruction, *hero.instruction);
     return HasColumns(instruction, *hero.instruction) ? ColumnsScratchBytes(instruction, *hero.instruction) : 0;
   }

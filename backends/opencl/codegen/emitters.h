@@ -38,6 +38,17 @@ Launches EmitColumns(const EmitRequest& request);
 bool HasColumns(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
 int64_t ColumnsScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& reduce);
 
+// Both on GPU class, where EmitRows and EmitColumns are not asked (codegen/reduction_share.h).
+Launches EmitGroupReduction(const EmitRequest& request);
+// False on CPU class.
+bool HasGroupReduction(const hlo::Instruction& instruction, const hlo::Instruction& reduce, const DeviceSpec& device);
+int64_t GroupReductionScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& reduce,
+                                   const DeviceSpec& device);
+
+// Those by any other computation, on GPU class, where there is one of them and not few elements for each result.
+Launches EmitOrderedReduction(const EmitRequest& request);
+bool HasOrderedReduction(const hlo::Instruction& instruction, const hlo::Instruction& reduce, const DeviceSpec& device);
+
 // Kernels that are run in turn on one block of their arrays after another (passes/fusion/blocks.h).
 Launches EmitBlocks(const EmitRequest& request);
 

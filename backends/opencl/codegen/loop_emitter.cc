@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/load_strides.h"
 #include "backends/opencl/codegen/schedule.h"
+#include "backends/opencl/codegen/staged_tile.h"
 #include "backends/opencl/codegen/turned_loads.h"
 
 namespace hlorun::opencl {
@@ -21,6 +23,14 @@ constexpr int64_t kShortVector = 8;   // shorter minor dimensions leave the vect
 constexpr int64_t kTileQuantum = 64;  // elements: whole cache lines of floats
 constexpr int64_t kGpuItemsPerLane = 4;
 constexpr int64_t kBlockElements = 256;  // along the result's rows, that one block of a transpose writes
+
+// Of a GPU's element, that several of them may be written out side by side.
+constexpr int64_t kMostWorkTogether = 200;
+
+bool HasLoop(const ir::Stmt& s) {
+  const bool is_loop = s->kind == ir::StmtKind::kFor || s->kind == ir::StmtKind::kWhile;
+  return is_loop || std::any_of(s->body.begin(), s->body.end(), HasLoop);
+}
 
 // The elements that one kernel computes: outputs of equal element count.
 using OutputGroup = std::vector<size_t>;
@@ -61,30 +71,8 @@ class LoopKernel {
 
   // The loops' body at the place that `at` names, one index a loop dimension.
   void Build() {
-    Indices at;
-    for (size_t d = 0; d < dims_.size(); ++d) {
-      loop_vars_.push_back(e_.IndexVar("i" + std::to_string(d), dims_[d]));
-      const Index variable = e_.math().Of(loop_vars_.back());
-      if (loops_[d].exchanged > 1) at.push_back(e_.math().Mod(variable, loops_[d].exchanged));
-      at.push_back(e_.math().FloorDiv(variable, loops_[d].exchanged));
-    }
-    const Dims dimensions = DimensionsOf(loops_);
-    const Index linear = e_.math().Linearize(at, dimensions);
-    e_.values().Open();
-    std::vector<Value> results;
-    std::vector<Indices> places;
-    for (const size_t i : group_) {
-      const auto& output = e_.outputs()[i];
-      places.push_back(
-          output.shape.dimensions() == dimensions ? at : e_.math().Delinearize(linear, output.shape.dimensions()));
-      results.push_back(e_.ValueOf(output, places.back()));
-    }
-    // All loads come before the stores: a result may share an operand's buffer.
-    for (size_t i = 0; i < group_.size(); ++i) {
-      const auto& output = e_.outputs()[group_[i]];
-      StoreElement(e_.values(), output.buffer, output.shape, places[i], results[i]);
-    }
-    inner_ = e_.values().Close();
+    for (size_t d = 0; d < dims_.size(); ++d) loop_vars_.push_back(e_.IndexVar("i" + std::to_string(d), dims_[d]));
+    inner_ = BodyAt({AtVariables()});
   }
 
   int64_t divisions() const { return DivisionsIn(inner_); }
@@ -108,9 +96,13 @@ class LoopKernel {
     return loops;
   }
 
+  // Whether these loops make a transpose that a GPU does by tiles in local memory.
+  bool HasStagedTile() const { return StagedTileOf().has_value(); }
+
   EmittedLaunch Finish() {
     const size_t v = VectorDimension();
-    if (const auto crossed = CrossedDimension(v)) return FinishBlocked(v, *crossed);
+    if (const auto staged = StagedTileOf()) return FinishStaged(staged->dimension, staged->tile);
+    if (const auto crossed = CrossedDimension(v); crossed && !e_.IsGpu()) return FinishBlocked(v, *crossed);
     ir::Stmt body = VectorLoop(v);
     int64_t work = WorkOf(body);
     for (size_t d = dims_.size(); d-- > 0;) {
@@ -122,6 +114,41 @@ class LoopKernel {
   }
 
  private:
+  Indices AtVariables() {
+    Indices at;
+    for (const ir::Var& variable : loop_vars_) at.push_back(e_.math().Of(variable));
+    return at;
+  }
+
+  // What happens at these places, one index a loop each.
+  ir::Stmt BodyAt(const std::vector<Indices>& loop_places) {
+    struct Result {
+      const Emission::Output& output;
+      Indices place;
+      Value value;
+    };
+    const Dims dimensions = DimensionsOf(loops_);
+    e_.values().Open();
+    std::vector<Result> results;
+    for (const Indices& loop_place : loop_places) {
+      Indices at;
+      for (size_t d = 0; d < dims_.size(); ++d) {
+        if (loops_[d].exchanged > 1) at.push_back(e_.math().Mod(loop_place[d], loops_[d].exchanged));
+        at.push_back(e_.math().FloorDiv(loop_place[d], loops_[d].exchanged));
+      }
+      const Index linear = e_.math().Linearize(at, dimensions);
+      for (const size_t i : group_) {
+        const Emission::Output& output = e_.outputs()[i];
+        const Indices place =
+            output.shape.dimensions() == dimensions ? at : e_.math().Delinearize(linear, output.shape.dimensions());
+        results.push_back({output, place, e_.ValueOf(output, place)});
+      }
+    }
+    // All loads come before the stores: a result may share an operand's buffer.
+    for (const Result& r : results) StoreElement(e_.values(), r.output.buffer, r.output.shape, r.place, r.value);
+    return e_.values().Close();
+  }
+
   size_t VectorDimension() const {
     const size_t minor = dims_.size() - 1;
     if (dims_[minor] >= kShortVector) return minor;
@@ -170,7 +197,7 @@ class LoopKernel {
   std::optional<Crossed> CrossedDimension(size_t v) const {
     const bool is_sized =
         std::any_of(loops_.begin(), loops_.end(), [](const LoopDim& loop) { return loop.extent.has_value(); });
-    if (is_sized || e_.IsGpu() || e_.InPlace() || e_.Lanes() < 2 || dims_[v] < e_.Lanes()) return std::nullopt;
+    if (is_sized || e_.InPlace() || e_.Lanes() < 2 || dims_[v] < e_.Lanes()) return std::nullopt;
     const LoadStrides strides(inner_);
     for (const ir::Expr& load : strides.loads()) {
       const auto along = strides.Of(load, loop_vars_[v]);
@@ -181,6 +208,40 @@ class LoopKernel {
       }
     }
     return std::nullopt;
+  }
+
+  // Tiles over the last dimension and the one that crosses it.
+  struct Staged {
+    size_t dimension;
+    StagedTile tile;
+  };
+  std::optional<Staged> StagedTileOf() const {
+    const size_t v = dims_.size() - 1;
+    const auto crossed = e_.IsGpu() ? CrossedDimension(v) : std::nullopt;
+    if (!crossed) return std::nullopt;
+    const size_t d = crossed->dimension;
+    auto tile = StagedTile::Of(inner_, loop_vars_[v], dims_[v], loop_vars_[d], dims_[d], e_.device());
+    return tile ? std::optional(Staged{d, std::move(*tile)}) : std::nullopt;
+  }
+
+  EmittedLaunch FinishStaged(size_t d, const StagedTile& tile) {
+    const size_t v = dims_.size() - 1;
+    const auto tiles = [&](const std::string& name, size_t i) {
+      return e_.IndexVar(name, CeilDiv(dims_[i], StagedTile::kSide));
+    };
+    const ir::Var along = tiles("tile_along", v), across = tiles("tile_across", d);
+    ir::Stmt body = tile.Body(ir::Ref(along) * StagedTile::kSide, ir::Ref(across) * StagedTile::kSide);
+    const auto parallel = [&](const ir::Var& variable) {
+      body = ir::For(ir::LoopRole::kParallel, variable, e_.IndexInt(0), e_.IndexInt(variable->max + 1), body);
+    };
+    parallel(along);
+    parallel(across);
+    for (size_t i = dims_.size(); i-- > 0;) {
+      if (i != v && i != d) parallel(loop_vars_[i]);
+    }
+    std::vector<ir::Stmt> statements = tile.Declarations();
+    statements.push_back(body);
+    return e_.Finish(ir::Block(std::move(statements)), 1, {}, tile.items());
   }
 
   // What a block of a transpose takes at a time: `side` elements across by `width` along the vectors.
@@ -262,6 +323,30 @@ class LoopKernel {
                  inner_, 1, e_.Lanes())});
   }
 
+  // Loads of several elements are under way together, unless each has loops or much else to do.
+  bool GoesTogether() const { return !HasLoop(inner_) && WorkOf(inner_) <= kMostWorkTogether; }
+
+  // A tile's elements all at once, `kGpuItemsPerLane` an item; those of a last one that is not whole one by one.
+  ir::Stmt TogetherOnGpu(size_t v, int64_t tile) {
+    const int64_t extent = dims_[v], lanes = GroupLanes(e_.device());
+    const ir::Var lane = e_.IndexVar("lane", extent - (tile - lanes)), begin = ir::MakeVar("begin", e_.math().type());
+    std::vector<Indices> places;
+    for (int64_t i = 0; i < kGpuItemsPerLane; ++i) {
+      places.push_back(AtVariables());
+      places.back()[v] = e_.math().Add(e_.math().Of(lane), i * lanes);
+    }
+    const auto loop = [&](const ir::Var& variable, const ir::Expr& end, const ir::Stmt& body) {
+      return ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), end, body, 1, e_.Lanes());
+    };
+    tiles_ = CeilDiv(extent, tile);
+    tile_var_ = e_.IndexVar("tile", tiles_);
+    const ir::Stmt whole = loop(lane, ir::Ref(begin) + lanes, BodyAt(places)),
+                   rest = loop(loop_vars_[v], e_.IndexInt(extent), inner_);
+    const ir::Expr is_whole = ir::Compare(ir::Op::kLe, ir::Ref(begin), e_.IndexInt(extent - tile));
+    return ir::Block(
+        {ir::Let(begin, ir::Ref(tile_var_) * tile), extent % tile == 0 ? whole : ir::If(is_whole, whole, rest)});
+  }
+
   // The vector dimension, cut into tiles where the other dimensions do not keep all cores busy.
   ir::Stmt VectorLoop(size_t v) {
     const int64_t extent = dims_[v];
@@ -269,7 +354,8 @@ class LoopKernel {
     const int64_t others = std::max<int64_t>(1, hlo::CheckedProduct(dims_) / std::max<int64_t>(extent, 1));
     int64_t tile = extent;
     if (e_.IsGpu()) {
-      tile = GroupLanes(e_.device()) * kGpuItemsPerLane;
+      tile = GroupLanes(e_.device()) * (HasLoop(inner_) ? 1 : kGpuItemsPerLane);
+      if (tile < extent && !loops_[v].extent && GoesTogether()) return TogetherOnGpu(v, tile);
     } else {
       const int64_t wanted = (e_.device().compute_units * kGroupsPerUnit + others - 1) / others;
       const int64_t worth = std::max<int64_t>(1, WorkOf(inner_) * extent / kWorkOfGroup);
@@ -346,18 +432,10 @@ std::optional<LoopDim> Flat(const LoopDims& loops) {
   return all;
 }
 
-// Loop dimensions merged where that costs no division: found by trying.
-std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputGroup& group, const LoopDims& dims) {
-  const auto build = [&](const LoopDims& d) {
-    auto kernel = std::make_unique<LoopKernel>(request, group, d);
-    kernel->Build();
-    return kernel;
-  };
-  const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
-  if (const std::optional<LoopDim> all = Flat(dims)) {
-    auto flat = build({*all});
-    if (dims.size() == 1 || is_gpu || flat->divisions() == 0) return flat;
-  }
+using KernelBuilder = std::function<std::unique_ptr<LoopKernel>(const LoopDims&)>;
+
+// Neighbouring loop dimensions merged where that costs no division: found by trying.
+std::unique_ptr<LoopKernel> MergedKernel(const KernelBuilder& build, const LoopDims& dims) {
   auto best = build(dims);
   LoopDims merged = dims;
   for (size_t d = dims.size() - 1; d-- > 0;) {
@@ -371,6 +449,26 @@ std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputG
     best = std::move(kernel);
     merged = trial;
   }
+  return best;
+}
+
+// The loops over a group of results.
+std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputGroup& group, const LoopDims& dims) {
+  const auto build = [&](const LoopDims& d) {
+    auto kernel = std::make_unique<LoopKernel>(request, group, d);
+    kernel->Build();
+    return kernel;
+  };
+  const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
+  if (const std::optional<LoopDim> all = Flat(dims)) {
+    auto flat = build({*all});
+    if (dims.size() == 1 || flat->divisions() == 0) return flat;
+    if (is_gpu) {
+      auto merged = MergedKernel(build, dims);
+      return merged->HasStagedTile() ? std::move(merged) : std::move(flat);
+    }
+  }
+  auto best = MergedKernel(build, dims);
   if (const std::optional<LoopDims> longer = best->WithLongerRuns()) return build(*longer);
   return best;
 }

@@ -73,15 +73,11 @@ class RowKernel {
  public:
   explicit RowKernel(const EmitRequest& request)
       : e_(request.instruction, request.aliases, request.context), shape_(RowShapeOf(*request.hero.instruction)) {
-    lanes_ = e_.IsGpu() ? static_cast<int>(GroupLanes(e_.device())) : e_.Lanes();
-    if (e_.IsGpu()) {
-      while (lanes_ > 1 && lanes_ * AccumulatorBytes(request.instruction) > e_.device().local_memory_bytes) lanes_ /= 2;
-    } else {
-      while (lanes_ > 1 && lanes_ > shape_.length()) lanes_ /= 2;
-    }
+    lanes_ = e_.Lanes();
+    while (lanes_ > 1 && lanes_ > shape_.length()) lanes_ /= 2;
     pairs_ = WorthPairs(e_.device(), lanes_, shape_.length()) && IsBf16(request.instruction);
     step_ = pairs_ ? 2 * lanes_ : lanes_;
-    unroll_ = e_.IsGpu() ? 1 : StepsTogether();
+    unroll_ = StepsTogether();
   }
 
   Emission& emission() { return e_; }
@@ -196,7 +192,7 @@ class RowKernel {
   };
 
   void ChooseKept(const std::vector<std::vector<const Instruction*>>& levels) {
-    if (e_.IsGpu() || shape_.outer_count() != 1 || !e_.instruction().Is(Opcode::kFusion)) return;
+    if (shape_.outer_count() != 1 || !e_.instruction().Is(Opcode::kFusion)) return;
     std::vector<std::set<const Instruction*>> sweeps;
     for (const auto& level : levels) {
       std::set<const Instruction*>& needed = sweeps.emplace_back();
@@ -324,19 +320,17 @@ class RowKernel {
     ir::Stmt body = e_.values().Close();
     if (!part && GoesByTwoRows()) body = ByTwoRows(body);
     const int64_t grain = GrainOfVectors(WorkOf(body), lanes_);
-    std::vector<ir::Stmt> declarations = std::move(local_arrays_);
     if (part) body = ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts), body);
     for (auto loop = row_loops_.rbegin(); loop != row_loops_.rend(); ++loop) {
       body = ir::For(ir::LoopRole::kParallel, loop->first, e_.IndexInt(0), loop->second, body);
     }
-    declarations.push_back(body);
-    return e_.Finish(ir::Block(std::move(declarations)), grain);
+    return e_.Finish(body, grain);
   }
 
   // Whether two short rows at a time hide what each waits for, and the vectors of both stay in registers. What comes
   // from memory waits for that.
   bool GoesByTwoRows() const {
-    const bool has_registers = !e_.IsGpu() && VectorRegisters(e_.device()) == 32;
+    const bool has_registers = VectorRegisters(e_.device()) == 32;
     const bool is_short = shape_.length() >= 2 * lanes_ && shape_.length() <= kLongestPairedRow * step_;
     const bool all_there = row_loops_.size() == 1 && ir::IsIntConstant(row_loops_[0].second, shape_.rows());
     return has_registers && is_short && all_there && shape_.rows() % 2 == 0 && shape_.rows() >= kFewestPairedRows &&
@@ -377,7 +371,7 @@ class RowKernel {
       const hlo::ElementType type = reduce->shape().element_type();
       Lane lane{reduce, opcode, type, NeutralOf(opcode, type).value(), Accumulator(type), nullptr, nullptr, nullptr};
       if (hlo::IsComplex(type)) lane.im = Accumulator(type);
-      if (IsExtreme(opcode) && !e_.IsGpu() && PartialType(type) == hlo::ElementType::kF32) {
+      if (IsExtreme(opcode) && PartialType(type) == hlo::ElementType::kF32) {
         lane.signs = PrivateLanes(hlo::ElementType::kS32, step_);
         lane.magnitudes = PrivateLanes(hlo::ElementType::kS32, step_);
       }
@@ -407,33 +401,14 @@ class RowKernel {
     }
   }
 
-  // Of one lane, over all reductions.
-  static int64_t AccumulatorBytes(const Instruction& instruction) {
-    int64_t bytes = 0;
-    for (const auto& level : ReduceLevels(instruction)) {
-      for (const Instruction* reduce : level) {
-        for (const hlo::Shape& leaf : hlo::FlattenShape(reduce->shape())) {
-          bytes += hlo::BytesOf(PartialType(leaf.element_type())) * (hlo::IsComplex(leaf.element_type()) ? 2 : 1);
-        }
-      }
-    }
-    return bytes;
-  }
-
   bool RowShapeMatches(const Instruction& reduce) const {
     const RowShape other = RowShapeOf(reduce);
     return other.dimensions == shape_.dimensions && other.kept == shape_.kept;
   }
 
   ir::BufferRef Accumulator(hlo::ElementType type) {
-    const auto space = e_.IsGpu() ? ir::Buffer::Space::kLocal : ir::Buffer::Space::kPrivate;
-    ir::BufferRef buffer =
-        ir::MakeBuffer(e_.body().FreshName("lanes"), PartialType(type), step_ * unroll_, space, true);
+    ir::BufferRef buffer = e_.PrivateArray("lanes", PartialType(type), step_ * unroll_);
     buffer->unordered = true;
-    if (e_.IsGpu())
-      local_arrays_.push_back(ir::DeclareArray(buffer));
-    else
-      e_.body().Add(ir::DeclareArray(buffer));
     return buffer;
   }
 
@@ -583,7 +558,7 @@ class RowKernel {
   std::vector<RowOperand> OperandsOfNextRow(const std::vector<Lane>& lanes, bool apart) const {
     constexpr int64_t kFewestBytes = 8192;
     std::vector<RowOperand> operands;
-    if (e_.IsGpu() || shape_.kept.empty() || shape_.outer_count() != 1 || !e_.instruction().Is(Opcode::kFusion) ||
+    if (shape_.kept.empty() || shape_.outer_count() != 1 || !e_.instruction().Is(Opcode::kFusion) ||
         shape_.row.back() + 1 != shape_.dimensions.size()) {
       return operands;
     }
@@ -616,10 +591,10 @@ class RowKernel {
     }
   }
 
-  // All lanes into lane 0, halving: the same tree whatever the device's schedule.
+  // All lanes into lane 0, halving.
   Value Horizontal(const Lane& lane) {
     if (lane.signs) return OfMarked(lane);
-    if (!e_.IsGpu() && lane.im == nullptr && lane.re->storage != hlo::ElementType::kPred) return OfVectors(lane);
+    if (lane.im == nullptr && lane.re->storage != hlo::ElementType::kPred) return OfVectors(lane);
     for (int64_t u = 1; u < unroll_; ++u) {
       ForLanes(lanes_, [&](const Index& l) {
         StoreLane(lane, l,
@@ -628,17 +603,13 @@ class RowKernel {
       });
     }
     for (int64_t half = lanes_ / 2; half >= 1; half /= 2) {
-      e_.body().Add(ir::Barrier());
       ForLanes(half, [&](const Index& l) {
         StoreLane(
             lane, l,
             EmitBinary(lane.opcode, lane.type, LoadLane(lane, l), LoadLane(lane, e_.math().Add(l, half)), e_.body()));
       });
     }
-    e_.body().Add(ir::Barrier());
-    const Value total = LoadLane(lane, 0);
-    e_.body().Add(ir::Barrier());
-    return total;
+    return LoadLane(lane, 0);
   }
 
   // The same on values that are vectors: parts of an array that are read in other sizes than they were written would
@@ -730,7 +701,6 @@ class RowKernel {
   std::vector<std::pair<ir::Var, Expr>> row_loops_;
   Index row_;
   Indices kept_;
-  std::vector<ir::Stmt> local_arrays_;
   std::vector<Kept> kept_values_;
   size_t sweep_ = 0;
   std::optional<size_t> asking_sweep_;  // in which the next row is asked for

@@ -106,8 +106,9 @@ class RoleLowering {
     const Stmt body = Lower(s->body[0], in_lanes || deal);
     if (deal) {
       const Expr lane = Cast(LaneId(), s->var->type.element);
-      // One iteration a lane: no loop that a compiler would have to see through.
-      if (IsConstantLoop(s) && ConstantExtent(s) == lanes_) return Scope(Block({Let(s->var, s->begin + lane), body}));
+      // Without a loop, which a compiler would have to see through, barriers may stand in the body too.
+      if (ConstantDifference(s->end, s->begin) == lanes_ && IsIntConstant(s->step, 1))
+        return Scope(Block({Let(s->var, Add(s->begin, lane)), body}));
       return For(LoopRole::kSerial, s->var, Add(s->begin, lane), s->end, body, lanes_);
     }
     const Stmt loop = For(s->role, s->var, s->begin, s->end, body, s->step->integer, s->width);
@@ -161,7 +162,10 @@ ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
     loops.push_back(here.back());
     body = loops.back()->body[0];
   }
+  // A group's turns use the same local arrays.
+  const bool meets = lanes > 1 && LocalBytes(function.body) > 0;
   const Stmt inner = RoleLowering(lanes).Lower(body, /*in_lanes=*/false);
+  const Stmt turn = meets ? Block({inner, Barrier()}) : inner;
   if (loops.empty()) {
     out.function.body = inner;
     return out;
@@ -176,7 +180,7 @@ ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
   const int64_t groups = std::clamp<int64_t>(total / grain, 1, wanted);
   out.grid.groups[0] = groups;
   if (!constant) {
-    before.push_back(RuntimeNest(loops, inner, total, groups, GroupId()));
+    before.push_back(RuntimeNest(loops, turn, total, groups, GroupId()));
     out.function.body = Block(std::move(before));
     return out;
   }
@@ -198,7 +202,7 @@ ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
     result.insert(result.end(), decode.begin(), decode.end());
     result.push_back(inner);
   } else {
-    decode.push_back(inner);
+    decode.push_back(turn);
     const auto first = [&](const Expr& group) { return FirstOfShare(group, total, groups, type); };
     result.push_back(For(LoopRole::kSerial, at, first(GroupId()), first(GroupId() + 1), Block(std::move(decode))));
   }

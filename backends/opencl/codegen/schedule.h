@@ -3,7 +3,8 @@
 // CPU class: the nest of parallel loops is flattened and cut into work-groups of one work-item, each walking a range of
 // it; vector loops are widened to floatN code (stride 1: vector loads and stores, stride 0: a scalar, else gathers).
 // GPU class: the flattened nest becomes work-groups, vector loops are dealt to the lanes of a group; stores outside
-// them are made by lane 0 (OnFirstLane), and barriers stay.
+// them are made by lane 0 (OnFirstLane), and barriers stay. A group that has several turns ends each with a barrier
+// where there are local arrays.
 #pragma once
 
 #include "backends/opencl/codegen/kernel_ir.h"

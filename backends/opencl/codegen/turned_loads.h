@@ -17,6 +17,13 @@ class TurnedLoads {
   TurnedLoads(const ir::Stmt& body, const ir::Var& along, const ir::Var& across);
 
   bool empty() const { return loads_.empty(); }
+  struct Crossing {
+    ir::Expr load;
+    ir::Expr place;             // of the element, by the nest's variables alone
+    int64_t stride;             // elements, along `along`
+    ir::BufferRef turned = {};  // null until it is declared
+  };
+  const std::vector<Crossing>& crossings() const { return loads_; }
   // Bytes of the narrowest of the elements read.
   int64_t element_bytes() const;
 
@@ -39,13 +46,6 @@ class TurnedLoads {
  private:
   static ir::Stmt ReadAhead(const std::string& name, const ir::BufferRef& from, const ir::Expr& corner, int64_t stride,
                             const Block& block);
-
-  struct Crossing {
-    ir::Expr load;
-    ir::Expr place;  // of the element, by the nest's variables alone
-    int64_t stride;  // elements, along `along`
-    ir::BufferRef turned = {};
-  };
 
   ir::Stmt body_;
   ir::Var along_, across_;

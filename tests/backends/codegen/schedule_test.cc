@@ -43,5 +43,43 @@ TEST(Schedule, NothingIsDealtToLanesOfWhichOneRuns) {
   EXPECT_TRUE(ir::IsIntConstant(walked->step, 1));
 }
 
+int64_t Count(const ir::Stmt& s, ir::StmtKind kind) {
+  int64_t count = s->kind == kind ? 1 : 0;
+  for (const ir::Stmt& b : s->body) count += Count(b, kind);
+  return count;
+}
+
+// A kernel of `groups` groups, in each of which every item fills its place of a local array and reads it.
+ir::Stmt ScheduledTurns(int64_t groups) {
+  DeviceSpec device;
+  device.device_class = DeviceClass::kGpu;
+  const ir::BufferRef local = ir::MakeBuffer("local", hlo::ElementType::kF32, 128, ir::Buffer::Space::kLocal, true);
+  const ir::BufferRef out = ir::MakeBuffer("out", hlo::ElementType::kF32, 128, ir::Buffer::Space::kGlobal, true);
+  const ir::Var item = ir::MakeIndex("item", 0, 127, ir::kIndex32);
+  const ir::Var group = ir::MakeIndex("group", 0, groups - 1, ir::kIndex32);
+  const ir::Stmt items =
+      ir::For(ir::LoopRole::kVector, item, ir::Int(0), ir::Int(128),
+              ir::Block({ir::Store(local, ir::Ref(item), ir::Real(1)), ir::Barrier(),
+                         ir::Store(out, ir::Ref(item), ir::Load(local, ir::Int(127) - ir::Ref(item)))}));
+  ir::Function function;
+  function.name = "f";
+  function.body =
+      ir::Block({ir::DeclareArray(local), ir::For(ir::LoopRole::kParallel, group, ir::Int(0), ir::Int(groups), items)});
+  return Schedule(function, device).function.body;
+}
+
+TEST(Schedule, OneIterationAnItemNeedsNoLoop) {
+  const ir::Stmt once = ScheduledTurns(4);
+  EXPECT_EQ(Count(once, ir::StmtKind::kFor), 0);
+  EXPECT_EQ(Count(once, ir::StmtKind::kIf), 0);
+  EXPECT_EQ(Count(once, ir::StmtKind::kBarrier), 1);
+}
+
+TEST(Schedule, TurnsOfAGroupMeetWhereTheyShareLocalMemory) {
+  const ir::Stmt turns = ScheduledTurns(int64_t{3} << 20);
+  EXPECT_EQ(Count(turns, ir::StmtKind::kFor), 1);
+  EXPECT_EQ(Count(turns, ir::StmtKind::kBarrier), 2);
+}
+
 }  // namespace
 }  // namespace hlorun::opencl

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/text/parser.h"
 #include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/complex_dot.h"
@@ -15,6 +16,7 @@
 #include "passes/expand/rng.h"
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/top_k.h"
+#include "passes/generic_context.h"
 #include "passes/layout/sort_along_minor.h"
 #include "tests/passes/equivalence.h"
 
@@ -306,6 +308,10 @@ TEST(SplitReductions, KeepsSums) {
                 ROOT t = (f32[16], f32[4], f32[30]) tuple(p, q, s) })";
   RunAndCompare(kText, pass, kRounding);
   EXPECT_EQ(Count(*RunPass(kText, pass), Opcode::kReduce), 6);
+  DeviceSpec gpu;
+  gpu.device_class = DeviceClass::kGpu;
+  GenericContext context({}, gpu);
+  EXPECT_FALSE(pass.Run(*hlo::ParseModule(kText), context)) << "kernels cut them";
 }
 
 TEST(ExpandMap, OfElementwiseComputation) {

@@ -1,6 +1,7 @@
 // Fusion: text in, the kernels that come out, and the evaluator's word that they compute the same.
 #include "passes/fusion/fusion.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,12 +55,12 @@ std::vector<Literal> RandomArguments(const hlo::Module& module) {
 }
 
 // Fuses the entry and checks that it still verifies and evaluates to the same bits.
-Fused Fuse(const std::string& body) {
+Fused Fuse(const std::string& body, const DeviceSpec& device = {}) {
   Fused fused;
   fused.module = hlo::ParseModule(kHeader + body + "\n}");
   const std::vector<Literal> arguments = RandomArguments(*fused.module);
   const Literal expected = hlo::Evaluate(*fused.module, arguments);
-  GenericContext context;
+  GenericContext context({}, device);
   SinkReshapes().Run(*fused.module, context);
   Fusion().Run(*fused.module, context);
   hlo::VerifyModule(*fused.module);
@@ -239,6 +240,27 @@ TEST(Fusion, SoftmaxIsOneRowKernel) {
   ROOT o = f32[32,64] divide(e, sb))");
   EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kRow));
   EXPECT_EQ(fused.Kernel(0)->operand_count(), 1);
+}
+
+// Each row is one group's there.
+TEST(Fusion, FewLongRowsStayApartOnGpus) {
+  const auto kernels = [](int64_t rows, int64_t length, DeviceClass device_class) {
+    DeviceSpec device;
+    device.device_class = device_class;
+    return Fuse(fmt::format(R"(
+  x = f32[{0},{1}] parameter(0)
+  inf = f32[] constant(-inf)
+  m = f32[{0}] reduce(x, inf), dimensions={{1}}, to_apply=max
+  mb = f32[{0},{1}] broadcast(m), dimensions={{0}}
+  ROOT d = f32[{0},{1}] subtract(x, mb))",
+                            rows, length),
+                device)
+        .kernels;
+  };
+  EXPECT_THAT(kernels(4, 20000, DeviceClass::kGpu), ElementsAre(KernelKind::kReduction, KernelKind::kLoop));
+  EXPECT_THAT(kernels(4, 20000, DeviceClass::kCpu), ElementsAre(KernelKind::kRow));
+  EXPECT_THAT(kernels(100, 800, DeviceClass::kGpu), ElementsAre(KernelKind::kRow));
+  EXPECT_THAT(kernels(4, 1000, DeviceClass::kGpu), ElementsAre(KernelKind::kRow)) << "a launch costs more";
 }
 
 TEST(Fusion, MaskedSoftmaxIsOneRowKernel) {

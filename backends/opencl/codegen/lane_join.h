@@ -1,0 +1,35 @@
+// What several work-items of a group hold becomes one value, through local memory.
+#pragma once
+
+#include <vector>
+
+#include "backends/opencl/codegen/emission.h"
+
+namespace hlorun::opencl {
+
+// The work-items of a group that join theirs, and where in an array of the group each of them has its place.
+struct LaneTeam {
+  Index lane;         // of this item: 0 .. items
+  int64_t items = 1;  // a power of two
+  Index first;        // the place of lane 0
+  int64_t stride = 1;
+  int64_t group = 1;  // items of the group
+};
+
+// One value of an item, to be combined with the other items' by `opcode`.
+struct LaneValue {
+  hlo::Opcode opcode;
+  hlo::ElementType type;
+  Value value;
+};
+
+// a op b, halving: value i and value i + half, until one is left.
+Value JoinHalving(hlo::Opcode opcode, hlo::ElementType type, std::vector<Value> values, Body& body);
+
+// Every item gets the total of its team, lanes halving (JoinHalving of all of them). Stands where all items of the
+// group come by: in it are barriers. `arrays`: where the local arrays that it needs are added, to be declared in front
+// of the loops; they are this call's alone.
+std::vector<Value> JoinLanes(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes,
+                             std::vector<ir::Stmt>& arrays);
+
+}  // namespace hlorun::opencl
