@@ -187,6 +187,13 @@ ir::Expr Emission::ValueOf(const passes::OperandExtent& extent, int64_t bound) {
   return ir::Ref(value);
 }
 
+ir::BufferRef Emission::LocalArray(const std::string& name, hlo::ElementType type, int64_t elements) {
+  const ir::BufferRef buffer =
+      ir::MakeBuffer(body_.FreshName(name), type, elements, ir::Buffer::Space::kLocal, /*written=*/true);
+  preamble_.push_back(ir::DeclareArray(buffer));
+  return buffer;
+}
+
 ir::BufferRef Emission::PrivateArray(const std::string& name, hlo::ElementType type, int64_t elements) {
   const ir::BufferRef buffer =
       ir::MakeBuffer(body_.FreshName(name), type, elements, ir::Buffer::Space::kPrivate, /*written=*/true);
@@ -210,8 +217,12 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector
   const ir::Stmt body = preamble_.empty() ? loops : ir::Block(std::move(statements));
   std::set<const ir::Buffer*> used;
   CollectBuffers(body, used);
-  ir::Function function{
-      .name = kKernelName, .parameters = {}, .body = body, .helpers = std::move(helpers), .grain = grain};
+  ir::Function function{.name = kKernelName,
+                        .parameters = {},
+                        .body = body,
+                        .helpers = std::move(helpers),
+                        .grain = grain,
+                        .group_items = group_items_};
   EmittedLaunch launch;
   for (const auto& [buffer, argument] : parameters_) {
     if (used.count(buffer.get()) == 0) continue;

@@ -28,10 +28,26 @@ std::string IntegerOrder(const std::string& type, const std::string& direction) 
       direction);
 }
 
-void RunOnCpu(const std::vector<std::pair<std::string, std::string>>& cases) {
-  KernelRunner runner(CpuSpec());
+using Cases = std::vector<std::pair<std::string, std::string>>;
+
+void RunOn(const DeviceSpec& device, const Cases& cases) {
+  SCOPED_TRACE(device.device_class == DeviceClass::kCpu ? "cpu" : "gpu");
+  KernelRunner runner(device);
   for (const auto& [name, text] : cases) runner.Add(name, text);
   runner.RunAll();
+}
+
+// Little local memory and small groups, so that small arrays take several blocks.
+DeviceSpec SmallGpuSpec() {
+  DeviceSpec spec = GpuSpec();
+  spec.local_memory_bytes = 12 << 10;
+  spec.max_work_group_size = 64;
+  return spec;
+}
+
+void RunOnBothClasses(const Cases& cases) {
+  RunOn(CpuSpec(), cases);
+  RunOn(GpuSpec(), cases);
 }
 
 // Rows of a length, all of them with ties, since floats are made of small integers.
@@ -43,7 +59,7 @@ std::string SortText(const std::string& type, const std::string& shape, int dime
 }
 
 TEST(SortKernels, OneOperand) {
-  RunOnCpu(
+  RunOnBothClasses(
       {{"f32_short", SortText("f32", "9,17", 1, "LT")},
        {"f32", SortText("f32", "5,300", 1, "LT")},
        {"f32_descending", SortText("f32", "5,300", 1, "GT")},
@@ -79,7 +95,7 @@ TEST(SortKernels, SeveralOperands) {
                shape, dimension);
   };
   const std::string order = JaxOrder("lt", "f32", "LT", "c = s32[] parameter(2) d = s32[] parameter(3)");
-  RunOnCpu(
+  RunOnBothClasses(
       {{"argsort", text(order, "4,512", 1)},
        {"argsort_short", text(order, "40,8", 1)},
        {"argsort_columns", text(order, "100,6", 0)},
@@ -89,6 +105,65 @@ TEST(SortKernels, SeveralOperands) {
                 ROOT r = pred[] compare(d, c), direction=LT }
                ENTRY e { x = c64[3,70] parameter(0) y = u32[3,70] parameter(1) z = f64[3,70] parameter(2)
                  ROOT r = (c64[3,70], u32[3,70], f64[3,70]) sort(x, y, z), dimensions={1}, is_stable=true, to_apply=lt })"}});
+}
+
+// Sorts NaNs of both signs, zeros of both signs, infinities and many equal elements with their positions; the result's
+// floats as bits, so that it is seen which of the equal ones lies where.
+std::string SpecialsText(const std::string& comparator, const std::string& shape, int dimension) {
+  return comparator + fmt::format(
+                          R"(ENTRY e {{ n = s32[{0}] parameter(0) i = s32[{0}] iota(), iota_dimension={1}
+    x = f32[{0}] convert(n)
+    c0 = s32[] constant(0) b0 = s32[{0}] broadcast(c0), dimensions={{}} is0 = pred[{0}] compare(n, b0), direction=EQ
+    c1 = s32[] constant(1) b1 = s32[{0}] broadcast(c1), dimensions={{}} is1 = pred[{0}] compare(n, b1), direction=EQ
+    c2 = s32[] constant(2) b2 = s32[{0}] broadcast(c2), dimensions={{}} is2 = pred[{0}] compare(n, b2), direction=EQ
+    c3 = s32[] constant(3) b3 = s32[{0}] broadcast(c3), dimensions={{}} is3 = pred[{0}] compare(n, b3), direction=EQ
+    nz = f32[] constant(-0) bnz = f32[{0}] broadcast(nz), dimensions={{}}
+    inf = f32[] constant(-inf) binf = f32[{0}] broadcast(inf), dimensions={{}}
+    q = s32[] constant(2143289345) bq = s32[{0}] broadcast(q), dimensions={{}} fq = f32[{0}] bitcast-convert(bq)
+    m = s32[] constant(-4194303) bm = s32[{0}] broadcast(m), dimensions={{}} fm = f32[{0}] bitcast-convert(bm)
+    x1 = f32[{0}] select(is1, bnz, x) x2 = f32[{0}] select(is2, fq, x1) x3 = f32[{0}] select(is3, fm, x2)
+    x4 = f32[{0}] select(is0, binf, x3)
+    s = (f32[{0}], s32[{0}]) sort(x4, i), dimensions={{{1}}}, is_stable=true, to_apply=lt
+    f = f32[{0}] get-tuple-element(s), index=0 p = s32[{0}] get-tuple-element(s), index=1
+    bits = s32[{0}] bitcast-convert(f) ROOT r = (s32[{0}], s32[{0}]) tuple(bits, p) }})",
+                          shape, dimension);
+}
+
+// No key says these: NaNs last whatever they are, positive elements before negative ones; two keys.
+constexpr const char* kNanLast = R"(lt { a = f32[] parameter(0) b = f32[] parameter(1) c = s32[] parameter(2)
+    d = s32[] parameter(3) less = pred[] compare(a, b), direction=GT an = pred[] compare(a, a), direction=EQ
+    bn = pred[] compare(b, b), direction=NE m = pred[] and(an, bn) ROOT r = pred[] or(less, m) }
+  )";
+constexpr const char* kTwoKeys = R"(lt { a = f32[] parameter(0) b = f32[] parameter(1) c = s32[] parameter(2)
+    d = s32[] parameter(3) z = s32[] constant(3) cz = s32[] and(c, z) dz = s32[] and(d, z)
+    same = pred[] compare(cz, dz), direction=EQ first = pred[] compare(cz, dz), direction=GT
+    less = pred[] compare(a, b), direction=LT, type=TOTALORDER ROOT r = pred[] select(same, less, first) }
+  )";
+
+TEST(SortKernels, AnyLengthOnGpus) {
+  const std::string order = JaxOrder("lt", "f32", "GT", "c = s32[] parameter(2) d = s32[] parameter(3)");
+  const std::vector<std::string> comparators = {order, kNanLast, kTwoKeys};
+  const auto cases_of = [&](const std::vector<int>& lengths) {
+    Cases cases;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      const auto rows = fmt::format("3,{}", lengths[i]), columns = fmt::format("{},5", lengths[i]);
+      cases.emplace_back("rows_" + rows, SpecialsText(comparators[i % 3], rows, 1));
+      cases.emplace_back("columns_" + columns, SpecialsText(comparators[(i + 1) % 3], columns, 0));
+    }
+    return cases;
+  };
+  RunOn(GpuSpec(), cases_of({7, 31, 1000, 2049}));
+  RunOn(SmallGpuSpec(), cases_of({1, 2, 3, 8, 9, 129, 511, 512, 513, 1025, 2500}));
+}
+
+TEST(SortKernels, ManyRowsOfAGroupOnGpus) {
+  const Cases cases = {{"rows", SpecialsText(kTwoKeys, "301,6", 1)},
+                       {"columns", SpecialsText(kNanLast, "2,6,150", 1)},
+                       {"long", SpecialsText(kTwoKeys, "2,70001", 1)},
+                       {"f16", SortText("f16", "700,3", 1, "LT")},
+                       {"f64_columns", SortText("f64", "9,301", 0, "GT")}};
+  RunOn(GpuSpec(), cases);
+  RunOn(SmallGpuSpec(), cases);
 }
 
 TEST(SortKernels, RecognisedComparators) {
@@ -122,14 +197,14 @@ TEST(TopKKernels, Selections) {
         "topk(x), k={3}, largest={4} }}",
         type, outer, length, k, largest);
   };
-  RunOnCpu({{"f32", text("f32", "5,", 1000, 8, "true")},
-            {"f32_smallest", text("f32", "5,", 1000, 60, "false")},
-            {"f32_all", text("f32", "3,", 20, 20, "true")},
-            {"f32_vector", text("f32", "", 515, 3, "true")},
-            {"bf16", text("bf16", "2,3,", 260, 5, "true")},
-            {"bf16_smallest", text("bf16", "2,3,", 260, 5, "false")},
-            {"s8", text("s8", "4,", 130, 4, "false")},
-            {"u32", text("u32", "4,", 127, 1, "true")}});
+  RunOnBothClasses({{"f32", text("f32", "5,", 1000, 8, "true")},
+                    {"f32_smallest", text("f32", "5,", 1000, 60, "false")},
+                    {"f32_all", text("f32", "3,", 20, 20, "true")},
+                    {"f32_vector", text("f32", "", 515, 3, "true")},
+                    {"bf16", text("bf16", "2,3,", 260, 5, "true")},
+                    {"bf16_smallest", text("bf16", "2,3,", 260, 5, "false")},
+                    {"s8", text("s8", "4,", 130, 4, "false")},
+                    {"u32", text("u32", "4,", 127, 1, "true")}});
 }
 
 TEST(CumulativeKernels, BothWaysAlongAnyDimension) {
@@ -149,23 +224,23 @@ TEST(CumulativeKernels, BothWaysAlongAnyDimension) {
                               "reduce-window(x, z), window={{{2}}}, to_apply={3} }}",
                               type, shape, window, apply, initial);
   };
-  RunOnCpu({{"rows", text("f32", "7,50", "size=1x50 pad=0_0x49_0", "add")},
-            {"rows_reverse", text("f32", "7,50", "size=1x50 pad=0_0x0_49", "add")},
-            {"vector", text("f32", "90", "size=90 pad=89_0", "add")},
-            {"columns", text("f32", "40,70", "size=40x1 pad=39_0x0_0", "add")},
-            {"columns_reverse", text("f32", "40,3", "size=40x1 pad=0_39x0_0", "add")},
-            {"middle", text("f32", "3,20,4,9", "size=1x20x1x1 pad=0_0x19_0x0_0x0_0", "add")},
-            {"longer_window", text("s32", "5,20", "size=1x33 pad=0_0x32_0", "max")},
-            {"whole_vectors", text("f32", "6,64", "size=1x64 pad=0_0x63_0", "add")},
-            {"whole_vectors_reverse", text("f32", "2,3,64", "size=1x1x64 pad=0_0x0_0x0_63", "add")},
-            {"vectors_f64", text("f64", "7,50", "size=1x50 pad=0_0x49_0", "add64")},
-            {"vectors_u8", text("u8", "5,70", "size=1x70 pad=0_0x69_0", "xor")},
-            {"vectors_s64_reverse", text("s64", "5,70", "size=1x70 pad=0_0x0_69", "smul")},
-            {"vectors_extreme", text("s32", "3,50", "size=1x50 pad=0_0x49_0", "max")},
-            {"extreme_f32", text("f32", "3,50", "size=1x50 pad=0_0x49_0", "fmax")},
-            {"complex", text("c64", "5,6", "size=1x6 pad=0_0x5_0", "mul")},
-            {"complex_columns", text("c64", "5,6", "size=5x1 pad=4_0x0_0", "mul")},
-            {"not_whole", text("f32", "7,50", "size=1x20 pad=0_0x19_0", "add")}});
+  RunOnBothClasses({{"rows", text("f32", "7,50", "size=1x50 pad=0_0x49_0", "add")},
+                    {"rows_reverse", text("f32", "7,50", "size=1x50 pad=0_0x0_49", "add")},
+                    {"vector", text("f32", "90", "size=90 pad=89_0", "add")},
+                    {"columns", text("f32", "40,70", "size=40x1 pad=39_0x0_0", "add")},
+                    {"columns_reverse", text("f32", "40,3", "size=40x1 pad=0_39x0_0", "add")},
+                    {"middle", text("f32", "3,20,4,9", "size=1x20x1x1 pad=0_0x19_0x0_0x0_0", "add")},
+                    {"longer_window", text("s32", "5,20", "size=1x33 pad=0_0x32_0", "max")},
+                    {"whole_vectors", text("f32", "6,64", "size=1x64 pad=0_0x63_0", "add")},
+                    {"whole_vectors_reverse", text("f32", "2,3,64", "size=1x1x64 pad=0_0x0_0x0_63", "add")},
+                    {"vectors_f64", text("f64", "7,50", "size=1x50 pad=0_0x49_0", "add64")},
+                    {"vectors_u8", text("u8", "5,70", "size=1x70 pad=0_0x69_0", "xor")},
+                    {"vectors_s64_reverse", text("s64", "5,70", "size=1x70 pad=0_0x0_69", "smul")},
+                    {"vectors_extreme", text("s32", "3,50", "size=1x50 pad=0_0x49_0", "max")},
+                    {"extreme_f32", text("f32", "3,50", "size=1x50 pad=0_0x49_0", "fmax")},
+                    {"complex", text("c64", "5,6", "size=1x6 pad=0_0x5_0", "mul")},
+                    {"complex_columns", text("c64", "5,6", "size=5x1 pad=4_0x0_0", "mul")},
+                    {"not_whole", text("f32", "7,50", "size=1x20 pad=0_0x19_0", "add")}});
 }
 
 // Of two arrays by a reducer that does not commute: x -> a x + b, then x -> c x + d.
@@ -192,23 +267,24 @@ TEST(CumulativeKernels, ReducersOfTheirOwn) {
                               "reduce-window(x, z), window={{{1}}}, to_apply=logsumexp }}",
                               shape, window);
   };
-  RunOnCpu({{"lines_rows", lines("7,50", "size=1x50 pad=0_0x49_0")},
-            {"lines_rows_reverse", lines("7,50", "size=1x50 pad=0_0x0_49")},
-            {"lines_columns", lines("20,70", "size=20x1 pad=19_0x0_0")},
-            {"lines_columns_reverse", lines("20,70", "size=20x1 pad=0_19x0_0")},
-            {"lines_in_parts", lines("5,300", "size=1x300 pad=0_0x299_0")},
-            {"lines_in_parts_reverse", lines("300,18", "size=300x1 pad=0_299x0_0")},
-            {"logsumexp_in_parts", one("9,700", "size=1x700 pad=0_0x0_699")},
-            {"logsumexp", one("90", "size=90 pad=89_0")},
-            {"logsumexp_reverse", one("40,21", "size=40x1 pad=0_39x0_0")},
-            {"largest", computations +
-                            "ENTRY e { x = s32[5,30] parameter(0) y = c64[5,30] parameter(1) l = s32[] constant(-100) "
-                            "z = c64[] constant((0, 0)) ROOT r = (s32[5,30], c64[5,30]) reduce-window(x, y, l, z), "
-                            "window={size=1x30 pad=0_0x29_0}, to_apply=largest }"},
-            {"largest_columns",
-             computations + "ENTRY e { x = s32[30,9] parameter(0) y = c64[30,9] parameter(1) l = s32[] constant(-100) "
-                            "z = c64[] constant((0, 0)) ROOT r = (s32[30,9], c64[30,9]) reduce-window(x, y, l, z), "
-                            "window={size=30x1 pad=0_29x0_0}, to_apply=largest }"}});
+  RunOnBothClasses(
+      {{"lines_rows", lines("7,50", "size=1x50 pad=0_0x49_0")},
+       {"lines_rows_reverse", lines("7,50", "size=1x50 pad=0_0x0_49")},
+       {"lines_columns", lines("20,70", "size=20x1 pad=19_0x0_0")},
+       {"lines_columns_reverse", lines("20,70", "size=20x1 pad=0_19x0_0")},
+       {"lines_in_parts", lines("5,300", "size=1x300 pad=0_0x299_0")},
+       {"lines_in_parts_reverse", lines("300,18", "size=300x1 pad=0_299x0_0")},
+       {"logsumexp_in_parts", one("9,700", "size=1x700 pad=0_0x0_699")},
+       {"logsumexp", one("90", "size=90 pad=89_0")},
+       {"logsumexp_reverse", one("40,21", "size=40x1 pad=0_39x0_0")},
+       {"largest", computations +
+                       "ENTRY e { x = s32[5,30] parameter(0) y = c64[5,30] parameter(1) l = s32[] constant(-100) "
+                       "z = c64[] constant((0, 0)) ROOT r = (s32[5,30], c64[5,30]) reduce-window(x, y, l, z), "
+                       "window={size=1x30 pad=0_0x29_0}, to_apply=largest }"},
+       {"largest_columns",
+        computations + "ENTRY e { x = s32[30,9] parameter(0) y = c64[30,9] parameter(1) l = s32[] constant(-100) "
+                       "z = c64[] constant((0, 0)) ROOT r = (s32[30,9], c64[30,9]) reduce-window(x, y, l, z), "
+                       "window={size=30x1 pad=0_29x0_0}, to_apply=largest }"}});
 }
 
 }  // namespace
