@@ -59,6 +59,7 @@ int64_t SortScratchBytes(const hlo::Instruction& sort, const DeviceSpec& device)
 // topk by selection; whether it is worth it (short lists, 32-bit keys) or a sort should do it.
 Launches EmitTopK(const EmitRequest& request);
 bool HasTopKKernel(const hlo::Instruction& instruction, const DeviceSpec& device);
+int64_t TopKScratchBytes(const hlo::Instruction& top, const DeviceSpec& device);
 
 // Complex Fourier transforms of rows (passes/expand/fft_stages.h), a row a work-item.
 Launches EmitFft(const EmitRequest& request);

@@ -44,6 +44,12 @@ DeviceSpec SmallGpuSpec() {
   spec.max_work_group_size = 64;
   return spec;
 }
+DeviceSpec GpuOfSmallGroupsSpec() {
+  DeviceSpec spec = GpuSpec();
+  spec.max_work_group_size = 128;
+  spec.compute_units = 100;
+  return spec;
+}
 
 void RunOnBothClasses(const Cases& cases) {
   RunOn(CpuSpec(), cases);
@@ -205,6 +211,29 @@ TEST(TopKKernels, Selections) {
                     {"bf16_smallest", text("bf16", "2,3,", 260, 5, "false")},
                     {"s8", text("s8", "4,", 130, 4, "false")},
                     {"u32", text("u32", "4,", 127, 1, "true")}});
+}
+
+// Pieces of rows and the best of them, k of every size; ties lie in several pieces, since elements are small integers.
+TEST(TopKKernels, PiecesOnGpus) {
+  const auto text = [](const std::string& type, const std::string& outer, int length, int k, const char* largest) {
+    return fmt::format(
+        R"(ENTRY e {{ n = s32[{1}{2}] parameter(0) x = {0}[{1}{2}] convert(n)
+        c = s32[] constant(3) bc = s32[{1}{2}] broadcast(c), dimensions={{}} is = pred[{1}{2}] compare(n, bc), direction=EQ
+        q = {0}[] constant(nan) bq = {0}[{1}{2}] broadcast(q), dimensions={{}} y = {0}[{1}{2}] select(is, bq, x)
+        ROOT t = ({0}[{1}{3}], s32[{1}{3}]) topk(y), k={3}, largest={4} }})",
+        type, outer, length, k, largest);
+  };
+  const Cases cases = {{"one", text("f32", "3,", 2500, 1, "true")},
+                       {"seven", text("f32", "2,", 1025, 7, "false")},
+                       {"eight", text("f32", "2,", 20001, 8, "true")},
+                       {"nine", text("f32", "2,", 1500, 9, "true")},
+                       {"sixty_four", text("bf16", "2,2,", 9000, 64, "false")},
+                       {"most", text("f32", "2,", 5003, 256, "true")},
+                       {"most_of_few", text("f32", "5,", 257, 256, "false")},
+                       {"all_of_two", text("f32", "50,", 2, 2, "true")},
+                       {"long", text("f16", "", 300000, 20, "true")}};
+  RunOn(GpuSpec(), cases);
+  RunOn(GpuOfSmallGroupsSpec(), cases);
 }
 
 TEST(CumulativeKernels, BothWaysAlongAnyDimension) {
