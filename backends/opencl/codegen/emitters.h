@@ -46,6 +46,7 @@ Launches EmitBlocks(const EmitRequest& request);
 Launches EmitReduceWindow(const EmitRequest& request);
 // Whether that keeps running values: a cumulative op at the root of `instruction`.
 bool HasCumulativeKernel(const hlo::Instruction& instruction, const passes::Hero& hero);
+int64_t CumulativeScratchBytes(const hlo::Instruction& instruction, const passes::Hero& hero, const DeviceSpec& device);
 
 // dynamic-update-slice at the root: only the updated region is written; the rest is copied first where not in place.
 Launches EmitInPlaceUpdate(const EmitRequest& request);
