@@ -355,7 +355,7 @@ class GpuCumulativeKernel : private CumulativeChains {
 }  // namespace
 
 int64_t GpuCumulativeScratchBytes(const Instruction& op, const DeviceSpec& device) {
-  if (device.device_class != DeviceClass::kGpu) return 0;
+  if (device.device_class != DeviceClass::kGpu || op.operand(0)->shape().ElementCount() == 0) return 0;
   const Cut cut = Cut::Of(op, *passes::CumulativeWindowOf(op));
   if (!cut.Fits(device) || cut.parts() == 1) return 0;
   int64_t bytes = 0;

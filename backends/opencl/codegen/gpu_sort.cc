@@ -25,7 +25,8 @@ constexpr int64_t kMostItems = 512, kFewestItems = 32;
 constexpr int64_t kGoodItems = 128;
 // Local memory has 32 banks: a slot is left out behind so many, or items eight slots apart would meet in four of them.
 constexpr int64_t kBanks = 32;
-constexpr int64_t kOtherLocalBytes = 256;  // the splits, and what alignment costs
+// For the ends of a group's piece, an answer of each item, and what alignment costs.
+constexpr int64_t kOtherLocalBytes = kMostItems + 512;
 
 int64_t Log2(int64_t power) { return std::countr_zero(static_cast<uint64_t>(power)); }
 int64_t PowerFrom(int64_t x) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); }
@@ -334,14 +335,14 @@ class GpuSortKernel {
     e_.body().Add(ir::For(ir::LoopRole::kSerial, level, e_.IndexInt(0), e_.IndexInt(levels), e_.values().Close()));
   }
 
-  // How many of the first `diagonal` elements of two merged runs, of `left` and `right` elements, are the left one's.
-  Expr Split(const Expr& left, const Expr& right, const Expr& diagonal,
-             const std::function<Element(const Expr&)>& left_at, const std::function<Element(const Expr&)>& right_at) {
-    const Var low = e_.body().Mutable(ir::Max(diagonal - right, e_.IndexInt(0)), "low"),
-              high = e_.body().Mutable(ir::Min(diagonal, left), "high");
+  // Of the first `diagonal` elements of the merged run, how many are the left one's; the runs lie in slots
+  // begin .. middle .. end.
+  Expr Split(const Expr& begin, const Expr& middle, const Expr& end, const Expr& diagonal) {
+    const Var low = e_.body().Mutable(ir::Max(diagonal - (end - middle), e_.IndexInt(0)), "low"),
+              high = e_.body().Mutable(ir::Min(diagonal, middle - begin), "high");
     e_.values().Open();
     const Expr half = e_.body().Name(ir::Binary(Op::kShr, ir::Ref(low) + ir::Ref(high), e_.IndexInt(1)), "half");
-    const Element l = left_at(half), r = right_at(diagonal - 1 - half);
+    const Element l = GetSlot(begin + half), r = GetSlot(middle + (diagonal - 1 - half));
     const Expr right_first = e_.body().Name(form_.Before(e_, r, l), "right_first");
     e_.body().Add(ir::Assign(high, ir::Select(right_first, half, ir::Ref(high))));
     e_.body().Add(ir::Assign(low, ir::Select(right_first, ir::Ref(low), half + 1)));
@@ -353,9 +354,7 @@ class GpuSortKernel {
   // As many elements as an item has, from number `diagonal` on, of the runs in slots begin .. middle .. end.
   void MergeToMine(const Expr& begin, const Expr& middle, const Expr& end, const Expr& diagonal) {
     const Expr from = e_.body().Name(diagonal, "diagonal");
-    const Expr split = Split(
-        middle - begin, end - middle, from, [&](const Expr& at) { return GetSlot(begin + at); },
-        [&](const Expr& at) { return GetSlot(middle + at); });
+    const Expr split = Split(begin, middle, end, from);
     const Expr top = e_.IndexInt(cut_.block() - 1);
     const Var left = e_.body().Mutable(begin + split, "left"),
               right = e_.body().Mutable(middle + from - split, "right");
@@ -403,20 +402,95 @@ class GpuSortKernel {
     pair.count = e_.body().Name(ir::Min(pair.end - pair.base - pair.first, e_.IndexInt(cut_.block())), "count");
     return pair;
   }
+  // A search of the group for one end of its piece, half of the items each: how many of the first `diagonal` elements
+  // of the merged run are the left one's is at least low and at most high.
+  struct Search {
+    Expr number, item;  // of the search, and in its half
+    Expr low, high, stride;
+    Expr at;  // that this item asks about
+  };
+  Search SearchOf(const Expr& item, const ir::BufferRef& lows, const ir::BufferRef& highs, const Expr& half) {
+    const int64_t items = cut_.items / 2;
+    Search search;
+    search.number = e_.body().Name(Over(item, items), "end_number");
+    search.item = e_.body().Name(Rest(item, items), "asker");
+    search.low = e_.body().Name(ir::Load(lows, half * 2 + search.number), "low");
+    search.high = e_.body().Name(ir::Load(highs, half * 2 + search.number), "high");
+    search.stride = e_.body().Name(Over(search.high - search.low + (items - 1), items), "stride");
+    search.at = e_.body().Name(search.low + search.item * search.stride, "at");
+    return search;
+  }
+
+  // As Split, of both ends of the piece at once, in memory: each round narrows a search down by as many times as half
+  // the group has items, since what takes the time is to wait for memory.
+  ir::BufferRef SplitsOfPiece(const Pair& pair, const std::function<Element(const Expr&)>& get) {
+    const ElementType type = e_.math().type().element;
+    // Two halves: of this round and of the next.
+    const ir::BufferRef lows = e_.LocalArray("lows", type, 4), highs = e_.LocalArray("highs", type, 4),
+                        answers = e_.LocalArray("answers", ElementType::kPred, cut_.items);
+    const auto diagonal = [&](const Expr& number) { return pair.first + number * pair.count; };
+    const auto least = [&](const Expr& all) { return ir::Max(all - (pair.end - pair.middle), e_.IndexInt(0)); };
+    const auto most = [&](const Expr& all) { return ir::Min(all, pair.middle - pair.base); };
+    Lanes(2, [&](const Expr& number) {
+      const Expr all = e_.body().Name(diagonal(number), "diagonal");
+      e_.body().Add(ir::Store(lows, number, least(all)));
+      e_.body().Add(ir::Store(highs, number, most(all)));
+    });
+    e_.body().Add(ir::Barrier());
+    int64_t rounds = 0;
+    for (int64_t left = cut_.length; left > 0; left = CeilDiv(left, cut_.items / 2) - 1) ++rounds;
+    const Var round = e_.IndexVar("round", rounds);
+    e_.values().Open();
+    const Expr half = e_.body().Name(Rest(ir::Ref(round), 2), "half"), other = e_.IndexInt(1) - half;
+    Lanes(cut_.items, [&](const Expr& item) {
+      const Search search = SearchOf(item, lows, highs, half);
+      const auto bounded = [&](const Expr& at) {
+        return e_.body().Name(ir::Max(ir::Min(at, e_.IndexInt(cut_.length - 1)), e_.IndexInt(0)), "bounded");
+      };
+      const Element l = get(bounded(pair.base + search.at)),
+                    r = get(bounded(pair.middle + diagonal(search.number) - 1 - search.at));
+      const Expr is_beyond = ir::Compare(Op::kGe, search.at, search.high);
+      e_.body().Add(ir::Store(answers, item, ir::Or(is_beyond, form_.Before(e_, r, l))));
+    });
+    e_.body().Add(ir::Barrier());
+    Lanes(cut_.items, [&](const Expr& item) { Narrow(item, lows, highs, answers, half, other); });
+    e_.body().Add(ir::Barrier());
+    e_.body().Add(ir::For(ir::LoopRole::kSerial, round, e_.IndexInt(0), e_.IndexInt(rounds), e_.values().Close()));
+    // Within bounds, whatever the comparator said.
+    const ir::BufferRef splits = e_.LocalArray("splits", type, 2);
+    Lanes(2, [&](const Expr& number) {
+      const Expr all = e_.body().Name(diagonal(number), "diagonal");
+      const Expr found = ir::Load(lows, e_.IndexInt(rounds % 2 * 2) + number);
+      e_.body().Add(ir::Store(splits, number, ir::Max(ir::Min(found, most(all)), least(all))));
+    });
+    e_.body().Add(ir::Barrier());
+    return splits;
+  }
+
+  // The item between whose answer and the one before it the truth lies says so; the last one, where it lies behind all.
+  void Narrow(const Expr& item, const ir::BufferRef& lows, const ir::BufferRef& highs, const ir::BufferRef& answers,
+              const Expr& half, const Expr& other) {
+    const Search search = SearchOf(item, lows, highs, half);
+    const auto set = [&](const Expr& condition, const Expr& low, const Expr& high) {
+      const Expr to = other * 2 + search.number;
+      e_.body().Add(ir::If(condition, ir::Block({ir::Store(lows, to, low), ir::Store(highs, to, high)})));
+    };
+    const auto answer = [&](const Expr& number) { return ir::Load(answers, number); };
+    const Expr is_first = e_.body().Name(ir::Compare(Op::kEq, search.item, e_.IndexInt(0)), "is_first");
+    const Expr yes = e_.body().Name(answer(item), "yes");
+    const Expr no_before = ir::Or(is_first, ir::Not(answer(ir::Max(item - 1, e_.IndexInt(0)))));
+    set(e_.body().Name(ir::And(yes, no_before), "is_here"),
+        ir::Select(is_first, search.low, search.at - search.stride + 1), ir::Min(search.at, search.high));
+    const Expr is_last = ir::Compare(Op::kEq, search.item, e_.IndexInt(cut_.items / 2 - 1));
+    set(ir::And(is_last, ir::Not(yes)), search.at + 1, search.high);
+  }
+
   // The group's piece of the merged run, into the slots: the left run's part, then the right one's. Gives how many are
   // the left one's.
   Expr LoadPiece(const std::vector<ir::BufferRef>& from, const Pair& pair) {
     const Index row = e_.math().Of(rows_var_);
     const auto get = [&](const Expr& j) { return Named(from, InRow(row, j)); };
-    const ir::BufferRef splits = e_.LocalArray("splits", e_.math().type().element, 2);
-    Lanes(2, [&](const Expr& item) {
-      const Expr diagonal = e_.body().Name(pair.first + item * pair.count, "diagonal");
-      const Expr split = Split(
-          pair.middle - pair.base, pair.end - pair.middle, diagonal,
-          [&](const Expr& at) { return get(pair.base + at); }, [&](const Expr& at) { return get(pair.middle + at); });
-      e_.body().Add(ir::Store(splits, item, split));
-    });
-    e_.body().Add(ir::Barrier());
+    const ir::BufferRef splits = SplitsOfPiece(pair, get);
     const Expr begin = e_.body().Name(ir::Load(splits, e_.IndexInt(0)), "left_begin"),
                end = ir::Load(splits, e_.IndexInt(1));
     // Of a comparator that orders nothing the second may lie before the first.

@@ -316,5 +316,44 @@ TEST(CumulativeKernels, ReducersOfTheirOwn) {
                        "window={size=30x1 pad=0_29x0_0}, to_apply=largest }"}});
 }
 
+// Chunks, parts and what is left over of them; values are small integers, so that sums are exact in any order.
+TEST(CumulativeKernels, ChunksAndPartsOnGpus) {
+  const auto sum = [](const std::string& type, const std::string& shape, const std::string& window) {
+    return fmt::format(
+        "add {{ a = {0}[] parameter(0) b = {0}[] parameter(1) ROOT r = {0}[] add(a, b) }}\n"
+        "ENTRY e {{ n = s32[{1}] parameter(0) x = {0}[{1}] convert(n) z = {0}[] constant(2) ROOT r = {0}[{1}] "
+        "reduce-window(x, z), window={{{2}}}, to_apply=add }}",
+        type, shape, window);
+  };
+  // The last element that is not 5, and how many elements there were: does not commute.
+  const auto last = [](const std::string& shape, const std::string& window) {
+    return fmt::format(
+        R"(last {{ a = s32[] parameter(0) p = s16[] parameter(1) b = s32[] parameter(2) q = s16[] parameter(3)
+          five = s32[] constant(5) is = pred[] compare(b, five), direction=EQ s = s32[] select(is, a, b)
+          c = s16[] add(p, q) ROOT r = (s32[], s16[]) tuple(s, c) }}
+        ENTRY e {{ x = s32[{0}] parameter(0) y = s16[{0}] parameter(1) five = s32[] constant(5) zero = s16[] constant(0)
+          ROOT r = (s32[{0}], s16[{0}]) reduce-window(x, y, five, zero), window={{{1}}}, to_apply=last }})",
+        shape, window);
+  };
+  Cases cases;
+  for (const int length : {1, 2, 63, 65, 127, 129, 1023, 1024, 1025, 2700}) {
+    for (const bool reverse : {false, true}) {
+      const std::string pad = reverse ? fmt::format("0_{}", length - 1) : fmt::format("{}_0", length - 1);
+      const auto add = [&](const std::string& name, const std::string& text) {
+        cases.emplace_back(fmt::format("{}_{}{}", name, length, reverse ? "_reverse" : ""), text);
+      };
+      add("rows", sum("f32", fmt::format("3,{}", length), fmt::format("size=1x{} pad=0_0x{}", length, pad)));
+      add("columns", sum("f32", fmt::format("{},7", length), fmt::format("size={}x1 pad={}x0_0", length, pad)));
+      add("last", last(fmt::format("2,{}", length), fmt::format("size=1x{} pad=0_0x{}", length, pad)));
+      if (length < 1000)
+        add("last_middle", last(fmt::format("2,{},5", length), fmt::format("size=1x{}x1 pad=0_0x{}x0_0", length, pad)));
+    }
+  }
+  cases.emplace_back("many_rows", sum("f64", "1100,70", "size=1x70 pad=0_0x69_0"));
+  cases.emplace_back("many_short_rows", sum("bf16", "700,9", "size=1x9 pad=0_0x0_8"));
+  cases.emplace_back("many_columns", sum("s32", "40,3000", "size=40x1 pad=39_0x0_0"));
+  RunOn(GpuSpec(), cases);
+}
+
 }  // namespace
 }  // namespace hlorun::opencl
