@@ -26,14 +26,16 @@ void ExpectEqual(const std::vector<Array>& results, const std::vector<Literal>& 
   }
 }
 
-class SizesOnDeviceTest : public ::testing::TestWithParam<SizedCase> {
+class SizesOnDeviceTest : public ::testing::TestWithParam<std::tuple<SizedCase, const char*>> {
  protected:
   void TearDown() override { unsetenv("HLORUN_PADDING"); }
 };
 
 TEST_P(SizesOnDeviceTest, EqualTheStaticProgramWhateverThePaddingHolds) {
-  const SizedCase& sized = GetParam();
-  const auto client = Client::Create({});
+  const auto& [sized, device_class] = GetParam();
+  ClientOptions options;
+  options.device_class = device_class;
+  const auto client = Client::Create(options);
   const auto executable =
       client->Compile(Module::FromText(testing_support::AtSizes(sized.text, sized.bounds, true)), {});
   uint64_t seed = 1;
@@ -50,8 +52,10 @@ TEST_P(SizesOnDeviceTest, EqualTheStaticProgramWhateverThePaddingHolds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SizesOnDeviceTest, ::testing::ValuesIn(testing_support::SizedCases()),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, SizesOnDeviceTest,
+                         ::testing::Combine(::testing::ValuesIn(testing_support::SizedCases()),
+                                            ::testing::Values("cpu", "gpu")),
+                         [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
 
 constexpr const char* kStatic = R"(HloModule scaled, frontend_attributes={hlorun.symbols="batch:0:0,batch:1:0"}
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
@@ -180,7 +184,9 @@ TEST(Bounds, ErrorsNameParameterDimensionBoundAndSize) {
   const std::string over = MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); });
   EXPECT_THAT(over, HasSubstr("argument 0 (%x)"));
   EXPECT_THAT(over, HasSubstr("dimension 0 has size 13, its bound is 12"));
-  EXPECT_THAT(MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({3, 3}), Counting({4})})); }),
+  EXPECT_THAT(MessageOf([&] {
+                bounded->Run(ToDevice(*client, {Counting({3, 3}), Counting({4})}));
+              }),
               HasSubstr("dimension 0"));
   EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:0=12"}); }),
               HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
@@ -219,7 +225,9 @@ TEST(Buckets, FollowDimensionsThatBoundsName) {
     ExpectEqual(executable->Run(ToDevice(*client, arguments)), Expected(n, arguments), std::to_string(n));
   }
   EXPECT_EQ(executable->bucket_use().compiled, 2);  // 8, and 12 instead of 16
-  EXPECT_THAT(MessageOf([&] { executable->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); }),
+  EXPECT_THAT(MessageOf([&] {
+                executable->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})}));
+              }),
               HasSubstr("dimension 0 has size 13, its bound is 12"));
   EXPECT_THAT(MessageOf([&] { client->CompileBuckets(Module::FromText(nameless), {.bounds = {"0:0=12"}}, {}); }),
               HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
