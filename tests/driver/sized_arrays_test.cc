@@ -141,6 +141,41 @@ ENTRY e { x = f32[200,7] parameter(0)  y = f32[7,130] parameter(1)
   }
 }
 
+// Chains that end within a chunk, within a part, at the end of one, and before most of them.
+TEST(Bounds, LengthOfCumulativeSums) {
+  const auto text = [](const std::string& size, int64_t n, bool columns, bool reverse) {
+    const std::string shape = columns ? size + ",3" : "2," + size;
+    const std::string before = fmt::format("{}_{}", reverse ? 0 : n - 1, reverse ? n - 1 : 0);
+    return fmt::format(
+        R"(HloModule sums
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
+ENTRY e {{ x = f32[{0}] parameter(0)  two = f32[] constant(2)
+  ROOT r = f32[{0}] reduce-window(x, two), window={{{1}}}, to_apply=add }}
+)",
+        shape,
+        columns ? fmt::format("size={}x1 pad={}x0_0", n, before) : fmt::format("size=1x{} pad=0_0x{}", n, before));
+  };
+  constexpr int64_t kMost = 2600;
+  for (const char* device_class : {"cpu", "gpu"}) {
+    ClientOptions options;
+    options.device_class = device_class;
+    const auto client = Client::Create(options);
+    for (const bool columns : {false, true}) {
+      for (const bool reverse : {false, true}) {
+        const std::string bounded = text(fmt::format("<={}", kMost), kMost, columns, reverse);
+        const auto executable = client->Compile(Module::FromText(bounded), {});
+        for (const int64_t n : {1, 70, 1024, 1025, 2048, 2600}) {
+          const auto exact = passes::Parse(text(std::to_string(n), n, columns, reverse));
+          const std::vector<Literal> arguments = {columns ? Counting({n, 3}) : Counting({2, n})};
+          ExpectEqual(executable->Run(ToDevice(*client, arguments)),
+                      hlo::FlattenLiteral(hlo::Evaluate(*exact, arguments)),
+                      fmt::format("{} {} {} {}", device_class, columns, reverse, n));
+        }
+      }
+    }
+  }
+}
+
 // A result that ends within its rows feeds programs of the same bound, of another, and of its very size.
 TEST(Bounds, ResultsGoOnToTheNextProgram) {
   const auto text = [](const std::string& columns) {
