@@ -38,9 +38,11 @@ struct Round {
   int64_t reads;  // of each item, of kEach elements
   int64_t list;   // entries of the lists that are merged: k or more
 
-  int64_t slots() const { return items * kEach; }
-  int64_t piece() const { return slots() * reads; }
+  int64_t piece() const { return items * kEach * reads; }
   int64_t pieces() const { return CeilDiv(length, piece()); }
+  // Whether the best items are chosen by their first entries before the entries are: no other item has any of the best.
+  bool by_heads() const { return list > kEach && items >= 2 * list; }
+  int64_t slots() const { return by_heads() ? std::max(items, list + list * kEach) : items * kEach; }
 };
 
 int64_t MostItems(const DeviceSpec& device) {
@@ -56,10 +58,10 @@ Round RoundOf(int64_t rows, int64_t length, int64_t k, const DeviceSpec& device)
   while (round.items > kFewestItems && is_large(round.items)) round.items /= 2;
   // Longer pieces where enough groups are left to share them.
   const auto keeps_all_busy = [&](int64_t reads) {
-    return rows * CeilDiv(length, round.slots() * reads) >= 4 * device.compute_units;
+    return rows * CeilDiv(length, round.items * kEach * reads) >= 4 * device.compute_units;
   };
   while (round.list == kEach && round.reads < kMostReads && round.piece() < length &&
-         (keeps_all_busy(round.reads * 2) || round.slots() * round.reads * 2 >= length)) {
+         (keeps_all_busy(round.reads * 2) || round.piece() * 2 >= length)) {
     round.reads *= 2;
   }
   return round;
@@ -120,11 +122,10 @@ class GpuTopKKernel {
     e_.values().Open();
     // What the group's iteration before this one still reads.
     e_.body().Add(ir::Barrier());
-    Lanes(e_.IndexInt(round_.items), [&](const Expr& item) { ListsOfItems(item, row); });
-    e_.body().Add(ir::Barrier());
-    for (int64_t size = 2 * kEach; size <= round_.list; size *= 2) MergeLists(size);
-    HalveLists();
-    StoreList(row);
+    std::vector<Var> mine;
+    for (int64_t i = 0; i < kEach; ++i) mine.push_back(e_.body().Mutable(ir::Int(0, kU64), "mine"));
+    Lanes(e_.IndexInt(round_.items), [&](const Expr& item) { ReadMine(item, row, mine); });
+    StoreList(row, round_.by_heads() ? BestOfBestItems(mine) : BestOfAllItems(mine));
     ir::Stmt body = e_.values().Close();
     body = ir::For(ir::LoopRole::kParallel, piece_, e_.IndexInt(0), e_.IndexInt(round_.pieces()), body);
     return e_.Finish(ir::For(ir::LoopRole::kParallel, row_, e_.IndexInt(0), e_.IndexInt(rounds_.rows), body), 1);
@@ -135,7 +136,7 @@ class GpuTopKKernel {
   using Entries = std::vector<Expr>;
 
   void Lanes(const Expr& count, const Statements& body) {
-    const Var item = e_.IndexVar(e_.body().FreshName("item"), round_.slots());
+    const Var item = e_.IndexVar(e_.body().FreshName("item"), std::max(round_.slots(), round_.items));
     e_.values().Open();
     body(ir::Ref(item));
     e_.body().Add(ir::For(ir::LoopRole::kVector, item, e_.IndexInt(0), count, e_.values().Close()));
@@ -174,8 +175,8 @@ class GpuTopKKernel {
     return entries;
   }
 
-  // The best of what an item reads, sorted, into its slots.
-  void ListsOfItems(const Expr& item, TopKRow& row) {
+  // The best of what an item reads, sorted.
+  void ReadMine(const Expr& item, TopKRow& row, const std::vector<Var>& mine) {
     if (number_ > 0) {
       from_ = e_.Scratch("from", ElementType::kU64, rounds_.rows * round_.length, rounds_.offsets[number_ - 1],
                          /*written=*/false);
@@ -185,28 +186,79 @@ class GpuTopKKernel {
       for (int64_t i = 0; i < kEach; ++i) entries.push_back(Read(first + i * round_.items, row));
       return Ordered(entries, SortingPairs());
     };
-    Entries best = read(item);
-    if (round_.reads > 1) {
-      std::vector<Var> kept;
-      for (const Expr& x : best) kept.push_back(e_.body().Mutable(x, "kept"));
-      const Var turn = e_.IndexVar("turn", round_.reads);
-      e_.values().Open();
-      const Entries more = read(item + ir::Ref(turn) * round_.slots());
-      Entries both;
-      for (size_t i = 0; i < kept.size(); ++i)
-        both.push_back(e_.body().Name(ir::Max(ir::Ref(kept[i]), more[more.size() - 1 - i]), "both"));
-      both = Ordered(both, MergingPairs());
-      for (size_t i = 0; i < kept.size(); ++i) e_.body().Add(ir::Assign(kept[i], both[i]));
-      e_.body().Add(
-          ir::For(ir::LoopRole::kSerial, turn, e_.IndexInt(1), e_.IndexInt(round_.reads), e_.values().Close()));
-      best.clear();
-      for (const Var& x : kept) best.push_back(ir::Ref(x));
-    }
+    const auto keep = [&](const Entries& entries) {
+      for (size_t i = 0; i < mine.size(); ++i) e_.body().Add(ir::Assign(mine[i], entries[i]));
+    };
+    keep(read(item));
+    if (round_.reads == 1) return;
+    const Var turn = e_.IndexVar("turn", round_.reads);
+    e_.values().Open();
+    const Entries more = read(item + ir::Ref(turn) * (round_.items * kEach));
+    Entries both;
+    for (size_t i = 0; i < mine.size(); ++i)
+      both.push_back(e_.body().Name(ir::Max(ir::Ref(mine[i]), more[more.size() - 1 - i]), "both"));
+    keep(Ordered(both, MergingPairs()));
+    e_.body().Add(ir::For(ir::LoopRole::kSerial, turn, e_.IndexInt(1), e_.IndexInt(round_.reads), e_.values().Close()));
+  }
+
+  // Into kEach slots from `first` on.
+  void PutMine(const Expr& first, const std::vector<Var>& mine) {
     for (int64_t i = 0; i < kEach; ++i)
-      e_.body().Add(ir::Store(slots_, InSlots(item * kEach + i), best[static_cast<size_t>(i)]));
+      e_.body().Add(ir::Store(slots_, InSlots(first + i), ir::Ref(mine[static_cast<size_t>(i)])));
+  }
+
+  // Both give the slot at which the sorted list of the best begins.
+  int64_t BestOfAllItems(const std::vector<Var>& mine) {
+    Lanes(e_.IndexInt(round_.items), [&](const Expr& item) { PutMine(item * kEach, mine); });
+    e_.body().Add(ir::Barrier());
+    Reduce({0, round_.items * kEach}, kEach);
+    return 0;
+  }
+  int64_t BestOfBestItems(const std::vector<Var>& mine) {
+    const int64_t list = round_.list;
+    Lanes(e_.IndexInt(round_.items),
+          [&](const Expr& item) { e_.body().Add(ir::Store(slots_, InSlots(item), ir::Ref(mine[0]))); });
+    e_.body().Add(ir::Barrier());
+    Reduce({0, round_.items}, 1);
+    // There may be fewer items with entries than the list is long.
+    const Region survivors{list, list * kEach};
+    Lanes(e_.IndexInt(survivors.entries),
+          [&](const Expr& entry) { e_.body().Add(ir::Store(slots_, InSlots(entry + list), ir::Int(0, kU64))); });
+    e_.body().Add(ir::Barrier());
+    Lanes(e_.IndexInt(round_.items), [&](const Expr&) { PutIfAmongBest(mine); });
+    e_.body().Add(ir::Barrier());
+    Reduce(survivors, kEach);
+    return list;
+  }
+  // The item's entries, in the place of its first one among those of the best items.
+  void PutIfAmongBest(const std::vector<Var>& mine) {
+    const Expr head = ir::Ref(mine[0]), last = ir::Load(slots_, InSlots(e_.IndexInt(round_.list - 1)));
+    const Expr is_among = ir::And(ir::Compare(Op::kGe, head, last), ir::Compare(Op::kNe, head, ir::Int(0, kU64)));
+    e_.values().Open();
+    const Var low = e_.body().Mutable(e_.IndexInt(0), "low"), high = e_.body().Mutable(e_.IndexInt(round_.list - 1));
+    e_.values().Open();
+    const Expr half = e_.body().Name(Over(ir::Ref(low) + ir::Ref(high), 2), "half");
+    const Expr is_behind = e_.body().Name(ir::Compare(Op::kGt, ir::Load(slots_, InSlots(half)), head), "is_behind");
+    e_.body().Add(ir::Assign(low, ir::Select(is_behind, half + 1, ir::Ref(low))));
+    e_.body().Add(ir::Assign(high, ir::Select(is_behind, ir::Ref(high), half)));
+    const ir::Stmt step = e_.values().Close();
+    e_.body().Add(ir::While(ir::Ref(low) < ir::Ref(high), step));
+    PutMine(ir::Ref(low) * kEach + round_.list, mine);
+    const ir::Stmt put = e_.values().Close();
+    e_.body().Add(ir::If(is_among, put));
   }
 
   // --- lists of the group ---
+
+  // Slots of which whole lists are made.
+  struct Region {
+    int64_t begin, entries;
+  };
+  // A region's sorted lists of `size` become one of the best.
+  void Reduce(const Region& region, int64_t size) {
+    for (int64_t merged = 2 * size; merged <= round_.list; merged *= 2) MergeLists(region, merged);
+    HalveLists(region);
+  }
 
   void Order(const Expr& first, const Expr& second) {
     const Expr a_at = InSlots(first), b_at = InSlots(second);
@@ -215,12 +267,12 @@ class GpuTopKKernel {
     e_.body().Add(ir::Store(slots_, b_at, ir::Min(a, b)));
   }
   // Lists of `size` that rise and then fall, each `apart` from the next, sorted; `pairs`: half their entries.
-  void MergeBitonic(int64_t size, const Expr& apart, const Expr& pairs) {
+  void MergeBitonic(const Region& region, int64_t size, const Expr& apart, const Expr& pairs) {
     for (int64_t distance = size / 2; distance >= 1; distance /= 2) {
       Lanes(pairs, [&](const Expr& pair) {
         const Expr within = e_.body().Name(Rest(pair, size / 2), "within");
         const Expr first = Over(pair, size / 2) * apart + (within + (within - Rest(within, distance)));
-        const Expr at = e_.body().Name(first, "first");
+        const Expr at = e_.body().Name(first + region.begin, "first");
         Order(at, at + distance);
       });
       e_.body().Add(ir::Barrier());
@@ -228,46 +280,46 @@ class GpuTopKKernel {
   }
 
   // Pairs of neighbouring sorted lists become one of `size`.
-  void MergeLists(int64_t size) {
-    const Expr pairs = e_.IndexInt(round_.slots() / 2);
+  void MergeLists(const Region& region, int64_t size) {
+    const Expr pairs = e_.IndexInt(region.entries / 2);
     Lanes(pairs, [&](const Expr& pair) {
       const Expr within = e_.body().Name(Rest(pair, size / 2), "within");
-      const Expr begin = e_.body().Name(Over(pair, size / 2) * size, "begin");
+      const Expr begin = e_.body().Name(Over(pair, size / 2) * size + region.begin, "begin");
       Order(begin + within, begin + (e_.IndexInt(size - 1) - within));
     });
     e_.body().Add(ir::Barrier());
     // Both halves rise or fall as they should now.
-    if (size > 2) MergeBitonic(size / 2, e_.IndexInt(size / 2), pairs);
+    if (size > 2) MergeBitonic(region, size / 2, e_.IndexInt(size / 2), pairs);
   }
 
   // Of every two lists the better half, until there is one.
-  void HalveLists() {
-    const int64_t list = round_.list, levels = Log2(round_.slots() / list);
+  void HalveLists(const Region& region) {
+    const int64_t list = round_.list, levels = Log2(region.entries / list);
     if (levels == 0) return;
     const Var level = e_.IndexVar("level", levels);
     e_.values().Open();
     const Expr apart = e_.body().Name(ir::Binary(Op::kShl, e_.IndexInt(list), ir::Ref(level)), "apart");
-    const Expr entries = e_.body().Name(ir::Binary(Op::kShr, e_.IndexInt(round_.slots() / 2), ir::Ref(level)), "left");
+    const Expr entries = e_.body().Name(ir::Binary(Op::kShr, e_.IndexInt(region.entries / 2), ir::Ref(level)), "left");
     Lanes(entries, [&](const Expr& entry) {
       const Expr within = e_.body().Name(Rest(entry, list), "within");
-      const Expr begin = e_.body().Name(Over(entry, list) * apart * 2, "begin");
+      const Expr begin = e_.body().Name(Over(entry, list) * apart * 2 + region.begin, "begin");
       const Expr to = InSlots(begin + within);
       const Expr other = ir::Load(slots_, InSlots(begin + apart + (e_.IndexInt(list - 1) - within)));
       e_.body().Add(ir::Store(slots_, to, ir::Max(ir::Load(slots_, to), other)));
     });
     e_.body().Add(ir::Barrier());
-    MergeBitonic(list, apart * 2, Over(entries, 2));
+    MergeBitonic(region, list, apart * 2, Over(entries, 2));
     e_.body().Add(ir::For(ir::LoopRole::kSerial, level, e_.IndexInt(0), e_.IndexInt(levels), e_.values().Close()));
   }
 
-  void StoreList(TopKRow& row) {
+  void StoreList(TopKRow& row, int64_t first) {
     const bool is_last = number_ + 1 == rounds_.all.size();
     const ir::BufferRef to = is_last ? nullptr
                                      : e_.Scratch("to", ElementType::kU64, rounds_.rows * round_.pieces() * rounds_.k,
                                                   rounds_.offsets[number_], /*written=*/true);
     const Var i = e_.IndexVar("place", rounds_.k);
     e_.values().Open();
-    const Expr entry = e_.body().Name(ir::Load(slots_, InSlots(ir::Ref(i))), "entry");
+    const Expr entry = e_.body().Name(ir::Load(slots_, InSlots(ir::Ref(i) + first)), "entry");
     if (is_last) {
       for (const auto& output : e_.outputs()) row.StoreResult(output, e_.math().Of(i), entry);
     } else {
