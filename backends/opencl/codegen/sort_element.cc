@@ -17,7 +17,10 @@ bool IsRead(const hlo::Computation& comparator, int64_t parameter) {
 
 }  // namespace
 
-SortElementForm::SortElementForm(const Instruction& sort) : sort_(sort), words_(WordForm::Of(sort)) {
+// Merging along paths loses elements where they have no order: the most common of such comparators is made one that
+// has.
+SortElementForm::SortElementForm(const Instruction& sort)
+    : sort_(sort), words_(WordForm::Of(sort, SortKey::Nan::kAnyPlace)) {
   if (words_) {
     fields_.push_back(words_->word);
     if (words_->has_positions()) fields_.push_back(ElementType::kU32);

@@ -21,7 +21,7 @@ struct WordForm {
   int payload_bits;  // 16 or 32, below the key; 0: the position lies in a second array
   hlo::ElementType word;
 
-  static std::optional<WordForm> Of(const hlo::Instruction& sort);
+  static std::optional<WordForm> Of(const hlo::Instruction& sort, SortKey::Nan nan = SortKey::Nan::kNoKey);
 
   bool has_positions() const { return payload_bits == 0; }
   int64_t bytes() const { return hlo::BytesOf(word) + (has_positions() ? 4 : 0); }

@@ -113,26 +113,28 @@ TEST(SortKernels, SeveralOperands) {
                  ROOT r = (c64[3,70], u32[3,70], f64[3,70]) sort(x, y, z), dimensions={1}, is_stable=true, to_apply=lt })"}});
 }
 
-// Sorts NaNs of both signs, zeros of both signs, infinities and many equal elements with their positions; the result's
-// floats as bits, so that it is seen which of the equal ones lies where.
-std::string SpecialsText(const std::string& comparator, const std::string& shape, int dimension) {
+// Sorts NaNs of both signs (or what else has the bits that are given), zeros of both signs, infinities and many equal
+// elements with their positions; the result's floats as bits, so that it is seen which of the equal ones lies where.
+constexpr int32_t kNan = 0x7fc00001, kMinusNan = -0x3fffff, kOne = 0x3f800000, kMinusOne = -0x40800000;
+std::string SpecialsText(const std::string& comparator, const std::string& shape, int dimension, int32_t twos = kNan,
+                         int32_t threes = kMinusNan) {
   return comparator + fmt::format(
                           R"(ENTRY e {{ n = s32[{0}] parameter(0) i = s32[{0}] iota(), iota_dimension={1}
     x = f32[{0}] convert(n)
-    c0 = s32[] constant(0) b0 = s32[{0}] broadcast(c0), dimensions={{}} is0 = pred[{0}] compare(n, b0), direction=EQ
+    c0 = s32[] constant(4) b0 = s32[{0}] broadcast(c0), dimensions={{}} is0 = pred[{0}] compare(n, b0), direction=EQ
     c1 = s32[] constant(1) b1 = s32[{0}] broadcast(c1), dimensions={{}} is1 = pred[{0}] compare(n, b1), direction=EQ
     c2 = s32[] constant(2) b2 = s32[{0}] broadcast(c2), dimensions={{}} is2 = pred[{0}] compare(n, b2), direction=EQ
     c3 = s32[] constant(3) b3 = s32[{0}] broadcast(c3), dimensions={{}} is3 = pred[{0}] compare(n, b3), direction=EQ
     nz = f32[] constant(-0) bnz = f32[{0}] broadcast(nz), dimensions={{}}
     inf = f32[] constant(-inf) binf = f32[{0}] broadcast(inf), dimensions={{}}
-    q = s32[] constant(2143289345) bq = s32[{0}] broadcast(q), dimensions={{}} fq = f32[{0}] bitcast-convert(bq)
-    m = s32[] constant(-4194303) bm = s32[{0}] broadcast(m), dimensions={{}} fm = f32[{0}] bitcast-convert(bm)
+    q = s32[] constant({2}) bq = s32[{0}] broadcast(q), dimensions={{}} fq = f32[{0}] bitcast-convert(bq)
+    m = s32[] constant({3}) bm = s32[{0}] broadcast(m), dimensions={{}} fm = f32[{0}] bitcast-convert(bm)
     x1 = f32[{0}] select(is1, bnz, x) x2 = f32[{0}] select(is2, fq, x1) x3 = f32[{0}] select(is3, fm, x2)
     x4 = f32[{0}] select(is0, binf, x3)
     s = (f32[{0}], s32[{0}]) sort(x4, i), dimensions={{{1}}}, is_stable=true, to_apply=lt
     f = f32[{0}] get-tuple-element(s), index=0 p = s32[{0}] get-tuple-element(s), index=1
     bits = s32[{0}] bitcast-convert(f) ROOT r = (s32[{0}], s32[{0}]) tuple(bits, p) }})",
-                          shape, dimension);
+                          shape, dimension, twos, threes);
 }
 
 // No key says these: NaNs last whatever they are, positive elements before negative ones; two keys.
@@ -160,6 +162,23 @@ TEST(SortKernels, AnyLengthOnGpus) {
   };
   RunOn(GpuSpec(), cases_of({7, 31, 1000, 2049}));
   RunOn(SmallGpuSpec(), cases_of({1, 2, 3, 8, 9, 129, 511, 512, 513, 1025, 2500}));
+}
+
+// Nothing may depend on where NaNs go, but without them zeros of both signs are equal and keep their order.
+constexpr const char* kPartial = R"(lt { a = f32[] parameter(0) b = f32[] parameter(1) c = s32[] parameter(2)
+    d = s32[] parameter(3) ROOT less = pred[] compare(b, a), direction=LT }
+  )";
+
+TEST(SortKernels, PartialOrderOnGpus) {
+  // All of the elements are there, NaNs too.
+  std::string positions =
+      "up { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT }\n" +
+      SpecialsText(kPartial, "2,1500", 1);
+  positions.replace(positions.find("ROOT r = (s32[2,1500]"), std::string::npos,
+                    "ROOT r = s32[2,1500] sort(p), dimensions={1}, to_apply=up }");
+  RunOn(SmallGpuSpec(), {{"positions", positions},
+                         {"rows", SpecialsText(kPartial, "4,700", 1, kOne, kMinusOne)},
+                         {"columns", SpecialsText(kPartial, "30,50", 0, kOne, kMinusOne)}});
 }
 
 TEST(SortKernels, ManyRowsOfAGroupOnGpus) {
