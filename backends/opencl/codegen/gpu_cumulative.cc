@@ -54,7 +54,9 @@ struct Cut {
       const ElementType type = op.operand(i)->shape().element_type();
       cut.fields.insert(cut.fields.end(), hlo::IsComplex(type) ? 2 : 1, ValueType(type).element);
     }
-    cut.by_groups = form.dimension + 1 == shape.rank() && cut.length > kShortRow;
+    const hlo::Dims& dims = shape.dimensions();
+    const bool is_minor = hlo::CheckedProduct(hlo::Dims(dims.begin() + form.dimension + 1, dims.end())) == 1;
+    cut.by_groups = is_minor && cut.length > kShortRow;
     cut.each = kMostEach;
     while (cut.each > 1 && (cut.chunk() * cut.field_bytes() > kChunkBytes || cut.chunk() >= 2 * cut.length))
       cut.each /= 2;
@@ -200,12 +202,12 @@ class GpuCumulativeKernel : private CumulativeChains {
   }
   void Barrier() { e_.body().Add(ir::Barrier()); }
 
-  EmittedLaunch Close(const Var& innermost, int64_t count, const ir::Stmt& body, const Expr& outer_end) {
-    ir::Stmt loops = ir::For(ir::LoopRole::kParallel, innermost, e_.IndexInt(0), e_.IndexInt(count), body);
+  // `body` for each part.
+  EmittedLaunch Close(const ir::Stmt& body) {
     // The last part's total is nobody's.
     const int64_t parts = is_total_ ? cut_.parts() - 1 : cut_.parts();
-    loops = ir::For(ir::LoopRole::kParallel, part_, e_.IndexInt(0), e_.IndexInt(parts), loops);
-    if (cut_.by_groups) loops = ir::For(ir::LoopRole::kParallel, outer_var_, e_.IndexInt(0), outer_end, loops);
+    ir::Stmt loops = ir::For(ir::LoopRole::kParallel, part_, e_.IndexInt(0), e_.IndexInt(parts), body);
+    if (cut_.by_groups) loops = ir::For(ir::LoopRole::kParallel, outer_var_, e_.IndexInt(0), outer_.end, loops);
     return CumulativeChains::Finish(loops, body);
   }
 
@@ -215,7 +217,6 @@ class GpuCumulativeKernel : private CumulativeChains {
     slots_ = LocalArrays("slots", Cut::Slots(cut_.chunk()));
     sums_ = LocalArrays("sums", 2 * kItems);
     const Index row = e_.math().Of(outer_var_);
-    const Var only = e_.IndexVar("only", 1);
     e_.values().Open();
     // What the group's iteration before this one still reads.
     Barrier();
@@ -238,7 +239,7 @@ class GpuCumulativeKernel : private CumulativeChains {
       if (!is_total_) WriteChunk(row, first, steps.end);
     });
     if (is_total_) StoreAll(totals_, TotalAt(ir::Ref(part_), row, 0), carry.Current());
-    return Close(only, 1, e_.values().Close(), outer_.end);
+    return Close(e_.values().Close());
   }
 
   void ReadChunk(const Index& row, const Expr& first) {
@@ -324,7 +325,8 @@ class GpuCumulativeKernel : private CumulativeChains {
       const ir::Stmt chain_steps = e_.values().Close();
       e_.body().Add(ir::If(is_needed, chain_steps));
     });
-    return Close(block, CeilDiv(count, kItems), e_.values().Close(), nullptr);
+    const ir::Stmt items = e_.values().Close();
+    return Close(ir::For(ir::LoopRole::kParallel, block, e_.IndexInt(0), e_.IndexInt(CeilDiv(count, kItems)), items));
   }
 
   void TotalOfChain(const Index& outer, const Index& inner) {

@@ -184,7 +184,8 @@ class GpuSortKernel {
   // Neighbours among `s` are neighbours in memory.
   Slot SlotOf(const Expr& s) {
     const int64_t together = cut_.rows_together();
-    const bool is_minor = dimension_ + 1 == others_.size();
+    const auto behind = others_.begin() + static_cast<std::ptrdiff_t>(dimension_);
+    const bool is_minor = hlo::CheckedProduct(hlo::Dims(behind, others_.end())) == 1;
     Expr row = e_.IndexInt(0), at = s;
     if (together > 1) {
       row = e_.body().Name(is_minor ? Over(s, cut_.padded) : Rest(s, together), "row");
