@@ -26,14 +26,16 @@ void ExpectEqual(const std::vector<Array>& results, const std::vector<Literal>& 
   }
 }
 
-class SizesOnDeviceTest : public ::testing::TestWithParam<SizedCase> {
+class SizesOnDeviceTest : public ::testing::TestWithParam<std::tuple<SizedCase, const char*>> {
  protected:
   void TearDown() override { unsetenv("HLORUN_PADDING"); }
 };
 
 TEST_P(SizesOnDeviceTest, EqualTheStaticProgramWhateverThePaddingHolds) {
-  const SizedCase& sized = GetParam();
-  const auto client = Client::Create({});
+  const auto& [sized, device_class] = GetParam();
+  ClientOptions options;
+  options.device_class = device_class;
+  const auto client = Client::Create(options);
   const auto executable =
       client->Compile(Module::FromText(testing_support::AtSizes(sized.text, sized.bounds, true)), {});
   uint64_t seed = 1;
@@ -50,8 +52,10 @@ TEST_P(SizesOnDeviceTest, EqualTheStaticProgramWhateverThePaddingHolds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SizesOnDeviceTest, ::testing::ValuesIn(testing_support::SizedCases()),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, SizesOnDeviceTest,
+                         ::testing::Combine(::testing::ValuesIn(testing_support::SizedCases()),
+                                            ::testing::Values("cpu", "gpu")),
+                         [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
 
 constexpr const char* kStatic = R"(HloModule scaled, frontend_attributes={hlorun.symbols="batch:0:0,batch:1:0"}
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
@@ -137,6 +141,41 @@ ENTRY e { x = f32[200,7] parameter(0)  y = f32[7,130] parameter(1)
   }
 }
 
+// Chains that end within a chunk, within a part, at the end of one, and before most of them.
+TEST(Bounds, LengthOfCumulativeSums) {
+  const auto text = [](const std::string& size, int64_t n, bool columns, bool reverse) {
+    const std::string shape = columns ? size + ",3" : "2," + size;
+    const std::string before = fmt::format("{}_{}", reverse ? 0 : n - 1, reverse ? n - 1 : 0);
+    return fmt::format(
+        R"(HloModule sums
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
+ENTRY e {{ x = f32[{0}] parameter(0)  two = f32[] constant(2)
+  ROOT r = f32[{0}] reduce-window(x, two), window={{{1}}}, to_apply=add }}
+)",
+        shape,
+        columns ? fmt::format("size={}x1 pad={}x0_0", n, before) : fmt::format("size=1x{} pad=0_0x{}", n, before));
+  };
+  constexpr int64_t kMost = 2600;
+  for (const char* device_class : {"cpu", "gpu"}) {
+    ClientOptions options;
+    options.device_class = device_class;
+    const auto client = Client::Create(options);
+    for (const bool columns : {false, true}) {
+      for (const bool reverse : {false, true}) {
+        const std::string bounded = text(fmt::format("<={}", kMost), kMost, columns, reverse);
+        const auto executable = client->Compile(Module::FromText(bounded), {});
+        for (const int64_t n : {1, 70, 1024, 1025, 2048, 2600}) {
+          const auto exact = passes::Parse(text(std::to_string(n), n, columns, reverse));
+          const std::vector<Literal> arguments = {columns ? Counting({n, 3}) : Counting({2, n})};
+          ExpectEqual(executable->Run(ToDevice(*client, arguments)),
+                      hlo::FlattenLiteral(hlo::Evaluate(*exact, arguments)),
+                      fmt::format("{} {} {} {}", device_class, columns, reverse, n));
+        }
+      }
+    }
+  }
+}
+
 // A result that ends within its rows feeds programs of the same bound, of another, and of its very size.
 TEST(Bounds, ResultsGoOnToTheNextProgram) {
   const auto text = [](const std::string& columns) {
@@ -180,7 +219,9 @@ TEST(Bounds, ErrorsNameParameterDimensionBoundAndSize) {
   const std::string over = MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); });
   EXPECT_THAT(over, HasSubstr("argument 0 (%x)"));
   EXPECT_THAT(over, HasSubstr("dimension 0 has size 13, its bound is 12"));
-  EXPECT_THAT(MessageOf([&] { bounded->Run(ToDevice(*client, {Counting({3, 3}), Counting({4})})); }),
+  EXPECT_THAT(MessageOf([&] {
+                bounded->Run(ToDevice(*client, {Counting({3, 3}), Counting({4})}));
+              }),
               HasSubstr("dimension 0"));
   EXPECT_THAT(MessageOf([&] { module.WithBounds({"0:0=12"}); }),
               HasSubstr("parameter 1 (%s) meets a dimension of varying size"));
@@ -219,7 +260,9 @@ TEST(Buckets, FollowDimensionsThatBoundsName) {
     ExpectEqual(executable->Run(ToDevice(*client, arguments)), Expected(n, arguments), std::to_string(n));
   }
   EXPECT_EQ(executable->bucket_use().compiled, 2);  // 8, and 12 instead of 16
-  EXPECT_THAT(MessageOf([&] { executable->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})})); }),
+  EXPECT_THAT(MessageOf([&] {
+                executable->Run(ToDevice(*client, {Counting({13, 3}), Counting({13})}));
+              }),
               HasSubstr("dimension 0 has size 13, its bound is 12"));
   EXPECT_THAT(MessageOf([&] { client->CompileBuckets(Module::FromText(nameless), {.bounds = {"0:0=12"}}, {}); }),
               HasSubstr("parameter 1 (%s) meets a dimension of varying size"));

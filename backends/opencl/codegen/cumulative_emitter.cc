@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/cumulative_chains.h"
 #include "backends/opencl/codegen/element_expr.h"
-#include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/gpu_cumulative.h"
 #include "hlo/builder.h"
-#include "passes/fusion/cumulative_window.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -25,56 +25,15 @@ constexpr int64_t kWidestTile = 4096;
 constexpr int64_t kTileQuantum = 64;
 constexpr int64_t kLongChain = 256;
 
-// One running value of each array, in a variable or two.
-struct Running {
-  std::vector<Var> re, im;
-
-  Values Current() const {
-    Values values;
-    for (size_t i = 0; i < re.size(); ++i) values.push_back({ir::Ref(re[i]), im[i] ? ir::Ref(im[i]) : nullptr});
-    return values;
-  }
-  void Set(Body& body, const Values& values) const {
-    for (size_t i = 0; i < re.size(); ++i) {
-      body.Add(ir::Assign(re[i], values[i].re));
-      if (im[i]) body.Add(ir::Assign(im[i], values[i].im));
-    }
-  }
-};
-
 // A row of them, in private arrays.
 struct RunningRow {
   std::vector<ir::BufferRef> re, im;
 };
 
-// The dimensions before or behind the one that values run along. Up to the last whose size is data each is a parallel
-// loop of its own; from there on they are counted together.
-struct Side {
-  std::vector<Var> loops;
-  Dims sizes;  // of the loops
-  std::vector<Expr> ends;
-  Dims together;
-  int64_t count = 1;  // of all elements together
-  Expr end;           // how many of them are needed
-  bool is_sized = false;
-};
-
-class CumulativeKernel {
+class CumulativeKernel : private CumulativeChains {
  public:
   CumulativeKernel(const EmitRequest& request, const passes::CumulativeWindow& form)
-      : e_(request.instruction, request.aliases, request.context),
-        op_(*request.hero.instruction),
-        form_(form),
-        arrays_(op_.operand_count() / 2),
-        shape_(op_.operand(0)->shape()),
-        length_(shape_.dimension(form.dimension)),
-        part_(PartOf(op_, length_)),
-        outer_(SideOf(0, form.dimension)),
-        inner_(SideOf(form.dimension + 1, shape_.rank())) {
-    const auto extent = form.reverse ? passes::ExtentsOf(request.instruction).contraction : ExtentOf(form.dimension);
-    is_sized_ = extent.has_value();
-    end_ = extent ? e_.ValueOf(*extent, length_) : e_.IndexInt(length_);
-  }
+      : CumulativeChains(request, form), part_(PartOf(op_, length_)) {}
 
   // A reducer of its own rounds in each of its ops, most of them the same way: parts of some sqrt(length) elements, and
   // what came before each of them, keep the errors of long chains small. 0: in one go.
@@ -88,51 +47,6 @@ class CumulativeKernel {
   EmittedLaunch Emit() { return inner_.count == 1 && inner_.loops.empty() ? Rows() : Columns(); }
 
  private:
-  std::optional<passes::OperandExtent> ExtentOf(int64_t dimension) {
-    return e_.SharedExtent([dimension](const Emission::Output&) { return dimension; });
-  }
-
-  Side SideOf(int64_t begin, int64_t end) {
-    Side side;
-    int64_t first = begin;  // of those that are counted together
-    for (int64_t d = begin; d < end; ++d) {
-      if (ExtentOf(d)) first = d;
-    }
-    for (int64_t d = begin; d < end; ++d) {
-      const int64_t size = shape_.dimension(d);
-      const auto extent = ExtentOf(d);
-      if (d < first) {
-        side.loops.push_back(e_.IndexVar("d" + std::to_string(d), size));
-        side.sizes.push_back(size);
-        side.ends.push_back(extent ? e_.ValueOf(*extent, size) : e_.IndexInt(size));
-        continue;
-      }
-      if (d == first && extent) {
-        side.is_sized = true;
-        side.end = e_.ValueOf(*extent, size);
-      }
-      side.together.push_back(size);
-      side.count *= size;
-    }
-    if (side.is_sized)
-      side.end = side.end * (side.count / side.together.front());
-    else
-      side.end = e_.IndexInt(side.count);
-    return side;
-  }
-
-  void AppendPlace(const Side& side, const Index& linear, Indices& place) {
-    for (const Var& loop : side.loops) place.push_back(e_.math().Of(loop));
-    const Indices rest = e_.math().Delinearize(linear, side.together);
-    place.insert(place.end(), rest.begin(), rest.end());
-  }
-  Indices Place(const Index& outer, const Index& i, const Index& inner) {
-    Indices place;
-    AppendPlace(outer_, outer, place);
-    place.push_back(i);
-    AppendPlace(inner_, inner, place);
-    return place;
-  }
   // One step after the other, where the running values have come to.
   void Steps(const std::function<void(const Index&)>& body) {
     const auto step = [&](const Index& i) {
@@ -171,27 +85,6 @@ class CumulativeKernel {
       end();
     });
   }
-  Values Initial() {
-    Values values;
-    for (int64_t i = 0; i < arrays_; ++i) values.push_back(e_.values().Get(e_.frame(), *op_.operand(arrays_ + i), {}));
-    return values;
-  }
-  // Elements are combined in the order in which they lie.
-  Values Combine(Values before, Values here) {
-    if (form_.reverse) std::swap(before, here);
-    before.insert(before.end(), here.begin(), here.end());
-    return e_.values().Apply(*op_.called(), std::move(before));
-  }
-  Values Next(Values before, const Indices& place) {
-    Values here;
-    for (int64_t i = 0; i < arrays_; ++i) here.push_back(e_.values().Get(e_.frame(), *op_.operand(i), place));
-    return Combine(std::move(before), std::move(here));
-  }
-  void StoreAt(const Indices& place, const Values& values) {
-    for (const auto& output : e_.outputs())
-      StoreElement(e_.values(), output.buffer, output.shape, place, values[output.element]);
-  }
-
   // Along the minor dimension: some rows side by side, the last block reaching back over rows of the one before.
   EmittedLaunch Rows() {
     const auto opcode = OpcodeOfVectors();
@@ -388,14 +281,6 @@ class CumulativeKernel {
   }
   Expr Over(const Expr& x, int64_t by) const { return ir::Binary(ir::Op::kFloorDiv, x, e_.IndexInt(by)); }
 
-  Running Variables(const Values& initial) {
-    Running running;
-    for (const Value& value : initial) {
-      running.re.push_back(e_.body().Mutable(value.re));
-      running.im.push_back(value.im ? e_.body().Mutable(value.im) : nullptr);
-    }
-    return running;
-  }
   RunningRow PrivateRow(int64_t tile) {
     RunningRow row;
     for (int64_t i = 0; i < arrays_; ++i) {
@@ -423,25 +308,7 @@ class CumulativeKernel {
     return e_.PrivateArray("running", ValueType(type).element, tile);
   }
 
-  // `loops` inside of those of the dimensions that are not counted together.
-  EmittedLaunch Finish(ir::Stmt loops, const ir::Stmt& body) {
-    for (const Side* side : {&inner_, &outer_}) {
-      for (size_t i = side->loops.size(); i-- > 0;) {
-        loops = ir::For(ir::LoopRole::kParallel, side->loops[i], e_.IndexInt(0), side->ends[i], loops);
-      }
-    }
-    return e_.Finish(loops, GrainOf(WorkOf(body)));
-  }
-
-  Emission e_;
-  const Instruction& op_;
-  passes::CumulativeWindow form_;
-  int64_t arrays_;
-  const hlo::Shape& shape_;  // of each array
-  int64_t length_, part_;
-  Side outer_, inner_;
-  bool is_sized_ = false;
-  Expr end_;  // of the steps
+  int64_t part_;
 };
 
 }  // namespace
@@ -452,8 +319,13 @@ bool HasCumulativeKernel(const Instruction& instruction, const passes::Hero& her
          (instruction.Is(hlo::Opcode::kFusion) && instruction.called()->root() == hero.instruction);
 }
 
+int64_t CumulativeScratchBytes(const Instruction& instruction, const passes::Hero& hero, const DeviceSpec& device) {
+  return HasCumulativeKernel(instruction, hero) ? GpuCumulativeScratchBytes(*hero.instruction, device) : 0;
+}
+
 Launches EmitReduceWindow(const EmitRequest& request) {
   if (!HasCumulativeKernel(request.instruction, request.hero)) return EmitLoop(request);
+  if (auto launches = EmitGpuCumulative(request)) return std::move(*launches);
   Launches launches;
   launches.push_back(CumulativeKernel(request, *passes::CumulativeWindowOf(*request.hero.instruction)).Emit());
   return launches;

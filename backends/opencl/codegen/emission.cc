@@ -187,6 +187,13 @@ ir::Expr Emission::ValueOf(const passes::OperandExtent& extent, int64_t bound) {
   return ir::Ref(value);
 }
 
+ir::BufferRef Emission::LocalArray(const std::string& name, hlo::ElementType type, int64_t elements) {
+  const ir::BufferRef buffer =
+      ir::MakeBuffer(body_.FreshName(name), type, elements, ir::Buffer::Space::kLocal, /*written=*/true);
+  preamble_.push_back(ir::DeclareArray(buffer));
+  return buffer;
+}
+
 ir::BufferRef Emission::PrivateArray(const std::string& name, hlo::ElementType type, int64_t elements) {
   const ir::BufferRef buffer =
       ir::MakeBuffer(body_.FreshName(name), type, elements, ir::Buffer::Space::kPrivate, /*written=*/true);
@@ -201,8 +208,7 @@ void Emission::StreamRowsOf(int64_t length, int64_t together) {
   }
 }
 
-EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector<ir::Helper> helpers,
-                               int64_t group_items) {
+EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector<ir::Helper> helpers) {
   std::vector<ir::Stmt> statements = preamble_;
   if (loops->kind == ir::StmtKind::kBlock)
     statements.insert(statements.end(), loops->body.begin(), loops->body.end());
@@ -216,7 +222,7 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector
                         .body = body,
                         .helpers = std::move(helpers),
                         .grain = grain,
-                        .group_items = group_items};
+                        .group_items = group_items_};
   EmittedLaunch launch;
   for (const auto& [buffer, argument] : parameters_) {
     if (used.count(buffer.get()) == 0) continue;

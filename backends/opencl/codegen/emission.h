@@ -54,6 +54,10 @@ class Emission {
   // Scratch from `offset` on, complex as pairs of reals.
   ir::BufferRef Scratch(const std::string& name, hlo::ElementType type, int64_t elements, int64_t offset, bool written);
 
+  // GPU class: groups of so many work-items instead of GroupLanes. Called before Finish.
+  void GroupOf(int64_t items) { group_items_ = items; }
+  // An array of a group; declared by Finish.
+  ir::BufferRef LocalArray(const std::string& name, hlo::ElementType type, int64_t elements);
   // An array of each work-item, declared where the body stands.
   ir::BufferRef PrivateArray(const std::string& name, hlo::ElementType type, int64_t elements);
 
@@ -81,9 +85,8 @@ class Emission {
   void StreamRowsOf(int64_t length, int64_t together);
 
   // Schedules, prints and keeps the parameters that are used. `grain`: iterations of the parallel nest that a group
-  // takes at least. `group_items`: see ir::Function.
-  EmittedLaunch Finish(const ir::Stmt& body, int64_t grain, std::vector<ir::Helper> helpers = {},
-                       int64_t group_items = 0);
+  // takes at least.
+  EmittedLaunch Finish(const ir::Stmt& body, int64_t grain, std::vector<ir::Helper> helpers = {});
 
  private:
   void BindOperands(const AliasPattern& aliases);
@@ -98,6 +101,7 @@ class Emission {
   std::vector<Output> outputs_;
   passes::KernelExtents extents_;
   std::vector<ir::Stmt> preamble_;
+  int64_t group_items_ = 0;
   std::vector<std::pair<std::pair<passes::OperandExtent, int64_t>, ir::Expr>> extent_values_;
   std::vector<std::pair<ir::BufferRef, ArgumentRef>> parameters_;
   int lanes_ = 1;

@@ -163,7 +163,9 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   if (RunsAlone(instruction)) return 0;
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kRegion) return RegionScratchBytes(instruction, {device_, options_}, *this);
+  if (hero.kind == KernelKind::kReduceWindow) return CumulativeScratchBytes(instruction, hero, device_);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction, device_);
+  if (HasTopKKernel(instruction, device_)) return TopKScratchBytes(instruction, device_);
   if (hero.kind == KernelKind::kSelectAndScatter) return SelectAndScatterScratchBytes(instruction, *hero.instruction);
   if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, {device_, options_});
   if (hero.kind == KernelKind::kConvolution) return ConvolutionScratchBytes(instruction, {device_, options_});

@@ -57,6 +57,7 @@ Launches EmitBlocks(const EmitRequest& request);
 Launches EmitReduceWindow(const EmitRequest& request);
 // Whether that keeps running values: a cumulative op at the root of `instruction`.
 bool HasCumulativeKernel(const hlo::Instruction& instruction, const passes::Hero& hero);
+int64_t CumulativeScratchBytes(const hlo::Instruction& instruction, const passes::Hero& hero, const DeviceSpec& device);
 
 // dynamic-update-slice at the root: only the updated region is written; the rest is copied first where not in place.
 Launches EmitInPlaceUpdate(const EmitRequest& request);
@@ -70,6 +71,7 @@ int64_t SortScratchBytes(const hlo::Instruction& sort, const DeviceSpec& device)
 // topk by selection; whether it is worth it (short lists, 32-bit keys) or a sort should do it.
 Launches EmitTopK(const EmitRequest& request);
 bool HasTopKKernel(const hlo::Instruction& instruction, const DeviceSpec& device);
+int64_t TopKScratchBytes(const hlo::Instruction& top, const DeviceSpec& device);
 
 // Complex Fourier transforms of rows (passes/expand/fft_stages.h), a row a work-item.
 Launches EmitFft(const EmitRequest& request);

@@ -146,7 +146,8 @@ class GroupReduction {
     if (part_var_) body = ir::For(ir::LoopRole::kParallel, part_var_, e_.IndexInt(0), e_.IndexInt(parts_), body);
     std::vector<ir::Stmt> statements = std::move(local_arrays_);
     statements.push_back(body);
-    return e_.Finish(ir::Block(std::move(statements)), 1, {}, share_.group());
+    e_.GroupOf(share_.group());
+    return e_.Finish(ir::Block(std::move(statements)), 1);
   }
 
   bool IsWrittenOut() const {

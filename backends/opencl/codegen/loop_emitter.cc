@@ -241,7 +241,8 @@ class LoopKernel {
     }
     std::vector<ir::Stmt> statements = tile.Declarations();
     statements.push_back(body);
-    return e_.Finish(ir::Block(std::move(statements)), 1, {}, tile.items());
+    e_.GroupOf(tile.items());
+    return e_.Finish(ir::Block(std::move(statements)), 1);
   }
 
   // What a block of a transpose takes at a time: `side` elements across by `width` along the vectors.

@@ -58,7 +58,8 @@ class OrderedReduction {
     std::vector<ir::Stmt> statements;
     for (const ir::BufferRef& array : arrays_) statements.push_back(ir::DeclareArray(array));
     statements.push_back(items_.Close());
-    return e_.Finish(ir::Block(std::move(statements)), 1, {}, size_.group());
+    e_.GroupOf(size_.group());
+    return e_.Finish(ir::Block(std::move(statements)), 1);
   }
 
  private:

@@ -4,7 +4,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/scratch.h"
-#include "backends/opencl/codegen/sort_key.h"
+#include "backends/opencl/codegen/sort_word.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -23,29 +23,6 @@ constexpr int64_t kPartElements = 1 << 15;
 constexpr int64_t kMostParts = 16;
 constexpr int kUnroll = 8;
 constexpr ir::Type kU32{ElementType::kU32, 1};
-constexpr ir::Type kU64{ElementType::kU64, 1};
-
-// How a sort's elements travel, from its operands and comparator alone.
-struct WordForm {
-  SortKey key;
-  bool by_position;  // the payload is a position
-  int payload_bits;  // 16 or 32, below the key; 0: the position lies in a second array
-  ElementType word;
-
-  static std::optional<WordForm> Of(const Instruction& sort) {
-    const auto key = SortKey::Of(*sort.called());
-    if (!key) return std::nullopt;
-    const ElementType first = sort.operand(0)->shape().element_type();
-    const bool by_position = sort.operand_count() > 1 || !FitsPayload(first);
-    if (key->bits() == 64) return WordForm{*key, true, 0, ElementType::kU64};
-    const int payload = by_position ? 32 : PayloadBits(first);
-    return WordForm{*key, by_position, payload, payload + key->bits() <= 32 ? ElementType::kU32 : ElementType::kU64};
-  }
-  bool has_positions() const { return payload_bits == 0; }
-  int64_t bytes() const { return hlo::BytesOf(word) + (has_positions() ? 4 : 0); }
-  int passes() const { return key.bits() / kDigitBits; }
-  ir::Type type() const { return {word, 1}; }
-};
 
 // How the work is cut.
 struct SortShape {
@@ -92,9 +69,6 @@ struct ScratchPlan {
 // Words in memory, and their positions where they are apart.
 struct Words {
   ir::BufferRef words, positions;
-};
-struct Word {
-  Expr word, position;
 };
 
 class RadixKernel {
@@ -191,20 +165,7 @@ class RadixKernel {
     return at;
   }
 
-  Word WordAt(const Index& j) {
-    const Instruction& operand = *sort_.operand(form_.key.operand());
-    const Value element = e_.values().Get(e_.frame(), operand, Place(j));
-    const Expr key = form_.key.Bits(e_.values(), element);
-    const Expr position = ir::Cast(e_.math().ToExpr(j), ElementType::kU32);
-    if (form_.has_positions()) return {key, position};
-    const Expr payload = form_.by_position ? position : ToPayload(element.re, operand.shape().element_type());
-    return {Join(key, payload), nullptr};
-  }
-
-  Expr Join(const Expr& key, const Expr& payload) const {
-    const Expr high = ir::Binary(Op::kShl, ir::Cast(key, form_.word), ir::Int(form_.payload_bits, form_.type()));
-    return ir::Binary(Op::kOr, high, ir::Cast(payload, form_.word));
-  }
+  Word WordAt(const Index& j) { return form_.At(e_, sort_, Place(j), j); }
 
   Word GetWord(const Words& from, const Expr& at) const {
     return {ir::Load(from.words, at), from.positions ? ir::Load(from.positions, at) : nullptr};
@@ -218,27 +179,8 @@ class RadixKernel {
   }
 
   void StoreResults(const Index& j, const Word& sorted) {
-    const Word word = Named(sorted);
-    Expr payload = word.position;
-    if (!payload) {
-      payload = word.word;
-      if (form_.word == ElementType::kU64) payload = ir::Cast(payload, ElementType::kU32);
-      if (form_.payload_bits == 16) payload = ir::Binary(Op::kAnd, payload, ir::Int(0xffff, payload->type));
-    }
-    if (!form_.by_position) {
-      const auto& output = e_.outputs()[0];
-      const Expr element = FromPayload(payload, output.shape.element_type());
-      return StoreElement(e_.values(), output.buffer, output.shape, Place(j), {element, nullptr});
-    }
-    const Var from = ir::MakeIndex(e_.body().FreshName("from"), 0, shape_.length - 1, e_.math().type());
-    e_.body().Add(ir::Let(from, ir::Cast(payload, e_.math().type().element)));
-    const Indices place = Place(e_.math().Of(from));
-    std::vector<Value> elements;
-    for (const auto& output : e_.outputs())
-      elements.push_back(e_.values().Get(e_.frame(), *sort_.operand(output.leaf), place));
-    for (const auto& output : e_.outputs()) {
-      StoreElement(e_.values(), output.buffer, output.shape, Place(j), elements[static_cast<size_t>(output.leaf)]);
-    }
+    const auto place = [this](const Index& at) { return Place(at); };
+    form_.StoreResults(e_, sort_, Named(sorted), place, j, shape_.length);
   }
 
   // --- memory ---
@@ -322,6 +264,8 @@ class RadixKernel {
 
   // --- sorting ---
 
+  int64_t digits() const { return form_.key.bits() / kDigitBits; }
+
   Expr ShiftOf(const Expr& pass) {
     const Expr shift = pass * kDigitBits + form_.payload_bits;
     return e_.body().Name(ir::Cast(shift, form_.word), "shift");
@@ -346,7 +290,7 @@ class RadixKernel {
 
   // Sorts the words of the first half; returns the index of the half that holds them then.
   Expr RadixPasses(const Words& both) {
-    const int64_t passes = form_.passes();
+    const int64_t passes = digits();
     const ir::BufferRef counts = e_.PrivateArray("counts", ElementType::kU32, kDigits * passes);
     const Var c = e_.IndexVar(e_.body().FreshName("c"), kDigits * passes);
     VectorLoop(c, e_.IndexInt(0), e_.IndexInt(kDigits * passes),
@@ -407,16 +351,14 @@ class RadixKernel {
 
   // Insertion from the left; equal keys stay in order.
   void InsertionSort(const Words& words) {
-    const auto key = [&](const Expr& word) {
-      return form_.by_position ? word : ir::Binary(Op::kShr, word, ir::Int(form_.payload_bits, form_.type()));
-    };
     Serial("j", shape_.length, e_.IndexInt(1), e_.IndexInt(shape_.length), [&](const Expr& j) {
       const Word moving = Named(GetWord(words, j));
       const Var at = e_.body().Mutable(j, "at");
       const Expr above = ir::Ref(at) - 1;
       const Expr bounded = ir::Max(above, e_.IndexInt(0));
-      const Expr goes_on = ir::And(ir::Compare(Op::kGt, ir::Ref(at), e_.IndexInt(0)),
-                                   ir::Compare(Op::kGt, key(ir::Load(words.words, bounded)), key(moving.word)));
+      const Expr goes_on =
+          ir::And(ir::Compare(Op::kGt, ir::Ref(at), e_.IndexInt(0)),
+                  ir::Compare(Op::kGt, form_.Order(ir::Load(words.words, bounded)), form_.Order(moving.word)));
       e_.values().Open();
       PutWord(words, ir::Ref(at), Named(GetWord(words, above)));
       e_.body().Add(ir::Assign(at, above));
@@ -463,7 +405,7 @@ std::optional<Launches> EmitRadixSort(const EmitRequest& request) {
   }
   launches.push_back(RadixKernel(request, *form).MakeWords());
   int half = 0;
-  for (int pass = 0; pass < form->passes(); ++pass) {
+  for (int pass = 0; pass < form->key.bits() / kDigitBits; ++pass) {
     launches.push_back(RadixKernel(request, *form).CountDigits(half));
     launches.push_back(RadixKernel(request, *form).MoveWords(half));
     half = 1 - half;

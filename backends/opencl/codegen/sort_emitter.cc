@@ -2,6 +2,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/gpu_sort.h"
 #include "backends/opencl/codegen/radix_sort.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "hlo/error.h"
@@ -136,6 +137,7 @@ class SortKernel {
 
 int64_t SortScratchBytes(const Instruction& sort, const DeviceSpec& device) {
   if (const auto bytes = RadixSortScratchBytes(sort, device)) return *bytes;
+  if (const auto bytes = GpuSortScratchBytes(sort, device)) return *bytes;
   int64_t bytes = 0;
   for (const Instruction* operand : sort.operands()) bytes += AlignScratch(operand->shape().ByteSize());
   return bytes;
@@ -148,6 +150,7 @@ Launches EmitSort(const EmitRequest& request) {
          request.instruction.name());
   }
   if (auto launches = EmitRadixSort(request)) return std::move(*launches);
+  if (auto launches = EmitGpuSort(request)) return std::move(*launches);
   Launches launches;
   launches.push_back(SortKernel(request).Emit());
   return launches;

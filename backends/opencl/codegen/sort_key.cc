@@ -1,6 +1,7 @@
 #include "backends/opencl/codegen/sort_key.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "hlo/error.h"
 
@@ -101,14 +102,15 @@ Expr FromPayload(const Expr& payload, ElementType type) {
   return ir::BitCast(raw, ElementType::kF32);
 }
 
-SortKey::SortKey(const Instruction* parameter, const Instruction* key, bool descending)
+SortKey::SortKey(const Instruction* parameter, const Instruction* key, bool descending, bool is_partial)
     : parameter_(parameter),
       key_(key),
       operand_(parameter->parameter_number() / 2),
       bits_(OrderedBits(key->shape().element_type())),
-      descending_(descending) {}
+      descending_(descending),
+      is_partial_(is_partial) {}
 
-std::optional<SortKey> SortKey::Of(const hlo::Computation& comparator) {
+std::optional<SortKey> SortKey::Of(const hlo::Computation& comparator, Nan nan) {
   const Instruction& root = *comparator.root();
   if (!root.Is(Opcode::kCompare)) return std::nullopt;
   const auto& compare = root.As<hlo::attr::Compare>();
@@ -116,20 +118,25 @@ std::optional<SortKey> SortKey::Of(const hlo::Computation& comparator) {
   if (!less && compare.direction != ComparisonDirection::kGt) return std::nullopt;
   const ElementType type = root.operand(0)->shape().element_type();
   if (hlo::IsComplex(type)) return std::nullopt;
-  // In a partial order NaN equals everything, and no key says that.
-  if (hlo::IsFloating(type) && compare.type != hlo::ComparisonType::kTotalOrder) return std::nullopt;
+  const bool is_partial = hlo::IsFloating(type) && compare.type != hlo::ComparisonType::kTotalOrder;
+  if (is_partial && nan == Nan::kNoKey) return std::nullopt;
   const Instruction *left = nullptr, *right = nullptr;
   if (!FindParameter(*root.operand(0), left) || !FindParameter(*root.operand(1), right)) return std::nullopt;
   if (left == nullptr || right == nullptr || !SameFunction(*root.operand(0), *root.operand(1))) return std::nullopt;
   const int64_t l = left->parameter_number(), r = right->parameter_number();
   if (l / 2 != r / 2 || l == r) return std::nullopt;
-  return SortKey(left, root.operand(0), less != (l < r));
+  return SortKey(left, root.operand(0), less != (l < r), is_partial);
 }
 
 Expr SortKey::Bits(FusedValues& values, const Value& element) const {
   Frame& frame = values.NewFrame();
   frame.Bind(parameter_, Values{element});
-  const Expr key = values.Get(frame, *key_, {}).re;
+  Expr key = values.Get(frame, *key_, {}).re;
+  if (is_partial_) {
+    const Expr zero = ir::Zero(key->type), nan = ir::Real(std::numeric_limits<double>::quiet_NaN(), key->type);
+    key = ir::Select(ir::Compare(ir::Op::kEq, key, zero), zero, key);
+    key = values.body().Name(ir::Select(ir::Compare(ir::Op::kNe, key, key), nan, key), "key");
+  }
   const Expr ordered = ToOrderedBits(key, key_->shape().element_type(), values.body());
   if (!descending_) return ordered;
   const Expr flipped = ir::Unary(ir::Op::kNot, ordered);

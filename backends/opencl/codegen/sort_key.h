@@ -14,7 +14,10 @@ namespace hlorun::opencl {
 
 class SortKey {
  public:
-  static std::optional<SortKey> Of(const hlo::Computation& comparator);
+  // What a partial order of floats is taken for. In it NaN equals everything: no key says that, and where there are
+  // NaNs it orders nothing. With kAnyPlace it is a key whose zeros are equal and whose NaNs are equal and the greatest.
+  enum class Nan : uint8_t { kNoKey, kAnyPlace };
+  static std::optional<SortKey> Of(const hlo::Computation& comparator, Nan nan = Nan::kNoKey);
 
   // The operand of the sort that the key is computed of.
   int64_t operand() const { return operand_; }
@@ -24,13 +27,14 @@ class SortKey {
   ir::Expr Bits(FusedValues& values, const Value& element) const;
 
  private:
-  SortKey(const hlo::Instruction* parameter, const hlo::Instruction* key, bool descending);
+  SortKey(const hlo::Instruction* parameter, const hlo::Instruction* key, bool descending, bool is_partial);
 
   const hlo::Instruction* parameter_;  // of the comparator: the element
   const hlo::Instruction* key_;        // what is computed of it
   int64_t operand_;
   int bits_;
   bool descending_;
+  bool is_partial_;
 };
 
 // The bits of `value`, of real type `type`, as an unsigned number of at least 32 bits whose order is the type's

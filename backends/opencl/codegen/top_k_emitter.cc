@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <optional>
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/gpu_top_k.h"
 #include "backends/opencl/codegen/sort_key.h"
+#include "backends/opencl/codegen/top_k_row.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -22,25 +25,20 @@ constexpr ir::Type kU32{ElementType::kU32, 1};
 constexpr ir::Type kU64{ElementType::kU64, 1};
 
 // Row by row: a list of the best k, and a look at only those blocks that hold something better than its last.
-//
-// An entry is the key above and the complement of the position below, so that the greater entry comes first and equal
-// elements keep their order.
 class TopKKernel {
  public:
   explicit TopKKernel(const EmitRequest& request)
       : e_(request.instruction, request.aliases, request.context),
         top_(*request.hero.instruction),
-        x_(*top_.operand(0)),
         k_(top_.As<hlo::attr::TopK>().k),
-        largest_(top_.As<hlo::attr::TopK>().largest),
-        dims_(x_.shape().dimensions()),
+        dims_(top_.operand(0)->shape().dimensions()),
         length_(dims_.back()) {}
 
   EmittedLaunch Emit() {
     const hlo::Dims outer(dims_.begin(), dims_.end() - 1);
     const int64_t rows = hlo::CheckedProduct(outer);
     const Var row = e_.IndexVar("row", rows);
-    row_ = e_.math().Delinearize(e_.math().Of(row), outer);
+    row_.emplace(e_, top_, e_.math().Delinearize(e_.math().Of(row), outer));
     e_.values().Open();
     list_ = e_.PrivateArray("list", ElementType::kU64, padded_k() + kListLanes);
     keys_ = e_.PrivateArray("keys", ElementType::kU32, kBlock);
@@ -57,12 +55,7 @@ class TopKKernel {
     if (rest > 0) Block(blocks * kBlock, rest);
 
     for (const auto& output : e_.outputs()) {
-      const bool is_position = output.leaf == 1;
-      Over(k_, [&](const Index& i) {
-        Indices at = row_;
-        at.push_back(i);
-        StoreElement(e_.values(), output.buffer, output.shape, at, is_position ? PositionOf(i) : ElementOf(i));
-      });
+      Over(k_, [&](const Index& i) { row_->StoreResult(output, i, ir::Load(list_, ListAt(e_.math().ToExpr(i)))); });
     }
     const ir::Stmt body = e_.values().Close();
     return e_.Finish(ir::For(ir::LoopRole::kParallel, row, e_.IndexInt(0), e_.IndexInt(rows), body),
@@ -78,21 +71,11 @@ class TopKKernel {
         ir::For(ir::LoopRole::kVector, i, e_.IndexInt(0), e_.IndexInt(count), e_.values().Close(), 1, e_.Lanes()));
   }
 
-  // Greater is better.
-  Expr KeyAt(const Index& j) {
-    Indices at = row_;
-    at.push_back(j);
-    const ElementType type = x_.shape().element_type();
-    const Expr key = ToOrderedBits(e_.values().Get(e_.frame(), x_, at).re, type, e_.body());
-    if (largest_) return key;
-    const int bits = OrderedBits(type);
-    return ir::Binary(Op::kXor, key, ir::Int(bits >= 32 ? -1 : (int64_t{1} << bits) - 1, kU32));
-  }
-
   void Block(const Index& begin, int64_t count) {
     const int lanes = e_.Lanes();
-    Over(count,
-         [&](const Index& i) { e_.body().Add(ir::Store(keys_, e_.math().ToExpr(i), KeyAt(e_.math().Add(begin, i)))); });
+    Over(count, [&](const Index& i) {
+      e_.body().Add(ir::Store(keys_, e_.math().ToExpr(i), row_->KeyAt(e_.math().Add(begin, i))));
+    });
     const auto lane_loop = [&](int64_t first, int64_t width, bool fresh) {
       Over(width, [&](const Index& l) {
         const Expr lane = e_.math().ToExpr(l), key = ir::Load(keys_, e_.math().ToExpr(e_.math().Add(l, first)));
@@ -115,10 +98,8 @@ class TopKKernel {
     e_.values().Open();
     const Var i = e_.IndexVar(e_.body().FreshName("i"), count);
     e_.values().Open();
-    const Expr position =
-        ir::Unary(Op::kNot, ir::Cast(e_.math().ToExpr(e_.math().Add(begin, e_.math().Of(i))), ElementType::kU32));
-    const Expr high = ir::Binary(Op::kShl, ir::Cast(ir::Load(keys_, ir::Ref(i)), ElementType::kU64), ir::Int(32, kU64));
-    const Expr entry = e_.body().Name(ir::Binary(Op::kOr, high, ir::Cast(position, ElementType::kU64)), "entry");
+    const Expr position = e_.math().ToExpr(e_.math().Add(begin, e_.math().Of(i)));
+    const Expr entry = e_.body().Name(TopKRow::Entry(ir::Load(keys_, ir::Ref(i)), position), "entry");
     e_.values().Open();
     Insert(entry);
     const ir::Stmt insert = e_.values().Close();
@@ -145,26 +126,12 @@ class TopKKernel {
   // A vector stands before the list: its last element is greater than all entries.
   static Expr ListAt(const Expr& i) { return i + kListLanes; }
 
-  Expr Position(const Index& i) {
-    const Expr low = ir::Cast(ir::Load(list_, ListAt(e_.math().ToExpr(i))), ElementType::kU32);
-    return ir::Unary(Op::kNot, low);
-  }
-  Value PositionOf(const Index& i) { return {ir::Cast(Position(i), ElementType::kS32), nullptr}; }
-  Value ElementOf(const Index& i) {
-    const Var from = ir::MakeIndex(e_.body().FreshName("from"), 0, length_ - 1, e_.math().type());
-    e_.body().Add(ir::Let(from, ir::Cast(Position(i), e_.math().type().element)));
-    Indices at = row_;
-    at.push_back(e_.math().Of(from));
-    return e_.values().Get(e_.frame(), x_, at);
-  }
-
   Emission e_;
-  const Instruction &top_, &x_;
+  const Instruction& top_;
   int64_t k_;
-  bool largest_;
   hlo::Dims dims_;
   int64_t length_;
-  Indices row_;
+  std::optional<TopKRow> row_;
   ir::BufferRef list_, keys_, lanes_;
   Var least_;
 };
@@ -172,15 +139,21 @@ class TopKKernel {
 }  // namespace
 
 bool HasTopKKernel(const Instruction& instruction, const DeviceSpec& device) {
-  if (!instruction.Is(hlo::Opcode::kTopK) || device.device_class != DeviceClass::kCpu) return false;
+  if (!instruction.Is(hlo::Opcode::kTopK)) return false;
   const hlo::Shape& x = instruction.operand(0)->shape();
   const int64_t k = instruction.As<hlo::attr::TopK>().k;
   const ElementType positions = hlo::FlattenShape(instruction.shape())[1].element_type();
   return k >= 1 && k <= std::min(kLongestList, x.dimensions().back()) && !hlo::IsComplex(x.element_type()) &&
-         OrderedBits(x.element_type()) <= 32 && positions == ElementType::kS32;
+         OrderedBits(x.element_type()) <= 32 && positions == ElementType::kS32 &&
+         (device.device_class == DeviceClass::kCpu || FitsGpuTopK(device));
+}
+
+int64_t TopKScratchBytes(const Instruction& top, const DeviceSpec& device) {
+  return device.device_class == DeviceClass::kCpu ? 0 : GpuTopKScratchBytes(top, device);
 }
 
 Launches EmitTopK(const EmitRequest& request) {
+  if (request.context.device.device_class == DeviceClass::kGpu) return EmitGpuTopK(request);
   Launches launches;
   launches.push_back(TopKKernel(request).Emit());
   return launches;
