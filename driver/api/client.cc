@@ -375,6 +375,8 @@ class ClientImpl : public Client {
       if (options.device_class != "cpu" && options.device_class != "gpu") {
         Invalid("the device class is \"cpu\" or \"gpu\", not \"{}\"", options.device_class);
       }
+      // The registers of a GPU's work-item hold one element each.
+      if (options.device_class == "gpu" && spec.device_class == DeviceClass::kCpu) spec.vector_bytes = 4;
       spec.device_class = options.device_class == "gpu" ? DeviceClass::kGpu : DeviceClass::kCpu;
     }
     if (!options.device_spec.empty()) spec = DeviceSpec::FromJson(options.device_spec, spec);

@@ -197,7 +197,8 @@ class LoopKernel {
   std::optional<Crossed> CrossedDimension(size_t v) const {
     const bool is_sized =
         std::any_of(loops_.begin(), loops_.end(), [](const LoopDim& loop) { return loop.extent.has_value(); });
-    if (is_sized || e_.InPlace() || e_.Lanes() < 2 || dims_[v] < e_.Lanes()) return std::nullopt;
+    const bool has_vectors = e_.IsGpu() || (e_.Lanes() > 1 && dims_[v] >= e_.Lanes());
+    if (is_sized || e_.InPlace() || !has_vectors) return std::nullopt;
     const LoadStrides strides(inner_);
     for (const ir::Expr& load : strides.loads()) {
       const auto along = strides.Of(load, loop_vars_[v]);
