@@ -1,6 +1,7 @@
 // conformance_on_device [--device D] [--device_class C] [--device_spec FILE] [--dot_library L] [--only SUBSTRING]
-// [--batch N] [--every N] [--part I --parts N] [--candidate N]: all cases, or a sample or part of them, on a device
-// against the evaluator. Prints each difference and refusal, then counts; exit status 1 when there are any.
+// [--batch N] [--every N] [--part I --parts N] [--candidate N] [--flush_denormals]: all cases, or a sample or part of
+// them, on a device against the evaluator. Prints each difference and refusal, then counts; exit status 1 when there
+// are any.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <random>
@@ -22,6 +23,7 @@ struct Flags {
   uint64_t seed = 1;
   size_t part = 1, parts = 1;
   int64_t candidate = -1;
+  bool flush_denormals = false;
 };
 
 std::vector<Case> Chosen(const Flags& flags) {
@@ -58,7 +60,7 @@ int Run(const Flags& flags) {
   size_t counts[3] = {};
   for (size_t begin = 0; begin < chosen.size(); begin += flags.batch) {
     const std::span<const Case> batch = chosen.subspan(begin, std::min(flags.batch, chosen.size() - begin));
-    for (const Outcome& outcome : Sweep(*client, batch, compile, flags.candidate)) {
+    for (const Outcome& outcome : Sweep(*client, batch, compile, flags.candidate, flags.flush_denormals)) {
       ++counts[static_cast<size_t>(outcome.kind)];
       if (outcome.kind == Outcome::Kind::kAgrees) continue;
       std::cout << outcome.name << (outcome.kind == Outcome::Kind::kDiffers ? ": " : ": refused: ") << outcome.message
@@ -88,6 +90,7 @@ int main(int argc, char** argv) {
   app.add_option("--part", flags.part, "the how manieth of --parts equal parts");
   app.add_option("--parts", flags.parts, "for several processes at once")->check(CLI::PositiveNumber);
   app.add_option("--candidate", flags.candidate, "the how manieth schedule of each product (docs/autotuning.md)");
+  app.add_flag("--flush_denormals", flags.flush_denormals, "denormals in inputs and results count as zeros");
   app.add_option("--every", flags.every, "take one case in N")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -41,8 +41,31 @@ std::vector<hlo::Literal> RunOnDevice(Client& client, std::span<const Case> case
   return ToLiterals(executable->Run(ToDevice(client, PackedInputs(cases))));
 }
 
+template <typename Bits>
+void FlushElements(std::byte* data, int64_t count, Bits exponent) {
+  auto* bits = reinterpret_cast<Bits*>(data);
+  constexpr Bits kSign = Bits{1} << (sizeof(Bits) * 8 - 1);
+  for (int64_t i = 0; i < count; ++i) {
+    if ((bits[i] & exponent) == 0) bits[i] &= kSign;
+  }
+}
+
+// Zeros of the same sign for denormals of the types that devices compute in, and of bf16, which has f32's.
+void FlushDenormals(hlo::Literal& literal) {
+  using hlo::ElementType;
+  const int64_t count = literal.ElementCount();
+  switch (literal.element_type()) {
+    case ElementType::kBF16: return FlushElements<uint16_t>(literal.mutable_data(), count, 0x7f80);
+    case ElementType::kF32: return FlushElements<uint32_t>(literal.mutable_data(), count, 0x7f800000);
+    case ElementType::kC64: return FlushElements<uint32_t>(literal.mutable_data(), 2 * count, 0x7f800000);
+    case ElementType::kF64: return FlushElements<uint64_t>(literal.mutable_data(), count, 0x7ff0000000000000);
+    case ElementType::kC128: return FlushElements<uint64_t>(literal.mutable_data(), 2 * count, 0x7ff0000000000000);
+    default: return;
+  }
+}
+
 void SweepPart(Client& client, std::span<const Expected> part, const CompileOptions& options, int64_t candidate,
-               std::vector<Outcome>& outcomes) {
+               bool flushes_denormals, std::vector<Outcome>& outcomes) {
   if (part.empty()) return;
   std::vector<Case> cases;
   for (const Expected& expected : part) cases.push_back(expected.c);
@@ -53,8 +76,8 @@ void SweepPart(Client& client, std::span<const Expected> part, const CompileOpti
     if (part.size() == 1) {
       outcomes.push_back({part[0].c.name, Outcome::Kind::kRefused, error.what()});
     } else {
-      SweepPart(client, part.first(part.size() / 2), options, candidate, outcomes);
-      SweepPart(client, part.subspan(part.size() / 2), options, candidate, outcomes);
+      SweepPart(client, part.first(part.size() / 2), options, candidate, flushes_denormals, outcomes);
+      SweepPart(client, part.subspan(part.size() / 2), options, candidate, flushes_denormals, outcomes);
     }
     return;
   }
@@ -62,7 +85,9 @@ void SweepPart(Client& client, std::span<const Expected> part, const CompileOpti
   for (const Expected& expected : part) {
     Outcome outcome{expected.c.name, Outcome::Kind::kAgrees, ""};
     for (const hlo::Literal& result : expected.results) {
-      const std::string difference = Difference(expected.c, results.at(next++), result);
+      hlo::Literal& found = results.at(next++);
+      if (flushes_denormals) FlushDenormals(found);
+      const std::string difference = Difference(expected.c, found, result);
       if (difference.empty() || outcome.kind != Outcome::Kind::kAgrees) continue;
       outcome.kind = Outcome::Kind::kDiffers;
       outcome.message = difference;
@@ -74,12 +99,15 @@ void SweepPart(Client& client, std::span<const Expected> part, const CompileOpti
 }  // namespace
 
 std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const CompileOptions& options,
-                           int64_t candidate) {
+                           int64_t candidate, bool flushes_denormals) {
   std::vector<Expected> expected;
-  for (const Case& c : cases) {
+  for (Case c : cases) {
     try {
       const auto module = hlo::ParseModule(c.text, {.file_name = c.name});
-      expected.push_back({c, hlo::FlattenLiteral(hlo::Evaluate(*module, c.inputs))});
+      if (flushes_denormals) std::for_each(c.inputs.begin(), c.inputs.end(), FlushDenormals);
+      std::vector<hlo::Literal> results = hlo::FlattenLiteral(hlo::Evaluate(*module, c.inputs));
+      if (flushes_denormals) std::for_each(results.begin(), results.end(), FlushDenormals);
+      expected.push_back({std::move(c), std::move(results)});
     } catch (const Error&) {
       // Not defined for this type: nothing to hold the device against.
     }
@@ -89,8 +117,9 @@ std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const Co
       std::stable_partition(expected.begin(), expected.end(), [](const Expected& e) { return !e.c.alone; });
   const std::span<const Expected> all(expected);
   const auto together = static_cast<size_t>(alone - expected.begin());
-  SweepPart(client, all.first(together), options, candidate, outcomes);
-  for (size_t i = together; i < all.size(); ++i) SweepPart(client, all.subspan(i, 1), options, candidate, outcomes);
+  SweepPart(client, all.first(together), options, candidate, flushes_denormals, outcomes);
+  for (size_t i = together; i < all.size(); ++i)
+    SweepPart(client, all.subspan(i, 1), options, candidate, flushes_denormals, outcomes);
   return outcomes;
 }
 

@@ -20,7 +20,9 @@ struct Outcome {
 // Cases that the evaluator itself refuses are left out.
 // `candidate`: run each product that a tuner may choose a schedule for by this one of its candidates (modulo how many
 // there are); negative: as the options say.
+// `flushes_denormals`: denormals in inputs and results count as zeros: for devices that keep some of them, where
+// XLA:CPU and the evaluator flush them.
 std::vector<Outcome> Sweep(Client& client, std::span<const Case> cases, const CompileOptions& options,
-                           int64_t candidate = -1);
+                           int64_t candidate = -1, bool flushes_denormals = false);
 
 }  // namespace hlorun::conformance

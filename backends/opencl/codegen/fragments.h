@@ -1,6 +1,6 @@
-// Matrix instructions of GPUs, whose operands lie in pieces in the registers of a sub-group of 32 work-items: 16 x 16 of
-// lhs times 16 x 8 of rhs, elements of 16 bits, summed in f32. The PTX manual ("mma.m16n8k16", "ldmatrix") says which
-// work-item holds what. An assembler that does not know them refuses the program: believed only after a probe
+// Matrix instructions of GPUs, whose operands lie in pieces in the registers of a sub-group of 32 work-items: 16 x 16
+// of lhs times 16 x 8 of rhs, elements of 16 bits, summed in f32. The PTX manual ("mma.m16n8k16", "ldmatrix") says
+// which work-item holds what. An assembler that does not know them refuses the program: believed only after a probe
 // (runtime/probe.h).
 #pragma once
 
@@ -14,9 +14,9 @@ struct FragmentFunction {
   const char* source;
 };
 
-// (ulong at): four squares of 8 x 8 elements. Work-item i of a sub-group names where in local memory row i % 8 of square
-// i / 8 begins, at a multiple of 16 bytes, and has from each square elements 2 t and 2 t + 1 of row g, where g is i / 4
-// and t is i % 4; or, of the turned one, those rows' elements g.
+// (ulong at): four squares of 8 x 8 elements. Work-item i of a sub-group names where in local memory row i % 8 of
+// square i / 8 begins, at a multiple of 16 bytes, and has from each square elements 2 t and 2 t + 1 of row g, where g
+// is i / 4 and t is i % 4; or, of the turned one, those rows' elements g.
 inline constexpr const char* kFragmentLoad = "hl_fragment_load";
 inline constexpr const char* kFragmentLoadTurned = "hl_fragment_load_turned";
 // (float4 sums, uint4 lhs, uint upper, uint lower): sums of rows g and g + 8, two each, at columns 2 t and 2 t + 1.
@@ -30,18 +30,19 @@ inline constexpr const char* kFragmentPlain = "hl_fragment_plain";
 inline constexpr std::string_view kFragmentsByPtx = "ptx";
 inline constexpr std::string_view kPlainFragments = "plain";  // for tests: the same kernels on any device
 
-#define HLORUN_FRAGMENT_LOAD(NAME, ORDER)                                                                       \
-  "static inline uint4 " NAME                                                                                   \
-  "(ulong at) {\n  uint4 x;\n"                                                                                  \
-  "  __asm__ volatile(\"ldmatrix.sync.aligned.m8n8.x4" ORDER ".shared.b16 {%0,%1,%2,%3}, [%4];\"\n"             \
+#define HLORUN_FRAGMENT_LOAD(NAME, ORDER)                                                                            \
+  "static inline uint4 " NAME                                                                                        \
+  "(ulong at) {\n  uint4 x;\n"                                                                                       \
+  "  __asm__ volatile(\"ldmatrix.sync.aligned.m8n8.x4" ORDER                                                         \
+  ".shared.b16 {%0,%1,%2,%3}, [%4];\"\n"                                                                             \
   "                   : \"=r\"(x.s0), \"=r\"(x.s1), \"=r\"(x.s2), \"=r\"(x.s3) : \"r\"((uint)(at)) : \"memory\");\n" \
   "  return x;\n}\n"
-#define HLORUN_FRAGMENT_SUMS(NAME, TYPE)                                                              \
-  "static inline float4 " NAME                                                                        \
-  "(float4 s, uint4 a, uint b, uint c) {\n"                                                           \
-  "  __asm__(\"mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE                                  \
-  ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\"\n"                                    \
-  "          : \"+f\"(s.s0), \"+f\"(s.s1), \"+f\"(s.s2), \"+f\"(s.s3)\n"                              \
+#define HLORUN_FRAGMENT_SUMS(NAME, TYPE)                                 \
+  "static inline float4 " NAME                                           \
+  "(float4 s, uint4 a, uint b, uint c) {\n"                              \
+  "  __asm__(\"mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE     \
+  ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\"\n"       \
+  "          : \"+f\"(s.s0), \"+f\"(s.s1), \"+f\"(s.s2), \"+f\"(s.s3)\n" \
   "          : \"r\"(a.s0), \"r\"(a.s1), \"r\"(a.s2), \"r\"(a.s3), \"r\"(b), \"r\"(c));\n  return s;\n}\n"
 
 inline constexpr std::array<FragmentFunction, 5> kFragmentFunctions = {{

@@ -25,8 +25,8 @@ struct BlockShape {
   BlockOrder order = BlockOrder::kOuterFastest;
 };
 
-// Work-items load vectors of the next block into registers while they multiply one, and store them once all are done with
-// that.
+// Work-items load vectors of the next block into registers while they multiply one, and store them once all are done
+// with that.
 class BlockCopy {
  public:
   // `type`: of the elements of the block and, after a conversion, of what is loaded from `from`.
@@ -49,8 +49,8 @@ class BlockCopy {
 
  private:
   int64_t vectors() const { return shape_.width * shape_.depth / lanes_; }
-  using Body = std::function<ir::Stmt(const ir::Var& next, const ir::Expr& outer, const ir::Expr& k,
-                                      const ir::Expr& is_there)>;
+  using Body =
+      std::function<ir::Stmt(const ir::Var& next, const ir::Expr& outer, const ir::Expr& k, const ir::Expr& is_there)>;
   ir::Stmt ForVectors(const ir::Expr& item, const Body& body) const;
 
   const TiledOperand& operand_;

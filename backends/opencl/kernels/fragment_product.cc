@@ -64,8 +64,7 @@ class FragmentOperand {
                   int64_t extent, const FragmentSchedule& schedule)
       : words_(WordsOf(operand)),
         extent_(extent),
-        copy_(name, words_.operand,
-              parameters.Add(name, words_.type(), words_.operand.elements, operand.argument),
+        copy_(name, words_.operand, parameters.Add(name, words_.type(), words_.operand.elements, operand.argument),
               {width / PerOuter(), schedule.depth / PerK(), schedule.items(), BlockOrder::kAsStored}, words_.type()) {}
 
   const BlockCopy& copy() const { return copy_; }
@@ -162,20 +161,20 @@ class FragmentMultiplication {
     const Expr begin = Parts() == 1 ? Index(0) : part_ * part_depth;
     const Expr end = Parts() == 1 ? Index(product_.k) : ir::Min(begin + part_depth, Index(product_.k));
     const Expr next = ir::Ref(k) + schedule_.depth;
-    const Stmt store =
-        ForItems([&](const Expr& item) { return ir::Block({lhs_.copy().Store(item), rhs_.copy().Store(item)}); });
-    const Stmt block = ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)),
-                                  ForItems([&](const Expr& item) {
-                                    return is_plain_ ? MultiplyPlainly(item) : MultiplyBlock(item);
-                                  }),
-                                  ir::Barrier()});
+    const Stmt store = ForItems([&](const Expr& item) {
+      return ir::Block({lhs_.copy().Store(item), rhs_.copy().Store(item)});
+    });
+    const Stmt block =
+        ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)),
+                   ForItems([&](const Expr& item) { return is_plain_ ? MultiplyPlainly(item) : MultiplyBlock(item); }),
+                   ir::Barrier()});
     return ir::Block({LoadBlocks(begin), ir::For(LoopRole::kSerial, k, begin, end, block, schedule_.depth)});
   }
 
   Stmt LoadBlocks(const Expr& k) const {
     return ForItems([&](const Expr& item) {
-      return ir::Block({lhs_.Load(item, batch_, first_row_, k, product_.k),
-                        rhs_.Load(item, batch_, first_column_, k, product_.k)});
+      return ir::Block(
+          {lhs_.Load(item, batch_, first_row_, k, product_.k), rhs_.Load(item, batch_, first_column_, k, product_.k)});
     });
   }
 
@@ -192,14 +191,15 @@ class FragmentMultiplication {
   }
   const char* SumFunction() const { return storage_ == ElementType::kBF16 ? kFragmentBf16 : kFragmentF16; }
 
-  // 16 of outer x 16 of k: four squares, of lhs those of the first k first, of rhs those of the first columns. Where the
-  // line begins that a work-item names.
-  static Expr LoadSquares(const FragmentOperand& operand, const Expr& item, const Expr& outer, const Expr& k, bool is_lhs) {
+  // 16 of outer x 16 of k: four squares, of lhs those of the first k first, of rhs those of the first columns. Where
+  // the line begins that a work-item names.
+  static Expr LoadSquares(const FragmentOperand& operand, const Expr& item, const Expr& outer, const Expr& k,
+                          bool is_lhs) {
     const Expr line = Remainder(item, 8), second = Remainder(Quotient(item, 8), 2) * 8,
                third = Quotient(Remainder(item, kItems), 16) * 8;
     const Expr &of_outer = is_lhs ? second : third, &of_k = is_lhs ? third : second;
     const Expr at = operand.copy().HasKFastest() ? operand.Place(outer + of_outer + line, k + of_k)
-                                          : operand.Place(outer + of_outer, k + of_k + line);
+                                                 : operand.Place(outer + of_outer, k + of_k + line);
     return ir::Call(kSquareBits, LoadFunction(operand), {ir::Address(operand.copy().block(), at)});
   }
 
@@ -253,9 +253,9 @@ class FragmentMultiplication {
       for (int64_t h = 0; h < 2 * schedule_.square_columns; ++h) {
         const auto row = static_cast<size_t>(2 * r), column = static_cast<size_t>(2 * h);
         const ir::Var& sums = SumsAt(r, h);
-        step.push_back(ir::Assign(sums, ir::Call(kSums, kFragmentPlain,
-                                                 {ir::Ref(sums), rows[row], rows[row + 1], columns[column],
-                                                  columns[column + 1]})));
+        step.push_back(ir::Assign(
+            sums, ir::Call(kSums, kFragmentPlain,
+                           {ir::Ref(sums), rows[row], rows[row + 1], columns[column], columns[column + 1]})));
       }
     }
     return ir::For(LoopRole::kSerial, k, Index(0), Index(schedule_.depth), ir::Block(std::move(step)));
@@ -298,11 +298,11 @@ class FragmentMultiplication {
       for (int64_t h = 0; h < 2 * schedule_.square_columns; ++h) {
         const Expr sums = ir::Ref(SumsAt(r / 2, h));
         for (int64_t c = 0; c < 2; c += count) {
-          const Expr values = count == 2 ? ir::Half(sums, r % 2 == 0 ? ir::kLowerHalf : ir::kUpperHalf)
-                                         : ir::Lane(sums, r % 2 * 2 + c);
-          stores.push_back(StoreAt(
-              item, Index(r * 8), Index(h * 8 + c), fmt::format("_{}_{}_{}", r, h, c), count,
-              [&](const Expr& row, const Expr& column) { return StorePlain(row, column, values); }));
+          const Expr values =
+              count == 2 ? ir::Half(sums, r % 2 == 0 ? ir::kLowerHalf : ir::kUpperHalf) : ir::Lane(sums, r % 2 * 2 + c);
+          stores.push_back(
+              StoreAt(item, Index(r * 8), Index(h * 8 + c), fmt::format("_{}_{}_{}", r, h, c), count,
+                      [&](const Expr& row, const Expr& column) { return StorePlain(row, column, values); }));
         }
       }
     }
@@ -318,12 +318,11 @@ class FragmentMultiplication {
     const ir::Var r = IndexVar("r", 2 * schedule_.square_rows), h = IndexVar("h", halves), c = IndexVar("c", 2);
     c->factor = count;
     const Expr first = (Quotient(ir::Ref(r), 2) * halves + ir::Ref(h)) * 4 + Remainder(ir::Ref(r), 2) * 2 + ir::Ref(c);
-    Stmt finish = StoreAt(item, ir::Ref(r) * 8, ir::Ref(h) * 8 + ir::Ref(c), "_stored", count,
-                          [&](const Expr& row, const Expr& column) {
-                            return epilogue_->StoreRun(
-                                product_.result(batch_, row, column), count, count,
-                                [&](const Expr& place) { return ir::Load(staging_, first + place); });
-                          });
+    Stmt finish = StoreAt(
+        item, ir::Ref(r) * 8, ir::Ref(h) * 8 + ir::Ref(c), "_stored", count, [&](const Expr& row, const Expr& column) {
+          return epilogue_->StoreRun(product_.result(batch_, row, column), count, count,
+                                     [&](const Expr& place) { return ir::Load(staging_, first + place); });
+        });
     finish = ir::For(LoopRole::kSerial, c, Index(0), Index(2), finish, count);
     finish = ir::For(LoopRole::kSerial, h, Index(0), Index(halves), finish);
     body.push_back(ir::For(LoopRole::kSerial, r, Index(0), Index(r->max + 1), finish));

@@ -1,6 +1,6 @@
-// Matrix products of 16-bit floats by a GPU's matrix instructions (codegen/fragments.h): a work-group computes a tile of
-// the result from blocks in local memory, where both operands lie as in memory; each of its sub-groups keeps squares of
-// sums in registers.
+// Matrix products of 16-bit floats by a GPU's matrix instructions (codegen/fragments.h): a work-group computes a tile
+// of the result from blocks in local memory, where both operands lie as in memory; each of its sub-groups keeps squares
+// of sums in registers.
 #pragma once
 
 #include "backends/opencl/kernels/tiled_product.h"

@@ -30,8 +30,8 @@ KernelDraft JoinPartsKernel(const TiledProduct& product, int64_t parts) {
   const Stmt body = ir::Block({ir::Let(at, ir::Ref(group) * kItems + ir::Ref(item)),
                                sums % kItems == 0 ? finish : ir::If(ir::Ref(at) < Index(sums), finish)});
   const Stmt items = ir::For(LoopRole::kVector, item, Index(0), Index(kItems), body);
-  KernelDraft draft = MakeDraft("join_parts", parameters,
-                                ir::For(LoopRole::kParallel, group, Index(0), Index(group->max + 1), items));
+  KernelDraft draft =
+      MakeDraft("join_parts", parameters, ir::For(LoopRole::kParallel, group, Index(0), Index(group->max + 1), items));
   draft.function.group_items = kItems;
   return WithNarrowIndices(std::move(draft), product, {1, 1, 0, parts});
 }

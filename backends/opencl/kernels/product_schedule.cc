@@ -18,11 +18,11 @@ constexpr std::array<const char*, 4> kKinds = {"tiled", "panels", "clblast", "fr
 // Large tiles read each operand less often; small ones are many, and reach less far beyond small matrices; those of few
 // rows or columns are for products of few.
 constexpr TiledSchedule kTilesByRule[] = {
-    {256, 16, 8, 8, 8}, {128, 16, 8, 8, 8},  {64, 8, 8, 8, 8},    {64, 8, 4, 8, 16},
+    {256, 16, 8, 8, 8}, {128, 16, 8, 8, 8},  {64, 8, 8, 8, 8},   {64, 8, 4, 8, 16},
     {64, 8, 4, 4, 16},  {128, 32, 4, 4, 16}, {128, 4, 4, 4, 16}, {32, 8, 4, 4, 16},
 };
 constexpr FragmentSchedule kFragmentsByRule[] = {
-    {2, 2, 4, 4, 32}, {2, 2, 2, 4, 32}, {2, 2, 2, 2, 32}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64}, {1, 4, 2, 1, 64},
+    {2, 2, 4, 4, 32}, {2, 2, 2, 4, 64}, {2, 2, 2, 2, 64}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64}, {1, 4, 2, 1, 64},
 };
 // Sums and operands of a work-item beyond spill on every device.
 constexpr int64_t kMostItemSums = 64;
@@ -54,8 +54,8 @@ int64_t TilesOf(const Schedule& tile, const ProductShape& shape) {
 int64_t ItemsOf(const TiledSchedule& tile) { return tile.items; }
 int64_t ItemsOf(const FragmentSchedule& tile) { return tile.items(); }
 
-// Of a large device, whichever is at hand: parts of sums would depend on its units, and so would bits. Each wants so many
-// work-items at once.
+// Of a large device, whichever is at hand: parts of sums would depend on its units, and so would bits. Each wants so
+// many work-items at once.
 constexpr int64_t kUnits = 128, kItemsOfUnit = 512;
 
 template <typename Schedule>
@@ -71,13 +71,13 @@ struct PartCost {
 constexpr PartCost PartCostOf(const TiledSchedule&) { return {40, 128}; }
 constexpr PartCost PartCostOf(const FragmentSchedule&) { return {400, 512}; }
 
-// Few tiles of long sums leave most of a device idle.
+// Few tiles of long sums leave most of a device idle: as many parts as still make a sum of their own worth it.
 template <typename Schedule>
-int64_t PartsByRule(const Schedule& tile, const ProductShape& shape) {
+int64_t MostParts(const Schedule& tile, const ProductShape& shape) {
   constexpr int64_t kMostParts = 64;
   const int64_t tiles = TilesOf(tile, shape), groups = kUnits * GroupsOfUnit(tile);
-  if (tiles >= groups / 2) return 1;
-  return std::clamp<int64_t>(std::min(groups / tiles, shape.k / PartCostOf(tile).least_depth), 1, kMostParts);
+  if (tiles >= 2 * groups) return 1;
+  return std::clamp<int64_t>(std::min(2 * groups / tiles, shape.k / PartCostOf(tile).least_depth), 1, kMostParts);
 }
 
 // In multiplications of a unit that does one at a time, with those that loads and barriers take beside them (with low
@@ -107,8 +107,10 @@ auto Cheapest(const Schedules& schedules, const ProductShape& shape, bool may_ha
     const auto fits = [&] { return LocalBytes(tile, type) <= device.local_memory_bytes / 2; };
     while (tile.depth > LeastDepth(tile) && !fits()) tile.depth /= 2;
     if (ItemsOf(tile) > device.max_work_group_size || !fits()) continue;
-    if (may_have_parts) tile.k_parts = PartsByRule(tile, shape);
-    if (!best || CostOf(tile, shape) < CostOf(*best, shape)) best = tile;
+    const int64_t most_parts = may_have_parts ? MostParts(tile, shape) : 1;
+    for (tile.k_parts = 1; tile.k_parts <= most_parts; ++tile.k_parts) {
+      if (!best || CostOf(tile, shape) < CostOf(*best, shape)) best = tile;
+    }
   }
   return best;
 }

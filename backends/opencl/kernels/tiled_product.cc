@@ -116,17 +116,15 @@ class TiledMultiplication {
       std::vector<Stmt> step;
       std::vector<ir::Var> rows;
       for (int64_t r = 0; r < item_rows_; r += row_lanes_) {
-        rows.push_back(
-            ir::MakeVar(fmt::format("rows_{}", r), {product_.compute_type, static_cast<int>(row_lanes_)}));
+        rows.push_back(ir::MakeVar(fmt::format("rows_{}", r), {product_.compute_type, static_cast<int>(row_lanes_)}));
         step.push_back(ir::Let(rows.back(), at(lhs_, RowOf(item, Index(r)), row_lanes_)));
       }
       step.push_back(sums_.Step(
           [&](int64_t r) { return ir::Lane(ir::Ref(rows[static_cast<size_t>(r / row_lanes_)]), r % row_lanes_); },
           [&](int64_t v) { return at(rhs_, ColumnOf(item, Index(v * column_lanes_)), column_lanes_); }));
       constexpr int64_t kUnrolled = 8;
-      return ir::Unrolled(
-          ir::For(LoopRole::kSerial, p, Index(0), Index(depth_), ir::Block(std::move(step))),
-          static_cast<int>(std::min(depth_, kUnrolled)));
+      return ir::Unrolled(ir::For(LoopRole::kSerial, p, Index(0), Index(depth_), ir::Block(std::move(step))),
+                          static_cast<int>(std::min(depth_, kUnrolled)));
     });
   }
 
@@ -167,9 +165,8 @@ class TiledMultiplication {
       for (int64_t c = 0; c < item_columns_; c += run) {
         const Expr sums = sums_.At(r, c / column_lanes_);
         const Expr values = run == column_lanes_ ? sums : ir::Lane(sums, c % column_lanes_);
-        stores.push_back(StoreAt(
-            item, Index(r), Index(c), fmt::format("_{}_{}", r, c),
-            [&](const Expr& row, const Expr& column) { return StorePlain(row, column, values); }));
+        stores.push_back(StoreAt(item, Index(r), Index(c), fmt::format("_{}_{}", r, c),
+                                 [&](const Expr& row, const Expr& column) { return StorePlain(row, column, values); }));
       }
     }
     return ir::Block(std::move(stores));
@@ -180,14 +177,13 @@ class TiledMultiplication {
     const int64_t run = RunOfColumns();
     const ir::Var r = IndexVar("r", item_rows_), c = IndexVar("c", item_columns_);
     c->factor = run;
-    const Stmt save = sums_.Store(
-        staging_, [&](int64_t row, int64_t v) { return Index(row * item_columns_ + v * column_lanes_); });
-    const Stmt finish =
-        StoreAt(item, ir::Ref(r), ir::Ref(c), "_stored", [&](const Expr& row, const Expr& column) {
-          return epilogue_->StoreRun(product_.result(batch_, row, column), run, run, [&](const Expr& place) {
-            return ir::Load(staging_, ir::Ref(r) * item_columns_ + ir::Ref(c) + place);
-          });
-        });
+    const Stmt save =
+        sums_.Store(staging_, [&](int64_t row, int64_t v) { return Index(row * item_columns_ + v * column_lanes_); });
+    const Stmt finish = StoreAt(item, ir::Ref(r), ir::Ref(c), "_stored", [&](const Expr& row, const Expr& column) {
+      return epilogue_->StoreRun(product_.result(batch_, row, column), run, run, [&](const Expr& place) {
+        return ir::Load(staging_, ir::Ref(r) * item_columns_ + ir::Ref(c) + place);
+      });
+    });
     const Stmt columns = ir::For(LoopRole::kSerial, c, Index(0), Index(item_columns_), finish, run);
     return ir::Block({save, ir::For(LoopRole::kSerial, r, Index(0), Index(item_rows_), columns)});
   }

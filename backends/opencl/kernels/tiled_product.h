@@ -26,8 +26,8 @@ struct TiledOperand {
   // At a batch, a row (lhs) or column (rhs) and a k, all s64 and within bounds.
   std::function<ElementPlace(const ir::Expr& batch, const ir::Expr& outer, const ir::Expr& k)> place;
   bool k_is_fastest = false;  // neighbours in memory are neighbours in k
-  // Elements, from a multiple of as many on along the fastest of k and outer, that lie side by side in memory, from such
-  // a multiple on, and of which all are there or none. A power of two.
+  // Elements, from a multiple of as many on along the fastest of k and outer, that lie side by side in memory, from
+  // such a multiple on, and of which all are there or none. A power of two.
   int64_t run = 1;
 };
 

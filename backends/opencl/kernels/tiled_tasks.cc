@@ -40,8 +40,8 @@ std::optional<int64_t> MostOf(const Expr& x) {
   return a && b ? std::optional(*a * *b) : std::nullopt;
 }
 
-// The tap of the window and the channel that k stands for. A place within a block that lies in one tap changes the channel
-// alone: the tap is then the same for the whole block.
+// The tap of the window and the channel that k stands for. A place within a block that lies in one tap changes the
+// channel alone: the tap is then the same for the whole block.
 struct Tap {
   Expr tap, channel;
 };
@@ -80,11 +80,17 @@ TiledProduct TiledDot(const ProductTask& task, const ProductShape& shape) {
       return ElementPlace{k_is_fastest ? first + o * k + p : first + p * outer + o, nullptr};
     };
   };
-  product.lhs = {task.lhs, shape.lhs_type, shape.batch * shape.m * shape.k,
-                 stored(shape.m, shape.k, !shape.lhs_transposed), !shape.lhs_transposed,
+  product.lhs = {task.lhs,
+                 shape.lhs_type,
+                 shape.batch * shape.m * shape.k,
+                 stored(shape.m, shape.k, !shape.lhs_transposed),
+                 !shape.lhs_transposed,
                  RunIn(shape.lhs_transposed ? shape.m : shape.k)};
-  product.rhs = {task.rhs, shape.rhs_type, shape.batch * shape.n * shape.k,
-                 stored(shape.n, shape.k, shape.rhs_transposed), shape.rhs_transposed,
+  product.rhs = {task.rhs,
+                 shape.rhs_type,
+                 shape.batch * shape.n * shape.k,
+                 stored(shape.n, shape.k, shape.rhs_transposed),
+                 shape.rhs_transposed,
                  RunIn(shape.rhs_transposed ? shape.k : shape.n)};
   const bool swapped = shape.swapped, batched = task.hero.shape().rank() == 3;
   product.result = [swapped, batched](const Expr& batch, const Expr& row, const Expr& column) {
@@ -123,14 +129,15 @@ TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShap
                             : row.inside                ? row.inside
                                                         : column.inside};
   };
-  product.lhs = {task.input, shape.input_type, shape.batch * shape.rows.in * shape.columns.in * shape.channels, pixels,
-                 true, RunIn(shape.channels)};
+  product.lhs = {
+      task.input, shape.input_type,     shape.batch * shape.rows.in * shape.columns.in * shape.channels, pixels,
+      true,       RunIn(shape.channels)};
   const int64_t features = shape.features;
   const auto weights = [features](const Expr&, const Expr& feature, const Expr& k) {
     return ElementPlace{k * features + feature, nullptr};
   };
-  product.rhs = {task.weights, shape.weight_type, shape.Depth() * shape.features, weights, false,
-                 RunIn(shape.features)};
+  product.rhs = {task.weights, shape.weight_type,    shape.Depth() * shape.features, weights,
+                 false,        RunIn(shape.features)};
   product.result = [shape](const Expr&, const Expr& pixel, const Expr& feature) {
     const Expr row_of_pixel = Quotient(pixel, shape.columns.out);
     RunIndex at;

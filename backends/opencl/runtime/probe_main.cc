@@ -161,8 +161,7 @@ bool MultipliesTiles(cl_device_id device, const TileQuestion& question) {
 // 16 x 16 of lhs, k fastest, times 16 x 16 of rhs, first as columns of k and then as rows, by one sub-group.
 std::string FragmentSource(const char* multiply) {
   std::string source;
-  for (const hlorun::opencl::FragmentFunction& function : hlorun::opencl::kFragmentFunctions)
-    source += function.source;
+  for (const hlorun::opencl::FragmentFunction& function : hlorun::opencl::kFragmentFunctions) source += function.source;
   const std::string sums = std::string(" = ") + multiply + "((float4)(0), x, ";
   return source +
          "__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void f(__global const ushort* a, "
@@ -224,7 +223,8 @@ bool MultipliesFragments(cl_device_id device, const char* multiply, cl_ushort (*
     clSetKernelArg(kernel, number++, sizeof(result), &result);
   }
   const size_t items = 32;
-  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &items, &items, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &items, &items, 0, nullptr, nullptr) != CL_SUCCESS)
+    return false;
   if (clEnqueueReadBuffer(queue, result, CL_TRUE, 0, sizeof(y), y, 0, nullptr, nullptr) != CL_SUCCESS) return false;
   for (int i = 0; i < 2 * kSide * kSide; ++i) {
     const bool is_turned = i >= kSide * kSide;
