@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "backends/opencl/codegen/emit.h"
@@ -90,14 +91,22 @@ TEST(ProductCandidates, AreWithinTheDevicesLimits) {
 }
 
 TEST(ProductCandidates, LibrariesAndOtherOrdersOnlyWhereAsked) {
-  const auto has_library = [](const std::vector<ProductSchedule>& all) {
-    return std::any_of(all.begin(), all.end(), [](const ProductSchedule& s) { return !KeepsOrderOfSums(s); });
-  };
   const ProductProblem problem = Problem(1, 512, 512, 512);
-  EXPECT_TRUE(has_library(ProductCandidates(problem, Device(DeviceClass::kGpu), false, true)));
-  EXPECT_FALSE(has_library(ProductCandidates(problem, Device(DeviceClass::kGpu), false, false)));
+  const auto has_library = [](const std::vector<ProductSchedule>& all) {
+    return std::any_of(all.begin(), all.end(),
+                       [](const auto& s) { return std::holds_alternative<LibrarySchedule>(s); });
+  };
+  const auto has_other_order = [&](const std::vector<ProductSchedule>& all) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& s) { return !AddInTheSameOrder(s, all[0], problem.shape.k); });
+  };
+  const auto all = ProductCandidates(problem, Device(DeviceClass::kGpu), false, true);
+  EXPECT_TRUE(has_library(all) && has_other_order(all));
   EXPECT_FALSE(has_library(ProductCandidates(problem, Device(DeviceClass::kGpu), true, true)));
-  EXPECT_FALSE(has_library(ProductCandidates(problem, Device(DeviceClass::kCpu), false, true)));
+  for (const bool few : {true, false}) {
+    EXPECT_FALSE(has_other_order(ProductCandidates(problem, Device(DeviceClass::kGpu), few, false)));
+    EXPECT_FALSE(has_other_order(ProductCandidates(problem, Device(DeviceClass::kCpu), few, true)));
+  }
 }
 
 TEST(ProductCandidates, KeepTheRulesPartsOfASum) {
@@ -204,14 +213,17 @@ void ExpectAllCandidatesAgree(const ProductProblem& problem, const DeviceSpec& d
     Runner().Run(*launches, {inputs[0].mutable_data(), inputs[1].mutable_data()}, {result.mutable_data()}, aligned);
     const std::vector<std::byte> bytes(result.data(), result.data() + result.ByteSize());
     if (first.empty()) first = bytes;
-    EXPECT_TRUE(!KeepsOrderOfSums(candidate) || bytes == first);
+    EXPECT_TRUE(!AddInTheSameOrder(candidate, candidates[0], problem.shape.k) || bytes == first);
     double largest = 0, error = 0;
     for (int64_t at = 0; at < result.ElementCount(); ++at) {
       const double wanted = expected.GetDouble(at), difference = std::abs(wanted - result.GetDouble(at));
       largest = std::max(largest, std::abs(wanted));
       error = std::isnan(difference) ? INFINITY : std::max(error, difference);
     }
-    EXPECT_LE(error, largest * (problem.result_type == kBF16 ? 8e-3 : problem.result_type == kS32 ? 0 : 1e-5));
+    // Half a unit in the last place of the 16-bit types, twice.
+    const std::map<hlo::ElementType, double> bounds = {{kBF16, 8e-3}, {kF16, 1e-3}, {kS32, 0}};
+    const auto bound = bounds.find(problem.result_type);
+    EXPECT_LE(error, largest * (bound == bounds.end() ? 1e-5 : bound->second));
   }
 }
 
@@ -245,6 +257,21 @@ TEST(ProductCandidates, PartsOfLongSumsOnGpuClass) {
     })) << problem.ToString();
     ExpectAllCandidatesAgree(problem, device, 17);
   }
+}
+
+// By plain multiplications in the places of matrix instructions: operands in either order, with and without whole
+// words, parts of sums, convolutions.
+TEST(ProductCandidates, FragmentsGiveTheSameBits) {
+  DeviceSpec device = OfClass(DeviceClass::kGpu);
+  device.matrix_fragments = "plain";
+  device.local_memory_bytes = 48 << 10;
+  for (int transposed = 0; transposed < 4; ++transposed) {
+    ExpectAllCandidatesAgree(Problem(1, 70, 72, 48, kBF16, transposed), device, 19);
+    ExpectAllCandidatesAgree(Problem(2, 33, 21, 37, kF16, transposed), device, 29);
+  }
+  ExpectAllCandidatesAgree(Problem(1, 17, 40, 2100, kBF16), device, 23);
+  ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 2, 16, 24, kBF16), device, 23);
+  ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 1, 5, 21, kBF16), device, 31);
 }
 
 TEST(ProductCandidates, AllGiveTheSameBitsOnCpuClass) {

@@ -48,12 +48,6 @@ bool IsTooLarge(const Schedule& s, const ProductShape& shape) {
   return beyond(s.rows(), shape.m) || beyond(s.columns(), shape.n);
 }
 
-// Whether they add each sum's products in the same order.
-template <typename Schedule>
-bool AddAlike(const Schedule& a, const Schedule& b, int64_t k) {
-  return a.Parts(k) == b.Parts(k) && (a.Parts(k) == 1 || a.PartDepth(k) == b.PartDepth(k));
-}
-
 // Few tiles of long sums leave most of a device idle: parts of the sums fill it.
 template <typename Schedule>
 void AddParts(const Schedule& tile, const ProductShape& shape, bool few, Collection& out) {
@@ -71,7 +65,7 @@ void AddParts(const Schedule& tile, const ProductShape& shape, bool few, Collect
 void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bool other_orders, Collection& out) {
   const auto add = [&](TiledSchedule s) {
     s.k_parts = rule.k_parts;
-    if (!IsTooLarge(s, shape) && (other_orders || AddAlike(s, rule, shape.k))) out.Add(s);
+    if (!IsTooLarge(s, shape) && (other_orders || AddInTheSameOrder(s, rule, shape.k))) out.Add(s);
   };
   for (const TiledSchedule& s : kFewTiles) add(s);
   if (other_orders) {
@@ -94,7 +88,7 @@ void AddFragments(const ProductShape& shape, const FragmentSchedule& rule, bool 
                   Collection& out) {
   const auto add = [&](FragmentSchedule s) {
     s.k_parts = rule.k_parts;
-    if (!IsTooLarge(s, shape) && (other_orders || AddAlike(s, rule, shape.k))) out.Add(s);
+    if (!IsTooLarge(s, shape) && (other_orders || AddInTheSameOrder(s, rule, shape.k))) out.Add(s);
   };
   for (const FragmentSchedule& s : kFewFragments) add(s);
   if (other_orders) AddParts(rule, shape, few, out);

@@ -18,8 +18,8 @@ constexpr std::array<const char*, 4> kKinds = {"tiled", "panels", "clblast", "fr
 // Large tiles read each operand less often; small ones are many, and reach less far beyond small matrices; those of few
 // rows or columns are for products of few.
 constexpr TiledSchedule kTilesByRule[] = {
-    {256, 16, 8, 8, 8}, {128, 16, 8, 8, 8},  {64, 8, 8, 8, 8},   {64, 8, 4, 8, 16},
-    {64, 8, 4, 4, 16},  {128, 32, 4, 4, 16}, {128, 4, 4, 4, 16}, {32, 8, 4, 4, 16},
+    {256, 16, 8, 8, 8},  {128, 16, 8, 8, 8}, {64, 8, 8, 8, 8},  {64, 8, 4, 8, 16}, {64, 8, 4, 4, 16},
+    {128, 32, 4, 4, 16}, {128, 4, 4, 4, 16}, {32, 8, 4, 4, 16}, {8, 4, 4, 4, 16},  {1, 1, 4, 4, 16},
 };
 constexpr FragmentSchedule kFragmentsByRule[] = {
     {2, 2, 4, 4, 32}, {2, 2, 2, 4, 64}, {2, 2, 2, 2, 64}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64}, {1, 4, 2, 1, 64},
@@ -207,10 +207,15 @@ std::string ToString(const ProductSchedule& schedule) {
   return text;
 }
 
-bool KeepsOrderOfSums(const ProductSchedule& schedule) {
-  if (const auto* tiled = std::get_if<TiledSchedule>(&schedule)) return tiled->k_parts == 1;
-  if (const auto* fragments = std::get_if<FragmentSchedule>(&schedule)) return fragments->k_parts == 1;
-  return std::holds_alternative<PanelSchedule>(schedule);
+bool AddInTheSameOrder(const ProductSchedule& a, const ProductSchedule& b, int64_t k) {
+  if (a.index() != b.index()) return false;
+  const auto have_same_parts = [k](const auto& x, const auto& y) {
+    return x.Parts(k) == y.Parts(k) && (x.Parts(k) == 1 || x.PartDepth(k) == y.PartDepth(k));
+  };
+  if (const auto* tiled = std::get_if<TiledSchedule>(&a)) return have_same_parts(*tiled, std::get<TiledSchedule>(b));
+  if (const auto* fragments = std::get_if<FragmentSchedule>(&a))
+    return have_same_parts(*fragments, std::get<FragmentSchedule>(b));
+  return true;
 }
 
 double ProductProblem::flops() const {

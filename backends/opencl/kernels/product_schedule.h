@@ -93,8 +93,8 @@ const char* KindOf(const ProductSchedule& schedule);                     // "til
 std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind);  // with any numbers
 std::string ToString(const ProductSchedule& schedule);                   // "tiled items=128 items_across=16 ..."
 
-// Whether it adds a sum's products in the order of the rules' choice, so that taking it changes no bit of a result.
-bool KeepsOrderOfSums(const ProductSchedule& schedule);
+// Whether two schedules add each of a product's sums of k terms in the same order, so that either makes the same bits.
+bool AddInTheSameOrder(const ProductSchedule& a, const ProductSchedule& b, int64_t k);
 
 // What is chosen for: all that a product's kernel depends on but its epilogue. Exchanged operands
 // (ProductShape::swapped) make no difference here, and shapes with sizes that vary are no problems: the rules plan
