@@ -44,13 +44,18 @@ BlockCopy::BlockCopy(const std::string& name, const TiledOperand& operand, ir::B
       lanes_(std::gcd(std::gcd(operand.run, LanesOf16Bytes(type)), operand.k_is_fastest ? shape.depth : shape.width)) {
   stride_ = LineStride(HasKFastest() ? shape.depth : shape.width, type);
   const int64_t lines = HasKFastest() ? shape.width : shape.depth;
-  block_ = ir::MakeBuffer(name + "_block", type, lines * stride_, ir::Buffer::Space::kLocal, true);
+  elements_ = lines * stride_;
+  block_ = ir::MakeBuffer(name + "_block", type, shape.buffers * elements_, ir::Buffer::Space::kLocal, true);
   for (int64_t j = 0; j < CeilDiv(vectors(), shape.items); ++j)
     next_.push_back(ir::MakeVar(fmt::format("{}_next_{}", name, j), {type, static_cast<int>(lanes_)}));
 }
 
 Expr BlockCopy::Place(const Expr& outer, const Expr& k) const {
   return HasKFastest() ? outer * stride_ + k : k * stride_ + outer;
+}
+
+Expr BlockCopy::Buffer(const Expr& k) const {
+  return shape_.buffers == 1 ? Index(0) : Remainder(Quotient(k, shape_.depth), shape_.buffers) * elements_;
 }
 
 Stmt BlockCopy::Declare() const {
@@ -71,9 +76,9 @@ Stmt BlockCopy::Load(const Expr& item, const Origin& origin, int64_t outer_end, 
   });
 }
 
-Stmt BlockCopy::Store(const Expr& item) const {
+Stmt BlockCopy::Store(const Expr& item, const Expr& first_k) const {
   return ForVectors(item, [&](const ir::Var& next, const Expr& outer, const Expr& k, const Expr& is_there) {
-    const Expr at = Place(outer, k);
+    const Expr at = Buffer(first_k) + Place(outer, k);
     std::vector<Stmt> stores;
     if (operand_.k_is_fastest == HasKFastest()) {
       stores.push_back(ir::Store(block_, ir::Ramp(at, static_cast<int>(lanes_)), ir::Ref(next)));

@@ -22,6 +22,7 @@ int64_t LineStride(int64_t length, hlo::ElementType type);
 struct BlockShape {
   int64_t width = 0, depth = 0;  // of outer, of k
   int64_t items = 0;             // that copy it
+  int64_t buffers = 1;           // in which blocks lie in turn
   BlockOrder order = BlockOrder::kOuterFastest;
 };
 
@@ -34,8 +35,10 @@ class BlockCopy {
             hlo::ElementType type);
 
   const ir::BufferRef& block() const { return block_; }
-  // Where an element lies in the block.
+  // Where an element lies in its block.
   ir::Expr Place(const ir::Expr& outer, const ir::Expr& k) const;
+  // Where the block at `k`, a multiple of the depth, begins.
+  ir::Expr Buffer(const ir::Expr& k) const;
   bool HasKFastest() const { return shape_.order == BlockOrder::kAsStored && operand_.k_is_fastest; }
 
   struct Origin {
@@ -45,7 +48,7 @@ class BlockCopy {
   // A work-item's part of a block of a matrix of outer_end x k_end; zeros beyond it. Neighbouring work-items read
   // neighbours in memory.
   ir::Stmt Load(const ir::Expr& item, const Origin& origin, int64_t outer_end, int64_t k_end) const;
-  ir::Stmt Store(const ir::Expr& item) const;
+  ir::Stmt Store(const ir::Expr& item, const ir::Expr& k) const;
 
  private:
   int64_t vectors() const { return shape_.width * shape_.depth / lanes_; }
@@ -56,7 +59,7 @@ class BlockCopy {
   const TiledOperand& operand_;
   ir::BufferRef from_, block_;
   BlockShape shape_;
-  int64_t lanes_, stride_;
+  int64_t lanes_, stride_, elements_;  // elements of a buffer
   std::vector<ir::Var> next_;
 };
 

@@ -65,7 +65,8 @@ class FragmentOperand {
       : words_(WordsOf(operand)),
         extent_(extent),
         copy_(name, words_.operand, parameters.Add(name, words_.type(), words_.operand.elements, operand.argument),
-              {width / PerOuter(), schedule.depth / PerK(), schedule.items(), BlockOrder::kAsStored}, words_.type()) {}
+              {width / PerOuter(), schedule.depth / PerK(), schedule.items(), schedule.buffers, BlockOrder::kAsStored},
+              words_.type()) {}
 
   const BlockCopy& copy() const { return copy_; }
   // A work-item's part of the block from `outer` and `k` on; both are multiples of the block's sides, of k x outer_end.
@@ -73,13 +74,14 @@ class FragmentOperand {
     return copy_.Load(item, {batch, Quotient(outer, PerOuter()), Quotient(k, PerK())}, extent_ / PerOuter(),
                       k_end / PerK());
   }
-  // Where the word of an element lies in the block.
-  Expr Place(const Expr& outer, const Expr& k) const {
-    return copy_.Place(Quotient(outer, PerOuter()), Quotient(k, PerK()));
+  Stmt Store(const Expr& item, const Expr& k) const { return copy_.Store(item, Quotient(k, PerK())); }
+  // Where the word of an element of the block at `block_k` lies.
+  Expr Place(const Expr& block_k, const Expr& outer, const Expr& k) const {
+    return copy_.Buffer(Quotient(block_k, PerK())) + copy_.Place(Quotient(outer, PerOuter()), Quotient(k, PerK()));
   }
   // An element's bits.
-  Expr Bits(const Expr& outer, const Expr& k) const {
-    const Expr word = ir::Load(copy_.block(), Place(outer, k));
+  Expr Bits(const Expr& block_k, const Expr& outer, const Expr& k) const {
+    const Expr word = ir::Load(copy_.block(), Place(block_k, outer, k));
     if (words_.elements == 1) return word;
     const Expr second = Remainder(words_.operand.k_is_fastest ? k : outer, 2);
     const Expr shift = ir::Cast(second * 16, ElementType::kU32);
@@ -162,12 +164,13 @@ class FragmentMultiplication {
     const Expr end = Parts() == 1 ? Index(product_.k) : ir::Min(begin + part_depth, Index(product_.k));
     const Expr next = ir::Ref(k) + schedule_.depth;
     const Stmt store = ForItems([&](const Expr& item) {
-      return ir::Block({lhs_.copy().Store(item), rhs_.copy().Store(item)});
+      return ir::Block({lhs_.Store(item, ir::Ref(k)), rhs_.Store(item, ir::Ref(k))});
     });
     const Stmt block =
-        ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)),
-                   ForItems([&](const Expr& item) { return is_plain_ ? MultiplyPlainly(item) : MultiplyBlock(item); }),
-                   ir::Barrier()});
+        ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)), ForItems([&](const Expr& item) {
+                     return is_plain_ ? MultiplyPlainly(item, ir::Ref(k)) : MultiplyBlock(item, ir::Ref(k));
+                   }),
+                   schedule_.buffers == 1 ? ir::Barrier() : nullptr});
     return ir::Block({LoadBlocks(begin), ir::For(LoopRole::kSerial, k, begin, end, block, schedule_.depth)});
   }
 
@@ -193,23 +196,23 @@ class FragmentMultiplication {
 
   // 16 of outer x 16 of k: four squares, of lhs those of the first k first, of rhs those of the first columns. Where
   // the line begins that a work-item names.
-  static Expr LoadSquares(const FragmentOperand& operand, const Expr& item, const Expr& outer, const Expr& k,
-                          bool is_lhs) {
+  static Expr LoadSquares(const FragmentOperand& operand, const Expr& item, const Expr& block_k, const Expr& outer,
+                          const Expr& k, bool is_lhs) {
     const Expr line = Remainder(item, 8), second = Remainder(Quotient(item, 8), 2) * 8,
                third = Quotient(Remainder(item, kItems), 16) * 8;
     const Expr &of_outer = is_lhs ? second : third, &of_k = is_lhs ? third : second;
-    const Expr at = operand.copy().HasKFastest() ? operand.Place(outer + of_outer + line, k + of_k)
-                                                 : operand.Place(outer + of_outer, k + of_k + line);
+    const Expr at = operand.copy().HasKFastest() ? operand.Place(block_k, outer + of_outer + line, k + of_k)
+                                                 : operand.Place(block_k, outer + of_outer, k + of_k + line);
     return ir::Call(kSquareBits, LoadFunction(operand), {ir::Address(operand.copy().block(), at)});
   }
 
-  Stmt MultiplyBlock(const Expr& item) const {
+  Stmt MultiplyBlock(const Expr& item, const Expr& block_k) const {
     const ir::Var k = IndexVar("step", schedule_.depth);
     std::vector<Stmt> step;
     std::vector<Expr> rows, columns;
     const auto load = [&](const FragmentOperand& operand, const std::string& name, const Expr& outer, bool is_lhs) {
       const ir::Var squares = ir::MakeVar(name, kSquareBits);
-      step.push_back(ir::Let(squares, LoadSquares(operand, item, outer, ir::Ref(k), is_lhs)));
+      step.push_back(ir::Let(squares, LoadSquares(operand, item, block_k, outer, ir::Ref(k), is_lhs)));
       return ir::Ref(squares);
     };
     for (int64_t r = 0; r < schedule_.square_rows; ++r)
@@ -234,11 +237,11 @@ class FragmentMultiplication {
   static Expr RowInSquare(const Expr& item) { return Quotient(Remainder(item, kItems), 4); }
   static Expr ColumnInHalf(const Expr& item) { return Remainder(item, 4) * 2; }
 
-  Stmt MultiplyPlainly(const Expr& item) const {
+  Stmt MultiplyPlainly(const Expr& item, const Expr& block_k) const {
     const ir::Var k = IndexVar("step", schedule_.depth);
     std::vector<Stmt> step;
     const auto value = [&](const FragmentOperand& operand, const Expr& outer) {
-      const Expr bits = operand.Bits(outer, ir::Ref(k));
+      const Expr bits = operand.Bits(block_k, outer, ir::Ref(k));
       const ir::Var number = ir::MakeVar(fmt::format("x{}", step.size()), {ElementType::kF32, 1});
       const char* function = storage_ == ElementType::kBF16 ? "hl_from_bf16" : "hl_from_f16";
       step.push_back(ir::Let(number, ir::Call({ElementType::kF32, 1}, function, {bits})));

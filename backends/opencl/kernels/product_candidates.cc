@@ -12,13 +12,13 @@ namespace {
 
 // Tiles that differ much: large ones for large products, small ones where few groups would be left, wide and tall ones.
 constexpr TiledSchedule kFewTiles[] = {
-    {256, 16, 8, 8, 8}, {128, 16, 8, 8, 16}, {128, 16, 8, 8, 8}, {64, 8, 8, 8, 16},
-    {64, 8, 8, 8, 8},   {128, 32, 4, 4, 16}, {32, 8, 4, 4, 16},
+    {256, 16, 8, 8, 8}, {256, 16, 8, 8, 8, 2}, {128, 16, 8, 8, 16}, {128, 16, 8, 8, 8, 2},
+    {64, 8, 8, 8, 16},  {64, 8, 8, 8, 8, 2},   {128, 32, 4, 4, 16}, {32, 8, 4, 4, 16},
 };
 
 constexpr FragmentSchedule kFewFragments[] = {
-    {2, 2, 4, 4, 32}, {4, 2, 4, 4, 32}, {2, 4, 4, 4, 32}, {2, 4, 4, 2, 64}, {2, 2, 4, 2, 32},
-    {2, 2, 2, 4, 64}, {2, 2, 2, 2, 64}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64},
+    {2, 2, 4, 4, 32}, {2, 2, 4, 4, 32, 2}, {4, 2, 4, 4, 32}, {2, 4, 4, 4, 32}, {2, 4, 4, 2, 32, 2},
+    {2, 2, 2, 4, 64}, {2, 2, 2, 4, 32, 2}, {2, 2, 2, 2, 64}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64},
 };
 
 constexpr TiledSchedule kSmallestTile = *std::rbegin(kFewTiles);
@@ -78,7 +78,9 @@ void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bo
   for (const int64_t items : {64, 128, 256}) {
     for (const int64_t across : {8, 16}) {
       for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{4, 4}, {8, 4}, {4, 8}, {8, 8}, {2, 4}, {2, 2}}) {
-        for (const int64_t depth : {8, 16, 32}) add({items, across, rows, columns, depth});
+        for (const int64_t depth : {8, 16, 32}) {
+          for (const int64_t buffers : {1, 2}) add({items, across, rows, columns, depth, buffers});
+        }
       }
     }
   }
@@ -95,7 +97,9 @@ void AddFragments(const ProductShape& shape, const FragmentSchedule& rule, bool 
   if (few) return;
   for (const auto& [down, across] : {std::pair<int64_t, int64_t>{1, 2}, {2, 1}, {2, 2}, {2, 4}, {4, 2}, {4, 4}}) {
     for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {2, 2}, {4, 2}, {2, 4}, {4, 4}}) {
-      for (const int64_t depth : {16, 32, 64}) add({down, across, rows, columns, depth});
+      for (const int64_t depth : {16, 32, 64}) {
+        for (const int64_t buffers : {1, 2}) add({down, across, rows, columns, depth, buffers});
+      }
     }
   }
 }

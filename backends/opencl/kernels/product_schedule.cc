@@ -28,7 +28,7 @@ constexpr FragmentSchedule kFragmentsByRule[] = {
 constexpr int64_t kMostItemSums = 64;
 
 int64_t LocalBytes(const TiledSchedule& s, hlo::ElementType type) {
-  return (LineStride(s.rows(), type) + LineStride(s.columns(), type)) * s.depth * hlo::BytesOf(type);
+  return s.buffers * (LineStride(s.rows(), type) + LineStride(s.columns(), type)) * s.depth * hlo::BytesOf(type);
 }
 
 int64_t LocalBytes(const FragmentSchedule& s, hlo::ElementType type) {
@@ -37,7 +37,7 @@ int64_t LocalBytes(const FragmentSchedule& s, hlo::ElementType type) {
   const auto of = [&](int64_t width) {
     return std::max(width * LineStride(s.depth, type), s.depth * LineStride(width, type)) * bytes;
   };
-  return of(s.rows()) + of(s.columns());
+  return s.buffers * (of(s.rows()) + of(s.columns()));
 }
 
 bool HasFragments(const ProductShape& shape, const DeviceSpec& device) {
@@ -137,8 +137,8 @@ std::string WhyNotFragments(const FragmentSchedule& s, const ProductProblem& pro
     return fmt::format("depth={}: must be a power of two", s.depth);
   }
   if (const int64_t bytes = LocalBytes(s, problem.shape.lhs_type); bytes > device.local_memory_bytes) {
-    return fmt::format("depth={}: the blocks take {} bytes of local memory, the device has {}", s.depth, bytes,
-                       device.local_memory_bytes);
+    return fmt::format("depth={}, buffers={}: the blocks take {} bytes of local memory, the device has {}", s.depth,
+                       s.buffers, bytes, device.local_memory_bytes);
   }
   return WhyNotParts(s.k_parts, s.depth, problem);
 }
@@ -161,8 +161,8 @@ std::string WhyNotTiled(const TiledSchedule& s, const ProductProblem& problem, c
   }
   if (HasFragments(problem.shape, device)) return "tiled: the device has matrix instructions for this product";
   if (const int64_t bytes = LocalBytes(s, problem.shape.compute_type); bytes > device.local_memory_bytes) {
-    return fmt::format("depth={}: the blocks take {} bytes of local memory, the device has {}", s.depth, bytes,
-                       device.local_memory_bytes);
+    return fmt::format("depth={}, buffers={}: the blocks take {} bytes of local memory, the device has {}", s.depth,
+                       s.buffers, bytes, device.local_memory_bytes);
   }
   return WhyNotParts(s.k_parts, s.depth, problem);
 }

@@ -20,6 +20,7 @@ struct TiledSchedule {
   int64_t items_across = 16;                // of them side by side
   int64_t item_rows = 8, item_columns = 4;  // sums of a work-item
   int64_t depth = 16;                       // of a block of both operands
+  int64_t buffers = 1;                      // 2: a block is stored while others still multiply the one before
   // Work-groups that share a tile's sums, each for a part of k: the parts are added by a launch of their own.
   int64_t k_parts = 1;
   bool operator==(const TiledSchedule&) const = default;
@@ -37,6 +38,7 @@ struct FragmentSchedule {
   int64_t groups_down = 2, groups_across = 2;
   int64_t square_rows = 4, square_columns = 4;
   int64_t depth = 32;  // of a block of both operands
+  int64_t buffers = 1;
   int64_t k_parts = 1;
   bool operator==(const FragmentSchedule&) const = default;
 
@@ -73,6 +75,7 @@ void ForEachNumber(ProductSchedule& schedule, Visit&& visit) {
     visit("item_rows", tiled->item_rows, 1, 32);
     visit("item_columns", tiled->item_columns, 1, 32);
     visit("depth", tiled->depth, 1, 128);
+    visit("buffers", tiled->buffers, 1, 2);
     visit("k_parts", tiled->k_parts, 1, 64);
   } else if (auto* panels = std::get_if<PanelSchedule>(&schedule)) {
     visit("rows", panels->rows, 1, 32);
@@ -85,6 +88,7 @@ void ForEachNumber(ProductSchedule& schedule, Visit&& visit) {
     visit("square_rows", fragments->square_rows, 1, 8);
     visit("square_columns", fragments->square_columns, 1, 8);
     visit("depth", fragments->depth, 16, 128);
+    visit("buffers", fragments->buffers, 1, 2);
     visit("k_parts", fragments->k_parts, 1, 64);
   }
 }

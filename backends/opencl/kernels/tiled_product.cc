@@ -27,6 +27,7 @@ class TiledMultiplication {
         rows_(schedule.rows()),
         columns_(schedule.columns()),
         depth_(schedule.depth),
+        buffers_(schedule.buffers),
         part_depth_(schedule.PartDepth(product.k)),
         parts_(schedule.Parts(product.k)),
         row_lanes_(std::gcd(item_rows_, LanesOf16Bytes(product.compute_type))),
@@ -35,10 +36,10 @@ class TiledMultiplication {
               {product.compute_type, static_cast<int>(column_lanes_)}),
         lhs_("lhs", product.lhs,
              parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument),
-             {rows_, depth_, items_, BlockOrder::kOuterFastest}, product.compute_type),
+             {rows_, depth_, items_, schedule.buffers, BlockOrder::kOuterFastest}, product.compute_type),
         rhs_("rhs", product.rhs,
              parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument),
-             {columns_, depth_, items_, BlockOrder::kOuterFastest}, product.compute_type) {
+             {columns_, depth_, items_, schedule.buffers, BlockOrder::kOuterFastest}, product.compute_type) {
     if (parts_ > 1) {
       partial_ = parameters_.Add("partial", product.compute_type, parts_ * product.batch * product.m * product.n,
                                  ScratchSlice(0, 0, true));
@@ -82,9 +83,11 @@ class TiledMultiplication {
     const Expr begin = parts_ == 1 ? Index(0) : part_ * part_depth_;
     const Expr end = parts_ == 1 ? Index(product_.k) : ir::Min(begin + part_depth_, Index(product_.k));
     const Expr next = ir::Ref(k) + depth_;
-    const Stmt store = ForItems([&](const Expr& item) { return ir::Block({lhs_.Store(item), rhs_.Store(item)}); });
-    const Stmt block =
-        ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)), MultiplyBlock(), ir::Barrier()});
+    const Stmt store = ForItems([&](const Expr& item) {
+      return ir::Block({lhs_.Store(item, ir::Ref(k)), rhs_.Store(item, ir::Ref(k))});
+    });
+    const Stmt block = ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)), MultiplyBlock(ir::Ref(k)),
+                                  buffers_ == 1 ? ir::Barrier() : nullptr});
     return ir::Block({LoadBlocks(begin), ir::For(LoopRole::kSerial, k, begin, end, block, depth_)});
   }
 
@@ -107,11 +110,12 @@ class TiledMultiplication {
     return PlaceInTile(Remainder(item, items_across_), items_across_, c, column_lanes_);
   }
 
-  Stmt MultiplyBlock() const {
+  Stmt MultiplyBlock(const Expr& k) const {
     return ForItems([&](const Expr& item) {
       const ir::Var p = IndexVar("p", depth_);
       const auto at = [&](const BlockCopy& operand, const Expr& place, int64_t lanes) {
-        return ir::Load(operand.block(), ir::Ramp(operand.Place(place, ir::Ref(p)), static_cast<int>(lanes)));
+        const Expr first = operand.Buffer(k) + operand.Place(place, ir::Ref(p));
+        return ir::Load(operand.block(), ir::Ramp(first, static_cast<int>(lanes)));
       };
       std::vector<Stmt> step;
       std::vector<ir::Var> rows;
@@ -190,7 +194,7 @@ class TiledMultiplication {
 
   const TiledProduct& product_;
   const int64_t items_, items_across_, item_rows_, item_columns_, rows_, columns_;
-  const int64_t depth_;  // of a block
+  const int64_t depth_, buffers_;  // of blocks
   const int64_t part_depth_, parts_;
   const int64_t row_lanes_, column_lanes_;  // of the vectors that a work-item's rows and columns come in
   KernelParameters parameters_;
