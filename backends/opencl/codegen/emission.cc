@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/opencl_c.h"
 #include "hlo/error.h"
 
@@ -18,6 +19,8 @@ using hlo::Opcode;
 // Index sums stay within twice the largest array: one bit to spare below 2^31.
 constexpr int64_t kIndex32Limit = int64_t{1} << 30;
 constexpr int64_t kWorkOfCall = 8;
+// Of a GPU's element, that several of them may be written out side by side.
+constexpr int64_t kMostWorkTogether = 200;
 
 bool ShapeFits(const hlo::Shape& shape) {
   bool fits = true;
@@ -75,6 +78,13 @@ int64_t DivisionsIn(const ir::Stmt& s) {
   for (const ir::Stmt& b : s->body) count += DivisionsIn(b);
   return count;
 }
+
+bool HasLoop(const ir::Stmt& s) {
+  const bool is_loop = s->kind == ir::StmtKind::kFor || s->kind == ir::StmtKind::kWhile;
+  return is_loop || std::any_of(s->body.begin(), s->body.end(), HasLoop);
+}
+
+bool GoesTogether(const ir::Stmt& element) { return !HasLoop(element) && WorkOf(element) <= kMostWorkTogether; }
 
 bool FitsIndex32(const Instruction& instruction) {
   bool fits = ShapeFits(instruction.shape());
@@ -231,7 +241,43 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector
   return launch;
 }
 
+namespace {
+
+// Tiles of neighbouring elements, one a group.
+EmittedLaunch OverElementsOnGpu(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body) {
+  IndexMath& math = e.math();
+  const int64_t total = hlo::CheckedProduct(dims), lanes = GroupLanes(e.device());
+  const auto body_at = [&](const std::vector<Index>& places) {
+    e.values().Open();
+    for (const Index& place : places) body(math.Delinearize(place, dims));
+    return e.values().Close();
+  };
+  const ir::Var element = e.IndexVar("element", total), begin = ir::MakeVar("begin", math.type());
+  const ir::Stmt one = body_at({math.Of(element)});
+  const bool is_together = GoesTogether(one) && total >= lanes * kTogether;
+  const int64_t tile = is_together ? lanes * kTogether : lanes;
+  const ir::Var tile_var = e.IndexVar("tile", CeilDiv(total, tile));
+  const auto loop = [&](const ir::Var& variable, const ir::Expr& end, const ir::Stmt& s) {
+    return ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), end, s, 1, e.Lanes());
+  };
+  ir::Stmt tile_body = loop(element, ir::Min(ir::Ref(begin) + tile, e.IndexInt(total)), one);
+  if (is_together) {
+    const ir::Var lane = e.IndexVar("lane", total - (tile - lanes));
+    std::vector<Index> places;
+    for (int64_t i = 0; i < kTogether; ++i) places.push_back(math.Add(math.Of(lane), i * lanes));
+    const ir::Stmt whole = loop(lane, ir::Ref(begin) + lanes, body_at(places));
+    const ir::Expr is_whole = ir::Compare(ir::Op::kLe, ir::Ref(begin), e.IndexInt(total - tile));
+    tile_body = total % tile == 0 ? whole : ir::If(is_whole, whole, tile_body);
+  }
+  tile_body = ir::Block({ir::Let(begin, ir::Ref(tile_var) * tile), tile_body});
+  return e.Finish(ir::For(ir::LoopRole::kParallel, tile_var, e.IndexInt(0), e.IndexInt(tile_var->max + 1), tile_body),
+                  1);
+}
+
+}  // namespace
+
 EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body) {
+  if (e.IsGpu()) return OverElementsOnGpu(e, dims, body);
   std::vector<ir::Var> variables;
   Indices at;
   for (size_t d = 0; d < dims.size(); ++d) {
