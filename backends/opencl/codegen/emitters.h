@@ -62,6 +62,8 @@ bool HasCumulativeKernel(const hlo::Instruction& instruction, const passes::Hero
 Launches EmitInPlaceUpdate(const EmitRequest& request);
 
 Launches EmitScatter(const EmitRequest& request);
+// What it does on GPU class with the updates.
+EmittedLaunch EmitOwnedScatter(const EmitRequest& request);
 Launches EmitSelectAndScatter(const EmitRequest& request);
 int64_t SelectAndScatterScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& op);
 Launches EmitSort(const EmitRequest& request);
