@@ -47,7 +47,7 @@ class OwnedScatter {
     group_ = static_cast<int64_t>(std::bit_floor(Unsigned(GroupLanes(e_.device()))));
     across_ = std::min(group_, PowerFrom(width_));
     teams_ = group_ / across_;
-    owners_ = PowerFrom(std::min({kMostOwners, count_, CeilDiv(rows_, teams_)}));
+    owners_ = PowerFrom(std::min({kMostOwners, count_, rows_}));
     update_.resize(static_cast<size_t>(shape.rank()));
   }
 

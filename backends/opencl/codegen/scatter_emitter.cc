@@ -113,9 +113,13 @@ Launches EmitScatter(const EmitRequest& request) {
                    copy.values().Get(copy.frame(), *scatter.operand(static_cast<int64_t>(leaf)), at));
     }));
   }
-  const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
-  if (scatter.operand(scatter.operand_count() - 1)->shape().ElementCount() > 0)
+  if (scatter.operand(scatter.operand_count() - 1)->shape().ElementCount() == 0) return launches;
+  if (HasScatterParts(scatter, request.context.device)) {
+    for (EmittedLaunch& launch : EmitScatterParts(request)) launches.push_back(std::move(launch));
+  } else {
+    const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
     launches.push_back(is_gpu ? EmitOwnedScatter(request) : ScatterKernel(request).Emit());
+  }
   return launches;
 }
 

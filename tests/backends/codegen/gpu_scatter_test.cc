@@ -80,6 +80,25 @@ TEST(GpuScatter, ScalarsInTheOrderOfUpdates) {
   });
 }
 
+TEST(GpuScatter, ManyScalarsIntoFewPlaces) {
+  const std::string max = "m { a = s8[] parameter(0) b = s8[] parameter(1) ROOT c = s8[] maximum(a, b) }";
+  const std::string points = fmt::format(
+      R"({} ENTRY e {{ x = f32[9,5,1] parameter(0) i = s32[2,130,200] parameter(1) u = f32[130,200] parameter(2)
+           ROOT r = f32[9,5,1] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0,1,2}},
+             scatter_dims_to_operand_dims={{1,0}}, index_vector_dim=0, to_apply=m }})",
+      kSum);
+  RunOnGpus({
+      {"sum", Scalars(kSum, "f32", 14, 20000)},
+      {"product", Scalars("m { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] multiply(b, a) }", "s32",
+                          30, 17000, 2)},
+      {"maximum", Scalars(max.c_str(), "s8", 2000, 16384, 131)},
+      {"long_parts", Scalars("m { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }", "s32", 300,
+                             2200000, 21)},
+      {"points", points},
+      {"ordered", Scalars(kOrdered, "s32", 14, 20000)},
+  });
+}
+
 TEST(GpuScatter, OtherForms) {
   const auto windows = [](const char* shape, const char* updates, int64_t count, const char* more = "") {
     return fmt::format(
