@@ -241,37 +241,46 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector
   return launch;
 }
 
-namespace {
-
-// Tiles of neighbouring elements, one a group.
-EmittedLaunch OverElementsOnGpu(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body) {
+ir::Stmt TileOfElements(Emission& e, const ir::Var& tile, int64_t size, int64_t total,
+                        const std::function<void(const Index&)>& body) {
   IndexMath& math = e.math();
-  const int64_t total = hlo::CheckedProduct(dims), lanes = GroupLanes(e.device());
+  const int64_t lanes = GroupLanes(e.device());
   const auto body_at = [&](const std::vector<Index>& places) {
     e.values().Open();
-    for (const Index& place : places) body(math.Delinearize(place, dims));
+    for (const Index& place : places) body(place);
     return e.values().Close();
   };
-  const ir::Var element = e.IndexVar("element", total), begin = ir::MakeVar("begin", math.type());
-  const ir::Stmt one = body_at({math.Of(element)});
-  const bool is_together = GoesTogether(one) && total >= lanes * kTogether;
-  const int64_t tile = is_together ? lanes * kTogether : lanes;
-  const ir::Var tile_var = e.IndexVar("tile", CeilDiv(total, tile));
+  const ir::Var begin = ir::MakeVar(e.body().FreshName("begin"), math.type());
   const auto loop = [&](const ir::Var& variable, const ir::Expr& end, const ir::Stmt& s) {
     return ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), end, s, 1, e.Lanes());
   };
-  ir::Stmt tile_body = loop(element, ir::Min(ir::Ref(begin) + tile, e.IndexInt(total)), one);
-  if (is_together) {
-    const ir::Var lane = e.IndexVar("lane", total - (tile - lanes));
+  const ir::Var element = e.IndexVar("element", total);
+  const ir::Stmt one = body_at({math.Of(element)});
+  const ir::Expr end = ir::Ref(begin) + size;
+  ir::Stmt elements = loop(element, total % size == 0 ? end : ir::Min(end, e.IndexInt(total)), one);
+  if (size == lanes * kTogether && total >= size && GoesTogether(one)) {
+    const ir::Var lane = e.IndexVar("lane", total - (size - lanes));
     std::vector<Index> places;
     for (int64_t i = 0; i < kTogether; ++i) places.push_back(math.Add(math.Of(lane), i * lanes));
     const ir::Stmt whole = loop(lane, ir::Ref(begin) + lanes, body_at(places));
-    const ir::Expr is_whole = ir::Compare(ir::Op::kLe, ir::Ref(begin), e.IndexInt(total - tile));
-    tile_body = total % tile == 0 ? whole : ir::If(is_whole, whole, tile_body);
+    const ir::Expr is_whole = ir::Compare(ir::Op::kLe, ir::Ref(begin), e.IndexInt(total - size));
+    elements = total % size == 0 ? whole : ir::If(is_whole, whole, elements);
   }
-  tile_body = ir::Block({ir::Let(begin, ir::Ref(tile_var) * tile), tile_body});
-  return e.Finish(ir::For(ir::LoopRole::kParallel, tile_var, e.IndexInt(0), e.IndexInt(tile_var->max + 1), tile_body),
-                  1);
+  return ir::Block({ir::Let(begin, ir::Ref(tile) * size), elements});
+}
+
+namespace {
+
+EmittedLaunch OverElementsOnGpu(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body) {
+  IndexMath& math = e.math();
+  const int64_t total = hlo::CheckedProduct(dims), lanes = GroupLanes(e.device());
+  const auto body_at = [&](const Index& linear) { body(math.Delinearize(linear, dims)); };
+  e.values().Open();
+  body_at(math.Of(e.IndexVar("element", total)));
+  const int64_t size = GoesTogether(e.values().Close()) ? lanes * kTogether : lanes;
+  const ir::Var tile = e.IndexVar("tile", CeilDiv(total, size));
+  const ir::Stmt elements = TileOfElements(e, tile, size, total, body_at);
+  return e.Finish(ir::For(ir::LoopRole::kParallel, tile, e.IndexInt(0), e.IndexInt(tile->max + 1), elements), 1);
 }
 
 }  // namespace

@@ -110,6 +110,11 @@ class Emission {
   bool in_place_ = false;
 };
 
+// Of `total` elements, those of tile number `tile`, done by a group of a GPU: neighbours by neighbouring work-items.
+// `size` of a tile: one element a work-item, or kTogether of them.
+ir::Stmt TileOfElements(Emission& e, const ir::Var& tile, int64_t size, int64_t total,
+                        const std::function<void(const Index&)>& body);
+
 // A launch of one loop a dimension, all parallel but the last, which is one of vectors; on GPU class of one loop over
 // all of them, cut into groups. `body` writes what happens at an index; it may be asked for several.
 EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body);
