@@ -130,6 +130,7 @@ TEST(GpuScatter, OtherForms) {
              scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=m })";
   RunOnGpus({
       {"sliding_windows", windows("12,17", "3,4", 80)},
+      {"many_sliding_windows", windows("12,17", "3,4", 5000)},
       {"sliding_rows", windows("14,300", "5,300", 40)},
       {"wide_sliding_windows", windows("12,700", "1,650", 40)},
       {"whole_window", windows("3,4", "3,4", 20)},
