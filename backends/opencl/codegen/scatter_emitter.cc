@@ -27,9 +27,12 @@ class ScatterKernel {
     IndexMath& math = e_.math();
     update_.resize(static_cast<size_t>(updates_shape_.rank()));
     // Window dimensions but the last are parallel, batches serial, the last window dimension is cut into parallel tiles
-    // of vectors.
+    // of vectors. Windows that may overlap are done one after another.
     std::vector<std::pair<ir::Var, int64_t>> parallel;
-    for (size_t i = 0; i + 1 < window_dims_.size(); ++i) {
+    int64_t count = 1;
+    for (const int64_t d : batch_dims_) count *= updates_shape_.dimension(d);
+    in_turn_ = updates_.WindowsSlide() && !updates_.IsIndependent() && count > 1;
+    for (size_t i = 0; i + 1 < window_dims_.size() && !in_turn_; ++i) {
       const int64_t extent = updates_shape_.dimension(window_dims_[i]);
       parallel.emplace_back(e_.IndexVar("window" + std::to_string(i), extent), extent);
       update_[static_cast<size_t>(window_dims_[i])] = math.Of(parallel.back().first);
@@ -45,7 +48,7 @@ class ScatterKernel {
     }
     const int64_t minor = window_dims_.empty() ? 1 : updates_shape_.dimension(window_dims_.back());
     constexpr int64_t kTile = 256;
-    const bool tiled = minor >= 2 * kTile && !independent;
+    const bool tiled = minor >= 2 * kTile && !independent && !in_turn_;
     const ir::Var tile = e_.IndexVar("tile", (minor + kTile - 1) / kTile);
 
     e_.values().Open();
@@ -70,10 +73,21 @@ class ScatterKernel {
 
  private:
   void OneUpdate(const Index& first, int64_t length, int64_t minor) {
-    IndexMath& math = e_.math();
     const ScatterUpdates::Start start = updates_.StartOf(update_);
-    // The window along its last dimension.
     e_.values().Open();
+    hlo::Dims outer;
+    for (size_t i = 0; in_turn_ && i + 1 < window_dims_.size(); ++i)
+      outer.push_back(updates_shape_.dimension(window_dims_[i]));
+    e_.values().SerialLoops(outer, [&](const Indices& at) {
+      for (size_t i = 0; i < at.size(); ++i) update_[static_cast<size_t>(window_dims_[i])] = at[i];
+      AlongLastDimension(start, first, length, minor);
+    });
+    const ir::Stmt window = e_.values().Close();
+    e_.body().Add(ir::If(e_.body().Name(start.inside, "inside"), window));
+  }
+
+  void AlongLastDimension(const ScatterUpdates::Start& start, const Index& first, int64_t length, int64_t minor) {
+    IndexMath& math = e_.math();
     const ir::Var w = e_.IndexVar(e_.body().FreshName("w"), minor);
     e_.values().Open();
     if (!window_dims_.empty()) update_[static_cast<size_t>(window_dims_.back())] = math.Of(w);
@@ -81,8 +95,6 @@ class ScatterKernel {
     const Expr begin = math.ToExpr(first);
     const Expr end = first.IsConstant() ? e_.IndexInt(length) : ir::Min(begin + length, e_.IndexInt(minor));
     e_.body().Add(ir::For(ir::LoopRole::kVector, w, begin, end, e_.values().Close(), 1, e_.Lanes()));
-    const ir::Stmt window = e_.values().Close();
-    e_.body().Add(ir::If(e_.body().Name(start.inside, "inside"), window));
   }
 
   Emission e_;
@@ -91,6 +103,7 @@ class ScatterKernel {
   const hlo::Shape& updates_shape_;
   const std::vector<int64_t>&window_dims_, &batch_dims_;
   Indices update_;
+  bool in_turn_ = false;
 };
 
 }  // namespace
