@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 
@@ -49,6 +50,34 @@ ir::Stmt OperandLoop(Emission& e, const Instruction& root, int64_t k, int64_t be
   return divisions == 0 || inner.size() == 1 ? flat : build(inner).first;
 }
 
+// Each group takes a tile of every operand: work-items side by side along it, however short its rows are.
+EmittedLaunch ConcatenateOnGpu(const EmitRequest& request) {
+  const Instruction& root = Root(request.instruction);
+  Emission e(request.instruction, request.aliases, request.context);
+  const auto& output = e.outputs()[0];
+  const auto d = static_cast<size_t>(root.dimensions()[0]);
+  const int64_t size = GroupLanes(e.device()) * kTogether;
+  int64_t longest = 0;
+  for (const Instruction* operand : root.operands()) longest = std::max(longest, operand->shape().ElementCount());
+  const ir::Var tile = e.IndexVar("tile", CeilDiv(longest, size));
+  std::vector<ir::Stmt> tiles;
+  int64_t begin = 0;
+  for (const Instruction* operand : root.operands()) {
+    const hlo::Shape& shape = operand->shape();
+    if (shape.ElementCount() > 0) {
+      tiles.push_back(ir::Scope(TileOfElements(e, tile, size, shape.ElementCount(), [&](const Index& element) {
+        const Indices from = e.math().Delinearize(element, shape.dimensions());
+        Indices to = from;
+        to[d] = e.math().Add(to[d], begin);
+        StoreElement(e.values(), output.buffer, output.shape, to, e.values().Get(e.frame(), *operand, from));
+      })));
+    }
+    begin += shape.dimension(static_cast<int64_t>(d));
+  }
+  return e.Finish(
+      ir::For(ir::LoopRole::kParallel, tile, e.IndexInt(0), e.IndexInt(tile->max + 1), ir::Block(std::move(tiles))), 1);
+}
+
 }  // namespace
 
 bool HasConcatenateRoot(const Instruction& instruction) {
@@ -61,6 +90,11 @@ bool HasConcatenateRoot(const Instruction& instruction) {
 }
 
 Launches EmitConcatenate(const EmitRequest& request) {
+  Launches launches;
+  if (request.context.device.device_class == DeviceClass::kGpu) {
+    launches.push_back(ConcatenateOnGpu(request));
+    return launches;
+  }
   const Instruction& root = Root(request.instruction);
   Emission e(request.instruction, request.aliases, request.context);
   const int64_t dimension = root.dimensions()[0];
@@ -83,7 +117,6 @@ Launches EmitConcatenate(const EmitRequest& request) {
     body = ir::For(ir::LoopRole::kParallel, variables[d], e.IndexInt(0),
                    e.IndexInt(root.shape().dimension(static_cast<int64_t>(d))), body);
   }
-  Launches launches;
   launches.push_back(e.Finish(body, grain));
   return launches;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/opencl_c.h"
 #include "hlo/error.h"
 
@@ -18,6 +19,8 @@ using hlo::Opcode;
 // Index sums stay within twice the largest array: one bit to spare below 2^31.
 constexpr int64_t kIndex32Limit = int64_t{1} << 30;
 constexpr int64_t kWorkOfCall = 8;
+// Of a GPU's element, that several of them may be written out side by side.
+constexpr int64_t kMostWorkTogether = 200;
 
 bool ShapeFits(const hlo::Shape& shape) {
   bool fits = true;
@@ -75,6 +78,13 @@ int64_t DivisionsIn(const ir::Stmt& s) {
   for (const ir::Stmt& b : s->body) count += DivisionsIn(b);
   return count;
 }
+
+bool HasLoop(const ir::Stmt& s) {
+  const bool is_loop = s->kind == ir::StmtKind::kFor || s->kind == ir::StmtKind::kWhile;
+  return is_loop || std::any_of(s->body.begin(), s->body.end(), HasLoop);
+}
+
+bool GoesTogether(const ir::Stmt& element) { return !HasLoop(element) && WorkOf(element) <= kMostWorkTogether; }
 
 bool FitsIndex32(const Instruction& instruction) {
   bool fits = ShapeFits(instruction.shape());
@@ -237,7 +247,52 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector
   return launch;
 }
 
+ir::Stmt TileOfElements(Emission& e, const ir::Var& tile, int64_t size, int64_t total,
+                        const std::function<void(const Index&)>& body) {
+  IndexMath& math = e.math();
+  const int64_t lanes = GroupLanes(e.device());
+  const auto body_at = [&](const std::vector<Index>& places) {
+    e.values().Open();
+    for (const Index& place : places) body(place);
+    return e.values().Close();
+  };
+  const ir::Var begin = ir::MakeVar(e.body().FreshName("begin"), math.type());
+  const auto loop = [&](const ir::Var& variable, const ir::Expr& end, const ir::Stmt& s) {
+    return ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), end, s, 1, e.Lanes());
+  };
+  const ir::Var element = e.IndexVar("element", total);
+  const ir::Stmt one = body_at({math.Of(element)});
+  const ir::Expr end = ir::Ref(begin) + size;
+  ir::Stmt elements = loop(element, total % size == 0 ? end : ir::Min(end, e.IndexInt(total)), one);
+  if (size == lanes * kTogether && total >= size && GoesTogether(one)) {
+    const ir::Var lane = e.IndexVar("lane", total - (size - lanes));
+    std::vector<Index> places;
+    for (int64_t i = 0; i < kTogether; ++i) places.push_back(math.Add(math.Of(lane), i * lanes));
+    const ir::Stmt whole = loop(lane, ir::Ref(begin) + lanes, body_at(places));
+    const ir::Expr is_whole = ir::Compare(ir::Op::kLe, ir::Ref(begin), e.IndexInt(total - size));
+    elements = total % size == 0 ? whole : ir::If(is_whole, whole, elements);
+  }
+  return ir::Block({ir::Let(begin, ir::Ref(tile) * size), elements});
+}
+
+namespace {
+
+EmittedLaunch OverElementsOnGpu(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body) {
+  IndexMath& math = e.math();
+  const int64_t total = hlo::CheckedProduct(dims), lanes = GroupLanes(e.device());
+  const auto body_at = [&](const Index& linear) { body(math.Delinearize(linear, dims)); };
+  e.values().Open();
+  body_at(math.Of(e.IndexVar("element", total)));
+  const int64_t size = GoesTogether(e.values().Close()) ? lanes * kTogether : lanes;
+  const ir::Var tile = e.IndexVar("tile", CeilDiv(total, size));
+  const ir::Stmt elements = TileOfElements(e, tile, size, total, body_at);
+  return e.Finish(ir::For(ir::LoopRole::kParallel, tile, e.IndexInt(0), e.IndexInt(tile->max + 1), elements), 1);
+}
+
+}  // namespace
+
 EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body) {
+  if (e.IsGpu()) return OverElementsOnGpu(e, dims, body);
   std::vector<ir::Var> variables;
   Indices at;
   for (size_t d = 0; d < dims.size(); ++d) {

@@ -24,6 +24,12 @@ constexpr int64_t GrainOfVectors(int64_t work, int lanes) { return GrainOf(8 * s
 int64_t WorkOf(const ir::Stmt& statement);
 // Divisions and remainders of indices, not multiplied out.
 int64_t DivisionsIn(const ir::Stmt& statement);
+bool HasLoop(const ir::Stmt& statement);
+
+// Elements that a work-item of a GPU computes side by side, so that their loads are under way together; unless each of
+// them has loops or much else to do.
+inline constexpr int64_t kTogether = 4;
+bool GoesTogether(const ir::Stmt& element);
 
 class Emission {
  public:
@@ -108,8 +114,13 @@ class Emission {
   bool in_place_ = false;
 };
 
-// A launch of one loop a dimension, all parallel but the last, which is one of vectors; `body` writes what happens at
-// an index.
+// Of `total` elements, those of tile number `tile`, done by a group of a GPU: neighbours by neighbouring work-items.
+// `size` of a tile: one element a work-item, or kTogether of them.
+ir::Stmt TileOfElements(Emission& e, const ir::Var& tile, int64_t size, int64_t total,
+                        const std::function<void(const Index&)>& body);
+
+// A launch of one loop a dimension, all parallel but the last, which is one of vectors; on GPU class of one loop over
+// all of them, cut into groups. `body` writes what happens at an index; it may be asked for several.
 EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body);
 
 // Whether 32-bit indices reach every element that `instruction` touches or passes through.

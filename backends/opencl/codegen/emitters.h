@@ -63,6 +63,12 @@ int64_t CumulativeScratchBytes(const hlo::Instruction& instruction, const passes
 Launches EmitInPlaceUpdate(const EmitRequest& request);
 
 Launches EmitScatter(const EmitRequest& request);
+// What it does on GPU class with the updates.
+EmittedLaunch EmitOwnedScatter(const EmitRequest& request);
+// There too, many scalars into few places.
+Launches EmitScatterParts(const EmitRequest& request);
+bool HasScatterParts(const hlo::Instruction& scatter, const DeviceSpec& device);
+int64_t ScatterPartsScratchBytes(const hlo::Instruction& scatter);
 Launches EmitSelectAndScatter(const EmitRequest& request);
 int64_t SelectAndScatterScratchBytes(const hlo::Instruction& instruction, const hlo::Instruction& op);
 Launches EmitSort(const EmitRequest& request);

@@ -420,6 +420,9 @@ Stmt Prefetch(const BufferRef& buffer, const Expr& index, CacheLevel level) {
   return MakeStmt({.kind = StmtKind::kPrefetch, .index = index, .buffer = buffer, .level = level});
 }
 Stmt CallStatement(const Expr& call) { return MakeStmt({.kind = StmtKind::kCall, .value = call}); }
+Stmt SetBits(const BufferRef& buffer, const Expr& index, const Expr& bits) {
+  return CallStatement(Call({ElementType::kU32, 1}, kSetBits, {Load(buffer, index), bits}));
+}
 Stmt Scope(const Stmt& body) { return MakeStmt({.kind = StmtKind::kScope, .body = {body}}); }
 Stmt Outline(const Stmt& body) { return MakeStmt({.kind = StmtKind::kOutline, .body = {body}}); }
 Stmt Comment(const std::string& text) { return MakeStmt({.kind = StmtKind::kComment, .text = text}); }

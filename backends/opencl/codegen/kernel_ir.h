@@ -191,6 +191,8 @@ Expr ShiftedLanes(const Expr& x, int64_t by);
 // Where an element lies in memory, as a number (u64): for helpers of inline assembly.
 inline constexpr const char* kAddress = "hl_address";
 Expr Address(const BufferRef& buffer, const Expr& index);
+// Sets these bits of an element of a local array of u32, also where work-items do so to the same element at once.
+inline constexpr const char* kSetBits = "hl_set_bits";
 // x / y, of bf16 values, to be rounded to bf16.
 inline constexpr const char* kQuotientBf16 = "hl_quotient_bf16";
 Expr Fma(const Expr& a, const Expr& b, const Expr& c);  // a * b + c, fused
@@ -241,6 +243,7 @@ Stmt Barrier();  // local and global memory of the work-group; nothing on CPU cl
 Stmt DeclareArray(const BufferRef& buffer);
 Stmt Prefetch(const BufferRef& buffer, const Expr& index, CacheLevel level = CacheLevel::kFirst);
 Stmt CallStatement(const Expr& call);
+Stmt SetBits(const BufferRef& buffer, const Expr& index, const Expr& bits);
 Stmt Comment(const std::string& text);
 // `body` as a function of its own, never inlined: compilers keep what does not change in a loop, a polynomial's
 // constants for one, in registers through all loops around it, and the sums of a product need them all.

@@ -19,18 +19,9 @@ namespace {
 
 using hlo::Dims;
 
-constexpr int64_t kShortVector = 8;   // shorter minor dimensions leave the vectors to another dimension
-constexpr int64_t kTileQuantum = 64;  // elements: whole cache lines of floats
-constexpr int64_t kGpuItemsPerLane = 4;
+constexpr int64_t kShortVector = 8;      // shorter minor dimensions leave the vectors to another dimension
+constexpr int64_t kTileQuantum = 64;     // elements: whole cache lines of floats
 constexpr int64_t kBlockElements = 256;  // along the result's rows, that one block of a transpose writes
-
-// Of a GPU's element, that several of them may be written out side by side.
-constexpr int64_t kMostWorkTogether = 200;
-
-bool HasLoop(const ir::Stmt& s) {
-  const bool is_loop = s->kind == ir::StmtKind::kFor || s->kind == ir::StmtKind::kWhile;
-  return is_loop || std::any_of(s->body.begin(), s->body.end(), HasLoop);
-}
 
 // The elements that one kernel computes: outputs of equal element count.
 using OutputGroup = std::vector<size_t>;
@@ -325,15 +316,12 @@ class LoopKernel {
                  inner_, 1, e_.Lanes())});
   }
 
-  // Loads of several elements are under way together, unless each has loops or much else to do.
-  bool GoesTogether() const { return !HasLoop(inner_) && WorkOf(inner_) <= kMostWorkTogether; }
-
-  // A tile's elements all at once, `kGpuItemsPerLane` an item; those of a last one that is not whole one by one.
+  // A tile's elements all at once, `kTogether` an item; those of a last one that is not whole one by one.
   ir::Stmt TogetherOnGpu(size_t v, int64_t tile) {
     const int64_t extent = dims_[v], lanes = GroupLanes(e_.device());
     const ir::Var lane = e_.IndexVar("lane", extent - (tile - lanes)), begin = ir::MakeVar("begin", e_.math().type());
     std::vector<Indices> places;
-    for (int64_t i = 0; i < kGpuItemsPerLane; ++i) {
+    for (int64_t i = 0; i < kTogether; ++i) {
       places.push_back(AtVariables());
       places.back()[v] = e_.math().Add(e_.math().Of(lane), i * lanes);
     }
@@ -356,8 +344,8 @@ class LoopKernel {
     const int64_t others = std::max<int64_t>(1, hlo::CheckedProduct(dims_) / std::max<int64_t>(extent, 1));
     int64_t tile = extent;
     if (e_.IsGpu()) {
-      tile = GroupLanes(e_.device()) * (HasLoop(inner_) ? 1 : kGpuItemsPerLane);
-      if (tile < extent && !loops_[v].extent && GoesTogether()) return TogetherOnGpu(v, tile);
+      tile = GroupLanes(e_.device()) * (HasLoop(inner_) ? 1 : kTogether);
+      if (tile < extent && !loops_[v].extent && GoesTogether(inner_)) return TogetherOnGpu(v, tile);
     } else {
       const int64_t wanted = (e_.device().compute_units * kGroupsPerUnit + others - 1) / others;
       const int64_t worth = std::max<int64_t>(1, WorkOf(inner_) * extent / kWorkOfGroup);

@@ -382,6 +382,10 @@ class Printer {
       const Expr& load = x->args[0];
       return fmt::format("(ulong)({} + {})", load->buffer->name, Text(load->args[0]));
     }
+    if (x->function == kSetBits) {
+      const Expr& load = x->args[0];
+      return fmt::format("atomic_or({} + {}, {})", load->buffer->name, Text(load->args[0]), Text(x->args[1]));
+    }
     if (x->function == kAddBf16) return fmt::format("({} + {})", Text(x->args[0]), Text(x->args[1]));
     if (x->function == kLowerHalf) return fmt::format("({}).lo", Text(x->args[0]));
     if (x->function == kUpperHalf) {

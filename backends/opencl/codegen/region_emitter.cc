@@ -26,11 +26,19 @@ constexpr int64_t kShortVector = 4;       // shorter minor dimensions are walked
 constexpr int64_t kMostOfRun = 1 << 12, kFewestOfRun = 1 << 8;  // elements that one group's loop of a copy takes
 constexpr int64_t kLongLoop = int64_t{1} << 30;
 constexpr double kCutMicroseconds = 20;  // of work by one, from which on several are worth their waking
+constexpr int64_t kWorthLanes = 32;      // elements of a GPU's longest loop, from which on a group's items share loops
+
+// Who runs a region on a GPU: one work-item, whose small arrays are its own; or, where no value decides which way to
+// go, all of a group, each its share of every array's elements. They meet between one array and the next, and share
+// arrays in local memory, but for those small enough to be written out, of which every item has its own. (With loops of
+// unknown length, a kernel in which items meet crashed under PoCL 3.1 when such a loop came after another one.)
+enum class Team : uint8_t { kOneItem, kGroup };
 
 class RegionKernel {
  public:
-  RegionKernel(const EmitRequest& request, const passes::KernelModel& kernels)
+  RegionKernel(const EmitRequest& request, const passes::KernelModel& kernels, Team team)
       : e_(request.instruction, request.aliases, request.context),
+        team_(team),
         kernels_(kernels),
         layout_(request.instruction, request.context.device, request.context.options, kernels),
         waits_(WaitingResults(request)),
@@ -38,7 +46,8 @@ class RegionKernel {
     if (cut_) share_ = e_.IndexVar("share", cut_->shares());
   }
 
-  EmittedLaunch Emit() {
+  // None where a group's arrays find no room.
+  std::optional<EmittedLaunch> Emit() {
     e_.values().Open();
     Walk(*layout_.module().entry());
     Flush();
@@ -46,12 +55,15 @@ class RegionKernel {
     const ir::Stmt statements = e_.values().Close();
     std::vector<ir::Stmt> body = std::move(declarations_);
     body.push_back(statements);
+    if (local_bytes_ > e_.device().local_memory_bytes) return std::nullopt;
     ir::Stmt all = ir::Block(std::move(body));
     // One work-item of the group: what it stores, only it reads.
-    if (e_.IsGpu()) all = OnFirstLane(all);
+    if (e_.IsGpu() && team_ == Team::kOneItem) all = OnFirstLane(all);
     if (cut_) all = ir::For(ir::LoopRole::kParallel, share_, e_.IndexInt(0), e_.IndexInt(cut_->shares()), all);
     return e_.Finish(all, 1);
   }
+
+  bool IsWorthGroup() const { return e_.IsGpu() && !branches_ && longest_loop_ >= kWorthLanes; }
 
  private:
   // An array to compute, element by element: leaf `element` of `root` in `frame`.
@@ -108,8 +120,10 @@ class RegionKernel {
       return buffer;
     }
     const int64_t reals = elements * (hlo::IsComplex(type) ? 2 : 1);
+    const bool is_shared = team_ == Team::kGroup && elements > kUnrolledElements;
     buffer = ir::MakeBuffer("local" + std::to_string(buffers_.size()), hlo::RealOf(type), reals,
-                            ir::Buffer::Space::kPrivate, true);
+                            is_shared ? ir::Buffer::Space::kLocal : ir::Buffer::Space::kPrivate, true);
+    if (is_shared) local_bytes_ += reals * hlo::BytesOf(buffer->storage);
     declarations_.push_back(ir::DeclareArray(buffer));
     if (place.kind == RegionPlace::Kind::kConstant) Initialise(buffer, place.constant->literal());
     return buffer;
@@ -117,11 +131,19 @@ class RegionKernel {
 
   void Initialise(const ir::BufferRef& buffer, const hlo::Literal& literal) {
     const bool complex = hlo::IsComplex(literal.element_type());
+    std::vector<ir::Stmt> stores;
     for (int64_t i = 0; i < literal.shape().ElementCount(); ++i) {
       const Value value = ConstantValue(literal, i);
-      declarations_.push_back(ir::Store(buffer, e_.IndexInt(complex ? 2 * i : i), value.re));
-      if (complex) declarations_.push_back(ir::Store(buffer, e_.IndexInt(2 * i + 1), value.im));
+      stores.push_back(ir::Store(buffer, e_.IndexInt(complex ? 2 * i : i), value.re));
+      if (complex) stores.push_back(ir::Store(buffer, e_.IndexInt(2 * i + 1), value.im));
     }
+    const ir::Stmt all = ir::Block(std::move(stores));
+    declarations_.push_back(buffer->space == ir::Buffer::Space::kLocal ? OnFirstLane(all) : all);
+  }
+
+  // Before items read, or overwrite, what others may have written or still have to read.
+  void Meet() {
+    if (team_ == Team::kGroup) e_.body().Add(ir::Barrier());
   }
 
   // A frame in which the operands of `instruction` are what memory holds.
@@ -177,6 +199,7 @@ class RegionKernel {
       e_.body().Add(ir::For(ir::LoopRole::kSerial, trip, ir::Int(0, type), ir::Int(*trips, type), body));
       return;
     }
+    branches_ = true;
     const Instruction* predicate = loop.while_condition()->root();
     Walk(*loop.while_condition());
     const ir::Var goes_on = e_.body().Mutable(LoadScalar(predicate).re, "goes_on");
@@ -189,6 +212,7 @@ class RegionKernel {
 
   void EmitConditional(const Instruction& conditional) {
     Flush();
+    branches_ = true;
     const ir::Expr selector = LoadScalar(conditional.operand(0)).re;
     const auto count = static_cast<int64_t>(conditional.called_computations().size());
     ir::Stmt rest = Block(*conditional.called(count - 1));  // an index out of range takes the last branch
@@ -241,7 +265,9 @@ class RegionKernel {
     const hlo::Shape& part = update.operand(1)->shape();
     if (part.ElementCount() == 0) return;
     const ir::BufferRef buffer = BufferAt(place, shape.element_type());
-    Loops(part.dimensions(), cut, [&](const Indices& at) {
+    Meet();
+    const bool is_own = buffer->space == ir::Buffer::Space::kPrivate;
+    Loops(is_own ? Team::kOneItem : team_, part.dimensions(), cut, [&](const Indices& at) {
       Indices target;
       for (int64_t d = 0; d < part.rank(); ++d) {
         const int64_t limit = shape.dimension(d) - part.dimension(d);
@@ -343,18 +369,22 @@ class RegionKernel {
   void EmitLoops(const std::vector<Output>& outputs) {
     const Dims& dims = outputs[0].shape.dimensions();
     const int64_t count = outputs[0].shape.ElementCount();
+    Meet();
     const auto element = [&](const Indices& at) { Store(outputs, {at}); };
-    if (outputs[0].cut >= 0) return Loops(dims, outputs[0].cut, element);
+    if (outputs[0].cut >= 0) return Loops(team_, dims, outputs[0].cut, element);
     if (count <= kUnrolledElements) return EmitUnrolled(outputs, count);
     // As one loop where that needs no division.
-    if (dims.size() > 1) {
+    if (dims.size() > 1 && team_ == Team::kOneItem) {
       const ir::Var flat = e_.IndexVar(e_.body().FreshName("i"), count);
       e_.values().Open();
       element(e_.math().Delinearize(e_.math().Of(flat), dims));
       const ir::Stmt body = e_.values().Close();
-      if (DivisionsIn(body) == 0) return e_.body().Add(LoopOver(flat, count, body));
+      if (DivisionsIn(body) == 0) {
+        longest_loop_ = std::max(longest_loop_, count);
+        return e_.body().Add(LoopOver(flat, count, body));
+      }
     }
-    Loops(dims, -1, element);
+    Loops(team_, dims, -1, element);
   }
 
   void EmitUnrolled(const std::vector<Output>& outputs, int64_t count) {
@@ -362,15 +392,17 @@ class RegionKernel {
     std::vector<Indices> places;
     for (int64_t i = 0; i < count; ++i)
       places.push_back(e_.math().Delinearize(Index(i), outputs[0].shape.dimensions()));
-    Store(outputs, places);
+    Store(outputs, places, /*together=*/true);
     e_.body().Add(e_.values().Close());
   }
 
-  void Store(const std::vector<Output>& outputs, const std::vector<Indices>& places) {
+  // `together`: all items compute the same elements, of which one item writes those that are not every item's own.
+  void Store(const std::vector<Output>& outputs, const std::vector<Indices>& places, bool together = false) {
     std::vector<Value> values;
     for (const Indices& at : places) {
       for (const Output& o : outputs) values.push_back(e_.values().GetAll(*o.frame, *o.root, at)[o.element]);
     }
+    if (together) Meet();
     size_t next = 0;
     for (const Indices& at : places) {
       for (const Output& o : outputs)
@@ -378,8 +410,10 @@ class RegionKernel {
     }
   }
 
-  // Along dimension `cut` a share's part.
-  void Loops(const Dims& all, int64_t cut, const std::function<void(const Indices&)>& element) {
+  // Along dimension `cut` a share's part. `team`: who does it; one item is each for itself.
+  void Loops(Team team, const Dims& all, int64_t cut, const std::function<void(const Indices&)>& element) {
+    longest_loop_ = std::max(longest_loop_, hlo::CheckedProduct(all));
+    if (team == Team::kGroup) return ItemsOfGroup(all, element);
     Dims dims = all;
     if (cut >= 0) dims[static_cast<size_t>(cut)] = cut_->part();
     std::vector<ir::Var> variables;
@@ -404,6 +438,14 @@ class RegionKernel {
     e_.body().Add(body);
   }
 
+  void ItemsOfGroup(const Dims& dims, const std::function<void(const Indices&)>& element) {
+    const int64_t count = hlo::CheckedProduct(dims);
+    const ir::Var flat = e_.IndexVar(e_.body().FreshName("i"), count);
+    e_.values().Open();
+    element(e_.math().Delinearize(e_.math().Of(flat), dims));
+    e_.body().Add(ir::For(ir::LoopRole::kVector, flat, e_.IndexInt(0), e_.IndexInt(count), e_.values().Close()));
+  }
+
   ir::Stmt LoopOver(const ir::Var& variable, int64_t extent, const ir::Stmt& body) {
     if (e_.IsGpu() || extent < kShortVector) return Serial(variable, extent, body);
     return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), e_.IndexInt(extent), body, 1, e_.Lanes());
@@ -413,6 +455,7 @@ class RegionKernel {
   }
 
   Emission e_;
+  const Team team_;
   const passes::KernelModel& kernels_;
   const passes::RegionLayout layout_;
   std::vector<bool> waits_;  // by result leaf
@@ -421,6 +464,8 @@ class RegionKernel {
   std::map<std::pair<RegionPlace::Kind, int64_t>, ir::BufferRef> buffers_;
   std::vector<ir::Stmt> declarations_;
   std::vector<Pending> pending_;
+  int64_t local_bytes_ = 0, longest_loop_ = 0;
+  bool branches_ = false;
 };
 
 // Elements of a group's loop: a divisor of `count`, so that all groups have as many; all of them where the only
@@ -455,7 +500,10 @@ Launches EmitRegion(const EmitRequest& request, const passes::KernelModel& kerne
     if (aliases[leaf] >= 0 && !is_shared)
       launches.push_back(CopyOperand(request, aliases[leaf], static_cast<int64_t>(leaf)));
   }
-  launches.push_back(RegionKernel(request, kernels).Emit());
+  RegionKernel by_one(request, kernels, Team::kOneItem);
+  EmittedLaunch launch = by_one.Emit().value();
+  if (by_one.IsWorthGroup()) launch = RegionKernel(request, kernels, Team::kGroup).Emit().value_or(launch);
+  launches.push_back(std::move(launch));
   return launches;
 }
 

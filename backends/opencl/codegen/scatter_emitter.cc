@@ -2,6 +2,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/scatter_updates.h"
 #include "hlo/error.h"
 
 namespace hlorun::opencl {
@@ -10,24 +11,6 @@ namespace {
 using hlo::Instruction;
 using ir::Expr;
 
-bool Contains(const std::vector<int64_t>& list, int64_t x) {
-  return std::find(list.begin(), list.end(), x) != list.end();
-}
-
-// A start as an index in [-1, limit + 1]: what lies outside stays outside, and nothing overflows.
-Index UnclampedStart(Emission& e, const Value& value, int64_t limit) {
-  Expr x = value.re;
-  if (hlo::BitsOf(x->type.element) < 32) x = ir::Cast(x, hlo::ElementType::kS32);
-  if (hlo::IsSigned(x->type.element)) x = ir::Max(x, ir::Int(-1, x->type));
-  const int64_t highest = x->type.element == hlo::ElementType::kS32   ? INT32_MAX
-                          : x->type.element == hlo::ElementType::kU32 ? UINT32_MAX
-                                                                      : INT64_MAX;
-  if (limit + 1 < highest) x = ir::Min(x, ir::Int(limit + 1, x->type));
-  const ir::Var variable = ir::MakeIndex(e.body().FreshName("at"), -1, limit + 1, e.math().type());
-  e.body().Add(ir::Let(variable, ir::Cast(x, e.math().type().element)));
-  return e.math().Of(variable);
-}
-
 // Updates run in their order, one after another, by work-items that each own some elements of the window: the same bits
 // on every run and device.
 class ScatterKernel {
@@ -35,34 +18,27 @@ class ScatterKernel {
   explicit ScatterKernel(const EmitRequest& request)
       : e_(request.instruction, request.aliases, request.context),
         scatter_(*request.hero.instruction),
-        attributes_(scatter_.As<hlo::attr::Scatter>()),
-        count_((scatter_.operand_count() - 1) / 2),
-        operand_shape_(scatter_.operand(0)->shape()),
-        indices_shape_(scatter_.operand(count_)->shape()),
-        updates_shape_(scatter_.operand(count_ + 1)->shape()) {
-    for (int64_t d = 0; d < updates_shape_.rank(); ++d) {
-      (Contains(attributes_.update_window_dims, d) ? window_dims_ : batch_dims_).push_back(d);
-    }
-    for (int64_t d = 0; d < operand_shape_.rank(); ++d) {
-      const bool inserted =
-          Contains(attributes_.inserted_window_dims, d) || Contains(attributes_.input_batching_dims, d);
-      if (!inserted) window_operand_dims_.push_back(d);
-    }
-  }
+        updates_(e_, scatter_),
+        updates_shape_(updates_.updates_shape()),
+        window_dims_(updates_.window_dims()),
+        batch_dims_(updates_.batch_dims()) {}
 
   EmittedLaunch Emit() {
     IndexMath& math = e_.math();
     update_.resize(static_cast<size_t>(updates_shape_.rank()));
     // Window dimensions but the last are parallel, batches serial, the last window dimension is cut into parallel tiles
-    // of vectors.
+    // of vectors. Windows that may overlap are done one after another.
     std::vector<std::pair<ir::Var, int64_t>> parallel;
-    for (size_t i = 0; i + 1 < window_dims_.size(); ++i) {
+    int64_t count = 1;
+    for (const int64_t d : batch_dims_) count *= updates_shape_.dimension(d);
+    in_turn_ = updates_.WindowsSlide() && !updates_.IsIndependent() && count > 1;
+    for (size_t i = 0; i + 1 < window_dims_.size() && !in_turn_; ++i) {
       const int64_t extent = updates_shape_.dimension(window_dims_[i]);
       parallel.emplace_back(e_.IndexVar("window" + std::to_string(i), extent), extent);
       update_[static_cast<size_t>(window_dims_[i])] = math.Of(parallel.back().first);
     }
     // Unique indices touch an element once at most: no order to keep.
-    const bool independent = attributes_.unique_indices && !batch_dims_.empty();
+    const bool independent = updates_.IsIndependent();
     if (independent) {
       for (const int64_t d : batch_dims_) {
         parallel.emplace_back(e_.IndexVar("batch" + std::to_string(d), updates_shape_.dimension(d)),
@@ -72,7 +48,7 @@ class ScatterKernel {
     }
     const int64_t minor = window_dims_.empty() ? 1 : updates_shape_.dimension(window_dims_.back());
     constexpr int64_t kTile = 256;
-    const bool tiled = minor >= 2 * kTile && !independent;
+    const bool tiled = minor >= 2 * kTile && !independent && !in_turn_;
     const ir::Var tile = e_.IndexVar("tile", (minor + kTile - 1) / kTile);
 
     e_.values().Open();
@@ -97,75 +73,37 @@ class ScatterKernel {
 
  private:
   void OneUpdate(const Index& first, int64_t length, int64_t minor) {
-    IndexMath& math = e_.math();
-    Indices batch;
-    for (const int64_t d : batch_dims_) batch.push_back(update_[static_cast<size_t>(d)]);
-    Indices start(static_cast<size_t>(operand_shape_.rank()));
-    Expr inside = ir::Pred(true);
-    for (size_t i = 0; i < attributes_.scatter_dims_to_operand_dims.size(); ++i) {
-      Indices at = batch;
-      if (attributes_.index_vector_dim < indices_shape_.rank())
-        at.insert(at.begin() + attributes_.index_vector_dim, Index(static_cast<int64_t>(i)));
-      const int64_t d = attributes_.scatter_dims_to_operand_dims[i];
-      const int64_t limit = operand_shape_.dimension(d) - WindowSize(d);
-      const Index s = UnclampedStart(e_, e_.values().Get(e_.frame(), *scatter_.operand(count_), at), limit);
-      inside = ir::And(inside, math.Within(s, 0, limit + 1));
-      start[static_cast<size_t>(d)] = s;
-    }
-    for (size_t i = 0; i < attributes_.input_batching_dims.size(); ++i) {
-      int64_t position = attributes_.scatter_indices_batching_dims[i];
-      if (position > attributes_.index_vector_dim) --position;
-      start[static_cast<size_t>(attributes_.input_batching_dims[i])] = batch[static_cast<size_t>(position)];
-    }
-    // The window along its last dimension.
+    const ScatterUpdates::Start start = updates_.StartOf(update_);
     e_.values().Open();
+    hlo::Dims outer;
+    for (size_t i = 0; in_turn_ && i + 1 < window_dims_.size(); ++i)
+      outer.push_back(updates_shape_.dimension(window_dims_[i]));
+    e_.values().SerialLoops(outer, [&](const Indices& at) {
+      for (size_t i = 0; i < at.size(); ++i) update_[static_cast<size_t>(window_dims_[i])] = at[i];
+      AlongLastDimension(start, first, length, minor);
+    });
+    const ir::Stmt window = e_.values().Close();
+    e_.body().Add(ir::If(e_.body().Name(start.inside, "inside"), window));
+  }
+
+  void AlongLastDimension(const ScatterUpdates::Start& start, const Index& first, int64_t length, int64_t minor) {
+    IndexMath& math = e_.math();
     const ir::Var w = e_.IndexVar(e_.body().FreshName("w"), minor);
     e_.values().Open();
     if (!window_dims_.empty()) update_[static_cast<size_t>(window_dims_.back())] = math.Of(w);
-    Combine(start);
+    updates_.Store(updates_.Combined(start, update_));
     const Expr begin = math.ToExpr(first);
     const Expr end = first.IsConstant() ? e_.IndexInt(length) : ir::Min(begin + length, e_.IndexInt(minor));
     e_.body().Add(ir::For(ir::LoopRole::kVector, w, begin, end, e_.values().Close(), 1, e_.Lanes()));
-    const ir::Stmt window = e_.values().Close();
-    e_.body().Add(ir::If(e_.body().Name(inside, "inside"), window));
-  }
-
-  int64_t WindowSize(int64_t operand_dim) const {
-    const auto found = std::find(window_operand_dims_.begin(), window_operand_dims_.end(), operand_dim);
-    if (found == window_operand_dims_.end()) return 1;
-    return updates_shape_.dimension(window_dims_[static_cast<size_t>(found - window_operand_dims_.begin())]);
-  }
-
-  void Combine(const Indices& start) {
-    Indices place = start;
-    for (size_t i = 0; i < window_operand_dims_.size(); ++i) {
-      Index& at = place[static_cast<size_t>(window_operand_dims_[i])];
-      at = e_.math().Add(at, update_[static_cast<size_t>(window_dims_[i])]);
-    }
-    const Expr linear = e_.math().ToExpr(e_.math().Linearize(place, operand_shape_.dimensions()));
-    Values arguments;
-    for (const auto& output : e_.outputs()) {
-      const bool complex = hlo::IsComplex(output.shape.element_type());
-      const Expr at = complex ? linear * 2 : linear;
-      arguments.push_back({e_.body().Name(ir::Load(output.buffer, at)),
-                           complex ? e_.body().Name(ir::Load(output.buffer, at + 1)) : nullptr});
-    }
-    for (int64_t i = 0; i < count_; ++i)
-      arguments.push_back(e_.values().Get(e_.frame(), *scatter_.operand(count_ + 1 + i), update_));
-    const Values results = e_.values().Apply(*scatter_.called(), std::move(arguments));
-    for (size_t i = 0; i < results.size(); ++i) {
-      const auto& output = e_.outputs()[i];
-      StoreElement(e_.values(), output.buffer, output.shape, place, results[i]);
-    }
   }
 
   Emission e_;
   const Instruction& scatter_;
-  const hlo::attr::Scatter& attributes_;
-  int64_t count_;
-  const hlo::Shape &operand_shape_, &indices_shape_, &updates_shape_;
-  std::vector<int64_t> window_dims_, batch_dims_, window_operand_dims_;
+  ScatterUpdates updates_;
+  const hlo::Shape& updates_shape_;
+  const std::vector<int64_t>&window_dims_, &batch_dims_;
   Indices update_;
+  bool in_turn_ = false;
 };
 
 }  // namespace
@@ -188,8 +126,13 @@ Launches EmitScatter(const EmitRequest& request) {
                    copy.values().Get(copy.frame(), *scatter.operand(static_cast<int64_t>(leaf)), at));
     }));
   }
-  if (scatter.operand(scatter.operand_count() - 1)->shape().ElementCount() > 0)
-    launches.push_back(ScatterKernel(request).Emit());
+  if (scatter.operand(scatter.operand_count() - 1)->shape().ElementCount() == 0) return launches;
+  if (HasScatterParts(scatter, request.context.device)) {
+    for (EmittedLaunch& launch : EmitScatterParts(request)) launches.push_back(std::move(launch));
+  } else {
+    const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
+    launches.push_back(is_gpu ? EmitOwnedScatter(request) : ScatterKernel(request).Emit());
+  }
   return launches;
 }
 

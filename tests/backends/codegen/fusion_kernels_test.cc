@@ -414,6 +414,9 @@ TEST(FusionKernels, ScatterAndSort) {
       {"scatter_windows",
        sum +
            "ENTRY e { x = f32[20,35] parameter(0) i = s32[6,2] parameter(1) u = f32[6,3,4] parameter(2) ROOT r = f32[20,35] scatter(x, i, u), update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=add }"},
+      {"scatter_overlapping_windows",
+       R"(m { a = s32[] parameter(0) b = s32[] parameter(1) t = s32[] constant(3) p = s32[] multiply(a, t) ROOT c = s32[] add(p, b) }
+         ENTRY e { x = s32[12,700] parameter(0) i = s32[80,2] parameter(1) u = s32[80,3,600] parameter(2) ROOT r = s32[12,700] scatter(x, i, u), update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=m })"},
       {"sort", R"(lt { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }
          ENTRY e { x = f32[5,100] parameter(0) ROOT r = f32[5,100] sort(x), dimensions={1}, is_stable=true, to_apply=lt })"},
       {"sort_pairs",

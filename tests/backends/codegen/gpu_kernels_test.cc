@@ -153,6 +153,53 @@ TEST(GpuKernels, ElementsSideBySide) {
   });
 }
 
+// Arrays that are read turned round, so that items read what others have written; counters and start indices besides.
+TEST(GpuKernels, RegionsOfOneGroup) {
+  const char* region = R"(
+    steps { a = f32[200] parameter(0) b = f32[7] parameter(1) i = s32[] parameter(2) t = f32[6,40] parameter(3)
+      c = f32[5] constant({1,2,3,4,5}) one = s32[] constant(1) z = s32[] constant(0) i1 = s32[] add(i, one)
+      r = f32[200] reverse(a), dimensions={0} r1 = f32[200] tanh(r)
+      q = f32[200] reverse(r1), dimensions={0} q1 = f32[200] add(q, r)
+      k = f32[7] slice(q1), slice={[3:10]} b1 = f32[7] add(b, k) b2 = f32[7] reverse(b1), dimensions={0}
+      k5 = f32[5] slice(b2), slice={[1:6]} c1 = f32[5] subtract(k5, c) c2 = f32[5] reverse(c1), dimensions={0}
+      s0 = f32[1] slice(c2), slice={[0:1]} s1 = f32[] reshape(s0) sb = f32[40] broadcast(s1), dimensions={}
+      k2 = f32[40] slice(q1), slice={[100:140]} k3 = f32[40] multiply(k2, sb) u = f32[1,40] reshape(k3)
+      t1 = f32[6,40] dynamic-update-slice(t, u, i1, z) tt = f32[40,6] transpose(t1), dimensions={1,0}
+      ROOT o = (s32[], f32[200], f32[7], f32[5], f32[6,40], f32[40,6]) tuple(i1, q1, b2, c2, t1, tt) }
+    ENTRY e { a = f32[200] parameter(0) b = f32[7] parameter(1) i = s32[] parameter(2) t = f32[6,40] parameter(3)
+      ROOT r = (s32[], f32[200], f32[7], f32[5], f32[6,40], f32[40,6]) fusion(a, b, i, t), kind=kCustom, calls=steps,
+        backend_config={"region":"sequential"} })";
+  const char* loop = R"(
+    body { s = (s32[], f32[40], f32[3], f32[9,40]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0 a = f32[40] get-tuple-element(s), index=1 b = f32[3] get-tuple-element(s), index=2
+      t = f32[9,40] get-tuple-element(s), index=3 one = s32[] constant(1) z = s32[] constant(0) i1 = s32[] add(i, one)
+      row = f32[1,40] dynamic-slice(t, i, z), dynamic_slice_sizes={1,40} r = f32[40] reshape(row)
+      v = f32[40] reverse(a), dimensions={0} a1 = f32[40] subtract(r, v) k = f32[3] slice(a1), slice={[7:10]}
+      b1 = f32[3] add(b, k) u = f32[1,40] reshape(a1) t1 = f32[9,40] dynamic-update-slice(t, u, i, z)
+      ROOT o = (s32[], f32[40], f32[3], f32[9,40]) tuple(i1, a1, b1, t1) }
+    cond { s = (s32[], f32[40], f32[3], f32[9,40]) parameter(0) i = s32[] get-tuple-element(s), index=0 n = s32[] constant(9)
+      ROOT p = pred[] compare(i, n), direction=LT }
+    steps { a = f32[40] parameter(0) b = f32[3] parameter(1) t = f32[9,40] parameter(2) z = s32[] constant(0)
+      s = (s32[], f32[40], f32[3], f32[9,40]) tuple(z, a, b, t)
+      w = (s32[], f32[40], f32[3], f32[9,40]) while(s), condition=cond, body=body, backend_config={"known_trip_count":{"n":"9"}}
+      x = f32[40] get-tuple-element(w), index=1 y = f32[3] get-tuple-element(w), index=2 v = f32[9,40] get-tuple-element(w), index=3
+      ROOT o = (f32[40], f32[3], f32[9,40]) tuple(x, y, v) }
+    ENTRY e { a = f32[40] parameter(0) b = f32[3] parameter(1) t = f32[9,40] parameter(2)
+      ROOT r = (f32[40], f32[3], f32[9,40]) fusion(a, b, t), kind=kCustom, calls=steps, backend_config={"region":"sequential"} })";
+  RunOnGpus({{"straight", region}, {"loop", loop}});
+}
+
+TEST(GpuKernels, Concatenations) {
+  RunOnGpus({
+      {"columns",
+       "ENTRY e { x = f32[900,1] parameter(0) y = f32[900,3] parameter(1) ROOT r = f32[900,5] concatenate(x, y, x), "
+       "dimensions={1} }"},
+      {"middle",
+       "ENTRY e { x = s8[40,2,33] parameter(0) y = s8[40,1,33] parameter(1) ROOT r = s8[40,3,33] concatenate(x, y), "
+       "dimensions={1} }"},
+  });
+}
+
 // The source of `text`'s root for a GPU.
 std::string SourceOf(const std::string& text, int64_t local_memory = 48 << 10) {
   const auto module = hlo::ParseModule(text);
