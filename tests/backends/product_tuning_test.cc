@@ -307,6 +307,18 @@ TEST(TuningRecord, JsonAndBack) {
   EXPECT_EQ(read.Find(ConvolutionOf(56, 3, 1, 64, 128)), nullptr);
 }
 
+TEST(TuningRecord, EveryKindIsReadBack) {
+  DeviceSpec device = Device(DeviceClass::kGpu);
+  device.matrix_fragments = "ptx";
+  TuningRecord record(device);
+  record.Set(Problem(1, 512, 512, 512), {TiledSchedule{64, 8, 4, 4, 8, 2, 4}, true, 12.5, 20});
+  record.Set(Problem(1, 256, 512, 512), {LibrarySchedule{}, false, 1, 2});
+  record.Set(Problem(1, 512, 512, 512, kBF16), {FragmentSchedule{2, 1, 2, 4, 32, 2, 1}, false, 3, 4});
+  const std::string text = record.ToJson();
+  EXPECT_EQ(TuningRecord::FromJson(text, device, "f.json").ToJson(), text);
+  EXPECT_FALSE(ScheduleOfKind("fragment").has_value());
+}
+
 TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
   const DeviceSpec device = Device(DeviceClass::kGpu);
   const std::string text = SampleRecord(device).ToJson();

@@ -13,7 +13,7 @@
 namespace hlorun::opencl {
 namespace {
 
-constexpr std::array<const char*, 4> kKinds = {"tiled", "panels", "clblast", "fragments"};
+constexpr std::array<const char*, std::variant_size_v<ProductSchedule>> kKinds = {"tiled", "panels", "clblast", "fragments"};
 
 // Large tiles read each operand less often; small ones are many, and reach less far beyond small matrices; those of few
 // rows or columns are for products of few.
@@ -193,10 +193,14 @@ std::string TextOf(const ConvolutionDimension& d) {
 const char* KindOf(const ProductSchedule& schedule) { return kKinds[schedule.index()]; }
 
 std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind) {
-  if (kind == kKinds[0]) return TiledSchedule{};
-  if (kind == kKinds[1]) return PanelSchedule{};
-  if (kind == kKinds[2]) return LibrarySchedule{};
-  return std::nullopt;
+  std::optional<ProductSchedule> found;
+  const auto try_kind = [&]<size_t kIndex>() {
+    if (kind == kKinds[kIndex]) found.emplace(std::in_place_index<kIndex>);
+  };
+  [&]<size_t... kIndices>(std::index_sequence<kIndices...>) {
+    (try_kind.template operator()<kIndices>(), ...);
+  }(std::make_index_sequence<kKinds.size()>());
+  return found;
 }
 
 std::string ToString(const ProductSchedule& schedule) {
