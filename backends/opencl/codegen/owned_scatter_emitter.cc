@@ -20,8 +20,9 @@ using ir::Expr;
 
 // More groups than that, and looking through the updates is most of the work.
 constexpr int64_t kMostOwners = 1024;
-// So many groups are enough without cutting rows.
-constexpr int64_t kEnoughGroups = 512;
+// So many groups are enough without cutting rows, unless few updates are to be looked through: where many of them meet in a
+// row, its tiles take them side by side.
+constexpr int64_t kEnoughGroups = 512, kFewUpdates = 4096;
 
 uint64_t Unsigned(int64_t x) { return static_cast<uint64_t>(x); }
 int64_t PowerFrom(int64_t x) { return static_cast<int64_t>(std::bit_ceil(Unsigned(x))); }
@@ -100,7 +101,8 @@ class OwnedScatter {
     nest_.push_back(e_.IndexVar("owner", owners_));
     owner_ = math.Of(nest_.back());
     // The items of one group wait for each other between windows that overlap; those of several could not.
-    if (groups >= kEnoughGroups || tiles() == 1 || updates_.WindowsSlide()) return;
+    const bool has_enough = groups >= kEnoughGroups && count_ > kFewUpdates;
+    if (has_enough || tiles() == 1 || updates_.WindowsSlide()) return;
     nest_.push_back(e_.IndexVar("tile", tiles()));
     tile_ = math.Of(nest_.back());
   }
