@@ -28,10 +28,10 @@ constexpr int64_t kLongLoop = int64_t{1} << 30;
 constexpr double kCutMicroseconds = 20;  // of work by one, from which on several are worth their waking
 constexpr int64_t kWorthLanes = 32;      // elements of a GPU's longest loop, from which on a group's items share loops
 
-// Who runs a region on a GPU: one work-item, whose small arrays are its own; or, where no value decides which way to
-// go, all of a group, each its share of every array's elements. They meet between one array and the next, and share
-// arrays in local memory, but for those small enough to be written out, of which every item has its own. (With loops of
-// unknown length, a kernel in which items meet crashed under PoCL 3.1 when such a loop came after another one.)
+// Who runs a region on a GPU: one work-item, whose small arrays are its own; or, of a region without loops and
+// branches, all of a group, each its share of every array's elements. They meet between one array and the next, and
+// share arrays in local memory, but for those small enough to be written out, of which every item has its own. (With
+// loops too, kernels in which items meet crashed under PoCL 3.1 when one of unknown length came after another loop.)
 enum class Team : uint8_t { kOneItem, kGroup };
 
 class RegionKernel {
@@ -192,6 +192,7 @@ class RegionKernel {
 
   void EmitWhile(const Instruction& loop) {
     Flush();
+    branches_ = true;
     if (const std::optional<int64_t> trips = hlo::KnownTripCount(loop)) {
       const ir::Type type = *trips < kLongLoop ? ir::kIndex32 : ir::kIndex;
       const ir::Var trip = ir::MakeVar(e_.body().FreshName("trip"), type);
@@ -199,7 +200,6 @@ class RegionKernel {
       e_.body().Add(ir::For(ir::LoopRole::kSerial, trip, ir::Int(0, type), ir::Int(*trips, type), body));
       return;
     }
-    branches_ = true;
     const Instruction* predicate = loop.while_condition()->root();
     Walk(*loop.while_condition());
     const ir::Var goes_on = e_.body().Mutable(LoadScalar(predicate).re, "goes_on");
