@@ -307,6 +307,22 @@ TEST(TuningRecord, JsonAndBack) {
   EXPECT_EQ(read.Find(ConvolutionOf(56, 3, 1, 64, 128)), nullptr);
 }
 
+TEST(TuningRecord, EveryKindOfScheduleComesBack) {
+  for (const ProductSchedule& schedule : {ProductSchedule(TiledSchedule{}), ProductSchedule(PanelSchedule{}),
+                                          ProductSchedule(LibrarySchedule{}), ProductSchedule(FragmentSchedule{})}) {
+    const auto read = ScheduleOfKind(KindOf(schedule));
+    ASSERT_TRUE(read.has_value()) << KindOf(schedule);
+    EXPECT_EQ(read->index(), schedule.index());
+  }
+  DeviceSpec device = Device(DeviceClass::kGpu);
+  device.matrix_fragments = "plain";
+  TuningRecord record(device);
+  const FragmentSchedule fragments{2, 2, 2, 4, 32, 2};
+  record.Set(Problem(1, 512, 512, 512, kBF16), {fragments, true, 1, 2});
+  const TuningRecord read = TuningRecord::FromJson(record.ToJson(), device, "f.json");
+  EXPECT_EQ(read.Find(Problem(1, 512, 512, 512, kBF16))->schedule, ProductSchedule(fragments));
+}
+
 TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
   const DeviceSpec device = Device(DeviceClass::kGpu);
   const std::string text = SampleRecord(device).ToJson();

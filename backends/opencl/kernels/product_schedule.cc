@@ -196,6 +196,7 @@ std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind) {
   if (kind == kKinds[0]) return TiledSchedule{};
   if (kind == kKinds[1]) return PanelSchedule{};
   if (kind == kKinds[2]) return LibrarySchedule{};
+  if (kind == kKinds[3]) return FragmentSchedule{};
   return std::nullopt;
 }
 

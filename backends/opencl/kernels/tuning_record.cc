@@ -193,7 +193,7 @@ ProductSchedule ReadSchedule(const Json& json, const std::string& where) {
   Reader reader(json, where);
   const auto kind = reader.Get<std::string>("kind");
   std::optional<ProductSchedule> schedule = ScheduleOfKind(kind);
-  if (!schedule) reader.Complain(fmt::format("\"kind\" is \"{}\": expected tiled, panels or clblast", kind));
+  if (!schedule) reader.Complain(fmt::format("\"kind\" is \"{}\": expected tiled, panels, clblast or fragments", kind));
   ForEachNumber(*schedule,
                 [&](const char* name, int64_t& value, int64_t, int64_t) { value = reader.Get<int64_t>(name); });
   reader.RefuseOthers();
