@@ -1,10 +1,10 @@
 #include "backends/opencl/codegen/gpu_cumulative.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/cumulative_chains.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/scratch.h"
 
 namespace hlorun::opencl {
@@ -173,7 +173,7 @@ class GpuCumulativeKernel : private CumulativeChains {
   }
   Expr InSlots(const Expr& number) {
     const Expr at = e_.body().Name(number, "number");
-    return e_.body().Name(at + ir::Binary(Op::kShr, at, e_.IndexInt(std::countr_zero(uint64_t{kBanks}))), "slot");
+    return e_.body().Name(at + ir::Binary(Op::kShr, at, e_.IndexInt(Log2(kBanks))), "slot");
   }
 
   // --- loops ---
@@ -218,8 +218,6 @@ class GpuCumulativeKernel : private CumulativeChains {
     sums_ = LocalArrays("sums", 2 * kItems);
     const Index row = e_.math().Of(outer_var_);
     e_.values().Open();
-    // What the group's iteration before this one still reads.
-    Barrier();
     const Steps steps = StepsOfPart();
     const Running carry = is_total_ ? Variables(Initial()) : Earlier(row, 0);
     const int64_t most = CeilDiv(cut_.part, cut_.chunk());
@@ -259,7 +257,7 @@ class GpuCumulativeKernel : private CumulativeChains {
       StoreAll(sums_, item, total.Current());
     });
     Barrier();
-    const int levels = std::countr_zero(static_cast<uint64_t>(kItems));
+    const int64_t levels = Log2(kItems);
     Serial("level", levels, e_.IndexInt(0), e_.IndexInt(levels), 1, [&](const Expr& level) {
       const Expr from = e_.body().Name(ir::Binary(Op::kAnd, level, e_.IndexInt(1)) * kItems, "from");
       const Expr to = e_.IndexInt(kItems) - from, by = ir::Binary(Op::kShl, e_.IndexInt(1), level);

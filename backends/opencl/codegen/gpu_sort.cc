@@ -1,10 +1,10 @@
 #include "backends/opencl/codegen/gpu_sort.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/codegen/sort_element.h"
 
@@ -27,10 +27,6 @@ constexpr int64_t kGoodItems = 128;
 constexpr int64_t kBanks = 32;
 // For the ends of a group's piece, an answer of each item, and what alignment costs.
 constexpr int64_t kOtherLocalBytes = kMostItems + 512;
-
-int64_t Log2(int64_t power) { return std::countr_zero(static_cast<uint64_t>(power)); }
-int64_t PowerFrom(int64_t x) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); }
-int64_t PowerUpTo(int64_t x) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(x))); }
 
 // How the work is cut. All but the first two are powers of two.
 struct Cut {
@@ -105,8 +101,6 @@ class GpuSortKernel {
     rows_var_ = e_.IndexVar("rows", CeilDiv(cut_.rows, cut_.rows_together()));
     block_var_ = e_.IndexVar("block", cut_.blocks());
     e_.values().Open();
-    // What the group's iteration before this one still reads.
-    e_.body().Add(ir::Barrier());
     for (const ElementType field : form_.fields()) mine_.push_back(e_.PrivateArray("mine", field, cut_.each));
   }
 

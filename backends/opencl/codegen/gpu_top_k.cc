@@ -1,13 +1,13 @@
 #include "backends/opencl/codegen/gpu_top_k.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <utility>
 #include <vector>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/codegen/top_k_row.h"
 
@@ -28,8 +28,6 @@ constexpr int64_t kBanks = 16;     // of local memory, for entries of eight byte
 constexpr ir::Type kU64{ElementType::kU64, 1};
 
 int64_t Slots(int64_t entries) { return entries + entries / kBanks; }
-int64_t Log2(int64_t power) { return std::countr_zero(static_cast<uint64_t>(power)); }
-int64_t PowerFrom(int64_t x) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); }
 
 // One launch: pieces of each row, of `length` elements or entries, to lists of k.
 struct Round {
@@ -120,8 +118,6 @@ class GpuTopKKernel {
     const hlo::Dims& dims = top_.operand(0)->shape().dimensions();
     TopKRow row(e_, top_, e_.math().Delinearize(e_.math().Of(row_), hlo::Dims(dims.begin(), dims.end() - 1)));
     e_.values().Open();
-    // What the group's iteration before this one still reads.
-    e_.body().Add(ir::Barrier());
     std::vector<Var> mine;
     for (int64_t i = 0; i < kEach; ++i) mine.push_back(e_.body().Mutable(ir::Int(0, kU64), "mine"));
     Lanes(e_.IndexInt(round_.items), [&](const Expr& item) { ReadMine(item, row, mine); });

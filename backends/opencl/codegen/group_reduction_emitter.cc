@@ -48,10 +48,7 @@ bool MaySplit(const Instruction& instruction, const Instruction& hero, const Lev
 int64_t ItemBytes(const Levels& levels) {
   int64_t bytes = 0;
   for (const auto& level : levels) {
-    for (const Instruction* reduce : level) {
-      for (const hlo::Shape& leaf : hlo::FlattenShape(reduce->shape()))
-        bytes += hlo::BytesOf(PartialType(leaf.element_type())) * (hlo::IsComplex(leaf.element_type()) ? 2 : 1);
-    }
+    for (const Instruction* reduce : level) bytes += PartialBytes(*reduce);
   }
   return bytes;
 }
@@ -144,10 +141,8 @@ class GroupReduction {
   EmittedLaunch CloseGroup() {
     ir::Stmt body = items_->Close();
     if (part_var_) body = ir::For(ir::LoopRole::kParallel, part_var_, e_.IndexInt(0), e_.IndexInt(parts_), body);
-    std::vector<ir::Stmt> statements = std::move(local_arrays_);
-    statements.push_back(body);
     e_.GroupOf(share_.group());
-    return e_.Finish(ir::Block(std::move(statements)), 1);
+    return e_.Finish(body, 1);
   }
 
   bool IsWrittenOut() const {
@@ -208,7 +203,7 @@ class GroupReduction {
       for (size_t slot = 0; slot < slots(); ++slot) sums.push_back(SumOf(r, slot));
       lanes.push_back({r.opcode, r.type, JoinHalving(r.opcode, r.type, std::move(sums), e_.body())});
     }
-    const std::vector<Value> totals = JoinLanes(e_, items_->Team(), std::move(lanes), local_arrays_);
+    const std::vector<Value> totals = JoinLanes(e_, items_->Team(), std::move(lanes));
     if (stage_ == Stage::kParts) return StorePartials(totals);
     for (size_t i = 0; i < running.size(); ++i) {
       const Value initial = e_.values().Get(e_.frame(), *running[i].reduce->operand(1), {});
@@ -331,7 +326,6 @@ class GroupReduction {
   std::optional<ResultItems> items_;
   ir::Var part_var_;
   Indices kept_;
-  std::vector<ir::Stmt> local_arrays_;
   Elements written_out_;
 };
 
