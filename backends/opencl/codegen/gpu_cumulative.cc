@@ -67,7 +67,7 @@ struct Cut {
     return cut;
   }
   bool Fits(const DeviceSpec& device) const {
-    const int64_t alignment = 64 * 2 * static_cast<int64_t>(fields.size());
+    const int64_t alignment = int64_t{64} * 2 * static_cast<int64_t>(fields.size());
     return device.max_work_group_size >= kItems && local_bytes() + alignment <= device.local_memory_bytes;
   }
 };
@@ -114,7 +114,7 @@ class GpuCumulativeKernel : private CumulativeChains {
 
   // What the elements before this part come to.
   Running Earlier(const Index& outer, const Index& inner) {
-    const Running running = Variables(Initial());
+    Running running = Variables(Initial());
     if (cut_.parts() == 1) return running;
     const Var before = e_.IndexVar(e_.body().FreshName("before"), cut_.parts());
     e_.values().Open();
@@ -168,6 +168,7 @@ class GpuCumulativeKernel : private CumulativeChains {
   }
   std::vector<ir::BufferRef> LocalArrays(const std::string& name, int64_t elements) {
     std::vector<ir::BufferRef> arrays;
+    arrays.reserve(cut_.fields.size());
     for (const ElementType field : cut_.fields) arrays.push_back(e_.LocalArray(name, field, elements));
     return arrays;
   }

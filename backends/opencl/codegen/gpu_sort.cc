@@ -79,7 +79,7 @@ struct ScratchPlan {
       for (const ElementType field : form.fields())
         plan.halves[half].push_back(take(cut.rows * cut.length * hlo::BytesOf(field)));
     }
-    plan.cells = take(2 * 4);
+    plan.cells = take(int64_t{2} * 4);
     return plan;
   }
 };
@@ -452,7 +452,7 @@ class GpuSortKernel {
     e_.body().Add(ir::Barrier());
     e_.body().Add(ir::For(ir::LoopRole::kSerial, round, e_.IndexInt(0), e_.IndexInt(rounds), e_.values().Close()));
     // Within bounds, whatever the comparator said.
-    const ir::BufferRef splits = e_.LocalArray("splits", type, 2);
+    ir::BufferRef splits = e_.LocalArray("splits", type, 2);
     Lanes(2, [&](const Expr& number) {
       const Expr all = e_.body().Name(diagonal(number), "diagonal");
       const Expr found = ir::Load(lows, e_.IndexInt(rounds % 2 * 2) + number);
@@ -489,7 +489,7 @@ class GpuSortKernel {
     const Expr begin = e_.body().Name(ir::Load(splits, e_.IndexInt(0)), "left_begin"),
                end = ir::Load(splits, e_.IndexInt(1));
     // Of a comparator that orders nothing the second may lie before the first.
-    const Expr from_left = e_.body().Name(ir::Max(ir::Min(end - begin, pair.count), e_.IndexInt(0)), "from_left");
+    Expr from_left = e_.body().Name(ir::Max(ir::Min(end - begin, pair.count), e_.IndexInt(0)), "from_left");
     const Expr left = e_.body().Name(pair.base + begin, "left_at"),
                right = e_.body().Name(pair.middle + pair.first - begin - from_left, "right_at");
     OverSlots([&](const Expr& s) {
