@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/banked_slots.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/cumulative_chains.h"
 #include "backends/opencl/codegen/powers_of_two.h"
@@ -19,9 +20,9 @@ using ir::Var;
 constexpr int64_t kItems = 128;
 constexpr int64_t kMostEach = 8;
 constexpr int64_t kChunkBytes = 12 << 10;  // of local memory, for the elements of a group's items
-constexpr int64_t kBanks = 32;             // a slot is left out behind so many
-constexpr int64_t kShortRow = 64;          // an item each: a group would have little to share
-constexpr int64_t kManyRows = 1024;        // groups that hide what each waits for
+constexpr BankedSlots kSlots{32};
+constexpr int64_t kShortRow = 64;    // an item each: a group would have little to share
+constexpr int64_t kManyRows = 1024;  // groups that hide what each waits for
 constexpr int64_t kMostPartsOfRow = 512;
 constexpr int64_t kManyItems = 1 << 16;
 constexpr int64_t kShortestPart = 32, kMostParts = 256;  // of an item's chain
@@ -42,8 +43,7 @@ struct Cut {
     for (const ElementType field : fields) bytes += hlo::BytesOf(field);
     return bytes;
   }
-  static int64_t Slots(int64_t elements) { return elements + elements / kBanks; }
-  int64_t local_bytes() const { return by_groups ? (Slots(chunk()) + 2 * kItems) * field_bytes() : 0; }
+  int64_t local_bytes() const { return by_groups ? (kSlots.Count(chunk()) + 2 * kItems) * field_bytes() : 0; }
 
   static Cut Of(const Instruction& op, const passes::CumulativeWindow& form) {
     const hlo::Shape& shape = op.operand(0)->shape();
@@ -172,10 +172,7 @@ class GpuCumulativeKernel : private CumulativeChains {
     for (const ElementType field : cut_.fields) arrays.push_back(e_.LocalArray(name, field, elements));
     return arrays;
   }
-  Expr InSlots(const Expr& number) {
-    const Expr at = e_.body().Name(number, "number");
-    return e_.body().Name(at + ir::Binary(Op::kShr, at, e_.IndexInt(Log2(kBanks))), "slot");
-  }
+  Expr InSlots(const Expr& number) { return kSlots.At(e_.body(), number); }
 
   // --- loops ---
 
@@ -215,7 +212,7 @@ class GpuCumulativeKernel : private CumulativeChains {
   // --- a row a group ---
 
   EmittedLaunch Rows() {
-    slots_ = LocalArrays("slots", Cut::Slots(cut_.chunk()));
+    slots_ = LocalArrays("slots", kSlots.Count(cut_.chunk()));
     sums_ = LocalArrays("sums", 2 * kItems);
     const Index row = e_.math().Of(outer_var_);
     e_.values().Open();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/banked_slots.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/powers_of_two.h"
@@ -23,8 +24,7 @@ constexpr int64_t kMostEach = 8;
 constexpr int64_t kMostItems = 512, kFewestItems = 32;
 // So many items a group hide what they wait for even where the rows are short.
 constexpr int64_t kGoodItems = 128;
-// Local memory has 32 banks: a slot is left out behind so many, or items eight slots apart would meet in four of them.
-constexpr int64_t kBanks = 32;
+constexpr BankedSlots kSlots{32};
 // For the ends of a group's piece, an answer of each item, and what alignment costs.
 constexpr int64_t kOtherLocalBytes = kMostItems + 512;
 
@@ -39,7 +39,6 @@ struct Cut {
   int64_t rows_together() const { return block() / padded; }
   int64_t blocks() const { return CeilDiv(length, block()); }  // of a row
   int64_t passes() const { return Log2(PowerFrom(blocks())); }
-  static int64_t Slots(int64_t elements) { return elements + elements / kBanks; }
 
   static std::optional<Cut> Of(const Instruction& sort, const SortElementForm& form, const DeviceSpec& device) {
     const hlo::Shape& shape = sort.operand(0)->shape();
@@ -48,7 +47,7 @@ struct Cut {
     Cut cut{shape.ElementCount() / length, length, 0, std::min(kMostEach, PowerFrom(length)), PowerFrom(length)};
     cut.items = PowerUpTo(std::min(kMostItems, device.max_work_group_size));
     const int64_t room = device.local_memory_bytes - kOtherLocalBytes;
-    while (cut.items >= kFewestItems && Slots(cut.block()) * form.bytes() > room) cut.items /= 2;
+    while (cut.items >= kFewestItems && kSlots.Count(cut.block()) * form.bytes() > room) cut.items /= 2;
     if (cut.items < kFewestItems) return std::nullopt;
     // Short rows need no large groups, and few long ones are better shared by more of them.
     const auto is_large = [&] {
@@ -97,7 +96,7 @@ class GpuSortKernel {
     others_[dimension_] = 1;
     e_.GroupOf(cut_.items);
     for (const ElementType field : form_.fields())
-      slots_.push_back(e_.LocalArray("slots", field, Cut::Slots(cut_.block())));
+      slots_.push_back(e_.LocalArray("slots", field, kSlots.Count(cut_.block())));
     rows_var_ = e_.IndexVar("rows", CeilDiv(cut_.rows, cut_.rows_together()));
     block_var_ = e_.IndexVar("block", cut_.blocks());
     e_.values().Open();
@@ -218,10 +217,7 @@ class GpuSortKernel {
   void Put(const std::vector<ir::BufferRef>& buffers, const Expr& at, const Element& element) {
     for (size_t f = 0; f < buffers.size(); ++f) e_.body().Add(ir::Store(buffers[f], at, element[f]));
   }
-  Expr InSlots(const Expr& number) {
-    const Expr at = e_.body().Name(number, "number");
-    return e_.body().Name(at + Over(at, kBanks), "slot");
-  }
+  Expr InSlots(const Expr& number) { return kSlots.At(e_.body(), number); }
   Element GetSlot(const Expr& number) { return Named(slots_, InSlots(number)); }
   void PutSlot(const Expr& number, const Element& element) { Put(slots_, InSlots(number), element); }
   // What the items hold, in their order.

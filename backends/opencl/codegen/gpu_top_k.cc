@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/opencl/codegen/banked_slots.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/powers_of_two.h"
@@ -24,10 +25,8 @@ constexpr int64_t kEach = 8;  // entries that an item keeps in registers
 constexpr int64_t kMostItems = 512, kFewestItems = 32;
 constexpr int64_t kGoodItems = 128;
 constexpr int64_t kMostReads = 8;  // times that an item reads as many
-constexpr int64_t kBanks = 16;     // of local memory, for entries of eight bytes: a slot is left out behind so many
+constexpr BankedSlots kSlots{16};  // of eight bytes
 constexpr ir::Type kU64{ElementType::kU64, 1};
-
-int64_t Slots(int64_t entries) { return entries + entries / kBanks; }
 
 // One launch: pieces of each row, of `length` elements or entries, to lists of k.
 struct Round {
@@ -45,7 +44,7 @@ struct Round {
 
 int64_t MostItems(const DeviceSpec& device) {
   int64_t items = kMostItems;
-  while (items > device.max_work_group_size || Slots(items * kEach) * 8 > device.local_memory_bytes) items /= 2;
+  while (items > device.max_work_group_size || kSlots.Count(items * kEach) * 8 > device.local_memory_bytes) items /= 2;
   return items;
 }
 
@@ -109,7 +108,7 @@ class GpuTopKKernel {
         number_(number),
         round_(rounds.all[number]) {
     e_.GroupOf(round_.items);
-    slots_ = e_.LocalArray("slots", ElementType::kU64, Slots(round_.slots()));
+    slots_ = e_.LocalArray("slots", ElementType::kU64, kSlots.Count(round_.slots()));
     row_ = e_.IndexVar("row", rounds_.rows);
     piece_ = e_.IndexVar("piece", round_.pieces());
   }
@@ -140,10 +139,7 @@ class GpuTopKKernel {
 
   Expr Over(const Expr& x, int64_t by) const { return ir::Binary(Op::kShr, x, e_.IndexInt(Log2(by))); }
   Expr Rest(const Expr& x, int64_t by) const { return ir::Binary(Op::kAnd, x, e_.IndexInt(by - 1)); }
-  Expr InSlots(const Expr& entry) {
-    const Expr at = e_.body().Name(entry, "at");
-    return e_.body().Name(at + Over(at, kBanks), "slot");
-  }
+  Expr InSlots(const Expr& entry) { return kSlots.At(e_.body(), entry); }
 
   // --- entries of an item ---
 

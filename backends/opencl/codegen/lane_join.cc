@@ -86,6 +86,7 @@ Value JoinHalving(hlo::Opcode opcode, hlo::ElementType type, std::vector<Value> 
 std::vector<Value> JoinLanes(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes) {
   if (team.items > 1) return LaneJoin(e, team, std::move(lanes)).Totals();
   std::vector<Value> totals;
+  totals.reserve(lanes.size());
   for (const LaneValue& lane : lanes) totals.push_back(lane.value);
   return totals;
 }

@@ -15,7 +15,6 @@ namespace hlorun::opencl {
 namespace {
 
 using hlo::Dims;
-using hlo::Instruction;
 using ir::Expr;
 
 // More groups than that, and looking through the updates is most of the work.

@@ -80,7 +80,7 @@ const Instruction* CommonSize(const std::vector<const Instruction*>& reduces, in
 int64_t PartialBytes(const Instruction& reduce) {
   int64_t bytes = 0;
   for (const hlo::Shape& leaf : hlo::FlattenShape(reduce.shape()))
-    bytes += hlo::BytesOf(PartialType(leaf.element_type())) * (hlo::IsComplex(leaf.element_type()) ? 2 : 1);
+    bytes += int64_t{hlo::BytesOf(PartialType(leaf.element_type()))} * (hlo::IsComplex(leaf.element_type()) ? 2 : 1);
   return bytes;
 }
 
