@@ -250,12 +250,16 @@ TEST(ProductCandidates, ConvolutionsGiveTheSameBits) {
 
 TEST(ProductCandidates, PartsOfLongSumsOnGpuClass) {
   const DeviceSpec device = OfClass(DeviceClass::kGpu);
-  for (const ProductProblem& problem : {Problem(1, 30, 70, 777), Problem(3, 20, 19, 1030, kBF16, 1)}) {
-    const auto candidates = ProductCandidates(problem, device, true, true);
-    EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(), [](const ProductSchedule& s) {
-      return std::get<TiledSchedule>(s).k_parts > 1;
-    })) << problem.ToString();
-    ExpectAllCandidatesAgree(problem, device, 17);
+  DeviceSpec small = device;  // the groups that add the parts are no larger than others
+  small.max_work_group_size = 8;
+  for (const DeviceSpec& spec : {device, small}) {
+    for (const ProductProblem& problem : {Problem(1, 30, 70, 777), Problem(3, 20, 19, 1030, kBF16, 1)}) {
+      const auto candidates = ProductCandidates(problem, spec, true, true);
+      EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(), [](const ProductSchedule& s) {
+        return std::get<TiledSchedule>(s).k_parts > 1;
+      })) << problem.ToString();
+      ExpectAllCandidatesAgree(problem, spec, 17);
+    }
   }
 }
 

@@ -145,6 +145,10 @@ int64_t GroupLanes(const DeviceSpec& device) {
 ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
   const bool has_own_group = device.device_class == DeviceClass::kGpu && function.group_items > 0;
   const int64_t lanes = has_own_group ? function.group_items : GroupLanes(device);
+  if (lanes > device.max_work_group_size) {
+    Fail(ErrorCode::kInternal, "kernel {} asks for groups of {} work-items, {} has groups of {}", function.name, lanes,
+         device.name, device.max_work_group_size);
+  }
   if (const int64_t bytes = LocalBytes(function.body); bytes > device.local_memory_bytes) {
     Fail(ErrorCode::kInternal, "kernel {} asks for {} bytes of local memory, {} has {}", function.name, bytes,
          device.name, device.local_memory_bytes);

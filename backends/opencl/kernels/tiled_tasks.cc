@@ -159,7 +159,7 @@ std::vector<KernelDraft> GpuProductKernels(const TiledProduct& product, const Pr
   else
     kernels.push_back(TiledProductKernel(product, std::get<TiledSchedule>(schedule)));
   if (const int64_t parts = PartsOfSums(schedule, product.k); parts > 1)
-    kernels.push_back(JoinPartsKernel(product, parts));
+    kernels.push_back(JoinPartsKernel(product, parts, device));
   return kernels;
 }
 
