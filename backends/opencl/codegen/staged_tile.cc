@@ -43,6 +43,7 @@ std::optional<StagedTile> StagedTile::Of(const Stmt& body, const ir::Var& along,
 
 std::vector<Stmt> StagedTile::Declarations() const {
   std::vector<Stmt> declarations;
+  declarations.reserve(staged_.size());
   for (const Staged& staged : staged_) declarations.push_back(ir::DeclareArray(staged.tile));
   return declarations;
 }

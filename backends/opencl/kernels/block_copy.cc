@@ -63,6 +63,7 @@ Expr BlockCopy::Buffer(const Expr& k) const {
 
 Stmt BlockCopy::Declare() const {
   std::vector<Stmt> statements;
+  statements.reserve(next_.size());
   for (const ir::Var& next : next_) statements.push_back(ir::Let(next, ir::Zero(next->type)));
   return ir::Block(std::move(statements));
 }
