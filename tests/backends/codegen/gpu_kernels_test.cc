@@ -235,6 +235,21 @@ TEST(GpuKernels, RowsAreReadOnceWhereRegistersHoldThem) {
   EXPECT_EQ(loads(SourceOf(Softmax("2048,512", "2048", "1", "0"))), 16);
 }
 
+TEST(GpuKernels, EpiloguesThatReachFarHaveLongIndices) {
+  const auto has_long = [](int64_t columns) {
+    const std::string source = SourceOf(fmt::format(
+        R"(f {{ x = f32[9,20] parameter(0) y = f32[20,11] parameter(1) w = f32[9,{0}] parameter(2)
+              d = f32[9,11] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+              s = f32[9,11] slice(w), slice={{[0:9], [5:16]}} ROOT a = f32[9,11] add(d, s) }}
+           ENTRY e {{ x = f32[9,20] parameter(0) y = f32[20,11] parameter(1) w = f32[9,{0}] parameter(2)
+              ROOT r = f32[9,11] fusion(x, y, w), kind=kOutput, calls=f }})",
+        columns));
+    return source.find("long") != std::string::npos;
+  };
+  EXPECT_FALSE(has_long(2000));
+  EXPECT_TRUE(has_long(300000000));
+}
+
 TEST(GpuKernels, TransposesGoThroughLocalMemory) {
   const std::string text = "ENTRY e { x = f32[64,96] parameter(0) ROOT r = f32[96,64] transpose(x), dimensions={1,0} }";
   EXPECT_NE(SourceOf(text).find("__local"), std::string::npos);
