@@ -84,7 +84,7 @@ class RowMerger {
     const Instruction* hero = from.hero != nullptr ? from.hero : into.hero;
     if (producer == consumer || hero == nullptr) return false;
     const std::optional<Rows> rows = RowsOf(*hero);
-    if (!rows.has_value() || !FitsCache(*rows) || !FillDevice(*rows)) return false;
+    if (!rows.has_value() || !FitsCache(*rows) || !FillsDevice(*rows)) return false;
     if (into.hero != nullptr ? RowsOf(*into.hero) != rows : !rows->IsWide(into.roots[0]->shape())) return false;
     const std::vector<Instruction*> members = MembersOf(from, into);
     if (OperationsIn(members) > kMaxClusterOperations || ReadsOf(from, into) > kMaxClusterReads) return false;
@@ -114,7 +114,7 @@ class RowMerger {
   }
 
   // On a GPU each row is a group's: few and long ones are cut into parts, by a kernel for each reduction.
-  bool FillDevice(const Rows& rows) const {
+  bool FillsDevice(const Rows& rows) const {
     constexpr int64_t kFewestRows = 64, kLongestRow = 1 << 16, kSmallArray = 1 << 16;
     if (device_.device_class != DeviceClass::kGpu) return true;
     const auto reduced = rows.dimensions.begin() + static_cast<std::ptrdiff_t>(rows.kept);

@@ -250,12 +250,16 @@ TEST(ProductCandidates, ConvolutionsGiveTheSameBits) {
 
 TEST(ProductCandidates, PartsOfLongSumsOnGpuClass) {
   const DeviceSpec device = OfClass(DeviceClass::kGpu);
-  for (const ProductProblem& problem : {Problem(1, 30, 70, 777), Problem(3, 20, 19, 1030, kBF16, 1)}) {
-    const auto candidates = ProductCandidates(problem, device, true, true);
-    EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(), [](const ProductSchedule& s) {
-      return std::get<TiledSchedule>(s).k_parts > 1;
-    })) << problem.ToString();
-    ExpectAllCandidatesAgree(problem, device, 17);
+  DeviceSpec small = device;  // the groups that add the parts are no larger than others
+  small.max_work_group_size = 8;
+  for (const DeviceSpec& spec : {device, small}) {
+    for (const ProductProblem& problem : {Problem(1, 30, 70, 777), Problem(3, 20, 19, 1030, kBF16, 1)}) {
+      const auto candidates = ProductCandidates(problem, spec, true, true);
+      EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(), [](const ProductSchedule& s) {
+        return std::get<TiledSchedule>(s).k_parts > 1;
+      })) << problem.ToString();
+      ExpectAllCandidatesAgree(problem, spec, 17);
+    }
   }
 }
 
@@ -307,16 +311,20 @@ TEST(TuningRecord, JsonAndBack) {
   EXPECT_EQ(read.Find(ConvolutionOf(56, 3, 1, 64, 128)), nullptr);
 }
 
-TEST(TuningRecord, EveryKindIsReadBack) {
+TEST(TuningRecord, EveryKindOfScheduleComesBack) {
+  for (const ProductSchedule& schedule : {ProductSchedule(TiledSchedule{}), ProductSchedule(PanelSchedule{}),
+                                          ProductSchedule(LibrarySchedule{}), ProductSchedule(FragmentSchedule{})}) {
+    const auto read = ScheduleOfKind(KindOf(schedule));
+    ASSERT_TRUE(read.has_value()) << KindOf(schedule);
+    EXPECT_EQ(read->index(), schedule.index());
+  }
   DeviceSpec device = Device(DeviceClass::kGpu);
-  device.matrix_fragments = "ptx";
+  device.matrix_fragments = "plain";
   TuningRecord record(device);
-  record.Set(Problem(1, 512, 512, 512), {TiledSchedule{64, 8, 4, 4, 8, 2, 4}, true, 12.5, 20});
-  record.Set(Problem(1, 256, 512, 512), {LibrarySchedule{}, false, 1, 2});
-  record.Set(Problem(1, 512, 512, 512, kBF16), {FragmentSchedule{2, 1, 2, 4, 32, 2, 1}, false, 3, 4});
-  const std::string text = record.ToJson();
-  EXPECT_EQ(TuningRecord::FromJson(text, device, "f.json").ToJson(), text);
-  EXPECT_FALSE(ScheduleOfKind("fragment").has_value());
+  const FragmentSchedule fragments{2, 2, 2, 4, 32, 2};
+  record.Set(Problem(1, 512, 512, 512, kBF16), {fragments, true, 1, 2});
+  const TuningRecord read = TuningRecord::FromJson(record.ToJson(), device, "f.json");
+  EXPECT_EQ(read.Find(Problem(1, 512, 512, 512, kBF16))->schedule, ProductSchedule(fragments));
 }
 
 TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {

@@ -4,7 +4,6 @@
 
 namespace hlorun::opencl {
 
-using hlo::Instruction;
 using ir::Var;
 
 Values Running::Current() const {

@@ -130,7 +130,7 @@ class CumulativeKernel : private CumulativeChains {
   // What combines whole vectors of a row, where that is one op on one array.
   std::optional<hlo::Opcode> OpcodeOfVectors() const {
     const hlo::ElementType type = shape_.element_type();
-    if (arrays_ != 1 || e_.IsGpu() || e_.Lanes() == 1 || length_ < 2 * e_.Lanes() || hlo::IsComplex(type) ||
+    if (arrays_ != 1 || e_.IsGpu() || e_.Lanes() == 1 || length_ < int64_t{2} * e_.Lanes() || hlo::IsComplex(type) ||
         type == hlo::ElementType::kPred || ir::ComputeType(type) != type) {
       return std::nullopt;
     }
@@ -144,7 +144,7 @@ class CumulativeKernel : private CumulativeChains {
   int64_t PiecesOfLine() const {
     int64_t pieces = 1;
     for (const auto& output : e_.outputs()) {
-      const int64_t bytes = e_.Lanes() * hlo::BytesOf(output.buffer->storage);
+      const int64_t bytes = int64_t{e_.Lanes()} * hlo::BytesOf(output.buffer->storage);
       if (output.buffer->streams) pieces = std::max(pieces, kLineBytes / bytes);
     }
     return is_sized_ || length_ % (pieces * e_.Lanes()) != 0 ? 1 : pieces;

@@ -198,14 +198,14 @@ ir::Expr Emission::ValueOf(const passes::OperandExtent& extent, int64_t bound) {
 }
 
 ir::BufferRef Emission::LocalArray(const std::string& name, hlo::ElementType type, int64_t elements) {
-  const ir::BufferRef buffer =
+  ir::BufferRef buffer =
       ir::MakeBuffer(body_.FreshName(name), type, elements, ir::Buffer::Space::kLocal, /*written=*/true);
   preamble_.push_back(ir::DeclareArray(buffer));
   return buffer;
 }
 
 ir::BufferRef Emission::PrivateArray(const std::string& name, hlo::ElementType type, int64_t elements) {
-  const ir::BufferRef buffer =
+  ir::BufferRef buffer =
       ir::MakeBuffer(body_.FreshName(name), type, elements, ir::Buffer::Space::kPrivate, /*written=*/true);
   body_.Add(ir::DeclareArray(buffer));
   return buffer;

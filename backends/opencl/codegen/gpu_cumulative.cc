@@ -1,10 +1,11 @@
 #include "backends/opencl/codegen/gpu_cumulative.h"
 
 #include <algorithm>
-#include <bit>
 
+#include "backends/opencl/codegen/banked_slots.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/cumulative_chains.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/scratch.h"
 
 namespace hlorun::opencl {
@@ -19,9 +20,9 @@ using ir::Var;
 constexpr int64_t kItems = 128;
 constexpr int64_t kMostEach = 8;
 constexpr int64_t kChunkBytes = 12 << 10;  // of local memory, for the elements of a group's items
-constexpr int64_t kBanks = 32;             // a slot is left out behind so many
-constexpr int64_t kShortRow = 64;          // an item each: a group would have little to share
-constexpr int64_t kManyRows = 1024;        // groups that hide what each waits for
+constexpr BankedSlots kSlots{32};
+constexpr int64_t kShortRow = 64;    // an item each: a group would have little to share
+constexpr int64_t kManyRows = 1024;  // groups that hide what each waits for
 constexpr int64_t kMostPartsOfRow = 512;
 constexpr int64_t kManyItems = 1 << 16;
 constexpr int64_t kShortestPart = 32, kMostParts = 256;  // of an item's chain
@@ -42,8 +43,7 @@ struct Cut {
     for (const ElementType field : fields) bytes += hlo::BytesOf(field);
     return bytes;
   }
-  static int64_t Slots(int64_t elements) { return elements + elements / kBanks; }
-  int64_t local_bytes() const { return by_groups ? (Slots(chunk()) + 2 * kItems) * field_bytes() : 0; }
+  int64_t local_bytes() const { return by_groups ? (kSlots.Count(chunk()) + 2 * kItems) * field_bytes() : 0; }
 
   static Cut Of(const Instruction& op, const passes::CumulativeWindow& form) {
     const hlo::Shape& shape = op.operand(0)->shape();
@@ -67,7 +67,7 @@ struct Cut {
     return cut;
   }
   bool Fits(const DeviceSpec& device) const {
-    const int64_t alignment = 64 * 2 * static_cast<int64_t>(fields.size());
+    const int64_t alignment = int64_t{64} * 2 * static_cast<int64_t>(fields.size());
     return device.max_work_group_size >= kItems && local_bytes() + alignment <= device.local_memory_bytes;
   }
 };
@@ -114,7 +114,7 @@ class GpuCumulativeKernel : private CumulativeChains {
 
   // What the elements before this part come to.
   Running Earlier(const Index& outer, const Index& inner) {
-    const Running running = Variables(Initial());
+    Running running = Variables(Initial());
     if (cut_.parts() == 1) return running;
     const Var before = e_.IndexVar(e_.body().FreshName("before"), cut_.parts());
     e_.values().Open();
@@ -168,13 +168,11 @@ class GpuCumulativeKernel : private CumulativeChains {
   }
   std::vector<ir::BufferRef> LocalArrays(const std::string& name, int64_t elements) {
     std::vector<ir::BufferRef> arrays;
+    arrays.reserve(cut_.fields.size());
     for (const ElementType field : cut_.fields) arrays.push_back(e_.LocalArray(name, field, elements));
     return arrays;
   }
-  Expr InSlots(const Expr& number) {
-    const Expr at = e_.body().Name(number, "number");
-    return e_.body().Name(at + ir::Binary(Op::kShr, at, e_.IndexInt(std::countr_zero(uint64_t{kBanks}))), "slot");
-  }
+  Expr InSlots(const Expr& number) { return kSlots.At(e_.body(), number); }
 
   // --- loops ---
 
@@ -214,12 +212,10 @@ class GpuCumulativeKernel : private CumulativeChains {
   // --- a row a group ---
 
   EmittedLaunch Rows() {
-    slots_ = LocalArrays("slots", Cut::Slots(cut_.chunk()));
+    slots_ = LocalArrays("slots", kSlots.Count(cut_.chunk()));
     sums_ = LocalArrays("sums", 2 * kItems);
     const Index row = e_.math().Of(outer_var_);
     e_.values().Open();
-    // What the group's iteration before this one still reads.
-    Barrier();
     const Steps steps = StepsOfPart();
     const Running carry = is_total_ ? Variables(Initial()) : Earlier(row, 0);
     const int64_t most = CeilDiv(cut_.part, cut_.chunk());
@@ -259,7 +255,7 @@ class GpuCumulativeKernel : private CumulativeChains {
       StoreAll(sums_, item, total.Current());
     });
     Barrier();
-    const int levels = std::countr_zero(static_cast<uint64_t>(kItems));
+    const int64_t levels = Log2(kItems);
     Serial("level", levels, e_.IndexInt(0), e_.IndexInt(levels), 1, [&](const Expr& level) {
       const Expr from = e_.body().Name(ir::Binary(Op::kAnd, level, e_.IndexInt(1)) * kItems, "from");
       const Expr to = e_.IndexInt(kItems) - from, by = ir::Binary(Op::kShl, e_.IndexInt(1), level);

@@ -1,10 +1,11 @@
 #include "backends/opencl/codegen/gpu_sort.h"
 
 #include <algorithm>
-#include <bit>
 
+#include "backends/opencl/codegen/banked_slots.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/codegen/sort_element.h"
 
@@ -23,14 +24,9 @@ constexpr int64_t kMostEach = 8;
 constexpr int64_t kMostItems = 512, kFewestItems = 32;
 // So many items a group hide what they wait for even where the rows are short.
 constexpr int64_t kGoodItems = 128;
-// Local memory has 32 banks: a slot is left out behind so many, or items eight slots apart would meet in four of them.
-constexpr int64_t kBanks = 32;
+constexpr BankedSlots kSlots{32};
 // For the ends of a group's piece, an answer of each item, and what alignment costs.
 constexpr int64_t kOtherLocalBytes = kMostItems + 512;
-
-int64_t Log2(int64_t power) { return std::countr_zero(static_cast<uint64_t>(power)); }
-int64_t PowerFrom(int64_t x) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); }
-int64_t PowerUpTo(int64_t x) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(x))); }
 
 // How the work is cut. All but the first two are powers of two.
 struct Cut {
@@ -43,7 +39,6 @@ struct Cut {
   int64_t rows_together() const { return block() / padded; }
   int64_t blocks() const { return CeilDiv(length, block()); }  // of a row
   int64_t passes() const { return Log2(PowerFrom(blocks())); }
-  static int64_t Slots(int64_t elements) { return elements + elements / kBanks; }
 
   static std::optional<Cut> Of(const Instruction& sort, const SortElementForm& form, const DeviceSpec& device) {
     const hlo::Shape& shape = sort.operand(0)->shape();
@@ -52,7 +47,7 @@ struct Cut {
     Cut cut{shape.ElementCount() / length, length, 0, std::min(kMostEach, PowerFrom(length)), PowerFrom(length)};
     cut.items = PowerUpTo(std::min(kMostItems, device.max_work_group_size));
     const int64_t room = device.local_memory_bytes - kOtherLocalBytes;
-    while (cut.items >= kFewestItems && Slots(cut.block()) * form.bytes() > room) cut.items /= 2;
+    while (cut.items >= kFewestItems && kSlots.Count(cut.block()) * form.bytes() > room) cut.items /= 2;
     if (cut.items < kFewestItems) return std::nullopt;
     // Short rows need no large groups, and few long ones are better shared by more of them.
     const auto is_large = [&] {
@@ -83,7 +78,7 @@ struct ScratchPlan {
       for (const ElementType field : form.fields())
         plan.halves[half].push_back(take(cut.rows * cut.length * hlo::BytesOf(field)));
     }
-    plan.cells = take(2 * 4);
+    plan.cells = take(int64_t{2} * 4);
     return plan;
   }
 };
@@ -101,12 +96,10 @@ class GpuSortKernel {
     others_[dimension_] = 1;
     e_.GroupOf(cut_.items);
     for (const ElementType field : form_.fields())
-      slots_.push_back(e_.LocalArray("slots", field, Cut::Slots(cut_.block())));
+      slots_.push_back(e_.LocalArray("slots", field, kSlots.Count(cut_.block())));
     rows_var_ = e_.IndexVar("rows", CeilDiv(cut_.rows, cut_.rows_together()));
     block_var_ = e_.IndexVar("block", cut_.blocks());
     e_.values().Open();
-    // What the group's iteration before this one still reads.
-    e_.body().Add(ir::Barrier());
     for (const ElementType field : form_.fields()) mine_.push_back(e_.PrivateArray("mine", field, cut_.each));
   }
 
@@ -224,10 +217,7 @@ class GpuSortKernel {
   void Put(const std::vector<ir::BufferRef>& buffers, const Expr& at, const Element& element) {
     for (size_t f = 0; f < buffers.size(); ++f) e_.body().Add(ir::Store(buffers[f], at, element[f]));
   }
-  Expr InSlots(const Expr& number) {
-    const Expr at = e_.body().Name(number, "number");
-    return e_.body().Name(at + Over(at, kBanks), "slot");
-  }
+  Expr InSlots(const Expr& number) { return kSlots.At(e_.body(), number); }
   Element GetSlot(const Expr& number) { return Named(slots_, InSlots(number)); }
   void PutSlot(const Expr& number, const Element& element) { Put(slots_, InSlots(number), element); }
   // What the items hold, in their order.
@@ -458,7 +448,7 @@ class GpuSortKernel {
     e_.body().Add(ir::Barrier());
     e_.body().Add(ir::For(ir::LoopRole::kSerial, round, e_.IndexInt(0), e_.IndexInt(rounds), e_.values().Close()));
     // Within bounds, whatever the comparator said.
-    const ir::BufferRef splits = e_.LocalArray("splits", type, 2);
+    ir::BufferRef splits = e_.LocalArray("splits", type, 2);
     Lanes(2, [&](const Expr& number) {
       const Expr all = e_.body().Name(diagonal(number), "diagonal");
       const Expr found = ir::Load(lows, e_.IndexInt(rounds % 2 * 2) + number);
@@ -495,7 +485,7 @@ class GpuSortKernel {
     const Expr begin = e_.body().Name(ir::Load(splits, e_.IndexInt(0)), "left_begin"),
                end = ir::Load(splits, e_.IndexInt(1));
     // Of a comparator that orders nothing the second may lie before the first.
-    const Expr from_left = e_.body().Name(ir::Max(ir::Min(end - begin, pair.count), e_.IndexInt(0)), "from_left");
+    Expr from_left = e_.body().Name(ir::Max(ir::Min(end - begin, pair.count), e_.IndexInt(0)), "from_left");
     const Expr left = e_.body().Name(pair.base + begin, "left_at"),
                right = e_.body().Name(pair.middle + pair.first - begin - from_left, "right_at");
     OverSlots([&](const Expr& s) {

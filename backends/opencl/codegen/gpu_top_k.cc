@@ -1,13 +1,14 @@
 #include "backends/opencl/codegen/gpu_top_k.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <utility>
 #include <vector>
 
+#include "backends/opencl/codegen/banked_slots.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "backends/opencl/codegen/top_k_row.h"
 
@@ -24,12 +25,8 @@ constexpr int64_t kEach = 8;  // entries that an item keeps in registers
 constexpr int64_t kMostItems = 512, kFewestItems = 32;
 constexpr int64_t kGoodItems = 128;
 constexpr int64_t kMostReads = 8;  // times that an item reads as many
-constexpr int64_t kBanks = 16;     // of local memory, for entries of eight bytes: a slot is left out behind so many
+constexpr BankedSlots kSlots{16};  // of eight bytes
 constexpr ir::Type kU64{ElementType::kU64, 1};
-
-int64_t Slots(int64_t entries) { return entries + entries / kBanks; }
-int64_t Log2(int64_t power) { return std::countr_zero(static_cast<uint64_t>(power)); }
-int64_t PowerFrom(int64_t x) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); }
 
 // One launch: pieces of each row, of `length` elements or entries, to lists of k.
 struct Round {
@@ -47,7 +44,7 @@ struct Round {
 
 int64_t MostItems(const DeviceSpec& device) {
   int64_t items = kMostItems;
-  while (items > device.max_work_group_size || Slots(items * kEach) * 8 > device.local_memory_bytes) items /= 2;
+  while (items > device.max_work_group_size || kSlots.Count(items * kEach) * 8 > device.local_memory_bytes) items /= 2;
   return items;
 }
 
@@ -111,7 +108,7 @@ class GpuTopKKernel {
         number_(number),
         round_(rounds.all[number]) {
     e_.GroupOf(round_.items);
-    slots_ = e_.LocalArray("slots", ElementType::kU64, Slots(round_.slots()));
+    slots_ = e_.LocalArray("slots", ElementType::kU64, kSlots.Count(round_.slots()));
     row_ = e_.IndexVar("row", rounds_.rows);
     piece_ = e_.IndexVar("piece", round_.pieces());
   }
@@ -120,8 +117,6 @@ class GpuTopKKernel {
     const hlo::Dims& dims = top_.operand(0)->shape().dimensions();
     TopKRow row(e_, top_, e_.math().Delinearize(e_.math().Of(row_), hlo::Dims(dims.begin(), dims.end() - 1)));
     e_.values().Open();
-    // What the group's iteration before this one still reads.
-    e_.body().Add(ir::Barrier());
     std::vector<Var> mine;
     for (int64_t i = 0; i < kEach; ++i) mine.push_back(e_.body().Mutable(ir::Int(0, kU64), "mine"));
     Lanes(e_.IndexInt(round_.items), [&](const Expr& item) { ReadMine(item, row, mine); });
@@ -144,10 +139,7 @@ class GpuTopKKernel {
 
   Expr Over(const Expr& x, int64_t by) const { return ir::Binary(Op::kShr, x, e_.IndexInt(Log2(by))); }
   Expr Rest(const Expr& x, int64_t by) const { return ir::Binary(Op::kAnd, x, e_.IndexInt(by - 1)); }
-  Expr InSlots(const Expr& entry) {
-    const Expr at = e_.body().Name(entry, "at");
-    return e_.body().Name(at + Over(at, kBanks), "slot");
-  }
+  Expr InSlots(const Expr& entry) { return kSlots.At(e_.body(), entry); }
 
   // --- entries of an item ---
 

@@ -5,7 +5,6 @@
 // sweep has loaded or computed is still in registers for the next one. Of longer ones, each sweep is a loop over
 // batches of loads.
 #include <algorithm>
-#include <optional>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
@@ -48,10 +47,7 @@ bool MaySplit(const Instruction& instruction, const Instruction& hero, const Lev
 int64_t ItemBytes(const Levels& levels) {
   int64_t bytes = 0;
   for (const auto& level : levels) {
-    for (const Instruction* reduce : level) {
-      for (const hlo::Shape& leaf : hlo::FlattenShape(reduce->shape()))
-        bytes += hlo::BytesOf(PartialType(leaf.element_type())) * (hlo::IsComplex(leaf.element_type()) ? 2 : 1);
-    }
+    for (const Instruction* reduce : level) bytes += PartialBytes(*reduce);
   }
   return bytes;
 }
@@ -73,15 +69,12 @@ class GroupReduction {
         stage_(stage),
         shape_(ReducedShapeOf(*request.hero.instruction)),
         levels_(ReduceLevels(request.instruction)),
-        share_(WholeShareOf(request.instruction, *request.hero.instruction, request.context.device)),
-        parts_(share_.parts) {
-    elements_ = shape_.elements();
-    if (stage == Stage::kWhole) return;
-    AddScratch();
-    if (stage == Stage::kParts) return;
-    elements_ = parts_;
-    share_ =
-        ShareOf({shape_.results(), elements_, shape_.IsRows()}, /*may_split=*/false, ItemBytes(levels_), e_.device());
+        parts_(WholeShareOf(request.instruction, *request.hero.instruction, request.context.device).parts),
+        elements_(stage == Stage::kJoin ? parts_ : shape_.elements()),
+        share_(ShareOf({shape_.results(), elements_, shape_.IsRows()}, stage == Stage::kParts, ItemBytes(levels_),
+                       request.context.device)),
+        items_(e_, {shape_.results(), share_.items, share_.across, shape_.IsRows()}) {
+    if (stage != Stage::kWhole) AddScratch();
   }
 
   EmittedLaunch Emit() {
@@ -129,25 +122,22 @@ class GroupReduction {
   }
   // Where part `part` of this item's result is in scratch: parts side by side for rows, results for columns.
   Expr ScratchPlace(const Index& part) {
-    const Index at = shape_.IsRows() ? e_.math().Add(e_.math().Mul(items_->result(), parts_), part)
-                                     : e_.math().Add(e_.math().Mul(part, shape_.results()), items_->result());
+    const Index at = shape_.IsRows() ? e_.math().Add(e_.math().Mul(items_.result(), parts_), part)
+                                     : e_.math().Add(e_.math().Mul(part, shape_.results()), items_.result());
     return e_.math().ToExpr(at);
   }
 
   void OpenGroup() {
-    items_.emplace(e_, ResultItems::Size{shape_.results(), share_.items, share_.across, shape_.IsRows()});
     if (stage_ == Stage::kParts) part_var_ = e_.IndexVar("part", parts_);
-    items_->Open();
-    kept_ = e_.math().Delinearize(items_->result(), shape_.Of(shape_.kept));
+    items_.Open();
+    kept_ = e_.math().Delinearize(items_.result(), shape_.Of(shape_.kept));
   }
 
   EmittedLaunch CloseGroup() {
-    ir::Stmt body = items_->Close();
+    ir::Stmt body = items_.Close();
     if (part_var_) body = ir::For(ir::LoopRole::kParallel, part_var_, e_.IndexInt(0), e_.IndexInt(parts_), body);
-    std::vector<ir::Stmt> statements = std::move(local_arrays_);
-    statements.push_back(body);
     e_.GroupOf(share_.group());
-    return e_.Finish(ir::Block(std::move(statements)), 1);
+    return e_.Finish(body, 1);
   }
 
   bool IsWrittenOut() const {
@@ -168,7 +158,7 @@ class GroupReduction {
     Elements elements;
     for (int64_t step = 0; step < count; ++step) {
       for (size_t slot = 0; slot < slots(); ++slot) {
-        const Index within = math.Add(math.Add(math.Mul(math.Add(first, step), share_.lanes), items_->lane()),
+        const Index within = math.Add(math.Add(math.Mul(math.Add(first, step), share_.lanes), items_.lane()),
                                       static_cast<int64_t>(slot) * share_.items);
         Element element{slot, math.Add(begin, within), {}, nullptr};
         element.mask =
@@ -208,7 +198,7 @@ class GroupReduction {
       for (size_t slot = 0; slot < slots(); ++slot) sums.push_back(SumOf(r, slot));
       lanes.push_back({r.opcode, r.type, JoinHalving(r.opcode, r.type, std::move(sums), e_.body())});
     }
-    const std::vector<Value> totals = JoinLanes(e_, items_->Team(), std::move(lanes), local_arrays_);
+    const std::vector<Value> totals = JoinLanes(e_, items_.Team(), std::move(lanes));
     if (stage_ == Stage::kParts) return StorePartials(totals);
     for (size_t i = 0; i < running.size(); ++i) {
       const Value initial = e_.values().Get(e_.frame(), *running[i].reduce->operand(1), {});
@@ -268,7 +258,7 @@ class GroupReduction {
   }
 
   void StorePartials(const std::vector<Value>& totals) {
-    items_->OnFirstLaneOfEach([&] {
+    items_.OnFirstLaneOfEach([&] {
       const Expr at = ScratchPlace(e_.math().Of(part_var_));
       for (size_t i = 0; i < totals.size(); ++i) {
         e_.body().Add(ir::Store(scratch_[i], totals[i].im ? at * 2 : at, totals[i].re));
@@ -280,12 +270,12 @@ class GroupReduction {
   bool IsWide(const Emission::Output& output) const { return output.shape.ElementCount() != shape_.results(); }
 
   void StoreResults() {
-    items_->OnFirstLaneOfEach([&] {
+    items_.OnFirstLaneOfEach([&] {
       for (const Emission::Output& output : e_.outputs()) {
         if (IsWide(output)) continue;
         const Indices at = output.shape.dimensions() == shape_.Of(shape_.kept)
                                ? kept_
-                               : e_.math().Delinearize(items_->result(), output.shape.dimensions());
+                               : e_.math().Delinearize(items_.result(), output.shape.dimensions());
         StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
       }
     });
@@ -314,7 +304,7 @@ class GroupReduction {
         e_.values().Open();
         for (const Result& r : results) StoreElement(e_.values(), r.output.buffer, r.output.shape, r.at, r.value);
         const ir::Stmt stores = e_.values().Close();
-        const Expr mask = Both(element.mask, items_->has_result());
+        const Expr mask = Both(element.mask, items_.has_result());
         e_.body().Add(mask ? ir::If(mask, stores) : stores);
       }
     });
@@ -324,14 +314,13 @@ class GroupReduction {
   Stage stage_;
   ReducedShape shape_;
   Levels levels_;
-  ReductionShare share_;
   int64_t parts_;
-  int64_t elements_ = 0;  // that are reduced: the parts, where they are joined
+  int64_t elements_;  // that are reduced: the parts, where they are joined
+  ReductionShare share_;
   std::vector<ir::BufferRef> scratch_;
-  std::optional<ResultItems> items_;
+  ResultItems items_;
   ir::Var part_var_;
   Indices kept_;
-  std::vector<ir::Stmt> local_arrays_;
   Elements written_out_;
 };
 

@@ -34,7 +34,7 @@ struct Index {
   Index(int64_t value) : constant(value) {}  // NOLINT: constants are indices
   bool IsConstant() const { return terms.empty(); }
   bool operator==(const Index&) const = default;
-  auto operator<=>(const Index&) const = default;
+  auto operator<=>(const Index&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 15 sees a 0 in it
 };
 using Indices = std::vector<Index>;
 

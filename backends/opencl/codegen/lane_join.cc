@@ -19,11 +19,11 @@ struct LaneArray {
 
 class LaneJoin {
  public:
-  LaneJoin(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes, std::vector<ir::Stmt>& declarations)
+  LaneJoin(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes)
       : e_(e), team_(team), lanes_(std::move(lanes)) {
     for (const LaneValue& lane : lanes_) {
-      LaneArray array{Array(lane.type, declarations), nullptr};
-      if (hlo::IsComplex(lane.type)) array.im = Array(lane.type, declarations);
+      LaneArray array{Array(lane.type), nullptr};
+      if (hlo::IsComplex(lane.type)) array.im = Array(lane.type);
       arrays_.push_back(array);
     }
   }
@@ -46,13 +46,7 @@ class LaneJoin {
   }
 
  private:
-  ir::BufferRef Array(hlo::ElementType type, std::vector<ir::Stmt>& declarations) {
-    const ir::BufferRef buffer = ir::MakeBuffer(e_.body().FreshName("lanes"), ValueType(type).element, team_.group,
-                                                ir::Buffer::Space::kLocal, /*written=*/true);
-    declarations.push_back(ir::DeclareArray(buffer));
-    return buffer;
-  }
-
+  ir::BufferRef Array(hlo::ElementType type) { return e_.LocalArray("lanes", ValueType(type).element, team_.group); }
   Expr PlaceOf(const Index& lane) {
     return e_.math().ToExpr(e_.math().Add(team_.first, e_.math().Mul(lane, team_.stride)));
   }
@@ -89,10 +83,10 @@ Value JoinHalving(hlo::Opcode opcode, hlo::ElementType type, std::vector<Value> 
   return values[0];
 }
 
-std::vector<Value> JoinLanes(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes,
-                             std::vector<ir::Stmt>& arrays) {
-  if (team.items > 1) return LaneJoin(e, team, std::move(lanes), arrays).Totals();
+std::vector<Value> JoinLanes(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes) {
+  if (team.items > 1) return LaneJoin(e, team, std::move(lanes)).Totals();
   std::vector<Value> totals;
+  totals.reserve(lanes.size());
   for (const LaneValue& lane : lanes) totals.push_back(lane.value);
   return totals;
 }

@@ -27,9 +27,7 @@ struct LaneValue {
 Value JoinHalving(hlo::Opcode opcode, hlo::ElementType type, std::vector<Value> values, Body& body);
 
 // Every item gets the total of its team, lanes halving (JoinHalving of all of them). Stands where all items of the
-// group come by: in it are barriers. `arrays`: where the local arrays that it needs are added, to be declared in front
-// of the loops; they are this call's alone.
-std::vector<Value> JoinLanes(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes,
-                             std::vector<ir::Stmt>& arrays);
+// group come by: in it are barriers. The local arrays that it needs are this call's alone.
+std::vector<Value> JoinLanes(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes);
 
 }  // namespace hlorun::opencl

@@ -337,25 +337,24 @@ class LoopKernel {
         {ir::Let(begin, ir::Ref(tile_var_) * tile), extent % tile == 0 ? whole : ir::If(is_whole, whole, rest)});
   }
 
-  // The vector dimension, cut into tiles where the other dimensions do not keep all cores busy.
-  ir::Stmt VectorLoop(size_t v) {
-    const int64_t extent = dims_[v];
-    const ir::Var& variable = loop_vars_[v];
+  // Elements along the vector dimension that a group takes, where the other dimensions do not keep all cores busy.
+  int64_t TileAlong(int64_t extent) const {
+    if (e_.IsGpu()) return GroupLanes(e_.device()) * (HasLoop(inner_) ? 1 : kTogether);
     const int64_t others = std::max<int64_t>(1, hlo::CheckedProduct(dims_) / std::max<int64_t>(extent, 1));
-    int64_t tile = extent;
-    if (e_.IsGpu()) {
-      tile = GroupLanes(e_.device()) * (HasLoop(inner_) ? 1 : kTogether);
-      if (tile < extent && !loops_[v].extent && GoesTogether(inner_)) return TogetherOnGpu(v, tile);
-    } else {
-      const int64_t wanted = (e_.device().compute_units * kGroupsPerUnit + others - 1) / others;
-      const int64_t worth = std::max<int64_t>(1, WorkOf(inner_) * extent / kWorkOfGroup);
-      const int64_t tiles = std::min(wanted, worth);
-      tile = ((extent + tiles - 1) / tiles + kTileQuantum - 1) / kTileQuantum * kTileQuantum;
-    }
+    const int64_t wanted = CeilDiv(e_.device().compute_units * kGroupsPerUnit, others);
+    const int64_t worth = std::max<int64_t>(1, WorkOf(inner_) * extent / kWorkOfGroup);
+    return CeilDiv(CeilDiv(extent, std::min(wanted, worth)), kTileQuantum) * kTileQuantum;
+  }
+
+  // The vector dimension, cut into tiles.
+  ir::Stmt VectorLoop(size_t v) {
+    const int64_t extent = dims_[v], tile = TileAlong(extent);
+    const ir::Var& variable = loop_vars_[v];
     if (tile >= extent)
       return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), EndOf(v), inner_, 1, e_.Lanes());
+    if (e_.IsGpu() && !loops_[v].extent && GoesTogether(inner_)) return TogetherOnGpu(v, tile);
 
-    tiles_ = (extent + tile - 1) / tile;
+    tiles_ = CeilDiv(extent, tile);
     if (loops_[v].extent) return SizedTiles(v);
     tile_var_ = e_.IndexVar("tile", tiles_);
     const ir::Expr first = ir::Ref(tile_var_) * tile;

@@ -19,23 +19,16 @@ Expr Bit(const Expr& number) {
 
 }  // namespace
 
-MarkedUpdates::MarkedUpdates(Emission& e, int64_t count, int64_t items, const Index& item,
-                             std::vector<ir::Stmt>& declarations)
+MarkedUpdates::MarkedUpdates(Emission& e, int64_t count, int64_t items, const Index& item)
     : e_(e),
       count_(count),
       items_(items),
       rounds_(std::min(kBits, CeilDiv(count, items))),
       block_(rounds_ * items),
       words_(CeilDiv(block_, kBits)),
-      item_(item) {
-  const auto array = [&](const std::string& name, int64_t size) {
-    const ir::BufferRef buffer = ir::MakeBuffer(name, kWord.element, size, ir::Buffer::Space::kLocal, true);
-    declarations.push_back(ir::DeclareArray(buffer));
-    return buffer;
-  };
-  marks_ = array("marks", words_);
-  marked_words_ = array("marked_words", CeilDiv(words_, kBits));
-}
+      item_(item),
+      marks_(e.LocalArray("marks", kWord.element, words_)),
+      marked_words_(e.LocalArray("marked_words", kWord.element, CeilDiv(words_, kBits))) {}
 
 void MarkedUpdates::ForEach(const std::function<Expr(const Index&, const Expr&)>& is_mine,
                             const std::function<void(const Index&)>& visit) {

@@ -13,8 +13,8 @@ namespace hlorun::opencl {
 
 class MarkedUpdates {
  public:
-  // `items` of a group, number `item` is this one. Declares the arrays in `declarations`.
-  MarkedUpdates(Emission& e, int64_t count, int64_t items, const Index& item, std::vector<ir::Stmt>& declarations);
+  // `items` of a group, number `item` is this one.
+  MarkedUpdates(Emission& e, int64_t count, int64_t items, const Index& item);
 
   // `is_mine`: adds what finds out whether a number, which `mask` says is one, is to be marked. `visit`: adds what is
   // done with a marked one; all items of the group come by, so that it may have barriers.

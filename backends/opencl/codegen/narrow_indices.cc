@@ -1,5 +1,6 @@
 #include "backends/opencl/codegen/narrow_indices.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -7,6 +8,19 @@ namespace hlorun::opencl {
 namespace {
 
 using namespace ir;  // NOLINT: this file is about nothing else
+
+bool IsWide(const Type& type) { return type.element == ElementType::kS64; }
+
+bool TakesBitsAsWide(const Expr& x) {
+  return (x->kind == ExprKind::kBitCast && IsWide(x->type)) ||
+         std::any_of(x->args.begin(), x->args.end(), [](const Expr& a) { return TakesBitsAsWide(a); });
+}
+bool TakesBitsAsWide(const Stmt& s) {
+  for (const Expr* e : {&s->value, &s->index, &s->begin, &s->end}) {
+    if (*e && TakesBitsAsWide(*e)) return true;
+  }
+  return std::any_of(s->body.begin(), s->body.end(), [](const Stmt& b) { return TakesBitsAsWide(b); });
+}
 
 class Narrowing {
  public:
@@ -21,8 +35,6 @@ class Narrowing {
   }
 
  private:
-  static bool IsWide(const Type& type) { return type.element == ElementType::kS64; }
-
   Var Narrow(const Var& var) {
     if (!IsWide(var->type)) return var;
     Var& narrow = variables_[var];
@@ -55,6 +67,7 @@ class Narrowing {
 }  // namespace
 
 Function WithNarrowIndices(const Function& function) {
+  if (TakesBitsAsWide(function.body)) return function;
   Function narrow = function;
   narrow.body = Narrowing().Narrow(function.body);
   return narrow;

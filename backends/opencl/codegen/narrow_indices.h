@@ -6,7 +6,8 @@
 namespace hlorun::opencl {
 
 // `function` with s32 for every s64. Only where its s64 values are indices alone, all of which, those of elements that
-// are not there too, lie within 32 bits: the caller knows.
+// are not there too, lie within 32 bits: the caller knows. What takes the bits of floats as s64 (a total order of f64)
+// stays as it is.
 ir::Function WithNarrowIndices(const ir::Function& function);
 
 }  // namespace hlorun::opencl

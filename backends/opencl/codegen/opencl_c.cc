@@ -312,7 +312,7 @@ class Printer {
   // A mask of int lanes, made as wide as the lanes of `type`.
   std::string MaskFor(const Expr& mask, ElementType type) {
     const int bytes = MaskBytes(type);
-    const std::string text = Text(mask);
+    std::string text = Text(mask);
     if (bytes == 4) return text;
     const char* element = bytes == 8 ? "long" : bytes == 2 ? "short" : "char";
     return fmt::format("convert_{}{}({})", element, mask->type.lanes, text);
@@ -334,7 +334,7 @@ class Printer {
   std::string CompareText(const Expr& x) {
     static const std::map<Op, const char*> kSigns = {{Op::kEq, "=="}, {Op::kNe, "!="}, {Op::kLt, "<"},
                                                      {Op::kLe, "<="}, {Op::kGt, ">"},  {Op::kGe, ">="}};
-    const std::string text = fmt::format("({} {} {})", Text(x->args[0]), kSigns.at(x->op), Text(x->args[1]));
+    std::string text = fmt::format("({} {} {})", Text(x->args[0]), kSigns.at(x->op), Text(x->args[1]));
     if (x->type.lanes == 1 || MaskBytes(x->args[0]->type.element) == 4) return text;
     return fmt::format("convert_int{}({})", x->type.lanes, text);
   }

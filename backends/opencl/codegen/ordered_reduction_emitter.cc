@@ -2,12 +2,12 @@
 // it is associative. Each lane takes a run of neighbouring elements, and lanes are joined in their order; none starts
 // from an initial value, which may be no identity.
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/reduced_shape.h"
 #include "backends/opencl/codegen/reducers.h"
 #include "backends/opencl/codegen/result_items.h"
@@ -26,14 +26,13 @@ constexpr int64_t kColumns = 32;  // that a group reads side by side
 constexpr int kUnroll = 4;
 
 ResultItems::Size SizeOf(const ReducedShape& shape) {
-  const auto power = [](int64_t x) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); };
   ResultItems::Size size{.results = shape.results(), .is_rows = shape.IsRows()};
   if (size.is_rows) {
-    size.items = std::min(power(CeilDiv(shape.elements(), kShareOfLane)), kGroup);
+    size.items = std::min(PowerFrom(CeilDiv(shape.elements(), kShareOfLane)), kGroup);
     size.across = kGroup / size.items;
   } else {
-    size.across = std::min(power(shape.results()), kColumns);
-    size.items = std::min(power(CeilDiv(shape.elements(), kShareOfLane)), kGroup / size.across);
+    size.across = std::min(PowerFrom(shape.results()), kColumns);
+    size.items = std::min(PowerFrom(CeilDiv(shape.elements(), kShareOfLane)), kGroup / size.across);
   }
   return size;
 }
@@ -55,11 +54,8 @@ class OrderedReduction {
     SumRun();
     JoinLanesInOrder();
     items_.OnFirstLaneOfEach([&] { StoreResults(); });
-    std::vector<ir::Stmt> statements;
-    for (const ir::BufferRef& array : arrays_) statements.push_back(ir::DeclareArray(array));
-    statements.push_back(items_.Close());
     e_.GroupOf(size_.group());
-    return e_.Finish(ir::Block(std::move(statements)), 1);
+    return e_.Finish(items_.Close(), 1);
   }
 
  private:
@@ -131,8 +127,7 @@ class OrderedReduction {
 
   void MakeArrays() {
     const auto make = [&](const ir::Var& sum) {
-      arrays_.push_back(ir::MakeBuffer(e_.body().FreshName("lanes"), sum->type.element, size_.group(),
-                                       ir::Buffer::Space::kLocal, /*written=*/true));
+      arrays_.push_back(e_.LocalArray("lanes", sum->type.element, size_.group()));
     };
     for (size_t i = 0; i < re_.size(); ++i) {
       make(re_[i]);
@@ -182,14 +177,6 @@ class OrderedReduction {
   std::vector<ir::BufferRef> arrays_;
 };
 
-// Of local memory, for each work-item.
-int64_t ItemBytes(const Instruction& reduce) {
-  int64_t bytes = 0;
-  for (const hlo::Shape& leaf : hlo::FlattenShape(reduce.shape()))
-    bytes += hlo::BytesOf(PartialType(leaf.element_type())) * (hlo::IsComplex(leaf.element_type()) ? 2 : 1);
-  return bytes;
-}
-
 }  // namespace
 
 bool HasOrderedReduction(const Instruction& instruction, const Instruction& reduce, const DeviceSpec& device) {
@@ -198,7 +185,7 @@ bool HasOrderedReduction(const Instruction& instruction, const Instruction& redu
   if (levels.size() != 1 || levels[0].size() != 1) return false;
   const ReducedShape shape = ReducedShapeOf(reduce);
   if (shape.elements() < kFewestElements || shape.results() == 0) return false;
-  if (device.max_work_group_size < kGroup || ItemBytes(reduce) * kGroup > device.local_memory_bytes) return false;
+  if (device.max_work_group_size < kGroup || PartialBytes(reduce) * kGroup > device.local_memory_bytes) return false;
   const std::vector<hlo::Shape> leaves = hlo::FlattenShape(instruction.shape());
   return std::all_of(leaves.begin(), leaves.end(),
                      [&](const hlo::Shape& leaf) { return leaf.ElementCount() == shape.results(); });

@@ -4,28 +4,24 @@
 // along the row. A group looks through all updates for those of its rows, and applies them in their order: the same
 // bits on every run and device. Rows are dealt to groups in turn, since indices are often close to each other.
 #include <algorithm>
-#include <bit>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/marked_updates.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/scatter_updates.h"
 
 namespace hlorun::opencl {
 namespace {
 
 using hlo::Dims;
-using hlo::Instruction;
 using ir::Expr;
 
 // More groups than that, and looking through the updates is most of the work.
 constexpr int64_t kMostOwners = 1024;
-// So many groups are enough without cutting rows, unless few updates are to be looked through: where many of them meet in a
-// row, its tiles take them side by side.
+// So many groups are enough without cutting rows, unless few updates are to be looked through: where many of them meet
+// in a row, its tiles take them side by side.
 constexpr int64_t kEnoughGroups = 512, kFewUpdates = 4096;
-
-uint64_t Unsigned(int64_t x) { return static_cast<uint64_t>(x); }
-int64_t PowerFrom(int64_t x) { return static_cast<int64_t>(std::bit_ceil(Unsigned(x))); }
 
 Dims Sizes(const hlo::Shape& shape, const std::vector<int64_t>& dims) {
   Dims sizes;
@@ -45,7 +41,7 @@ class OwnedScatter {
     count_ = hlo::CheckedProduct(Sizes(shape, walked_dims_));
     width_ = hlo::CheckedProduct(Sizes(shape, updates_.window_dims()));
     rows_ = hlo::CheckedProduct(Sizes(updates_.operand_shape(), updates_.RowDims()));
-    group_ = static_cast<int64_t>(std::bit_floor(Unsigned(GroupLanes(e_.device()))));
+    group_ = PowerUpTo(GroupLanes(e_.device()));
     across_ = std::min(group_, PowerFrom(width_));
     teams_ = group_ / across_;
     owners_ = PowerFrom(std::min({kMostOwners, count_, rows_}));
@@ -74,8 +70,7 @@ class OwnedScatter {
     const ir::Var item = e_.IndexVar("item", group_);
     item_ = math.Of(item);
     e_.values().Open();
-    std::vector<ir::Stmt> statements;
-    MarkedUpdates marked(e_, count_, group_, item_, statements);
+    MarkedUpdates marked(e_, count_, group_, item_);
     marked.ForEach([&](const Index& number, const Expr& mask) { return IsMine(number, mask); },
                    [&](const Index& number) { Apply(number); });
     ir::Stmt body =
@@ -83,9 +78,8 @@ class OwnedScatter {
     for (size_t i = nest_.size(); i-- > 0;) {
       body = ir::For(ir::LoopRole::kParallel, nest_[i], e_.IndexInt(0), e_.IndexInt(nest_[i]->max + 1), body);
     }
-    statements.push_back(body);
     e_.GroupOf(group_);
-    return e_.Finish(ir::Block(std::move(statements)), 1);
+    return e_.Finish(body, 1);
   }
 
   // Groups: for each batch of the operand, owner, and tile of a row.
@@ -102,7 +96,8 @@ class OwnedScatter {
     owner_ = math.Of(nest_.back());
     // The items of one group wait for each other between windows that overlap; those of several could not.
     const bool has_enough = groups >= kEnoughGroups && count_ > kFewUpdates;
-    if (has_enough || tiles() == 1 || updates_.WindowsSlide()) return;
+    are_tiled_ = !has_enough && tiles() > 1 && !updates_.WindowsSlide();
+    if (!are_tiled_) return;
     nest_.push_back(e_.IndexVar("tile", tiles()));
     tile_ = math.Of(nest_.back());
   }
@@ -158,7 +153,7 @@ class OwnedScatter {
       e_.body().Add(has_element ? ir::If(has_element, element) : element);
       return;
     }
-    if (nest_.back()->name == "tile") return ApplyTile(start, lane, tile_);
+    if (are_tiled_) return ApplyTile(start, lane, tile_);
     e_.values().SerialLoop(tiles(), [&](const Index& tile) { ApplyTile(start, lane, tile); });
   }
 
@@ -200,6 +195,7 @@ class OwnedScatter {
   int64_t count_, width_, rows_;                      // updates of each batch, elements of each, rows of the result
   int64_t group_, across_, teams_, owners_;
   std::vector<ir::Var> nest_;
+  bool are_tiled_ = false;  // rows: each of their tiles is another group's
   Index item_, owner_, tile_;
   Indices update_;
 };

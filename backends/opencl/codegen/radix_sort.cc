@@ -60,7 +60,7 @@ struct ScratchPlan {
       plan.positions[half] = form.has_positions() ? take(shape.elements() * 4) : 0;
     }
     plan.counts = take(shape.rows * shape.parts * kDigits * 4);
-    plan.pass = take(2 * 4);
+    plan.pass = take(int64_t{2} * 4);
     plan.end = at;
     return plan;
   }

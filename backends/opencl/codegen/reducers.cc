@@ -77,10 +77,13 @@ const Instruction* CommonSize(const std::vector<const Instruction*>& reduces, in
   return size;
 }
 
-int64_t PartialBytes(const Instruction& reduce, int64_t count) {
-  const hlo::ElementType type = reduce.shape().element_type();
-  const int64_t bytes = count * hlo::BytesOf(PartialType(type)) * (hlo::IsComplex(type) ? 2 : 1);
-  return AlignScratch(bytes);
+int64_t PartialBytes(const Instruction& reduce) {
+  int64_t bytes = 0;
+  for (const hlo::Shape& leaf : hlo::FlattenShape(reduce.shape()))
+    bytes += int64_t{hlo::BytesOf(PartialType(leaf.element_type()))} * (hlo::IsComplex(leaf.element_type()) ? 2 : 1);
+  return bytes;
 }
+
+int64_t PartialBytes(const Instruction& reduce, int64_t count) { return AlignScratch(count * PartialBytes(reduce)); }
 
 }  // namespace hlorun::opencl

@@ -27,6 +27,8 @@ const hlo::Instruction* CommonSize(const std::vector<const hlo::Instruction*>& r
 
 // Partial results keep the computation type.
 inline hlo::ElementType PartialType(hlo::ElementType type) { return ValueType(type).element; }
+// Bytes of one partial result of each of a reduce's arrays.
+int64_t PartialBytes(const hlo::Instruction& reduce);
 // Bytes of `count` partial results of `reduce` in scratch, aligned.
 int64_t PartialBytes(const hlo::Instruction& reduce, int64_t count);
 

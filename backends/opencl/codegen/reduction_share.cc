@@ -1,9 +1,9 @@
 #include "backends/opencl/codegen/reduction_share.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -22,8 +22,6 @@ constexpr int64_t kWarp = 32;
 constexpr int64_t kGroup = 128, kLargeGroup = 256, kLargestGroup = 512;
 constexpr int64_t kColumns = 64;  // two cache lines of floats
 constexpr int64_t kShareOfColumnLane = 8;
-
-int64_t PowerFrom(int64_t x) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x))); }
 
 // Parts whose size is a multiple of the lanes.
 void Split(int64_t elements, int64_t parts, ReductionShare& share) {

@@ -300,6 +300,7 @@ class RowKernel {
   // As a count over `numbers` together, of which there are `whole`; null when SizeOf is.
   Expr LiveCount(const std::vector<Lane>& lanes, const std::vector<size_t>& numbers, int64_t whole) {
     std::vector<const Instruction*> reduces;
+    reduces.reserve(lanes.size());
     for (const Lane& lane : lanes) reduces.push_back(lane.reduce);
     const Instruction* size = SizeOf(reduces, numbers);
     if (size == nullptr) return nullptr;
@@ -331,7 +332,7 @@ class RowKernel {
   // from memory waits for that.
   bool GoesByTwoRows() const {
     const bool has_registers = VectorRegisters(e_.device()) == 32;
-    const bool is_short = shape_.length() >= 2 * lanes_ && shape_.length() <= kLongestPairedRow * step_;
+    const bool is_short = shape_.length() >= int64_t{2} * lanes_ && shape_.length() <= kLongestPairedRow * step_;
     const bool all_there = row_loops_.size() == 1 && ir::IsIntConstant(row_loops_[0].second, shape_.rows());
     return has_registers && is_short && all_there && shape_.rows() % 2 == 0 && shape_.rows() >= kFewestPairedRows &&
            shape_.outer_count() == 1 && BytesMoved() <= e_.device().l3_bytes / 2;
@@ -492,7 +493,7 @@ class RowKernel {
   void Accumulate(const std::vector<Lane>& lanes, const Bounds& outer, const Bounds& inner) {
     IndexMath& math = e_.math();
     const auto live_of = [&](const std::vector<size_t>& numbers, const Bounds& bounds) {
-      const Expr live = LiveCount(lanes, numbers, bounds.whole);
+      Expr live = LiveCount(lanes, numbers, bounds.whole);
       if (!live || bounds.begin == Index(0)) return live;
       return e_.body().Name(ir::Max(live - math.ToExpr(bounds.begin), e_.IndexInt(0)), "live");
     };

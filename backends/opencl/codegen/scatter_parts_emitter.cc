@@ -4,10 +4,10 @@
 // what they end with is combined by a second launch, part by part. How updates are cut into parts follows from their
 // number, so that results are the same on every run and device.
 #include <algorithm>
-#include <bit>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/reducers.h"
 #include "backends/opencl/codegen/result_items.h"
 #include "backends/opencl/codegen/scatter_updates.h"
@@ -33,8 +33,6 @@ int64_t PartUpdates(const Instruction& scatter) {
 }
 int64_t Parts(const Instruction& scatter) { return CeilDiv(UpdatesOf(scatter), PartUpdates(scatter)); }
 
-int64_t PowerUpTo(int64_t x) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(x))); }
-
 class ScatterParts {
  public:
   explicit ScatterParts(const EmitRequest& request)
@@ -50,16 +48,10 @@ class ScatterParts {
   EmittedLaunch Combine() {
     IndexMath& math = e_.math();
     partials_ = Partials(/*written=*/true);
-    std::vector<ir::Stmt> statements;
-    const auto local = [&](const std::string& name, ElementType type, int64_t size) {
-      const ir::BufferRef buffer = ir::MakeBuffer(name, type, size, ir::Buffer::Space::kLocal, true);
-      statements.push_back(ir::DeclareArray(buffer));
-      return buffer;
-    };
-    place_of_ = local("place_of", ElementType::kS32, kBlock);
-    value_of_ = local("value_of", PartialType(type_), kBlock);
+    place_of_ = e_.LocalArray("place_of", ElementType::kS32, kBlock);
+    value_of_ = e_.LocalArray("value_of", PartialType(type_), kBlock);
     // One more, for what lies outside.
-    sums_ = local("sums", PartialType(type_), places_ + 1);
+    sums_ = e_.LocalArray("sums", PartialType(type_), places_ + 1);
     const int64_t group = PowerUpTo(std::min(kGroup, e_.device().max_work_group_size));
     const ir::Var part = e_.IndexVar("part", parts_), item = e_.IndexVar("item", group);
     items_ = group;
@@ -78,25 +70,22 @@ class ScatterParts {
       const Expr at = math.ToExpr(math.Mul(math.Of(part), places_)) + place;
       e_.body().Add(ir::Store(partials_, at, e_.body().Name(ir::Load(sums_, place))));
     });
-    ir::Stmt body =
+    const ir::Stmt body =
         ir::For(ir::LoopRole::kVector, item, e_.IndexInt(0), e_.IndexInt(group), e_.values().Close(), 1, e_.Lanes());
-    statements.push_back(ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts_), body));
     e_.GroupOf(group);
-    return e_.Finish(ir::Block(std::move(statements)), 1);
+    return e_.Finish(ir::For(ir::LoopRole::kParallel, part, e_.IndexInt(0), e_.IndexInt(parts_), body), 1);
   }
 
   EmittedLaunch Join() {
     IndexMath& math = e_.math();
     partials_ = Partials(/*written=*/false);
     const int64_t across = std::min(kJoinedAcross, PowerUpTo(e_.device().max_work_group_size) / kJoinLanes);
-    std::vector<ir::Stmt> statements;
     ResultItems items(e_, {places_, kJoinLanes, across, /*is_rows=*/false});
     items.Open();
     const ir::Var sum = e_.body().Mutable(Neutral().re, "sum");
     e_.values().SerialLoop(CeilDiv(parts_, kJoinLanes * kJoinedAtOnce),
                            [&](const Index& batch) { JoinBatch(sum, items, batch); });
-    const std::vector<Value> totals =
-        JoinLanes(e_, items.Team(), {{opcode_, type_, {ir::Ref(sum), nullptr}}}, statements);
+    const std::vector<Value> totals = JoinLanes(e_, items.Team(), {{opcode_, type_, {ir::Ref(sum), nullptr}}});
     items.OnFirstLaneOfEach([&] {
       const auto& output = e_.outputs()[0];
       const Indices place = math.Delinearize(items.result(), output.shape.dimensions());
@@ -104,9 +93,8 @@ class ScatterParts {
       StoreElement(e_.values(), output.buffer, output.shape, place,
                    EmitBinary(opcode_, type_, {before, nullptr}, totals[0], e_.body()));
     });
-    statements.push_back(items.Close());
     e_.GroupOf(kJoinLanes * across);
-    return e_.Finish(ir::Block(std::move(statements)), 1);
+    return e_.Finish(items.Close(), 1);
   }
 
  private:

@@ -74,6 +74,28 @@ Stmt RuntimeNest(const std::vector<Stmt>& loops, const Stmt& inner, int64_t most
   return Block(std::move(statements));
 }
 
+// What a group walks of a nest of known size: its one iteration where there is a group for each, or its share.
+std::vector<Stmt> ConstantNest(const std::vector<Stmt>& loops, const Stmt& inner, int64_t total, int64_t groups) {
+  const Type type = total < (int64_t{1} << 30) ? kIndex32 : kIndex;
+  const Var at = MakeVar("group_item", type);
+  std::vector<Stmt> body;
+  int64_t stride = total;
+  for (const Stmt& loop : loops) {
+    const int64_t extent = ConstantExtent(loop);
+    stride /= std::max<int64_t>(extent, 1);
+    Expr value = Binary(Op::kFloorDiv, Ref(at), Int(std::max<int64_t>(stride, 1), type));
+    if (loop != loops.front()) value = Binary(Op::kFloorMod, value, Int(std::max<int64_t>(extent, 1), type));
+    body.push_back(Let(loop->var, Add(Cast(value, loop->var->type.element), loop->begin)));
+  }
+  body.push_back(inner);
+  if (total == groups) {
+    body.insert(body.begin(), Let(at, Cast(GroupId(), type.element)));
+    return body;
+  }
+  const auto first = [&](const Expr& group) { return FirstOfShare(group, total, groups, type); };
+  return {For(LoopRole::kSerial, at, first(GroupId()), first(GroupId() + 1), Block(std::move(body)))};
+}
+
 // Rewrites the loops of a body that is not parallel.
 class RoleLowering {
  public:
@@ -129,6 +151,34 @@ int64_t LocalBytes(const Stmt& s) {
   return bytes;
 }
 
+void CheckLimits(const Function& function, int64_t group, const DeviceSpec& device) {
+  if (group > device.max_work_group_size) {
+    Fail(ErrorCode::kInternal, "kernel {} asks for groups of {} work-items, {} has groups of {}", function.name, group,
+         device.name, device.max_work_group_size);
+  }
+  if (const int64_t bytes = LocalBytes(function.body); bytes > device.local_memory_bytes) {
+    Fail(ErrorCode::kInternal, "kernel {} asks for {} bytes of local memory, {} has {}", function.name, bytes,
+         device.name, device.local_memory_bytes);
+  }
+}
+
+// The parallel nest, outermost first, what stands before it, and what is in it.
+struct Nest {
+  std::vector<Stmt> before, loops;
+  Stmt body;
+};
+Nest NestOf(const Stmt& function_body) {
+  Nest nest{{}, {}, function_body};
+  while (true) {
+    const Stmt body = nest.body;
+    const std::vector<Stmt> here = body->kind == StmtKind::kBlock ? body->body : std::vector<Stmt>{body};
+    if (here.empty() || here.back()->kind != StmtKind::kFor || here.back()->role != LoopRole::kParallel) return nest;
+    nest.before.insert(nest.before.end(), here.begin(), here.end() - 1);
+    nest.loops.push_back(here.back());
+    nest.body = here.back()->body[0];
+  }
+}
+
 }  // namespace
 
 Stmt OnFirstLane(const Stmt& body) { return If(IsFirstLane(), body); }
@@ -145,68 +195,33 @@ int64_t GroupLanes(const DeviceSpec& device) {
 ScheduledKernel Schedule(const Function& function, const DeviceSpec& device) {
   const bool has_own_group = device.device_class == DeviceClass::kGpu && function.group_items > 0;
   const int64_t lanes = has_own_group ? function.group_items : GroupLanes(device);
-  if (const int64_t bytes = LocalBytes(function.body); bytes > device.local_memory_bytes) {
-    Fail(ErrorCode::kInternal, "kernel {} asks for {} bytes of local memory, {} has {}", function.name, bytes,
-         device.name, device.local_memory_bytes);
-  }
+  CheckLimits(function, lanes, device);
   ScheduledKernel out{function, {}};
   out.grid.local[0] = lanes;
-
-  // The parallel nest, outermost first, and what stands before it.
-  std::vector<Stmt> before, loops;
-  Stmt body = function.body;
-  while (true) {
-    std::vector<Stmt> here = body->kind == StmtKind::kBlock ? body->body : std::vector<Stmt>{body};
-    if (here.empty() || here.back()->kind != StmtKind::kFor || here.back()->role != LoopRole::kParallel) break;
-    before.insert(before.end(), here.begin(), here.end() - 1);
-    loops.push_back(here.back());
-    body = loops.back()->body[0];
-  }
+  Nest nest = NestOf(function.body);
   // A group's turns use the same local arrays.
   const bool meets = lanes > 1 && LocalBytes(function.body) > 0;
-  const Stmt inner = RoleLowering(lanes).Lower(body, /*in_lanes=*/false);
+  const Stmt inner = RoleLowering(lanes).Lower(nest.body, /*in_lanes=*/false);
   const Stmt turn = meets ? Block({inner, Barrier()}) : inner;
-  if (loops.empty()) {
+  if (nest.loops.empty()) {
     out.function.body = inner;
     return out;
   }
 
-  const bool constant = std::all_of(loops.begin(), loops.end(), IsConstantLoop);
   int64_t total = 1;
-  for (const Stmt& loop : loops)
+  for (const Stmt& loop : nest.loops)
     total *= IsConstantLoop(loop) ? ConstantExtent(loop) : std::max<int64_t>(1, loop->var->max + 1);
   const int64_t wanted = lanes > 1 ? kMaxGpuGroups : std::min(kMaxGroups, device.compute_units * kGroupsPerUnit);
   const int64_t grain = lanes > 1 ? 1 : std::max<int64_t>(1, function.grain);
   const int64_t groups = std::clamp<int64_t>(total / grain, 1, wanted);
   out.grid.groups[0] = groups;
-  if (!constant) {
-    before.push_back(RuntimeNest(loops, turn, total, groups, GroupId()));
-    out.function.body = Block(std::move(before));
-    return out;
-  }
-
-  const Type type = total < (int64_t{1} << 30) ? kIndex32 : kIndex;
-  const Var at = MakeVar("group_item", type);
-  std::vector<Stmt> decode;
-  int64_t stride = total;
-  for (const Stmt& loop : loops) {
-    const int64_t extent = ConstantExtent(loop);
-    stride /= std::max<int64_t>(extent, 1);
-    Expr value = Binary(Op::kFloorDiv, Ref(at), Int(std::max<int64_t>(stride, 1), type));
-    if (loop != loops.front()) value = Binary(Op::kFloorMod, value, Int(std::max<int64_t>(extent, 1), type));
-    decode.push_back(Let(loop->var, Add(Cast(value, loop->var->type.element), loop->begin)));
-  }
-  std::vector<Stmt> result = before;
-  if (total == groups) {
-    result.push_back(Let(at, Cast(GroupId(), type.element)));
-    result.insert(result.end(), decode.begin(), decode.end());
-    result.push_back(inner);
+  if (std::all_of(nest.loops.begin(), nest.loops.end(), IsConstantLoop)) {
+    const std::vector<Stmt> share = ConstantNest(nest.loops, total == groups ? inner : turn, total, groups);
+    nest.before.insert(nest.before.end(), share.begin(), share.end());
   } else {
-    decode.push_back(turn);
-    const auto first = [&](const Expr& group) { return FirstOfShare(group, total, groups, type); };
-    result.push_back(For(LoopRole::kSerial, at, first(GroupId()), first(GroupId() + 1), Block(std::move(decode))));
+    nest.before.push_back(RuntimeNest(nest.loops, turn, total, groups, GroupId()));
   }
-  out.function.body = Block(std::move(result));
+  out.function.body = Block(std::move(nest.before));
   return out;
 }
 

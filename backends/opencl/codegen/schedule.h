@@ -22,7 +22,7 @@ struct ScheduledKernel {
   Grid grid;
 };
 
-// Throws Error kInternal when the kernel asks for more local memory than the device has.
+// Throws Error kInternal when the kernel asks for more local memory, or larger groups, than the device has.
 ScheduledKernel Schedule(const ir::Function& function, const DeviceSpec& device);
 
 // `body` by the group's first work-item alone. Within it nothing is dealt out and no store is guarded again. (Intel's

@@ -137,7 +137,7 @@ Expr SortKey::Bits(FusedValues& values, const Value& element) const {
     key = ir::Select(ir::Compare(ir::Op::kEq, key, zero), zero, key);
     key = values.body().Name(ir::Select(ir::Compare(ir::Op::kNe, key, key), nan, key), "key");
   }
-  const Expr ordered = ToOrderedBits(key, key_->shape().element_type(), values.body());
+  Expr ordered = ToOrderedBits(key, key_->shape().element_type(), values.body());
   if (!descending_) return ordered;
   const Expr flipped = ir::Unary(ir::Op::kNot, ordered);
   return bits_ >= 32 ? flipped : ir::Binary(ir::Op::kAnd, flipped, ir::Int((int64_t{1} << bits_) - 1, kU32));

@@ -1,9 +1,9 @@
 #include "backends/opencl/codegen/staged_tile.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 namespace hlorun::opencl {
 namespace {
@@ -27,8 +27,7 @@ std::optional<StagedTile> StagedTile::Of(const Stmt& body, const ir::Var& along,
   tile.across_ = across;
   tile.length_ = length;
   tile.others_ = others;
-  const int64_t most = std::min(kMostItems, device.max_work_group_size);
-  tile.items_ = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
+  tile.items_ = PowerUpTo(std::min(kMostItems, device.max_work_group_size));
   int64_t bytes = 0;
   const TurnedLoads loads(body, along, across);
   for (const TurnedLoads::Crossing& crossing : loads.crossings()) {
@@ -44,6 +43,7 @@ std::optional<StagedTile> StagedTile::Of(const Stmt& body, const ir::Var& along,
 
 std::vector<Stmt> StagedTile::Declarations() const {
   std::vector<Stmt> declarations;
+  declarations.reserve(staged_.size());
   for (const Staged& staged : staged_) declarations.push_back(ir::DeclareArray(staged.tile));
   return declarations;
 }

@@ -19,7 +19,7 @@ Expr TopKRow::KeyAt(const Index& j) {
   Indices at = row_;
   at.push_back(j);
   const ElementType type = x_.shape().element_type();
-  const Expr key = ToOrderedBits(e_.values().Get(e_.frame(), x_, at).re, type, e_.body());
+  Expr key = ToOrderedBits(e_.values().Get(e_.frame(), x_, at).re, type, e_.body());
   if (top_.As<hlo::attr::TopK>().largest) return key;
   const int bits = OrderedBits(type);
   return ir::Binary(Op::kXor, key, ir::Int(bits >= 32 ? -1 : (int64_t{1} << bits) - 1, kU32));

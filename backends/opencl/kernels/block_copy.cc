@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/narrow_indices.h"
 #include "backends/opencl/kernels/index_math.h"
 
@@ -21,13 +22,15 @@ bool IsWideInteger(const hlo::Instruction& instruction) {
 }
 
 bool ComputesWideIntegers(const hlo::Instruction& instruction) {
-  if (IsWideInteger(instruction)) return true;
-  if (instruction.Is(hlo::Opcode::kFusion)) {
-    const auto& ops = instruction.called()->instructions();
-    if (std::any_of(ops.begin(), ops.end(), [](const auto& op) { return IsWideInteger(*op); })) return true;
-  }
-  return std::any_of(instruction.operands().begin(), instruction.operands().end(),
-                     [](const hlo::Instruction* operand) { return IsWideInteger(*operand); });
+  const auto& operands = instruction.operands();
+  const auto& called = instruction.called_computations();
+  return IsWideInteger(instruction) ||
+         std::any_of(operands.begin(), operands.end(),
+                     [](const hlo::Instruction* operand) { return IsWideInteger(*operand); }) ||
+         std::any_of(called.begin(), called.end(), [](const hlo::Computation* computation) {
+           const auto& ops = computation->instructions();
+           return std::any_of(ops.begin(), ops.end(), [](const auto& op) { return ComputesWideIntegers(*op); });
+         });
 }
 
 }  // namespace
@@ -60,6 +63,7 @@ Expr BlockCopy::Buffer(const Expr& k) const {
 
 Stmt BlockCopy::Declare() const {
   std::vector<Stmt> statements;
+  statements.reserve(next_.size());
   for (const ir::Var& next : next_) statements.push_back(ir::Let(next, ir::Zero(next->type)));
   return ir::Block(std::move(statements));
 }
@@ -109,11 +113,13 @@ Stmt BlockCopy::ForVectors(const Expr& item, const Body& body) const {
 
 KernelDraft WithNarrowIndices(KernelDraft draft, const TiledProduct& product, const TileExtents& tile) {
   constexpr int64_t kLimit = int64_t{1} << 30;
-  // Indices of elements that are not there are computed too, where tiles reach beyond the matrices.
+  // Indices of elements that are not there are computed too, where tiles reach beyond the matrices: those of a
+  // convolution's input go by its pixels, each of which may stand for more elements than it multiplies (strides).
   const int64_t m = product.m + tile.rows, n = product.n + tile.columns, k = product.k + tile.depth;
+  const int64_t input = CeilDiv(product.lhs.elements, std::max<int64_t>(1, product.m)) * m;
   const int64_t last = std::max({product.batch * tile.k_parts * m * n, product.batch * m * k, product.batch * n * k,
-                                 product.lhs.elements, product.rhs.elements});
-  if (last >= kLimit || ComputesWideIntegers(product.instruction)) return draft;
+                                 input, product.rhs.elements});
+  if (last >= kLimit || !FitsIndex32(product.instruction) || ComputesWideIntegers(product.instruction)) return draft;
   draft.function = WithNarrowIndices(draft.function);
   return draft;
 }

@@ -81,7 +81,7 @@ class FragmentOperand {
   }
   // An element's bits.
   Expr Bits(const Expr& block_k, const Expr& outer, const Expr& k) const {
-    const Expr word = ir::Load(copy_.block(), Place(block_k, outer, k));
+    Expr word = ir::Load(copy_.block(), Place(block_k, outer, k));
     if (words_.elements == 1) return word;
     const Expr second = Remainder(words_.operand.k_is_fastest ? k : outer, 2);
     const Expr shift = ir::Cast(second * 16, ElementType::kU32);
@@ -128,6 +128,7 @@ class FragmentMultiplication {
     first_row_ = ir::Ref(row) * schedule_.rows();
     first_column_ = ir::Ref(column) * schedule_.columns();
     std::vector<Stmt> body;
+    body.reserve(sums_.size() + 4);
     for (const ir::Var& sums : sums_) body.push_back(ir::Let(sums, ir::Zero(kSums)));
     body.insert(body.end(), {lhs_.copy().Declare(), rhs_.copy().Declare(), SumBlocks(), StoreTile()});
     Stmt nest = ir::Block(std::move(body));
@@ -274,7 +275,7 @@ class FragmentMultiplication {
   }
 
   Stmt StorePlain(const Expr& row, const Expr& column, const Expr& values) const {
-    if (partial_ == nullptr) return epilogue_->StorePlain(product_.result(batch_, row, column), values);
+    if (epilogue_) return epilogue_->StorePlain(product_.result(batch_, row, column), values);
     const Expr first = (part_ * product_.batch + batch_) * product_.m + row;
     return ir::Store(partial_, ir::Ramp(first * product_.n + column, values->type.lanes), values);
   }

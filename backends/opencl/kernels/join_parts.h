@@ -6,6 +6,6 @@
 namespace hlorun::opencl {
 
 // Adds the parts of each sum, [part][batch][m][n] in the instruction's scratch, in their order, and finishes them.
-KernelDraft JoinPartsKernel(const TiledProduct& product, int64_t parts);
+KernelDraft JoinPartsKernel(const TiledProduct& product, int64_t parts, const DeviceSpec& device);
 
 }  // namespace hlorun::opencl

@@ -1,10 +1,10 @@
 #include "backends/opencl/kernels/product_candidates.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 
 #include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -42,9 +42,7 @@ class Collection {
 // Whether most of the tile would lie outside the result.
 template <typename Schedule>
 bool IsTooLarge(const Schedule& s, const ProductShape& shape) {
-  const auto beyond = [](int64_t tile, int64_t extent) {
-    return tile > 16 && tile >= 2 * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
-  };
+  const auto beyond = [](int64_t tile, int64_t extent) { return tile > 16 && tile >= 2 * PowerFrom(extent); };
   return beyond(s.rows(), shape.m) || beyond(s.columns(), shape.n);
 }
 

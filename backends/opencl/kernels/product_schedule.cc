@@ -13,7 +13,8 @@
 namespace hlorun::opencl {
 namespace {
 
-constexpr std::array<const char*, std::variant_size_v<ProductSchedule>> kKinds = {"tiled", "panels", "clblast", "fragments"};
+constexpr std::array<const char*, std::variant_size_v<ProductSchedule>> kKinds = {"tiled", "panels", "clblast",
+                                                                                  "fragments"};
 
 // Large tiles read each operand less often; small ones are many, and reach less far beyond small matrices; those of few
 // rows or columns are for products of few.
@@ -197,9 +198,8 @@ std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind) {
   const auto try_kind = [&]<size_t kIndex>() {
     if (kind == kKinds[kIndex]) found.emplace(std::in_place_index<kIndex>);
   };
-  [&]<size_t... kIndices>(std::index_sequence<kIndices...>) {
-    (try_kind.template operator()<kIndices>(), ...);
-  }(std::make_index_sequence<kKinds.size()>());
+  [&]<size_t... kIndices>(std::index_sequence<kIndices...>) { (try_kind.template operator()<kIndices>(), ...); }
+  (std::make_index_sequence<kKinds.size()>());
   return found;
 }
 

@@ -7,12 +7,18 @@
 #include <string>
 #include <variant>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/convolution_plan.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "hlo/device_spec.h"
 #include "hlo/instruction.h"
 
 namespace hlorun::opencl {
+
+// Of sums of k products that are cut into parts of whole blocks: how many each part has (the last may have fewer).
+constexpr int64_t PartDepthOf(int64_t k, int64_t parts, int64_t block) {
+  return CeilDiv(CeilDiv(k, parts), block) * block;
+}
 
 // GPU class: a work-group's tile in local memory (tiled_product.h).
 struct TiledSchedule {
@@ -27,9 +33,8 @@ struct TiledSchedule {
 
   int64_t rows() const { return items / items_across * item_rows; }
   int64_t columns() const { return items_across * item_columns; }
-  // Of sums of k products: how many each part has (the last may have fewer), and how many parts that makes.
-  int64_t PartDepth(int64_t k) const { return ((k + k_parts - 1) / k_parts + depth - 1) / depth * depth; }
-  int64_t Parts(int64_t k) const { return (k + PartDepth(k) - 1) / PartDepth(k); }
+  int64_t PartDepth(int64_t k) const { return PartDepthOf(k, k_parts, depth); }
+  int64_t Parts(int64_t k) const { return CeilDiv(k, PartDepth(k)); }
 };
 
 // GPU class, where the device multiplies 16-bit floats by matrix instructions (fragment_product.h): sub-groups of 32
@@ -46,8 +51,8 @@ struct FragmentSchedule {
   int64_t items() const { return groups_down * groups_across * kItemsOfGroup; }
   int64_t rows() const { return groups_down * square_rows * kSquare; }
   int64_t columns() const { return groups_across * square_columns * kSquare; }
-  int64_t PartDepth(int64_t k) const { return ((k + k_parts - 1) / k_parts + depth - 1) / depth * depth; }
-  int64_t Parts(int64_t k) const { return (k + PartDepth(k) - 1) / PartDepth(k); }
+  int64_t PartDepth(int64_t k) const { return PartDepthOf(k, k_parts, depth); }
+  int64_t Parts(int64_t k) const { return CeilDiv(k, PartDepth(k)); }
 };
 
 // CPU class: register tiles and blocks (product_plan.h) of the product in the roles that WithLessToPack gives it. Which

@@ -144,7 +144,7 @@ class TiledMultiplication {
 
   // `values`: of one column or of a run of them.
   Stmt StorePlain(const Expr& row, const Expr& column, const Expr& values) const {
-    if (partial_ == nullptr) return epilogue_->StorePlain(product_.result(batch_, row, column), values);
+    if (epilogue_) return epilogue_->StorePlain(product_.result(batch_, row, column), values);
     const Expr first = (part_ * product_.batch + batch_) * product_.m + row;
     return ir::Store(partial_, ir::Ramp(first * product_.n + column, values->type.lanes), values);
   }

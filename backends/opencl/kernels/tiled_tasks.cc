@@ -1,8 +1,8 @@
 #include "backends/opencl/kernels/tiled_tasks.h"
 
-#include <bit>
 #include <numeric>
 
+#include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/widener.h"
 #include "backends/opencl/kernels/fragment_product.h"
 #include "backends/opencl/kernels/index_math.h"
@@ -49,7 +49,7 @@ Tap TapOf(const Expr& k, int64_t channels) {
   if (k->kind == ir::ExprKind::kBinary && k->op == Op::kAdd) {
     const Expr &block = k->args[0], &within = k->args[1];
     const std::optional<int64_t> most = MostOf(within);
-    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most.value_or(0) + 1)));
+    const int64_t size = PowerFrom(most.value_or(0) + 1);
     if (most && channels % size == 0 && KnownFactor(block, size) == size)
       return {Quotient(block, channels), Remainder(block, channels) + within};
   }
@@ -159,7 +159,7 @@ std::vector<KernelDraft> GpuProductKernels(const TiledProduct& product, const Pr
   else
     kernels.push_back(TiledProductKernel(product, std::get<TiledSchedule>(schedule)));
   if (const int64_t parts = PartsOfSums(schedule, product.k); parts > 1)
-    kernels.push_back(JoinPartsKernel(product, parts));
+    kernels.push_back(JoinPartsKernel(product, parts, device));
   return kernels;
 }
 

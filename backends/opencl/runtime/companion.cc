@@ -35,6 +35,7 @@ std::string CompanionProgram(const std::string& name, const char* variable) {
 
 pid_t Start(std::vector<std::string> command) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (std::string& word : command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -53,6 +53,24 @@ std::string Softmax(const std::string& wide, const std::string& kept, const std:
       wide, kept, reduced, kept_dims);
 }
 
+// The products' kernels have 32-bit indices: not what an epilogue computes in 64 bits.
+TEST(GpuKernels, EpiloguesOf64Bits) {
+  const auto product = [](const std::string& rest) {
+    return R"(f { x = f64[9,20] parameter(0) y = f64[20,11] parameter(1) w = f64[9,11] parameter(2)
+                  d = f64[9,11] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} )" +
+           rest +
+           R"( } ENTRY e { x = f64[9,20] parameter(0) y = f64[20,11] parameter(1) w = f64[9,11] parameter(2)
+               ROOT r = f64[9,11] fusion(x, y, w), kind=kOutput, calls=f })";
+  };
+  RunOnGpus({
+      {"total_order",
+       product("c = pred[9,11] compare(d, w), direction=LT, type=TOTALORDER ROOT s = f64[9,11] select(c, d, w)")},
+      {"integers", product("i = s64[9,11] iota(), iota_dimension=1 b = s64[] constant(3000000000) "
+                           "bb = s64[9,11] broadcast(b), dimensions={} m = s64[9,11] multiply(i, bb) "
+                           "c = f64[9,11] convert(m) ROOT s = f64[9,11] add(d, c)")},
+  });
+}
+
 TEST(GpuKernels, Reductions) {
   RunOnGpus({
       {"short_rows", Reduce("f32", "1000,10", "1000", "1")},
@@ -198,6 +216,21 @@ TEST(GpuKernels, RowsAreReadOnceWhereRegistersHoldThem) {
   };
   // Of [64, 512]: 16 elements an item.
   EXPECT_EQ(loads(SourceOf(Softmax("2048,512", "2048", "1", "0"))), 16);
+}
+
+TEST(GpuKernels, EpiloguesThatReachFarHaveLongIndices) {
+  const auto has_long = [](int64_t columns) {
+    const std::string source = SourceOf(fmt::format(
+        R"(f {{ x = f32[9,20] parameter(0) y = f32[20,11] parameter(1) w = f32[9,{0}] parameter(2)
+              d = f32[9,11] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+              s = f32[9,11] slice(w), slice={{[0:9], [5:16]}} ROOT a = f32[9,11] add(d, s) }}
+           ENTRY e {{ x = f32[9,20] parameter(0) y = f32[20,11] parameter(1) w = f32[9,{0}] parameter(2)
+              ROOT r = f32[9,11] fusion(x, y, w), kind=kOutput, calls=f }})",
+        columns));
+    return source.find("long") != std::string::npos;
+  };
+  EXPECT_FALSE(has_long(2000));
+  EXPECT_TRUE(has_long(300000000));
 }
 
 TEST(GpuKernels, TransposesGoThroughLocalMemory) {

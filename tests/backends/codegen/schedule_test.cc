@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "hlo/error.h"
+
 namespace hlorun::opencl {
 namespace {
 
@@ -79,6 +81,19 @@ TEST(Schedule, TurnsOfAGroupMeetWhereTheyShareLocalMemory) {
   const ir::Stmt turns = ScheduledTurns(int64_t{3} << 20);
   EXPECT_EQ(Count(turns, ir::StmtKind::kFor), 1);
   EXPECT_EQ(Count(turns, ir::StmtKind::kBarrier), 2);
+}
+
+TEST(Schedule, RefusesGroupsThatTheDeviceDoesNotHave) {
+  DeviceSpec device;
+  device.device_class = DeviceClass::kGpu;
+  device.max_work_group_size = 50;
+  ir::Function function;
+  function.name = "f";
+  function.body = ir::Block({});
+  function.group_items = 64;
+  EXPECT_THROW(Schedule(function, device), Error);
+  function.group_items = 50;
+  EXPECT_EQ(Schedule(function, device).grid.local[0], 50);
 }
 
 }  // namespace

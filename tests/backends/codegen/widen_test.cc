@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "backends/opencl/codegen/widener.h"
+
 namespace hlorun::opencl {
 namespace {
 
@@ -90,6 +92,33 @@ TEST(Widen, WhatAllLanesShareMayDifferBetweenVectors) {
   const ir::Stmt loop =
       WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Ref(first), ir::Ref(first) + 96, body, 1, 8));
   EXPECT_EQ(loop->step->integer, 8);
+}
+
+ir::Expr Multiple(int64_t factor) {
+  const ir::Var x = ir::MakeIndex("x", 0, 1 << 20, ir::kIndex32);
+  x->factor = factor;
+  return ir::Ref(x);
+}
+ir::Expr Divided(const ir::Expr& x, int64_t by) { return ir::Binary(ir::Op::kFloorDiv, x, ir::Int(by)); }
+ir::Expr Rest(const ir::Expr& x, int64_t by) { return ir::Binary(ir::Op::kFloorMod, x, ir::Int(by)); }
+
+TEST(KnownFactor, OfQuotients) {
+  EXPECT_EQ(KnownFactor(Divided(Multiple(64), 8), 16), 8);
+  EXPECT_EQ(KnownFactor(Divided(Multiple(64), 2), 16), 16);
+  EXPECT_EQ(KnownFactor(Divided(Multiple(64), 64), 16), 1);
+  EXPECT_EQ(KnownFactor(Divided(Multiple(12), 3), 16), 4);
+  // 4 / 8, 12 / 8, ...: what is rounded tells nothing.
+  EXPECT_EQ(KnownFactor(Divided(Multiple(4), 8), 16), 1);
+  EXPECT_EQ(KnownFactor(Divided(Multiple(64), 3), 16), 1);
+  EXPECT_EQ(KnownFactor(Divided(Multiple(64) + 4, 4), 16), 1);
+  EXPECT_EQ(KnownFactor(ir::Binary(ir::Op::kFloorDiv, Multiple(64), Multiple(8)), 16), 1);
+}
+
+TEST(KnownFactor, OfRests) {
+  EXPECT_EQ(KnownFactor(Rest(Multiple(8), 64), 16), 8);
+  EXPECT_EQ(KnownFactor(Rest(Multiple(8), 20), 16), 4);
+  EXPECT_EQ(KnownFactor(Rest(Multiple(8), 9), 16), 1);
+  EXPECT_EQ(KnownFactor(Rest(Multiple(1), 16), 16), 1);
 }
 
 }  // namespace
