@@ -50,6 +50,28 @@ Subject Build(cl_device_id device, const char* source) {
   return {queue, kernel};
 }
 
+struct Array {
+  void* data;
+  size_t bytes;
+};
+
+// One group of `items` runs the kernel over copies of the arrays, of which the last comes back.
+bool RunOnArrays(cl_command_queue queue, cl_kernel kernel, const std::vector<Array>& arrays, size_t items) {
+  cl_context context = nullptr;
+  clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, nullptr);
+  cl_uint number = 0;
+  cl_mem last = nullptr;
+  for (const Array& array : arrays) {
+    cl_int status = CL_SUCCESS;
+    last = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, array.bytes, array.data, &status);
+    if (status != CL_SUCCESS) return false;
+    clSetKernelArg(kernel, number++, sizeof(last), &last);
+  }
+  return clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &items, &items, 0, nullptr, nullptr) == CL_SUCCESS &&
+         clEnqueueReadBuffer(queue, last, CL_TRUE, 0, arrays.back().bytes, arrays.back().data, 0, nullptr, nullptr) ==
+             CL_SUCCESS;
+}
+
 // A function of word_dot.h, and what it makes of 1 and two words.
 struct WordQuestion {
   const char *function, *sums;  // the type of sums
@@ -137,19 +159,7 @@ bool MultipliesTiles(cl_device_id device, const TileQuestion& question) {
   if (!hlorun::opencl::AskForTiles()) return false;
   const auto [queue, kernel] = Build(device, source.c_str());
   if (kernel == nullptr) return false;
-  cl_context context = nullptr;
-  clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, nullptr);
-  cl_uint number = 0;
-  cl_mem result = nullptr;
-  for (auto [data, bytes] : {std::pair<void*, size_t>{a, sizeof(a)}, {b, sizeof(b)}, {y, sizeof(y)}}) {
-    cl_int status = CL_SUCCESS;
-    result = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data, &status);
-    if (status != CL_SUCCESS) return false;
-    clSetKernelArg(kernel, number++, sizeof(result), &result);
-  }
-  const size_t one = 1;
-  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &one, &one, 0, nullptr, nullptr) != CL_SUCCESS) return false;
-  if (clEnqueueReadBuffer(queue, result, CL_TRUE, 0, sizeof(y), y, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  if (!RunOnArrays(queue, kernel, {{a, sizeof(a)}, {b, sizeof(b)}, {y, sizeof(y)}}, 1)) return false;
   for (int i = 0; i < kRows * kRows; ++i) {
     int sum = 0;
     for (int word = 0; word < kSide; ++word) sum += 2 * left(i / kRows, word) * right(word, i % kRows);
@@ -212,20 +222,7 @@ bool MultipliesFragments(cl_device_id device, const char* multiply, cl_ushort (*
   const std::string source = FragmentSource(multiply);
   const auto [queue, kernel] = Build(device, source.c_str());
   if (kernel == nullptr) return false;
-  cl_context context = nullptr;
-  clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof(context), &context, nullptr);
-  cl_uint number = 0;
-  cl_mem result = nullptr;
-  for (auto [data, bytes] : {std::pair<void*, size_t>{a, sizeof(a)}, {b, sizeof(b)}, {y, sizeof(y)}}) {
-    cl_int status = CL_SUCCESS;
-    result = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data, &status);
-    if (status != CL_SUCCESS) return false;
-    clSetKernelArg(kernel, number++, sizeof(result), &result);
-  }
-  const size_t items = 32;
-  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &items, &items, 0, nullptr, nullptr) != CL_SUCCESS)
-    return false;
-  if (clEnqueueReadBuffer(queue, result, CL_TRUE, 0, sizeof(y), y, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  if (!RunOnArrays(queue, kernel, {{a, sizeof(a)}, {b, sizeof(b)}, {y, sizeof(y)}}, 32)) return false;
   for (int i = 0; i < 2 * kSide * kSide; ++i) {
     const bool is_turned = i >= kSide * kSide;
     const int row = i / kSide % kSide, column = i % kSide;
