@@ -6,6 +6,7 @@
 #include "backends/opencl/codegen/fragments.h"
 #include "backends/opencl/kernels/block_copy.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/tile_sums.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -105,16 +106,12 @@ class FragmentMultiplication {
         is_plain_(device.matrix_fragments == kPlainFragments),
         storage_(product.lhs.storage),
         lhs_("lhs", product.lhs, parameters_, schedule.rows(), product.m, schedule),
-        rhs_("rhs", product.rhs, parameters_, schedule.columns(), product.n, schedule) {
+        rhs_("rhs", product.rhs, parameters_, schedule.columns(), product.n, schedule),
+        result_(product, schedule.Parts(product.k), parameters_),
+        run_(result_.RunOfColumns(2)) {
     for (int64_t r = 0; r < schedule.square_rows; ++r) {
       for (int64_t c = 0; c < 2 * schedule.square_columns; ++c)
         sums_.push_back(ir::MakeVar(fmt::format("sums_{}_{}", r, c), kSums));
-    }
-    if (Parts() > 1) {
-      partial_ = parameters_.Add("partial", ElementType::kF32, Parts() * product.batch * product.m * product.n,
-                                 ScratchSlice(0, 0, true));
-    } else {
-      epilogue_.emplace(product.instruction, product.hero, product.aliases, parameters_);
     }
     staging_ = MakeStaging("staging", ElementType::kF32, static_cast<int64_t>(sums_.size()) * 4);
   }
@@ -135,7 +132,7 @@ class FragmentMultiplication {
     for (const ir::Var& var : {column, row, part, batch})
       nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
     std::vector<Stmt> all = {ir::DeclareArray(lhs_.copy().block()), ir::DeclareArray(rhs_.copy().block())};
-    if (!StoresPlainly()) all.push_back(ir::DeclareArray(staging_));
+    if (!result_.IsPlain()) all.push_back(ir::DeclareArray(staging_));
     all.push_back(nest);
     const std::vector<std::string> functions =
         is_plain_ ? std::vector<std::string>{kFragmentPlain}
@@ -158,21 +155,15 @@ class FragmentMultiplication {
   }
 
   Stmt SumBlocks() const {
-    const ir::Var k = IndexVar("k", product_.k);
-    k->factor = schedule_.depth;
-    const int64_t part_depth = schedule_.PartDepth(product_.k);
-    const Expr begin = Parts() == 1 ? Index(0) : part_ * part_depth;
-    const Expr end = Parts() == 1 ? Index(product_.k) : ir::Min(begin + part_depth, Index(product_.k));
-    const Expr next = ir::Ref(k) + schedule_.depth;
-    const Stmt store = ForItems([&](const Expr& item) {
-      return ir::Block({lhs_.Store(item, ir::Ref(k)), rhs_.Store(item, ir::Ref(k))});
-    });
-    const Stmt block =
-        ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)), ForItems([&](const Expr& item) {
-                     return is_plain_ ? MultiplyPlainly(item, ir::Ref(k)) : MultiplyBlock(item, ir::Ref(k));
-                   }),
-                   schedule_.buffers == 1 ? ir::Barrier() : nullptr});
-    return ir::Block({LoadBlocks(begin), ir::For(LoopRole::kSerial, k, begin, end, block, schedule_.depth)});
+    const auto store = [&](const Expr& k) {
+      return ForItems([&](const Expr& item) { return ir::Block({lhs_.Store(item, k), rhs_.Store(item, k)}); });
+    };
+    const auto multiply = [&](const Expr& k) {
+      return ForItems([&](const Expr& item) { return is_plain_ ? MultiplyPlainly(item, k) : MultiplyBlock(item, k); });
+    };
+    return WalkBlocks(
+        {product_.k, schedule_.depth, schedule_.buffers, schedule_.PartDepth(product_.k), Parts()}, part_,
+        [&](const Expr& k) { return LoadBlocks(k); }, store, multiply);
   }
 
   Stmt LoadBlocks(const Expr& k) const {
@@ -265,26 +256,11 @@ class FragmentMultiplication {
     return ir::For(LoopRole::kSerial, k, Index(0), Index(schedule_.depth), ir::Block(std::move(step)));
   }
 
-  bool StoresPlainly() const { return !epilogue_ || epilogue_->IsPlain(); }
-  // Both columns of a work-item are inside or outside, and side by side in the result.
-  bool StoresPairs() const {
-    if (product_.n % 2 != 0) return false;
-    if (partial_ != nullptr) return true;
-    const RunIndex at = product_.result(batch_, Index(0), Index(0));
-    return at.lane_dimension + 1 == at.index.size();
-  }
-
-  Stmt StorePlain(const Expr& row, const Expr& column, const Expr& values) const {
-    if (epilogue_) return epilogue_->StorePlain(product_.result(batch_, row, column), values);
-    const Expr first = (part_ * product_.batch + batch_) * product_.m + row;
-    return ir::Store(partial_, ir::Ramp(first * product_.n + column, values->type.lanes), values);
-  }
-
   // `row`, `column`: within the sub-group's part of the tile.
-  Stmt StoreAt(const Expr& item, const Expr& row, const Expr& column, const std::string& name, int64_t count,
+  Stmt StoreAt(const Expr& item, const Expr& row, const Expr& column, const std::string& name,
                const std::function<Stmt(const Expr& row, const Expr& column)>& store) const {
     const ir::Var at_row = ir::MakeVar("row" + name, ir::kIndex), at_column = ir::MakeVar("column" + name, ir::kIndex);
-    at_column->factor = count;
+    at_column->factor = run_;
     const Expr inside = ir::And(ir::Ref(at_row) < Index(product_.m), ir::Ref(at_column) < Index(product_.n));
     return ir::Block({ir::Let(at_row, first_row_ + RowOfGroup(item) + RowInSquare(item) + row),
                       ir::Let(at_column, first_column_ + ColumnOfGroup(item) + ColumnInHalf(item) + column),
@@ -292,21 +268,20 @@ class FragmentMultiplication {
   }
 
   Stmt StoreTile() const {
-    return ForItems([&](const Expr& item) { return StoresPlainly() ? StoreSums(item) : FinishSums(item); });
+    return ForItems([&](const Expr& item) { return result_.IsPlain() ? StoreSums(item) : FinishSums(item); });
   }
 
   Stmt StoreSums(const Expr& item) const {
     std::vector<Stmt> stores;
-    const int64_t count = StoresPairs() ? 2 : 1;
     for (int64_t r = 0; r < 2 * schedule_.square_rows; ++r) {
       for (int64_t h = 0; h < 2 * schedule_.square_columns; ++h) {
         const Expr sums = ir::Ref(SumsAt(r / 2, h));
-        for (int64_t c = 0; c < 2; c += count) {
+        for (int64_t c = 0; c < 2; c += run_) {
           const Expr values =
-              count == 2 ? ir::Half(sums, r % 2 == 0 ? ir::kLowerHalf : ir::kUpperHalf) : ir::Lane(sums, r % 2 * 2 + c);
-          stores.push_back(
-              StoreAt(item, Index(r * 8), Index(h * 8 + c), fmt::format("_{}_{}_{}", r, h, c), count,
-                      [&](const Expr& row, const Expr& column) { return StorePlain(row, column, values); }));
+              run_ == 2 ? ir::Half(sums, r % 2 == 0 ? ir::kLowerHalf : ir::kUpperHalf) : ir::Lane(sums, r % 2 * 2 + c);
+          stores.push_back(StoreAt(
+              item, Index(r * 8), Index(h * 8 + c), fmt::format("_{}_{}_{}", r, h, c),
+              [&](const Expr& row, const Expr& column) { return result_.Store(part_, batch_, row, column, values); }));
         }
       }
     }
@@ -315,19 +290,19 @@ class FragmentMultiplication {
 
   // Where the epilogue is more than a store, sums pass through a private array, so that its code is there once.
   Stmt FinishSums(const Expr& item) const {
-    const int64_t halves = 2 * schedule_.square_columns, count = StoresPairs() ? 2 : 1;
+    const int64_t halves = 2 * schedule_.square_columns;
     std::vector<Stmt> body;
     for (size_t i = 0; i < sums_.size(); ++i)
       body.push_back(ir::Store(staging_, ir::Ramp(Index(static_cast<int64_t>(i) * 4), 4), ir::Ref(sums_[i])));
     const ir::Var r = IndexVar("r", 2 * schedule_.square_rows), h = IndexVar("h", halves), c = IndexVar("c", 2);
-    c->factor = count;
+    c->factor = run_;
     const Expr first = (Quotient(ir::Ref(r), 2) * halves + ir::Ref(h)) * 4 + Remainder(ir::Ref(r), 2) * 2 + ir::Ref(c);
-    Stmt finish = StoreAt(
-        item, ir::Ref(r) * 8, ir::Ref(h) * 8 + ir::Ref(c), "_stored", count, [&](const Expr& row, const Expr& column) {
-          return epilogue_->StoreRun(product_.result(batch_, row, column), count, count,
-                                     [&](const Expr& place) { return ir::Load(staging_, first + place); });
+    Stmt finish =
+        StoreAt(item, ir::Ref(r) * 8, ir::Ref(h) * 8 + ir::Ref(c), "_stored", [&](const Expr& row, const Expr& column) {
+          return result_.epilogue().StoreRun(product_.result(batch_, row, column), run_, run_,
+                                             [&](const Expr& place) { return ir::Load(staging_, first + place); });
         });
-    finish = ir::For(LoopRole::kSerial, c, Index(0), Index(2), finish, count);
+    finish = ir::For(LoopRole::kSerial, c, Index(0), Index(2), finish, run_);
     finish = ir::For(LoopRole::kSerial, h, Index(0), Index(halves), finish);
     body.push_back(ir::For(LoopRole::kSerial, r, Index(0), Index(r->max + 1), finish));
     return ir::Block(std::move(body));
@@ -339,9 +314,10 @@ class FragmentMultiplication {
   const ElementType storage_;
   KernelParameters parameters_;
   FragmentOperand lhs_, rhs_;
-  std::vector<ir::Var> sums_;        // of each row of squares, two halves of each square
-  ir::BufferRef staging_, partial_;  // partial_: null without parts
-  std::optional<Epilogue> epilogue_;
+  SumResult result_;
+  const int64_t run_;          // of columns that are stored together: both of a work-item, or one
+  std::vector<ir::Var> sums_;  // of each row of squares, two halves of each square
+  ir::BufferRef staging_;
   Expr batch_, part_, first_row_, first_column_;
 };
 

@@ -7,6 +7,7 @@
 #include "backends/opencl/kernels/block_copy.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
+#include "backends/opencl/kernels/tile_sums.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -39,13 +40,9 @@ class TiledMultiplication {
              {rows_, depth_, items_, schedule.buffers, BlockOrder::kOuterFastest}, product.compute_type),
         rhs_("rhs", product.rhs,
              parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument),
-             {columns_, depth_, items_, schedule.buffers, BlockOrder::kOuterFastest}, product.compute_type) {
-    if (parts_ > 1) {
-      partial_ = parameters_.Add("partial", product.compute_type, parts_ * product.batch * product.m * product.n,
-                                 ScratchSlice(0, 0, true));
-    } else {
-      epilogue_.emplace(product.instruction, product.hero, product.aliases, parameters_);
-    }
+             {columns_, depth_, items_, schedule.buffers, BlockOrder::kOuterFastest}, product.compute_type),
+        result_(product, parts_, parameters_),
+        run_(result_.RunOfColumns(column_lanes_)) {
     staging_ = MakeStaging("staging", product.compute_type, item_rows_ * item_columns_);
   }
 
@@ -63,7 +60,7 @@ class TiledMultiplication {
     if (parts_ > 1) nest = ir::For(LoopRole::kParallel, part, Index(0), Index(parts_), nest);
     nest = ir::For(LoopRole::kParallel, batch, Index(0), Index(product_.batch), nest);
     std::vector<Stmt> all = {ir::DeclareArray(lhs_.block()), ir::DeclareArray(rhs_.block())};
-    if (!StoresPlainly()) all.push_back(ir::DeclareArray(staging_));
+    if (!result_.IsPlain()) all.push_back(ir::DeclareArray(staging_));
     all.push_back(nest);
     KernelDraft draft = MakeDraft("tiled_product", parameters_, ir::Block(std::move(all)));
     draft.function.group_items = items_;
@@ -78,17 +75,12 @@ class TiledMultiplication {
   }
 
   Stmt SumBlocks() const {
-    const ir::Var k = IndexVar("k", product_.k);
-    k->factor = depth_;
-    const Expr begin = parts_ == 1 ? Index(0) : part_ * part_depth_;
-    const Expr end = parts_ == 1 ? Index(product_.k) : ir::Min(begin + part_depth_, Index(product_.k));
-    const Expr next = ir::Ref(k) + depth_;
-    const Stmt store = ForItems([&](const Expr& item) {
-      return ir::Block({lhs_.Store(item, ir::Ref(k)), rhs_.Store(item, ir::Ref(k))});
-    });
-    const Stmt block = ir::Block({store, ir::Barrier(), ir::If(next < end, LoadBlocks(next)), MultiplyBlock(ir::Ref(k)),
-                                  buffers_ == 1 ? ir::Barrier() : nullptr});
-    return ir::Block({LoadBlocks(begin), ir::For(LoopRole::kSerial, k, begin, end, block, depth_)});
+    const auto store = [&](const Expr& k) {
+      return ForItems([&](const Expr& item) { return ir::Block({lhs_.Store(item, k), rhs_.Store(item, k)}); });
+    };
+    return WalkBlocks(
+        {product_.k, depth_, buffers_, part_depth_, parts_}, part_, [&](const Expr& k) { return LoadBlocks(k); }, store,
+        [&](const Expr& k) { return MultiplyBlock(k); });
   }
 
   Stmt LoadBlocks(const Expr& k) const {
@@ -132,45 +124,28 @@ class TiledMultiplication {
     });
   }
 
-  bool StoresPlainly() const { return !epilogue_ || epilogue_->IsPlain(); }
-  // Columns side by side that are all inside or all outside, and side by side in the result.
-  int64_t RunOfColumns() const {
-    const bool is_along = partial_ != nullptr || [&] {
-      const RunIndex at = product_.result(batch_, Index(0), Index(0));
-      return at.lane_dimension + 1 == at.index.size();
-    }();
-    return is_along && product_.n % column_lanes_ == 0 ? column_lanes_ : 1;
-  }
-
-  // `values`: of one column or of a run of them.
-  Stmt StorePlain(const Expr& row, const Expr& column, const Expr& values) const {
-    if (epilogue_) return epilogue_->StorePlain(product_.result(batch_, row, column), values);
-    const Expr first = (part_ * product_.batch + batch_) * product_.m + row;
-    return ir::Store(partial_, ir::Ramp(first * product_.n + column, values->type.lanes), values);
-  }
-
   Stmt StoreAt(const Expr& item, const Expr& r, const Expr& c, const std::string& name,
                const std::function<Stmt(const Expr& row, const Expr& column)>& store) const {
     const ir::Var row = ir::MakeVar("row" + name, kIndex), column = ir::MakeVar("column" + name, kIndex);
-    column->factor = RunOfColumns();
+    column->factor = run_;
     const Expr inside = ir::And(ir::Ref(row) < Index(product_.m), ir::Ref(column) < Index(product_.n));
     return ir::Block({ir::Let(row, first_row_ + RowOf(item, r)), ir::Let(column, first_column_ + ColumnOf(item, c)),
                       ir::If(inside, store(ir::Ref(row), ir::Ref(column)))});
   }
 
   Stmt StoreTile() const {
-    return ForItems([&](const Expr& item) { return StoresPlainly() ? StoreSums(item) : FinishSums(item); });
+    return ForItems([&](const Expr& item) { return result_.IsPlain() ? StoreSums(item) : FinishSums(item); });
   }
 
   Stmt StoreSums(const Expr& item) const {
-    const int64_t run = RunOfColumns();
     std::vector<Stmt> stores;
     for (int64_t r = 0; r < item_rows_; ++r) {
-      for (int64_t c = 0; c < item_columns_; c += run) {
+      for (int64_t c = 0; c < item_columns_; c += run_) {
         const Expr sums = sums_.At(r, c / column_lanes_);
-        const Expr values = run == column_lanes_ ? sums : ir::Lane(sums, c % column_lanes_);
-        stores.push_back(StoreAt(item, Index(r), Index(c), fmt::format("_{}_{}", r, c),
-                                 [&](const Expr& row, const Expr& column) { return StorePlain(row, column, values); }));
+        const Expr values = run_ == column_lanes_ ? sums : ir::Lane(sums, c % column_lanes_);
+        stores.push_back(StoreAt(
+            item, Index(r), Index(c), fmt::format("_{}_{}", r, c),
+            [&](const Expr& row, const Expr& column) { return result_.Store(part_, batch_, row, column, values); }));
       }
     }
     return ir::Block(std::move(stores));
@@ -178,17 +153,16 @@ class TiledMultiplication {
 
   // Where the epilogue is more than a store, sums pass through a private array, so that its code is there once.
   Stmt FinishSums(const Expr& item) const {
-    const int64_t run = RunOfColumns();
     const ir::Var r = IndexVar("r", item_rows_), c = IndexVar("c", item_columns_);
-    c->factor = run;
+    c->factor = run_;
     const Stmt save =
         sums_.Store(staging_, [&](int64_t row, int64_t v) { return Index(row * item_columns_ + v * column_lanes_); });
     const Stmt finish = StoreAt(item, ir::Ref(r), ir::Ref(c), "_stored", [&](const Expr& row, const Expr& column) {
-      return epilogue_->StoreRun(product_.result(batch_, row, column), run, run, [&](const Expr& place) {
+      return result_.epilogue().StoreRun(product_.result(batch_, row, column), run_, run_, [&](const Expr& place) {
         return ir::Load(staging_, ir::Ref(r) * item_columns_ + ir::Ref(c) + place);
       });
     });
-    const Stmt columns = ir::For(LoopRole::kSerial, c, Index(0), Index(item_columns_), finish, run);
+    const Stmt columns = ir::For(LoopRole::kSerial, c, Index(0), Index(item_columns_), finish, run_);
     return ir::Block({save, ir::For(LoopRole::kSerial, r, Index(0), Index(item_rows_), columns)});
   }
 
@@ -200,8 +174,9 @@ class TiledMultiplication {
   KernelParameters parameters_;
   RegisterTile sums_;
   BlockCopy lhs_, rhs_;
-  ir::BufferRef staging_, partial_;  // partial_: null without parts
-  std::optional<Epilogue> epilogue_;
+  SumResult result_;
+  const int64_t run_;  // of columns that are stored together
+  ir::BufferRef staging_;
   Expr batch_, part_, first_row_, first_column_;
 };
 
