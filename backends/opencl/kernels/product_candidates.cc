@@ -60,11 +60,15 @@ void AddParts(const Schedule& tile, const ProductShape& shape, bool few, Collect
   }
 }
 
+// With the rule's parts; other orders of sums only where they may be.
+template <typename Schedule>
+void AddLikeRule(Schedule tile, const Schedule& rule, const ProductShape& shape, bool other_orders, Collection& out) {
+  tile.k_parts = rule.k_parts;
+  if (!IsTooLarge(tile, shape) && (other_orders || AddInTheSameOrder(tile, rule, shape.k))) out.Add(tile);
+}
+
 void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bool other_orders, Collection& out) {
-  const auto add = [&](TiledSchedule s) {
-    s.k_parts = rule.k_parts;
-    if (!IsTooLarge(s, shape) && (other_orders || AddInTheSameOrder(s, rule, shape.k))) out.Add(s);
-  };
+  const auto add = [&](const TiledSchedule& s) { AddLikeRule(s, rule, shape, other_orders, out); };
   for (const TiledSchedule& s : kFewTiles) add(s);
   if (other_orders) {
     for (const TiledSchedule& s : {rule, kSmallestTile}) AddParts(s, shape, few, out);
@@ -86,10 +90,7 @@ void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bo
 
 void AddFragments(const ProductShape& shape, const FragmentSchedule& rule, bool few, bool other_orders,
                   Collection& out) {
-  const auto add = [&](FragmentSchedule s) {
-    s.k_parts = rule.k_parts;
-    if (!IsTooLarge(s, shape) && (other_orders || AddInTheSameOrder(s, rule, shape.k))) out.Add(s);
-  };
+  const auto add = [&](const FragmentSchedule& s) { AddLikeRule(s, rule, shape, other_orders, out); };
   for (const FragmentSchedule& s : kFewFragments) add(s);
   if (other_orders) AddParts(rule, shape, few, out);
   if (few) return;
