@@ -40,8 +40,8 @@ class KernelModel {
   virtual bool SumsOverWindow(const hlo::Instruction& /*convolution*/) const { return false; }
 
   // Whether a kernel makes complex Fourier transforms of `points` numbers of that real type
-  // (passes/expand/fft_stages.h).
-  virtual bool HasFftKernel(hlo::ElementType /*type*/, int64_t /*points*/) const { return false; }
+  // (passes/expand/fft_stages.h), which lie side by side or, of so many transforms at once, `columns` apart.
+  virtual bool HasFftKernel(hlo::ElementType /*type*/, int64_t /*points*/, int64_t /*columns*/) const { return false; }
 
   // How many feature groups of `convolution` a kernel wants as one, whose weights are zero between them; 1: as they
   // are.

@@ -58,7 +58,11 @@ class Transform {
       : build_(build), kernels_(kernels), type_(hlo::RealOf(fft->operand(0)->shape().element_type())) {}
 
   // Whether a kernel makes transforms of n points.
-  bool HasKernel(int64_t n) const { return n > kGoodMatrix && kernels_.HasFftKernel(type_, n); }
+  bool HasKernel(int64_t n) const { return n > kGoodMatrix && kernels_.HasFftKernel(type_, n, 1); }
+  // Of columns, where they lie: products would have to transpose them.
+  bool HasKernelOfColumns(int64_t n, int64_t columns) const {
+    return columns > 1 && n > 1 && kernels_.HasFftKernel(type_, n, columns);
+  }
 
   // Along the last of two dimensions [batch, n]; without the inverse's factor 1/n.
   Complex Run(const Complex& x, bool inverse) {
@@ -82,16 +86,7 @@ class Transform {
     return {f(x.real), x.imaginary == nullptr ? nullptr : f(x.imaginary)};
   }
 
- private:
-  // The one nearest to the square root of n where kernels transform both it and what is left.
-  int64_t FactorOf(int64_t n) const {
-    for (auto a = static_cast<int64_t>(std::sqrt(static_cast<double>(n))); a > kGoodMatrix; --a) {
-      if (n % a == 0 && HasKernel(a) && HasKernel(n / a)) return a;
-    }
-    return FactorOfProducts(n);
-  }
-
-  // The kernel transforms forward; with both parts exchanged, before and after, that is the inverse.
+  // The kernel transforms forward, along dimension 1; with both parts exchanged, before and after, that is the inverse.
   Complex ByKernel(const Complex& x, bool inverse) {
     RegisterFftEvaluator();
     const int64_t n = x.real->shape().dimension(1);
@@ -104,6 +99,15 @@ class Transform {
         {inverse ? imaginary : x.real, inverse ? x.real : imaginary, build_.Constant(FftTable(type_, FftStagesOf(n)))},
         call, {}, both);
     return {build_.GetTupleElement(result, inverse ? 1 : 0), build_.GetTupleElement(result, inverse ? 0 : 1)};
+  }
+
+ private:
+  // The one nearest to the square root of n where kernels transform both it and what is left.
+  int64_t FactorOf(int64_t n) const {
+    for (auto a = static_cast<int64_t>(std::sqrt(static_cast<double>(n))); a > kGoodMatrix; --a) {
+      if (n % a == 0 && HasKernel(a) && HasKernel(n / a)) return a;
+    }
+    return FactorOfProducts(n);
   }
 
   // f(angle * i * j) for i < rows, j < columns; i j is taken modulo the period, so that large products stay exact.
@@ -194,6 +198,15 @@ class Expansion {
  private:
   Complex Along(const Complex& x, int64_t dimension, bool inverse) {
     const int64_t last = x.real->shape().rank() - 1;
+    const auto middle = x.real->shape().dimensions().begin() + dimension;
+    const int64_t columns = hlo::CheckedProduct(Dims(middle + 1, x.real->shape().dimensions().end()));
+    if (transform_.HasKernelOfColumns(*middle, columns)) {
+      const Dims all = x.real->shape().dimensions();
+      const Dims sides = {x.real->shape().ElementCount() / (*middle * columns), *middle, columns};
+      const Complex y =
+          transform_.ByKernel(transform_.Each(x, [&](Instruction* v) { return build_.Reshape(v, sides); }), inverse);
+      return transform_.Each(y, [&](Instruction* v) { return build_.Reshape(v, all); });
+    }
     std::vector<int64_t> exchange(static_cast<size_t>(last) + 1);
     for (size_t i = 0; i < exchange.size(); ++i) exchange[i] = static_cast<int64_t>(i);
     std::swap(exchange[static_cast<size_t>(dimension)], exchange.back());
@@ -238,8 +251,9 @@ class Expansion {
   Complex HalfOfReal(Instruction* x, int64_t n) {
     const int64_t h = n / 2, last = x->shape().rank() - 1;
     const Complex z = Along({EveryOther(x, 0), EveryOther(x, 1)}, last, false);
-    const Complex whole =
-        transform_.Each(z, [&](Instruction* v) { return build_.Concatenate({v, Part(v, 0, 1)}, last); });
+    const Complex whole = transform_.Each(z, [&](Instruction* v) {
+      return build_.Concatenate({v, Part(v, 0, 1)}, last);
+    });
     const auto [sum, difference] = WithMirrored(whole);
     const Complex turned = Turned(difference, n, h + 1, -1);
     return Scaled({build_.Binary(Opcode::kAdd, sum.real, turned.real),

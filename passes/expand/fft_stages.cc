@@ -29,17 +29,19 @@ std::vector<int64_t> RadicesOf(int64_t n) {
 hlo::Literal EvaluateFftCall(hlo::OpCall& call) {
   const hlo::Literal& re = call.operand(0);
   const hlo::Literal& im = call.operand(1);
-  const int64_t n = re.shape().dimension(1), rows = re.shape().dimension(0);
+  const int64_t n = re.shape().dimension(1), columns = re.shape().rank() == 2 ? 1 : re.shape().dimension(2);
+  const int64_t transforms = re.shape().dimension(0) * columns;
   std::array<hlo::Literal, 2> parts = {hlo::Literal(re.shape()), hlo::Literal(re.shape())};
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t t = 0; t < transforms; ++t) {
+    const auto place = [&](int64_t point) { return (t / columns * n + point) * columns + t % columns; };
     for (int64_t k = 0; k < n; ++k) {
       std::complex<double> sum = 0;
       for (int64_t j = 0; j < n; ++j) {
         const double angle = -2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n);
-        sum += std::complex<double>(re.GetDouble(row * n + j), im.GetDouble(row * n + j)) * std::polar(1.0, angle);
+        sum += std::complex<double>(re.GetDouble(place(j)), im.GetDouble(place(j))) * std::polar(1.0, angle);
       }
-      parts[0].SetDouble(row * n + k, sum.real());
-      parts[1].SetDouble(row * n + k, sum.imag());
+      parts[0].SetDouble(place(k), sum.real());
+      parts[1].SetDouble(place(k), sum.imag());
     }
   }
   return hlo::Literal::Tuple({std::move(parts[0]), std::move(parts[1])});

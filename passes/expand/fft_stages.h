@@ -13,8 +13,8 @@
 
 namespace hlorun::passes {
 
-// What the passes call the kernel: operands real part, imaginary part (both [batch, n]) and FftTable(n); the result is
-// a tuple of both parts of the forward transforms of all rows, not normalised.
+// What the passes call the kernel: operands real part, imaginary part (both [batch, n], or both [batch, n, columns])
+// and FftTable(n); the result is a tuple of both parts of the forward transforms along the n, not normalised.
 inline constexpr const char* kFftTarget = "hlorun.fft";
 
 struct FftStage {

@@ -156,6 +156,27 @@ void AddTransforms(std::vector<Template>& templates) {
   }
 }
 
+// Columns side by side, whose last tile reaches back over the one before.
+void AddTransformsOfColumns(std::vector<Template>& templates) {
+  for (const int n : {2, 7, 24, 143}) {
+    for (const char* kind : {"FFT", "IFFT"}) {
+      templates.push_back({fmt::format("fft-columns-{}-{}", kind, n), "c64 c128",
+                           fmt::format("ENTRY e {{ x = $T[2,{0},18] parameter(0)\n ROOT r = $T[2,{0},18] fft(x), fft_type={1}, fft_length={{{0},18}} }}", n, kind),
+                           4, 1e-6});
+    }
+    for (const auto& [real, complex] : {std::pair("f32", "c64"), {"f64", "c128"}}) {
+      templates.push_back({fmt::format("fft-columns-RFFT-{}", n), real,
+                           fmt::format("ENTRY e {{ x = $T[{0},70] parameter(0)\n ROOT r = {1}[{0},36] fft(x), fft_type=RFFT, fft_length={{{0},70}} }}", n,
+                                       complex),
+                           4, 1e-6});
+      templates.push_back({fmt::format("fft-columns-IRFFT-{}", n), real,
+                           fmt::format("ENTRY e {{ x = {1}[{0},36] parameter(0)\n ROOT r = $T[{0},70] fft(x), fft_type=IRFFT, fft_length={{{0},70}} }}", n,
+                                       complex),
+                           4, 1e-6});
+    }
+  }
+}
+
 // Running sums along each dimension, both ways, in the form that JAX lowers them to.
 void AddRunningSums(std::vector<Template>& templates) {
   constexpr struct {
@@ -182,6 +203,7 @@ std::vector<Template> GridTemplates() {
   AddProducts(templates);
   AddSorts(templates);
   AddTransforms(templates);
+  AddTransformsOfColumns(templates);
   AddRunningSums(templates);
   return templates;
 }

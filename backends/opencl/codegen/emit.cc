@@ -166,8 +166,7 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   if (hero.kind == KernelKind::kReduceWindow) return CumulativeScratchBytes(instruction, hero, device_);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction, device_);
   if (HasTopKKernel(instruction, device_)) return TopKScratchBytes(instruction, device_);
-  if (hero.kind == KernelKind::kScatter)
-    return HasScatterParts(*hero.instruction, device_) ? ScatterPartsScratchBytes(*hero.instruction) : 0;
+  if (hero.kind == KernelKind::kScatter) return ScatterScratchBytes(*hero.instruction, device_);
   if (hero.kind == KernelKind::kSelectAndScatter) return SelectAndScatterScratchBytes(instruction, *hero.instruction);
   if (hero.kind == KernelKind::kDot) return DotScratchBytes(instruction, {device_, options_});
   if (hero.kind == KernelKind::kConvolution) return ConvolutionScratchBytes(instruction, {device_, options_});
@@ -227,8 +226,8 @@ bool OpenClKernelModel::SumsOverWindow(const Instruction& convolution) const {
   return HasWeightGradientKernel(convolution, device_);
 }
 
-bool OpenClKernelModel::HasFftKernel(hlo::ElementType type, int64_t points) const {
-  return HasFftKernelFor(type, points, device_);
+bool OpenClKernelModel::HasFftKernel(hlo::ElementType type, int64_t points, int64_t columns) const {
+  return HasFftKernelFor(type, points, columns, device_);
 }
 
 int64_t OpenClKernelModel::GroupsTogether(const Instruction& convolution) const {

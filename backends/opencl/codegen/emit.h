@@ -63,7 +63,7 @@ class OpenClKernelModel : public passes::KernelModel {
   bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const override;
   bool BoundsContraction(const hlo::Instruction& instruction) const override;
   bool SumsOverWindow(const hlo::Instruction& convolution) const override;
-  bool HasFftKernel(hlo::ElementType type, int64_t points) const override;
+  bool HasFftKernel(hlo::ElementType type, int64_t points, int64_t columns) const override;
   int64_t GroupsTogether(const hlo::Instruction& convolution) const override;
 
  private:

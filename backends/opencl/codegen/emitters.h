@@ -63,6 +63,13 @@ int64_t CumulativeScratchBytes(const hlo::Instruction& instruction, const passes
 Launches EmitInPlaceUpdate(const EmitRequest& request);
 
 Launches EmitScatter(const EmitRequest& request);
+int64_t ScatterScratchBytes(const hlo::Instruction& scatter, const DeviceSpec& device);
+// Of the last dimension of windows: how many elements each work-item of CPU class has.
+int64_t ScatterTileOf(int64_t minor);
+// There, where many updates share few places and one work-item would have them all.
+Launches EmitSplitScatter(const EmitRequest& request);
+bool HasSplitScatter(const hlo::Instruction& scatter, const DeviceSpec& device);
+int64_t SplitScatterScratchBytes(const hlo::Instruction& scatter);
 // What it does on GPU class with the updates.
 EmittedLaunch EmitOwnedScatter(const EmitRequest& request);
 // There too, many scalars into few places.
@@ -79,10 +86,10 @@ Launches EmitTopK(const EmitRequest& request);
 bool HasTopKKernel(const hlo::Instruction& instruction, const DeviceSpec& device);
 int64_t TopKScratchBytes(const hlo::Instruction& top, const DeviceSpec& device);
 
-// Complex Fourier transforms of rows (passes/expand/fft_stages.h), a row a work-item.
+// Complex Fourier transforms of rows, or of columns side by side (passes/expand/fft_stages.h).
 Launches EmitFft(const EmitRequest& request);
 bool IsFft(const hlo::Instruction& instruction);
-bool HasFftKernelFor(hlo::ElementType type, int64_t points, const DeviceSpec& device);
+bool HasFftKernelFor(hlo::ElementType type, int64_t points, int64_t columns, const DeviceSpec& device);
 
 Launches EmitRngBitGenerator(const EmitRequest& request);
 

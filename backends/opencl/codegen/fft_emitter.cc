@@ -18,6 +18,10 @@ using passes::FftStage;
 
 // Both parts of both arrays between which stages go: half the second cache of a small core.
 constexpr int64_t kPrivateBytes = 256 << 10;
+constexpr int64_t kColumnBytes = 64;  // of a tile: what memory gives at once
+
+int64_t PrivateBytes(ElementType type, int64_t points) { return 4 * points * hlo::BytesOf(type); }
+int64_t TileOfColumns(ElementType type) { return kColumnBytes / hlo::BytesOf(type); }
 
 // A complex value in two expressions.
 struct Point {
@@ -28,8 +32,8 @@ using Points = std::vector<Point>;
 Point operator+(const Point& a, const Point& b) { return {a.re + b.re, a.im + b.im}; }
 Point operator-(const Point& a, const Point& b) { return {a.re - b.re, a.im - b.im}; }
 
-// A row at a time: all stages of one transform, between two private arrays; the first reads the operands, the last
-// writes the results.
+// All stages of one transform, between two private arrays; the first reads the operands, the last writes the results.
+// Of [batch, n], a row at a time; of [batch, n, columns], which are transformed side by side, a tile of columns.
 class FftKernel {
  public:
   explicit FftKernel(const EmitRequest& request)
@@ -38,26 +42,52 @@ class FftKernel {
         type_(call_.operand(0)->shape().element_type()),
         rows_(call_.operand(0)->shape().dimension(0)),
         n_(call_.operand(0)->shape().dimension(1)),
+        columns_(call_.operand(0)->shape().rank() == 2 ? 0 : call_.operand(0)->shape().dimension(2)),
+        tile_(columns_ == 0 ? 1 : std::min(columns_, TileOfColumns(type_))),
         stages_(passes::FftStagesOf(n_)) {}
 
   EmittedLaunch Emit() {
     const Var row = e_.IndexVar("row", rows_);
     row_ = e_.math().Of(row);
     e_.values().Open();
+    const Var tile = HasColumns() ? OpenTile() : nullptr;
     if (stages_.size() > 1) {
       for (const char* name : {"first", "second"})
-        arrays_.push_back({e_.PrivateArray(name, type_, n_), e_.PrivateArray(name, type_, n_)});
+        arrays_.push_back({e_.PrivateArray(name, type_, n_ * tile_), e_.PrivateArray(name, type_, n_ * tile_)});
     }
     for (size_t i = 0; i < stages_.size(); ++i) Stage(i);
-    const ir::Stmt body = e_.values().Close();
-    return e_.Finish(ir::For(ir::LoopRole::kParallel, row, e_.IndexInt(0), e_.IndexInt(rows_), body),
-                     GrainOf(WorkOf(body)));
+    ir::Stmt body = e_.values().Close();
+    const int64_t grain = GrainOf(WorkOf(body));
+    if (tile) body = ir::For(ir::LoopRole::kParallel, tile, e_.IndexInt(0), e_.IndexInt(tile->max + 1), body);
+    return e_.Finish(ir::For(ir::LoopRole::kParallel, row, e_.IndexInt(0), e_.IndexInt(rows_), body), grain);
   }
 
  private:
   struct Array {
     BufferRef re, im;
   };
+
+  bool HasColumns() const { return columns_ > 0; }
+
+  // The last tile reaches back over columns of the one before.
+  Var OpenTile() {
+    Var tile = e_.IndexVar("tile", (columns_ + tile_ - 1) / tile_);
+    first_column_ = ir::MakeIndex("first_column", 0, columns_ - tile_, e_.math().type());
+    if (columns_ % tile_ == 0) first_column_->factor = tile_;
+    e_.body().Add(ir::Let(first_column_, ir::Min(ir::Ref(tile) * tile_, e_.IndexInt(columns_ - tile_))));
+    return tile;
+  }
+
+  // Vectors are of columns, where there are such; else of `count` transforms of a stage.
+  void ForEach(int64_t count, const std::function<void(const Index&)>& body) {
+    if (!HasColumns()) return VectorLoop(count, body);
+    e_.values().SerialLoop(count, [&](const Index& i) {
+      VectorLoop(tile_, [&](const Index& column) {
+        column_ = column;
+        body(i);
+      });
+    });
+  }
 
   void VectorLoop(int64_t count, const std::function<void(const Index&)>& body) {
     int width = e_.Lanes();
@@ -72,7 +102,7 @@ class FftKernel {
     const FftStage& stage = stages_[number];
     const int64_t s = stage.stride, r = stage.radix;
     if (stage.by_element) {
-      VectorLoop(stage.groups * s, [&](const Index& v) {
+      ForEach(stage.groups * s, [&](const Index& v) {
         const Points y = Multiplied(Transformed(Inputs(number, v)), Factors(stage, v));
         const Index group = e_.math().FloorDiv(v, s), q = e_.math().Mod(v, s);
         Outputs(number, e_.math().Add(e_.math().Mul(group, s * r), q), y);
@@ -80,8 +110,8 @@ class FftKernel {
       return;
     }
     e_.values().SerialLoop(stage.groups, [&](const Index& p) {
-      const Points factors = Factors(stage, p);  // the same for the whole vector loop
-      VectorLoop(s, [&](const Index& q) {
+      const Points factors = Factors(stage, p);  // the same for the whole loop
+      ForEach(s, [&](const Index& q) {
         const Points y = Multiplied(Transformed(Inputs(number, e_.math().Add(e_.math().Mul(p, s), q))), factors);
         Outputs(number, e_.math().Add(e_.math().Mul(p, s * r), q), y);
       });
@@ -105,17 +135,26 @@ class FftKernel {
     return y;
   }
 
+  // In operands and results; in private arrays.
+  Indices Place(const Index& at) {
+    if (!HasColumns()) return {row_, at};
+    return {row_, at, e_.math().Add(e_.math().Of(first_column_), column_)};
+  }
+  Expr PrivatePlace(const Index& at) {
+    return e_.math().ToExpr(HasColumns() ? e_.math().Add(e_.math().Mul(at, tile_), column_) : at);
+  }
+
   Points Inputs(size_t number, const Index& first) {
     const FftStage& stage = stages_[number];
     Points x;
     for (int64_t j = 0; j < stage.radix; ++j) {
       const Index at = e_.math().Add(first, j * stage.groups * stage.stride);
       if (number == 0) {
-        x.push_back({e_.values().Get(e_.frame(), *call_.operand(0), {row_, at}).re,
-                     e_.values().Get(e_.frame(), *call_.operand(1), {row_, at}).re});
+        x.push_back({e_.values().Get(e_.frame(), *call_.operand(0), Place(at)).re,
+                     e_.values().Get(e_.frame(), *call_.operand(1), Place(at)).re});
       } else {
         const Array& from = arrays_[(number - 1) % 2];
-        x.push_back({ir::Load(from.re, e_.math().ToExpr(at)), ir::Load(from.im, e_.math().ToExpr(at))});
+        x.push_back({ir::Load(from.re, PrivatePlace(at)), ir::Load(from.im, PrivatePlace(at))});
       }
       x.back() = Named(x.back());
     }
@@ -128,12 +167,12 @@ class FftKernel {
       const Index at = e_.math().Add(first, static_cast<int64_t>(k) * s);
       if (number + 1 < stages_.size()) {
         const Array& to = arrays_[number % 2];
-        e_.body().Add(ir::Store(to.re, e_.math().ToExpr(at), y[k].re));
-        e_.body().Add(ir::Store(to.im, e_.math().ToExpr(at), y[k].im));
+        e_.body().Add(ir::Store(to.re, PrivatePlace(at), y[k].re));
+        e_.body().Add(ir::Store(to.im, PrivatePlace(at), y[k].im));
         continue;
       }
       for (const auto& output : e_.outputs()) {
-        StoreElement(e_.values(), output.buffer, output.shape, {row_, at},
+        StoreElement(e_.values(), output.buffer, output.shape, Place(at),
                      {output.leaf == 0 ? y[k].re : y[k].im, nullptr});
       }
     }
@@ -201,18 +240,21 @@ class FftKernel {
   Emission e_;
   const Instruction& call_;
   ElementType type_;
-  int64_t rows_, n_;
+  int64_t rows_, n_, columns_;  // 0: there is no such dimension
+  int64_t tile_;                // columns of it
   std::vector<FftStage> stages_;
-  Index row_;
+  Index row_, column_;  // of the tile
+  Var first_column_;
   std::vector<Array> arrays_;
 };
 
 }  // namespace
 
-bool HasFftKernelFor(ElementType type, int64_t points, const DeviceSpec& device) {
-  return device.device_class == DeviceClass::kCpu &&
-         (type == ElementType::kF32 || (type == ElementType::kF64 && device.has_f64)) &&
-         4 * points * hlo::BytesOf(type) <= kPrivateBytes && !passes::FftStagesOf(points).empty();
+bool HasFftKernelFor(ElementType type, int64_t points, int64_t columns, const DeviceSpec& device) {
+  if (device.device_class != DeviceClass::kCpu || passes::FftStagesOf(points).empty()) return false;
+  if (type != ElementType::kF32 && !(type == ElementType::kF64 && device.has_f64)) return false;
+  const int64_t tile = columns == 1 ? 1 : TileOfColumns(type);
+  return columns >= tile && PrivateBytes(type, points) * tile <= kPrivateBytes;
 }
 
 bool IsFft(const Instruction& instruction) {

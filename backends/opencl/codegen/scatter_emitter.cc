@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/scatter_updates.h"
@@ -47,14 +48,14 @@ class ScatterKernel {
       }
     }
     const int64_t minor = window_dims_.empty() ? 1 : updates_shape_.dimension(window_dims_.back());
-    constexpr int64_t kTile = 256;
-    const bool tiled = minor >= 2 * kTile && !independent && !in_turn_;
-    const ir::Var tile = e_.IndexVar("tile", (minor + kTile - 1) / kTile);
+    const int64_t length = independent || in_turn_ ? minor : ScatterTileOf(minor);
+    const bool tiled = length < minor;
+    const ir::Var tile = e_.IndexVar("tile", tiled ? CeilDiv(minor, length) : 1);
 
     e_.values().Open();
     const std::function<void(size_t)> batches = [&](size_t i) {
       if (independent || i == batch_dims_.size())
-        return OneUpdate(tiled ? math.Mul(math.Of(tile), kTile) : Index(0), tiled ? kTile : minor, minor);
+        return OneUpdate(tiled ? math.Mul(math.Of(tile), length) : Index(0), length, minor);
       e_.values().SerialLoop(updates_shape_.dimension(batch_dims_[i]), [&](const Index& b) {
         update_[static_cast<size_t>(batch_dims_[i])] = b;
         batches(i + 1);
@@ -63,8 +64,7 @@ class ScatterKernel {
     batches(0);
     ir::Stmt body = e_.values().Close();
     const int64_t work = WorkOf(body);
-    if (tiled)
-      body = ir::For(ir::LoopRole::kParallel, tile, e_.IndexInt(0), e_.IndexInt((minor + kTile - 1) / kTile), body);
+    if (tiled) body = ir::For(ir::LoopRole::kParallel, tile, e_.IndexInt(0), e_.IndexInt(tile->max + 1), body);
     for (size_t i = parallel.size(); i-- > 0;) {
       body = ir::For(ir::LoopRole::kParallel, parallel[i].first, e_.IndexInt(0), e_.IndexInt(parallel[i].second), body);
     }
@@ -106,7 +106,21 @@ class ScatterKernel {
   bool in_turn_ = false;
 };
 
+// Elements of a window's last dimension that a work-item owns. Of less than two tiles two work-items take half each,
+// whole cache lines of numbers of 32 bits, where each still has some vectors of every update.
+constexpr int64_t kTile = 256, kSmallestHalf = 32, kLine = 16;
+
 }  // namespace
+
+int64_t ScatterTileOf(int64_t minor) {
+  if (minor >= 2 * kTile) return kTile;
+  return minor >= 2 * kSmallestHalf ? CeilDiv(CeilDiv(minor, 2), kLine) * kLine : minor;
+}
+
+int64_t ScatterScratchBytes(const Instruction& scatter, const DeviceSpec& device) {
+  if (HasSplitScatter(scatter, device)) return SplitScatterScratchBytes(scatter);
+  return HasScatterParts(scatter, device) ? ScatterPartsScratchBytes(scatter) : 0;
+}
 
 Launches EmitScatter(const EmitRequest& request) {
   const Instruction& scatter = *request.hero.instruction;
@@ -114,6 +128,7 @@ Launches EmitScatter(const EmitRequest& request) {
     Fail(ErrorCode::kUnimplemented, "{}: a scatter with consumers in its fusion has no kernel",
          request.instruction.name());
   }
+  if (HasSplitScatter(scatter, request.context.device)) return EmitSplitScatter(request);
   Launches launches;
   const std::vector<hlo::Shape> leaves = hlo::FlattenShape(request.instruction.shape());
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {

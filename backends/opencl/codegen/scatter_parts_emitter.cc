@@ -98,11 +98,7 @@ class ScatterParts {
   }
 
  private:
-  // Leaves every value what it is: a place without updates may hold -0.
-  Value Neutral() const {
-    const bool is_sum = opcode_ == hlo::Opcode::kAdd && hlo::IsFloating(type_);
-    return is_sum ? Value{ir::Constant(-0.0, ValueType(type_)), nullptr} : NeutralOf(opcode_, type_).value();
-  }
+  Value Neutral() const { return NeutralOfUpdates(opcode_, type_); }
 
   ir::BufferRef Partials(bool written) {
     return e_.Scratch("partials", PartialType(type_), parts_ * places_, 0, written);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/reducers.h"
+
 namespace hlorun::opencl {
 namespace {
 
@@ -94,12 +96,17 @@ int64_t ScatterUpdates::WindowSize(int64_t operand_dim) const {
   return updates_shape_.dimension(window_dims_[static_cast<size_t>(found - window_operand_dims_.begin())]);
 }
 
-ScatterUpdates::Element ScatterUpdates::Combined(const Start& start, const Indices& update) {
+Indices ScatterUpdates::PlaceOf(const Start& start, const Indices& update) const {
   Indices place = start.at;
   for (size_t i = 0; i < window_operand_dims_.size(); ++i) {
     Index& at = place[static_cast<size_t>(window_operand_dims_[i])];
     at = e_.math().Add(at, update[static_cast<size_t>(window_dims_[i])]);
   }
+  return place;
+}
+
+ScatterUpdates::Element ScatterUpdates::Combined(const Start& start, const Indices& update) {
+  const Indices place = PlaceOf(start, update);
   const Expr linear = e_.math().ToExpr(e_.math().Linearize(place, operand_shape_.dimensions()));
   Values arguments;
   for (const auto& output : e_.outputs()) {
@@ -118,6 +125,11 @@ void ScatterUpdates::Store(const Element& element) {
     const auto& output = e_.outputs()[i];
     StoreElement(e_.values(), output.buffer, output.shape, element.place, element.results[i]);
   }
+}
+
+Value NeutralOfUpdates(hlo::Opcode opcode, hlo::ElementType type) {
+  const bool is_sum = opcode == hlo::Opcode::kAdd && hlo::IsFloating(type);
+  return is_sum ? Value{ir::Constant(-0.0, ValueType(type)), nullptr} : NeutralOf(opcode, type).value();
 }
 
 }  // namespace hlorun::opencl

@@ -32,6 +32,8 @@ class ScatterUpdates {
   };
   Start StartOf(const Indices& update, const ir::Expr& mask = nullptr);
 
+  // Of the operand: where an element of an update lies.
+  Indices PlaceOf(const Start& start, const Indices& update) const;
   // One element of an update, combined with what is there.
   struct Element {
     Indices place;
@@ -52,5 +54,8 @@ class ScatterUpdates {
   const hlo::Shape &operand_shape_, &indices_shape_, &updates_shape_;
   std::vector<int64_t> window_dims_, batch_dims_, window_operand_dims_;
 };
+
+// What leaves every value as it is, of an opcode that has a neutral element: a place without updates may hold -0.
+Value NeutralOfUpdates(hlo::Opcode opcode, hlo::ElementType type);
 
 }  // namespace hlorun::opencl

@@ -411,6 +411,12 @@ TEST(FusionKernels, ScatterAndSort) {
       {"scatter_wide",
        sum +
            "ENTRY e { x = f32[9,700] parameter(0) i = s32[6] parameter(1) u = f32[6,700] parameter(2) ROOT r = f32[9,700] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }"},
+      {"scatter_halves",
+       R"(m { a = s32[] parameter(0) b = s32[] parameter(1) t = s32[] constant(3) p = s32[] multiply(a, t) ROOT c = s32[] add(p, b) }
+         ENTRY e { x = s32[9,101] parameter(0) i = s32[60] parameter(1) u = s32[60,101] parameter(2) ROOT r = s32[9,101] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=m })"},
+      {"scatter_parts",
+       sum +
+           "ENTRY e { x = f32[13] parameter(0) i = s32[9001] parameter(1) u = f32[9001] parameter(2) ROOT r = f32[13] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }"},
       {"scatter_windows",
        sum +
            "ENTRY e { x = f32[20,35] parameter(0) i = s32[6,2] parameter(1) u = f32[6,3,4] parameter(2) ROOT r = f32[20,35] scatter(x, i, u), update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1, to_apply=add }"},

@@ -206,8 +206,8 @@ TEST(ExpandFft, EveryKindOverOneDimension) {
 // Transforms of up to 200 points, where they have stages, are a kernel's.
 class TransformsByStages : public GenericKernelModel {
  public:
-  bool HasFftKernel(hlo::ElementType, int64_t points) const override {
-    return points <= 200 && !FftStagesOf(points).empty();
+  bool HasFftKernel(hlo::ElementType, int64_t points, int64_t columns) const override {
+    return points <= 200 && (columns == 1 || columns >= 16) && !FftStagesOf(points).empty();
   }
 };
 
@@ -230,6 +230,24 @@ TEST(ExpandFft, KernelsOfStages) {
   RunAndCompare(R"(x = f32[2,40,66] parameter(0)
       ROOT r = c64[2,40,34] fft(x), fft_type=RFFT, fft_length={40,66})",
                 pass, {false, 1e-5}, kernels);
+}
+
+// Along other dimensions than the last, columns are transformed where they lie.
+TEST(ExpandFft, KernelsOfColumns) {
+  ExpandFft pass;
+  const TransformsByStages kernels;
+  for (const auto& [x, r, type, length, calls] : {std::tuple("c64[2,9,40,36]", "c64[2,9,40,36]", "FFT", "9,40,36", 3),
+                                                  {"c64[3,40,36]", "c64[3,40,36]", "IFFT", "40,36", 2},
+                                                  {"f32[5,36,64]", "c64[5,36,33]", "RFFT", "36,64", 2},
+                                                  {"c64[5,36,33]", "f32[5,36,64]", "IRFFT", "36,64", 2}}) {
+    const std::string text = fmt::format(R"(x = {} parameter(0)
+          ROOT r = {} fft(x), fft_type={}, fft_length={{{}}})",
+                                         x, r, type, length);
+    RunAndCompare(text, pass, {false, 1e-5}, kernels);
+    const auto module = RunPass(text, pass, kernels);
+    EXPECT_EQ(Count(*module, Opcode::kCustomCall), calls) << text;
+    EXPECT_EQ(Count(*module, Opcode::kTranspose), 0) << text;
+  }
 }
 
 TEST(ExpandFft, SeveralDimensions) {
