@@ -6,6 +6,7 @@
 
 #include "hlo/builder.h"
 #include "passes/fusion/cluster.h"
+#include "passes/fusion/loop_clusters.h"
 #include "passes/fusion/recompute.h"
 #include "passes/fusion/row_clusters.h"
 
@@ -19,6 +20,7 @@ bool Fuse(hlo::Computation& computation, const PassContext& context) {
   std::vector<Cluster> clusters = FindClusters(computation, context.kernels);
   MergeRows(clusters, context.device);
   MergeSiblingReductions(clusters);
+  MergeLoops(computation, clusters);
   bool changed = false;
   // The list of clusters runs from users to operands; operands first, so that a fusion reads fusions.
   for (auto cluster = clusters.rbegin(); cluster != clusters.rend(); ++cluster) {

@@ -1,10 +1,12 @@
 #include "passes/fusion/row_clusters.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
 #include "hlo/builder.h"
+#include "passes/fusion/cluster_graph.h"
 
 namespace hlorun::passes {
 namespace {
@@ -44,18 +46,15 @@ std::optional<Rows> RowsOf(const Instruction& reduce) {
 
 class RowMerger {
  public:
-  RowMerger(std::vector<Cluster>& clusters, const DeviceSpec& device) : clusters_(clusters), device_(device) {
-    for (size_t i = 0; i < clusters.size(); ++i) {
-      for (const Instruction* member : clusters[i].members) owners_[member].push_back(i);
-    }
-  }
+  RowMerger(std::vector<Cluster>& clusters, const DeviceSpec& device)
+      : clusters_(clusters), graph_(clusters), device_(device) {}
 
   void Run() {
     for (size_t consumer = 0; consumer < clusters_.size(); ++consumer) {
       while (AbsorbOne(consumer)) {
       }
     }
-    std::erase_if(clusters_, [](const Cluster& cluster) { return cluster.roots.empty(); });
+    graph_.RemoveEmpty();
   }
 
  private:
@@ -65,12 +64,11 @@ class RowMerger {
     if (cluster.roots.empty()) return false;
     for (const Instruction* member : cluster.members) {
       for (const Instruction* operand : member->operands()) {
-        const auto owners = owners_.find(operand);
-        if (owners == owners_.end() || cluster.is_member.contains(operand)) continue;
-        for (const size_t producer : owners->second) {
+        if (cluster.is_member.contains(operand)) continue;
+        for (const size_t producer : graph_.OwnersOf(operand)) {
           const auto& roots = clusters_[producer].roots;
           if (std::find(roots.begin(), roots.end(), operand) == roots.end() || !MayJoin(producer, consumer)) continue;
-          Join(producer, consumer);
+          graph_.Join(producer, consumer);
           return true;
         }
       }
@@ -86,18 +84,19 @@ class RowMerger {
     const std::optional<Rows> rows = RowsOf(*hero);
     if (!rows.has_value() || !FitsCache(*rows) || !FillsDevice(*rows)) return false;
     if (into.hero != nullptr ? RowsOf(*into.hero) != rows : !rows->IsWide(into.roots[0]->shape())) return false;
-    const std::vector<Instruction*> members = MembersOf(from, into);
-    if (OperationsIn(members) > kMaxClusterOperations || ReadsOf(from, into) > kMaxClusterReads) return false;
+    const std::vector<Instruction*> members = ClusterGraph::MembersOf(from, into);
+    if (OperationsIn(members) > kMaxClusterOperations || ClusterGraph::ReadsOf(from, into) > kMaxClusterReads)
+      return false;
     if (from.hero == nullptr ? !IsCheapInput(from, *rows, consumer) : !SharesLargeArray(from, into, *rows))
       return false;
-    return StaysInRow(members, *rows) && !HasWayAround(producer, consumer);
+    return StaysInRow(members, *rows) && !graph_.HasWayAround(producer, consumer, std::numeric_limits<size_t>::max());
   }
 
   // A mask that is added to rows before their softmax and the like: done again in each sweep over a row rather than
   // stored and loaded.
   bool IsCheapInput(const Cluster& from, const Rows& rows, size_t consumer) const {
     constexpr size_t kMostOperations = 4;
-    return from.roots.size() == 1 && !IsReadOutside(from.roots[0], consumer) &&
+    return from.roots.size() == 1 && !graph_.IsReadOutside(from.roots[0], consumer) &&
            OperationsIn(from.members) <= kMostOperations &&
            std::all_of(from.members.begin(), from.members.end(), [&](const Instruction* member) {
              if (member->Is(Opcode::kBroadcast)) return true;
@@ -132,22 +131,6 @@ class RowMerger {
            std::any_of(producer.roots.begin(), producer.roots.end(), is_read);
   }
 
-  static size_t ReadsOf(const Cluster& a, const Cluster& b) {
-    size_t reads = a.reads.size();
-    for (const Instruction* read : b.reads) reads += a.reads.contains(read) || a.is_member.contains(read) ? 0 : 1;
-    return reads;
-  }
-
-  // Users before operands: nothing in the producer reads the consumer.
-  static std::vector<Instruction*> MembersOf(const Cluster& producer, const Cluster& consumer) {
-    std::vector<Instruction*> members;
-    for (Instruction* member : consumer.members) {
-      if (!producer.is_member.contains(member)) members.push_back(member);
-    }
-    members.insert(members.end(), producer.members.begin(), producer.members.end());
-    return members;
-  }
-
   // Whether whatever depends on a reduction needs it for its own row only.
   static bool StaysInRow(const std::vector<Instruction*>& members, const Rows& rows) {
     std::unordered_map<const Instruction*, bool> depends;
@@ -175,72 +158,9 @@ class RowMerger {
     return true;
   }
 
-  // Whether a result of the two goes into one of them through something else: joined, they would need themselves.
-  bool HasWayAround(size_t producer, size_t consumer) const {
-    std::vector<const Instruction*> work;
-    std::unordered_set<const Instruction*> seen;
-    bool around = false;
-    const auto follow = [&](const Instruction* value, bool is_own) {
-      for (const Instruction* user : value->users()) {
-        const auto owners = owners_.find(user);
-        if (owners == owners_.end()) {
-          if (seen.insert(user).second) work.push_back(user);
-          continue;
-        }
-        for (const size_t owner : owners->second) {
-          if (owner == producer || owner == consumer) {
-            around |= !is_own;
-            continue;
-          }
-          for (const Instruction* root : clusters_[owner].roots) {
-            if (seen.insert(root).second) work.push_back(root);
-          }
-        }
-      }
-    };
-    for (const size_t own : {producer, consumer}) {
-      for (const Instruction* root : clusters_[own].roots) follow(root, true);
-    }
-    while (!work.empty() && !around) {
-      const Instruction* value = work.back();
-      work.pop_back();
-      follow(value, false);
-    }
-    return around;
-  }
-
-  // Whether anything but the cluster reads `root`.
-  bool IsReadOutside(const Instruction* root, size_t cluster) const {
-    if (root->IsRoot() || !root->control_successors().empty()) return true;
-    return std::any_of(root->users().begin(), root->users().end(), [&](const Instruction* user) {
-      const auto owners = owners_.find(user);
-      return owners == owners_.end() ||
-             std::any_of(owners->second.begin(), owners->second.end(), [&](size_t owner) { return owner != cluster; });
-    });
-  }
-
-  void Join(size_t producer, size_t consumer) {
-    Cluster& from = clusters_[producer];
-    Cluster& into = clusters_[consumer];
-    into.members = MembersOf(from, into);
-    into.is_member.insert(from.is_member.begin(), from.is_member.end());
-    into.reads.insert(from.reads.begin(), from.reads.end());
-    std::erase_if(into.reads, [&](const Instruction* read) { return into.is_member.contains(read); });
-    if (into.hero == nullptr) into.hero = from.hero;
-    for (const Instruction* member : from.members) {
-      std::vector<size_t>& owners = owners_.at(member);
-      std::erase(owners, producer);
-      if (std::find(owners.begin(), owners.end(), consumer) == owners.end()) owners.push_back(consumer);
-    }
-    for (Instruction* root : from.roots) {
-      if (IsReadOutside(root, consumer)) into.roots.push_back(root);
-    }
-    from = {};
-  }
-
   std::vector<Cluster>& clusters_;
+  ClusterGraph graph_;
   const DeviceSpec& device_;
-  std::unordered_map<const Instruction*, std::vector<size_t>> owners_;
 };
 
 }  // namespace

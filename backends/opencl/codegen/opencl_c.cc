@@ -105,9 +105,7 @@ class Printer {
 
   void Print(const Stmt& s) {
     switch (s->kind) {
-      case StmtKind::kBlock:
-        for (const Stmt& b : s->body) Print(b);
-        break;
+      case StmtKind::kBlock: PrintBlock(s->body); break;
       case StmtKind::kLet:
         if (IsRounding(s->value) && assigned_.count(s->var.get()) == 0) rounded_.insert(s->var.get());
         Line(fmt::format("{} {} = {};", TypeName(s->var->type), s->var->name, Text(s->value)));
@@ -143,6 +141,17 @@ class Printer {
       case StmtKind::kComment: Line("// " + s->text); break;
       case StmtKind::kOutline: PrintOutlined(s->body[0]); break;
       case StmtKind::kScope: Nested("", s->body[0]); break;
+    }
+  }
+
+  void PrintBlock(const std::vector<Stmt>& body) {
+    for (size_t i = 0; i < body.size(); ++i) {
+      if (i + 1 < body.size() && ArePairs(*body[i], *body[i + 1])) {
+        PrintStoreOfPairs(*body[i], *body[i + 1]);
+        ++i;
+      } else {
+        Print(body[i]);
+      }
     }
   }
 
@@ -206,6 +215,38 @@ class Printer {
     return helpers_.Unaligned(element, lanes);
   }
 
+  // Every other element of a buffer, from an even place on or from an odd one: the halves of complex numbers, above
+  // all. CPUs load whole vectors and take them apart, in registers.
+  enum class Every : uint8_t { kNone, kEven, kOdd };
+  Every EveryOther(const Buffer& buffer, const Expr& index) const {
+    if (device_.device_class != DeviceClass::kCpu || buffer.size % 2 != 0 || index->kind != ExprKind::kRamp ||
+        !IsIntConstant(index->args[1], 2))
+      return Every::kNone;
+    const Expr& first = index->args[0];
+    if (KnownFactor(first, 2) == 2) return Every::kEven;
+    const bool is_odd = IsSum(first) && IsIntConstant(first->args[1], 1) && KnownFactor(first->args[0], 2) == 2;
+    return is_odd ? Every::kOdd : Every::kNone;
+  }
+  static bool IsSum(const Expr& x) { return x->kind == ExprKind::kBinary && x->op == Op::kAdd; }
+
+  // Two stores that fill neighbouring elements in turn.
+  bool ArePairs(const ir::StmtNode& a, const ir::StmtNode& b) {
+    if (a.kind != StmtKind::kStore || b.kind != StmtKind::kStore || a.buffer != b.buffer) return false;
+    if (EveryOther(*a.buffer, a.index) != Every::kEven || EveryOther(*b.buffer, b.index) != Every::kOdd) return false;
+    return a.value->type == b.value->type && Text(b.index->args[0]->args[0]) == Text(a.index->args[0]);
+  }
+
+  void PrintStoreOfPairs(const ir::StmtNode& a, const ir::StmtNode& b) {
+    const Buffer& buffer = *a.buffer;
+    const int lanes = a.value->type.lanes;
+    const std::string convert = helpers_.ToStorage(buffer.storage, lanes);
+    const auto stored = [&](const Expr& value) {
+      return convert.empty() ? Text(value) : fmt::format("{}({})", convert, Text(value));
+    };
+    Line(fmt::format("{}({} + {}, {}, {});", helpers_.StorePairs(buffer.space, CarrierName(buffer.storage), lanes),
+                     buffer.name, Text(a.index->args[0]), stored(a.value), stored(b.value)));
+  }
+
   void PrintStore(const Stmt& s) {
     const Buffer& buffer = *s->buffer;
     if (buffer.storage == ElementType::kBF16 && s->value->type.element == ElementType::kU32) return PrintPairs(s);
@@ -266,6 +307,12 @@ class Printer {
     if (contiguous) {
       return fmt::format("*({} const {}*)({} + {})", SpaceName(buffer.space), VectorName(buffer, index->args[0], lanes),
                          buffer.name, Text(index->args[0]));
+    }
+    if (const Every every = EveryOther(buffer, index); every != Every::kNone) {
+      const bool odd = every == Every::kOdd;
+      const Expr& first = index->args[0];
+      return fmt::format("{}({} + {})", helpers_.EveryOther(buffer.space, element, lanes, odd), buffer.name,
+                         Text(odd ? first->args[0] : first));
     }
     if (index->kind == ExprKind::kRamp) {
       const std::string gather =

@@ -32,6 +32,10 @@ class HelperSet {
   std::string StridedGather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string MaskedGather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string MaskedLoad(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
+  // (const T* p): `lanes` elements, every other from p on, or from p + 1; all up to p + 2 * lanes are read.
+  std::string EveryOther(ir::Buffer::Space space, const std::string& element, int lanes, bool odd);
+  // (T* p, even, odd): elements of both in turn.
+  std::string StorePairs(ir::Buffer::Space space, const std::string& element, int lanes);
   std::string Scatter(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string ReduceLanes(ir::Op op, ir::Type type);
   // From the type `whole` to `half`.

@@ -65,5 +65,33 @@ TEST(OpenClC, APlaceThatIsNoMultipleHoldsNone) {
   EXPECT_THAT(CopyOfFour(kLocal, 12, Device(DeviceClass::kGpu, false)), HasSubstr("float4*)("));
 }
 
+// Numbers in pairs, and their halves in vectors of four: out[2 i] = in[2 i + 1], out[2 i + 1] = in[2 i].
+std::string ExchangedPairs(int64_t size, DeviceClass device_class) {
+  const ir::BufferRef in = ir::MakeBuffer("in", hlo::ElementType::kF32, size, kGlobal, false);
+  const ir::BufferRef out = ir::MakeBuffer("out", hlo::ElementType::kF32, size, kGlobal, true);
+  const ir::Var i = ir::MakeIndex("i", 0, 63, ir::kIndex32);
+  const ir::Expr even = ir::Ref(i) * 2, odd = even + 1, two = ir::Int(2, ir::kIndex32);
+  const auto every_other = [&](const ir::Expr& first) { return ir::Ramp(first, two, 4); };
+  ScheduledKernel kernel;
+  kernel.function.name = "f";
+  kernel.function.parameters = {in, out};
+  kernel.function.body =
+      ir::Block({ir::Let(i, ir::Cast(ir::Call(ir::kIndex32, "get_group_id", {ir::Int(0)}), ir::kIndex32.element)),
+                 ir::Store(out, every_other(even), ir::Load(in, every_other(odd))),
+                 ir::Store(out, every_other(odd), ir::Load(in, every_other(even)))});
+  return ToOpenClC(kernel, Device(device_class, true));
+}
+
+TEST(OpenClC, PairsAreVectorsTakenApart) {
+  const std::string text = ExchangedPairs(128, DeviceClass::kCpu);
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "hl_store_pairs_g_float4(out + (i * 2), hl_odd_g_float4(in + (i * 2)), hl_even_g_float4(in + (i * 2)));"));
+  // A vector would reach beyond the last element; GPUs load what they want.
+  EXPECT_THAT(ExchangedPairs(127, DeviceClass::kCpu), Not(HasSubstr("hl_odd")));
+  EXPECT_THAT(ExchangedPairs(128, DeviceClass::kGpu), Not(HasSubstr("hl_odd")));
+}
+
 }  // namespace
 }  // namespace hlorun::opencl

@@ -475,6 +475,71 @@ TEST(Fusion, LayersShareConstants) {
 }
 
 // The numbers that it adds are no kernels of their own, full as its kernels are.
+// An optimiser's step: moments and parameters of one array, which read the gradient and one another.
+TEST(Fusion, LoopsThatReadOneAnotherAreOne) {
+  const Fused fused = Fuse(R"(  g = f32[40,30] parameter(0)
+  m0 = f32[40,30] parameter(1)
+  v0 = f32[40,30] parameter(2)
+  p0 = f32[40,30] parameter(3)
+  c = f32[] constant(0.9)
+  cb = f32[40,30] broadcast(c), dimensions={}
+  md = f32[40,30] multiply(m0, cb)
+  m = f32[40,30] add(md, g)
+  vd = f32[40,30] multiply(v0, cb)
+  gg = f32[40,30] multiply(g, g)
+  v = f32[40,30] add(vd, gg)
+  h = f32[40,30] exponential(v)
+  q = f32[40,30] divide(m, h)
+  p = f32[40,30] subtract(p0, q)
+  ROOT t = (f32[40,30], f32[40,30], f32[40,30]) tuple(m, v, p))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop));
+  EXPECT_EQ(fused.Kernel(0)->operand_count(), 4);
+}
+
+// A comparison that two loops read is no result any more once both are one kernel.
+TEST(Fusion, WhatOnlyJoinedLoopsReadIsNotStored) {
+  const Fused fused = Fuse(R"(  x = f32[64,32] parameter(0)
+  n = f32[64,32] parameter(1)
+  e = f32[64,32] exponential(x)
+  l = f32[64,32] exponential(e)
+  y = f32[64,32] add(l, x)
+  k = f32[64,32] add(l, n)
+  ROOT t = (f32[64,32], f32[64,32]) tuple(y, k))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop));
+  EXPECT_EQ(hlo::FlattenShape(fused.Kernel(0)->shape()).size(), 2U);
+}
+
+TEST(Fusion, LoopsStayApart) {
+  // Neighbours of the other's result are read: they would be computed again.
+  EXPECT_EQ(Fuse(R"(  x = f32[64] parameter(0)
+  y = f32[64] exponential(x)
+  z = f32[64] exponential(y)
+  a = f32[32] slice(z), slice={[1:33]}
+  b = f32[32] slice(z), slice={[0:32]}
+  r = f32[32] subtract(a, b)
+  ROOT t = (f32[64], f32[32]) tuple(z, r))")
+                .kernels.size(),
+            2U);
+  // A product lies between.
+  EXPECT_THAT(Fuse(R"(  x = f32[32,32] parameter(0)
+  y = f32[32,32] exponential(x)
+  d = f32[32,32] dot(y, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  n = f32[32,32] exponential(d)
+  m = f32[32,32] dot(n, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  mm = f32[32,32] exponential(m)
+  r = f32[32,32] add(mm, y)
+  ROOT t = (f32[32,32], f32[32,32]) tuple(n, r))")
+                  .kernels,
+              UnorderedElementsAre(KernelKind::kLoop, KernelKind::kDot, KernelKind::kDot));
+  // One array is all that they share.
+  EXPECT_EQ(Fuse(R"(  x = f32[64,32] parameter(0)
+  y = f32[64,32] exponential(x)
+  z = f32[64,32] tanh(x)
+  ROOT t = (f32[64,32], f32[64,32]) tuple(y, z))")
+                .kernels.size(),
+            2U);
+}
+
 TEST(Fusion, KernelsStaySmall) {
   std::string body = "x = f32[64] parameter(0)\n";
   for (int i = 0; i < 40; ++i) {

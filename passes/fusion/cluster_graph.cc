@@ -1,0 +1,98 @@
+#include "passes/fusion/cluster_graph.h"
+
+#include <algorithm>
+
+namespace hlorun::passes {
+
+using hlo::Instruction;
+
+ClusterGraph::ClusterGraph(std::vector<Cluster>& clusters) : clusters_(clusters) {
+  for (size_t i = 0; i < clusters.size(); ++i) {
+    for (const Instruction* member : clusters[i].members) owners_[member].push_back(i);
+  }
+}
+
+const std::vector<size_t>& ClusterGraph::OwnersOf(const Instruction* instruction) const {
+  static const std::vector<size_t> kNone;
+  const auto owners = owners_.find(instruction);
+  return owners == owners_.end() ? kNone : owners->second;
+}
+
+bool ClusterGraph::HasWayAround(size_t a, size_t b, size_t most_visited) const {
+  std::vector<const Instruction*> work;
+  std::unordered_set<const Instruction*> seen;
+  bool around = false;
+  const auto follow = [&](const Instruction* value, bool is_own) {
+    for (const Instruction* user : value->users()) {
+      const std::vector<size_t>& owners = OwnersOf(user);
+      if (owners.empty() && seen.insert(user).second) work.push_back(user);
+      for (const size_t owner : owners) {
+        if (owner == a || owner == b) {
+          around |= !is_own;
+          continue;
+        }
+        for (const Instruction* root : clusters_[owner].roots) {
+          if (seen.insert(root).second) work.push_back(root);
+        }
+      }
+    }
+  };
+  for (const size_t own : {a, b}) {
+    for (const Instruction* root : clusters_[own].roots) follow(root, true);
+  }
+  while (!work.empty() && !around && seen.size() <= most_visited) {
+    const Instruction* value = work.back();
+    work.pop_back();
+    follow(value, false);
+  }
+  return around || !work.empty();
+}
+
+bool ClusterGraph::IsReadOutside(const Instruction* root, size_t cluster) const {
+  if (root->IsRoot() || !root->control_successors().empty()) return true;
+  return std::any_of(root->users().begin(), root->users().end(), [&](const Instruction* user) {
+    const std::vector<size_t>& owners = OwnersOf(user);
+    return owners.empty() || std::any_of(owners.begin(), owners.end(), [&](size_t owner) { return owner != cluster; });
+  });
+}
+
+std::vector<Instruction*> ClusterGraph::MembersOf(const Cluster& producer, const Cluster& consumer) {
+  std::vector<Instruction*> members;
+  for (Instruction* member : consumer.members) {
+    if (!producer.is_member.contains(member)) members.push_back(member);
+  }
+  members.insert(members.end(), producer.members.begin(), producer.members.end());
+  return members;
+}
+
+size_t ClusterGraph::ReadsOf(const Cluster& producer, const Cluster& consumer) {
+  size_t reads = producer.reads.size();
+  for (const Instruction* read : consumer.reads)
+    reads += producer.reads.contains(read) || producer.is_member.contains(read) ? 0 : 1;
+  return reads;
+}
+
+void ClusterGraph::Join(size_t producer, size_t consumer) {
+  Cluster& from = clusters_[producer];
+  Cluster& into = clusters_[consumer];
+  into.members = MembersOf(from, into);
+  into.is_member.insert(from.is_member.begin(), from.is_member.end());
+  into.reads.insert(from.reads.begin(), from.reads.end());
+  std::erase_if(into.reads, [&](const Instruction* read) { return into.is_member.contains(read); });
+  if (into.hero == nullptr) into.hero = from.hero;
+  for (const Instruction* member : from.members) {
+    std::vector<size_t>& owners = owners_.at(member);
+    std::erase(owners, producer);
+    if (std::find(owners.begin(), owners.end(), consumer) == owners.end()) owners.push_back(consumer);
+  }
+  for (Instruction* root : from.roots) {
+    if (IsReadOutside(root, consumer)) into.roots.push_back(root);
+  }
+  from = {};
+}
+
+void ClusterGraph::RemoveEmpty() {
+  std::erase_if(clusters_, [](const Cluster& cluster) { return cluster.roots.empty(); });
+}
+
+}  // namespace hlorun::passes

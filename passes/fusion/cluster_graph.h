@@ -1,0 +1,42 @@
+// Clusters as the kernels that they will be: who computes what, and which two may become one.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "passes/fusion/cluster.h"
+
+namespace hlorun::passes {
+
+class ClusterGraph {
+ public:
+  // Changes `clusters`, which live longer.
+  explicit ClusterGraph(std::vector<Cluster>& clusters);
+
+  // The clusters that compute `instruction`; empty for what none does.
+  const std::vector<size_t>& OwnersOf(const hlo::Instruction* instruction) const;
+
+  // Whether a result of the two goes into one of them through something else: joined, they would need themselves. After
+  // `most_visited` instructions the answer is yes.
+  bool HasWayAround(size_t a, size_t b, size_t most_visited) const;
+
+  // Whether anything but the cluster reads `root`.
+  bool IsReadOutside(const hlo::Instruction* root, size_t cluster) const;
+
+  // Both members, users before operands: nothing in the producer reads the consumer.
+  static std::vector<hlo::Instruction*> MembersOf(const Cluster& producer, const Cluster& consumer);
+  // How many arrays the two read together.
+  static size_t ReadsOf(const Cluster& producer, const Cluster& consumer);
+
+  // The consumer becomes both, the producer empty. Roots that the consumer alone reads are roots no more.
+  void Join(size_t producer, size_t consumer);
+
+  // Those that were joined with others are gone.
+  void RemoveEmpty();
+
+ private:
+  std::vector<Cluster>& clusters_;
+  std::unordered_map<const hlo::Instruction*, std::vector<size_t>> owners_;
+};
+
+}  // namespace hlorun::passes
