@@ -40,6 +40,7 @@ void ForEachField(Spec& spec, Visit&& visit) {
   visit("has_bf16_tiles", spec.has_bf16_tiles);
   visit("has_s8_tiles", spec.has_s8_tiles);
   visit("matrix_fragments", spec.matrix_fragments);
+  visit("has_s8_fragments", spec.has_s8_fragments);
   visit("f32_gflops", spec.f32_gflops);
   visit("bandwidth_gbps", spec.bandwidth_gbps);
   visit("launch_us", spec.launch_us);

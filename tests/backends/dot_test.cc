@@ -733,6 +733,63 @@ TEST(Dot, GpuClassTakesNoPairs) {
     ExpectProduct({2, 30, 46, 50, false, rhs_transposed, ElementType::kBF16, ElementType::kBF16}, gpu);
 }
 
+DeviceSpec WithS8Fragments() {
+  DeviceSpec spec = GpuClass();
+  spec.matrix_fragments = "plain";
+  spec.has_s8_fragments = true;
+  spec.local_memory_bytes = 48 << 10;
+  return spec;
+}
+
+// The places of matrix instructions: rows and columns in whole words of four, of two, and odd ones; parts of sums.
+TEST(Dot, FragmentsOfS8) {
+  using enum ElementType;
+  for (int form = 0; form < 4; ++form) {
+    const bool lhs = (form & 1) != 0, rhs = (form & 2) != 0;
+    ExpectProduct({0, 80, 96, 144, lhs, rhs, kS8, kS32, -128, 127}, WithS8Fragments());
+    ExpectProduct({2, 36, 68, 20, lhs, rhs, kS8, kS32, -128, 127}, WithS8Fragments());
+    ExpectProduct({3, 34, 70, 50, lhs, rhs, kS8, kS32, -128, 127}, WithS8Fragments());
+    ExpectProduct({0, 33, 65, 21, lhs, rhs, kS8, kS32, -128, -128}, WithS8Fragments());
+  }
+  ExpectProduct({0, 16, 5000, 40, false, false, kS8, kS32, -128, 127}, WithS8Fragments());
+  ExpectProduct({0, 30, 44, 50, false, false, kS8, kS8, -128, 127}, WithS8Fragments());  // other sums: by tiles
+}
+
+// A quantized layer: sums as f32, with a factor and a bias for each column.
+TEST(Dot, EpilogueOfS8Fragments) {
+  for (const int64_t n : {64, 75}) {
+    const Fused run = RunFusion(fmt::format(R"(HloModule quantized
+fused {{
+  a = s8[45,36] parameter(0)
+  b = s8[36,{0}] parameter(1)
+  factors = f32[{0}] parameter(2)
+  bias = f32[{0}] parameter(3)
+  product = s32[45,{0}] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  sums = f32[45,{0}] convert(product)
+  wide_factors = f32[45,{0}] broadcast(factors), dimensions={{1}}
+  scaled = f32[45,{0}] multiply(sums, wide_factors)
+  wide_bias = f32[45,{0}] broadcast(bias), dimensions={{1}}
+  ROOT out = f32[45,{0}] add(scaled, wide_bias)
+}}
+ENTRY main {{
+  a = s8[45,36] parameter(0)
+  b = s8[36,{0}] parameter(1)
+  factors = f32[{0}] parameter(2)
+  bias = f32[{0}] parameter(3)
+  ROOT out = f32[45,{0}] fusion(a, b, factors, bias), kind=kOutput, calls=fused
+}}
+)",
+                                            n),
+                                {-1}, WithS8Fragments());
+    for (int64_t i = 0; i < 45; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const double expected = HostDot(run, i, j, 36, n) * run.operands[2].GetDouble(j) + run.operands[3].GetDouble(j);
+        ASSERT_NEAR(run.result.GetDouble(i * n + j), expected, 1e-4) << i << ", " << j;
+      }
+    }
+  }
+}
+
 TEST(Dot, GpuClassEpilogue) { ExpectBiasRelu(45, 30, 75, {3}, GpuClass()); }
 
 TEST(Dot, NarrowVectors) {

@@ -39,6 +39,13 @@ ProductProblem Problem(int64_t batch, int64_t m, int64_t n, int64_t k, hlo::Elem
   return problem;
 }
 
+// Of s8, summed in s32.
+ProductProblem S8Problem(int64_t batch, int64_t m, int64_t n, int64_t k, int form = 0) {
+  ProductProblem problem = Problem(batch, m, n, k, kS8, form);
+  problem.result_type = problem.shape.compute_type = kS32;
+  return problem;
+}
+
 const std::vector<ProductProblem>& Problems() {
   static const std::vector<ProductProblem> problems = {
       Problem(1, 512, 512, 512),         Problem(1, 7, 2000, 300),         Problem(8, 130, 64, 196, kBF16, 2),
@@ -124,7 +131,7 @@ TEST(ProductCandidates, KeepTheRulesPartsOfASum) {
 
 // Two images, padded by a row and a column before.
 ProductProblem ConvolutionOf(int64_t size, int64_t window, int64_t stride, int64_t channels, int64_t features,
-                             hlo::ElementType type = kF32) {
+                             hlo::ElementType type = kF32, std::optional<hlo::ElementType> result = std::nullopt) {
   ConvolutionShape shape;
   const int64_t low = window > 1 ? 1 : 0;
   shape.batch = 2;
@@ -132,8 +139,8 @@ ProductProblem ConvolutionOf(int64_t size, int64_t window, int64_t stride, int64
   shape.features = features;
   shape.rows = shape.columns = {size, (size + low - window) / stride + 1, window, stride, low, 1, 1};
   shape.input_type = shape.weight_type = type;
-  shape.compute_type = *SumType(type, type, type);
-  return ConvolutionProblem(shape, type);
+  shape.compute_type = *SumType(type, type, result.value_or(type));
+  return ConvolutionProblem(shape, result.value_or(type));
 }
 
 std::string ProductText(const ProductProblem& p) {
@@ -142,25 +149,25 @@ std::string ProductText(const ProductProblem& p) {
     const ConvolutionDimension& d = c.rows;
     return fmt::format(
         "HloModule m\nENTRY e {{\n  a = {0}[{1},{2},{2},{3}] parameter(0)\n  b = {0}[{4},{4},{3},{5}] parameter(1)\n"
-        "  ROOT d = {0}[{1},{6},{6},{5}] convolution(a, b), window={{size={4}x{4} stride={7}x{7} pad={8}_{9}x{8}_{9}}}, "
+        "  ROOT d = {10}[{1},{6},{6},{5}] convolution(a, b), window={{size={4}x{4} stride={7}x{7} pad={8}_{9}x{8}_{9}}}, "
         "dim_labels=b01f_01io->b01f\n}}\n",
         hlo::ElementTypeName(c.input_type), c.batch, d.in, c.channels, d.window, c.features, d.out, d.stride, d.low,
-        (d.out - 1) * d.stride + d.window - d.in - d.low);
+        (d.out - 1) * d.stride + d.window - d.in - d.low, hlo::ElementTypeName(p.result_type));
   }
   const ProductShape& s = p.shape;
   const bool batched = s.batch > 1;
-  const auto matrix = [&](int64_t rows, int64_t columns, bool transposed) {
+  const auto matrix = [&](hlo::ElementType type, int64_t rows, int64_t columns, bool transposed) {
     if (transposed) std::swap(rows, columns);
-    return fmt::format("{}[{}{},{}]", hlo::ElementTypeName(s.lhs_type), batched ? fmt::format("{},", s.batch) : "",
-                       rows, columns);
+    return fmt::format("{}[{}{},{}]", hlo::ElementTypeName(type), batched ? fmt::format("{},", s.batch) : "", rows,
+                       columns);
   };
   const int first = batched ? 1 : 0;
   return fmt::format(
       "HloModule m\nENTRY e {{\n  a = {} parameter(0)\n  b = {} parameter(1)\n  ROOT d = {} dot(a, b), {}"
       "lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}\n}}\n",
-      matrix(s.m, s.k, s.lhs_transposed), matrix(s.k, s.n, s.rhs_transposed), matrix(s.m, s.n, false),
-      batched ? "lhs_batch_dims={0}, rhs_batch_dims={0}, " : "", first + (s.lhs_transposed ? 0 : 1),
-      first + (s.rhs_transposed ? 1 : 0));
+      matrix(s.lhs_type, s.m, s.k, s.lhs_transposed), matrix(s.rhs_type, s.k, s.n, s.rhs_transposed),
+      matrix(p.result_type, s.m, s.n, false), batched ? "lhs_batch_dims={0}, rhs_batch_dims={0}, " : "",
+      first + (s.lhs_transposed ? 0 : 1), first + (s.rhs_transposed ? 1 : 0));
 }
 
 LaunchRunner& Runner() {
@@ -276,6 +283,36 @@ TEST(ProductCandidates, FragmentsGiveTheSameBits) {
   ExpectAllCandidatesAgree(Problem(1, 17, 40, 2100, kBF16), device, 47);
   ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 2, 16, 24, kBF16), device, 47);
   ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 1, 5, 21, kBF16), device, 61);
+}
+
+// Of s8: words of four k as they are in memory, turned on the way there, and element by element.
+TEST(ProductCandidates, FragmentsOfS8GiveTheSameBits) {
+  DeviceSpec device = OfClass(DeviceClass::kGpu);
+  device.matrix_fragments = "plain";
+  device.has_s8_fragments = true;
+  device.local_memory_bytes = 48 << 10;
+  for (int transposed = 0; transposed < 4; ++transposed) {
+    ExpectAllCandidatesAgree(S8Problem(1, 80, 112, 96, transposed), device, 37);
+    ExpectAllCandidatesAgree(S8Problem(2, 36, 28, 44, transposed), device, 61);
+    ExpectAllCandidatesAgree(S8Problem(2, 33, 22, 37, transposed), device, 61);
+  }
+  ExpectAllCandidatesAgree(S8Problem(1, 17, 40, 4200), device, 47);
+  ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 2, 16, 24, kS8, kS32), device, 47);
+  ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 1, 5, 21, kS8, kS32), device, 61);
+}
+
+TEST(ProductSchedule, FragmentsOfS8AreASecondQuestion) {
+  DeviceSpec device = Device(DeviceClass::kGpu, 48 << 10);
+  device.matrix_fragments = "plain";
+  const ProductProblem problem = S8Problem(1, 512, 512, 512);
+  EXPECT_TRUE(std::holds_alternative<TiledSchedule>(ScheduleByRule(problem, device)));
+  device.has_s8_fragments = true;
+  const auto rule = std::get<FragmentSchedule>(ScheduleByRule(problem, device));
+  const auto of_bf16 = std::get<FragmentSchedule>(ScheduleByRule(Problem(1, 512, 512, 512, kBF16), device));
+  EXPECT_EQ(rule.depth, 2 * of_bf16.depth);  // as many bytes
+  EXPECT_THAT(WhyNot(FragmentSchedule{2, 2, 2, 2, 16}, problem, device), HasSubstr("depth=16"));
+  // A result of s8 wraps in s8.
+  EXPECT_TRUE(std::holds_alternative<TiledSchedule>(ScheduleByRule(Problem(1, 512, 512, 512, kS8), device)));
 }
 
 TEST(ProductCandidates, AllGiveTheSameBitsOnCpuClass) {

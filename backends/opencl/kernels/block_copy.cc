@@ -35,46 +35,21 @@ bool ComputesWideIntegers(const hlo::Instruction& instruction) {
 
 }  // namespace
 
-int64_t LanesOf16Bytes(hlo::ElementType type) { return 16 / hlo::BytesOf(type); }
-
-int64_t LineStride(int64_t length, hlo::ElementType type) { return length + LanesOf16Bytes(type); }
-
 BlockCopy::BlockCopy(const std::string& name, const TiledOperand& operand, ir::BufferRef from, const BlockShape& shape,
                      hlo::ElementType type)
-    : operand_(operand),
+    : OperandCopy(name, shape, type),
+      operand_(operand),
       from_(std::move(from)),
-      shape_(shape),
       lanes_(std::gcd(std::gcd(operand.run, LanesOf16Bytes(type)), operand.k_is_fastest ? shape.depth : shape.width)) {
-  stride_ = LineStride(HasKFastest() ? shape.depth : shape.width, type);
-  const int64_t lines = HasKFastest() ? shape.width : shape.depth;
-  elements_ = lines * stride_;
-  block_ = ir::MakeBuffer(name + "_block", type, shape.buffers * elements_, ir::Buffer::Space::kLocal, true);
-  for (int64_t j = 0; j < CeilDiv(vectors(), shape.items); ++j)
-    next_.push_back(ir::MakeVar(fmt::format("{}_next_{}", name, j), {type, static_cast<int>(lanes_)}));
-}
-
-Expr BlockCopy::Place(const Expr& outer, const Expr& k) const {
-  return HasKFastest() ? outer * stride_ + k : k * stride_ + outer;
-}
-
-Expr BlockCopy::Buffer(const Expr& k) const {
-  return shape_.buffers == 1 ? Index(0) : Remainder(Quotient(k, shape_.depth), shape_.buffers) * elements_;
-}
-
-Stmt BlockCopy::Declare() const {
-  std::vector<Stmt> statements;
-  statements.reserve(next_.size());
-  for (const ir::Var& next : next_) statements.push_back(ir::Let(next, ir::Zero(next->type)));
-  return ir::Block(std::move(statements));
+  SetRegisters(name, CeilDiv(vectors(), shape.items), lanes_);
 }
 
 Stmt BlockCopy::Load(const Expr& item, const Origin& origin, int64_t outer_end, int64_t k_end) const {
   return ForVectors(item, [&](const ir::Var& next, const Expr& outer, const Expr& k, const Expr& is_there) {
     const ElementPlace place = operand_.place(origin.batch, origin.outer + outer, origin.k + k);
-    Expr inside = is_there;
-    if (place.inside) inside = ir::And(inside, place.inside);
-    if (outer_end % shape_.width != 0) inside = ir::And(inside, origin.outer + outer < Index(outer_end));
-    if (k_end % shape_.depth != 0) inside = ir::And(inside, origin.k + k < Index(k_end));
+    Expr inside = place.inside ? ir::And(is_there, place.inside) : is_there;
+    inside = AndBelow(inside, origin.outer + outer, outer_end, shape().width);
+    inside = AndBelow(inside, origin.k + k, k_end, shape().depth);
     const Expr at = ir::Ramp(place.index, static_cast<int>(lanes_));
     return ir::Assign(next, ir::Cast(ir::Load(from_, at, inside), next->type.element));
   });
@@ -85,10 +60,10 @@ Stmt BlockCopy::Store(const Expr& item, const Expr& first_k) const {
     const Expr at = Buffer(first_k) + Place(outer, k);
     std::vector<Stmt> stores;
     if (operand_.k_is_fastest == HasKFastest()) {
-      stores.push_back(ir::Store(block_, ir::Ramp(at, static_cast<int>(lanes_)), ir::Ref(next)));
+      stores.push_back(ir::Store(block(), ir::Ramp(at, static_cast<int>(lanes_)), ir::Ref(next)));
     } else {
       for (int64_t l = 0; l < lanes_; ++l)
-        stores.push_back(ir::Store(block_, at + l * stride_, ir::Lane(ir::Ref(next), l)));
+        stores.push_back(ir::Store(block(), at + l * stride(), ir::Lane(ir::Ref(next), l)));
     }
     return ir::If(is_there, ir::Block(std::move(stores)));
   });
@@ -96,17 +71,17 @@ Stmt BlockCopy::Store(const Expr& item, const Expr& first_k) const {
 
 Stmt BlockCopy::ForVectors(const Expr& item, const Body& body) const {
   std::vector<Stmt> statements;
-  const int64_t line = (operand_.k_is_fastest ? shape_.depth : shape_.width) / lanes_;
-  for (size_t j = 0; j < next_.size(); ++j) {
+  const int64_t line = (operand_.k_is_fastest ? shape().depth : shape().width) / lanes_;
+  for (size_t j = 0; j < registers().size(); ++j) {
     const ir::Var along = IndexVar("along", line * lanes_), across = IndexVar("across", CeilDiv(vectors(), line));
     along->factor = lanes_;
-    const Expr i = item + static_cast<int64_t>(j) * shape_.items;
-    const bool are_all = (static_cast<int64_t>(j) + 1) * shape_.items <= vectors();
+    const Expr i = item + static_cast<int64_t>(j) * shape().items;
+    const bool are_all = (static_cast<int64_t>(j) + 1) * shape().items <= vectors();
     const Expr is_there = are_all ? ir::Pred(true) : i < Index(vectors());
     const Expr a = ir::Ref(along), c = ir::Ref(across);
-    statements.push_back(ir::Scope(
-        ir::Block({ir::Let(along, Remainder(i, line) * lanes_), ir::Let(across, Quotient(i, line)),
-                   operand_.k_is_fastest ? body(next_[j], c, a, is_there) : body(next_[j], a, c, is_there)})));
+    statements.push_back(ir::Scope(ir::Block(
+        {ir::Let(along, Remainder(i, line) * lanes_), ir::Let(across, Quotient(i, line)),
+         operand_.k_is_fastest ? body(registers()[j], c, a, is_there) : body(registers()[j], a, c, is_there)})));
   }
   return ir::Block(std::move(statements));
 }

@@ -5,6 +5,7 @@
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/fragments.h"
 #include "backends/opencl/kernels/block_copy.h"
+#include "backends/opencl/kernels/fragment_operand.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/tile_sums.h"
 
@@ -18,7 +19,21 @@ using ir::Op;
 using ir::Stmt;
 
 constexpr int64_t kSquare = FragmentSchedule::kSquare, kItems = FragmentSchedule::kItemsOfGroup;
-constexpr ir::Type kSums{ElementType::kF32, 4}, kSquareBits{ElementType::kU32, 4};
+constexpr ir::Type kSquareBits{ElementType::kU32, 4};
+
+// What differs between the types of operands.
+struct Elements {
+  ElementType sums;
+  const char *sum_function, *plain_function;
+  const char* number;  // an element's bits as a number; null: they are one
+};
+Elements ElementsOf(ElementType storage) {
+  switch (storage) {
+    case ElementType::kS8: return {ElementType::kS32, kFragmentS8, kFragmentPlainS32, nullptr};
+    case ElementType::kBF16: return {ElementType::kF32, kFragmentBf16, kFragmentPlain, "hl_from_bf16"};
+    default: return {ElementType::kF32, kFragmentF16, kFragmentPlain, "hl_from_f16"};
+  }
+}
 
 std::vector<ir::Helper> FragmentHelpers(const std::vector<std::string>& names) {
   std::vector<ir::Helper> helpers;
@@ -29,91 +44,24 @@ std::vector<ir::Helper> FragmentHelpers(const std::vector<std::string>& names) {
   return helpers;
 }
 
-// An operand whose elements come in 32-bit words of two, where its runs have as many: vectors of words are what devices
-// load and store at once. One that has not is copied element by element.
-struct Words {
-  int64_t elements;
-  TiledOperand operand;
-  ElementType type() const { return elements == 2 ? ElementType::kU32 : ElementType::kU16; }
-};
-
-// Where a sum stays one of its block and a place within.
-Expr Doubled(const Expr& x) {
-  if (x->kind == ir::ExprKind::kBinary && x->op == Op::kAdd) return x->args[0] * 2 + x->args[1] * 2;
-  return x * 2;
-}
-
-Words WordsOf(const TiledOperand& operand) {
-  if (operand.run % 2 != 0) return {1, operand};
-  Words words{2, operand};
-  words.operand.run = operand.run / 2;
-  words.operand.elements = operand.elements / 2;
-  const auto place = operand.place;
-  const bool by_k = operand.k_is_fastest;
-  words.operand.place = [place, by_k](const Expr& batch, const Expr& outer, const Expr& k) {
-    ElementPlace first = place(batch, by_k ? outer : Doubled(outer), by_k ? Doubled(k) : k);
-    first.index = Quotient(first.index, 2);
-    return first;
-  };
-  return words;
-}
-
-// An operand's way through local memory.
-class FragmentOperand {
- public:
-  FragmentOperand(const std::string& name, const TiledOperand& operand, KernelParameters& parameters, int64_t width,
-                  int64_t extent, const FragmentSchedule& schedule)
-      : words_(WordsOf(operand)),
-        extent_(extent),
-        copy_(name, words_.operand, parameters.Add(name, words_.type(), words_.operand.elements, operand.argument),
-              {width / PerOuter(), schedule.depth / PerK(), schedule.items(), schedule.buffers, BlockOrder::kAsStored},
-              words_.type()) {}
-
-  const BlockCopy& copy() const { return copy_; }
-  // A work-item's part of the block from `outer` and `k` on; both are multiples of the block's sides, of k x outer_end.
-  Stmt Load(const Expr& item, const Expr& batch, const Expr& outer, const Expr& k, int64_t k_end) const {
-    return copy_.Load(item, {batch, Quotient(outer, PerOuter()), Quotient(k, PerK())}, extent_ / PerOuter(),
-                      k_end / PerK());
-  }
-  Stmt Store(const Expr& item, const Expr& k) const { return copy_.Store(item, Quotient(k, PerK())); }
-  // Where the word of an element of the block at `block_k` lies.
-  Expr Place(const Expr& block_k, const Expr& outer, const Expr& k) const {
-    return copy_.Buffer(Quotient(block_k, PerK())) + copy_.Place(Quotient(outer, PerOuter()), Quotient(k, PerK()));
-  }
-  // An element's bits.
-  Expr Bits(const Expr& block_k, const Expr& outer, const Expr& k) const {
-    Expr word = ir::Load(copy_.block(), Place(block_k, outer, k));
-    if (words_.elements == 1) return word;
-    const Expr second = Remainder(words_.operand.k_is_fastest ? k : outer, 2);
-    const Expr shift = ir::Cast(second * 16, ElementType::kU32);
-    return ir::Cast(ir::Binary(Op::kShr, word, shift), ElementType::kU16);
-  }
-
- private:
-  int64_t PerK() const { return words_.operand.k_is_fastest ? words_.elements : 1; }
-  int64_t PerOuter() const { return words_.operand.k_is_fastest ? 1 : words_.elements; }
-
-  Words words_;
-  int64_t extent_;
-  BlockCopy copy_;
-};
-
 class FragmentMultiplication {
  public:
   FragmentMultiplication(const TiledProduct& product, const FragmentSchedule& schedule, const DeviceSpec& device)
       : product_(product),
         schedule_(schedule),
         is_plain_(device.matrix_fragments == kPlainFragments),
-        storage_(product.lhs.storage),
+        elements_(ElementsOf(product.lhs.storage)),
+        sums_type_{elements_.sums, 4},
+        k_of_step_(FragmentSchedule::StepOf(product.lhs.storage)),
         lhs_("lhs", product.lhs, parameters_, schedule.rows(), product.m, schedule),
         rhs_("rhs", product.rhs, parameters_, schedule.columns(), product.n, schedule),
         result_(product, schedule.Parts(product.k), parameters_),
         run_(result_.RunOfColumns(2)) {
     for (int64_t r = 0; r < schedule.square_rows; ++r) {
       for (int64_t c = 0; c < 2 * schedule.square_columns; ++c)
-        sums_.push_back(ir::MakeVar(fmt::format("sums_{}_{}", r, c), kSums));
+        sums_.push_back(ir::MakeVar(fmt::format("sums_{}_{}", r, c), sums_type_));
     }
-    staging_ = MakeStaging("staging", ElementType::kF32, static_cast<int64_t>(sums_.size()) * 4);
+    staging_ = MakeStaging("staging", elements_.sums, static_cast<int64_t>(sums_.size()) * 4);
   }
 
   KernelDraft Emit() {
@@ -126,19 +74,16 @@ class FragmentMultiplication {
     first_column_ = ir::Ref(column) * schedule_.columns();
     std::vector<Stmt> body;
     body.reserve(sums_.size() + 4);
-    for (const ir::Var& sums : sums_) body.push_back(ir::Let(sums, ir::Zero(kSums)));
-    body.insert(body.end(), {lhs_.copy().Declare(), rhs_.copy().Declare(), SumBlocks(), StoreTile()});
+    for (const ir::Var& sums : sums_) body.push_back(ir::Let(sums, ir::Zero(sums_type_)));
+    body.insert(body.end(), {lhs_.Declare(), rhs_.Declare(), SumBlocks(), StoreTile()});
     Stmt nest = ir::Block(std::move(body));
     for (const ir::Var& var : {column, row, part, batch})
       nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
-    std::vector<Stmt> all = {ir::DeclareArray(lhs_.copy().block()), ir::DeclareArray(rhs_.copy().block())};
+    std::vector<Stmt> all = {ir::DeclareArray(lhs_.block()), ir::DeclareArray(rhs_.block())};
     if (!result_.IsPlain()) all.push_back(ir::DeclareArray(staging_));
     all.push_back(nest);
-    const std::vector<std::string> functions =
-        is_plain_ ? std::vector<std::string>{kFragmentPlain}
-                  : std::vector<std::string>{LoadFunction(lhs_), LoadFunction(rhs_), SumFunction()};
     KernelDraft draft =
-        MakeDraft("fragment_product", parameters_, ir::Block(std::move(all)), FragmentHelpers(functions));
+        MakeDraft("fragment_product", parameters_, ir::Block(std::move(all)), FragmentHelpers(Functions()));
     draft.function.group_items = schedule_.items();
     return draft;
   }
@@ -181,21 +126,29 @@ class FragmentMultiplication {
     return Remainder(Quotient(item, kItems), schedule_.groups_across) * (schedule_.square_columns * kSquare);
   }
 
-  static const char* LoadFunction(const FragmentOperand& operand) {
-    return operand.copy().HasKFastest() ? kFragmentLoad : kFragmentLoadTurned;
+  std::vector<std::string> Functions() const {
+    std::vector<std::string> functions = {is_plain_ ? elements_.plain_function : elements_.sum_function};
+    for (const FragmentOperand* operand : {&lhs_, &rhs_}) {
+      if (!is_plain_) functions.emplace_back(LoadFunction(*operand));
+      if (operand->IsTurned()) functions.emplace_back(kFragmentTurn);
+    }
+    return functions;
   }
-  const char* SumFunction() const { return storage_ == ElementType::kBF16 ? kFragmentBf16 : kFragmentF16; }
 
-  // 16 of outer x 16 of k: four squares, of lhs those of the first k first, of rhs those of the first columns. Where
-  // the line begins that a work-item names.
-  static Expr LoadSquares(const FragmentOperand& operand, const Expr& item, const Expr& block_k, const Expr& outer,
-                          const Expr& k, bool is_lhs) {
-    const Expr line = Remainder(item, 8), second = Remainder(Quotient(item, 8), 2) * 8,
-               third = Quotient(Remainder(item, kItems), 16) * 8;
-    const Expr &of_outer = is_lhs ? second : third, &of_k = is_lhs ? third : second;
-    const Expr at = operand.copy().HasKFastest() ? operand.Place(block_k, outer + of_outer + line, k + of_k)
-                                                 : operand.Place(block_k, outer + of_outer, k + of_k + line);
-    return ir::Call(kSquareBits, LoadFunction(operand), {ir::Address(operand.copy().block(), at)});
+  static const char* LoadFunction(const FragmentOperand& operand) {
+    return operand.HasKFastest() ? kFragmentLoad : kFragmentLoadTurned;
+  }
+
+  // 16 of outer x 32 bytes of k: four squares, of lhs those of the first k first, of rhs those of the first columns.
+  // Where the line begins that a work-item names.
+  Expr LoadSquares(const FragmentOperand& operand, const Expr& item, const Expr& block_k, const Expr& outer,
+                   const Expr& k, bool is_lhs) const {
+    const Expr line = Remainder(item, 8), second = Remainder(Quotient(item, 8), 2),
+               third = Quotient(Remainder(item, kItems), 16);
+    const Expr of_outer = (is_lhs ? second : third) * 8, of_k = (is_lhs ? third : second) * (k_of_step_ / 2);
+    const Expr at = operand.HasKFastest() ? operand.Place(block_k, outer + of_outer + line, k + of_k)
+                                          : operand.Place(block_k, outer + of_outer, k + of_k + line);
+    return ir::Call(kSquareBits, LoadFunction(operand), {ir::Address(operand.block(), at)});
   }
 
   Stmt MultiplyBlock(const Expr& item, const Expr& block_k) const {
@@ -216,13 +169,13 @@ class FragmentMultiplication {
         const Expr& squares = columns[static_cast<size_t>(h / 2)];
         const Expr upper = ir::Lane(squares, h % 2 * 2), lower = ir::Lane(squares, h % 2 * 2 + 1);
         const ir::Var& sums = SumsAt(r, h);
-        step.push_back(ir::Assign(
-            sums, ir::Call(kSums, SumFunction(), {ir::Ref(sums), rows[static_cast<size_t>(r)], upper, lower})));
+        step.push_back(ir::Assign(sums, ir::Call(sums_type_, elements_.sum_function,
+                                                 {ir::Ref(sums), rows[static_cast<size_t>(r)], upper, lower})));
       }
     }
     return ir::Unrolled(
-        ir::For(LoopRole::kSerial, k, Index(0), Index(schedule_.depth), ir::Block(std::move(step)), kSquare),
-        static_cast<int>(schedule_.depth / kSquare));
+        ir::For(LoopRole::kSerial, k, Index(0), Index(schedule_.depth), ir::Block(std::move(step)), k_of_step_),
+        static_cast<int>(schedule_.depth / k_of_step_));
   }
 
   // Within a square, the first of a work-item's rows, and of its columns in each half.
@@ -234,9 +187,10 @@ class FragmentMultiplication {
     std::vector<Stmt> step;
     const auto value = [&](const FragmentOperand& operand, const Expr& outer) {
       const Expr bits = operand.Bits(block_k, outer, ir::Ref(k));
-      const ir::Var number = ir::MakeVar(fmt::format("x{}", step.size()), {ElementType::kF32, 1});
-      const char* function = storage_ == ElementType::kBF16 ? "hl_from_bf16" : "hl_from_f16";
-      step.push_back(ir::Let(number, ir::Call({ElementType::kF32, 1}, function, {bits})));
+      const ir::Var number = ir::MakeVar(fmt::format("x{}", step.size()), {elements_.sums, 1});
+      step.push_back(ir::Let(number, elements_.number != nullptr
+                                         ? ir::Call(number->type, elements_.number, {bits})
+                                         : ir::Cast(ir::BitCast(bits, ElementType::kS8), elements_.sums)));
       return ir::Ref(number);
     };
     std::vector<Expr> rows, columns;
@@ -249,7 +203,7 @@ class FragmentMultiplication {
         const auto row = static_cast<size_t>(2 * r), column = static_cast<size_t>(2 * h);
         const ir::Var& sums = SumsAt(r, h);
         step.push_back(ir::Assign(
-            sums, ir::Call(kSums, kFragmentPlain,
+            sums, ir::Call(sums_type_, elements_.plain_function,
                            {ir::Ref(sums), rows[row], rows[row + 1], columns[column], columns[column + 1]})));
       }
     }
@@ -311,7 +265,9 @@ class FragmentMultiplication {
   const TiledProduct& product_;
   const FragmentSchedule schedule_;
   const bool is_plain_;
-  const ElementType storage_;
+  const Elements elements_;
+  const ir::Type sums_type_;
+  const int64_t k_of_step_;  // of a matrix instruction
   KernelParameters parameters_;
   FragmentOperand lhs_, rhs_;
   SumResult result_;

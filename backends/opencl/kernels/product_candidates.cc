@@ -16,6 +16,7 @@ constexpr TiledSchedule kFewTiles[] = {
     {64, 8, 8, 8, 16},  {64, 8, 8, 8, 8, 2},   {128, 32, 4, 4, 16}, {32, 8, 4, 4, 16},
 };
 
+// Depths are those of 16-bit floats.
 constexpr FragmentSchedule kFewFragments[] = {
     {2, 2, 4, 4, 32}, {2, 2, 4, 4, 32, 2}, {4, 2, 4, 4, 32}, {2, 4, 4, 4, 32}, {2, 4, 4, 2, 32, 2},
     {2, 2, 2, 4, 64}, {2, 2, 2, 4, 32, 2}, {2, 2, 2, 2, 64}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64},
@@ -90,7 +91,9 @@ void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bo
 
 void AddFragments(const ProductShape& shape, const FragmentSchedule& rule, bool few, bool other_orders,
                   Collection& out) {
-  const auto add = [&](const FragmentSchedule& s) { AddLikeRule(s, rule, shape, other_orders, out); };
+  const auto add = [&](const FragmentSchedule& s) {
+    AddLikeRule(s.For(shape.lhs_type), rule, shape, other_orders, out);
+  };
   for (const FragmentSchedule& s : kFewFragments) add(s);
   if (other_orders) AddParts(rule, shape, few, out);
   if (few) return;

@@ -22,6 +22,7 @@ constexpr TiledSchedule kTilesByRule[] = {
     {256, 16, 8, 8, 8},  {128, 16, 8, 8, 8}, {64, 8, 8, 8, 8},  {64, 8, 4, 8, 16}, {64, 8, 4, 4, 16},
     {128, 32, 4, 4, 16}, {128, 4, 4, 4, 16}, {32, 8, 4, 4, 16}, {8, 4, 4, 4, 16},  {1, 1, 4, 4, 16},
 };
+// Depths are those of 16-bit floats.
 constexpr FragmentSchedule kFragmentsByRule[] = {
     {2, 2, 4, 4, 32}, {2, 2, 2, 4, 64}, {2, 2, 2, 2, 64}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64}, {1, 4, 2, 1, 64},
 };
@@ -33,18 +34,23 @@ int64_t LocalBytes(const TiledSchedule& s, hlo::ElementType type) {
 }
 
 int64_t LocalBytes(const FragmentSchedule& s, hlo::ElementType type) {
-  // As much for either order of an operand in memory.
+  // As much for either order of an operand in memory; elements of 8 bits lie in one of them only.
   const int64_t bytes = hlo::BytesOf(type);
   const auto of = [&](int64_t width) {
-    return std::max(width * LineStride(s.depth, type), s.depth * LineStride(width, type)) * bytes;
+    const int64_t by_k = width * LineStride(s.depth, type);
+    return (bytes == 1 ? by_k : std::max(by_k, s.depth * LineStride(width, type))) * bytes;
   };
   return s.buffers * (of(s.rows()) + of(s.columns()));
 }
 
 bool HasFragments(const ProductShape& shape, const DeviceSpec& device) {
-  const bool is_half = shape.lhs_type == hlo::ElementType::kBF16 || shape.lhs_type == hlo::ElementType::kF16;
-  return !device.matrix_fragments.empty() && is_half && shape.rhs_type == shape.lhs_type &&
-         shape.compute_type == hlo::ElementType::kF32;
+  if (device.matrix_fragments.empty() || shape.rhs_type != shape.lhs_type) return false;
+  switch (shape.lhs_type) {
+    case hlo::ElementType::kBF16:
+    case hlo::ElementType::kF16: return shape.compute_type == hlo::ElementType::kF32;
+    case hlo::ElementType::kS8: return device.has_s8_fragments && shape.compute_type == hlo::ElementType::kS32;
+    default: return false;
+  }
 }
 
 template <typename Schedule>
@@ -64,13 +70,16 @@ int64_t GroupsOfUnit(const Schedule& tile) {
   return std::max<int64_t>(1, kItemsOfUnit / ItemsOf(tile));
 }
 
-// A part's sum of a product costs as much as so many multiplications: matrix instructions do ten in the time of one.
+// A part's sum of a product costs as much as so many multiplications: matrix instructions do ten in the time of one, of
+// s8 twenty.
 struct PartCost {
   double sum;
   int64_t least_depth;
 };
-constexpr PartCost PartCostOf(const TiledSchedule&) { return {40, 128}; }
-constexpr PartCost PartCostOf(const FragmentSchedule&) { return {400, 512}; }
+PartCost PartCostOf(const TiledSchedule&, const ProductShape&) { return {40, 128}; }
+PartCost PartCostOf(const FragmentSchedule&, const ProductShape& shape) {
+  return hlo::BytesOf(shape.lhs_type) == 1 ? PartCost{800, 1024} : PartCost{400, 512};
+}
 
 // Few tiles of long sums leave most of a device idle: as many parts as still make a sum of their own worth it.
 template <typename Schedule>
@@ -78,7 +87,8 @@ int64_t MostParts(const Schedule& tile, const ProductShape& shape) {
   constexpr int64_t kMostParts = 64;
   const int64_t tiles = TilesOf(tile, shape), groups = kUnits * GroupsOfUnit(tile);
   if (tiles >= 2 * groups) return 1;
-  return std::clamp<int64_t>(std::min(2 * groups / tiles, shape.k / PartCostOf(tile).least_depth), 1, kMostParts);
+  return std::clamp<int64_t>(std::min(2 * groups / tiles, shape.k / PartCostOf(tile, shape).least_depth), 1,
+                             kMostParts);
 }
 
 // In multiplications of a unit that does one at a time, with those that loads and barriers take beside them (with low
@@ -90,23 +100,34 @@ double CostOf(const Schedule& tile, const ProductShape& shape) {
   const auto rows = static_cast<double>(tile.rows()), columns = static_cast<double>(tile.columns());
   const int64_t parts = tile.Parts(shape.k);
   const double depth = static_cast<double>(shape.k) / static_cast<double>(parts);
-  const double of_sum = depth * (1 + kLoad / rows + kLoad / columns) + (parts > 1 ? PartCostOf(tile).sum : 0);
+  const double of_sum = depth * (1 + kLoad / rows + kLoad / columns) + (parts > 1 ? PartCostOf(tile, shape).sum : 0);
   const int64_t groups = std::max(CeilDiv(TilesOf(tile, shape) * parts, kUnits), GroupsOfUnit(tile));
   return static_cast<double>(groups) * rows * columns * of_sum;
 }
 
-constexpr int64_t LeastDepth(const TiledSchedule&) { return 1; }
-constexpr int64_t LeastDepth(const FragmentSchedule&) { return FragmentSchedule::kSquare; }
+// Of the elements in local memory.
+hlo::ElementType BlockType(const TiledSchedule&, const ProductShape& shape) { return shape.compute_type; }
+hlo::ElementType BlockType(const FragmentSchedule&, const ProductShape& shape) { return shape.lhs_type; }
+
+int64_t LeastDepth(const TiledSchedule&, const ProductShape&) { return 1; }
+int64_t LeastDepth(const FragmentSchedule&, const ProductShape& shape) {
+  return FragmentSchedule::StepOf(shape.lhs_type);
+}
+
+TiledSchedule WithDepthFor(const TiledSchedule& tile, const ProductShape&) { return tile; }
+FragmentSchedule WithDepthFor(const FragmentSchedule& tile, const ProductShape& shape) {
+  return tile.For(shape.lhs_type);
+}
 
 // Of those that leave local memory for a second work-group.
 template <typename Schedules>
 auto Cheapest(const Schedules& schedules, const ProductShape& shape, bool may_have_parts, const DeviceSpec& device)
     -> std::optional<std::remove_cvref_t<decltype(schedules[0])>> {
   std::optional<std::remove_cvref_t<decltype(schedules[0])>> best;
-  const auto type = LeastDepth(schedules[0]) == 1 ? shape.compute_type : shape.lhs_type;
-  for (auto tile : schedules) {
-    const auto fits = [&] { return LocalBytes(tile, type) <= device.local_memory_bytes / 2; };
-    while (tile.depth > LeastDepth(tile) && !fits()) tile.depth /= 2;
+  for (const auto& schedule : schedules) {
+    auto tile = WithDepthFor(schedule, shape);
+    const auto fits = [&] { return LocalBytes(tile, BlockType(tile, shape)) <= device.local_memory_bytes / 2; };
+    while (tile.depth > LeastDepth(tile, shape) && !fits()) tile.depth /= 2;
     if (ItemsOf(tile) > device.max_work_group_size || !fits()) continue;
     const int64_t most_parts = may_have_parts ? MostParts(tile, shape) : 1;
     for (tile.k_parts = 1; tile.k_parts <= most_parts; ++tile.k_parts) {
@@ -136,6 +157,10 @@ std::string WhyNotFragments(const FragmentSchedule& s, const ProductProblem& pro
   }
   if (!std::has_single_bit(static_cast<uint64_t>(s.depth))) {
     return fmt::format("depth={}: must be a power of two", s.depth);
+  }
+  if (const int64_t step = FragmentSchedule::StepOf(problem.shape.lhs_type); s.depth < step) {
+    return fmt::format("depth={}: a matrix instruction multiplies {} of {}", s.depth, step,
+                       hlo::ElementTypeName(problem.shape.lhs_type));
   }
   if (const int64_t bytes = LocalBytes(s, problem.shape.lhs_type); bytes > device.local_memory_bytes) {
     return fmt::format("depth={}, buffers={}: the blocks take {} bytes of local memory, the device has {}", s.depth,

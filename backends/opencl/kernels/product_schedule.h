@@ -37,8 +37,8 @@ struct TiledSchedule {
   int64_t Parts(int64_t k) const { return CeilDiv(k, PartDepth(k)); }
 };
 
-// GPU class, where the device multiplies 16-bit floats by matrix instructions (fragment_product.h): sub-groups of 32
-// work-items side by side and one above the other, each with squares of 16 x 16 sums.
+// GPU class, where the device multiplies by matrix instructions (fragment_product.h): sub-groups of 32 work-items side
+// by side and one above the other, each with squares of 16 x 16 sums.
 struct FragmentSchedule {
   int64_t groups_down = 2, groups_across = 2;
   int64_t square_rows = 4, square_columns = 4;
@@ -48,6 +48,14 @@ struct FragmentSchedule {
   bool operator==(const FragmentSchedule&) const = default;
 
   static constexpr int64_t kSquare = 16, kItemsOfGroup = 32;
+  // Of k, what a matrix instruction multiplies of this type.
+  static int64_t StepOf(hlo::ElementType type) { return 32 / hlo::BytesOf(type); }
+  // The same bytes of a block, of this type instead of a 16-bit one.
+  FragmentSchedule For(hlo::ElementType type) const {
+    FragmentSchedule schedule = *this;
+    schedule.depth = depth * 2 / hlo::BytesOf(type);
+    return schedule;
+  }
   int64_t items() const { return groups_down * groups_across * kItemsOfGroup; }
   int64_t rows() const { return groups_down * square_rows * kSquare; }
   int64_t columns() const { return groups_across * square_columns * kSquare; }

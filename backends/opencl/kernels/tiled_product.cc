@@ -37,10 +37,10 @@ class TiledMultiplication {
               {product.compute_type, static_cast<int>(column_lanes_)}),
         lhs_("lhs", product.lhs,
              parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument),
-             {rows_, depth_, items_, schedule.buffers, BlockOrder::kOuterFastest}, product.compute_type),
+             {rows_, depth_, items_, schedule.buffers}, product.compute_type),
         rhs_("rhs", product.rhs,
              parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument),
-             {columns_, depth_, items_, schedule.buffers, BlockOrder::kOuterFastest}, product.compute_type),
+             {columns_, depth_, items_, schedule.buffers}, product.compute_type),
         result_(product, parts_, parameters_),
         run_(result_.RunOfColumns(column_lanes_)) {
     staging_ = MakeStaging("staging", product.compute_type, item_rows_ * item_columns_);

@@ -168,6 +168,7 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   if (quirks.matrix_fragments != nullptr &&
       ProbeFragments(quirks.matrix_fragments, platform_index_, device_index_, Fingerprint())) {
     spec_.matrix_fragments = quirks.matrix_fragments;
+    spec_.has_s8_fragments = ProbeS8Fragments(quirks.matrix_fragments, platform_index_, device_index_, Fingerprint());
   }
   // A plain mapping has no limit of the runtime's.
   if (spec_.raw_pointers) spec_.max_allocation_bytes = spec_.global_memory_bytes;

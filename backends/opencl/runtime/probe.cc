@@ -94,4 +94,8 @@ bool ProbeFragments(const std::string& form, int platform_index, int device_inde
   return Ask("fragments-" + form, platform_index, device_index, driver_key);
 }
 
+bool ProbeS8Fragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key) {
+  return Ask("fragments-s8-" + form, platform_index, device_index, driver_key);
+}
+
 }  // namespace hlorun::opencl

@@ -18,7 +18,9 @@ bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, c
 // Whether they may multiply tiles of "bf16" or "s8" on the CPU's matrix unit (codegen/matrix_unit.h).
 bool ProbeMatrixUnit(const std::string& type, int platform_index, int device_index, const std::string& driver_key);
 
-// Whether they may multiply by a GPU's matrix instructions in this form (codegen/fragments.h), and do it right.
+// Whether they may multiply 16-bit floats, or s8, by a GPU's matrix instructions in this form (codegen/fragments.h),
+// and do it right.
 bool ProbeFragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
+bool ProbeS8Fragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 
 }  // namespace hlorun::opencl

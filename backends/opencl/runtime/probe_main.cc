@@ -168,11 +168,23 @@ bool MultipliesTiles(cl_device_id device, const TileQuestion& question) {
   return true;
 }
 
-// 16 x 16 of lhs, k fastest, times 16 x 16 of rhs, first as columns of k and then as rows, by one sub-group.
-std::string FragmentSource(const char* multiply) {
+// A type that matrix instructions multiply: its small integers, and how many of them lie in 16 bits.
+struct FragmentQuestion {
+  const char *multiply, *sums;  // the function, and the type of sums
+  int per_unit;
+  cl_ushort (*bits)(int value);
+};
+
+// 16 lines of lhs, 16 units of k each, times 16 lines of 16 units of rhs, first as columns of k and then, turned, as
+// rows, by one sub-group. A unit is 16 bits.
+std::string FragmentSource(const FragmentQuestion& question) {
+  using hlorun::opencl::kFragmentLoad, hlorun::opencl::kFragmentLoadTurned;
   std::string source;
-  for (const hlorun::opencl::FragmentFunction& function : hlorun::opencl::kFragmentFunctions) source += function.source;
-  const std::string sums = std::string(" = ") + multiply + "((float4)(0), x, ";
+  for (const hlorun::opencl::FragmentFunction& function : hlorun::opencl::kFragmentFunctions) {
+    if (function.name == kFragmentLoad || function.name == kFragmentLoadTurned || function.name == question.multiply)
+      source += function.source;
+  }
+  const std::string type = question.sums, sums = " = " + std::string(question.multiply) + "((" + type + ")(0), x, ";
   return source +
          "__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void f(__global const ushort* a, "
          "__global const ushort* b, __global float* y) {\n"
@@ -183,10 +195,9 @@ std::string FragmentSource(const char* multiply) {
          "  int low = i % 8, odd = i / 8 % 2 * 8, high = i / 16 * 8;\n"
          "  uint4 x = hl_fragment_load((ulong)(l + (low + odd) * 16 + high));\n"
          "  uint4 p = hl_fragment_load((ulong)(r + (low + high) * 16 + odd));\n"
-         "  uint4 q = hl_fragment_load_turned((ulong)(r + (low + odd) * 16 + high));\n"
-         "  float4 s[4];\n"
-         "  s[0]" +
-         sums + "p.s0, p.s1);\n  s[1]" + sums + "p.s2, p.s3);\n  s[2]" + sums + "q.s0, q.s1);\n  s[3]" + sums +
+         "  uint4 q = hl_fragment_load_turned((ulong)(r + (low + odd) * 16 + high));\n  " +
+         type + " s[4];\n  s[0]" + sums + "p.s0, p.s1);\n  s[1]" + sums + "p.s2, p.s3);\n  s[2]" + sums +
+         "q.s0, q.s1);\n  s[3]" + sums +
          "q.s2, q.s3);\n"
          "  for (int j = 0; j < 4; ++j) {\n"
          "    int at = j / 2 * 256 + g * 16 + j % 2 * 8 + 2 * t;\n"
@@ -209,25 +220,41 @@ cl_ushort F16Bits(int value) {
   return static_cast<cl_ushort>(bits + (value < 0 ? 0x8000 : 0));
 }
 
-bool MultipliesFragments(cl_device_id device, const char* multiply, cl_ushort (*bits)(int)) {
+cl_ushort S8Bits(int value) { return static_cast<cl_ushort>(value & 0xff); }
+constexpr FragmentQuestion kBf16Fragments = {hlorun::opencl::kFragmentBf16, "float4", 1, Bf16Bits};
+constexpr FragmentQuestion kF16Fragments = {hlorun::opencl::kFragmentF16, "float4", 1, F16Bits};
+constexpr FragmentQuestion kS8Fragments = {hlorun::opencl::kFragmentS8, "int4", 2, S8Bits};
+
+bool MultipliesFragments(cl_device_id device, const FragmentQuestion& question) {
   constexpr int kSide = 16;
-  const auto left = [](int row, int k) { return (row + 2 * k + row * k) % 7 - 3; };
-  const auto right = [](int outer, int inner) { return (3 * outer + inner + outer * inner) % 5 - 2; };
-  cl_ushort a[kSide * kSide], b[kSide * kSide];
+  const int per_unit = question.per_unit;
+  // Those of s8 reach from -128 to 127.
+  const auto left = [&](int row, int k) {
+    return per_unit == 1 ? (row + 2 * k + row * k) % 7 - 3 : (37 * row + 11 * k + row * k * k) % 256 - 128;
+  };
+  const auto right = [&](int outer, int inner) {
+    return per_unit == 1 ? (3 * outer + inner + outer * inner) % 5 - 2
+                         : (101 * outer + 29 * inner + outer * inner) % 256 - 128;
+  };
+  cl_ushort a[kSide * kSide] = {}, b[kSide * kSide] = {};
   for (int i = 0; i < kSide * kSide; ++i) {
-    a[i] = bits(left(i / kSide, i % kSide));
-    b[i] = bits(right(i / kSide, i % kSide));
+    for (int j = 0; j < per_unit; ++j) {
+      const int line = i / kSide, k = i % kSide * per_unit + j;
+      a[i] = static_cast<cl_ushort>(a[i] | question.bits(left(line, k)) << (8 * j));
+      b[i] = static_cast<cl_ushort>(b[i] | question.bits(right(line, k)) << (8 * j));
+    }
   }
   float y[2 * kSide * kSide] = {};
-  const std::string source = FragmentSource(multiply);
+  const std::string source = FragmentSource(question);
   const auto [queue, kernel] = Build(device, source.c_str());
   if (kernel == nullptr) return false;
   if (!RunOnArrays(queue, kernel, {{a, sizeof(a)}, {b, sizeof(b)}, {y, sizeof(y)}}, 32)) return false;
-  for (int i = 0; i < 2 * kSide * kSide; ++i) {
+  // Pairs are not turned: where a unit has two, the second half says nothing.
+  for (int i = 0; i < (per_unit == 1 ? 2 : 1) * kSide * kSide; ++i) {
     const bool is_turned = i >= kSide * kSide;
     const int row = i / kSide % kSide, column = i % kSide;
     int sum = 0;
-    for (int k = 0; k < kSide; ++k) sum += left(row, k) * (is_turned ? right(k, column) : right(column, k));
+    for (int k = 0; k < kSide * per_unit; ++k) sum += left(row, k) * (is_turned ? right(k, column) : right(column, k));
     if (y[i] != static_cast<float>(sum)) return false;
   }
   return true;
@@ -272,12 +299,10 @@ int main(int argc, char** argv) {
   for (const WordDotForm& form : hlorun::opencl::kS8DotForms) {
     if (argv[1] == "s8-" + std::string(form.name)) return MultipliesWords(device, form, kS8Question) ? 0 : 1;
   }
-  if (argv[1] == "fragments-" + std::string(hlorun::opencl::kFragmentsByPtx)) {
-    return MultipliesFragments(device, hlorun::opencl::kFragmentBf16, Bf16Bits) &&
-                   MultipliesFragments(device, hlorun::opencl::kFragmentF16, F16Bits)
-               ? 0
-               : 1;
-  }
+  const std::string form(hlorun::opencl::kFragmentsByPtx);
+  if (argv[1] == "fragments-" + form)
+    return MultipliesFragments(device, kBf16Fragments) && MultipliesFragments(device, kF16Fragments) ? 0 : 1;
+  if (argv[1] == "fragments-s8-" + form) return MultipliesFragments(device, kS8Fragments) ? 0 : 1;
   for (const TileQuestion& question : kTileQuestions) {
     if (std::string_view(argv[1]) == question.type) return MultipliesTiles(device, question) ? 0 : 1;
   }
