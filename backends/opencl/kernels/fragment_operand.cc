@@ -77,7 +77,7 @@ Expr FragmentOperand::Place(const Expr& block_k, const Expr& outer, const Expr& 
 }
 
 Expr FragmentOperand::Bits(const Expr& block_k, const Expr& outer, const Expr& k) const {
-  const Expr word = ir::Load(copy_->block(), Place(block_k, outer, k));
+  Expr word = ir::Load(copy_->block(), Place(block_k, outer, k));
   const int64_t elements = in_block_.outer * in_block_.k;
   if (elements == 1) return word;
   const Expr number = Remainder(in_block_.k > 1 ? k : outer, elements);

@@ -15,7 +15,6 @@ namespace {
 using hlo::ElementType;
 using ir::Expr;
 using ir::LoopRole;
-using ir::Op;
 using ir::Stmt;
 
 constexpr int64_t kSquare = FragmentSchedule::kSquare, kItems = FragmentSchedule::kItemsOfGroup;
