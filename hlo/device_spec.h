@@ -44,6 +44,8 @@ struct DeviceSpec {
   // How kernels of GPU class use a GPU's matrix instructions (codegen/fragments.h); empty: not.
   std::string matrix_fragments;
   bool has_s8_fragments = false;  // for products of s8 too
+  // How work-items of a sub-group hand each other values in them (codegen/sub_groups.h); empty: not.
+  std::string sub_group_moves;
 
   // Measured by bench/roofline; 0: not measured, a default is used.
   double f32_gflops = 0;

@@ -227,12 +227,14 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector
   const ir::Stmt body = preamble_.empty() ? loops : ir::Block(std::move(statements));
   std::set<const ir::Buffer*> used;
   CollectBuffers(body, used);
+  helpers.insert(helpers.end(), helpers_.begin(), helpers_.end());
   ir::Function function{.name = kKernelName,
                         .parameters = {},
                         .body = body,
                         .helpers = std::move(helpers),
                         .grain = grain,
-                        .group_items = group_items_};
+                        .group_items = group_items_,
+                        .sub_group_items = sub_group_items_};
   EmittedLaunch launch;
   for (const auto& [buffer, argument] : parameters_) {
     if (used.count(buffer.get()) == 0) continue;

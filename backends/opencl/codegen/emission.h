@@ -62,6 +62,10 @@ class Emission {
 
   // GPU class: groups of so many work-items instead of GroupLanes. Called before Finish.
   void GroupOf(int64_t items) { group_items_ = items; }
+  // GPU class: groups of whole sub-groups of so many work-items, which the device is asked for. Called before Finish.
+  void SubGroupOf(int64_t items) { sub_group_items_ = items; }
+  // A function that the kernel calls. Called before Finish; the same one may be asked for again.
+  void Needs(ir::Helper helper) { helpers_.push_back(std::move(helper)); }
   // An array of a group; declared by Finish.
   ir::BufferRef LocalArray(const std::string& name, hlo::ElementType type, int64_t elements);
   // An array of each work-item, declared where the body stands.
@@ -107,7 +111,8 @@ class Emission {
   std::vector<Output> outputs_;
   passes::KernelExtents extents_;
   std::vector<ir::Stmt> preamble_;
-  int64_t group_items_ = 0;
+  int64_t group_items_ = 0, sub_group_items_ = 0;
+  std::vector<ir::Helper> helpers_;
   std::vector<std::pair<std::pair<passes::OperandExtent, int64_t>, ir::Expr>> extent_values_;
   std::vector<std::pair<ir::BufferRef, ArgumentRef>> parameters_;
   int lanes_ = 1;

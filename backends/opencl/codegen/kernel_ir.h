@@ -159,6 +159,8 @@ struct Function {
   int64_t grain = 1;
   // GPU class: work-items of a group; 0: as the device likes (GroupLanes).
   int64_t group_items = 0;
+  // Of a sub-group, by cl_intel_required_subgroup_size; 0: as the device likes.
+  int64_t sub_group_items = 0;
 };
 
 // --- expressions ---

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/lane_exchange.h"
+
 namespace hlorun::opencl {
 namespace {
 
@@ -20,19 +22,31 @@ struct LaneArray {
 class LaneJoin {
  public:
   LaneJoin(Emission& e, const LaneTeam& team, std::vector<LaneValue> lanes)
-      : e_(e), team_(team), lanes_(std::move(lanes)) {
+      : e_(e),
+        team_(team),
+        lanes_(std::move(lanes)),
+        sub_group_(team.stride == 1 ? std::min(SubGroupSizeFor(team.group, e.device()), team.items) : 1) {}
+
+  std::vector<Value> Totals() {
+    std::vector<Value> values;
+    for (const LaneValue& lane : lanes_) values.push_back(lane.value);
+    if (team_.items > sub_group_) values = JoinedInMemory();
+    if (sub_group_ > 1) JoinSubGroup(values);
+    return values;
+  }
+
+ private:
+  // Of each, the total; or, in each sub-group, what its lanes have left to join.
+  std::vector<Value> JoinedInMemory() {
     for (const LaneValue& lane : lanes_) {
       LaneArray array{Array(lane.type), nullptr};
       if (hlo::IsComplex(lane.type)) array.im = Array(lane.type);
       arrays_.push_back(array);
     }
-  }
-
-  std::vector<Value> Totals() {
     for (size_t i = 0; i < lanes_.size(); ++i) StoreOwn(i, lanes_[i].value);
     int64_t count = team_.items;
-    while (count > kReadByAll) {
-      const int64_t left = std::max(kFewestLeft, count / kJoinedAtOnce);
+    while (count > kReadByAll * sub_group_) {
+      const int64_t left = std::max({kFewestLeft, sub_group_, count / kJoinedAtOnce});
       e_.body().Add(ir::Barrier());
       e_.values().Open();
       for (size_t i = 0; i < lanes_.size(); ++i) StoreOwn(i, Joined(i, team_.lane, count, left));
@@ -40,12 +54,40 @@ class LaneJoin {
       count = left;
     }
     e_.body().Add(ir::Barrier());
-    std::vector<Value> totals;
-    for (size_t i = 0; i < lanes_.size(); ++i) totals.push_back(Joined(i, 0, count, 1));
-    return totals;
+    const Index own = sub_group_ > 1 ? e_.math().Mod(team_.lane, sub_group_) : Index(0);
+    std::vector<Value> values;
+    for (size_t i = 0; i < lanes_.size(); ++i) values.push_back(Joined(i, own, count, sub_group_));
+    return values;
   }
 
- private:
+  // Value i and value i + distance, halving: both lanes have the result.
+  void JoinSubGroup(std::vector<Value>& values) {
+    LaneExchange exchange(e_, PlaceOf(team_.lane), team_.group);
+    const Expr lane = e_.math().ToExpr(team_.lane);
+    for (int64_t distance = sub_group_ / 2; distance >= 1; distance /= 2) {
+      const Expr bit = ir::And(lane, e_.IndexInt(distance));
+      const Expr is_upper = ir::Compare(ir::Op::kNe, bit, e_.IndexInt(0));
+      for (size_t i = 0; i < lanes_.size(); ++i) {
+        const auto& [opcode, type, unused] = lanes_[i];
+        const Value own = values[i], there = exchange.Across(own, distance);
+        values[i] = IsSymmetric(opcode, type) ? EmitBinary(opcode, type, own, there, e_.body())
+                                              : EmitBinary(opcode, type, Named(SelectValue(is_upper, there, own)),
+                                                           Named(SelectValue(is_upper, own, there)), e_.body());
+        values[i] = Named(values[i]);
+      }
+    }
+  }
+
+  // Whether x op y has the bits of y op x: not a product of complex numbers, whose compiler may fuse one of two
+  // multiplications with the addition, nor the larger of two NaNs, which is the first. (Which of them a sum is, is up
+  // to the device and its compiler, here and in memory.)
+  static bool IsSymmetric(hlo::Opcode opcode, hlo::ElementType type) {
+    if (hlo::IsComplex(type)) return opcode == hlo::Opcode::kAdd;
+    return !hlo::IsFloating(type) || opcode == hlo::Opcode::kAdd || opcode == hlo::Opcode::kMultiply;
+  }
+
+  Value Named(const Value& value) { return {e_.body().Name(value.re), value.im ? e_.body().Name(value.im) : nullptr}; }
+
   ir::BufferRef Array(hlo::ElementType type) { return e_.LocalArray("lanes", ValueType(type).element, team_.group); }
   Expr PlaceOf(const Index& lane) {
     return e_.math().ToExpr(e_.math().Add(team_.first, e_.math().Mul(lane, team_.stride)));
@@ -71,6 +113,7 @@ class LaneJoin {
   Emission& e_;
   LaneTeam team_;
   std::vector<LaneValue> lanes_;
+  int64_t sub_group_;  // lanes of the team in a sub-group that hand each other values; 1: none do
   std::vector<LaneArray> arrays_;
 };
 

@@ -1,4 +1,5 @@
-// What several work-items of a group hold becomes one value, through local memory.
+// What several work-items of a group hold becomes one value, through local memory and, where the device has them and
+// neighbours are lanes of one team, by exchanges within sub-groups. Both join the same values in the same order.
 #pragma once
 
 #include <vector>
@@ -7,11 +8,12 @@
 
 namespace hlorun::opencl {
 
-// The work-items of a group that join theirs, and where in an array of the group each of them has its place.
+// The work-items of a group that join theirs. Item first + lane * stride of the group has the lane, and that place in
+// an array of the group.
 struct LaneTeam {
   Index lane;         // of this item: 0 .. items
   int64_t items = 1;  // a power of two
-  Index first;        // the place of lane 0
+  Index first;        // the item that is lane 0; with stride 1, a multiple of `items`
   int64_t stride = 1;
   int64_t group = 1;  // items of the group
 };

@@ -79,6 +79,8 @@ class Printer {
     if (uses_double_) text = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" + text;
     text += fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))", kernel.grid.local[0],
                         kernel.grid.local[1], kernel.grid.local[2]);
+    if (const int64_t items = kernel.function.sub_group_items; items > 0)
+      text += fmt::format(" __attribute__((intel_reqd_sub_group_size({})))", items);
     text += WidthAttribute();
     text += fmt::format("\nvoid {}(", kernel.function.name);
     std::string parameters;

@@ -2,11 +2,13 @@
 // it is associative. Each lane takes a run of neighbouring elements, and lanes are joined in their order; none starts
 // from an initial value, which may be no identity.
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/lane_exchange.h"
 #include "backends/opencl/codegen/powers_of_two.h"
 #include "backends/opencl/codegen/reduced_shape.h"
 #include "backends/opencl/codegen/reducers.h"
@@ -103,26 +105,42 @@ class OrderedReduction {
         ir::For(ir::LoopRole::kSerial, at, ir::Ref(begin) + 1, ir::Ref(end), e_.values().Close()), kUnroll));
   }
 
-  // Lane by lane + 1, by lane + 2 ...: each step joins neighbours.
+  // Lane by lane + 1, by lane + 2 ...: each step joins neighbours, within sub-groups by exchanges where there are such.
   void JoinLanesInOrder() {
     const LaneTeam team = items_.Team();
     const int64_t live = CeilDiv(shape_.elements(), run_);  // lanes
     if (live == 1) return;
-    MakeArrays();
     const auto place = [&](const Index& lane) {
       return e_.math().ToExpr(e_.math().Add(team.first, e_.math().Mul(lane, team.stride)));
     };
-    StoreAt(place(team.lane));
-    for (int64_t apart = 1; apart < live; apart *= 2) {
-      e_.body().Add(ir::Barrier());
-      const Expr is_first =
-          ir::Compare(ir::Op::kEq, e_.math().ToExpr(e_.math().Mod(team.lane, 2 * apart)), e_.IndexInt(0));
-      e_.values().Open();
-      Add(LoadFrom(place(e_.math().Add(team.lane, apart))));
-      StoreAt(place(team.lane));
-      const Expr is_live = e_.math().Within(e_.math().Add(team.lane, apart), 0, live);
-      e_.body().Add(ir::If(ir::And(is_first, is_live), e_.values().Close()));
+    int64_t apart = 1;
+    const int64_t sub_group = team.stride == 1 ? SubGroupSizeFor(team.group, e_.device()) : 1;
+    if (sub_group > 1) {
+      LaneExchange exchange(e_, place(team.lane), team.group);
+      for (; apart < std::min(live, sub_group); apart *= 2) {
+        Values next;
+        for (const Value& own : Current()) next.push_back(exchange.Across(own, apart));
+        OnFirstOfTwo(team.lane, apart, live, [&] { Add(next); });
+      }
     }
+    if (apart >= live) return;
+    MakeArrays();
+    StoreAt(place(team.lane));
+    for (; apart < live; apart *= 2) {
+      e_.body().Add(ir::Barrier());
+      OnFirstOfTwo(team.lane, apart, live, [&] {
+        Add(LoadFrom(place(e_.math().Add(team.lane, apart))));
+        StoreAt(place(team.lane));
+      });
+    }
+  }
+  // What `body` writes, by the first lane of each two that a step joins.
+  void OnFirstOfTwo(const Index& lane, int64_t apart, int64_t live, const std::function<void()>& body) {
+    const Expr is_first = ir::Compare(ir::Op::kEq, e_.math().ToExpr(e_.math().Mod(lane, 2 * apart)), e_.IndexInt(0));
+    e_.values().Open();
+    body();
+    const Expr is_live = e_.math().Within(e_.math().Add(lane, apart), 0, live);
+    e_.body().Add(ir::If(ir::And(is_first, is_live), e_.values().Close()));
   }
 
   void MakeArrays() {

@@ -106,7 +106,14 @@ void FillFromGpu(DeviceSpec& spec, const cl::Device& device) {
   spec.vector_bytes = 4 * static_cast<int64_t>(device.getInfo<CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT>());
   spec.l2_bytes = static_cast<int64_t>(device.getInfo<CL_DEVICE_GLOBAL_MEM_CACHE_SIZE>());
   spec.l3_bytes = 0;
-  spec.sub_group_size = SubGroupSize(device);
+}
+
+// The form in which work-items of sub-groups may hand each other values, to be believed after a probe; empty: none.
+std::string SubGroupMovesOf(const std::string& extensions, const Quirks& quirks) {
+  if (quirks.sub_group_moves != nullptr) return quirks.sub_group_moves;
+  return Contains(extensions, "cl_khr_subgroup_shuffle") && Contains(extensions, "cl_intel_required_subgroup_size")
+             ? "khr"
+             : "";
 }
 
 }  // namespace
@@ -133,6 +140,7 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   } else {
     FillFromGpu(spec_, device_);
   }
+  spec_.sub_group_size = SubGroupSize(device_);
   const std::string extensions = device_.getInfo<CL_DEVICE_EXTENSIONS>();
   spec_.has_f64 = Contains(extensions, "cl_khr_fp64");
   spec_.has_f16 = Contains(extensions, "cl_khr_fp16");
@@ -169,6 +177,11 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
       ProbeFragments(quirks.matrix_fragments, platform_index_, device_index_, Fingerprint())) {
     spec_.matrix_fragments = quirks.matrix_fragments;
     spec_.has_s8_fragments = ProbeS8Fragments(quirks.matrix_fragments, platform_index_, device_index_, Fingerprint());
+  }
+  const std::string moves = SubGroupMovesOf(extensions, quirks);
+  if (!moves.empty() && spec_.sub_group_size > 1 &&
+      ProbeSubGroupMoves(moves, spec_.sub_group_size, platform_index_, device_index_, Fingerprint())) {
+    spec_.sub_group_moves = moves;
   }
   // A plain mapping has no limit of the runtime's.
   if (spec_.raw_pointers) spec_.max_allocation_bytes = spec_.global_memory_bytes;

@@ -2,6 +2,7 @@
 // the answer is kept on disk for that driver.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace hlorun::opencl {
@@ -22,5 +23,10 @@ bool ProbeMatrixUnit(const std::string& type, int platform_index, int device_ind
 // and do it right.
 bool ProbeFragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 bool ProbeS8Fragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
+
+// Whether their work-items, in sub-groups of `size`, may hand each other values in this form (codegen/sub_groups.h),
+// and are the lanes that they are said to be.
+bool ProbeSubGroupMoves(const std::string& form, int64_t size, int platform_index, int device_index,
+                        const std::string& driver_key);
 
 }  // namespace hlorun::opencl

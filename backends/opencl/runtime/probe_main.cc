@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "backends/opencl/codegen/fragments.h"
 #include "backends/opencl/codegen/matrix_unit.h"
+#include "backends/opencl/codegen/sub_groups.h"
 #include "backends/opencl/codegen/word_dot.h"
 #include "backends/opencl/runtime/tile_permission.h"
 
@@ -260,6 +262,32 @@ bool MultipliesFragments(cl_device_id device, const FragmentQuestion& question) 
   return true;
 }
 
+// Each work-item of a group of four sub-groups or more asks all lanes that a power of two is between, for words and for
+// pairs of them.
+bool ExchangesLanes(cl_device_id device, const hlorun::opencl::ExchangeForm& form, size_t size) {
+  const size_t items = std::max<size_t>(128, 4 * size);
+  size_t distances = 0;
+  while (size_t{1} << distances < size) ++distances;
+  const std::string attribute =
+      form.names_size ? " __attribute__((intel_reqd_sub_group_size(" + std::to_string(size) + ")))" : "";
+  const std::string source = std::string(form.word) + form.wide + "__kernel __attribute__((reqd_work_group_size(" +
+                             std::to_string(items) + ", 1, 1)))" + attribute +
+                             " void f(__global ulong* y) {\n  uint i = get_local_id(0);\n  for (uint j = 0; j < " +
+                             std::to_string(distances) +
+                             "; ++j) {\n    uint x = hl_exchange(i * 3 + 1, 1u << j);\n"
+                             "    ulong w = hl_exchange_wide(((ulong)(i) << 40) + i, 1u << j);\n"
+                             "    y[j * get_local_size(0) + i] = w + ((ulong)(x) << 20);\n  }\n}\n";
+  const auto [queue, kernel] = Build(device, source.c_str());
+  if (kernel == nullptr) return false;
+  std::vector<cl_ulong> y(items * distances, 0);
+  if (!RunOnArrays(queue, kernel, {{y.data(), y.size() * sizeof(cl_ulong)}}, items)) return false;
+  for (size_t i = 0; i < y.size(); ++i) {
+    const cl_ulong there = (i % items) ^ (size_t{1} << (i / items));
+    if (y[i] != (there << 40U) + ((there * 3 + 1) << 20U) + there) return false;
+  }
+  return true;
+}
+
 // Plain pointers, also into the middle of a block, as kernel arguments and in a copy command.
 bool TakesRawPointers(cl_device_id device) {
   const char* source =
@@ -303,6 +331,11 @@ int main(int argc, char** argv) {
   if (argv[1] == "fragments-" + form)
     return MultipliesFragments(device, kBf16Fragments) && MultipliesFragments(device, kF16Fragments) ? 0 : 1;
   if (argv[1] == "fragments-s8-" + form) return MultipliesFragments(device, kS8Fragments) ? 0 : 1;
+  for (const hlorun::opencl::ExchangeForm& form : hlorun::opencl::kExchangeForms) {
+    const std::string question = argv[1], start = "moves-" + std::string(form.name) + "-";
+    if (question.starts_with(start))
+      return ExchangesLanes(device, form, std::strtoul(question.c_str() + start.size(), nullptr, 10)) ? 0 : 1;
+  }
   for (const TileQuestion& question : kTileQuestions) {
     if (std::string_view(argv[1]) == question.type) return MultipliesTiles(device, question) ? 0 : 1;
   }

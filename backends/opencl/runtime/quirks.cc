@@ -42,7 +42,7 @@ const Row kRows[] = {
       .s8_dot = "intrinsic",
       .matrix_unit = true}},
     // PTX by inline assembly; measured on an H200 (docs/gpu.md).
-    {"NVIDIA", false, {.matrix_fragments = "ptx"}},
+    {"NVIDIA", false, {.matrix_fragments = "ptx", .sub_group_moves = "ptx"}},
     // The simulator that finds accesses out of bounds and races (tests/end_to_end/oclgrind).
     {"Oclgrind", false, {.refuses_prefetch = true, .doubts_upper_halves = true, .builds_one_at_a_time = true}},
 };

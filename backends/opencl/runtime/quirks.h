@@ -42,6 +42,8 @@ struct Quirks {
   bool matrix_unit = false;
   // How its kernels may use the GPU's matrix instructions (codegen/fragments.h), or null.
   const char* matrix_fragments = nullptr;
+  // How work-items of its sub-groups hand each other values (codegen/sub_groups.h) where no extension says so, or null.
+  const char* sub_group_moves = nullptr;
   // CL_DEVICE_GLOBAL_MEM_SIZE changes from run to run; the machine's memory is used instead.
   bool volatile_memory_size = false;
   // Two builds at the same time crash its compiler.
