@@ -68,7 +68,8 @@ class LaneJoin {
       const Expr bit = ir::And(lane, e_.IndexInt(distance));
       const Expr is_upper = ir::Compare(ir::Op::kNe, bit, e_.IndexInt(0));
       for (size_t i = 0; i < lanes_.size(); ++i) {
-        const auto& [opcode, type, unused] = lanes_[i];
+        const hlo::Opcode opcode = lanes_[i].opcode;
+        const hlo::ElementType type = lanes_[i].type;
         const Value own = values[i], there = exchange.Across(own, distance);
         values[i] = IsSymmetric(opcode, type) ? EmitBinary(opcode, type, own, there, e_.body())
                                               : EmitBinary(opcode, type, Named(SelectValue(is_upper, there, own)),

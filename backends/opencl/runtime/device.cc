@@ -88,7 +88,8 @@ bool Matches(const Found& f, const std::string& selector) {
                           Contains(f.platform.getInfo<CL_PLATFORM_VERSION>(), selector));
 }
 
-int64_t SubGroupSize(const cl::Device& device) {
+// Of sizes that a device offers, the largest that is at most `most`.
+int64_t SubGroupSize(const cl::Device& device, int64_t most) {
   for (cl_device_info query : {kWarpSizeNv, kWavefrontWidthAmd}) {
     cl_uint value = 0;
     if (clGetDeviceInfo(device(), query, sizeof(value), &value, nullptr) == CL_SUCCESS && value > 0) return value;
@@ -97,7 +98,8 @@ int64_t SubGroupSize(const cl::Device& device) {
   if (clGetDeviceInfo(device(), kSubGroupSizesIntel, sizeof(sizes), sizes, &bytes) != CL_SUCCESS) return 0;
   int64_t best = 0;
   for (size_t i = 0; i < bytes / sizeof(size_t); ++i) {
-    if (sizes[i] <= 32) best = std::max(best, static_cast<int64_t>(sizes[i]));
+    const auto size = static_cast<int64_t>(sizes[i]);
+    if (size <= most) best = std::max(best, size);
   }
   return best;
 }
@@ -140,7 +142,8 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   } else {
     FillFromGpu(spec_, device_);
   }
-  spec_.sub_group_size = SubGroupSize(device_);
+  // A CPU's lanes are those of a vector: of two vectors, each step costs three times as much (docs/gpu.md).
+  spec_.sub_group_size = SubGroupSize(device_, is_cpu ? spec_.vector_bytes / 4 : 32);
   const std::string extensions = device_.getInfo<CL_DEVICE_EXTENSIONS>();
   spec_.has_f64 = Contains(extensions, "cl_khr_fp64");
   spec_.has_f16 = Contains(extensions, "cl_khr_fp16");
