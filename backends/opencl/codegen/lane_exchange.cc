@@ -59,7 +59,7 @@ Expr LaneExchange::AcrossByMemory(const Expr& value, int64_t distance) {
   e_.body().Add(ir::Store(found->second, item_, value));
   e_.body().Add(ir::Barrier());
   const Expr there = ir::Binary(ir::Op::kXor, item_, ir::Int(distance, item_->type));
-  const Expr moved = e_.body().Name(ir::Load(found->second, there));
+  Expr moved = e_.body().Name(ir::Load(found->second, there));
   e_.body().Add(ir::Barrier());
   return moved;
 }

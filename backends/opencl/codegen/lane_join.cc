@@ -29,6 +29,7 @@ class LaneJoin {
 
   std::vector<Value> Totals() {
     std::vector<Value> values;
+    values.reserve(lanes_.size());
     for (const LaneValue& lane : lanes_) values.push_back(lane.value);
     if (team_.items > sub_group_) values = JoinedInMemory();
     if (sub_group_ > 1) JoinSubGroup(values);
@@ -70,11 +71,13 @@ class LaneJoin {
       for (size_t i = 0; i < lanes_.size(); ++i) {
         const hlo::Opcode opcode = lanes_[i].opcode;
         const hlo::ElementType type = lanes_[i].type;
-        const Value own = values[i], there = exchange.Across(own, distance);
-        values[i] = IsSymmetric(opcode, type) ? EmitBinary(opcode, type, own, there, e_.body())
-                                              : EmitBinary(opcode, type, Named(SelectValue(is_upper, there, own)),
-                                                           Named(SelectValue(is_upper, own, there)), e_.body());
-        values[i] = Named(values[i]);
+        const Value there = exchange.Across(values[i], distance);
+        Value lower = values[i], upper = there;
+        if (!IsSymmetric(opcode, type)) {
+          lower = Named(SelectValue(is_upper, there, values[i]));
+          upper = Named(SelectValue(is_upper, values[i], there));
+        }
+        values[i] = Named(EmitBinary(opcode, type, lower, upper, e_.body()));
       }
     }
   }
