@@ -71,11 +71,16 @@ class Transform {
     const int64_t a = FactorOf(n), b = n / a;
     const double sign = inverse ? 2 * std::numbers::pi : -2 * std::numbers::pi;
     if (b == 1) return Product(x, n, 1, sign);
-    // x[j1 b + j2] -> y[j2, k1], times the factors, -> z[k1, k2] = X[k1 + a k2].
-    Complex y = Product(Each(x, [&](Instruction* v) { return build_.Reshape(v, {batch, a, b}); }), a, 1, sign);
-    y = Multiply(y, batch, b, a, sign / static_cast<double>(n));
-    y = Each(y, [&](Instruction* v) { return build_.Reshape(build_.Transpose(v, {0, 2, 1}), {batch * a, b}); });
-    const Complex z = Run(y, inverse);
+    // x[j1 b + j2] -> y[k1, j2] (by products y[j2, k1]), times the factors, -> z[k1, k2] = X[k1 + a k2].
+    Complex y = Each(x, [&](Instruction* v) { return build_.Reshape(v, {batch, a, b}); });
+    const double angle = sign / static_cast<double>(n);
+    if (HasKernelOfColumns(a, b)) {
+      y = Multiply(ByKernel(y, inverse), batch, a, b, angle);
+    } else {
+      y = Multiply(Product(y, a, 1, sign), batch, b, a, angle);
+      y = Each(y, [&](Instruction* v) { return build_.Transpose(v, {0, 2, 1}); });
+    }
+    const Complex z = Run(Each(y, [&](Instruction* v) { return build_.Reshape(v, {batch * a, b}); }), inverse);
     return Each(z, [&](Instruction* v) {
       return build_.Reshape(build_.Transpose(build_.Reshape(v, {batch, a, b}), {0, 2, 1}), {batch, n});
     });
@@ -140,13 +145,13 @@ class Transform {
             build_.Binary(Opcode::kAdd, of_real.imaginary, Dot(x.imaginary, cosines, dimension))};
   }
 
-  // y[batch, j2, k1] times e^(i angle j2 k1).
-  Complex Multiply(const Complex& y, int64_t batch, int64_t b, int64_t a, double angle) {
-    const int64_t n = a * b;
+  // y[batch, i, j] times e^(i angle i j), i < rows, j < columns.
+  Complex Multiply(const Complex& y, int64_t batch, int64_t rows, int64_t columns, double angle) {
+    const int64_t n = rows * columns;
     const double full_turn = angle * static_cast<double>(n);
-    const auto spread = [&](Instruction* table) { return build_.Broadcast(table, {batch, b, a}, {1, 2}); };
-    Instruction* cosines = spread(Table(b, a, n, full_turn, [](double v) { return std::cos(v); }));
-    Instruction* sines = spread(Table(b, a, n, full_turn, [](double v) { return std::sin(v); }));
+    const auto spread = [&](Instruction* table) { return build_.Broadcast(table, {batch, rows, columns}, {1, 2}); };
+    Instruction* cosines = spread(Table(rows, columns, n, full_turn, [](double v) { return std::cos(v); }));
+    Instruction* sines = spread(Table(rows, columns, n, full_turn, [](double v) { return std::sin(v); }));
     const auto times = [&](Instruction* u, Instruction* v) { return build_.Binary(Opcode::kMultiply, u, v); };
     return {build_.Binary(Opcode::kSubtract, times(y.real, cosines), times(y.imaginary, sines)),
             build_.Binary(Opcode::kAdd, times(y.real, sines), times(y.imaginary, cosines))};

@@ -8,6 +8,7 @@
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
 #include "passes/control/time_model.h"
+#include "passes/fusion/cumulative_window.h"
 #include "passes/memory/region_cut.h"
 #include "passes/memory/region_layout.h"
 
@@ -234,6 +235,8 @@ class RegionKernel {
     const passes::Hero hero = passes::HeroOf(instruction);
     if (hero.kind == KernelKind::kNone) return;
     if (hero.kind == KernelKind::kInPlace) return EmitUpdate(instruction, *hero.instruction);
+    if (const auto window = RunningWindow(instruction, hero))
+      return EmitCumulative(instruction, *hero.instruction, *window);
     const Frame* frame = &FrameOf(instruction);
     const Instruction* root = &instruction;
     if (instruction.Is(Opcode::kFusion)) {
@@ -249,6 +252,47 @@ class RegionKernel {
       ++leaf;
     });
     Await(std::move(pending));
+  }
+
+  // Of a cumulative op whose results are made in turn, each from the one before.
+  std::optional<passes::CumulativeWindow> RunningWindow(const Instruction& instruction,
+                                                        const passes::Hero& hero) const {
+    if (hero.kind != KernelKind::kReduceWindow || team_ == Team::kGroup) return std::nullopt;
+    const Instruction* root = instruction.Is(Opcode::kFusion) ? instruction.called()->root() : &instruction;
+    if (root != hero.instruction || root->operand_count() != 2) return std::nullopt;
+    auto window = passes::CumulativeWindowOf(*root);
+    return window && CutDimension(instruction) != window->dimension ? window : std::nullopt;
+  }
+
+  void EmitCumulative(const Instruction& instruction, const Instruction& op, const passes::CumulativeWindow& window) {
+    Flush();
+    const Frame* frame = &FrameOf(instruction);
+    if (instruction.Is(Opcode::kFusion)) frame = &e_.values().Enter(*frame, instruction);
+    const hlo::Shape& shape = instruction.shape();
+    const ir::BufferRef buffer = BufferAt(layout_.PlaceOf(&instruction), shape.element_type());
+    Frame& made = e_.values().NewFrame();
+    made.Bind(&instruction, Frame::InMemory{buffer});
+    const auto along = static_cast<size_t>(window.dimension);
+    const int64_t length = shape.dimension(window.dimension);
+    Dims others = shape.dimensions();
+    others[along] = 1;
+    // Results `step` steps from where the op begins.
+    const auto results = [&](const Index& step, bool is_first) {
+      const auto place = [&](Indices at, int64_t back) {
+        const Index forth = e_.math().Add(step, -back);
+        at[along] = window.reverse ? e_.math().Add(e_.math().Mul(forth, -1), length - 1) : forth;
+        return at;
+      };
+      Loops(team_, others, CutDimension(instruction), [&](const Indices& at) {
+        const Indices here = place(at, 0);
+        const Value before =
+            is_first ? e_.values().Get(*frame, *op.operand(1), {}) : e_.values().Get(made, instruction, place(at, 1));
+        const Values sum = e_.values().Apply(*op.called(), {before, e_.values().Get(*frame, *op.operand(0), here)});
+        StoreElement(e_.values(), buffer, shape, here, sum[0]);
+      });
+    };
+    results(0, true);
+    if (length > 1) e_.values().SerialLoop(length - 1, [&](const Index& i) { results(e_.math().Add(i, 1), false); });
   }
 
   // dynamic-update-slice: only the updated region, after a copy of the rest where it is not in place.
