@@ -50,6 +50,16 @@ bool IsIndexVector(const Instruction& instruction) {
                      [&](const Instruction* operand) { return operand->shape().dimension(along) == 1; });
 }
 
+// Columns put side by side as short rows, [4096,3] of three [4096,1]: in a loop over such rows vectors would have to
+// run across them, with a question for each column. A kernel of their own asks nothing.
+bool JoinsColumns(const Instruction& instruction) {
+  constexpr int64_t kFewest = 3, kShortRow = 8, kManyRows = 64;
+  if (!instruction.Is(Opcode::kConcatenate)) return false;
+  const int64_t minor = instruction.shape().rank() - 1, row = instruction.shape().dimension(minor);
+  return instruction.dimensions()[0] == minor && row >= kFewest && row < kShortRow &&
+         instruction.shape().ElementCount() >= row * kManyRows;
+}
+
 // From here on what is computed once is free.
 constexpr double kManyUses = 16;
 
@@ -123,6 +133,7 @@ bool RecomputeCost::MayInline(const Instruction& instruction, double evaluations
   const auto elements = static_cast<double>(std::max<int64_t>(instruction.shape().ElementCount(), 1));
   const double factor = evaluations / elements;
   constexpr double kSlack = 1.01;
+  if (JoinsColumns(instruction) && !IsIndexVector(instruction)) return false;
   if (factor <= kSlack && kernels <= 1) return true;
   if (SpreadsShortRuns(instruction) && factor >= kManyUses) return false;
   if (const Limit* limit = LimitOf(instruction.opcode())) {

@@ -185,8 +185,9 @@ std::map<std::string_view, int64_t> RuleFirings() { return Log().Read(); }
 const std::vector<Rule>& AllRules() {
   static const std::vector<Rule> kRules = [] {
     std::vector<Rule> all;
-    for (const auto& group : {TupleRules, ArithmeticRules, LogicRules, ConvertRules, BroadcastRules, ReshapeRules,
-                              TransposeRules, SliceRules, ConcatenateRules, PadRules, ReduceRules, DotRules}) {
+    for (const auto& group :
+         {TupleRules, ArithmeticRules, LogicRules, ConvertRules, BroadcastRules, ReshapeRules, TransposeRules,
+          SliceRules, ConcatenateRules, PadRules, ScatterRules, ReduceRules, DotRules}) {
       for (Rule& rule : group()) all.push_back(std::move(rule));
     }
     return all;

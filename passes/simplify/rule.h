@@ -62,6 +62,7 @@ std::vector<Rule> TransposeRules();
 std::vector<Rule> SliceRules();
 std::vector<Rule> ConcatenateRules();
 std::vector<Rule> PadRules();
+std::vector<Rule> ScatterRules();
 std::vector<Rule> ReduceRules();
 std::vector<Rule> DotRules();
 std::vector<Rule> TupleRules();

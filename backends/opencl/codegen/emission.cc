@@ -291,10 +291,26 @@ EmittedLaunch OverElementsOnGpu(Emission& e, const hlo::Dims& dims, const std::f
   return e.Finish(ir::For(ir::LoopRole::kParallel, tile, e.IndexInt(0), e.IndexInt(tile->max + 1), elements), 1);
 }
 
+// CPU class: a single dimension is cut for several work-groups.
+constexpr int64_t kElementsOfTile = 1 << 12;
+EmittedLaunch OverTiles(Emission& e, int64_t count, const std::function<void(const Indices&)>& body) {
+  const ir::Var tile = e.IndexVar("tile", CeilDiv(count, kElementsOfTile)), i = e.IndexVar("i0", count);
+  e.values().Open();
+  body({e.math().Of(i)});
+  const ir::Expr begin = ir::Ref(tile) * kElementsOfTile;
+  const ir::Stmt elements =
+      ir::For(ir::LoopRole::kVector, i, begin, ir::Min(begin + kElementsOfTile, e.IndexInt(count)), e.values().Close(),
+              1, e.Lanes());
+  const int64_t work = opencl::WorkOf(elements);
+  return e.Finish(ir::For(ir::LoopRole::kParallel, tile, e.IndexInt(0), e.IndexInt(tile->max + 1), elements),
+                  GrainOf(work));
+}
+
 }  // namespace
 
 EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body) {
   if (e.IsGpu()) return OverElementsOnGpu(e, dims, body);
+  if (dims.size() == 1 && dims[0] > kElementsOfTile) return OverTiles(e, dims[0], body);
   std::vector<ir::Var> variables;
   Indices at;
   for (size_t d = 0; d < dims.size(); ++d) {

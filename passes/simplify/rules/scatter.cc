@@ -1,0 +1,107 @@
+// Scatter.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "passes/simplify/rule.h"
+
+namespace hlorun::passes {
+
+using namespace pattern;  // NOLINT: rules are written in it
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+
+namespace {
+
+bool Contains(const std::vector<int64_t>& list, int64_t x) {
+  return std::find(list.begin(), list.end(), x) != list.end();
+}
+
+// What leaves every number as it is: -0 for sums, since 0 would make a 0 of it.
+std::optional<double> NeutralNumber(Opcode opcode, hlo::ElementType type) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool is_float = hlo::IsFloating(type);
+  if (!is_float && !hlo::IsInteger(type)) return std::nullopt;
+  switch (opcode) {
+    case Opcode::kAdd: return is_float ? -0.0 : 0;
+    case Opcode::kMultiply: return 1;
+    case Opcode::kMaximum: return is_float ? std::optional(-kInfinity) : std::nullopt;
+    case Opcode::kMinimum: return is_float ? std::optional(kInfinity) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+// A scatter of one window that lies where constants say, inside: where it begins, and its sizes, in the operand.
+struct Window {
+  Dims starts, sizes;
+};
+std::optional<Window> OnlyWindow(const Instruction& scatter) {
+  const auto& s = scatter.As<hlo::attr::Scatter>();
+  if (scatter.operand_count() != 3 || !s.input_batching_dims.empty()) return std::nullopt;
+  const hlo::Shape &operand = scatter.operand(0)->shape(), &updates = scatter.operand(2)->shape();
+  const Instruction& indices = *scatter.operand(1);
+  if (indices.shape().ElementCount() != static_cast<int64_t>(s.scatter_dims_to_operand_dims.size()))
+    return std::nullopt;
+  Window window{Dims(operand.dimensions().size(), 0), {}};
+  size_t next = 0;
+  for (int64_t d = 0; d < operand.rank(); ++d)
+    window.sizes.push_back(Contains(s.inserted_window_dims, d) ? 1 : updates.dimension(s.update_window_dims[next++]));
+  const std::optional<hlo::Literal> splat = SplatOf(indices);
+  const bool is_known = splat || (indices.IsConstant() && !indices.As<hlo::attr::Constant>().elided);
+  if (!is_known) return std::nullopt;
+  for (size_t i = 0; i < s.scatter_dims_to_operand_dims.size(); ++i) {
+    const int64_t d = s.scatter_dims_to_operand_dims[i];
+    const int64_t start = splat ? splat->GetInt(0) : indices.literal().GetInt(static_cast<int64_t>(i));
+    if (start < 0 || start > operand.dimension(d) - window.sizes[static_cast<size_t>(d)]) return std::nullopt;
+    window.starts[static_cast<size_t>(d)] = start;
+  }
+  return window;
+}
+
+// Where the window is most of the array: a scatter touches only what it changes.
+bool CombinesMost(const Match& m) {
+  const auto opcode = hlo::ReducerOpcode(*m.root->called());
+  if (!opcode || m.root->operand_count() != 3 || !NeutralNumber(*opcode, m.shape().element_type())) return false;
+  return m.root->operand(2)->shape().ElementCount() * 2 >= m.shape().ElementCount() && OnlyWindow(*m.root).has_value();
+}
+
+Instruction* CombinedWithPad(Match& m) {
+  const Window window = *OnlyWindow(*m.root);
+  const Opcode opcode = *hlo::ReducerOpcode(*m.root->called());
+  const hlo::ElementType type = m.shape().element_type();
+  Instruction* neutral = m.build.Constant(hlo::Literal::Scalar(type, *NeutralNumber(opcode, type)));
+  std::vector<hlo::PaddingDimension> padding;
+  for (size_t d = 0; d < window.sizes.size(); ++d)
+    padding.push_back({window.starts[d], m.dimensions()[d] - window.starts[d] - window.sizes[d], 0});
+  Instruction* padded = m.build.Pad(m.build.Reshape(m.root->operand(2), window.sizes), neutral, padding);
+  return m.build.Binary(opcode, m.root->operand(0), padded);
+}
+
+}  // namespace
+
+std::vector<Rule> ScatterRules() {
+  return {
+      {"scatter_of_one_window", Exactness::kExact, Op(Opcode::kScatter), CombinesMost, CombinedWithPad,
+       R"(HloModule m
+          f { a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT c = f32[] add(a, b) }
+          ENTRY e { x = f32[6,5] parameter(0)
+              i = s32[2] constant({1, 0})
+              u = f32[4,5] parameter(1)
+              ROOT r = f32[6,5] scatter(x, i, u), update_window_dims={0,1}, inserted_window_dims={},
+                scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=f })",
+       R"(HloModule m
+          f { a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT c = f32[] add(a, b) }
+          ENTRY e { x = f32[6,5] parameter(0)
+              i = s32[2] constant({3, 0})
+              u = f32[4,5] parameter(1)
+              ROOT r = f32[6,5] scatter(x, i, u), update_window_dims={0,1}, inserted_window_dims={},
+                scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=f })"},
+  };
+}
+
+}  // namespace hlorun::passes
