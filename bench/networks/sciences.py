@@ -149,6 +149,82 @@ def stacked_layers(weights, x):
     return lax.scan(layer, x, (*square, weights(4, 256, 1024, scale=1 / 16), weights(4, 1024, 256, scale=1 / 32)))[0]
 
 
+def edit_distance(_, a, b):
+    """Rows of the table of distances between two texts; what is inserted runs along a row."""
+    places = jnp.arange(b.size + 1)
+
+    def row(state, symbol):
+        number, before = state
+        changed = jnp.minimum(before[:-1] + (symbol != b), before[1:] + 1)
+        return (number + 1, lax.cummin(jnp.concatenate([number[None] + 1, changed]) - places) + places), None
+    return lax.scan(row, (jnp.int32(0), places), a)[0][1]
+
+
+def mandelbrot(_, x):
+    c = lax.complex(x * 0.5 - 0.5, jnp.roll(x, 7) * 0.5)
+
+    def step(_, state):
+        z, steps = state
+        z = z * z + c
+        stays = z.real ** 2 + z.imag ** 2 < 4
+        return jnp.where(stays, z, 2.0), steps + stays
+    return lax.fori_loop(0, 40, step, (jnp.zeros_like(c), jnp.zeros(x.shape, S32)))[1]
+
+
+def lorenz(_, x):
+    """Many weathers, by Runge and Kutta's method."""
+    def change(x):
+        return jnp.stack([10 * (x[:, 1] - x[:, 0]), x[:, 0] * (28 - x[:, 2]) - x[:, 1], x[:, 0] * x[:, 1] - 8 / 3 * x[:, 2]], 1)
+
+    def step(_, x):
+        first = change(x)
+        second = change(x + 0.0005 * first)
+        third = change(x + 0.0005 * second)
+        return x + 0.001 / 6 * (first + 2 * second + 2 * third + change(x + 0.001 * third))
+    return lax.fori_loop(0, 200, step, x)
+
+
+def bilateral(_, x):
+    """A mean of neighbours that are alike."""
+    around = jnp.pad(x, 2)
+    total = weights = 0.0
+    for i in range(5):
+        for j in range(5):
+            y = around[i:i + x.shape[0], j:j + x.shape[1]]
+            weight = jnp.exp(-((i - 2) ** 2 + (j - 2) ** 2) / 4 - 2 * (y - x) ** 2)
+            total, weights = total + weight * y, weights + weight
+    return total / weights
+
+
+def fields(_, x):
+    """Electric and magnetic ones, on grids half a step apart."""
+    def step(_, state):
+        e, h, g = state
+        h = h.at[:, :-1].add(-0.5 * (e[:, 1:] - e[:, :-1]))
+        g = g.at[:-1].add(0.5 * (e[1:] - e[:-1]))
+        return e.at[1:-1, 1:-1].add(0.5 * (g[1:-1, 1:-1] - g[:-2, 1:-1] - h[1:-1, 1:-1] + h[1:-1, :-2])), h, g
+    return lax.fori_loop(0, 50, step, tuple(x))
+
+
+def adam(_, arrays):
+    x, gradient, mean, square = arrays
+    mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * jnp.abs(square) + 0.001 * gradient ** 2
+    scale = jnp.minimum(1, 1 / jnp.linalg.norm(gradient))
+    return x - 0.001 * scale * mean / (jnp.sqrt(square) + 1e-8), mean, square
+
+
+def rows_of_gradients(weights, rows, gradients):
+    """Adagrad of an embedding table."""
+    table, sums = weights(50000, 64), jnp.abs(weights(50000))
+    rows = (rows * 4999 + 3 * jnp.arange(rows.size)) % 50000
+    sums = sums.at[rows].add((gradients ** 2).mean(1))
+    return table.at[rows].add(-0.1 * gradients * lax.rsqrt(sums[rows] + 1e-6)[:, None]), sums
+
+
+def long_spectrum(_, x):
+    return jnp.abs(jnp.fft.fft(x)) / x.size ** 0.5
+
+
 GRID = ((512, 512), F32)
 NETWORKS = {
     "heat": (heat, GRID),
@@ -165,4 +241,12 @@ NETWORKS = {
     "complex_products": (complex_products, ((256, 256), F32), ((256, 256), F32)),
     "prices": (prices, ((1,), S32)),
     "stacked_layers": (stacked_layers, ((2, 128, 256), F32)),
+    "edit_distance": (edit_distance, ((256,), S32), ((256,), S32)),
+    "mandelbrot": (mandelbrot, GRID),
+    "lorenz": (lorenz, ((4096, 3), F32)),
+    "bilateral": (bilateral, GRID),
+    "fields": (fields, ((3, 200, 200), F32)),
+    "adam": (adam, ((4, 1 << 20), F32)),
+    "rows_of_gradients": (rows_of_gradients, ((4096,), S32), ((4096, 64), F32)),
+    "long_spectrum": (long_spectrum, ((1 << 18,), F32)),
 }
