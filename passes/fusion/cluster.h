@@ -2,7 +2,7 @@
 //
 // Every instruction either is materialised (a kernel writes it to memory) or inlined into all kernels that read it. So
 // a cluster is a materialised root with all that is inlined into it, instructions may belong to several clusters, and
-// no choice can make a cycle.
+// no choice can make a cycle. Clusters are then joined where neither needs the other's results through a third.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace hlorun::passes {
 
 struct Cluster {
-  std::vector<hlo::Instruction*> roots;    // one, or several of equal dimensions (sibling reductions)
+  std::vector<hlo::Instruction*> roots;    // one, or several of what was joined
   std::vector<hlo::Instruction*> members;  // roots included, users before operands
   // The reduce, dot or convolution whose epilogue the other members at the root's place are; null for a plain loop.
   hlo::Instruction* hero = nullptr;

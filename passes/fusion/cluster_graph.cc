@@ -22,20 +22,22 @@ bool ClusterGraph::HasWayAround(size_t a, size_t b, size_t most_visited) const {
   std::vector<const Instruction*> work;
   std::unordered_set<const Instruction*> seen;
   bool around = false;
-  const auto follow = [&](const Instruction* value, bool is_own) {
-    for (const Instruction* user : value->users()) {
-      const std::vector<size_t>& owners = OwnersOf(user);
-      if (owners.empty() && seen.insert(user).second) work.push_back(user);
-      for (const size_t owner : owners) {
-        if (owner == a || owner == b) {
-          around |= !is_own;
-          continue;
-        }
-        for (const Instruction* root : clusters_[owner].roots) {
-          if (seen.insert(root).second) work.push_back(root);
-        }
+  const auto reach = [&](const Instruction* next, bool is_own) {
+    const std::vector<size_t>& owners = OwnersOf(next);
+    if (owners.empty() && seen.insert(next).second) work.push_back(next);
+    for (const size_t owner : owners) {
+      if (owner == a || owner == b) {
+        around |= !is_own;
+        continue;
+      }
+      for (const Instruction* root : clusters_[owner].roots) {
+        if (seen.insert(root).second) work.push_back(root);
       }
     }
+  };
+  const auto follow = [&](const Instruction* value, bool is_own) {
+    for (const Instruction* user : value->users()) reach(user, is_own);
+    for (const Instruction* successor : value->control_successors()) reach(successor, /*is_own=*/false);
   };
   for (const size_t own : {a, b}) {
     for (const Instruction* root : clusters_[own].roots) follow(root, true);

@@ -16,14 +16,14 @@ class ClusterGraph {
   // The clusters that compute `instruction`; empty for what none does.
   const std::vector<size_t>& OwnersOf(const hlo::Instruction* instruction) const;
 
-  // Whether a result of the two goes into one of them through something else: joined, they would need themselves. After
-  // `most_visited` instructions the answer is yes.
+  // Whether a result of the two goes into one of them through something else, or one has to wait for the other: joined,
+  // they would need themselves. After `most_visited` instructions the answer is yes.
   bool HasWayAround(size_t a, size_t b, size_t most_visited) const;
 
   // Whether anything but the cluster reads `root`.
   bool IsReadOutside(const hlo::Instruction* root, size_t cluster) const;
 
-  // Both members, users before operands: nothing in the producer reads the consumer.
+  // The members of both, users before operands. The producer must read nothing of the consumer's.
   static std::vector<hlo::Instruction*> MembersOf(const Cluster& producer, const Cluster& consumer);
   // How many arrays the two read together.
   static size_t ReadsOf(const Cluster& producer, const Cluster& consumer);

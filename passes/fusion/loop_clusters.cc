@@ -17,6 +17,8 @@ using hlo::Opcode;
 constexpr size_t kMostResults = 8;
 // Loops that stand further apart in a program would keep what they read, and what they make, for long.
 constexpr size_t kMostApart = 64;
+// Of an array whose readers are looked through.
+constexpr size_t kMostReaders = 64;
 // How much is looked at to see whether two loops need each other through others.
 constexpr size_t kMostVisited = 500;
 
@@ -70,11 +72,13 @@ class LoopMerger {
     for (const Instruction* member : clusters_[into].members) {
       for (const Instruction* operand : member->operands()) {
         if (!clusters_[into].reads.contains(operand) || !operand->shape().IsArray() ||
-            !operand->shape().SameDimensions(clusters_[into].roots[0]->shape()))
+            !operand->shape().SameDimensions(clusters_[into].roots[0]->shape()) ||
+            operand->users().size() > kMostReaders)
           continue;
         for (const Instruction* user : operand->users()) {
           for (const size_t other : graph_.OwnersOf(user)) {
-            if (ShareWork(clusters_[other], clusters_[into]) && TryJoin(other, into)) return true;
+            const Cluster &from = clusters_[other], &own = clusters_[into];
+            if (AreNear(from, own) && ShareWork(from, own) && TryJoin(other, into)) return true;
           }
         }
       }
@@ -125,9 +129,13 @@ class LoopMerger {
     return last - first <= kMostApart;
   }
 
+  // Also what Cluster::reads does not count.
   static bool Reads(const Cluster& reader, const Cluster& other) {
-    return std::any_of(other.roots.begin(), other.roots.end(),
-                       [&](const Instruction* root) { return reader.reads.contains(root); });
+    return std::any_of(reader.members.begin(), reader.members.end(), [&](const Instruction* member) {
+      return std::any_of(member->operands().begin(), member->operands().end(), [&](const Instruction* operand) {
+        return !reader.is_member.contains(operand) && IsRootOf(operand, other);
+      });
+    });
   }
 
   // Whether what `reader` reads of the other's results is the element at its own place: others would be made again.

@@ -238,6 +238,7 @@ class Printer {
     return a.value->type == b.value->type && Text(b.index->args[0]->args[0]) == Text(a.index->args[0]);
   }
 
+  // (A bf16 that is rounded already is rounded again, to itself.)
   void PrintStoreOfPairs(const ir::StmtNode& a, const ir::StmtNode& b) {
     const Buffer& buffer = *a.buffer;
     const int lanes = a.value->type.lanes;

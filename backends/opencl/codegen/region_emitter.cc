@@ -65,7 +65,7 @@ class RegionKernel {
     return e_.Finish(all, 1);
   }
 
-  bool IsWorthGroup() const { return e_.IsGpu() && !branches_ && longest_loop_ >= kWorthLanes; }
+  bool IsWorthGroup() const { return e_.IsGpu() && !branches_ && !runs_on_ && longest_loop_ >= kWorthLanes; }
 
  private:
   // An array to compute, element by element: leaf `element` of `root` in `frame`.
@@ -266,6 +266,7 @@ class RegionKernel {
 
   void EmitCumulative(const Instruction& instruction, const Instruction& op, const passes::CumulativeWindow& window) {
     Flush();
+    runs_on_ = true;
     const Frame* frame = &FrameOf(instruction);
     if (instruction.Is(Opcode::kFusion)) frame = &e_.values().Enter(*frame, instruction);
     const hlo::Shape& shape = instruction.shape();
@@ -287,7 +288,10 @@ class RegionKernel {
         const Indices here = place(at, 0);
         const Value before =
             is_first ? e_.values().Get(*frame, *op.operand(1), {}) : e_.values().Get(made, instruction, place(at, 1));
-        const Values sum = e_.values().Apply(*op.called(), {before, e_.values().Get(*frame, *op.operand(0), here)});
+        const Value next = e_.values().Get(*frame, *op.operand(0), here);
+        // In the order of the window's elements, which is not the order of the steps where those go backwards.
+        const Values sum =
+            e_.values().Apply(*op.called(), window.reverse ? Values{next, before} : Values{before, next});
         StoreElement(e_.values(), buffer, shape, here, sum[0]);
       });
     };
@@ -510,7 +514,7 @@ class RegionKernel {
   std::vector<ir::Stmt> declarations_;
   std::vector<Pending> pending_;
   int64_t local_bytes_ = 0, longest_loop_ = 0;
-  bool branches_ = false;
+  bool branches_ = false, runs_on_ = false;  // results are made from those before
 };
 
 // Elements of a group's loop: a divisor of `count`, so that all groups have as many; all of them where the only

@@ -1,5 +1,6 @@
 // Scatter.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -18,18 +19,25 @@ bool Contains(const std::vector<int64_t>& list, int64_t x) {
   return std::find(list.begin(), list.end(), x) != list.end();
 }
 
-// What leaves every number as it is: -0 for sums, since 0 would make a 0 of it.
-std::optional<double> NeutralNumber(Opcode opcode, hlo::ElementType type) {
+// What leaves every number of a type as it is: -0 for sums, since 0 would make a 0 of it. Not of types that have no
+// such number (f8e4m3fn has no infinity, others no -0).
+std::optional<hlo::Literal> NeutralNumber(Opcode opcode, hlo::ElementType type) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const bool is_float = hlo::IsFloating(type);
   if (!is_float && !hlo::IsInteger(type)) return std::nullopt;
+  double number = 1;
   switch (opcode) {
-    case Opcode::kAdd: return is_float ? -0.0 : 0;
-    case Opcode::kMultiply: return 1;
-    case Opcode::kMaximum: return is_float ? std::optional(-kInfinity) : std::nullopt;
-    case Opcode::kMinimum: return is_float ? std::optional(kInfinity) : std::nullopt;
+    case Opcode::kAdd: number = is_float ? -0.0 : 0; break;
+    case Opcode::kMultiply: break;
+    case Opcode::kMaximum: number = -kInfinity; break;
+    case Opcode::kMinimum: number = kInfinity; break;
     default: return std::nullopt;
   }
+  if (!is_float && std::isinf(number)) return std::nullopt;
+  hlo::Literal literal = hlo::Literal::Scalar(type, number);
+  const double kept = literal.GetDouble(0);
+  if (kept != number || std::signbit(kept) != std::signbit(number)) return std::nullopt;
+  return literal;
 }
 
 // A scatter of one window that lies where constants say, inside: where it begins, and its sizes, in the operand.
@@ -47,6 +55,7 @@ std::optional<Window> OnlyWindow(const Instruction& scatter) {
   size_t next = 0;
   for (int64_t d = 0; d < operand.rank(); ++d)
     window.sizes.push_back(Contains(s.inserted_window_dims, d) ? 1 : updates.dimension(s.update_window_dims[next++]));
+  if (updates.ElementCount() != hlo::CheckedProduct(window.sizes)) return std::nullopt;
   const std::optional<hlo::Literal> splat = SplatOf(indices);
   const bool is_known = splat || (indices.IsConstant() && !indices.As<hlo::attr::Constant>().elided);
   if (!is_known) return std::nullopt;
@@ -70,7 +79,7 @@ Instruction* CombinedWithPad(Match& m) {
   const Window window = *OnlyWindow(*m.root);
   const Opcode opcode = *hlo::ReducerOpcode(*m.root->called());
   const hlo::ElementType type = m.shape().element_type();
-  Instruction* neutral = m.build.Constant(hlo::Literal::Scalar(type, *NeutralNumber(opcode, type)));
+  Instruction* neutral = m.build.Constant(*NeutralNumber(opcode, type));
   std::vector<hlo::PaddingDimension> padding;
   for (size_t d = 0; d < window.sizes.size(); ++d)
     padding.push_back({window.starts[d], m.dimensions()[d] - window.starts[d] - window.sizes[d], 0});

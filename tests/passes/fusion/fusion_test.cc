@@ -474,7 +474,6 @@ TEST(Fusion, LayersShareConstants) {
   EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot, KernelKind::kDot));
 }
 
-// The numbers that it adds are no kernels of their own, full as its kernels are.
 // An optimiser's step: moments and parameters of one array, which read the gradient and one another.
 TEST(Fusion, LoopsThatReadOneAnotherAreOne) {
   const Fused fused = Fuse(R"(  g = f32[40,30] parameter(0)
@@ -540,6 +539,42 @@ TEST(Fusion, LoopsStayApart) {
             2U);
 }
 
+// An array of one number that is a result too: one loop has it as its own, and the other reads it.
+TEST(Fusion, LoopsThatReadASharedNumberStayInOrder) {
+  Fuse(R"(  p = f32[64,64] parameter(0)
+  q = f32[64,64] parameter(1)
+  c = f32[] constant(3)
+  b = f32[64,64] broadcast(c), dimensions={}
+  s = f32[64,64] add(p, q)
+  x = f32[64,64] multiply(s, b)
+  r = f32[64,64] sine(q)
+  v = f32[64,64] subtract(r, p)
+  y = f32[64,64] divide(v, b)
+  ROOT t = (f32[64,64], f32[64,64], f32[64,64]) tuple(x, y, b))");
+}
+
+// What one loop makes must have left before what the other reads can come.
+TEST(Fusion, LoopsAreNotJoinedAroundWhatWaits) {
+  const auto module = hlo::ParseModule(R"(HloModule m
+  ENTRY e { p = f32[64,64] parameter(0)
+    q = f32[64,64] parameter(1)
+    a = f32[64,64] add(p, q)
+    sent = token[] after-all()
+    o = token[] outfeed(a, sent), outfeed_shape=f32[64,64]
+    wanted = token[] after-all()
+    i = (f32[64,64], token[]) infeed(wanted), control-predecessors={o}
+    y = f32[64,64] get-tuple-element(i), index=0
+    b = f32[64,64] multiply(p, q)
+    s = f32[64,64] sine(b)
+    r = f32[64,64] add(s, y)
+    ROOT t = (f32[64,64], f32[64,64]) tuple(a, r) })");
+  GenericContext context({}, DeviceSpec{});
+  Fusion().Run(*module, context);
+  hlo::VerifyModule(*module);
+  EXPECT_EQ(module->entry()->PostOrder().back(), module->entry()->root());
+}
+
+// The numbers that it adds are no kernels of their own, full as its kernels are.
 TEST(Fusion, KernelsStaySmall) {
   std::string body = "x = f32[64] parameter(0)\n";
   for (int i = 0; i < 40; ++i) {
