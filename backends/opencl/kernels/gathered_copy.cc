@@ -11,8 +11,6 @@ using ir::Expr;
 using ir::Op;
 using ir::Stmt;
 
-constexpr int64_t kPerWord = 4;
-
 }  // namespace
 
 GatheredCopy::GatheredCopy(const std::string& name, const TiledOperand& operand, ir::BufferRef from,
@@ -25,12 +23,12 @@ Stmt GatheredCopy::Load(const Expr& item, const Origin& origin, int64_t outer_en
   return ForWords(item, [&](const ir::Var& next, const Expr& in_block, const Expr& k_word, const Expr& is_there) {
     const Expr outer = origin.outer + in_block;
     Expr word;
-    for (int64_t i = 0; i < kPerWord; ++i) {
-      const Expr k = origin.k + (k_word * kPerWord + i);
+    for (int64_t i = 0; i < kBytesOfWord; ++i) {
+      const Expr k = origin.k + (k_word * kBytesOfWord + i);
       const ElementPlace place = operand_.place(origin.batch, outer, k);
       Expr inside = place.inside ? ir::And(is_there, place.inside) : is_there;
       inside = AndBelow(inside, outer, outer_end, shape().width);
-      inside = AndBelow(inside, k, k_end, shape().depth * kPerWord);
+      inside = AndBelow(inside, k, k_end, shape().depth * kBytesOfWord);
       const Expr byte = ir::Cast(ir::Load(from_, place.index, inside), ElementType::kU32);
       const Expr part = i == 0 ? byte : ir::Binary(Op::kShl, byte, ir::Int(8 * i, byte->type));
       word = word ? ir::Binary(Op::kOr, word, part) : part;

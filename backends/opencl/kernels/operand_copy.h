@@ -8,6 +8,9 @@
 
 namespace hlorun::opencl {
 
+// Elements of 8 bits that matrix instructions take as one word of consecutive k.
+inline constexpr int64_t kBytesOfWord = 4;
+
 // Elements of a vector of 16 bytes: what a work-item loads at once, where the operand has as many in a run.
 int64_t LanesOf16Bytes(hlo::ElementType type);
 

@@ -12,8 +12,6 @@ namespace {
 using ir::Expr;
 using ir::Stmt;
 
-constexpr int64_t kPerWord = 4;
-
 }  // namespace
 
 TurnedCopy::TurnedCopy(const std::string& name, const TiledOperand& operand, ir::BufferRef from,
@@ -21,21 +19,21 @@ TurnedCopy::TurnedCopy(const std::string& name, const TiledOperand& operand, ir:
     : OperandCopy(name, shape, hlo::ElementType::kU32),
       operand_(operand),
       from_(std::move(from)),
-      lanes_(std::gcd(std::gcd(operand.run, shape.width) / kPerWord, LanesOf16Bytes(hlo::ElementType::kU32))) {
-  SetRegisters(name, CeilDiv(pieces(), shape.items) * kPerWord, lanes_);
+      lanes_(std::gcd(std::gcd(operand.run, shape.width) / kBytesOfWord, LanesOf16Bytes(hlo::ElementType::kU32))) {
+  SetRegisters(name, CeilDiv(pieces(), shape.items) * kBytesOfWord, lanes_);
 }
 
 Stmt TurnedCopy::Load(const Expr& item, const Origin& origin, int64_t outer_end, int64_t k_end) const {
   return ForPieces(item, [&](size_t first, const Expr& outer_word, const Expr& k_word, const Expr& is_there) {
-    const Expr outer = origin.outer + outer_word * kPerWord;
+    const Expr outer = origin.outer + outer_word * kBytesOfWord;
     std::vector<Stmt> loads;
-    for (int64_t line = 0; line < kPerWord; ++line) {
-      const Expr k = origin.k + (k_word * kPerWord + line);
+    for (int64_t line = 0; line < kBytesOfWord; ++line) {
+      const Expr k = origin.k + (k_word * kBytesOfWord + line);
       const ElementPlace place = operand_.place(origin.batch, outer, k);
       Expr inside = place.inside ? ir::And(is_there, place.inside) : is_there;
       inside = AndBelow(inside, outer, outer_end, shape().width);
-      inside = AndBelow(inside, k, k_end, shape().depth * kPerWord);
-      const Expr at = ir::Ramp(Quotient(place.index, kPerWord), static_cast<int>(lanes_));
+      inside = AndBelow(inside, k, k_end, shape().depth * kBytesOfWord);
+      const Expr at = ir::Ramp(Quotient(place.index, kBytesOfWord), static_cast<int>(lanes_));
       loads.push_back(ir::Assign(registers()[first + static_cast<size_t>(line)], ir::Load(from_, at, inside)));
     }
     return ir::Block(std::move(loads));
@@ -44,17 +42,17 @@ Stmt TurnedCopy::Load(const Expr& item, const Origin& origin, int64_t outer_end,
 
 Stmt TurnedCopy::Store(const Expr& item, const Expr& first_k) const {
   return ForPieces(item, [&](size_t first, const Expr& outer_word, const Expr& k_word, const Expr& is_there) {
-    const Expr at = Buffer(first_k) + Place(outer_word * kPerWord, k_word);
+    const Expr at = Buffer(first_k) + Place(outer_word * kBytesOfWord, k_word);
     std::vector<Stmt> stores;
     for (int64_t lane = 0; lane < lanes_; ++lane) {
       std::vector<Expr> lines;
-      for (size_t line = 0; line < kPerWord; ++line)
+      for (size_t line = 0; line < kBytesOfWord; ++line)
         lines.push_back(ir::Lane(ir::Ref(registers()[first + line]), lane));
-      const ir::Var turned = ir::MakeVar(fmt::format("turned_{}", lane), {hlo::ElementType::kU32, kPerWord});
+      const ir::Var turned = ir::MakeVar(fmt::format("turned_{}", lane), {hlo::ElementType::kU32, kBytesOfWord});
       stores.push_back(ir::Let(turned, ir::Call(turned->type, kFragmentTurn, std::move(lines))));
-      for (int64_t column = 0; column < kPerWord; ++column) {
+      for (int64_t column = 0; column < kBytesOfWord; ++column) {
         stores.push_back(
-            ir::Store(block(), at + (lane * kPerWord + column) * stride(), ir::Lane(ir::Ref(turned), column)));
+            ir::Store(block(), at + (lane * kBytesOfWord + column) * stride(), ir::Lane(ir::Ref(turned), column)));
       }
     }
     return ir::If(is_there, ir::Block(std::move(stores)));
@@ -67,8 +65,8 @@ Stmt TurnedCopy::ForPieces(const Expr& item, const Body& body) const {
   constexpr int64_t kSectorWords = 8;
   const int64_t side = std::gcd(across(), kSectorWords / lanes_);
   std::vector<Stmt> statements;
-  for (size_t j = 0; j * kPerWord < registers().size(); ++j) {
-    const ir::Var outer = IndexVar("outer", shape().width / kPerWord), k = IndexVar("words", shape().depth);
+  for (size_t j = 0; j * kBytesOfWord < registers().size(); ++j) {
+    const ir::Var outer = IndexVar("outer", shape().width / kBytesOfWord), k = IndexVar("words", shape().depth);
     outer->factor = lanes_;
     const Expr i = item + static_cast<int64_t>(j) * shape().items;
     const bool are_all = (static_cast<int64_t>(j) + 1) * shape().items <= pieces();
@@ -76,7 +74,7 @@ Stmt TurnedCopy::ForPieces(const Expr& item, const Body& body) const {
     const Expr column = Quotient(i, side * shape().depth) * side + Remainder(i, side);
     statements.push_back(
         ir::Scope(ir::Block({ir::Let(outer, column * lanes_), ir::Let(k, Remainder(Quotient(i, side), shape().depth)),
-                             body(j * kPerWord, ir::Ref(outer), ir::Ref(k), is_there)})));
+                             body(j * kBytesOfWord, ir::Ref(outer), ir::Ref(k), is_there)})));
   }
   return ir::Block(std::move(statements));
 }

@@ -22,7 +22,7 @@ class TurnedCopy : public OperandCopy {
 
  private:
   // What a work-item loads and stores at once: so many words of each of four k.
-  int64_t across() const { return shape().width / (4 * lanes_); }
+  int64_t across() const { return shape().width / (kBytesOfWord * lanes_); }
   int64_t pieces() const { return across() * shape().depth; }
   // `outer` and `k` are in words.
   using Body =
