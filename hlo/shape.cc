@@ -194,6 +194,10 @@ int64_t CheckedProduct(std::span<const int64_t> dimensions) {
   return product;
 }
 
+bool Contains(std::span<const int64_t> dimensions, int64_t d) {
+  return std::find(dimensions.begin(), dimensions.end(), d) != dimensions.end();
+}
+
 bool NextIndex(std::span<int64_t> index, std::span<const int64_t> dimensions) {
   for (size_t i = index.size(); i-- > 0;) {
     if (++index[i] < dimensions[i]) return true;

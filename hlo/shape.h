@@ -109,6 +109,7 @@ struct ProgramShape {
 
 // Product of dimensions; throws Error when it overflows 63 bits.
 int64_t CheckedProduct(std::span<const int64_t> dimensions);
+bool Contains(std::span<const int64_t> dimensions, int64_t d);
 
 // Steps a multi-index in row-major order; false after the last. Starts from all zeros.
 bool NextIndex(std::span<int64_t> index, std::span<const int64_t> dimensions);

@@ -12,8 +12,6 @@ namespace {
 
 using Axes = std::vector<int64_t>;
 
-bool Contains(const Axes& axes, int64_t d) { return std::find(axes.begin(), axes.end(), d) != axes.end(); }
-
 Axes FreeAxes(const Literal& operand, const Axes& batch, const Axes& contracting) {
   Axes free;
   for (int64_t d = 0; d < operand.shape().rank(); ++d) {

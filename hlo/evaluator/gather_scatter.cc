@@ -10,10 +10,6 @@
 namespace hlorun::hlo {
 namespace {
 
-bool Contains(const std::vector<int64_t>& values, int64_t v) {
-  return std::find(values.begin(), values.end(), v) != values.end();
-}
-
 // The index array read as a grid (its dimensions without index_vector_dim) of start vectors.
 class StartIndices {
  public:

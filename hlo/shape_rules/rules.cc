@@ -46,10 +46,6 @@ void CopyDynamic(const Shape& from, Shape* to) {
   }
 }
 
-bool Contains(std::span<const int64_t> dimensions, int64_t d) {
-  return std::find(dimensions.begin(), dimensions.end(), d) != dimensions.end();
-}
-
 void CheckDimensionNumbers(const Query& q, std::string_view what, std::span<const int64_t> dimensions, int64_t rank) {
   for (size_t i = 0; i < dimensions.size(); ++i) {
     if (dimensions[i] < 0 || dimensions[i] >= rank) {

@@ -57,7 +57,6 @@ using Rule = Shape (*)(const Query&);
 void CopyDynamic(const Shape& from, Shape* to);
 // Each in [0, rank) and none twice. `what` names the attribute in the message.
 void CheckDimensionNumbers(const Query& q, std::string_view what, std::span<const int64_t> dimensions, int64_t rank);
-bool Contains(std::span<const int64_t> dimensions, int64_t d);
 // f32 for (bf16, f32): the float with more bits; the first where they are equal.
 ElementType HigherPrecision(ElementType a, ElementType b);
 // Equal, or both floating: XLA's "same element type ignoring precision".

@@ -19,6 +19,7 @@
 namespace hlorun::passes {
 
 using hlo::Computation;
+using hlo::Contains;
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
@@ -73,10 +74,6 @@ struct OperandNeeds {
   const Shape& shape() const { return op.operand(operand)->shape(); }
   Needs All() const { return AllOf(shape()); }
 };
-
-bool Contains(const std::vector<int64_t>& list, int64_t d) {
-  return std::find(list.begin(), list.end(), d) != list.end();
-}
 
 Needs ThroughBroadcast(const OperandNeeds& at) {
   Needs needs;

@@ -1,18 +1,14 @@
 // Lowering of gather and scatter: indices clamp to the size; those that are padding themselves reach nothing.
-#include <algorithm>
 
 #include "passes/dynamic/op_lowering.h"
 
 namespace hlorun::passes {
 
+using hlo::Contains;
 using hlo::Instruction;
 using hlo::Opcode;
 
 namespace {
-
-bool Contains(const std::vector<int64_t>& list, int64_t d) {
-  return std::find(list.begin(), list.end(), d) != list.end();
-}
 
 // Sizes of the indices' own dimensions, in order, without the vector's.
 std::vector<Instruction*> IndexSizes(const SizedValue& indices, int64_t vector_dimension) {

@@ -8,16 +8,13 @@
 
 namespace hlorun::passes {
 
+using hlo::Contains;
 using hlo::Dims;
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
 namespace {
-
-bool Contains(const std::vector<int64_t>& list, int64_t d) {
-  return std::find(list.begin(), list.end(), d) != list.end();
-}
 
 // Copies `computation` onto `arguments` in the same computation.
 std::vector<Instruction*> Inline(const hlo::Computation& computation, hlo::Computation* into,

@@ -8,15 +8,12 @@
 
 namespace hlorun::passes {
 
+using hlo::Contains;
 using hlo::Dims;
 using hlo::Instruction;
 using hlo::Opcode;
 
 namespace {
-
-bool Contains(const std::vector<int64_t>& values, int64_t value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
 
 // One operand of a dot: its dimensions by role, in the order in which the form wants them.
 struct Side {

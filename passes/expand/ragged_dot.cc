@@ -10,6 +10,7 @@
 
 namespace hlorun::passes {
 
+using hlo::Contains;
 using hlo::Dims;
 using hlo::ElementType;
 using hlo::Instruction;
@@ -18,8 +19,6 @@ using hlo::Shape;
 using Axes = std::vector<int64_t>;
 
 namespace {
-
-bool Contains(const Axes& axes, int64_t d) { return std::find(axes.begin(), axes.end(), d) != axes.end(); }
 
 Axes Shifted(Axes axes, int64_t by) {
   for (int64_t& d : axes) d += by;

@@ -8,6 +8,7 @@
 
 namespace hlorun::passes {
 
+using hlo::Contains;
 using hlo::Dims;
 using hlo::Instruction;
 using hlo::Opcode;
@@ -18,10 +19,6 @@ namespace {
 constexpr int64_t kShortMinor = 256;  // shorter runs than this far apart are no stream
 constexpr int64_t kSmallestOperand = 1 << 14;
 constexpr int64_t kDeepestProducers = 8;  // of elementwise ops that are rebuilt
-
-bool Contains(const std::vector<int64_t>& values, int64_t value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
 
 // Each dimension of the merged shape is the product of a run [first, last) of dimensions.
 struct Merging {

@@ -8,6 +8,7 @@
 
 namespace hlorun::passes {
 
+using hlo::Contains;
 using hlo::Dims;
 using hlo::Instruction;
 using hlo::Opcode;
@@ -20,10 +21,6 @@ constexpr int64_t kSmallestOperand = 1 << 16;
 constexpr int64_t kEnoughPieces = 64;
 constexpr int64_t kLanes = 16;
 constexpr int64_t kShortestPart = 64;
-
-bool Contains(const std::vector<int64_t>& values, int64_t value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
 
 // A run of neighbouring reduced dimensions, [first, last].
 struct Run {

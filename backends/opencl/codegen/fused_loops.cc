@@ -9,6 +9,7 @@ namespace hlorun::opencl {
 namespace {
 
 using namespace ir;  // NOLINT: this file is about nothing else
+using hlo::Contains;
 using hlo::Opcode;
 
 // A variable (or two) for each accumulated value.
@@ -33,10 +34,6 @@ struct Accumulators {
     }
   }
 };
-
-bool Contains(const std::vector<int64_t>& list, int64_t x) {
-  return std::find(list.begin(), list.end(), x) != list.end();
-}
 
 // One dimension of a window at output index `out` and window index `at`: the base index, and whether there is an
 // element.

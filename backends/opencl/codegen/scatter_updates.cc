@@ -7,12 +7,9 @@
 namespace hlorun::opencl {
 namespace {
 
+using hlo::Contains;
 using hlo::Instruction;
 using ir::Expr;
-
-bool Contains(const std::vector<int64_t>& list, int64_t x) {
-  return std::find(list.begin(), list.end(), x) != list.end();
-}
 
 // A start as an index in [-1, limit + 1]: what lies outside stays outside, and nothing overflows.
 Index UnclampedStart(Emission& e, const Value& value, int64_t limit) {

@@ -6,15 +6,12 @@
 namespace hlorun::passes {
 
 using namespace pattern;  // NOLINT: rules are written in it
+using hlo::Contains;
 using hlo::Dims;
 using hlo::Instruction;
 using hlo::Opcode;
 
 namespace {
-
-bool Contains(const std::vector<int64_t>& values, int64_t value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
 
 // One operand, one init; the reducer's opcode.
 std::optional<Opcode> SimpleReducer(const Instruction& reduce) {

@@ -1,5 +1,4 @@
 // Scatter.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -9,15 +8,12 @@
 namespace hlorun::passes {
 
 using namespace pattern;  // NOLINT: rules are written in it
+using hlo::Contains;
 using hlo::Dims;
 using hlo::Instruction;
 using hlo::Opcode;
 
 namespace {
-
-bool Contains(const std::vector<int64_t>& list, int64_t x) {
-  return std::find(list.begin(), list.end(), x) != list.end();
-}
 
 // What leaves every number of a type as it is: -0 for sums, since 0 would make a 0 of it. Not of types that have no
 // such number (f8e4m3fn has no infinity, others no -0).
