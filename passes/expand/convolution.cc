@@ -22,16 +22,20 @@ constexpr int64_t kWindowToPositions = 2;
 
 int64_t Product(const Dims& sizes) { return hlo::CheckedProduct(sizes); }
 
+bool HasOneGroup(const ConvolutionParts& parts) {
+  return parts.attributes.feature_group_count == 1 && parts.attributes.batch_group_count == 1;
+}
+
 bool IsPointwise(const ConvolutionParts& parts) {
   const auto& window = parts.attributes.window;
-  return parts.attributes.feature_group_count == 1 &&
+  return HasOneGroup(parts) &&
          std::all_of(window.begin(), window.end(), [](const hlo::WindowDimension& w) { return w.size == 1; });
 }
 
 // The windows lie side by side: every element of the input is read once at most.
 bool IsPatches(const ConvolutionParts& parts) {
   const auto& window = parts.attributes.window;
-  return parts.attributes.feature_group_count == 1 && HasPlainPadding(parts) &&
+  return HasOneGroup(parts) && HasPlainPadding(parts) &&
          std::all_of(window.begin(), window.end(), [](const hlo::WindowDimension& w) {
            return w.size == w.stride && w.window_dilation == 1 && w.padding_low == 0 && w.padding_high == 0;
          });
@@ -42,13 +46,18 @@ bool HasLargeWindow(const ConvolutionParts& parts) {
          Product(parts.WindowSizes()) >= kWindowToPositions * Product(parts.OutputSpatial());
 }
 
+// Not what is contracted for each position, where the window is small: kernels of groups have no other form.
+bool GoesOverWindow(Instruction* convolution, const ConvolutionParts& parts, const KernelModel& kernels) {
+  return (parts.attributes.batch_group_count > 1 || HasLargeWindow(parts)) && kernels.SumsOverWindow(*convolution);
+}
+
 bool IsSumOverWindow(const ConvolutionParts& parts) {
   return HasLargeWindow(parts) && Product(parts.OutputSpatial()) <= kLargestPositionCount;
 }
 
 bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
   const ConvolutionParts parts(convolution);
-  if (IsConvolutionOverWindow(*convolution)) return HasLargeWindow(parts) && kernels.SumsOverWindow(*convolution);
+  if (IsConvolutionOverWindow(*convolution)) return GoesOverWindow(convolution, parts, kernels);
   return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 && !IsPointwise(parts) &&
          !IsPatches(parts) && !IsSumOverWindow(parts) && !HasPlanes(parts);
 }
@@ -57,8 +66,8 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   hlo::Builder build(convolution->parent(), convolution);
   build.before = convolution;
   ConvolutionParts parts(convolution);
-  const bool sums_over_window = HasLargeWindow(parts) && kernels.SumsOverWindow(*convolution);
-  BatchGroupsToFeatureGroups(parts, build);
+  const bool goes_over_window = GoesOverWindow(convolution, parts, kernels);
+  if (!goes_over_window) BatchGroupsToFeatureGroups(parts, build);
   ReverseKernel(parts, build);
   if (convolution->As<hlo::attr::Convolution>().batch_group_count == 1)
     MergeFeatureGroups(parts, kernels.GroupsTogether(*convolution), build);
@@ -72,7 +81,7 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
     result = PointwiseToDot(parts, build);
   } else if (IsPatches(parts)) {
     result = DotOverPatches(parts, build);
-  } else if (sums_over_window) {
+  } else if (goes_over_window) {
     result = ConvolutionOverWindow(parts, build);
   } else if (IsSumOverWindow(parts)) {
     PadInput(parts, build);

@@ -272,7 +272,10 @@ bool HasPhases(const ConvolutionParts& parts) {
                      [](const WindowDimension& w) { return w.base_dilation > 1; });
 }
 
-Instruction* InterleavedPhases(const ConvolutionParts& whole, hlo::Builder& build, std::vector<Instruction*>& phases) {
+namespace {
+
+// In the order of parts.output.
+Instruction* Interleaved(const ConvolutionParts& whole, hlo::Builder& build, std::vector<Instruction*>& phases) {
   const auto& labels = whole.attributes.dimensions;
   const auto rank = static_cast<size_t>(whole.output.rank());
   ConvolutionParts parts = whole;
@@ -332,6 +335,23 @@ Instruction* InterleavedPhases(const ConvolutionParts& whole, hlo::Builder& buil
   if (limits != merged) result = build.Slice(result, Dims(rank, 0), limits, Dims(rank, 1));
   if (!has_gaps) return result;
   return build.Pad(result, build.ScalarConstant(whole.output.element_type(), 0.0), padding);
+}
+
+}  // namespace
+
+// Where the features come last whole runs of them lie side by side, and one transpose brings all to another order.
+Instruction* InterleavedPhases(const ConvolutionParts& parts, hlo::Builder& build, std::vector<Instruction*>& phases) {
+  const hlo::attr::ConvolutionDimensions labels = parts.attributes.dimensions;
+  ConvolutionParts last = parts;
+  Dims sizes;
+  for (const int64_t d : Order(labels.output_batch, labels.output_spatial, labels.output_feature))
+    sizes.push_back(parts.output.dimension(d));
+  last.output = hlo::Shape(parts.output.element_type(), sizes);
+  hlo::attr::ConvolutionDimensions& form = last.attributes.dimensions;
+  form.output_batch = 0;
+  form.output_feature = parts.output.rank() - 1;
+  std::iota(form.output_spatial.begin(), form.output_spatial.end(), 1);
+  return Transposed(Interleaved(last, build, phases), ToOutputOrder(labels), build);
 }
 
 Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build) {

@@ -80,9 +80,10 @@ const hlo::Instruction& FindConvolution(const hlo::Instruction& root) {
   throw std::runtime_error("no convolution");
 }
 
-// f01b_i01o->01bf (or one spatial dimension), summed plainly.
+// f01b_i01o->01bf (or one spatial dimension), summed plainly; as many groups of the batch as it has images, or one.
 std::vector<double> HostGradient(const hlo::Instruction& convolution, const Literal& x, const Literal& g) {
   hlo::Window window = convolution.As<hlo::attr::Convolution>().window;
+  const bool is_depthwise = convolution.As<hlo::attr::Convolution>().batch_group_count > 1;
   hlo::Dims in = x.shape().dimensions(), from = g.shape().dimensions(), out = convolution.shape().dimensions();
   if (window.size() == 1) {
     window.insert(window.begin(), hlo::WindowDimension{});
@@ -98,10 +99,10 @@ std::vector<double> HostGradient(const hlo::Instruction& convolution, const Lite
         const int64_t h = th * window[0].stride + y * window[0].window_dilation - window[0].padding_low;
         const int64_t w = tw * window[1].stride + v * window[1].window_dilation - window[1].padding_low;
         if (h < 0 || h >= in[1] || w < 0 || w >= in[2]) continue;
-        for (int64_t c = 0; c < in[3]; ++c) {
-          const double element = x.GetDouble(((n * in[1] + h) * in[2] + w) * in[3] + c);
+        for (int64_t c = 0; c < out[2]; ++c) {
           for (int64_t f = 0; f < out[3]; ++f) {
-            sums[static_cast<size_t>(((th * out[1] + tw) * in[3] + c) * out[3] + f)] +=
+            const double element = x.GetDouble(((n * in[1] + h) * in[2] + w) * in[3] + (is_depthwise ? f : c));
+            sums[static_cast<size_t>(((th * out[1] + tw) * out[2] + c) * out[3] + f)] +=
                 element * g.GetDouble(pixel * from[3] + f);
           }
         }
@@ -275,6 +276,25 @@ const std::vector<Case>& GradientCases() {
   return kCases;
 }
 
+// A window for each channel.
+const std::vector<Case>& DepthwiseGradientCases() {
+  const auto labels = [](int64_t groups) { return fmt::format("f01b_i01o->01bf, batch_group_count={}", groups); };
+  static const std::vector<Case> kCases = {
+      {"f32[3,9,10,35]", "f32[3,9,10,35]", "f32[3,3,1,35]", "size=9x10 pad=1_1x1_1", labels(35)},
+      {"f32[2,16,16,80]", "f32[2,8,8,80]", "f32[7,7,1,80]", "size=8x8 pad=3_2x3_2 rhs_dilate=2x2", labels(80)},
+      {"f32[40,20,24,24]", "f32[40,20,24,24]", "f32[5,5,1,24]", "size=20x24 pad=2_2x2_2", labels(24)},
+      {"f32[2,3,2,16]", "f32[2,3,2,16]", "f32[5,9,1,16]", "size=3x2 pad=2_2x4_4", labels(16)},
+      {"f32[1,4,70,16]", "f32[1,4,70,16]", "f32[1,31,1,16]", "size=4x70 pad=0_0x15_15", labels(16)},
+      {"f32[2,12,12,33]", "f32[2,5,5,33]", "f32[2,2,1,33]", "size=5x5 stride=3x3 rhs_dilate=2x2 pad=0_0x1_-1",
+       labels(33)},
+      {"f32[2,10,10,64]", "f32[2,8,8,64]", "f32[2,1,1,64]", "size=8x8 pad=-1_0x-1_-1", labels(64)},
+      {"f32[4,300,20]", "f32[4,300,20]", "f32[3,1,20]", "size=300 pad=1_1", "f0b_i0o->0bf, batch_group_count=20"},
+      {"bf16[2,9,10,40]", "bf16[2,9,10,40]", "bf16[3,3,1,40]", "size=9x10 pad=1_1x1_1", labels(40)},
+      {"f64[2,9,10,40]", "f64[2,9,10,40]", "f64[3,3,1,40]", "size=9x10 pad=1_1x1_1", labels(40)},
+  };
+  return kCases;
+}
+
 TEST(Convolution, EveryForm) {
   for (const Case& c : Cases()) ExpectConvolution(c, false, Runner().spec());
 }
@@ -298,6 +318,12 @@ TEST(Convolution, Depthwise) {
 TEST(Convolution, GradientsOfWeights) {
   for (const Case& c : GradientCases()) ExpectConvolution(c, c.input[0] == 'b', Runner().spec());
   for (size_t i = 0; i < 4; ++i) ExpectConvolution(GradientCases()[i], true, Runner().spec());
+  DeviceSpec narrow = Runner().spec();
+  narrow.vector_bytes = 16;
+  for (size_t i = 0; i < DepthwiseGradientCases().size(); ++i) {
+    ExpectConvolution(DepthwiseGradientCases()[i], i % 2 == 0, Runner().spec());
+    ExpectConvolution(DepthwiseGradientCases()[i], i % 2 != 0, narrow);
+  }
 }
 
 // Outputs of a square, rows x columns: 0 where another way is taken.

@@ -1,6 +1,8 @@
 #include "backends/opencl/kernels/weight_gradient.h"
 
+#include "backends/opencl/kernels/depthwise_gradient.h"
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/gradient_pixels.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -13,23 +15,8 @@ using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
 
-// Neighbouring pixels lie a row of channels apart, which the hardware does not see as a stream.
-constexpr int64_t kPixelsAhead = 16;
-
 Stmt Parallel(const ir::Var& var, int64_t end, const Stmt& body) {
   return ir::For(LoopRole::kParallel, var, Index(0), Index(end), body);
-}
-
-// Where a tile or panel of `size` starts: the last one ends with the array.
-Expr Start(const Expr& number, int64_t size, int64_t extent) {
-  return extent % size == 0 ? number * size : ir::Min(number * size, Index(extent - size));
-}
-
-// First and end of the gradient's pixels that tap `tap` meets along a dimension.
-std::pair<Expr, Expr> PixelsOfTap(const ConvolutionDimension& d, const Expr& tap) {
-  const Expr before = Index(d.low) - tap * d.stride;  // input elements before the first one
-  const Expr first = ir::Max(Index(0), Quotient(before + (d.dilation - 1), d.dilation));
-  return {first, ir::Min(Index(d.window), Quotient(before + (d.in - 1 + d.dilation), d.dilation))};
 }
 
 class Gradient {
@@ -179,7 +166,8 @@ KernelDraft CombineParts(const WeightGradientTask& task, const WeightGradientPla
 }  // namespace
 
 std::vector<KernelDraft> WeightGradientKernels(const WeightGradientTask& task, const WeightGradientPlan& plan) {
-  return {Gradient(task, plan).Emit(), CombineParts(task, plan)};
+  return {plan.shape.is_depthwise ? DepthwiseGradientKernel(task, plan) : Gradient(task, plan).Emit(),
+          CombineParts(task, plan)};
 }
 
 }  // namespace hlorun::opencl

@@ -18,6 +18,7 @@ constexpr int64_t kMostParts = 32;
 constexpr int64_t kWantedGroups = 64;
 // A part worth a work-group of its own.
 constexpr int64_t kPixelsOfPart = 512;
+constexpr int64_t kMostDepthwiseTaps = 1024;
 
 void ChooseTile(WeightGradientPlan& plan, const DeviceSpec& device) {
   const int64_t registers = VectorRegisters(device), channels = plan.shape.channels;
@@ -31,6 +32,17 @@ void ChooseTile(WeightGradientPlan& plan, const DeviceSpec& device) {
   plan.panels = CeilDiv(plan.shape.features, plan.width());
 }
 
+// As many taps as there are, by what registers are left; a pixel of the gradient takes one.
+void ChooseDepthwiseTile(WeightGradientPlan& plan, const DeviceSpec& device) {
+  constexpr int64_t kMostVectors = 4;
+  const int64_t registers = VectorRegisters(device) - 4, features = CeilDiv(plan.shape.features, plan.lanes);
+  plan.rows = 1;
+  plan.tap_columns = EvenTileRows(plan.shape.columns.out, registers);
+  plan.vectors = EvenTileRows(features, std::clamp<int64_t>(registers / plan.tap_columns, 1, kMostVectors));
+  if (plan.width() > plan.shape.features) --plan.vectors;
+  plan.panels = CeilDiv(plan.shape.features, plan.width());
+}
+
 void ChooseParts(WeightGradientPlan& plan, const DeviceSpec& device) {
   const WeightGradientShape& shape = plan.shape;
   const int64_t element = hlo::BytesOf(shape.compute_type), all = shape.GradientRows();
@@ -38,7 +50,8 @@ void ChooseParts(WeightGradientPlan& plan, const DeviceSpec& device) {
   int64_t parts = std::clamp<int64_t>(kBytesOfParts / (plan.SumsOfPart() * element), 1, kMostParts);
   parts = std::clamp<int64_t>(std::min(parts, pixels / kPixelsOfPart), 1, all);
   plan.rows_per_part = CeilDiv(all, parts);
-  const int64_t bytes_of_pixel = plan.width() * element + 2 * kLineBytes;
+  const int64_t bytes_of_pixel =
+      plan.width() * element + (shape.is_depthwise ? plan.width() * element : 2 * kLineBytes);
   plan.rows_per_block =
       std::clamp<int64_t>(device.l2_bytes / 2 / bytes_of_pixel / shape.columns.window, 1, plan.rows_per_part);
   const int64_t groups = plan.parts() * plan.panels;
@@ -53,14 +66,18 @@ std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction&
   const hlo::Shape &input = convolution.operand(0)->shape(), &gradient = convolution.operand(1)->shape();
   const hlo::Shape& output = convolution.shape();
   const size_t spatial = attributes.window.size();
-  if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1 || attributes.batch_group_count != 1)
-    return std::nullopt;
+  if (spatial < 1 || spatial > 2 || attributes.feature_group_count != 1) return std::nullopt;
   if (!input.IsStatic() || !gradient.IsStatic()) return std::nullopt;
   WeightGradientShape shape;
   shape.spatial_rank = static_cast<int64_t>(spatial);
   shape.images = input.dimension(labels.input_feature);
   shape.channels = input.dimension(labels.input_batch);
   shape.features = output.dimension(labels.output_feature);
+  if (attributes.batch_group_count != 1) {
+    if (attributes.batch_group_count != shape.channels || shape.channels != shape.features) return std::nullopt;
+    shape.is_depthwise = true;
+    shape.channels = 1;
+  }
   for (size_t d = 0; d < spatial; ++d) {
     const hlo::WindowDimension& window = attributes.window[d];
     if (window.base_dilation != 1) return std::nullopt;
@@ -78,6 +95,7 @@ std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction&
 
 int64_t WeightGradientPlan::parts() const { return CeilDiv(shape.GradientRows(), rows_per_part); }
 int64_t WeightGradientPlan::tile_blocks() const { return CeilDiv(tiles, tiles_per_block); }
+int64_t WeightGradientPlan::tap_blocks() const { return CeilDiv(shape.columns.out, tap_columns); }
 int64_t WeightGradientPlan::ScratchBytes() const {
   return AlignScratch(parts() * SumsOfPart() * hlo::BytesOf(shape.compute_type));
 }
@@ -87,7 +105,8 @@ std::optional<WeightGradientPlan> PlanWeightGradient(const WeightGradientShape& 
   plan.shape = shape;
   plan.lanes = RegisterLanes(device, shape.compute_type);
   if (shape.features < plan.lanes) return std::nullopt;
-  ChooseTile(plan, device);
+  if (shape.is_depthwise && shape.taps() > kMostDepthwiseTaps) return std::nullopt;
+  shape.is_depthwise ? ChooseDepthwiseTile(plan, device) : ChooseTile(plan, device);
   ChooseParts(plan, device);
   return plan;
 }

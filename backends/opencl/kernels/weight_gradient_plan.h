@@ -4,6 +4,9 @@
 // a gradient's. A register tile is some channels by some features of one tap: both operands lie with the pixels
 // outermost, so that a step broadcasts neighbouring channels of one pixel and loads vectors of its features, in place.
 // Pixels that a tap does not meet are skipped by the loops' ends.
+//
+// Of a depthwise convolution, where each feature has a channel of its own, it is the taps of a row of the window by
+// vectors of features.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +17,10 @@
 namespace hlorun::opencl {
 
 struct WeightGradientShape {
-  int64_t images = 1, channels = 1, features = 1;
+  int64_t images = 1;
+  int64_t channels = 1;  // that a feature meets
+  int64_t features = 1;
+  bool is_depthwise = false;  // one channel each, of as many
   // As the convolution has them: `out` taps `stride` apart, a window of gradient pixels `dilation` apart.
   ConvolutionDimension rows, columns;
   hlo::ElementType input_type = hlo::ElementType::kF32, gradient_type = hlo::ElementType::kF32;
@@ -25,14 +31,16 @@ struct WeightGradientShape {
   int64_t GradientRows() const { return images * rows.window; }
 };
 
-// What `convolution` computes, when it has one or two spatial dimensions, one group and a type that kernels have;
-// whatever the order of its dimensions (the kernels' is passes::IsConvolutionOverWindow's).
+// What `convolution` computes, when it has one or two spatial dimensions, one group, or as many groups of the batch as
+// it has features and images in it, and a type that kernels have; whatever the order of its dimensions (the kernels' is
+// passes::IsConvolutionOverWindow's).
 std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction& convolution);
 
 struct WeightGradientPlan {
   WeightGradientShape shape;
   int64_t lanes = 16;
   int64_t rows = 14, vectors = 2;  // channels and vectors of features of a register tile
+  int64_t tap_columns = 1;         // and taps, where it is depthwise
   int64_t tiles = 1, panels = 1;   // the last of each starts early enough to end with the array
   int64_t tiles_per_block = 1;     // of a work-group, which has one panel
   // Rows of gradient pixels: of a work-group's part, and walked at a time so that they stay in the second cache.
@@ -41,12 +49,14 @@ struct WeightGradientPlan {
   int64_t width() const { return vectors * lanes; }
   int64_t parts() const;
   int64_t tile_blocks() const;
+  int64_t tap_blocks() const;  // tiles that cover a row of taps
   // Sums of each part: [part][tap][tile][row][panel][column].
   int64_t SumsOfPart() const { return shape.taps() * tiles * rows * panels * width(); }
   int64_t ScratchBytes() const;
 };
 
-// nullopt: too few features to fill a vector.
+// nullopt: too few features to fill a vector, or a depthwise result so large that its input should be read once
+// instead.
 std::optional<WeightGradientPlan> PlanWeightGradient(const WeightGradientShape& shape, const DeviceSpec& device);
 
 }  // namespace hlorun::opencl

@@ -123,6 +123,11 @@ TEST(ConvolutionOverWindow, StaysOneWhereAKernelTakesIt) {
       {"f32[2,9,9,3]", "f32[2,5,5,4]", "f32[1,1,3,4]", "window={size=5x5 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf"},
       {"f32[2,5,8,9]", "f32[2,4,8,9]", "f32[4,5,3,3]", "window={size=8x9 pad=1_1x1_1}, dim_labels=fb01_io01->fb01"},
       {"f32[2,9,5]", "f32[2,7,4]", "f32[3,5,4]", "window={size=7 rhs_reversal=1}, dim_labels=f0b_i0o->0bf"},
+      // Groups of the batch stay, however small the window.
+      {"f32[2,5,8,9]", "f32[2,5,8,9]", "f32[5,1,3,3]",
+       "window={size=8x9 pad=1_1x1_1}, dim_labels=fb01_io01->fb01, batch_group_count=5"},
+      {"f32[2,1,1,6]", "f32[2,1,1,6]", "f32[3,3,1,6]",
+       "window={size=1x1 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=6"},
   };
   for (const auto& c : kGradients) {
     const std::string text =

@@ -1,0 +1,27 @@
+// Which of the gradient's pixels a tap of a convolution's weights meets, and where tiles that cover an array start.
+#pragma once
+
+#include <utility>
+
+#include "backends/opencl/kernels/convolution_plan.h"
+#include "backends/opencl/kernels/index_math.h"
+
+namespace hlorun::opencl {
+
+// Neighbouring pixels lie a row of channels apart, which the hardware does not see as a stream: they are sent for so
+// many steps ahead.
+inline constexpr int64_t kPixelsAhead = 16;
+
+// Where a tile or panel of `size` starts: the last one ends with the array.
+inline ir::Expr Start(const ir::Expr& number, int64_t size, int64_t extent) {
+  return extent % size == 0 ? number * size : ir::Min(number * size, Index(extent - size));
+}
+
+// First and end of the gradient's pixels that tap `tap` meets along a dimension. Both fall as taps rise.
+inline std::pair<ir::Expr, ir::Expr> PixelsOfTap(const ConvolutionDimension& d, const ir::Expr& tap) {
+  const ir::Expr before = Index(d.low) - tap * d.stride;  // input elements before the first one
+  const ir::Expr first = ir::Max(Index(0), Quotient(before + (d.dilation - 1), d.dilation));
+  return {first, ir::Min(Index(d.window), Quotient(before + (d.in - 1 + d.dilation), d.dilation))};
+}
+
+}  // namespace hlorun::opencl
