@@ -13,7 +13,7 @@ namespace {
 
 // Bumped when kernels compiled from the same source must not be reused (warm-up, entry guard, argument passing
 // changed).
-constexpr int kCodegenVersion = 2;
+constexpr int kCodegenVersion = 3;
 
 // Vendors' queries that the headers of this machine may not name.
 constexpr cl_device_info kWarpSizeNv = 0x4003, kWavefrontWidthAmd = 0x4043, kSubGroupSizesIntel = 0x4108;

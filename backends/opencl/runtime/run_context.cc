@@ -7,27 +7,31 @@
 namespace hlorun::opencl {
 namespace {
 
-PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, const LaunchThunk& thunk, int64_t team_size) {
+PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, int32_t kernel, const Grid& grid,
+                       int64_t team_size) {
   PreparedLaunch launch;
-  if (team_size == 0) launch.kernel = programs.MakeKernel(plan, thunk.kernel);
-  for (int64_t i = 0; i < team_size; ++i) launch.by_team.members.push_back({programs.MakeKernel(plan, thunk.kernel)});
-  const KernelEntry& entry = programs.entries[static_cast<size_t>(thunk.kernel)];
+  if (team_size == 0) launch.kernel = programs.MakeKernel(plan, kernel);
+  for (int64_t i = 0; i < team_size; ++i) launch.by_team.members.push_back({programs.MakeKernel(plan, kernel)});
+  const KernelEntry& entry = programs.entries[static_cast<size_t>(kernel)];
   launch.by_team.first_argument = entry.pointers + (entry.which >= 0 ? 1 : 0);
-  launch.by_team.groups = thunk.grid.groups[0];
+  launch.by_team.groups = grid.groups[0];
   for (size_t d = 0; d < 3; ++d) {
-    launch.local[d] = static_cast<size_t>(thunk.grid.local[d]);
-    launch.global[d] = static_cast<size_t>(thunk.grid.groups[d]) * launch.local[d];
+    launch.local[d] = static_cast<size_t>(grid.local[d]);
+    launch.global[d] = static_cast<size_t>(grid.groups[d]) * launch.local[d];
     if (launch.global[d] > 1) launch.dimensions = static_cast<cl_uint>(d + 1);
     if (launch.global[d] == 0) launch.empty = true;
   }
   return launch;
 }
 
-void SetArgument(const PreparedLaunch& launch, cl_uint number, const DeviceMemory& memory, int64_t offset,
-                 int64_t bytes) {
-  if (launch.kernel() != nullptr) SetArgument(launch.kernel, number, memory, offset, bytes);
-  for (const TeamLaunch::Member& member : launch.by_team.members)
-    SetArgument(member.kernel, number, memory, offset, bytes);
+void SetKernelArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& memory, int64_t offset,
+                       int64_t bytes) {
+  if (std::byte* host = memory.host()) {
+    CheckCl(clSetKernelArgSVMPointer(kernel(), number, host + offset), "setting a kernel's argument");
+    return;
+  }
+  const cl_mem buffer = memory.Sub(offset, bytes).argument();
+  CheckCl(clSetKernelArg(kernel(), number, sizeof(buffer), &buffer), "setting a kernel's argument");
 }
 
 std::pair<const void*, int64_t> Place(const DeviceMemory& memory) {
@@ -37,18 +41,15 @@ std::pair<const void*, int64_t> Place(const DeviceMemory& memory) {
 
 }  // namespace
 
-void SetArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) {
-  if (std::byte* host = memory.host()) {
-    CheckCl(clSetKernelArgSVMPointer(kernel(), number, host + offset), "setting a kernel's argument");
-    return;
-  }
-  const cl_mem buffer = memory.Sub(offset, bytes).argument();
-  CheckCl(clSetKernelArg(kernel(), number, sizeof(buffer), &buffer), "setting a kernel's argument");
+void PreparedLaunch::SetArgument(cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) const {
+  if (kernel() != nullptr) SetKernelArgument(kernel, number, memory, offset, bytes);
+  for (const TeamLaunch::Member& member : by_team.members)
+    SetKernelArgument(member.kernel, number, memory, offset, bytes);
 }
 
 RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches,
                        const Memories& fixed, MemoryPool& pool, const DeviceMemory& placeholder, int64_t team_size)
-    : plan_(plan), programs_(programs), placeholder_(placeholder) {
+    : plan_(plan), programs_(programs), team_size_(team_size), placeholder_(placeholder) {
   using Kind = passes::Allocation::Kind;
   for (size_t a = 0; a < plan.allocations.size(); ++a) {
     const Kind kind = plan.allocations[a].kind;
@@ -61,16 +62,16 @@ RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::
   users_.resize(plan.allocations.size());
   launches_.reserve(launches.size());
   for (const LaunchThunk* thunk : launches) {
-    PreparedLaunch& launch = launches_.emplace_back(Prepare(plan, programs, *thunk, team_size));
+    PreparedLaunch& launch = launches_.emplace_back(Prepare(plan, programs, thunk->kernel, thunk->grid, team_size));
     creations_ += std::max<int64_t>(1, team_size);
     for (size_t i = 0; i < thunk->arguments.size(); ++i) {
       const Slice& slice = thunk->arguments[i];
       const auto a = static_cast<size_t>(slice.allocation);
       const PreparedLaunch::Argument argument{static_cast<cl_uint>(i), slice};
       if (slice.allocation == arena_allocation_) {
-        SetArgument(launch, argument.number, arena_, slice.offset, slice.bytes);
+        launch.SetArgument(argument.number, arena_, slice.offset, slice.bytes);
       } else if (!fixed[a].empty()) {
-        SetArgument(launch, argument.number, fixed[a], slice.offset, slice.bytes);
+        launch.SetArgument(argument.number, fixed[a], slice.offset, slice.bytes);
       } else {
         users_[a].emplace_back(&launch, argument);
       }
@@ -95,7 +96,7 @@ void RunContext::Bind(Memories& memories) {
     if (place == bound_[a]) continue;
     bound_[a] = {nullptr, 0};
     for (auto& [launch, argument] : users_[a]) {
-      SetArgument(*launch, argument.number, memory, argument.slice.offset, argument.slice.bytes);
+      launch->SetArgument(argument.number, memory, argument.slice.offset, argument.slice.bytes);
     }
     bound_[a] = place;
   }
@@ -111,12 +112,12 @@ void RunContext::Keep(const std::vector<DeviceMemory>& constant) {
   keeps_ = true;
 }
 
-const cl::Kernel& RunContext::ReducerKernel(int32_t kernel) {
-  for (const auto& [number, made] : reducers_) {
-    if (number == kernel) return made;
-  }
-  ++creations_;
-  return reducers_.emplace_back(kernel, programs_.MakeKernel(plan_, kernel)).second;
+PreparedLaunch& RunContext::Reducer(int32_t kernel) {
+  const auto found = reducers_.find(kernel);
+  if (found != reducers_.end()) return found->second;
+  creations_ += std::max<int64_t>(1, team_size_);
+  const Grid& grid = plan_.kernels[static_cast<size_t>(kernel)].grids.at(0);
+  return reducers_.emplace(kernel, Prepare(plan_, programs_, kernel, grid, team_size_)).first->second;
 }
 
 }  // namespace hlorun::opencl

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -39,10 +40,10 @@ struct PreparedLaunch {
   size_t global[3] = {1, 1, 1};
   size_t local[3] = {1, 1, 1};
   bool empty = false;  // no groups: nothing to do
-};
 
-// Points a kernel's argument at a slice of `memory`.
-void SetArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes);
+  // Points an argument of all its kernel objects at a slice of `memory`.
+  void SetArgument(cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) const;
+};
 
 // Used by one run at a time. In a lane, runs are ordered, so the next may borrow it when the last has been enqueued.
 class RunContext {
@@ -58,8 +59,8 @@ class RunContext {
   // Lets go of what that run was given and made.
   void ForgetRun();
   PreparedLaunch& launch(int32_t number) { return launches_[static_cast<size_t>(number)]; }
-  // A kernel object for a reducer, made on first use.
-  const cl::Kernel& ReducerKernel(int32_t kernel);
+  // A reducer's launch, made on first use.
+  PreparedLaunch& Reducer(int32_t kernel);
   HostEvaluator& evaluator() { return evaluator_; }
 
   // Whether the arena holds what Plan::once makes of constant parameters in these pieces of memory. It holds on to
@@ -76,6 +77,7 @@ class RunContext {
  private:
   const Plan& plan_;
   const ProgramSet& programs_;
+  const int64_t team_size_;
   DeviceMemory arena_, placeholder_;
   RunMemories run_;
   std::vector<size_t> of_run_;  // allocations that each run has anew
@@ -83,7 +85,7 @@ class RunContext {
   std::vector<PreparedLaunch> launches_;
   std::vector<std::pair<const void*, int64_t>> bound_;  // by allocation: where it was in the last run
   std::vector<std::vector<std::pair<PreparedLaunch*, PreparedLaunch::Argument>>> users_;  // by allocation
-  std::vector<std::pair<int32_t, cl::Kernel>> reducers_;
+  std::map<int32_t, PreparedLaunch> reducers_;                                            // by kernel
   HostEvaluator evaluator_;
   bool keeps_ = false;
   std::vector<DeviceMemory> kept_of_;

@@ -110,6 +110,7 @@ void Team::Run(std::span<TeamLaunch* const> launches, int64_t share) {
   least_share_ = share;
   done_ = 0;
   error_ = CL_SUCCESS;
+  upwards_ = launches.size() == 1 && !upwards_;
   number_ = (number_ + 1) & ((uint64_t{1} << (64 - 2 * kBits)) - 1);
   for (size_t i = 0; i < parts_.size(); ++i) {
     const auto bound = [&](size_t member) { return groups * static_cast<int64_t>(member) / size(); };
@@ -138,7 +139,7 @@ Team::Range Team::Take(size_t member, size_t of) {
     if (range.left() == 0) return range;
     // Large shares first, so that few are needed, and small ones last, so that all members end at about the same time.
     const int64_t share = std::min(std::max((range.left() + 1) / 2, least_share_.load()), range.left());
-    if (member == of) {
+    if ((member == of) != upwards_.load()) {
       range.end = taken.first = range.end - share;
     } else {
       range.first = taken.end = range.first + share;

@@ -44,8 +44,9 @@ class Team {
   int64_t size() const { return static_cast<int64_t>(queues_.size()); }
   // Returns when all groups of all launches have run, side by side and in any order. A member takes at least `share`
   // groups at once, and where those are all, the work is too short to wake anyone. Each member begins with its own part
-  // of the groups, from the end, and then takes from the others': what it made in the launch before is still in its
-  // caches, and large groups are best last. Throws Error when the device refuses a launch.
+  // of the groups, and then takes from the others': what it made in the launch before is still in its caches. Of what
+  // the second cache cannot hold all that is the half where it ended, so one launch goes up and the next one down;
+  // several side by side begin at the end, where large groups are. Throws Error when the device refuses a launch.
   void Run(std::span<TeamLaunch* const> launches, int64_t share);
 
  private:
@@ -72,7 +73,8 @@ class Team {
   void SpreadSleepers();
   // Takes shares of the launches that are open until none is left.
   void Work(size_t member);
-  // A share of what `of` has left: the end of his own, the beginning of another's. Nothing: none is left.
+  // A share of what `of` has left, from where he begins if it is his own, else from where he ends. Nothing: none is
+  // left.
   Range Take(size_t member, size_t of);
   bool IsOpen() const;
   // Groups of all launches counted one after the other.
@@ -85,6 +87,7 @@ class Team {
   std::vector<int> cores_;  // on which helpers may run
   std::span<TeamLaunch* const> launches_;
   std::atomic<int64_t> least_share_{1};  // a helper who was late for a launch still reads it
+  std::atomic<bool> upwards_{false};     // the same
   std::vector<Part> parts_;              // of each member
   uint64_t number_ = 0;
   std::atomic<int64_t> done_{0};

@@ -66,11 +66,10 @@ double TeamMicroseconds(const Sequence& sequence) {
     } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
       for (const auto& branch : choice->branches)
         sum += TeamMicroseconds(*branch) / static_cast<double>(choice->branches.size());
-    } else if (std::holds_alternative<LaunchThunk>(thunk.work) || std::holds_alternative<CopyThunk>(thunk.work) ||
-               std::holds_alternative<WriteThunk>(thunk.work)) {
-      sum += std::max(thunk.flops / kFlopsPerMicrosecond, thunk.bytes / kBytesPerMicrosecond);
-    } else {
+    } else if (std::holds_alternative<LibraryThunk>(thunk.work)) {
       return HUGE_VAL;
+    } else {
+      sum += std::max(thunk.flops / kFlopsPerMicrosecond, thunk.bytes / kBytesPerMicrosecond);
     }
   }
   return sum;
@@ -179,6 +178,8 @@ void ThunkRunner::RunStep(const Step& step) {
   } else if (const auto* transfer = std::get_if<TransferThunk>(&work)) {
     Do(*transfer);
   }
+  // Of a queue's launches nobody waits for the end, but for a team's: what is being sent meanwhile stands still.
+  if (team_ != nullptr && !sends_.empty()) options_.communicator->transport().Progress();
 }
 
 void ThunkRunner::RunSection(std::span<const Step> steps) {
@@ -352,16 +353,18 @@ void ThunkRunner::Do(const CollectiveThunk& thunk) {
 }
 
 std::shared_ptr<Exchange> ThunkRunner::Start(const CollectiveThunk& thunk) {
-  cl_event marker = nullptr;
-  CheckCl(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), "marking the queue");
+  cl_event marker = nullptr;  // a team has computed what it was told to
+  if (team_ == nullptr) {
+    CheckCl(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), "marking the queue");
+    CheckCl(clFlush(queue_), "flushing the queue");
+  }
   const cl::Event computed(marker);
-  CheckCl(clFlush(queue_), "flushing the queue");
   last_exchange_ = std::make_shared<Exchange>();
   lane_.PostExchange([this, &thunk, computed, exchange = last_exchange_] {
     std::exception_ptr error;
     try {
       const cl_event event = computed();
-      CheckCl(clWaitForEvents(1, &event), "waiting for the device");
+      if (event != nullptr) CheckCl(clWaitForEvents(1, &event), "waiting for the device");
       RunCollective(thunk, *this, device_.transfer_queue()());
     } catch (...) {
       error = std::current_exception();
@@ -410,7 +413,10 @@ void ThunkRunner::CompleteSends() {
 void ThunkRunner::Finish() {
   queued_ = 0;
   previous_marker_ = cl::Event();
-  if (team_ != nullptr) return;
+  if (team_ != nullptr) {
+    if (options_.communicator != nullptr) options_.communicator->transport().Progress();
+    return;
+  }
   if (options_.communicator == nullptr) {
     CheckCl(clFinish(queue_), "waiting for the device");
     return;
@@ -459,18 +465,14 @@ DeviceMemory ThunkRunner::Allocate(int64_t bytes) const {
 }
 
 void ThunkRunner::LaunchReducer(int32_t kernel, const DeviceMemory& a, const DeviceMemory& b, const DeviceMemory& out) {
-  const cl::Kernel& object = context_.ReducerKernel(kernel);
-  SetArgument(object, 0, a, 0, a.bytes());
-  SetArgument(object, 1, b, 0, b.bytes());
-  SetArgument(object, 2, out, 0, out.bytes());
-  const Grid& grid = plan_.kernels[static_cast<size_t>(kernel)].grids.at(0);
-  size_t global[3], local[3];
-  for (size_t d = 0; d < 3; ++d) {
-    local[d] = static_cast<size_t>(grid.local[d]);
-    global[d] = static_cast<size_t>(grid.groups[d]) * local[d];
+  PreparedLaunch& launch = context_.Reducer(kernel);
+  cl_uint number = 0;
+  for (const DeviceMemory* memory : {&a, &b, &out}) launch.SetArgument(number++, *memory, 0, memory->bytes());
+  if (team_ != nullptr) {
+    TeamLaunch* by_team = &launch.by_team;
+    return team_->Run({&by_team, 1}, 1);
   }
-  CheckCl(clEnqueueNDRangeKernel(queue_, object(), 3, nullptr, global, local, 0, nullptr, nullptr),
-          "launching a reducer");
+  Launch(launch);
   CheckCl(clFinish(queue_), "waiting for a reducer");
 }
 

@@ -18,8 +18,8 @@ class Team;
 // many launches that enqueuing them all would take long.
 bool NeedsHost(const Sequence& sequence);
 
-// Whether runs are of launches, copies and writes that a team can run (team.h): where there is one, it does so better
-// than a queue, whose threads fall asleep between launches.
+// Whether a team can run a plan's launches (team.h): where there is one, it does so better than a queue, whose threads
+// fall asleep between launches. Not those of a library, which want a queue.
 bool SuitsTeam(const Plan& plan);
 // Whether they are so short that the calling thread may lead the team.
 bool IsBrief(const Plan& plan);
