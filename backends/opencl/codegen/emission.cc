@@ -291,16 +291,26 @@ EmittedLaunch OverElementsOnGpu(Emission& e, const hlo::Dims& dims, const std::f
   return e.Finish(ir::For(ir::LoopRole::kParallel, tile, e.IndexInt(0), e.IndexInt(tile->max + 1), elements), 1);
 }
 
-// CPU class: a single dimension is cut for several work-groups.
-constexpr int64_t kElementsOfTile = 1 << 12;
+// CPU class: a single dimension longer than this is cut for several work-groups.
+constexpr int64_t kMostOfTile = 1 << 12, kFewestOfTile = 1 << 8;
+// A divisor of `count`, so that loops have a fixed length, unless the only ones are small.
+int64_t TileOf(int64_t count) {
+  for (int64_t tile = kMostOfTile; tile >= kFewestOfTile; --tile) {
+    if (count % tile == 0) return tile;
+  }
+  return kMostOfTile;
+}
 EmittedLaunch OverTiles(Emission& e, int64_t count, const std::function<void(const Indices&)>& body) {
-  const ir::Var tile = e.IndexVar("tile", CeilDiv(count, kElementsOfTile)), i = e.IndexVar("i0", count);
+  const int64_t size = TileOf(count);
+  const bool divides = count % size == 0;
+  const ir::Var tile = e.IndexVar("tile", CeilDiv(count, size));
+  const ir::Var i = e.IndexVar("i0", divides ? size : count);
+  IndexMath& math = e.math();
   e.values().Open();
-  body({e.math().Of(i)});
-  const ir::Expr begin = ir::Ref(tile) * kElementsOfTile;
-  const ir::Stmt elements =
-      ir::For(ir::LoopRole::kVector, i, begin, ir::Min(begin + kElementsOfTile, e.IndexInt(count)), e.values().Close(),
-              1, e.Lanes());
+  body({divides ? math.Add(math.Mul(math.Of(tile), size), math.Of(i)) : math.Of(i)});
+  const ir::Expr begin = divides ? e.IndexInt(0) : ir::Ref(tile) * size;
+  const ir::Expr end = divides ? e.IndexInt(size) : ir::Min(begin + size, e.IndexInt(count));
+  const ir::Stmt elements = ir::For(ir::LoopRole::kVector, i, begin, end, e.values().Close(), 1, e.Lanes());
   const int64_t work = opencl::WorkOf(elements);
   return e.Finish(ir::For(ir::LoopRole::kParallel, tile, e.IndexInt(0), e.IndexInt(tile->max + 1), elements),
                   GrainOf(work));
@@ -310,7 +320,7 @@ EmittedLaunch OverTiles(Emission& e, int64_t count, const std::function<void(con
 
 EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body) {
   if (e.IsGpu()) return OverElementsOnGpu(e, dims, body);
-  if (dims.size() == 1 && dims[0] > kElementsOfTile) return OverTiles(e, dims[0], body);
+  if (dims.size() == 1 && dims[0] > kMostOfTile) return OverTiles(e, dims[0], body);
   std::vector<ir::Var> variables;
   Indices at;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -328,6 +338,14 @@ EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::functi
     if (minor) work = WorkOf(loops);
   }
   return e.Finish(loops, GrainOf(work));
+}
+
+EmittedLaunch CopyInto(Emission& e, size_t output, const Frame& frame, const hlo::Instruction& from) {
+  const Emission::Output& to = e.outputs()[output];
+  return OverElements(e, {to.shape.ElementCount()}, [&](const Indices& linear) {
+    const Indices at = e.math().Delinearize(linear[0], to.shape.dimensions());
+    StoreElement(e.values(), to.buffer, to.shape, at, e.values().Get(frame, from, at));
+  });
 }
 
 }  // namespace hlorun::opencl

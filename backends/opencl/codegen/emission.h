@@ -127,6 +127,9 @@ ir::Stmt TileOfElements(Emission& e, const ir::Var& tile, int64_t size, int64_t 
 // A launch of one loop a dimension, all parallel but the last, which is one of vectors; on GPU class of one loop over
 // all of them, cut into groups. `body` writes what happens at an index; it may be asked for several.
 EmittedLaunch OverElements(Emission& e, const hlo::Dims& dims, const std::function<void(const Indices&)>& body);
+// Copies `from`, as the frame has it, into the output of the same shape: what an update in place begins with where its
+// operand must stay.
+EmittedLaunch CopyInto(Emission& e, size_t output, const Frame& frame, const hlo::Instruction& from);
 
 // Whether 32-bit indices reach every element that `instruction` touches or passes through.
 bool FitsIndex32(const hlo::Instruction& instruction);

@@ -12,12 +12,7 @@ Launches EmitInPlaceUpdate(const EmitRequest& request) {
   Launches launches;
   if (request.aliases.empty() || request.aliases[0] < 0) {
     Emission copy(request.instruction, request.aliases, request.context);
-    const auto& output = copy.outputs()[0];
-    launches.push_back(OverElements(copy, {output.shape.ElementCount()}, [&](const Indices& linear) {
-      const Indices at = copy.math().Delinearize(linear[0], output.shape.dimensions());
-      StoreElement(copy.values(), output.buffer, output.shape, at,
-                   copy.values().Get(copy.frame(), *update.operand(0), at));
-    }));
+    launches.push_back(CopyInto(copy, 0, copy.frame(), *update.operand(0)));
   }
   Emission e(request.instruction, request.aliases, request.context);
   const auto& output = e.outputs()[0];

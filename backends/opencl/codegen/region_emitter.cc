@@ -24,7 +24,6 @@ using passes::RegionPlace;
 
 constexpr int64_t kUnrolledElements = 4;  // results this small are written out, so that their arrays become registers
 constexpr int64_t kShortVector = 4;       // shorter minor dimensions are walked element by element
-constexpr int64_t kMostOfRun = 1 << 12, kFewestOfRun = 1 << 8;  // elements that one group's loop of a copy takes
 constexpr int64_t kLongLoop = int64_t{1} << 30;
 constexpr double kCutMicroseconds = 20;  // of work by one, from which on several are worth their waking
 constexpr int64_t kWorthLanes = 32;      // elements of a GPU's longest loop, from which on a group's items share loops
@@ -517,26 +516,12 @@ class RegionKernel {
   bool branches_ = false, runs_on_ = false;  // results are made from those before
 };
 
-// Elements of a group's loop: a divisor of `count`, so that all groups have as many; all of them where the only
-// divisors are small.
-int64_t RunOf(int64_t count) {
-  int64_t run = std::min(count, kMostOfRun);
-  while (count % run != 0) --run;
-  return run < kFewestOfRun ? count : run;
-}
-
-EmittedLaunch CopyOperand(const EmitRequest& request, int64_t operand, int64_t leaf) {
+EmittedLaunch CopyOperand(const EmitRequest& request, int64_t operand, size_t leaf) {
   Emission e(request.instruction, request.aliases, request.context);
-  const auto& output = e.outputs()[static_cast<size_t>(leaf)];
   const Instruction* from = request.instruction.operand(operand);
   Frame& frame = e.values().NewFrame();
   frame.Bind(from, Frame::InMemory{e.OperandBuffer(operand)});
-  const int64_t count = output.shape.ElementCount(), run = RunOf(count);
-  return OverElements(e, {count / run, run}, [&](const Indices& place) {
-    const Indices linear =
-        e.math().Delinearize(e.math().Linearize(place, {count / run, run}), output.shape.dimensions());
-    StoreElement(e.values(), output.buffer, output.shape, linear, e.values().Get(frame, *from, linear));
-  });
+  return CopyInto(e, leaf, frame, *from);
 }
 
 }  // namespace
@@ -546,8 +531,7 @@ Launches EmitRegion(const EmitRequest& request, const passes::KernelModel& kerne
   const std::vector<int64_t> aliases = passes::RegionAliases(request.instruction);
   for (size_t leaf = 0; leaf < aliases.size(); ++leaf) {
     const bool is_shared = leaf < request.aliases.size() && request.aliases[leaf] == aliases[leaf];
-    if (aliases[leaf] >= 0 && !is_shared)
-      launches.push_back(CopyOperand(request, aliases[leaf], static_cast<int64_t>(leaf)));
+    if (aliases[leaf] >= 0 && !is_shared) launches.push_back(CopyOperand(request, aliases[leaf], leaf));
   }
   RegionKernel by_one(request, kernels, Team::kOneItem);
   EmittedLaunch launch = by_one.Emit().value();

@@ -134,12 +134,7 @@ Launches EmitScatter(const EmitRequest& request) {
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     if (leaf < request.aliases.size() && request.aliases[leaf] >= 0) continue;
     Emission copy(request.instruction, request.aliases, request.context);
-    const auto& output = copy.outputs()[leaf];
-    launches.push_back(OverElements(copy, {output.shape.ElementCount()}, [&](const Indices& linear) {
-      const Indices at = copy.math().Delinearize(linear[0], output.shape.dimensions());
-      StoreElement(copy.values(), output.buffer, output.shape, at,
-                   copy.values().Get(copy.frame(), *scatter.operand(static_cast<int64_t>(leaf)), at));
-    }));
+    launches.push_back(CopyInto(copy, leaf, copy.frame(), *scatter.operand(static_cast<int64_t>(leaf))));
   }
   if (scatter.operand(scatter.operand_count() - 1)->shape().ElementCount() == 0) return launches;
   if (HasScatterParts(scatter, request.context.device)) {

@@ -159,9 +159,11 @@ Stmt Widener::WidenLet(const Stmt& s) {
   if (value->type.lanes == 1 && effects_.assigned.count(s->var.get()) == 0) return Let(s->var, value);
   const Var wide = MakeVar(s->var->name + suffix_, s->var->type.WithLanes(width_));
   widened_[s->var.get()] = wide;
-  // Ramps stay known as such: loads through the variable must not become gathers.
+  // Ramps stay known as such, and what divides their start (pairs of halves twice the lanes): loads through the variable
+  // must not become gathers.
   if (value->kind == ExprKind::kRamp && effects_.assigned.count(s->var.get()) == 0) {
     const Var base = MakeVar(s->var->name + suffix_, s->var->type);
+    base->factor = KnownFactor(value->args[0], 2 * width_);
     ramps_[s->var.get()] = Ramp(Ref(base), value->args[1], width_);
     return Let(base, value->args[0]);
   }

@@ -94,6 +94,18 @@ TEST(Widen, WhatAllLanesShareMayDifferBetweenVectors) {
   EXPECT_EQ(loop->step->integer, 8);
 }
 
+TEST(Widen, APlaceByAnotherNameIsStillEven) {
+  const ir::BufferRef in = ir::MakeBuffer("in", hlo::ElementType::kF32, 128, ir::Buffer::Space::kGlobal, false);
+  const ir::BufferRef out = ir::MakeBuffer("out", hlo::ElementType::kF32, 64, ir::Buffer::Space::kGlobal, true);
+  const ir::Var i = ir::MakeIndex("i", 0, 63, ir::kIndex32), at = ir::MakeVar("at", ir::kIndex32);
+  const ir::Stmt body = ir::Block({ir::Let(at, ir::Ref(i) * 2), ir::Store(out, ir::Ref(i), ir::Load(in, ir::Ref(at)))});
+  const ir::Stmt loop = WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Int(0), ir::Int(64), body, 1, 8));
+  const ir::Expr& place = loop->body[0]->body.back()->value->args[0];
+  ASSERT_EQ(place->kind, ir::ExprKind::kRamp);
+  EXPECT_EQ(place->args[0]->kind, ir::ExprKind::kVar);
+  EXPECT_EQ(KnownFactor(place->args[0], 16), 16);
+}
+
 ir::Expr Multiple(int64_t factor) {
   const ir::Var x = ir::MakeIndex("x", 0, 1 << 20, ir::kIndex32);
   x->factor = factor;
