@@ -19,6 +19,7 @@ std::vector<Template> MovementTemplates() {
       {"transpose-4d", few, "ENTRY e { x = $T[2,3,4,5] parameter(0)\n ROOT r = $T[5,3,2,4] transpose(x), dimensions={3,1,0,2} }"},
       {"transpose-squares", few, "ENTRY e { x = $T[2,37,70] parameter(0)\n ROOT r = $T[2,70,37] transpose(x), dimensions={0,2,1} }"},
       {"reshape", few, "ENTRY e { x = $T[6,4] parameter(0)\n ROOT r = $T[2,12] reshape(x) }"},
+      {"transpose-weights", few, "ENTRY e { x = $T[3,3,40,37] parameter(0)\n ROOT r = $T[37,40,3,3] transpose(x), dimensions={3,2,0,1} }"},
       {"reshape-after-transpose", few, "ENTRY e { x = $T[6,4] parameter(0)\n t = $T[4,6] transpose(x), dimensions={1,0}\n ROOT r = $T[24] reshape(t) }"},
       {"slice", all, "ENTRY e { x = $T[10,7] parameter(0)\n ROOT r = $T[3,2] slice(x), slice={[1:9:3],[2:5:2]} }"},
       {"slice-empty", few, "ENTRY e { x = $T[10] parameter(0)\n ROOT r = $T[0] slice(x), slice={[4:4]} }"},

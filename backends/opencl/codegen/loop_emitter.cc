@@ -87,6 +87,30 @@ class LoopKernel {
     return loops;
   }
 
+  // The loops of a transpose that writes runs too short for squares, [512, 512, 9] of weights' gradients [9, 512, 512],
+  // with the next dimension's runs as one; none elsewhere.
+  std::optional<LoopDims> WithLongerResults() const {
+    if (loops_.size() < 3 || e_.IsGpu() || e_.InPlace()) return std::nullopt;
+    const size_t minor = dims_.size() - 1;
+    const LoopDim &inner = loops_[minor], &outer = loops_[minor - 1];
+    if (inner.size >= e_.Lanes() || inner.size * outer.size < e_.Lanes() || inner.extent || outer.extent)
+      return std::nullopt;
+    const LoadStrides strides(inner_);
+    const bool crosses = std::any_of(strides.loads().begin(), strides.loads().end(), [&](const ir::Expr& load) {
+      const auto along = strides.Of(load, loop_vars_[minor]);
+      if (!along || std::abs(*along) * hlo::BytesOf(load->buffer->storage) < kLineBytes) return false;
+      for (size_t d = 0; d + 1 < minor; ++d) {
+        if (dims_[d] >= e_.Lanes() && strides.Of(load, loop_vars_[d]) == 1) return true;
+      }
+      return false;
+    });
+    if (!crosses) return std::nullopt;
+    LoopDims loops = loops_;
+    loops[minor - 1] = {inner.size * outer.size};
+    loops.pop_back();
+    return loops;
+  }
+
   // Whether these loops make a transpose that a GPU does by tiles in local memory.
   bool HasStagedTile() const { return StagedTileOf().has_value(); }
 
@@ -194,12 +218,18 @@ class LoopKernel {
     for (const ir::Expr& load : strides.loads()) {
       const auto along = strides.Of(load, loop_vars_[v]);
       const int64_t bytes = hlo::BytesOf(load->buffer->storage);
-      if (!along || std::abs(*along) * bytes < kLineBytes) continue;
+      if (along && std::abs(*along) * bytes < kLineBytes) continue;
       for (size_t d = 0; d < dims_.size(); ++d) {
-        if (d != v && dims_[d] > 1 && strides.Of(load, loop_vars_[d]) == 1) return Crossed{d, bytes};
+        if (d == v || dims_[d] == 1 || strides.Of(load, loop_vars_[d]) != 1) continue;
+        // Rows at places of their own are read by squares or not at all.
+        if (along || (!e_.IsGpu() && dims_[d] >= e_.Lanes() && HasSquares(d))) return Crossed{d, bytes};
       }
     }
     return std::nullopt;
+  }
+
+  bool HasSquares(size_t across) const {
+    return !TurnedLoads(inner_, loop_vars_[VectorDimension()], loop_vars_[across]).empty();
   }
 
   // Tiles over the last dimension and the one that crosses it.
@@ -458,7 +488,9 @@ std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputG
     }
   }
   auto best = MergedKernel(build, dims);
-  if (const std::optional<LoopDims> longer = best->WithLongerRuns()) return build(*longer);
+  for (const std::optional<LoopDims>& longer : {best->WithLongerRuns(), best->WithLongerResults()}) {
+    if (longer) return build(*longer);
+  }
   return best;
 }
 

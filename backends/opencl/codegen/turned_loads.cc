@@ -55,9 +55,9 @@ TurnedLoads::TurnedLoads(const Stmt& body, const ir::Var& along, const ir::Var& 
   const LoadStrides strides(body);
   for (const Expr& load : LoadsOf(body)) {
     const auto stride = strides.Of(load, along);
-    const bool crosses = stride && std::abs(*stride) * hlo::BytesOf(load->buffer->storage) >= kLineBytes;
+    const bool crosses = !stride || std::abs(*stride) * hlo::BytesOf(load->buffer->storage) >= kLineBytes;
     if (!CanTurn(load) || !crosses || strides.Of(load, across) != 1) continue;
-    if (const auto place = strides.PlaceOf(load)) loads_.push_back({load, *place, *stride});
+    if (const auto place = strides.PlaceOf(load)) loads_.push_back({load, *place, stride});
   }
   if (loads_.size() > kMostLoads) loads_.clear();
 }
@@ -84,13 +84,32 @@ Stmt TurnedLoads::Fill(const Block& block) const {
   std::vector<Stmt> fills;
   for (const Crossing& crossing : loads_) {
     const ir::BufferRef& from = crossing.load->buffer;
+    const std::string& name = crossing.turned->name;
     const bool whole_rows = from->storage != crossing.load->type.element;
-    const Expr first = Substitute(Substitute(crossing.place, along_, block.begin), across_, block.first);
-    const ir::Var corner = ir::MakeVar(crossing.turned->name + "_from", index);
+    const auto place_of = [&](const Expr& along) {
+      return Substitute(Substitute(crossing.place, along_, along), across_, block.first);
+    };
     const ir::Var row = ir::MakeIndex("square_row", 0, block.width - block.lanes, index),
                   column = ir::MakeIndex("square_column", 0, block.side - block.lanes, index);
+    std::vector<Expr> rows;  // where a square's begin
+    std::vector<Stmt> squares;
+    if (crossing.stride) {
+      const ir::Var corner = ir::MakeVar(name + "_from", index),
+                    ahead = ir::MakeIndex(name + "_ahead", 0, block.width - 1, index);
+      fills.push_back(ir::Let(corner, place_of(block.begin)));
+      const Stmt lines = ReadAhead(crossing, ir::Ref(corner) + ir::Ref(ahead) * *crossing.stride, block);
+      fills.push_back(ir::For(ir::LoopRole::kSerial, ahead, ir::Int(0, index), ir::Int(block.width, index), lines));
+      for (int64_t i = 0; i < block.lanes; ++i) rows.push_back(ir::Ref(corner) + (ir::Ref(row) + i) * *crossing.stride);
+    } else {
+      for (int64_t i = 0; i < block.lanes; ++i) {
+        const ir::Var begin = ir::MakeVar(fmt::format("{}_from{}", name, i), index);
+        squares.push_back(ir::Let(begin, place_of(block.begin + (ir::Ref(row) + i))));
+        squares.push_back(ReadAhead(crossing, ir::Ref(begin), block));
+        rows.push_back(ir::Ref(begin));
+      }
+    }
     const auto read = [&](int64_t i, int64_t element, int64_t count) {
-      const Expr place = ir::Ref(corner) + (ir::Ref(row) + i) * crossing.stride + ir::Ref(column) + element;
+      const Expr place = rows[static_cast<size_t>(i)] + ir::Ref(column) + element;
       return ir::Load(from, ir::Ramp(place, static_cast<int>(count)));
     };
     const auto write = [&](int64_t i, const Expr& elements) {
@@ -101,22 +120,18 @@ Stmt TurnedLoads::Fill(const Block& block) const {
       return ir::For(ir::LoopRole::kSerial, var, ir::Int(0, index), ir::Int(end, index), body, block.lanes);
     };
     const Stmt square = TransposeSquare(crossing.load->type.WithLanes(block.lanes), whole_rows, read, write);
-    fills.push_back(ir::Let(corner, first));
-    fills.push_back(ReadAhead(crossing.turned->name, from, ir::Ref(corner), crossing.stride, block));
-    fills.push_back(loop(row, block.width, loop(column, block.side, square)));
+    squares.push_back(loop(column, block.side, square));
+    fills.push_back(loop(row, block.width, ir::Block(std::move(squares))));
   }
   return ir::Block(std::move(fills));
 }
 
 // Lines of the block after the next one, each of a row of its own: more rows than the hardware's prefetcher follows.
-Stmt TurnedLoads::ReadAhead(const std::string& name, const ir::BufferRef& from, const Expr& corner, int64_t stride,
-                            const Block& block) {
-  const ir::Type index = corner->type;
-  const int64_t ahead = kBlocksAhead * block.side;
-  if (from->size > INT32_MAX - ahead - block.width * stride && index == ir::kIndex32) return ir::Block({});
-  const ir::Var row = ir::MakeIndex(name + "_ahead", 0, block.width - 1, index);
-  const Stmt lines = PrefetchLines(from, corner + ir::Ref(row) * stride + ahead, block.side, ir::CacheLevel::kSecond);
-  return ir::For(ir::LoopRole::kSerial, row, ir::Int(0, index), ir::Int(block.width, index), lines);
+Stmt TurnedLoads::ReadAhead(const Crossing& crossing, const Expr& row, const Block& block) {
+  const ir::BufferRef& from = crossing.load->buffer;
+  const int64_t ahead = kBlocksAhead * block.side, span = block.width * crossing.stride.value_or(0);
+  if (from->size > INT32_MAX - ahead - span && row->type == ir::kIndex32) return ir::Block({});
+  return PrefetchLines(from, row + ahead, block.side, ir::CacheLevel::kSecond);
 }
 
 Stmt TurnedLoads::Body(const Block& block) const {

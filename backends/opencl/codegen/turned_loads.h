@@ -1,8 +1,9 @@
-// Loads that cross the vectors of a loop nest: contiguous along a dimension `across`, at least a cache line apart along
-// the one that has the vectors. Block by block they are read along `across`, transposed by squares in registers and
-// left in private memory, from where the nest's body reads whole vectors.
+// Loads that cross the vectors of a loop nest: contiguous along a dimension `across`, at least a cache line apart, or
+// at places of their own, along the one that has the vectors. Block by block they are read along `across`, transposed
+// by squares in registers and left in private memory, from where the nest's body reads whole vectors.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,9 @@ class TurnedLoads {
   bool empty() const { return loads_.empty(); }
   struct Crossing {
     ir::Expr load;
-    ir::Expr place;             // of the element, by the nest's variables alone
-    int64_t stride;             // elements, along `along`
-    ir::BufferRef turned = {};  // null until it is declared
+    ir::Expr place;                 // of the element, by the nest's variables alone
+    std::optional<int64_t> stride;  // elements, along `along`; none: not constant
+    ir::BufferRef turned = {};      // null until it is declared
   };
   const std::vector<Crossing>& crossings() const { return loads_; }
   // Bytes of the narrowest of the elements read.
@@ -44,8 +45,8 @@ class TurnedLoads {
   std::vector<ir::Helper> Helpers(int lanes, bool inline_assembly) const;
 
  private:
-  static ir::Stmt ReadAhead(const std::string& name, const ir::BufferRef& from, const ir::Expr& corner, int64_t stride,
-                            const Block& block);
+  // Sends for what is next in a block's row.
+  static ir::Stmt ReadAhead(const Crossing& crossing, const ir::Expr& row, const Block& block);
 
   ir::Stmt body_;
   ir::Var along_, across_;

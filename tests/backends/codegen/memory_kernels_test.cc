@@ -62,9 +62,23 @@ TEST(MemoryKernels, TransposesOfEachType) {
   RunCases(cases);
 }
 
+// Here the next dimension prolongs the result's runs of nine.
+constexpr const char* kShortResults =
+    R"(f { a = f32[3,3,40,37] parameter(0) b = f32[37,40,3,3] parameter(1) t = f32[37,40,3,3] transpose(a), dimensions={3,2,0,1}
+         ROOT s = f32[37,40,3,3] subtract(b, t) }
+       ENTRY e { x = f32[3,3,40,37] parameter(0) y = f32[37,40,3,3] parameter(1) ROOT r = f32[37,40,3,3] fusion(x, y), kind=kLoop, calls=f })";
+
 TEST(MemoryKernels, TransposesInFusions) {
   RunCases({
       {"batch", "ENTRY e { x = f32[3,40,50] parameter(0) ROOT r = f32[3,50,40] transpose(x), dimensions={0,2,1} }"},
+      {"weights", kShortResults},
+      {"weights_bf16",
+       "ENTRY e { x = bf16[3,3,40,37] parameter(0) ROOT r = bf16[37,40,3,3] transpose(x), dimensions={3,2,0,1} }"},
+      {"weights_s8", "ENTRY e { x = s8[3,70,66] parameter(0) ROOT r = s8[66,70,3] transpose(x), dimensions={2,1,0} }"},
+      {"groups",
+       R"(f { a = f32[4,30,64] parameter(0) t = f32[4,64,30] transpose(a), dimensions={0,2,1} s = f32[4,4,16,30] reshape(t)
+           u = f32[4,4,16,30] transpose(s), dimensions={1,0,2,3} v = f32[16,16,30] reshape(u) ROOT w = f32[16,30,16] transpose(v), dimensions={1,2,0} }
+         ENTRY e { x = f32[4,30,64] parameter(0) ROOT r = f32[16,30,16] fusion(x), kind=kLoop, calls=f })"},
       {"nhwc", "ENTRY e { x = f32[2,9,7,40] parameter(0) ROOT r = f32[2,40,9,7] transpose(x), dimensions={0,3,1,2} }"},
       {"nchw", "ENTRY e { x = f32[2,40,9,7] parameter(0) ROOT r = f32[2,9,7,40] transpose(x), dimensions={0,2,3,1} }"},
       {"few_channels",
@@ -143,6 +157,7 @@ TEST(MemoryKernels, SquaresAreTurnedInRegisters) {
   EXPECT_TRUE(turns(Transpose("bf16", 33, 47)));
   EXPECT_FALSE(turns(kShortAcross));
   EXPECT_TRUE(turns(kProlonged));
+  EXPECT_TRUE(turns(kShortResults));
   EXPECT_FALSE(turns(Transpose("pred", 64, 64))) << "no vectors of pred";
 }
 
