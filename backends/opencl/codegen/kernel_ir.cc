@@ -457,40 +457,37 @@ Expr WithArgs(const Expr& x, std::vector<Expr> args) {
 
 namespace {
 
-// What `is_it` knows becomes `with`.
-template <typename Predicate>
-Expr Rewrite(const Expr& x, const Predicate& is_it, const Expr& with) {
-  if (is_it(x)) return with;
+Expr Rewrite(const Expr& x, const Rewriting& rewriting) {
+  if (Expr with = rewriting(x)) return with;
   if (x->args.empty()) return x;
   std::vector<Expr> args;
   bool changed = false;
   for (const Expr& a : x->args) {
-    args.push_back(Rewrite(a, is_it, with));
+    args.push_back(Rewrite(a, rewriting));
     changed |= args.back() != a;
   }
   return changed ? WithArgs(x, std::move(args)) : x;
 }
-template <typename Predicate>
-Stmt Rewrite(const Stmt& s, const Predicate& is_it, const Expr& with) {
-  StmtNode node = *s;
-  for (Stmt& b : node.body) b = Rewrite(b, is_it, with);
-  for (Expr* e : {&node.value, &node.index, &node.begin, &node.end, &node.step}) {
-    if (*e) *e = Rewrite(*e, is_it, with);
-  }
-  return MakeStmt(std::move(node));
-}
 
-auto IsVariable(const Var& var) {
-  return [&var](const Expr& x) { return x->kind == ExprKind::kVar && x->var == var; };
+Rewriting VariableBy(const Var& var, const Expr& with) {
+  return [&](const Expr& x) { return x->kind == ExprKind::kVar && x->var == var ? with : nullptr; };
 }
 
 }  // namespace
 
-Expr Substitute(const Expr& x, const Var& var, const Expr& with) { return Rewrite(x, IsVariable(var), with); }
-Stmt Substitute(const Stmt& s, const Var& var, const Expr& with) { return Rewrite(s, IsVariable(var), with); }
+Stmt Rewrite(const Stmt& s, const Rewriting& rewriting) {
+  StmtNode node = *s;
+  for (Stmt& b : node.body) b = Rewrite(b, rewriting);
+  for (Expr* e : {&node.value, &node.index, &node.begin, &node.end, &node.step}) {
+    if (*e) *e = Rewrite(*e, rewriting);
+  }
+  return MakeStmt(std::move(node));
+}
+
+Expr Substitute(const Expr& x, const Var& var, const Expr& with) { return Rewrite(x, VariableBy(var, with)); }
+Stmt Substitute(const Stmt& s, const Var& var, const Expr& with) { return Rewrite(s, VariableBy(var, with)); }
 Stmt Replace(const Stmt& s, const Expr& what, const Expr& with) {
-  return Rewrite(
-      s, [&](const Expr& x) { return Equal(x, what); }, with);
+  return Rewrite(s, [&](const Expr& x) { return Equal(x, what) ? with : nullptr; });
 }
 
 bool Uses(const Expr& x, const Var& var) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -256,6 +257,10 @@ Stmt Scope(const Stmt& body);
 // --- rewriting ---
 // `x` with its arguments replaced; folds again.
 Expr WithArgs(const Expr& x, std::vector<Expr> args);
+// Every expression for which `rewriting` returns another one, of the same type, becomes that; null: its arguments are
+// looked through.
+using Rewriting = std::function<Expr(const Expr& x)>;
+Stmt Rewrite(const Stmt& s, const Rewriting& rewriting);
 // Every use of `var` becomes `with` (same element type; lanes may grow only in expressions).
 Expr Substitute(const Expr& x, const Var& var, const Expr& with);
 Stmt Substitute(const Stmt& s, const Var& var, const Expr& with);

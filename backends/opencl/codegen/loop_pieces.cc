@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "backends/opencl/codegen/index_math.h"
 #include "backends/opencl/codegen/widener.h"
 
 namespace hlorun::opencl {
@@ -82,6 +83,39 @@ Stmt WithoutNamedNumbers(const Stmt& body, const LoopEffects& effects) {
   return Block(std::move(kept));
 }
 
+// An index as a linear form; nullopt where it is none.
+std::optional<Index> FormOf(const Expr& x, IndexMath& math) {
+  if (x->kind == ExprKind::kIntConstant) return Index(x->integer);
+  if (x->kind == ExprKind::kVar && x->type == math.type()) return math.Of(x->var);
+  if (x->kind != ExprKind::kBinary || x->type != math.type()) return std::nullopt;
+  const std::optional<Index> a = FormOf(x->args[0], math), b = FormOf(x->args[1], math);
+  if (!a || !b) return std::nullopt;
+  if (x->op == Op::kAdd) return math.Add(*a, *b);
+  if (x->op == Op::kSub) return math.Sub(*a, *b);
+  if (!b->IsConstant()) return std::nullopt;
+  if (x->op == Op::kMul) return math.Mul(*a, b->constant);
+  if (b->constant <= 0) return std::nullopt;
+  if (x->op == Op::kFloorDiv) return math.FloorDiv(*a, b->constant);
+  if (x->op == Op::kFloorMod) return math.Mod(*a, b->constant);
+  return std::nullopt;
+}
+
+bool DividesBy(const Expr& x, const Var& variable) {
+  if (x->kind == ExprKind::kBinary && (x->op == Op::kFloorDiv || x->op == Op::kFloorMod) && Uses(x, variable))
+    return true;
+  return std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return DividesBy(a, variable); });
+}
+
+// The body for a piece of the loop: what divided the variable may have nothing left to do in its shorter range.
+Stmt OfPiece(const Stmt& body, const Var& variable, const Var& piece) {
+  IndexMath math(variable->type);
+  return Rewrite(Substitute(body, variable, Ref(piece)), [&](const Expr& x) -> Expr {
+    if (x->kind != ExprKind::kBinary || x->type != math.type() || !DividesBy(x, piece)) return nullptr;
+    const std::optional<Index> form = FormOf(x, math);
+    return form ? math.ToExpr(*form) : nullptr;
+  });
+}
+
 }  // namespace
 
 std::vector<Stmt> PiecesOf(const Stmt& loop) {
@@ -108,8 +142,10 @@ std::vector<Stmt> PiecesOf(const Stmt& loop) {
     Stmt body = loop->body[0];
     for (const Comparison& comparison : comparisons) body = Replace(body, comparison.expr, comparison.At(*from));
     const Type type = loop->var->type;
-    pieces.push_back(For(LoopRole::kVector, loop->var, Int(*from, type), Int(*std::next(from), type),
-                         WithoutNamedNumbers(body, effects), 1, loop->width));
+    const int64_t to = *std::next(from);
+    const Var variable = MakeIndex(loop->var->name, *from, to - 1, type);
+    body = OfPiece(WithoutNamedNumbers(body, effects), loop->var, variable);
+    pieces.push_back(For(LoopRole::kVector, variable, Int(*from, type), Int(to, type), body, 1, loop->width));
   }
   return pieces;
 }
