@@ -12,6 +12,10 @@ namespace {
 using hlo::Instruction;
 using ir::Expr;
 
+// Elements of a window that lie far apart, which meet an update together: more than one, so that sums of updates of one
+// place do not wait for each other.
+constexpr int64_t kSpreadTile = 4;
+
 // Updates run in their order, one after another, by work-items that each own some elements of the window: the same bits
 // on every run and device.
 class ScatterKernel {
@@ -48,7 +52,10 @@ class ScatterKernel {
       }
     }
     const int64_t minor = window_dims_.empty() ? 1 : updates_shape_.dimension(window_dims_.back());
-    const int64_t length = independent || in_turn_ ? minor : ScatterTileOf(minor);
+    // Elements far apart meet all updates a few at a time: what they and the updates have then lies in the first cache.
+    is_spread_ = updates_.WindowsAreSpread() && !independent && !in_turn_;
+    const int64_t tile_of_spread = std::min(minor, kSpreadTile);
+    const int64_t length = is_spread_ ? tile_of_spread : independent || in_turn_ ? minor : ScatterTileOf(minor);
     const bool tiled = length < minor;
     const ir::Var tile = e_.IndexVar("tile", tiled ? CeilDiv(minor, length) : 1);
 
@@ -93,8 +100,10 @@ class ScatterKernel {
     if (!window_dims_.empty()) update_[static_cast<size_t>(window_dims_.back())] = math.Of(w);
     updates_.Store(updates_.Combined(start, update_));
     const Expr begin = math.ToExpr(first);
-    const Expr end = first.IsConstant() ? e_.IndexInt(length) : ir::Min(begin + length, e_.IndexInt(minor));
-    e_.body().Add(ir::For(ir::LoopRole::kVector, w, begin, end, e_.values().Close(), 1, e_.Lanes()));
+    const bool is_whole = first.IsConstant() || (is_spread_ && minor % length == 0);
+    const Expr end = is_whole ? begin + length : ir::Min(begin + length, e_.IndexInt(minor));
+    const ir::LoopRole role = is_spread_ ? ir::LoopRole::kSerial : ir::LoopRole::kVector;
+    e_.body().Add(ir::For(role, w, begin, end, e_.values().Close(), 1, is_spread_ ? 1 : e_.Lanes()));
   }
 
   Emission e_;
@@ -103,7 +112,7 @@ class ScatterKernel {
   const hlo::Shape& updates_shape_;
   const std::vector<int64_t>&window_dims_, &batch_dims_;
   Indices update_;
-  bool in_turn_ = false;
+  bool in_turn_ = false, is_spread_ = false;
 };
 
 // Elements of a window's last dimension that a work-item owns. Of less than two tiles two work-items take half each,

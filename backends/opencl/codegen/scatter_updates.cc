@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/reducers.h"
 
 namespace hlorun::opencl {
@@ -59,6 +60,16 @@ std::vector<int64_t> ScatterUpdates::RowDims() const {
     if (WindowSize(d) == 1) dims.push_back(d);
   }
   return dims;
+}
+
+bool ScatterUpdates::WindowsAreSpread() const {
+  if (window_dims_.empty()) return false;
+  const auto is_spread = [](const hlo::Shape& shape, int64_t dimension) {
+    int64_t apart = hlo::BytesOf(shape.element_type());
+    for (int64_t d = dimension + 1; d < shape.rank(); ++d) apart *= shape.dimension(d);
+    return apart >= kLineBytes;
+  };
+  return is_spread(updates_shape_, window_dims_.back()) && is_spread(operand_shape_, window_operand_dims_.back());
 }
 
 bool ScatterUpdates::WindowsSlide() const {

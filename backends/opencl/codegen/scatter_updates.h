@@ -21,6 +21,9 @@ class ScatterUpdates {
   // Whether windows of different updates may overlap without being the same: an element of the result is then not at
   // one place of all windows.
   bool WindowsSlide() const;
+  // Elements of a window's last dimension lie at least a cache line apart, among the updates and in the result: a
+  // window is a pixel of an image whose channels come first.
+  bool WindowsAreSpread() const;
   // No two updates touch the same element.
   bool IsIndependent() const { return attributes_.unique_indices && !batch_dims_.empty(); }
 
