@@ -80,10 +80,10 @@ const hlo::Instruction& FindConvolution(const hlo::Instruction& root) {
   throw std::runtime_error("no convolution");
 }
 
-// f01b_i01o->01bf (or one spatial dimension), summed plainly; as many groups of the batch as it has images, or one.
+// f01b_i01o->01bf (or one spatial dimension), in groups of the batch, summed plainly.
 std::vector<double> HostGradient(const hlo::Instruction& convolution, const Literal& x, const Literal& g) {
   hlo::Window window = convolution.As<hlo::attr::Convolution>().window;
-  const bool is_depthwise = convolution.As<hlo::attr::Convolution>().batch_group_count > 1;
+  const int64_t groups = convolution.As<hlo::attr::Convolution>().batch_group_count;
   hlo::Dims in = x.shape().dimensions(), from = g.shape().dimensions(), out = convolution.shape().dimensions();
   if (window.size() == 1) {
     window.insert(window.begin(), hlo::WindowDimension{});
@@ -101,7 +101,8 @@ std::vector<double> HostGradient(const hlo::Instruction& convolution, const Lite
         if (h < 0 || h >= in[1] || w < 0 || w >= in[2]) continue;
         for (int64_t c = 0; c < out[2]; ++c) {
           for (int64_t f = 0; f < out[3]; ++f) {
-            const double element = x.GetDouble(((n * in[1] + h) * in[2] + w) * in[3] + (is_depthwise ? f : c));
+            const int64_t channel = f / (out[3] / groups) * out[2] + c;
+            const double element = x.GetDouble(((n * in[1] + h) * in[2] + w) * in[3] + channel);
             sums[static_cast<size_t>(((th * out[1] + tw) * out[2] + c) * out[3] + f)] +=
                 element * g.GetDouble(pixel * from[3] + f);
           }
@@ -276,8 +277,8 @@ const std::vector<Case>& GradientCases() {
   return kCases;
 }
 
-// A window for each channel.
-const std::vector<Case>& DepthwiseGradientCases() {
+// Groups of features, of several channels each or of one.
+const std::vector<Case>& GroupedGradientCases() {
   const auto labels = [](int64_t groups) { return fmt::format("f01b_i01o->01bf, batch_group_count={}", groups); };
   static const std::vector<Case> kCases = {
       {"f32[3,9,10,35]", "f32[3,9,10,35]", "f32[3,3,1,35]", "size=9x10 pad=1_1x1_1", labels(35)},
@@ -291,6 +292,10 @@ const std::vector<Case>& DepthwiseGradientCases() {
       {"f32[4,300,20]", "f32[4,300,20]", "f32[3,1,20]", "size=300 pad=1_1", "f0b_i0o->0bf, batch_group_count=20"},
       {"bf16[2,9,10,40]", "bf16[2,9,10,40]", "bf16[3,3,1,40]", "size=9x10 pad=1_1x1_1", labels(40)},
       {"f64[2,9,10,40]", "f64[2,9,10,40]", "f64[3,3,1,40]", "size=9x10 pad=1_1x1_1", labels(40)},
+      {"f32[2,9,10,12]", "f32[2,9,10,96]", "f32[3,3,4,96]", "size=9x10 pad=1_1x1_1", labels(3)},
+      {"f32[3,13,8,32]", "f32[3,7,4,40]", "f32[3,3,16,40]", "size=7x4 pad=1_1x1_0 rhs_dilate=2x2", labels(2)},
+      {"f32[2,50,50]", "f32[2,50,76]", "f32[9,25,76]", "size=50 pad=4_4", "f0b_i0o->0bf, batch_group_count=2"},
+      {"bf16[2,9,10,34]", "bf16[2,9,10,34]", "bf16[3,3,17,34]", "size=9x10 pad=1_1x1_1", labels(2)},
   };
   return kCases;
 }
@@ -320,9 +325,9 @@ TEST(Convolution, GradientsOfWeights) {
   for (size_t i = 0; i < 4; ++i) ExpectConvolution(GradientCases()[i], true, Runner().spec());
   DeviceSpec narrow = Runner().spec();
   narrow.vector_bytes = 16;
-  for (size_t i = 0; i < DepthwiseGradientCases().size(); ++i) {
-    ExpectConvolution(DepthwiseGradientCases()[i], i % 2 == 0, Runner().spec());
-    ExpectConvolution(DepthwiseGradientCases()[i], i % 2 != 0, narrow);
+  for (size_t i = 0; i < GroupedGradientCases().size(); ++i) {
+    ExpectConvolution(GroupedGradientCases()[i], i % 2 == 0, Runner().spec());
+    ExpectConvolution(GroupedGradientCases()[i], i % 2 != 0, narrow);
   }
 }
 

@@ -73,6 +73,7 @@ std::vector<Template> ProductTemplates() {
       Convolved("depthwise-multiplier", "f32", "2,5,5,4", "3,3,1,8", "2,5,5,8", "window={size=3x3 pad=1_1x1_1}, " + nhwc + ", feature_group_count=4"),
       Convolved("batch-groups", "f32", "6,5,5,2", "3,3,2,9", "2,3,3,9", "window={size=3x3}, " + nhwc + ", batch_group_count=3"),
       Convolved("kernel-gradient", "f32", "2,6,6,3", "2,4,4,5", "3,3,3,5", "window={size=4x4}, dim_labels=f01b_i01o->01bf"),
+      Convolved("grouped-kernel-gradient", "f32 f64 bf16 s32", "2,9,10,12", "2,9,10,96", "3,3,4,96", "window={size=9x10 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=3"),
       Convolved("depthwise-kernel-gradient", "f32 f64 bf16 f16 s32", "3,9,10,20", "3,9,10,20", "3,3,1,20", "window={size=9x10 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=20"),
       Convolved("depthwise-kernel-gradient-strided", "f32 bf16", "2,13,13,35", "2,7,7,35", "5,5,1,35", "window={size=7x7 pad=2_2x2_2 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf, batch_group_count=35"),
       Convolved("depthwise-kernel-gradient-nchw", "f32", "4,16,3,3", "4,16,3,3", "16,1,7,7", "window={size=3x3 pad=3_3x3_3}, dim_labels=fb01_io01->fb01, batch_group_count=16"),

@@ -93,13 +93,14 @@ class DepthwiseGradient {
     const ir::Var pixel = IndexVar("pixel", shape_.columns.window);
     const ir::Var x_at = ir::MakeVar("input_at", kIndex), g_at = ir::MakeVar("gradient_at", kIndex);
     const int64_t step = shape_.columns.dilation * shape_.features;
+    const int64_t ahead = PixelsAhead(step * hlo::BytesOf(shape_.input_type));
     std::vector<Stmt> body = {ir::Let(x_at, input_row_ + ir::Ref(pixel) * step),
                               ir::Let(g_at, gradient_row_ + ir::Ref(pixel) * shape_.features)};
     for (int64_t v = 0; v < plan_.vectors; ++v) {
       const int64_t lane = v * plan_.lanes;
       if (is_whole) {
-        body.push_back(ir::Prefetch(input_, ir::Ref(x_at) + (kPixelsAhead * step + lane)));
-        body.push_back(ir::Prefetch(gradient_, ir::Ref(g_at) + (kPixelsAhead * shape_.features + lane)));
+        body.push_back(ir::Prefetch(input_, ir::Ref(x_at) + (ahead * step + lane)));
+        body.push_back(ir::Prefetch(gradient_, ir::Ref(g_at) + (ahead * shape_.features + lane)));
       }
       const ir::Var gradient = ir::MakeVar("gradient_" + std::to_string(v), tile_.vector_type());
       body.push_back(ir::Let(gradient, Loaded(gradient_, ir::Ref(g_at) + lane)));

@@ -6,7 +6,7 @@
 
 namespace hlorun::opencl {
 
-// `plan.shape.is_depthwise`.
+// `plan.shape.IsDepthwise()`.
 KernelDraft DepthwiseGradientKernel(const WeightGradientTask& task, const WeightGradientPlan& plan);
 
 }  // namespace hlorun::opencl

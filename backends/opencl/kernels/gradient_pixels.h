@@ -9,8 +9,11 @@
 namespace hlorun::opencl {
 
 // Neighbouring pixels lie a row of channels apart, which the hardware does not see as a stream: they are sent for so
-// many steps ahead.
-inline constexpr int64_t kPixelsAhead = 16;
+// many steps ahead. Whole pages apart they share a set of the first cache, which holds a dozen lines.
+inline int64_t PixelsAhead(int64_t bytes_apart) {
+  constexpr int64_t kPage = 4096;
+  return bytes_apart % kPage == 0 ? 6 : 16;
+}
 
 // Where a tile or panel of `size` starts: the last one ends with the array.
 inline ir::Expr Start(const ir::Expr& number, int64_t size, int64_t extent) {

@@ -19,6 +19,14 @@ Stmt Parallel(const ir::Var& var, int64_t end, const Stmt& body) {
   return ir::For(LoopRole::kParallel, var, Index(0), Index(end), body);
 }
 
+// Which of the groups that no panel cuts a panel belongs to, and which it is of that group's.
+Expr GroupOf(const WeightGradientPlan& plan, const Expr& panel) {
+  return plan.panels_together() == plan.panels ? Index(0) : Quotient(panel, plan.panels_together());
+}
+Expr InGroup(const WeightGradientPlan& plan, const Expr& panel) {
+  return plan.panels_together() == plan.panels ? panel : Remainder(panel, plan.panels_together());
+}
+
 class Gradient {
  public:
   Gradient(const WeightGradientTask& task, const WeightGradientPlan& plan)
@@ -26,7 +34,7 @@ class Gradient {
         shape_(plan.shape),
         tile_("acc", plan.rows, plan.vectors, {plan.shape.compute_type, static_cast<int>(plan.lanes)}) {
     input_ = parameters_.Add("input", shape_.input_type,
-                             shape_.images * shape_.rows.in * shape_.columns.in * shape_.channels, task.input);
+                             shape_.images * shape_.rows.in * shape_.columns.in * shape_.InputChannels(), task.input);
     gradient_ = parameters_.Add("gradient", shape_.gradient_type,
                                 shape_.GradientRows() * shape_.columns.window * shape_.features, task.gradient);
     sums_ = parameters_.Add("sums", shape_.compute_type, plan.parts() * plan.SumsOfPart(),
@@ -50,8 +58,10 @@ class Gradient {
     const auto position = [&](int64_t r, int64_t v) {
       return to + (r * plan_.panels * plan_.width() + v * plan_.lanes);
     };
-    const Expr channel = Start(ir::Ref(tile), plan_.rows, shape_.channels),
-               feature = Start(ir::Ref(panel), plan_.width(), shape_.features);
+    const Expr group = GroupOf(plan_, ir::Ref(panel));
+    const Expr channel = group * shape_.channels + Start(ir::Ref(tile), plan_.rows, shape_.channels),
+               feature = group * plan_.features_together() +
+                         Start(InGroup(plan_, ir::Ref(panel)), plan_.width(), plan_.features_together());
     const Stmt one = ir::Block({tile_.Declare(),
                                 ir::If(ir::Compare(Op::kGt, ir::Ref(block), part_begin), tile_.Load(sums_, position)),
                                 Sum(ir::Ref(block), block_end, ir::Ref(tap_row), ir::Ref(tap_column), channel, feature),
@@ -78,12 +88,13 @@ class Gradient {
     const ir::Var from_row = ir::MakeVar("input_row", kIndex), gradient_row = ir::MakeVar("gradient_row", kIndex);
     const ir::Var x_at = ir::MakeVar("input_at", kIndex), g_at = ir::MakeVar("gradient_at", kIndex);
     const auto [pixel_first, pixel_end] = PixelsOfTap(columns, tap_column);
-    const int64_t step_of_input = columns.dilation * shape_.channels;
+    const int64_t step_of_input = columns.dilation * shape_.InputChannels();
+    const int64_t ahead = PixelsAhead(step_of_input * hlo::BytesOf(shape_.input_type));
     std::vector<Stmt> step = {ir::Let(x_at, ir::Ref(from_row) + ir::Ref(pixel) * step_of_input),
                               ir::Let(g_at, ir::Ref(gradient_row) + ir::Ref(pixel) * shape_.features),
-                              ir::Prefetch(input_, ir::Ref(x_at) + kPixelsAhead * step_of_input)};
+                              ir::Prefetch(input_, ir::Ref(x_at) + ahead * step_of_input)};
     for (int64_t v = 0; v < plan_.vectors; ++v) {
-      step.push_back(ir::Prefetch(gradient_, ir::Ref(g_at) + (kPixelsAhead * shape_.features + v * plan_.lanes)));
+      step.push_back(ir::Prefetch(gradient_, ir::Ref(g_at) + (ahead * shape_.features + v * plan_.lanes)));
     }
     step.push_back(tile_.Step(
         [&](int64_t r) { return ir::Cast(ir::Load(input_, ir::Ref(x_at) + r), shape_.compute_type); },
@@ -92,9 +103,9 @@ class Gradient {
                           shape_.compute_type);
         }));
     const Expr image = Quotient(ir::Ref(row), rows.window);
-    const Expr input_row =
-        ((image * rows.in + ir::Ref(y)) * columns.in + (tap_column * columns.stride - columns.low)) * shape_.channels +
-        channel;
+    const Expr input_row = ((image * rows.in + ir::Ref(y)) * columns.in + (tap_column * columns.stride - columns.low)) *
+                               shape_.InputChannels() +
+                           channel;
     const Stmt pixels = ir::Block({ir::Let(from_row, input_row),
                                    ir::Let(gradient_row, ir::Ref(row) * (columns.window * shape_.features) + feature),
                                    Loop(pixel, ir::Ref(left), ir::Ref(right), ir::Block(std::move(step)))});
@@ -145,18 +156,19 @@ KernelDraft CombineParts(const WeightGradientTask& task, const WeightGradientPla
   if (shape.spatial_rank == 2) result.index.push_back(Quotient(ir::Ref(tap), shape.columns.out));
   result.index.push_back(Remainder(ir::Ref(tap), shape.columns.out));
   result.index.push_back(ir::Ref(channel));
-  result.index.push_back(ir::Ref(panel) * plan.width());
+  const Expr panel_of_group = InGroup(plan, ir::Ref(panel));
+  result.index.push_back(GroupOf(plan, ir::Ref(panel)) * plan.features_together() + panel_of_group * plan.width());
   result.lane_dimension = result.index.size() - 1;
-  // The last panel ends with the array; what the one before has too is stored once, since the epilogue may update in
+  // The last panel ends with the group; what the one before has too is stored once, since the epilogue may update in
   // place.
-  const int64_t tail = shape.features % plan.width(), whole = shape.features / plan.width();
+  const int64_t tail = plan.features_together() % plan.width(), whole = plan.features_together() / plan.width();
   const auto store = [&](int64_t count) {
     return epilogue.StoreRun(result, count, plan.lanes, [&, count](const Expr& place) {
       return ir::Load(staging, place + (plan.width() - count));
     });
   };
   body.push_back(tail == 0 ? store(plan.width())
-                           : ir::If(ir::Ref(panel) < Index(whole), store(plan.width()), store(tail)));
+                           : ir::If(panel_of_group < Index(whole), store(plan.width()), store(tail)));
   const Stmt nest = Parallel(
       tap, shape.taps(),
       Parallel(channel, shape.channels, Loop(panel, Index(0), Index(plan.panels), ir::Block(std::move(body)))));
@@ -166,7 +178,7 @@ KernelDraft CombineParts(const WeightGradientTask& task, const WeightGradientPla
 }  // namespace
 
 std::vector<KernelDraft> WeightGradientKernels(const WeightGradientTask& task, const WeightGradientPlan& plan) {
-  return {plan.shape.is_depthwise ? DepthwiseGradientKernel(task, plan) : Gradient(task, plan).Emit(),
+  return {plan.shape.IsDepthwise() ? DepthwiseGradientKernel(task, plan) : Gradient(task, plan).Emit(),
           CombineParts(task, plan)};
 }
 

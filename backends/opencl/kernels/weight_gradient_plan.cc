@@ -18,18 +18,19 @@ constexpr int64_t kMostParts = 32;
 constexpr int64_t kWantedGroups = 64;
 // A part worth a work-group of its own.
 constexpr int64_t kPixelsOfPart = 512;
-constexpr int64_t kMostDepthwiseTaps = 1024;
+// Of groups, whatever the size of the window.
+constexpr int64_t kMostTaps = 1024;
 
 void ChooseTile(WeightGradientPlan& plan, const DeviceSpec& device) {
   const int64_t registers = VectorRegisters(device), channels = plan.shape.channels;
-  const int64_t most = plan.shape.features / plan.lanes;
+  const int64_t most = plan.shape.GroupFeatures() / plan.lanes;
   plan.vectors = std::min<int64_t>(most, 2);
   // Few channels leave registers for more features.
   if (channels * 4 <= registers - 4)
     plan.vectors = std::clamp<int64_t>((registers - 2) / (channels + 1), plan.vectors, most);
   plan.rows = EvenTileRows(channels, MostTileRows(device, plan.vectors));
   plan.tiles = CeilDiv(channels, plan.rows);
-  plan.panels = CeilDiv(plan.shape.features, plan.width());
+  plan.panels = plan.shape.groups * CeilDiv(plan.shape.GroupFeatures(), plan.width());
 }
 
 // As many taps as there are, by what registers are left; a pixel of the gradient takes one.
@@ -51,7 +52,7 @@ void ChooseParts(WeightGradientPlan& plan, const DeviceSpec& device) {
   parts = std::clamp<int64_t>(std::min(parts, pixels / kPixelsOfPart), 1, all);
   plan.rows_per_part = CeilDiv(all, parts);
   const int64_t bytes_of_pixel =
-      plan.width() * element + (shape.is_depthwise ? plan.width() * element : 2 * kLineBytes);
+      plan.width() * element + (shape.IsDepthwise() ? plan.width() * element : 2 * kLineBytes);
   plan.rows_per_block =
       std::clamp<int64_t>(device.l2_bytes / 2 / bytes_of_pixel / shape.columns.window, 1, plan.rows_per_part);
   const int64_t groups = plan.parts() * plan.panels;
@@ -73,11 +74,8 @@ std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction&
   shape.images = input.dimension(labels.input_feature);
   shape.channels = input.dimension(labels.input_batch);
   shape.features = output.dimension(labels.output_feature);
-  if (attributes.batch_group_count != 1) {
-    if (attributes.batch_group_count != shape.channels || shape.channels != shape.features) return std::nullopt;
-    shape.is_depthwise = true;
-    shape.channels = 1;
-  }
+  shape.groups = attributes.batch_group_count;
+  shape.channels /= shape.groups;
   for (size_t d = 0; d < spatial; ++d) {
     const hlo::WindowDimension& window = attributes.window[d];
     if (window.base_dilation != 1) return std::nullopt;
@@ -104,9 +102,9 @@ std::optional<WeightGradientPlan> PlanWeightGradient(const WeightGradientShape& 
   WeightGradientPlan plan;
   plan.shape = shape;
   plan.lanes = RegisterLanes(device, shape.compute_type);
-  if (shape.features < plan.lanes) return std::nullopt;
-  if (shape.is_depthwise && shape.taps() > kMostDepthwiseTaps) return std::nullopt;
-  shape.is_depthwise ? ChooseDepthwiseTile(plan, device) : ChooseTile(plan, device);
+  if (plan.features_together() < plan.lanes) return std::nullopt;
+  if (shape.groups > 1 && shape.taps() > kMostTaps) return std::nullopt;
+  shape.IsDepthwise() ? ChooseDepthwiseTile(plan, device) : ChooseTile(plan, device);
   ChooseParts(plan, device);
   return plan;
 }
