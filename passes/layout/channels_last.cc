@@ -36,6 +36,12 @@ class Orders {
     for (int64_t& d : dimensions) d = Last(d);
     return dimensions;
   }
+  // Of a list that names dimensions in ascending order.
+  std::vector<int64_t> LastInOrder(std::vector<int64_t> dimensions) const {
+    dimensions = Last(std::move(dimensions));
+    std::sort(dimensions.begin(), dimensions.end());
+    return dimensions;
+  }
   // A list with an entry for each dimension.
   template <typename T>
   std::vector<T> Moved(const std::vector<T>& list) const {
@@ -50,15 +56,38 @@ class Orders {
   std::vector<int64_t> to_last_, to_first_;
 };
 
-// How many of an op's first operands have the dimensions' order of its result: the others are numbers.
-int64_t OrderedOperands(const Instruction& op) {
+// Whether an operand has the dimensions' order of the op's result: the others are numbers and places.
+bool IsOrdered(const Instruction& op, int64_t operand) {
   switch (op.opcode()) {
+    case Opcode::kGather:
     case Opcode::kPad:
     case Opcode::kReduceWindow:
-    case Opcode::kSlice: return 1;
-    case Opcode::kSelectAndScatter: return 2;
-    default: return op.operand_count();
+    case Opcode::kSlice: return operand == 0;
+    case Opcode::kScatter: return operand != 1;
+    case Opcode::kSelectAndScatter: return operand < 2;
+    default: return true;
   }
+}
+
+// Whether dimensions that an index picks from, `picked`, stand in the other array where those of the index stand, and
+// the others keep their places: pixels of images.
+bool PicksInPlace(const std::vector<int64_t>& picked, const std::vector<int64_t>& kept, int64_t rank) {
+  std::vector<int64_t> rest;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (!hlo::Contains(picked, d)) rest.push_back(d);
+  }
+  return rest == kept;
+}
+
+bool PicksInPlace(const Instruction& op, int64_t rank) {
+  if (op.operand(0)->shape().rank() != rank) return false;
+  if (op.Is(Opcode::kGather)) {
+    const auto& gather = op.As<hlo::attr::Gather>();
+    return gather.operand_batching_dims.empty() && PicksInPlace(gather.collapsed_slice_dims, gather.offset_dims, rank);
+  }
+  const auto& scatter = op.As<hlo::attr::Scatter>();
+  return op.operand_count() == 3 && op.operand(2)->shape().rank() == rank && scatter.input_batching_dims.empty() &&
+         PicksInPlace(scatter.inserted_window_dims, scatter.update_window_dims, rank);
 }
 
 bool KeepsOrder(const Instruction& op, int64_t rank) {
@@ -71,6 +100,8 @@ bool KeepsOrder(const Instruction& op, int64_t rank) {
     case Opcode::kSelectAndScatter:
     case Opcode::kSlice: return true;
     case Opcode::kReduceWindow: return op.operand_count() == 2;
+    case Opcode::kGather:
+    case Opcode::kScatter: return PicksInPlace(op, rank);
     default: return op.Has(hlo::kElementwise) && op.operand_count() > 0;
   }
 }
@@ -111,7 +142,8 @@ class Groups {
       if (!KeepsOrder(*op, orders.rank())) continue;
       group_of_[op] = members_.size();
       members_.push_back({op});
-      for (int64_t i = 0; i < OrderedOperands(*op); ++i) {
+      for (int64_t i = 0; i < op->operand_count(); ++i) {
+        if (!IsOrdered(*op, i)) continue;
         if (group_of_.contains(op->operand(i))) Merge(group_of_.at(op->operand(i)), group_of_.at(op));
         // Ops that read one transpose change together or not at all.
         if (!op->operand(i)->Is(Opcode::kTranspose)) continue;
@@ -160,7 +192,8 @@ class Groups {
     };
     std::unordered_set<const Instruction*> seen;
     for (const Instruction* member : members) {
-      for (int64_t i = 0; i < OrderedOperands(*member); ++i) {
+      for (int64_t i = 0; i < member->operand_count(); ++i) {
+        if (!IsOrdered(*member, i)) continue;
         const Instruction* operand = member->operand(i);
         if (IsFree(*operand, orders_.rank()) || is_member(operand) || !seen.insert(operand).second) continue;
         if (!operand->Is(Opcode::kTranspose)) {
@@ -213,12 +246,28 @@ class Groups {
     hlo::Builder build(op->parent(), op);
     build.before = op;
     std::vector<Instruction*> operands = op->operands();
-    for (int64_t i = 0; i < OrderedOperands(*op); ++i) {
+    for (int64_t i = 0; i < op->operand_count(); ++i) {
+      if (!IsOrdered(*op, i)) continue;
       Instruction*& operand = operands[static_cast<size_t>(i)];
       operand = OperandOf(operand, build);
     }
     switch (op->opcode()) {
       case Opcode::kConcatenate: return build.Concatenate(operands, orders_.Last(op->dimensions()[0]));
+      case Opcode::kGather: {
+        hlo::attr::Gather gather = op->As<hlo::attr::Gather>();
+        gather.offset_dims = orders_.LastInOrder(gather.offset_dims);
+        gather.collapsed_slice_dims = orders_.LastInOrder(gather.collapsed_slice_dims);
+        gather.start_index_map = orders_.Last(gather.start_index_map);
+        gather.slice_sizes = orders_.Moved(gather.slice_sizes);
+        return build.Make(op->opcode(), operands, std::move(gather));
+      }
+      case Opcode::kScatter: {
+        hlo::attr::Scatter scatter = op->As<hlo::attr::Scatter>();
+        scatter.update_window_dims = orders_.LastInOrder(scatter.update_window_dims);
+        scatter.inserted_window_dims = orders_.LastInOrder(scatter.inserted_window_dims);
+        scatter.scatter_dims_to_operand_dims = orders_.Last(scatter.scatter_dims_to_operand_dims);
+        return build.Make(op->opcode(), operands, std::move(scatter), op->called_computations());
+      }
       case Opcode::kPad: return build.Pad(operands[0], operands[1], orders_.Moved(op->As<hlo::attr::Pad>().padding));
       case Opcode::kSlice: {
         const auto& slice = op->As<hlo::attr::Slice>();

@@ -1,6 +1,6 @@
 // Moves images with channels first, [N,C,H,W], to the order in which convolutions have them, [N,H,W,C], where that
-// spares transposes: what lies between two convolutions (norms, activations, sums, pooling, concatenations) then works
-// on their order, and the transposes around it cancel.
+// spares transposes: what lies between two convolutions (norms, activations, sums, pooling, concatenations, pixels
+// that an index picks) then works on their order, and the transposes around it cancel.
 //
 //   before: t = transpose(convolution), u = maximum(t, 0), convolution(transpose(u))
 //   after:  v = maximum(convolution, 0), convolution(v)

@@ -56,6 +56,28 @@ constexpr Case kCases[] = {
     q = f32[2,4,4,6] pad(p, zero), padding=0_0x0_0x1_1x2_1
     ROOT r = f32[2,4,6,4] transpose(q), dimensions={0,2,3,1})",
      0},
+    {"PixelsByIndex", R"(
+    i = s32[7,8,2] iota(), iota_dimension=0
+    g = f32[2,4,7,8] gather(t, i), offset_dims={0,1}, collapsed_slice_dims={2,3}, start_index_map={3,2}, index_vector_dim=2, slice_sizes={2,4,1,1}
+    ROOT r = f32[2,7,8,4] transpose(g), dimensions={0,2,3,1})",
+     0},
+    {"RowsByIndex", R"(
+    i = s32[7,1] constant({{0},{4},{1},{1},{3},{2},{0}})
+    g = f32[2,4,7,6] gather(t, i), offset_dims={0,1,3}, collapsed_slice_dims={2}, start_index_map={2}, index_vector_dim=1, slice_sizes={2,4,1,6}
+    ROOT r = f32[2,7,6,4] transpose(g), dimensions={0,2,3,1})",
+     0},
+    {"GradientOfPixelsByIndex", R"(
+    i = s32[3,1] constant({{4},{1},{4}})
+    z = f32[2,4,7,6] broadcast(zero), dimensions={}
+    p = f32[2,4,3,6] slice(t), slice={[0:2],[0:4],[1:4],[0:6]}
+    g = f32[2,4,7,6] scatter(z, i, p), update_window_dims={0,1,3}, inserted_window_dims={2}, scatter_dims_to_operand_dims={2}, index_vector_dim=1, to_apply=add
+    ROOT r = f32[2,7,6,4] transpose(g), dimensions={0,2,3,1})",
+     0},
+    {"ChannelsByIndex", R"(
+    i = s32[3] constant({3,0,3})
+    g = f32[3,2,5,6] gather(t, i), offset_dims={1,2,3}, collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={2,1,5,6}
+    ROOT r = f32[3,5,6,2] transpose(g), dimensions={0,2,3,1})",
+     2},
     {"GradientOfPooling", R"(
     p = f32[2,4,2,3] reduce-window(t, inf), window={size=1x1x2x2 stride=1x1x2x2}, to_apply=max
     g = f32[2,4,5,6] select-and-scatter(t, p, zero), window={size=1x1x2x2 stride=1x1x2x2}, select=ge, scatter=add
