@@ -39,6 +39,10 @@ class KernelModel {
   // result, which is the gradient of another one's weights.
   virtual bool SumsOverWindow(const hlo::Instruction& /*convolution*/) const { return false; }
 
+  // Whether kernels of convolutions fill their vectors with features, so that one of a few is better a product with all
+  // taps' weights side by side, and a sum of the taps.
+  virtual bool WantsManyFeatures() const { return false; }
+
   // Whether a kernel makes complex Fourier transforms of `points` numbers of that real type
   // (passes/expand/fft_stages.h), which lie side by side or, of so many transforms at once, `columns` apart.
   virtual bool HasFftKernel(hlo::ElementType /*type*/, int64_t /*points*/, int64_t /*columns*/) const { return false; }

@@ -55,11 +55,15 @@ bool IsSumOverWindow(const ConvolutionParts& parts) {
   return HasLargeWindow(parts) && Product(parts.OutputSpatial()) <= kLargestPositionCount;
 }
 
+bool GoesByTaps(const ConvolutionParts& parts, const KernelModel& kernels) {
+  return kernels.WantsManyFeatures() && HasOneGroup(parts) && HasFewFeatures(parts);
+}
+
 bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
   const ConvolutionParts parts(convolution);
   if (IsConvolutionOverWindow(*convolution)) return GoesOverWindow(convolution, parts, kernels);
   return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 && !IsPointwise(parts) &&
-         !IsPatches(parts) && !IsSumOverWindow(parts) && !HasPlanes(parts);
+         !IsPatches(parts) && !IsSumOverWindow(parts) && !HasPlanes(parts) && !GoesByTaps(parts, kernels);
 }
 
 void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
@@ -86,6 +90,8 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   } else if (IsSumOverWindow(parts)) {
     PadInput(parts, build);
     result = DotForEachPosition(parts, build);
+  } else if (GoesByTaps(parts, kernels)) {
+    result = SumOfTaps(parts, build);
   } else if (HasPlanes(parts)) {
     result = ConvolutionOfPlanes(parts, build, rest);
   } else {

@@ -9,6 +9,8 @@
 //   - several small feature groups become one with weights of zero between them, where a kernel wants that;
 //   - a window of one element, and no spatial dimensions at all, become a dot over the features;
 //   - windows side by side (a patch embedding: window 16x16, stride 16x16) become a dot over the patches;
+//   - few features of many channels (an image's colours) become a dot with all taps' weights and a sum of the taps,
+//     where kernels want many features;
 //   - a window much larger than the output (the gradient of the weights: f01b_i01o->01bf, window 56x56, output 3x3)
 //     is brought to that form where a kernel takes it, else becomes one dot for each output position, over a slice of
 //     the padded input: it contracts batch and positions;

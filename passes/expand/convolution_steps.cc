@@ -484,6 +484,57 @@ Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build) {
   return Transposed(all, role_of_output, build);
 }
 
+bool HasFewFeatures(const ConvolutionParts& parts) {
+  constexpr int64_t kMostFeatures = 4, kFewestChannels = 16, kFewestPositions = 4096;
+  const auto& labels = parts.attributes.dimensions;
+  const auto& window = parts.attributes.window;
+  const int64_t features = parts.output.dimension(labels.output_feature),
+                channels = parts.input->shape().dimension(labels.input_feature);
+  const bool is_plain = std::all_of(window.begin(), window.end(), [](const WindowDimension& w) {
+    return w.stride == 1 && w.base_dilation == 1 && !w.window_reversal;
+  });
+  const int64_t taps = hlo::CheckedProduct(parts.WindowSizes());
+  return is_plain && taps > 1 && features > 0 && features <= kMostFeatures && channels >= kFewestChannels &&
+         taps * features <= channels && hlo::CheckedProduct(parts.OutputSpatial()) >= kFewestPositions;
+}
+
+Instruction* SumOfTaps(ConvolutionParts& parts, hlo::Builder& build) {
+  const hlo::attr::ConvolutionDimensions& labels = parts.attributes.dimensions;
+  const int64_t spatial = parts.spatial_rank(), minor = spatial + 1;
+  Instruction* input =
+      Transposed(parts.input, Order(labels.input_batch, labels.input_spatial, labels.input_feature), build);
+  Instruction* kernel = Transposed(
+      parts.kernel, Order(labels.kernel_input_feature, labels.kernel_spatial, labels.kernel_output_feature), build);
+  const Dims window = parts.WindowSizes();
+  const int64_t channels = kernel->shape().dimension(0), features = kernel->shape().dimension(minor);
+  const hlo::ElementType type = parts.output.element_type();
+  // The sum over the taps is one of the contraction's: not rounded in between.
+  const bool is_short = type == hlo::ElementType::kBF16 || type == hlo::ElementType::kF16;
+  hlo::attr::Dot dot;
+  dot.lhs_contracting = {minor};
+  dot.rhs_contracting = {0};
+  Instruction* taps = build.Dot(input, build.Reshape(kernel, {channels, hlo::CheckedProduct(window) * features}), dot,
+                                is_short ? hlo::ElementType::kF32 : type);
+  Instruction* zero = build.ScalarConstant(taps->shape().element_type(), 0.0);
+  Dims starts(static_cast<size_t>(minor + 1), 0), limits = taps->shape().dimensions();
+  Instruction* sum = nullptr;
+  Dims at(window.size(), 0);
+  do {
+    std::vector<hlo::PaddingDimension> padding(static_cast<size_t>(minor + 1));
+    for (size_t d = 0; d < window.size(); ++d) {
+      const WindowDimension& w = parts.attributes.window[d];
+      const int64_t low = w.padding_low - at[d] * w.window_dilation;
+      padding[d + 1] = {low, parts.OutputSpatial()[d] - taps->shape().dimension(static_cast<int64_t>(d) + 1) - low, 0};
+    }
+    limits.back() = starts.back() + features;
+    Instruction* tap = build.Pad(build.Slice(taps, starts, limits, Dims(starts.size(), 1)), zero, std::move(padding));
+    starts.back() = limits.back();
+    sum = sum == nullptr ? tap : build.Binary(Opcode::kAdd, sum, tap);
+  } while (hlo::NextIndex(at, window));
+  if (is_short) sum = build.Convert(sum, type);
+  return Transposed(sum, ToOutputOrder(labels), build);
+}
+
 Instruction* ConvolutionOverWindow(ConvolutionParts& parts, hlo::Builder& build) {
   const hlo::attr::ConvolutionDimensions labels = parts.attributes.dimensions;
   Instruction* input =

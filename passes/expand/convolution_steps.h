@@ -46,6 +46,10 @@ hlo::Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build);
 hlo::Instruction* DotOverPatches(ConvolutionParts& parts, hlo::Builder& build);
 // One feature group, no padding left.
 hlo::Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build);
+// Few features of many channels, without strides: one dot for all taps, whose results lie side by side, and the sum of
+// those, each moved to its place. Few enough that less is written between the two than was read.
+bool HasFewFeatures(const ConvolutionParts& parts);
+hlo::Instruction* SumOfTaps(ConvolutionParts& parts, hlo::Builder& build);
 // f01b_i01o->01bf.
 hlo::Instruction* ConvolutionOverWindow(ConvolutionParts& parts, hlo::Builder& build);
 // Whether the first of three spatial dimensions or more can go: its positions into the batch, its part of the window

@@ -71,6 +71,7 @@ std::vector<Template> ProductTemplates() {
       Convolved("depthwise-strided", "f32 bf16", "1,13,35,24", "5,5,1,24", "1,7,18,24", "window={size=5x5 stride=2x2 pad=2_2x2_2}, " + nhwc + ", feature_group_count=24"),
       Convolved("depthwise-dilated", "f32", "1,7,19,20", "3,4,1,20", "1,3,22,20", "window={size=3x4 pad=0_0x5_7 rhs_dilate=2x3}, " + nhwc + ", feature_group_count=20"),
       Convolved("depthwise-multiplier", "f32", "2,5,5,4", "3,3,1,8", "2,5,5,8", "window={size=3x3 pad=1_1x1_1}, " + nhwc + ", feature_group_count=4"),
+      Convolved("few-features", "f32 f64 bf16 f16 s32", "1,66,63,32", "3,3,32,3", "1,66,63,3", "window={size=3x3 pad=1_1x1_1}, " + nhwc),
       Convolved("batch-groups", "f32", "6,5,5,2", "3,3,2,9", "2,3,3,9", "window={size=3x3}, " + nhwc + ", batch_group_count=3"),
       Convolved("kernel-gradient", "f32", "2,6,6,3", "2,4,4,5", "3,3,3,5", "window={size=4x4}, dim_labels=f01b_i01o->01bf"),
       Convolved("grouped-kernel-gradient", "f32 f64 bf16 s32", "2,9,10,12", "2,9,10,96", "3,3,4,96", "window={size=9x10 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=3"),

@@ -147,6 +147,38 @@ TEST(ConvolutionOverWindow, StaysOneWhereAKernelTakesIt) {
   }
 }
 
+class KernelsForManyFeatures : public GenericKernelModel {
+ public:
+  bool WantsManyFeatures() const override { return true; }
+};
+
+TEST(SumOfTaps, IsMadeOfOneDotForFewFeatures) {
+  struct {
+    const char *input, *kernel, *output, *attributes;
+    bool by_taps;
+  } constexpr kFew[] = {
+      {"f32[2,66,63,32]", "f32[3,3,32,3]", "f32[2,66,63,3]",
+       "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f", true},
+      {"bf16[1,40,66,64]", "bf16[2,40,5,2]", "bf16[1,2,66,63]",
+       "window={size=5x2 pad=3_5x-1_1 rhs_dilate=2x1 rhs_reversal=1x0}, dim_labels=bf01_oi01->bf01", true},
+      {"f32[1,5000,16]", "f32[7,16,1]", "f32[1,5000,1]", "window={size=7 pad=3_3}, dim_labels=b0f_0io->b0f", true},
+      {"f32[1,66,63,16]", "f32[3,3,16,3]", "f32[1,66,63,3]",
+       "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f", false},
+      {"f32[1,131,135,32]", "f32[3,3,32,2]", "f32[1,66,68,2]",
+       "window={size=3x3 stride=2x2 pad=1_1x1_1}, dim_labels=b01f_01io->b01f", false},
+  };
+  for (const auto& c : kFew) {
+    const std::string text =
+        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
+                    c.output, c.attributes);
+    CanonicalizeConvolutions pass;
+    RunAndCompare(text, pass, kRounding, KernelsForManyFeatures());
+    const auto module = RunPass(text, pass, KernelsForManyFeatures());
+    EXPECT_EQ(Count(*module, hlo::Opcode::kDot), c.by_taps ? 1 : 0) << text;
+    EXPECT_EQ(Count(*module, hlo::Opcode::kConvolution), c.by_taps ? 0 : 1) << text;
+  }
+}
+
 class PairsOfGroups : public GenericKernelModel {
  public:
   int64_t GroupsTogether(const hlo::Instruction& convolution) const override {
