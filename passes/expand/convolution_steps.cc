@@ -509,7 +509,7 @@ Instruction* SumOfTaps(ConvolutionParts& parts, hlo::Builder& build) {
   const int64_t channels = kernel->shape().dimension(0), features = kernel->shape().dimension(minor);
   const hlo::ElementType type = parts.output.element_type();
   // The sum over the taps is one of the contraction's: not rounded in between.
-  const bool is_short = type == hlo::ElementType::kBF16 || type == hlo::ElementType::kF16;
+  const bool is_short = hlo::IsFloating(type) && hlo::BytesOf(type) < hlo::BytesOf(hlo::ElementType::kF32);
   hlo::attr::Dot dot;
   dot.lhs_contracting = {minor};
   dot.rhs_contracting = {0};

@@ -69,9 +69,11 @@ bool IsOrdered(const Instruction& op, int64_t operand) {
   }
 }
 
-// Whether dimensions that an index picks from, `picked`, stand in the other array where those of the index stand, and
-// the others keep their places: pixels of images.
+// Whether the dimensions that an index picks from, `picked`, are those where the index's own stand in the other array,
+// and the others keep their places: pixels of images. The index's dimensions go by their order, which changes where
+// channels are picked together with what stands behind them.
 bool PicksInPlace(const std::vector<int64_t>& picked, const std::vector<int64_t>& kept, int64_t rank) {
+  if (hlo::Contains(picked, 1) && picked.back() > 1) return false;
   std::vector<int64_t> rest;
   for (int64_t d = 0; d < rank; ++d) {
     if (!hlo::Contains(picked, d)) rest.push_back(d);

@@ -325,6 +325,7 @@ TEST(Convolution, GradientsOfWeights) {
   for (size_t i = 0; i < 4; ++i) ExpectConvolution(GradientCases()[i], true, Runner().spec());
   DeviceSpec narrow = Runner().spec();
   narrow.vector_bytes = 16;
+  narrow.l2_bytes = 1 << 12;  // several blocks of rows a part
   for (size_t i = 0; i < GroupedGradientCases().size(); ++i) {
     ExpectConvolution(GroupedGradientCases()[i], i % 2 == 0, Runner().spec());
     ExpectConvolution(GroupedGradientCases()[i], i % 2 != 0, narrow);

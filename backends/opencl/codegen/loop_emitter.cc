@@ -229,7 +229,8 @@ class LoopKernel {
   }
 
   bool HasSquares(size_t across) const {
-    return !TurnedLoads(inner_, loop_vars_[VectorDimension()], loop_vars_[across]).empty();
+    const TurnedLoads turned(inner_, loop_vars_[VectorDimension()], loop_vars_[across]);
+    return !turned.empty() && e_.Lanes() * turned.element_bytes() <= kLineBytes;
   }
 
   // Tiles over the last dimension and the one that crosses it.

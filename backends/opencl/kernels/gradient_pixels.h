@@ -15,7 +15,7 @@ inline int64_t PixelsAhead(int64_t bytes_apart) {
   return bytes_apart % kPage == 0 ? 6 : 16;
 }
 
-// Where a tile or panel of `size` starts: the last one ends with the array.
+// Where a tile or panel of `size` starts: the last one ends with the array, and so overlaps the one before.
 inline ir::Expr Start(const ir::Expr& number, int64_t size, int64_t extent) {
   return extent % size == 0 ? number * size : ir::Min(number * size, Index(extent - size));
 }

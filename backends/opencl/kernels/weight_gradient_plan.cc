@@ -55,6 +55,8 @@ void ChooseParts(WeightGradientPlan& plan, const DeviceSpec& device) {
       plan.width() * element + (shape.IsDepthwise() ? plan.width() * element : 2 * kLineBytes);
   plan.rows_per_block =
       std::clamp<int64_t>(device.l2_bytes / 2 / bytes_of_pixel / shape.columns.window, 1, plan.rows_per_part);
+  // The last tile of a row of taps shares sums with the one before: it must not add to them.
+  if (shape.columns.out % plan.tap_columns != 0) plan.rows_per_block = plan.rows_per_part;
   const int64_t groups = plan.parts() * plan.panels;
   plan.tiles_per_block = CeilDiv(plan.tiles, std::clamp<int64_t>(kWantedGroups / groups, 1, plan.tiles));
 }

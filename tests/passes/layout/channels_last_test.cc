@@ -73,6 +73,11 @@ constexpr Case kCases[] = {
     g = f32[2,4,7,6] scatter(z, i, p), update_window_dims={0,1,3}, inserted_window_dims={2}, scatter_dims_to_operand_dims={2}, index_vector_dim=1, to_apply=add
     ROOT r = f32[2,7,6,4] transpose(g), dimensions={0,2,3,1})",
      0},
+    {"ChannelsAndRowsByIndex", R"(
+    i = s32[7,8,2] iota(), iota_dimension=1
+    g = f32[2,7,8,6] gather(t, i), offset_dims={0,3}, collapsed_slice_dims={1,2}, start_index_map={1,2}, index_vector_dim=2, slice_sizes={2,1,1,6}
+    ROOT r = f32[2,8,6,7] transpose(g), dimensions={0,2,3,1})",
+     2},
     {"ChannelsByIndex", R"(
     i = s32[3] constant({3,0,3})
     g = f32[3,2,5,6] gather(t, i), offset_dims={1,2,3}, collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={2,1,5,6}
