@@ -46,7 +46,7 @@ bool HasLargeWindow(const ConvolutionParts& parts) {
          Product(parts.WindowSizes()) >= kWindowToPositions * Product(parts.OutputSpatial());
 }
 
-// Not what is contracted for each position, where the window is small: kernels of groups have no other form.
+// Gradients of grouped weights do so however small their window is: no other kernel takes them as they are.
 bool GoesOverWindow(Instruction* convolution, const ConvolutionParts& parts, const KernelModel& kernels) {
   return (parts.attributes.batch_group_count > 1 || HasLargeWindow(parts)) && kernels.SumsOverWindow(*convolution);
 }

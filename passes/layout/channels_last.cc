@@ -121,7 +121,7 @@ bool ReadsAnyOrder(const Instruction& user, const Instruction& value, const Orde
   const auto keeps_rest = [&](const std::vector<int64_t>& removed) {
     std::vector<int64_t> rest;
     for (int64_t d = 0; d < orders.rank(); ++d) {
-      if (std::find(removed.begin(), removed.end(), d) == removed.end()) rest.push_back(orders.Last(d));
+      if (!hlo::Contains(removed, d)) rest.push_back(orders.Last(d));
     }
     return std::is_sorted(rest.begin(), rest.end());
   };

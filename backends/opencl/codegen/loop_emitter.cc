@@ -222,14 +222,14 @@ class LoopKernel {
       for (size_t d = 0; d < dims_.size(); ++d) {
         if (d == v || dims_[d] == 1 || strides.Of(load, loop_vars_[d]) != 1) continue;
         // Rows at places of their own are read by squares or not at all.
-        if (along || (!e_.IsGpu() && dims_[d] >= e_.Lanes() && HasSquares(d))) return Crossed{d, bytes};
+        if (along || (!e_.IsGpu() && dims_[d] >= e_.Lanes() && HasSquares(v, d))) return Crossed{d, bytes};
       }
     }
     return std::nullopt;
   }
 
-  bool HasSquares(size_t across) const {
-    const TurnedLoads turned(inner_, loop_vars_[VectorDimension()], loop_vars_[across]);
+  bool HasSquares(size_t along, size_t across) const {
+    const TurnedLoads turned(inner_, loop_vars_[along], loop_vars_[across]);
     return !turned.empty() && e_.Lanes() * turned.element_bytes() <= kLineBytes;
   }
 
@@ -489,9 +489,8 @@ std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputG
     }
   }
   auto best = MergedKernel(build, dims);
-  for (const std::optional<LoopDims>& longer : {best->WithLongerRuns(), best->WithLongerResults()}) {
-    if (longer) return build(*longer);
-  }
+  if (const std::optional<LoopDims> longer = best->WithLongerRuns()) return build(*longer);
+  if (const std::optional<LoopDims> longer = best->WithLongerResults()) return build(*longer);
   return best;
 }
 

@@ -1,5 +1,6 @@
 #include "backends/opencl/kernels/depthwise_gradient.h"
 
+#include "backends/opencl/kernels/gradient_arrays.h"
 #include "backends/opencl/kernels/gradient_pixels.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
@@ -19,14 +20,8 @@ class DepthwiseGradient {
       : plan_(plan),
         shape_(plan.shape),
         lanes_(static_cast<int>(plan.lanes)),
-        tile_("acc", plan.tap_columns, plan.vectors, {plan.shape.compute_type, lanes_}) {
-    input_ = parameters_.Add("input", shape_.input_type,
-                             shape_.images * shape_.rows.in * shape_.columns.in * shape_.features, task.input);
-    gradient_ = parameters_.Add("gradient", shape_.gradient_type,
-                                shape_.GradientRows() * shape_.columns.window * shape_.features, task.gradient);
-    sums_ = parameters_.Add("sums", shape_.compute_type, plan.parts() * plan.SumsOfPart(),
-                            ScratchSlice(0, plan.ScratchBytes(), true));
-  }
+        tile_("acc", plan.tap_columns, plan.vectors, {plan.shape.compute_type, lanes_}),
+        arrays_(task, plan) {}
 
   KernelDraft Emit() {
     const ir::Var part = IndexVar("part", plan_.parts()), panel = IndexVar("panel", plan_.panels);
@@ -42,16 +37,17 @@ class DepthwiseGradient {
       return ((ir::Ref(part) * shape_.taps() + tap + t) * plan_.panels + ir::Ref(panel)) * plan_.width() +
              v * plan_.lanes;
     };
-    const Stmt one = ir::Block(
-        {tile_.Declare(), ir::If(ir::Compare(ir::Op::kGt, ir::Ref(block), part_begin), tile_.Load(sums_, position)),
-         Sum(ir::Ref(block), block_end, ir::Ref(tap_row)), tile_.Store(sums_, position)});
+    const Stmt one =
+        ir::Block({tile_.Declare(),
+                   ir::If(ir::Compare(ir::Op::kGt, ir::Ref(block), part_begin), tile_.Load(arrays_.sums, position)),
+                   Sum(ir::Ref(block), block_end, ir::Ref(tap_row)), tile_.Store(arrays_.sums, position)});
     const Stmt taps =
         Loop(tap_row, Index(0), Index(shape_.rows.out), Loop(tap_block, Index(0), Index(plan_.tap_blocks()), one));
     const Stmt body =
         ir::Block({ir::Let(part_end, ir::Min(part_begin + plan_.rows_per_part, Index(shape_.GradientRows()))),
                    Loop(block, part_begin, ir::Ref(part_end), taps, plan_.rows_per_block)});
     const Stmt nest = ParallelNest({{part, Index(plan_.parts())}, {panel, Index(plan_.panels)}}, body);
-    return MakeDraft("depthwise_gradient", parameters_, nest);
+    return MakeDraft("depthwise_gradient", arrays_.parameters, nest);
   }
 
  private:
@@ -99,13 +95,13 @@ class DepthwiseGradient {
     for (int64_t v = 0; v < plan_.vectors; ++v) {
       const int64_t lane = v * plan_.lanes;
       if (is_whole) {
-        body.push_back(ir::Prefetch(input_, ir::Ref(x_at) + (ahead * step + lane)));
-        body.push_back(ir::Prefetch(gradient_, ir::Ref(g_at) + (ahead * shape_.features + lane)));
+        body.push_back(ir::Prefetch(arrays_.input, ir::Ref(x_at) + (ahead * step + lane)));
+        body.push_back(ir::Prefetch(arrays_.gradient, ir::Ref(g_at) + (ahead * shape_.features + lane)));
       }
       const ir::Var gradient = ir::MakeVar("gradient_" + std::to_string(v), tile_.vector_type());
-      body.push_back(ir::Let(gradient, Loaded(gradient_, ir::Ref(g_at) + lane)));
+      body.push_back(ir::Let(gradient, Loaded(arrays_.gradient, ir::Ref(g_at) + lane)));
       for (int64_t t = first; t < end_tap; ++t) {
-        const Expr x = Loaded(input_, ir::Ref(x_at) + (t * shape_.columns.stride * shape_.features + lane));
+        const Expr x = Loaded(arrays_.input, ir::Ref(x_at) + (t * shape_.columns.stride * shape_.features + lane));
         body.push_back(ir::Assign(tile_.At(t, v)->var, AddProduct(tile_.At(t, v), x, ir::Ref(gradient))));
       }
     }
@@ -120,8 +116,7 @@ class DepthwiseGradient {
   const WeightGradientShape& shape_;
   int lanes_;
   RegisterTile tile_;
-  KernelParameters parameters_;
-  ir::BufferRef input_, gradient_, sums_;
+  GradientArrays arrays_;
   Expr first_tap_, channel_, input_row_, gradient_row_;
 };
 

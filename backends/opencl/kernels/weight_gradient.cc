@@ -2,6 +2,7 @@
 
 #include "backends/opencl/kernels/depthwise_gradient.h"
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/gradient_arrays.h"
 #include "backends/opencl/kernels/gradient_pixels.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
@@ -32,14 +33,8 @@ class Gradient {
   Gradient(const WeightGradientTask& task, const WeightGradientPlan& plan)
       : plan_(plan),
         shape_(plan.shape),
-        tile_("acc", plan.rows, plan.vectors, {plan.shape.compute_type, static_cast<int>(plan.lanes)}) {
-    input_ = parameters_.Add("input", shape_.input_type,
-                             shape_.images * shape_.rows.in * shape_.columns.in * shape_.InputChannels(), task.input);
-    gradient_ = parameters_.Add("gradient", shape_.gradient_type,
-                                shape_.GradientRows() * shape_.columns.window * shape_.features, task.gradient);
-    sums_ = parameters_.Add("sums", shape_.compute_type, plan.parts() * plan.SumsOfPart(),
-                            ScratchSlice(0, plan.ScratchBytes(), true));
-  }
+        tile_("acc", plan.rows, plan.vectors, {plan.shape.compute_type, static_cast<int>(plan.lanes)}),
+        arrays_(task, plan) {}
 
   KernelDraft Emit() {
     const ir::Var part = IndexVar("part", plan_.parts()), panel = IndexVar("panel", plan_.panels);
@@ -62,10 +57,10 @@ class Gradient {
     const Expr channel = group * shape_.channels + Start(ir::Ref(tile), plan_.rows, shape_.channels),
                feature = group * plan_.features_together() +
                          Start(InGroup(plan_, ir::Ref(panel)), plan_.width(), plan_.features_together());
-    const Stmt one = ir::Block({tile_.Declare(),
-                                ir::If(ir::Compare(Op::kGt, ir::Ref(block), part_begin), tile_.Load(sums_, position)),
-                                Sum(ir::Ref(block), block_end, ir::Ref(tap_row), ir::Ref(tap_column), channel, feature),
-                                tile_.Store(sums_, position)});
+    const Stmt one = ir::Block(
+        {tile_.Declare(), ir::If(ir::Compare(Op::kGt, ir::Ref(block), part_begin), tile_.Load(arrays_.sums, position)),
+         Sum(ir::Ref(block), block_end, ir::Ref(tap_row), ir::Ref(tap_column), channel, feature),
+         tile_.Store(arrays_.sums, position)});
     const Stmt taps =
         Loop(tap_row, Index(0), Index(shape_.rows.out), Loop(tap_column, Index(0), Index(shape_.columns.out), one));
     const Stmt tiles = Loop(tile, first_tile, ir::Min(first_tile + plan_.tiles_per_block, Index(plan_.tiles)), taps);
@@ -74,7 +69,7 @@ class Gradient {
                    Loop(block, part_begin, ir::Ref(part_end), tiles, plan_.rows_per_block)});
     const Stmt nest =
         Parallel(part, plan_.parts(), Parallel(panel, plan_.panels, Parallel(tile_block, plan_.tile_blocks(), body)));
-    return MakeDraft("weight_gradient", parameters_, nest);
+    return MakeDraft("weight_gradient", arrays_.parameters, nest);
   }
 
  private:
@@ -92,15 +87,16 @@ class Gradient {
     const int64_t ahead = PixelsAhead(step_of_input * hlo::BytesOf(shape_.input_type));
     std::vector<Stmt> step = {ir::Let(x_at, ir::Ref(from_row) + ir::Ref(pixel) * step_of_input),
                               ir::Let(g_at, ir::Ref(gradient_row) + ir::Ref(pixel) * shape_.features),
-                              ir::Prefetch(input_, ir::Ref(x_at) + ahead * step_of_input)};
+                              ir::Prefetch(arrays_.input, ir::Ref(x_at) + ahead * step_of_input)};
     for (int64_t v = 0; v < plan_.vectors; ++v) {
-      step.push_back(ir::Prefetch(gradient_, ir::Ref(g_at) + (ahead * shape_.features + v * plan_.lanes)));
+      step.push_back(ir::Prefetch(arrays_.gradient, ir::Ref(g_at) + (ahead * shape_.features + v * plan_.lanes)));
     }
     step.push_back(tile_.Step(
-        [&](int64_t r) { return ir::Cast(ir::Load(input_, ir::Ref(x_at) + r), shape_.compute_type); },
+        [&](int64_t r) { return ir::Cast(ir::Load(arrays_.input, ir::Ref(x_at) + r), shape_.compute_type); },
         [&](int64_t v) {
-          return ir::Cast(ir::Load(gradient_, ir::Ramp(ir::Ref(g_at) + v * plan_.lanes, static_cast<int>(plan_.lanes))),
-                          shape_.compute_type);
+          return ir::Cast(
+              ir::Load(arrays_.gradient, ir::Ramp(ir::Ref(g_at) + v * plan_.lanes, static_cast<int>(plan_.lanes))),
+              shape_.compute_type);
         }));
     const Expr image = Quotient(ir::Ref(row), rows.window);
     const Expr input_row = ((image * rows.in + ir::Ref(y)) * columns.in + (tap_column * columns.stride - columns.low)) *
@@ -118,8 +114,7 @@ class Gradient {
   const WeightGradientPlan& plan_;
   const WeightGradientShape& shape_;
   RegisterTile tile_;
-  KernelParameters parameters_;
-  ir::BufferRef input_, gradient_, sums_;
+  GradientArrays arrays_;
 };
 
 // The parts' sums, one after another, and what is fused behind them.
