@@ -6,10 +6,12 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "backends/opencl/codegen/bf16_pairs.h"
+#include "backends/opencl/codegen/interleaved.h"
 #include "backends/opencl/codegen/opencl_helpers.h"
 #include "backends/opencl/codegen/widener.h"
 #include "hlo/error.h"
@@ -148,11 +150,12 @@ class Printer {
 
   void PrintBlock(const std::vector<Stmt>& body) {
     for (size_t i = 0; i < body.size(); ++i) {
-      if (i + 1 < body.size() && ArePairs(*body[i], *body[i + 1])) {
-        PrintStoreOfPairs(*body[i], *body[i + 1]);
-        ++i;
-      } else {
+      const int64_t in_turn = StoresInTurn(body, i);
+      if (in_turn == 1) {
         Print(body[i]);
+      } else {
+        PrintStoreInTurns(&body[i], in_turn);
+        i += static_cast<size_t>(in_turn) - 1;
       }
     }
   }
@@ -217,37 +220,37 @@ class Printer {
     return helpers_.Unaligned(element, lanes);
   }
 
-  // Every other element of a buffer, from an even place on or from an odd one: the halves of complex numbers, above
-  // all. CPUs load whole vectors and take them apart, in registers.
-  enum class Every : uint8_t { kNone, kEven, kOdd };
-  Every EveryOther(const Buffer& buffer, const Expr& index) const {
-    if (device_.device_class != DeviceClass::kCpu || buffer.size % 2 != 0 || index->kind != ExprKind::kRamp ||
-        !IsIntConstant(index->args[1], 2))
-      return Every::kNone;
-    const Expr& first = index->args[0];
-    if (KnownFactor(first, 2) == 2) return Every::kEven;
-    const bool is_odd = IsSum(first) && IsIntConstant(first->args[1], 1) && KnownFactor(first->args[0], 2) == 2;
-    return is_odd ? Every::kOdd : Every::kNone;
-  }
-  static bool IsSum(const Expr& x) { return x->kind == ExprKind::kBinary && x->op == Op::kAdd; }
-
-  // Two stores that fill neighbouring elements in turn.
-  bool ArePairs(const ir::StmtNode& a, const ir::StmtNode& b) {
-    if (a.kind != StmtKind::kStore || b.kind != StmtKind::kStore || a.buffer != b.buffer) return false;
-    if (EveryOther(*a.buffer, a.index) != Every::kEven || EveryOther(*b.buffer, b.index) != Every::kOdd) return false;
-    return a.value->type == b.value->type && Text(b.index->args[0]->args[0]) == Text(a.index->args[0]);
+  // How many of the stores from `body[first]` on fill neighbouring elements in turn.
+  int64_t StoresInTurn(const std::vector<Stmt>& body, size_t first) const {
+    const ir::StmtNode& begin = *body[first];
+    if (device_.device_class != DeviceClass::kCpu || begin.kind != StmtKind::kStore) return 1;
+    const std::optional<EveryNth> which = EveryNthOf(*begin.buffer, begin.index);
+    if (!which || which->stride > kLongestStoredRow || first + static_cast<size_t>(which->stride) > body.size())
+      return 1;
+    for (int64_t i = 1; i < which->stride; ++i) {
+      const ir::StmtNode& next = *body[first + static_cast<size_t>(i)];
+      const bool is_alike = next.kind == StmtKind::kStore && next.buffer == begin.buffer &&
+                            next.value->type == begin.value->type && next.index->kind == ExprKind::kRamp &&
+                            IsIntConstant(next.index->args[1], which->stride);
+      if (!is_alike || ConstantDifference(next.index->args[0], begin.index->args[0]) != i) return 1;
+    }
+    return which->stride;
   }
 
   // (A bf16 that is rounded already is rounded again, to itself.)
-  void PrintStoreOfPairs(const ir::StmtNode& a, const ir::StmtNode& b) {
-    const Buffer& buffer = *a.buffer;
-    const int lanes = a.value->type.lanes;
+  void PrintStoreInTurns(const Stmt* stores, int64_t count) {
+    const ir::StmtNode& first = *stores[0];
+    const Buffer& buffer = *first.buffer;
+    const int lanes = first.value->type.lanes;
     const std::string convert = helpers_.ToStorage(buffer.storage, lanes);
-    const auto stored = [&](const Expr& value) {
-      return convert.empty() ? Text(value) : fmt::format("{}({})", convert, Text(value));
-    };
-    Line(fmt::format("{}({} + {}, {}, {});", helpers_.StorePairs(buffer.space, CarrierName(buffer.storage), lanes),
-                     buffer.name, Text(a.index->args[0]), stored(a.value), stored(b.value)));
+    std::string text =
+        fmt::format("{}({} + {}", helpers_.StoreInTurns(buffer.space, CarrierName(buffer.storage), lanes, count),
+                    buffer.name, Text(first.index->args[0]));
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string value = Text(stores[i]->value);
+      text += convert.empty() ? ", " + value : fmt::format(", {}({})", convert, value);
+    }
+    Line(text + ");");
   }
 
   void PrintStore(const Stmt& s) {
@@ -311,11 +314,11 @@ class Printer {
       return fmt::format("*({} const {}*)({} + {})", SpaceName(buffer.space), VectorName(buffer, index->args[0], lanes),
                          buffer.name, Text(index->args[0]));
     }
-    if (const Every every = EveryOther(buffer, index); every != Every::kNone) {
-      const bool odd = every == Every::kOdd;
-      const Expr& first = index->args[0];
-      return fmt::format("{}({} + {})", helpers_.EveryOther(buffer.space, element, lanes, odd), buffer.name,
-                         Text(odd ? first->args[0] : first));
+    const std::optional<EveryNth> which =
+        device_.device_class == DeviceClass::kCpu ? EveryNthOf(buffer, index) : std::nullopt;
+    if (which) {
+      return fmt::format("{}({} + {})", helpers_.EveryNth(buffer.space, element, lanes, *which), buffer.name,
+                         Text(which->first));
     }
     if (index->kind == ExprKind::kRamp) {
       const std::string gather =

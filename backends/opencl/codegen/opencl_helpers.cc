@@ -413,26 +413,17 @@ std::string HelperSet::StridedGather(Buffer::Space space, const std::string& ele
   return name;
 }
 
-std::string HelperSet::EveryOther(Buffer::Space space, const std::string& element, int lanes, bool odd) {
-  const std::string name = fmt::format("hl_{}_{}_{}{}", odd ? "odd" : "even", SpaceLetter(space), element, lanes);
-  const std::string unaligned = Unaligned(element, lanes);
-  Add(name, fmt::format("static inline {0}{1} {2}({3} const {0}* p) {{\n"
-                        "  const {0}{1} a = *({3} const {4}*)p, b = *({3} const {4}*)(p + {1});\n"
-                        "  return ({0}{1})(a.{5}, b.{5});\n}}\n",
-                        element, lanes, name, SpaceName(space), unaligned, odd ? "odd" : "even"));
+std::string HelperSet::EveryNth(Buffer::Space space, const std::string& element, int lanes,
+                                const opencl::EveryNth& which) {
+  const std::string phase = which.phase ? fmt::format("_{}", *which.phase) : "";
+  const std::string name = fmt::format("hl_every{}{}_{}_{}{}", which.stride, phase, SpaceLetter(space), element, lanes);
+  Add(name, LoadOfEveryNth(name, {SpaceName(space), element, Unaligned(element, lanes), lanes}, which));
   return name;
 }
 
-std::string HelperSet::StorePairs(Buffer::Space space, const std::string& element, int lanes) {
-  const std::string name = fmt::format("hl_store_pairs_{}_{}{}", SpaceLetter(space), element, lanes);
-  const std::string unaligned = Unaligned(element, lanes);
-  std::string text = fmt::format("static inline void {}({} {}* p, {}{} even, {}{} odd) {{\n", name, SpaceName(space),
-                                 element, element, lanes, element, lanes);
-  for (const char* half : {"lo", "hi"}) {
-    text += fmt::format("  {0}{1} {2};\n  {2}.even = even.{2};\n  {2}.odd = odd.{2};\n", element, lanes, half);
-    text += fmt::format("  *({} {}*)(p + {}) = {};\n", SpaceName(space), unaligned, half[0] == 'l' ? 0 : lanes, half);
-  }
-  Add(name, text + "}\n");
+std::string HelperSet::StoreInTurns(Buffer::Space space, const std::string& element, int lanes, int64_t stride) {
+  const std::string name = fmt::format("hl_store_in_turns{}_{}_{}{}", stride, SpaceLetter(space), element, lanes);
+  Add(name, opencl::StoreInTurns(name, {SpaceName(space), element, Unaligned(element, lanes), lanes}, stride));
   return name;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/opencl/codegen/interleaved.h"
 #include "backends/opencl/codegen/kernel_ir.h"
 
 namespace hlorun::opencl {
@@ -32,10 +33,9 @@ class HelperSet {
   std::string StridedGather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string MaskedGather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string MaskedLoad(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
-  // (const T* p): `lanes` elements, every other from p on, or from p + 1; all up to p + 2 * lanes are read.
-  std::string EveryOther(ir::Buffer::Space space, const std::string& element, int lanes, bool odd);
-  // (T* p, even, odd): elements of both in turn.
-  std::string StorePairs(ir::Buffer::Space space, const std::string& element, int lanes);
+  // interleaved.h
+  std::string EveryNth(ir::Buffer::Space space, const std::string& element, int lanes, const opencl::EveryNth& which);
+  std::string StoreInTurns(ir::Buffer::Space space, const std::string& element, int lanes, int64_t stride);
   std::string Scatter(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string ReduceLanes(ir::Op op, ir::Type type);
   // From the type `whole` to `half`.

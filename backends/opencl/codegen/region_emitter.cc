@@ -24,6 +24,7 @@ using passes::RegionPlace;
 
 constexpr int64_t kUnrolledElements = 4;  // results this small are written out, so that their arrays become registers
 constexpr int64_t kShortVector = 4;       // shorter minor dimensions are walked element by element
+constexpr int64_t kLongestRow = 16;       // elements of the minor dimensions that are written out
 constexpr int64_t kLongLoop = int64_t{1} << 30;
 constexpr double kCutMicroseconds = 20;  // of work by one, from which on several are worth their waking
 constexpr int64_t kWorthLanes = 32;      // elements of a GPU's longest loop, from which on a group's items share loops
@@ -416,23 +417,57 @@ class RegionKernel {
   // operand's memory.
   void EmitLoops(const std::vector<Output>& outputs) {
     const Dims& dims = outputs[0].shape.dimensions();
-    const int64_t count = outputs[0].shape.ElementCount();
+    const int64_t cut = outputs[0].cut, count = outputs[0].shape.ElementCount();
     Meet();
     const auto element = [&](const Indices& at) { Store(outputs, {at}); };
-    if (outputs[0].cut >= 0) return Loops(team_, dims, outputs[0].cut, element);
-    if (count <= kUnrolledElements) return EmitUnrolled(outputs, count);
-    // As one loop where that needs no division.
-    if (dims.size() > 1 && team_ == Team::kOneItem) {
-      const ir::Var flat = e_.IndexVar(e_.body().FreshName("i"), count);
-      e_.values().Open();
-      element(e_.math().Delinearize(e_.math().Of(flat), dims));
-      const ir::Stmt body = e_.values().Close();
-      if (DivisionsIn(body) == 0) {
-        longest_loop_ = std::max(longest_loop_, count);
-        return e_.body().Add(LoopOver(flat, count, body));
+    if (cut < 0 && count <= kUnrolledElements) return EmitUnrolled(outputs, count);
+    if (team_ == Team::kGroup) return Loops(team_, dims, cut, element);
+    if (EmitAsOneLoop(dims, cut, element)) return;
+    if (const Dims rows = RowsOf(dims, cut); !rows.empty()) return EmitRows(outputs, rows);
+    Loops(team_, dims, cut, element);
+  }
+
+  // Where that needs no division.
+  bool EmitAsOneLoop(const Dims& all, int64_t cut, const std::function<void(const Indices&)>& element) {
+    Dims dims = all;
+    if (cut >= 0) dims[static_cast<size_t>(cut)] = cut_->part();
+    if (dims.size() < 2) return false;
+    const int64_t count = hlo::CheckedProduct(dims);
+    const ir::Var flat = e_.IndexVar(e_.body().FreshName("i"), count);
+    e_.values().Open();
+    element(OfShare(e_.math().Delinearize(e_.math().Of(flat), dims), cut));
+    const ir::Stmt body = e_.values().Close();
+    if (DivisionsIn(body) > 0) return false;
+    longest_loop_ = std::max(longest_loop_, count);
+    e_.body().Add(LoopOver(flat, count, body));
+    return true;
+  }
+
+  // The dimensions without the last ones, whose few elements (a point's coordinates, a rotation's nine numbers) are
+  // written out, so that what is moved between them, or concatenated, is known when the kernel is compiled, and vectors
+  // go along another dimension; none where there are no such.
+  Dims RowsOf(const Dims& dims, int64_t cut) const {
+    size_t outer = dims.size();
+    int64_t row = 1;
+    while (outer > 0 && dims[outer - 1] < kShortVector * 2 && row * dims[outer - 1] <= kLongestRow)
+      row *= dims[--outer];
+    const Dims rows(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(outer));
+    const bool is_worth = row > 1 && !e_.IsGpu() && cut < static_cast<int64_t>(outer);
+    return is_worth && hlo::CheckedProduct(rows) >= kShortVector ? rows : Dims{};
+  }
+
+  void EmitRows(const std::vector<Output>& outputs, const Dims& rows) {
+    const Dims& dims = outputs[0].shape.dimensions();
+    const Dims row(dims.begin() + static_cast<ptrdiff_t>(rows.size()), dims.end());
+    const auto elements = [&](const Indices& at) {
+      std::vector<Indices> places;
+      for (int64_t i = 0; i < hlo::CheckedProduct(row); ++i) {
+        places.push_back(at);
+        for (const Index& place : e_.math().Delinearize(Index(i), row)) places.back().push_back(place);
       }
-    }
-    Loops(team_, dims, -1, element);
+      Store(outputs, places);
+    };
+    if (!EmitAsOneLoop(rows, outputs[0].cut, elements)) Loops(team_, rows, outputs[0].cut, elements);
   }
 
   void EmitUnrolled(const std::vector<Output>& outputs, int64_t count) {
@@ -451,10 +486,10 @@ class RegionKernel {
       for (const Output& o : outputs) values.push_back(e_.values().GetAll(*o.frame, *o.root, at)[o.element]);
     }
     if (together) Meet();
-    size_t next = 0;
-    for (const Indices& at : places) {
-      for (const Output& o : outputs)
-        StoreElement(e_.values(), BufferAt(o.place, o.shape.element_type()), o.shape, at, values[next++]);
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      const ir::BufferRef& buffer = BufferAt(outputs[o].place, outputs[o].shape.element_type());
+      for (size_t i = 0; i < places.size(); ++i)
+        StoreElement(e_.values(), buffer, outputs[o].shape, places[i], values[i * outputs.size() + o]);
     }
   }
 
@@ -470,12 +505,8 @@ class RegionKernel {
       variables.push_back(extent == 1 ? nullptr : e_.IndexVar(e_.body().FreshName("i"), extent));
       at.push_back(extent == 1 ? Index(0) : e_.math().Of(variables.back()));
     }
-    if (cut >= 0) {
-      Index& place = at[static_cast<size_t>(cut)];
-      place = e_.math().Add(e_.math().Mul(e_.math().Of(share_), cut_->part()), place);
-    }
     e_.values().Open();
-    element(at);
+    element(OfShare(std::move(at), cut));
     ir::Stmt body = e_.values().Close();
     bool innermost = true;
     for (size_t d = dims.size(); d-- > 0;) {
@@ -484,6 +515,14 @@ class RegionKernel {
       innermost = false;
     }
     e_.body().Add(body);
+  }
+
+  // `at` counts from where a share's part begins.
+  Indices OfShare(Indices at, int64_t cut) {
+    if (cut < 0) return at;
+    Index& place = at[static_cast<size_t>(cut)];
+    place = e_.math().Add(e_.math().Mul(e_.math().Of(share_), cut_->part()), place);
+    return at;
   }
 
   void ItemsOfGroup(const Dims& dims, const std::function<void(const Indices&)>& element) {
