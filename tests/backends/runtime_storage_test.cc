@@ -251,6 +251,23 @@ TEST(ProgramText, JoinsKernelsOfOneWorkItem) {
   EXPECT_EQ(entry_of({.guarded = true}, 0).which, -1);
 }
 
+TEST(ProgramText, KernelsOfATeamTakeATable) {
+  const std::vector<Kernel> kernels = ManyKernels(1).kernels;
+  const std::vector<int32_t> members = {0, 1};
+  const ProgramText joined = TextOf(kernels, members, {.guarded = true, .shares_groups = true, .joined = true});
+  EXPECT_EQ(joined.entries[0].symbol, joined.entries[1].symbol);
+  EXPECT_EQ(joined.entries[1].which, 1);
+  EXPECT_TRUE(joined.entries[1].by_table);
+  EXPECT_THAT(joined.source,
+              testing::HasSubstr(joined.entries[0].symbol + "(__global const ulong* p0) {\n  if (!p0) return;\n"));
+  EXPECT_THAT(joined.source, testing::HasSubstr("((__global const float*)p0[3], (__global float*)p0[4], (int)p0[0], "
+                                                "(int)p0[1]); break;"));
+  // Each behind a kernel of its own, where the platform wants that.
+  const ProgramText apart = TextOf(kernels, members, {.guarded = true, .shares_groups = true});
+  EXPECT_NE(apart.entries[0].symbol, apart.entries[1].symbol);
+  EXPECT_EQ(apart.entries[1].which, 0);
+}
+
 class SavedPlans : public testing::Test {
  protected:
   std::string Save(int kernels) {

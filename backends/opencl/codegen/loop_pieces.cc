@@ -5,6 +5,7 @@
 #include <set>
 
 #include "backends/opencl/codegen/index_math.h"
+#include "backends/opencl/codegen/load_strides.h"
 #include "backends/opencl/codegen/widener.h"
 
 namespace hlorun::opencl {
@@ -12,7 +13,7 @@ namespace {
 
 using namespace ir;  // NOLINT: this file is about nothing else
 
-constexpr int64_t kFewestVectors = 4;  // that a loop must have to be worth several
+constexpr int64_t kFewestVectors = 4;  // that a loop must have to be worth several, where masks cost little
 // Each cut makes up to three pieces more, each a body that the device's compiler reads.
 constexpr size_t kMostCuts = 4;
 
@@ -68,6 +69,13 @@ void Collect(const Stmt& s, const Var& variable, std::vector<Comparison>& found)
   for (const Stmt& b : s->body) Collect(b, variable, found);
 }
 
+// Whether the body asks for each lane of a load that is no whole vector: every one of them is a branch.
+bool AsksForLanes(const Stmt& body, const Var& variable) {
+  const LoadStrides strides(body);
+  return std::any_of(strides.loads().begin(), strides.loads().end(),
+                     [&](const Expr& load) { return load->args.size() > 1 && strides.Of(load, variable) != 1; });
+}
+
 // Names of numbers become the numbers, which folds what they decide.
 Stmt WithoutNamedNumbers(const Stmt& body, const LoopEffects& effects) {
   if (body->kind != StmtKind::kBlock) return body;
@@ -121,7 +129,7 @@ Stmt OfPiece(const Stmt& body, const Var& variable, const Var& piece) {
 std::vector<Stmt> PiecesOf(const Stmt& loop) {
   if (loop->begin->kind != ExprKind::kIntConstant || loop->end->kind != ExprKind::kIntConstant) return {loop};
   const int64_t begin = loop->begin->integer, end = loop->end->integer, width = loop->width;
-  if (end - begin < kFewestVectors * width) return {loop};
+  if (end - begin < kFewestVectors * width && !AsksForLanes(loop->body[0], loop->var)) return {loop};
   const LoopEffects effects = EffectsOf(loop->body[0]);
   std::vector<Comparison> comparisons;
   Collect(loop->body[0], loop->var, comparisons);

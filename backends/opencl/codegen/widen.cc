@@ -15,6 +15,7 @@ namespace {
 using namespace ir;  // NOLINT: this file is about nothing else
 
 constexpr int64_t kMostVectors = 4;  // that a step takes
+constexpr int64_t kShortest = 4;     // loop that is worth a vector
 
 Stmt Serial(const Stmt& loop, const Expr& begin, const Expr& end) {
   return For(LoopRole::kSerial, loop->var, begin, end, loop->body[0]);
@@ -103,7 +104,7 @@ Stmt WidenPiece(const Stmt& loop) {
   if (extent) {
     while (width > 1 && width > *extent) width /= 2;
   }
-  if (width == 1) return Serial(loop, loop->begin, loop->end);
+  if (width == 1 || extent.value_or(kShortest) < kShortest) return Serial(loop, loop->begin, loop->end);
   int64_t vectors = extent ? VectorsOfLine(loop->body[0], effects, width) : 1;
   while (vectors > 1 && vectors * width > extent.value_or(0)) vectors /= 2;
   for (; vectors >= 1; vectors = vectors > 1 ? 1 : 0) {

@@ -13,7 +13,7 @@ namespace {
 
 // Bumped when kernels compiled from the same source must not be reused (warm-up, entry guard, argument passing
 // changed).
-constexpr int kCodegenVersion = 3;
+constexpr int kCodegenVersion = 4;
 
 // Vendors' queries that the headers of this machine may not name.
 constexpr cl_device_info kWarpSizeNv = 0x4003, kWavefrontWidthAmd = 0x4043, kSubGroupSizesIntel = 0x4108;
@@ -161,6 +161,8 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   spec_.raw_pointers =
       (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) != 0 ||
       (quirks.may_take_raw_pointers && ProbeRawPointers(platform_index_, device_index_, Fingerprint()));
+  calls_kernels_ =
+      spec_.raw_pointers && quirks.calls_kernels && ProbeNativeCalls(platform_index_, device_index_, Fingerprint());
   const auto has_instructions = [&](const char* feature) { return is_cpu && ThisCpu().Has(feature); };
   if (quirks.bf16_dot != nullptr && has_instructions("avx512bf16") &&
       ProbeBf16Dot(quirks.bf16_dot, platform_index_, device_index_, Fingerprint())) {
@@ -195,12 +197,14 @@ Device::Device(const Device& like, cl::Device device)
       device_(std::move(device)),
       platform_index_(like.platform_index_),
       device_index_(like.device_index_),
-      spec_(like.spec_) {
+      spec_(like.spec_),
+      calls_kernels_(like.calls_kernels_) {
   spec_.name = device_.getInfo<CL_DEVICE_NAME>();
 }
 
 std::shared_ptr<Device> Device::InlineDevice() const {
   const char* prefix = QuirksOf(spec_.platform, device_.getInfo<CL_DEVICE_TYPE>()).inline_device;
+  if (prefix == nullptr && calls_kernels_) return std::make_shared<Device>(*this, device_);
   if (prefix == nullptr || StartsWith(spec_.name, prefix)) return nullptr;
   std::vector<cl::Device> devices;
   platform_.getDevices(CL_DEVICE_TYPE_ALL, &devices);

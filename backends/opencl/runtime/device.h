@@ -23,8 +23,10 @@ class Device {
   int device_index() const { return device_index_; }
   std::string Label() const;  // "0:0 pthread-skylake-avx512 (Portable Computing Language, OpenCL 3.0 PoCL 3.1)"
   const DeviceSpec& spec() const { return spec_; }
-  // The device of the same platform that runs kernels in the thread that enqueues them (Quirks::inline_device),
-  // described as this one is; null where there is none, or where this is it.
+  // Whether the host may call its kernels' functions (native_call.h).
+  bool calls_kernels() const { return calls_kernels_; }
+  // The device of the same platform that runs kernels in the thread that enqueues them (Quirks::inline_device), or this
+  // one where that calls them itself, described as this one is; null where there is none, or where this is it.
   std::shared_ptr<Device> InlineDevice() const;
   // Identifies device, driver, compiler and ISA for caches and saved plans; never volatile properties.
   std::string Fingerprint() const;
@@ -34,6 +36,7 @@ class Device {
   cl::Device device_;
   int platform_index_, device_index_;
   DeviceSpec spec_;
+  bool calls_kernels_ = false;
 };
 
 // All devices of all platforms, in the loader's order. Throws kNotFound, naming the packages that bring one, when none.

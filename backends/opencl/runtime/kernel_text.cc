@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::string_view kKernel = "__kernel", kGroupId = "get_group_id(0)";
 constexpr std::string_view kOneItem = "__attribute__((reqd_work_group_size(1, 1, 1)))";
-constexpr const char* kKernelWords[] = {"__kernel",        "reqd_work_group_size", "get_group_id",
-                                        "get_global_id",   "get_local_id",         "get_num_groups",
-                                        "get_global_size", "get_local_size",       "__local "};
+// What only a kernel may say or ask, but for what becomes something else in a function.
+constexpr const char* kKernelWords[] = {"get_global_id",   "get_local_id",   "get_num_groups",
+                                        "get_global_size", "get_local_size", "__local "};
 
 bool IsName(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
@@ -95,33 +95,33 @@ std::string WithGroupLoop(const std::string& source, const std::string& name) {
   return text;
 }
 
-std::optional<KernelFunction> AsFunction(const Kernel& kernel, bool shares_groups) {
-  if (kernel.foreign || kernel.parameter_count == 0 || HasBarrier(kernel)) return std::nullopt;
-  for (const Grid& grid : kernel.grids) {
-    if (grid.local != std::array<int64_t, 3>{1, 1, 1} || grid.groups[1] != 1 || grid.groups[2] != 1)
-      return std::nullopt;
-  }
+bool IsFunction(const Kernel& kernel) {
+  if (kernel.foreign || kernel.parameter_count == 0 || HasBarrier(kernel)) return false;
+  const bool is_line = std::all_of(kernel.grids.begin(), kernel.grids.end(), [](const Grid& grid) {
+    return grid.local == std::array<int64_t, 3>{1, 1, 1} && grid.groups[1] == 1 && grid.groups[2] == 1;
+  });
+  return is_line && std::none_of(std::begin(kKernelWords), std::end(kKernelWords),
+                                 [&](const char* word) { return kernel.source.find(word) != std::string::npos; });
+}
+
+KernelFunction AsFunction(const Kernel& kernel, bool shares_groups) {
   KernelFunction function;
   function.text = shares_groups ? WithGroupLoop(kernel.source, kernel.name) : kernel.source;
   std::string& text = function.text;
   const size_t open = ParameterList(text, kernel.name);
   const size_t close = open == std::string::npos ? open : MatchingParenthesis(text, open);
   const size_t qualifier = text.rfind(kKernel, open);
-  if (close == std::string::npos || qualifier == std::string::npos) return std::nullopt;
+  HLORUN_CHECK(close != std::string::npos && qualifier != std::string::npos);
   for (size_t begin = open + 1, end = 0; begin < close; begin = end + 1) {
     end = std::min(text.find(',', begin), close);
     if (static_cast<int64_t>(function.types.size()) == kernel.parameter_count) break;  // a share's groups
     function.types.push_back(PointerType(text.substr(begin, end - begin)));
-    if (function.types.back().empty()) return std::nullopt;
+    HLORUN_CHECK(!function.types.back().empty());
   }
   if (!shares_groups) text.insert(close, ", int hl_group");
   text.replace(qualifier, kKernel.size(), "static __attribute__((noinline))");
   ReplaceAll(text, kOneItem, "");
   ReplaceAll(text, kGroupId, "hl_group");
-  // What else only a kernel may say or ask.
-  for (const char* word : kKernelWords) {
-    if (text.find(word) != std::string::npos) return std::nullopt;
-  }
   return function;
 }
 

@@ -1,7 +1,6 @@
 // Changes to the text of a kernel that the runtime needs: an early return, a loop over groups, a function to call.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,13 +17,17 @@ std::string WithEntryGuard(const Kernel& kernel);
 // the one after the last. Its body neither returns nor changes its parameters, as all that codegen prints.
 std::string WithGroupLoop(const std::string& source, const std::string& name);
 
+// Whether a kernel can be a function behind another kernel: not one of several work-items, of the user, or launched on
+// a grid of more than one dimension.
+bool IsFunction(const Kernel& kernel);
+
 // A kernel's body as a function that is never inlined. After the kernel's own parameters it takes its group's number,
 // or the first of a share's groups and the one after the last.
 struct KernelFunction {
   std::string text;                // with helpers; called as the kernel is
   std::vector<std::string> types;  // of the kernel's own parameters: pointers to global memory
 };
-// None for kernels of several work-items, of the user, or launched on a grid of more than one dimension.
-std::optional<KernelFunction> AsFunction(const Kernel& kernel, bool shares_groups);
+// Of a kernel for which IsFunction holds.
+KernelFunction AsFunction(const Kernel& kernel, bool shares_groups);
 
 }  // namespace hlorun::opencl

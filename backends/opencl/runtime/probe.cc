@@ -78,6 +78,10 @@ bool ProbeRawPointers(int platform_index, int device_index, const std::string& d
   return Ask("raw-pointers", platform_index, device_index, driver_key);
 }
 
+bool ProbeNativeCalls(int platform_index, int device_index, const std::string& driver_key) {
+  return Ask("native-calls", platform_index, device_index, driver_key);
+}
+
 bool ProbeBf16Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key) {
   return Ask("bf16-" + form, platform_index, device_index, driver_key);
 }

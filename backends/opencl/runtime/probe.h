@@ -11,6 +11,9 @@ namespace hlorun::opencl {
 // when the child crashes, takes longer than 30 seconds, or is not installed.
 bool ProbeRawPointers(int platform_index, int device_index, const std::string& driver_key);
 
+// Whether the host may call a function of a compiled kernel (native_call.h).
+bool ProbeNativeCalls(int platform_index, int device_index, const std::string& driver_key);
+
 // Whether kernels of this device may multiply words of bf16 or of s8 in this form (codegen/word_dot.h), and do it
 // right.
 bool ProbeBf16Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key);

@@ -313,6 +313,34 @@ bool TakesRawPointers(cl_device_id device) {
   return y[0] == 0;
 }
 
+// Calls a function that the kernel names, as native_call.h does.
+bool CallsFunctions(cl_device_id device) {
+#if defined(__x86_64__)
+  const char* source = R"(__attribute__((noinline, used)) void hl_function(__global ulong* p) { p[1] = 3 * p[2]; }
+__kernel void f(__global ulong* p) {
+  if (p[2] > 0) {
+    hl_function(p);
+    return;
+  }
+  ulong where;
+  __asm__("leaq hl_function(%%rip), %0" : "=r"(where));
+  p[0] = where;
+})";
+  const auto [queue, kernel] = Build(device, source);
+  if (kernel == nullptr) return false;
+  std::vector<cl_ulong> words(3, 0);
+  if (clSetKernelArgSVMPointer(kernel, 0, words.data()) != CL_SUCCESS) return false;
+  constexpr size_t kOne = 1;
+  if (clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &kOne, &kOne, 0, nullptr, nullptr) != CL_SUCCESS) return false;
+  if (clFinish(queue) != CL_SUCCESS || words[0] == 0) return false;
+  words[2] = 14;
+  reinterpret_cast<void (*)(cl_ulong*)>(words[0])(words.data());
+  return words[1] == 42;
+#else
+  return device == nullptr;
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -321,6 +349,7 @@ int main(int argc, char** argv) {
   cl_device_id device = DeviceAt(std::strtoul(argv[2], nullptr, 10), std::strtoul(argv[3], nullptr, 10));
   if (device == nullptr) return 2;
   if (std::string_view(argv[1]) == "raw-pointers") return TakesRawPointers(device) ? 0 : 1;
+  if (std::string_view(argv[1]) == "native-calls") return CallsFunctions(device) ? 0 : 1;
   for (const WordDotForm& form : hlorun::opencl::kBf16DotForms) {
     if (argv[1] == "bf16-" + std::string(form.name)) return MultipliesWords(device, form, kBf16Question) ? 0 : 1;
   }

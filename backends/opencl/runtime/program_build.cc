@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -133,7 +134,9 @@ std::vector<int64_t> LargestArguments(const Plan& plan) {
 
 ProgramForm FormOf(const DeviceContext& context) {
   const Quirks& quirks = context.quirks();
-  return {quirks.binaries_need_launch, context.team() != nullptr, quirks.joins_kernels, quirks.large_grid_groups};
+  const bool shares_groups = context.team() != nullptr;
+  return {quirks.binaries_need_launch, shares_groups, shares_groups && context.device().calls_kernels(),
+          quirks.joins_kernels, quirks.large_grid_groups};
 }
 
 // One group, or the number of groups from which the platform compiles another variant.
@@ -188,6 +191,7 @@ class Builder {
     set_.statistics.programs = static_cast<int64_t>(count);
     set_.statistics.kernels_compiled = compiled_;
     set_.statistics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    set_.FindFunctions(plan_, context_);
     return std::move(set_);
   }
 
@@ -217,7 +221,7 @@ class Builder {
     auto at = std::find_if(request.kernels.begin(), request.kernels.end(),
                            [&](const KernelRequest& known) { return known.symbol == entry.symbol; });
     if (at == request.kernels.end()) {
-      const uint32_t integers = (entry.which >= 0 ? 1 : 0) + (form_.shares_groups ? 2 : 0);
+      const uint32_t integers = entry.which >= 0 && !entry.by_table ? 1 : 0;
       at = request.kernels.insert(at, {entry.symbol, !HasBarrier(kernel), integers, {}});
     }
     for (const Grid& grid : kernel.grids) {
@@ -334,6 +338,22 @@ class Builder {
 
 }  // namespace
 
+void ProgramSet::FindFunctions(const Plan& plan, const DeviceContext& context) {
+  functions.assign(entries.size(), nullptr);
+  if (!FormOf(context).native_calls) return;
+  const cl::CommandQueue queue(context.context(), context.device().device());
+  std::map<std::string, NativeFunction> known;
+  for (size_t k = 0; k < entries.size(); ++k) {
+    if (!entries[k].by_table) continue;
+    const auto [at, is_new] = known.try_emplace(entries[k].symbol, nullptr);
+    if (is_new) {
+      at->second = FunctionOf(MakeKernel(plan, static_cast<int32_t>(k)), queue);
+      libraries.emplace_back(at->second);
+    }
+    functions[k] = at->second;
+  }
+}
+
 cl::Kernel ProgramSet::MakeKernel(const Plan& plan, int32_t kernel) const {
   const KernelEntry& entry = entries[static_cast<size_t>(kernel)];
   cl_int status = CL_SUCCESS;
@@ -341,7 +361,7 @@ cl::Kernel ProgramSet::MakeKernel(const Plan& plan, int32_t kernel) const {
   const cl_kernel made = clCreateKernel(program, entry.symbol.c_str(), &status);
   if (status != CL_SUCCESS) FailCl(status, "taking kernel " + entry.symbol + " from its program");
   cl::Kernel owned(made);
-  if (entry.which < 0) return owned;
+  if (entry.which < 0 || entry.by_table) return owned;
   const auto own = static_cast<uint32_t>(plan.kernels[static_cast<size_t>(kernel)].parameter_count);
   for (uint32_t i = own; i < entry.pointers; ++i)
     CheckCl(clSetKernelArg(made, i, sizeof(cl_mem), nullptr), "setting an argument that is not used");
@@ -382,6 +402,7 @@ ProgramSet LoadPrograms(const SavedPlan& saved, DeviceContext& context) {
          "the plan of {} holds binaries that this driver refuses ({}); rebuild it from the module",
          saved.plan.module_name, e.message());
   }
+  set.FindFunctions(saved.plan, context);
   set.statistics.kernels = static_cast<int64_t>(saved.plan.kernels.size());
   set.statistics.programs = static_cast<int64_t>(set.programs.size());
   set.statistics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -23,6 +23,7 @@ const Row kRows[] = {
       .joins_kernels = true,
       .compiles_in_processes = true,
 #if defined(__x86_64__)
+      .calls_kernels = true,
       .inline_assembly = true,
       .bf16_dot = "assembly",
       .s8_dot = "assembly",

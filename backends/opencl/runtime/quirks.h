@@ -26,6 +26,9 @@ struct Quirks {
   bool joins_kernels = false;
   // One thread of a process compiles at a time, whatever the contexts: see compiler_process.h.
   bool compiles_in_processes = false;
+  // Compiled kernels are functions in libraries of this process, which it can call itself: see native_call.h. Believed
+  // only after a probe.
+  bool calls_kernels = false;
   // Kernels may hold x86 inline assembly.
   bool inline_assembly = false;
   // Its compiler loads so many elements of a register tile's rows ahead that it spills sums where all of 32 vector

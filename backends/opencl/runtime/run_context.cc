@@ -11,10 +11,7 @@ PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, int32_t ker
                        int64_t team_size) {
   PreparedLaunch launch;
   if (team_size == 0) launch.kernel = programs.MakeKernel(plan, kernel);
-  for (int64_t i = 0; i < team_size; ++i) launch.by_team.members.push_back({programs.MakeKernel(plan, kernel)});
-  const KernelEntry& entry = programs.entries[static_cast<size_t>(kernel)];
-  launch.by_team.first_argument = entry.pointers + (entry.which >= 0 ? 1 : 0);
-  launch.by_team.groups = grid.groups[0];
+  if (team_size > 0) launch.by_team = MakeTeamLaunch(plan, programs, kernel, grid, team_size);
   for (size_t d = 0; d < 3; ++d) {
     launch.local[d] = static_cast<size_t>(grid.local[d]);
     launch.global[d] = static_cast<size_t>(grid.groups[d]) * launch.local[d];
@@ -41,10 +38,25 @@ std::pair<const void*, int64_t> Place(const DeviceMemory& memory) {
 
 }  // namespace
 
-void PreparedLaunch::SetArgument(cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) const {
+TeamLaunch MakeTeamLaunch(const Plan& plan, const ProgramSet& programs, int32_t kernel, const Grid& grid,
+                          int64_t members) {
+  const auto k = static_cast<size_t>(kernel);
+  TeamLaunch launch;
+  launch.function = programs.functions[k];
+  launch.groups = grid.groups[0];
+  for (int64_t i = 0; i < members; ++i) {
+    TeamLaunch::Member& member = launch.members.emplace_back();
+    member.table = LaunchTable(static_cast<size_t>(plan.kernels[k].parameter_count), programs.entries[k].which);
+    if (launch.function != nullptr) continue;
+    member.kernel = programs.MakeKernel(plan, kernel);
+    CheckCl(clSetKernelArgSVMPointer(member.kernel(), 0, member.table.data()), "setting a kernel's table");
+  }
+  return launch;
+}
+
+void PreparedLaunch::SetArgument(cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) {
   if (kernel() != nullptr) SetKernelArgument(kernel, number, memory, offset, bytes);
-  for (const TeamLaunch::Member& member : by_team.members)
-    SetKernelArgument(member.kernel, number, memory, offset, bytes);
+  for (TeamLaunch::Member& member : by_team.members) member.table.SetArray(number, memory.host() + offset);
 }
 
 RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches,

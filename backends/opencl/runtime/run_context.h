@@ -29,6 +29,10 @@ struct RunMemories {
   std::vector<DeviceMemory> constant;  // the caller's own memory of Plan::constant_parameters
 };
 
+// A launch of a kernel whose programs were built for a team of so many; its arrays are still to be set.
+TeamLaunch MakeTeamLaunch(const Plan& plan, const ProgramSet& programs, int32_t kernel, const Grid& grid,
+                          int64_t members);
+
 struct PreparedLaunch {
   struct Argument {
     cl_uint number;
@@ -42,7 +46,7 @@ struct PreparedLaunch {
   bool empty = false;  // no groups: nothing to do
 
   // Points an argument of all its kernel objects at a slice of `memory`.
-  void SetArgument(cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes) const;
+  void SetArgument(cl_uint number, const DeviceMemory& memory, int64_t offset, int64_t bytes);
 };
 
 // Used by one run at a time. In a lane, runs are ordered, so the next may borrow it when the last has been enqueued.

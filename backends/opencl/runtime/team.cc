@@ -80,18 +80,15 @@ cl_int Team::RunShare(std::span<TeamLaunch* const> launches, size_t member, int6
 
 cl_int Team::RunGroups(TeamLaunch& launch, size_t member, int64_t first, int64_t count) const {
   TeamLaunch::Member& own = launch.members[member];
-  const cl_kernel kernel = own.kernel();
-  const cl_command_queue queue = queues_[member]();
-  const std::array<cl_int, 2> share = {static_cast<cl_int>(first), static_cast<cl_int>(first + count)};
-  constexpr size_t kOne = 1;
-  cl_int status = CL_SUCCESS;
-  for (cl_uint i = 0; status == CL_SUCCESS && i < 2; ++i) {
-    if (own.share[i] == share[i]) continue;
-    status = clSetKernelArg(kernel, launch.first_argument + i, sizeof(share[i]), &share[i]);
-    own.share[i] = status == CL_SUCCESS ? share[i] : -1;
+  own.table.SetGroups(first, first + count);
+  if (launch.function != nullptr) {
+    const KernelArithmetic arithmetic;
+    launch.function(own.table.data());
+    return CL_SUCCESS;
   }
-  if (status == CL_SUCCESS)
-    status = clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &kOne, &kOne, 0, nullptr, nullptr);
+  const cl_command_queue queue = queues_[member]();
+  constexpr size_t kOne = 1;
+  cl_int status = clEnqueueNDRangeKernel(queue, own.kernel(), 1, nullptr, &kOne, &kOne, 0, nullptr, nullptr);
   if (status == CL_SUCCESS) status = clFinish(queue);
   return status;
 }

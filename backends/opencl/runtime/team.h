@@ -1,8 +1,8 @@
-// A team: the calling thread and helpers that share a launch's work-groups, on a device that runs kernels in the thread
-// that enqueues them. A launch begins at once, in the caller, and costs no wake-up unless helpers are worth one.
+// A team: the calling thread and helpers that share a launch's work-groups. They call the kernels' functions, or, where
+// those cannot be had, launch them on a device that runs kernels in the thread that enqueues them. A launch begins at
+// once, in the caller, and costs no wake-up unless helpers are worth one.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <bit>
 #include <condition_variable>
@@ -12,19 +12,21 @@
 #include <vector>
 
 #include "backends/opencl/runtime/cl.h"
+#include "backends/opencl/runtime/launch_table.h"
+#include "backends/opencl/runtime/native_call.h"
 
 namespace hlorun::opencl {
 
-// A kernel's groups as a team runs them: a kernel object for each member, whose last two arguments are the first group
-// of a share and the one after its last (WithGroupLoop). So every launch is of one group: PoCL 3.1 keeps a loaded
-// kernel for each width of grid and gives back another than it took when two widths run at once, until it asserts.
+// A kernel's groups as a team runs them: a kernel object for each member, whose table says among other things which
+// groups are a share's (launch_table.h). So every launch is of one group: PoCL 3.1 keeps a loaded kernel for each width
+// of grid and gives back another than it took when two widths run at once, until it asserts.
 struct TeamLaunch {
   struct Member {
-    cl::Kernel kernel;
-    std::array<cl_int, 2> share = {-1, -1};  // as it was last told
+    cl::Kernel kernel;  // its argument is the table; none where `function` is called
+    LaunchTable table;
   };
-  std::vector<Member> members;  // the caller is member 0
-  cl_uint first_argument = 0;
+  std::vector<Member> members;        // the caller is member 0
+  NativeFunction function = nullptr;  // native_call.h
   int64_t groups = 0;
 };
 

@@ -92,15 +92,11 @@ std::string NameOf(const Thunk& thunk) {
 bool NeedsHost(const Sequence& sequence) { return LaunchCount(sequence) > kInlineLaunches; }
 
 bool SuitsTeam(const Plan& plan) {
-  for (const Kernel& kernel : plan.kernels) {
-    if (kernel.foreign || kernel.parameter_count == 0 || HasBarrier(kernel)) return false;
-    for (const Grid& grid : kernel.grids) {
-      if (grid.local != std::array<int64_t, 3>{1, 1, 1} || grid.groups[0] > Team::kMostGroups || grid.groups[1] != 1 ||
-          grid.groups[2] != 1)
-        return false;
-    }
-  }
-  return TeamMicroseconds(plan.entry) < HUGE_VAL;
+  const auto suits = [](const Kernel& kernel) {
+    return IsFunction(kernel) && std::all_of(kernel.grids.begin(), kernel.grids.end(),
+                                             [](const Grid& grid) { return grid.groups[0] <= Team::kMostGroups; });
+  };
+  return std::all_of(plan.kernels.begin(), plan.kernels.end(), suits) && TeamMicroseconds(plan.entry) < HUGE_VAL;
 }
 
 bool IsBrief(const Plan& plan) { return !NeedsHost(plan.entry) && TeamMicroseconds(plan.entry) <= kBriefMicroseconds; }

@@ -6,6 +6,8 @@
 
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/program_build.h"
+#include "backends/opencl/runtime/run_context.h"
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/tuning/peak_kernels.h"
 #include "hlo/error.h"
@@ -40,9 +42,11 @@ __kernel ONE_ITEM void read(__global const uint16* from, __global uint16* to, ul
 )";
 constexpr size_t kVector = 64, kTurn = 4;
 
-// As a team's kernels are (WithGroupLoop): the last two parameters are a share's groups.
-constexpr const char* kNothing =
-    "__kernel ONE_ITEM void nothing(__global float* x, int first, int end) { x[0] += (float)(end - first); }\n";
+constexpr const char* kNothing = R"(#ifndef ONE_ITEM
+#define ONE_ITEM
+#endif
+__kernel ONE_ITEM void nothing(__global float* x) { x[0] += 1.0f; }
+)";
 
 constexpr int64_t kPeakRounds = 1 << 20;
 constexpr int kLaunches = 200;
@@ -204,14 +208,18 @@ class Roofline {
   void MakeLaunches() {
     nothing_ = cl::Kernel(Build(context_, kNothing), "nothing");
     nothing_.setArg(0, to_);
-    nothing_.setArg(1, 0);
-    nothing_.setArg(2, 1);
     team_ = context_.team_context();
     if (team_ == nullptr) return;
     // One member alone, as launches of little work are.
-    by_team_ = {.members = {{cl::Kernel(Build(*team_, kNothing), "nothing")}}, .first_argument = 1, .groups = 1};
-    one_ = cl::Buffer(team_->context(), CL_MEM_READ_WRITE, kVector);
-    by_team_.members[0].kernel.setArg(0, one_);
+    Plan plan;
+    Kernel& kernel = plan.kernels.emplace_back();
+    kernel.name = "nothing";
+    kernel.source = kNothing;
+    kernel.parameter_count = 1;
+    kernel.grids = {Grid{}};
+    team_programs_ = BuildPrograms(plan, *team_, {});
+    by_team_ = MakeTeamLaunch(plan, team_programs_, 0, Grid{}, 1);
+    by_team_.members[0].table.SetArray(0, &one_);
   }
 
   void MeasureLaunches() {
@@ -257,8 +265,10 @@ class Roofline {
   std::vector<PeakMeasurement> peaks_;
   std::vector<Level> levels_;
   cl::Kernel copy_, read_, nothing_;
-  cl::Buffer from_, to_, halves_, sums_, one_;  // kernels do not keep what they are given
-  DeviceContext* team_ = nullptr;               // null: the platform has no device for it
+  cl::Buffer from_, to_, halves_, sums_;  // kernels do not keep what they are given
+  float one_ = 0;
+  DeviceContext* team_ = nullptr;  // null: the platform has no device for it
+  ProgramSet team_programs_;
   TeamLaunch by_team_;
   std::map<std::string, double> costs_;
 };
