@@ -24,7 +24,9 @@ using passes::RegionPlace;
 
 constexpr int64_t kUnrolledElements = 4;  // results this small are written out, so that their arrays become registers
 constexpr int64_t kShortVector = 4;       // shorter minor dimensions are walked element by element
-constexpr int64_t kLongestRow = 16;       // elements of the minor dimensions that are written out
+// Elements of the minor dimensions that are written out. Nine, rotations too, took twice as long to compile and ran no
+// faster; sixteen four times, and slower.
+constexpr int64_t kLongestRow = 4;
 constexpr int64_t kLongLoop = int64_t{1} << 30;
 constexpr double kCutMicroseconds = 20;  // of work by one, from which on several are worth their waking
 constexpr int64_t kWorthLanes = 32;      // elements of a GPU's longest loop, from which on a group's items share loops
@@ -443,14 +445,13 @@ class RegionKernel {
     return true;
   }
 
-  // The dimensions without the last ones, whose few elements (a point's coordinates, a rotation's nine numbers) are
-  // written out, so that what is moved between them, or concatenated, is known when the kernel is compiled, and vectors
+  // The dimensions without the last ones, whose few elements (a point's coordinates, a quaternion's parts) are written
+  // out, so that what is moved between them, or concatenated, is known when the kernel is compiled, and vectors
   // go along another dimension; none where there are no such.
   Dims RowsOf(const Dims& dims, int64_t cut) const {
     size_t outer = dims.size();
     int64_t row = 1;
-    while (outer > 0 && dims[outer - 1] < kShortVector * 2 && row * dims[outer - 1] <= kLongestRow)
-      row *= dims[--outer];
+    while (outer > 0 && row * dims[outer - 1] <= kLongestRow) row *= dims[--outer];
     const Dims rows(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(outer));
     const bool is_worth = row > 1 && !e_.IsGpu() && cut < static_cast<int64_t>(outer);
     return is_worth && hlo::CheckedProduct(rows) >= kShortVector ? rows : Dims{};
@@ -508,11 +509,13 @@ class RegionKernel {
     e_.values().Open();
     element(OfShare(std::move(at), cut));
     ir::Stmt body = e_.values().Close();
-    bool innermost = true;
+    // Vectors go along the last dimension that is long enough for them, inside of the others.
+    const auto is_long = [](int64_t extent) { return extent >= kShortVector; };
+    const auto last = std::find_if(dims.rbegin(), dims.rend(), is_long);
+    const size_t inner = last == dims.rend() ? dims.size() : static_cast<size_t>(dims.rend() - last) - 1;
+    if (inner < dims.size()) body = LoopOver(variables[inner], dims[inner], body);
     for (size_t d = dims.size(); d-- > 0;) {
-      if (variables[d] == nullptr) continue;
-      body = innermost ? LoopOver(variables[d], dims[d], body) : Serial(variables[d], dims[d], body);
-      innermost = false;
+      if (variables[d] != nullptr && d != inner) body = Serial(variables[d], dims[d], body);
     }
     e_.body().Add(body);
   }

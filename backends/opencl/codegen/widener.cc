@@ -159,8 +159,8 @@ Stmt Widener::WidenLet(const Stmt& s) {
   if (value->type.lanes == 1 && effects_.assigned.count(s->var.get()) == 0) return Let(s->var, value);
   const Var wide = MakeVar(s->var->name + suffix_, s->var->type.WithLanes(width_));
   widened_[s->var.get()] = wide;
-  // Ramps stay known as such, and what divides their start (pairs of halves twice the lanes): loads through the variable
-  // must not become gathers.
+  // Ramps stay known as such, and what divides their start (pairs of halves twice the lanes): loads through the
+  // variable must not become gathers.
   if (value->kind == ExprKind::kRamp && effects_.assigned.count(s->var.get()) == 0) {
     const Var base = MakeVar(s->var->name + suffix_, s->var->type);
     base->factor = KnownFactor(value->args[0], 2 * width_);

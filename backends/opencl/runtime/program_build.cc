@@ -135,8 +135,12 @@ std::vector<int64_t> LargestArguments(const Plan& plan) {
 ProgramForm FormOf(const DeviceContext& context) {
   const Quirks& quirks = context.quirks();
   const bool shares_groups = context.team() != nullptr;
-  return {quirks.binaries_need_launch, shares_groups, shares_groups && context.device().calls_kernels(),
-          quirks.joins_kernels, quirks.large_grid_groups};
+  return {.guarded = quirks.binaries_need_launch,
+          .shares_groups = shares_groups,
+          .native_calls = shares_groups && context.device().calls_kernels(),
+          .kernels_call = quirks.drops_functions,
+          .joined = quirks.joins_kernels,
+          .large_grid_groups = quirks.large_grid_groups};
 }
 
 // One group, or the number of groups from which the platform compiles another variant.

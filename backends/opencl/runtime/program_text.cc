@@ -64,24 +64,22 @@ std::string SwitchText(const std::vector<Case>& cases, const JoinedKernel& kerne
 
 constexpr const char* kOneItem = "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))";
 
-// The switch as a function of its own, and a kernel that calls it or says where it lies. (OpenCL C has no addresses of
-// functions, but the assembler does.)
-std::string NativeText(const std::vector<Case>& cases, const JoinedKernel& kernel, const std::string& symbol) {
+// The switch as a function of its own, and a kernel that says where it lies. (OpenCL C has no addresses of functions,
+// but the assembler does.)
+std::string NativeText(const std::vector<Case>& cases, const JoinedKernel& kernel, const ProgramForm& form,
+                       const std::string& symbol) {
+  const std::string call =
+      form.kernels_call ? fmt::format("  if ({} != {}) {}_call(p0);\n", kernel.which, LaunchTable::kWhere, symbol) : "";
   return fmt::format(R"(__attribute__((noinline, used)) void {0}_call({1}) {{
 {2}}}
 {3} void {0}(__global ulong* p0) {{
   if (!p0) return;
-  if ({4} != {5}) {{
-    {0}_call(p0);
-    return;
-  }}
-  ulong where;
+{4}  ulong where;
   __asm__("leaq {0}_call(%%rip), %0" : "=r"(where));
-  p0[{6}] = where;
+  p0[{5}] = where;
 }}
 )",
-                     symbol, kernel.parameters, SwitchText(cases, kernel), kOneItem, kernel.which, LaunchTable::kWhere,
-                     LaunchTable::kFirstGroup);
+                     symbol, kernel.parameters, SwitchText(cases, kernel), kOneItem, call, LaunchTable::kFirstGroup);
 }
 
 // void SYMBOL(p0 ...): calls the function whose number it is given.
@@ -90,7 +88,7 @@ std::string JoinedText(const std::vector<Case>& cases, const ProgramForm& form, 
   std::string text;
   for (const Case& c : cases) text += Renamed(c.name, c.symbol, c.function.text);
   const JoinedKernel kernel = form.shares_groups ? WithTable() : WithArguments(pointers);
-  if (form.native_calls) return text + NativeText(cases, kernel, symbol);
+  if (form.native_calls) return text + NativeText(cases, kernel, form, symbol);
   return text + fmt::format("{} void {}({}) {{\n{}{}}}\n", kOneItem, symbol, kernel.parameters,
                             form.guarded ? "  if (!p0) return;\n" : "", SwitchText(cases, kernel));
 }
@@ -119,8 +117,8 @@ ProgramText TextOf(const std::vector<Kernel>& kernels, std::span<const int32_t> 
     const bool joins = form.shares_groups || (form.joined && !is_large && IsFunction(kernel));
     if (!joins) continue;
     KernelFunction function = AsFunction(kernel, form.shares_groups);
-    const size_t pointers =
-        form.shares_groups ? (form.joined ? 0 : m) : std::bit_ceil(std::max(function.types.size(), kLeastPointers));
+    const size_t pointers = form.shares_groups ? (form.joined || form.native_calls ? 0 : m)
+                                               : std::bit_ceil(std::max(function.types.size(), kLeastPointers));
     joined[pointers].push_back({m, kernel.name, SymbolOf(kernel), std::move(function)});
   }
   for (auto& [pointers, cases] : joined) {

@@ -15,6 +15,7 @@ struct ProgramForm {
   bool shares_groups = false;  // a launch gives the first group and the one after the last (team.h); all IsFunction
   // A kernel that shares groups also says where its function lies, which the host calls itself: see native_call.h.
   bool native_calls = false;
+  bool kernels_call = false;  // ... and calls it, see Quirks::drops_functions
   // Kernels of one work-item become functions behind a switch in one kernel; see Quirks::joins_kernels.
   bool joined = false;
   int64_t large_grid_groups = 0;  // Quirks::large_grid_groups

@@ -24,6 +24,7 @@ const Row kRows[] = {
       .compiles_in_processes = true,
 #if defined(__x86_64__)
       .calls_kernels = true,
+      .drops_functions = true,
       .inline_assembly = true,
       .bf16_dot = "assembly",
       .s8_dot = "assembly",
@@ -38,6 +39,9 @@ const Row kRows[] = {
     {"Intel",
      true,
      {.may_take_raw_pointers = true,
+#if defined(__x86_64__)
+      .calls_kernels = true,
+#endif
       .spare_registers = 4,
       .bf16_dot = "intrinsic",
       .s8_dot = "intrinsic",

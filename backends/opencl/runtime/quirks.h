@@ -29,6 +29,8 @@ struct Quirks {
   // Compiled kernels are functions in libraries of this process, which it can call itself: see native_call.h. Believed
   // only after a probe.
   bool calls_kernels = false;
+  // ... but keeps only those that a kernel calls.
+  bool drops_functions = false;
   // Kernels may hold x86 inline assembly.
   bool inline_assembly = false;
   // Its compiler loads so many elements of a register tile's rows ahead that it spills sums where all of 32 vector
