@@ -56,6 +56,16 @@ std::vector<Program> Programs() {
   c = $ concatenate(x4, y0, x1, y3, x2), dimensions={$D}
   next = $ cosine(c))",
        ""},
+      // Of each row some elements are none of the concatenation's.
+      {"padded_concatenations", {16}, 3, R"(
+  nothing = f32[] constant(0.25)
+  two = f32[16,2] concatenate(x1, y0), dimensions={1}
+  first = f32[16,3] pad(two, nothing), padding=0_0x1_0
+  one = f32[16,1] concatenate(x2), dimensions={1}
+  last = f32[16,3] pad(one, nothing), padding=0_0x2_0
+  s = $ add(first, last)
+  next = $ cosine(s))",
+       ""},
       // The transposed rotation, nine numbers in two dimensions.
       {"rotations",
        {16, 3},

@@ -498,6 +498,11 @@ Expr FromBits(const Expr& bits, ElementType storage) {
   return RoundTo(BitCast(bits, ComputeType(storage)), storage);
 }
 
+Value ZeroOf(hlo::ElementType type) {
+  const ir::Type t = ValueType(type);
+  return {ir::Zero(t), hlo::IsComplex(type) ? ir::Zero(t) : nullptr};
+}
+
 Value ConstantValue(const hlo::Literal& literal, int64_t linear) {
   const ElementType type = literal.element_type();
   const Type value_type = ValueType(type);

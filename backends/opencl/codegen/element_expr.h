@@ -40,6 +40,7 @@ ir::Expr FromBits(const ir::Expr& bits, hlo::ElementType storage);
 // The computation type of an HLO type's real part.
 ir::Type ValueType(hlo::ElementType type);
 Value ConstantValue(const hlo::Literal& literal, int64_t linear);
+Value ZeroOf(hlo::ElementType type);
 Value SelectValue(const ir::Expr& condition, const Value& on_true, const Value& on_false);
 // Integer arithmetic that wraps: through the unsigned type, since overflow is undefined in C.
 ir::Expr Wrapping(ir::Op op, const ir::Expr& x, const ir::Expr& y);

@@ -76,11 +76,6 @@ Values RoundedSum(const OpAt& at, const Accumulators& sum) {
   return {value};
 }
 
-Value ZeroOf(hlo::ElementType type) {
-  const Type t = ValueType(type);
-  return {Zero(t), hlo::IsComplex(type) ? Zero(t) : nullptr};
-}
-
 }  // namespace
 
 Values ReduceRule(const OpAt& at) {

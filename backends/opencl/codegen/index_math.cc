@@ -257,6 +257,7 @@ ir::Expr IndexMath::ToExpr(const Index& x) const {
 
 ir::Expr IndexMath::Within(const Index& x, int64_t begin, int64_t end) const {
   const Range range = RangeOf(x);
+  if (range.max < begin || range.min >= end) return ir::Pred(false);
   ir::Expr inside = ir::Pred(true);
   if (range.min < begin) inside = ir::And(inside, ir::Compare(ir::Op::kGe, ToExpr(x), ir::Int(begin, type_)));
   if (range.max >= end) inside = ir::And(inside, ir::Compare(ir::Op::kLt, ToExpr(x), ir::Int(end, type_)));

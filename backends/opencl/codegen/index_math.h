@@ -72,7 +72,7 @@ class IndexMath {
   Indices Delinearize(const Index& linear, const hlo::Dims& dimensions);
 
   ir::Expr ToExpr(const Index& x) const;
-  // begin <= x < end as a predicate; the constant true where the range proves it.
+  // begin <= x < end as a predicate; a constant where the range proves it.
   ir::Expr Within(const Index& x, int64_t begin, int64_t end) const;
 
  private:
