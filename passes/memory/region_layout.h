@@ -27,6 +27,11 @@ struct RegionPlace {
   bool operator==(const RegionPlace& other) const {
     return kind == other.kind && index == other.index && kind != Kind::kNowhere;
   }
+  // Slots of scratch memory that are not in use at the same time may lie in the same part of it.
+  bool Overlaps(const RegionPlace& other) const {
+    if (kind != Kind::kScratch || other.kind != Kind::kScratch) return *this == other;
+    return offset < other.offset + other.bytes && other.offset < offset + bytes;
+  }
 };
 
 // For each result leaf of a region the operand whose memory it updates in place, so that only a large array's changed

@@ -57,7 +57,10 @@ std::vector<Program> Programs() {
   next = $ cosine(c))",
        ""},
       // Of each row some elements are none of the concatenation's.
-      {"padded_concatenations", {16}, 3, R"(
+      {"padded_concatenations",
+       {16},
+       3,
+       R"(
   nothing = f32[] constant(0.25)
   two = f32[16,2] concatenate(x1, y0), dimensions={1}
   first = f32[16,3] pad(two, nothing), padding=0_0x1_0

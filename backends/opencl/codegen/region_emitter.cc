@@ -385,14 +385,15 @@ class RegionKernel {
         if (made.shape.dimensions() != dims || made.cut != first.cut) return false;
         if (Reads(*next.instruction, made.place)) return false;
         for (const Output& o : next.outputs) {
-          if (o.place == made.place) return false;
+          if (o.place.Overlaps(made.place)) return false;
         }
       }
       // What a loop before reads may be overwritten only element by element.
       for (const Output& o : next.outputs) {
         for (int64_t i = 0; i < before.instruction->operand_count(); ++i) {
           const Instruction* operand = before.instruction->operand(i);
-          if (!operand->shape().IsArray() || !(layout_.PlaceOf(operand) == o.place)) continue;
+          if (!operand->shape().IsArray() || !layout_.PlaceOf(operand).Overlaps(o.place)) continue;
+          if (!(layout_.PlaceOf(operand) == o.place)) return false;
           if (!kernels_.MayShareBuffer(*before.instruction, i, 0)) return false;
         }
       }
@@ -401,8 +402,9 @@ class RegionKernel {
   }
 
   bool Reads(const Instruction& instruction, const RegionPlace& place) const {
-    return std::any_of(instruction.operands().begin(), instruction.operands().end(),
-                       [&](const Instruction* o) { return o->shape().IsArray() && layout_.PlaceOf(o) == place; });
+    return std::any_of(instruction.operands().begin(), instruction.operands().end(), [&](const Instruction* o) {
+      return o->shape().IsArray() && layout_.PlaceOf(o).Overlaps(place);
+    });
   }
 
   void Flush() {
