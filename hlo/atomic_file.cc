@@ -22,7 +22,7 @@ namespace {
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler reads them");
 
 // Temporaries that a signal handler must be able to unlink: fixed storage, because a handler may not allocate.
-constexpr int kSlots = 1024;
+constexpr int kSlots = 1024, kNoSlot = -1;
 constexpr size_t kPathBytes = 4096;
 enum SlotState : int { kFree, kFilling, kUsed };
 char g_paths[kSlots][kPathBytes];
@@ -32,24 +32,21 @@ std::atomic<int> g_states[kSlots];
 std::atomic<int> g_commits{0};
 std::atomic<int> g_late_signal{0};
 
-void Remember(const std::string& path) {
-  if (path.size() >= kPathBytes) return;
+// The slot that holds it, which whoever asked frees; kNoSlot where there is none left.
+int Remember(const std::string& path) {
+  if (path.size() >= kPathBytes) return kNoSlot;
   for (int i = 0; i < kSlots; ++i) {
     int expected = kFree;
     if (!g_states[i].compare_exchange_strong(expected, kFilling)) continue;
     std::memcpy(g_paths[i], path.c_str(), path.size() + 1);
     g_states[i] = kUsed;
-    return;
+    return i;
   }
+  return kNoSlot;
 }
 
-void Forget(const std::string& path) {
-  for (int i = 0; i < kSlots; ++i) {
-    if (g_states[i] == kUsed && path == g_paths[i]) {
-      g_states[i] = kFree;
-      return;
-    }
-  }
+void Forget(int slot) {
+  if (slot != kNoSlot) g_states[slot] = kFree;
 }
 
 void OnInterrupt(int signal) {
@@ -164,7 +161,7 @@ AtomicFiles::~AtomicFiles() {
   for (Pending& pending : pending_) {
     CloseNameless(pending.nameless);
     unlink(pending.temporary.c_str());
-    Forget(pending.temporary);
+    Forget(pending.slot);
   }
 }
 
@@ -178,8 +175,7 @@ AtomicFiles::Pending& AtomicFiles::Add(const std::string& path) {
   RemoveStale(folder);
   const std::filesystem::path temporary =
       folder / fmt::format(".{}.{}.{}.{}.tmp", target.filename().string(), NodeTag(), getpid(), g_serial++);
-  Remember(temporary.string());
-  return pending_.emplace_back(Pending{temporary.string(), path});
+  return pending_.emplace_back(Pending{temporary.string(), path, Remember(temporary.string())});
 }
 
 std::string AtomicFiles::Reserve(const std::string& path) { return Add(path).temporary; }
@@ -223,7 +219,7 @@ void AtomicFiles::Commit() {
     }
     if (std::rename(pending.temporary.c_str(), pending.path.c_str()) != 0) FailWriting(pending.path, errno);
   }
-  for (const Pending& pending : pending_) Forget(pending.temporary);
+  for (const Pending& pending : pending_) Forget(pending.slot);
   pending_.clear();
 }
 

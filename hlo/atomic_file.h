@@ -36,6 +36,7 @@ class AtomicFiles {
  private:
   struct Pending {
     std::string temporary, path;
+    int slot;           // that tells signal handlers of the temporary
     int nameless = -1;  // an open file that has no name yet
   };
   Pending& Add(const std::string& path);

@@ -32,7 +32,7 @@ constexpr int64_t kMaxConstantElements = 64;
 constexpr int64_t kMaxRowElements = 32;
 // Kernels of products work in register tiles, an order of magnitude faster than a region does, however few cores there
 // are.
-constexpr double kMaxProductFlops = 1 << 17;
+constexpr double kMaxProductFlops = 1 << 14;
 // Code and stack of one kernel.
 constexpr int64_t kMaxNesting = 6;
 

@@ -139,5 +139,36 @@ ENTRY m {{
                                       kProduct));
 }
 
+// A branch is no loop's body: what it returns is not what it was given.
+TEST(SharedCopies, NotInABranch) {
+  ExpectEvaluatorsResults(fmt::format(R"(HloModule m
+yes {{
+  t = (f32[512,64], f32[64,128], f32[128,64]) parameter(0)
+  s = f32[512,64] get-tuple-element(t), index=0
+  v = f32[64,128] get-tuple-element(t), index=1
+  w = f32[128,64] get-tuple-element(t), index=2
+  a = f32[512,128] dot(s, v), {0}
+  b = f32[512,128] sign(a)
+  c = f32[512,64] dot(b, w), {0}
+  ROOT r = (f32[512,64]) tuple(c)
+}}
+no {{
+  t = (f32[512,64], f32[64,128], f32[128,64]) parameter(0)
+  s = f32[512,64] get-tuple-element(t), index=0
+  ROOT r = (f32[512,64]) tuple(s)
+}}
+ENTRY m {{
+  s = f32[512,64] parameter(0)
+  v = f32[64,128] parameter(1)
+  w = f32[128,64] parameter(2)
+  p = f32[] parameter(3)
+  zero = f32[] constant(0)
+  go = pred[] compare(p, zero), direction=LE
+  t = (f32[512,64], f32[64,128], f32[128,64]) tuple(s, v, w)
+  ROOT l = (f32[512,64]) conditional(go, t, t), true_computation=yes, false_computation=no
+}})",
+                                      kProduct));
+}
+
 }  // namespace
 }  // namespace hlorun

@@ -59,7 +59,8 @@ const hlo::Instruction* LoopOf(const hlo::Computation& computation) {
 
 bool PassesThrough(const hlo::Computation& body, int64_t element) {
   const hlo::Instruction& root = *body.root();
-  if (!root.Is(hlo::Opcode::kTuple)) return false;
+  // A branch may be given more than it returns.
+  if (!root.Is(hlo::Opcode::kTuple) || element >= root.operand_count()) return false;
   const hlo::Instruction& next = *root.operand(element);
   return next.Is(hlo::Opcode::kGetTupleElement) && next.tuple_index() == element && next.shape().IsArray() &&
          next.operand(0) == body.parameter(0);
