@@ -243,7 +243,7 @@ TEST(HostCalls, ComputeOnHostMemory) {
 }
 
 TEST(Events, ShortRunsNeedNone) {
-  if (TestContext()->team_context() == nullptr) GTEST_SKIP() << "no device that runs kernels in the calling thread";
+  if (TestContext()->team_context() == nullptr) GTEST_SKIP() << "no team";
   const auto executable = Build(SquarePlan(4));
   const auto results = executable->Run({{Upload({1, 2, 3, 4})}}, {});
   EXPECT_EQ(results[0].ready, nullptr);

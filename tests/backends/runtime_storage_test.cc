@@ -290,6 +290,20 @@ TEST_F(SavedPlans, RunWithoutCompiling) {
   EXPECT_THAT(RunOne(*executable, {1, 2}), ElementsAre(7.5, 8.25));
 }
 
+// Programs for a team are none for a queue.
+TEST_F(SavedPlans, AreOfOneForm) {
+  if (TestContext()->team_context() == nullptr) GTEST_SKIP() << "no team";
+  DeviceSpec spec = TestContext()->spec();
+  spec.raw_pointers = false;
+  const auto device = FindDevice(std::getenv("HLORUN_TEST_DEVICE") != nullptr ? std::getenv("HLORUN_TEST_DEVICE") : "");
+  try {
+    BuildExecutable(LoadPlan(Save(2)), OpenDevice(device, spec), {});
+    FAIL() << "was built";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kFailedPrecondition);
+  }
+}
+
 TEST_F(SavedPlans, SaveAgainTheSame) {
   const std::string path = Save(2);
   const std::string first = Slurp(path);

@@ -17,9 +17,7 @@ struct OpAt {
   Body& body() const { return values.body(); }
   const hlo::Shape& OperandShape(int64_t i) const { return op.operand(i)->shape(); }
   Value Operand(int64_t i, const Indices& at) const { return values.Get(frame, *op.operand(i), at, mask); }
-  // Where `also` never holds, the place may be none of the operand's.
   Value Operand(int64_t i, const Indices& at, const ir::Expr& also) const {
-    if (also && ir::IsIntConstant(also, 0)) return ZeroOf(OperandShape(i).element_type());
     return values.Get(frame, *op.operand(i), at, values.Both(mask, also));
   }
   Value Scalar(int64_t i) const { return values.Get(frame, *op.operand(i), {}); }

@@ -137,6 +137,12 @@ const Frame& FusedValues::Enter(const Frame& frame, const Instruction& fusion) {
 }
 
 Values FusedValues::Compute(const Frame& frame, const Instruction& op, const Indices& index, const Expr& mask) {
+  // Nobody asks for it, and the place may be none of its.
+  if (mask && IsIntConstant(mask, 0)) {
+    Values nothing;
+    for (const hlo::Shape& leaf : hlo::FlattenShape(op.shape())) nothing.push_back(ZeroOf(leaf.element_type()));
+    return nothing;
+  }
   if (const Frame::Binding* binding = frame.Find(&op)) {
     if (const auto* memory = std::get_if<Frame::InMemory>(binding))
       return {LoadElement(*memory, op.shape(), index, mask)};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -61,6 +62,11 @@ FreeNames FreeNamesOf(const Stmt& s) {
   FreeNames names;
   names.Use(s);
   return names;
+}
+
+bool LoadsFrom(const Expr& x, const Buffer& buffer) {
+  if (x->kind == ExprKind::kLoad && x->buffer.get() == &buffer) return true;
+  return std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return LoadsFrom(a, buffer); });
 }
 
 class Printer {
@@ -233,6 +239,7 @@ class Printer {
                             next.value->type == begin.value->type && next.index->kind == ExprKind::kRamp &&
                             IsIntConstant(next.index->args[1], which->stride);
       if (!is_alike || ConstantDifference(next.index->args[0], begin.index->args[0]) != i) return 1;
+      if (LoadsFrom(next.value, *begin.buffer)) return 1;  // what is stored before
     }
     return which->stride;
   }

@@ -204,14 +204,14 @@ Device::Device(const Device& like, cl::Device device)
 
 std::shared_ptr<Device> Device::InlineDevice() const {
   const char* prefix = QuirksOf(spec_.platform, device_.getInfo<CL_DEVICE_TYPE>()).inline_device;
-  if (prefix == nullptr && calls_kernels_) return std::make_shared<Device>(*this, device_);
-  if (prefix == nullptr || StartsWith(spec_.name, prefix)) return nullptr;
+  const auto itself = [&] { return calls_kernels_ ? std::make_shared<Device>(*this, device_) : nullptr; };
+  if (prefix == nullptr || StartsWith(spec_.name, prefix)) return itself();
   std::vector<cl::Device> devices;
   platform_.getDevices(CL_DEVICE_TYPE_ALL, &devices);
   for (const cl::Device& device : devices) {
     if (StartsWith(device.getInfo<CL_DEVICE_NAME>(), prefix)) return std::make_shared<Device>(*this, device);
   }
-  return nullptr;
+  return itself();
 }
 
 std::string Device::Label() const { return LabelOf({platform_, device_, platform_index_, device_index_}); }

@@ -25,8 +25,8 @@ class Device {
   const DeviceSpec& spec() const { return spec_; }
   // Whether the host may call its kernels' functions (native_call.h).
   bool calls_kernels() const { return calls_kernels_; }
-  // The device of the same platform that runs kernels in the thread that enqueues them (Quirks::inline_device), or this
-  // one where that calls them itself, described as this one is; null where there is none, or where this is it.
+  // The device of the same platform that runs kernels in the thread that enqueues them (Quirks::inline_device),
+  // described as this one is; where there is none, or this is it, this one if its kernels can be called, else null.
   std::shared_ptr<Device> InlineDevice() const;
   // Identifies device, driver, compiler and ISA for caches and saved plans; never volatile properties.
   std::string Fingerprint() const;

@@ -28,6 +28,12 @@ bool IsAligned(const DeviceMemory& memory) {
   return reinterpret_cast<uintptr_t>(memory.host()) % kArgumentAlignment == 0;
 }
 
+// Of the device, and of the form that its programs have there (program_text.h).
+std::string FingerprintOf(const DeviceContext& context, bool by_team) {
+  const bool calls = by_team && context.device().calls_kernels();
+  return context.device().Fingerprint() + (by_team ? ", by a team" : "") + (calls ? " that calls kernels" : "");
+}
+
 class PlanExecutable : public Executable {
  public:
   // `team` runs the launches, when the programs are of the team's context; else null.
@@ -65,7 +71,9 @@ class PlanExecutable : public Executable {
 
   const Plan& plan() const override { return plan_; }
   const CompileStatistics& statistics() const override { return programs_.statistics; }
-  SavedPlan Save() override { return {plan_, programs_.binaries, programs_.kernels, context_->device().Fingerprint()}; }
+  SavedPlan Save() override {
+    return {plan_, programs_.binaries, programs_.kernels, FingerprintOf(*context_, team_ != nullptr)};
+  }
   int64_t resource_creations() const override {
     return context_->pool()->fresh_allocations() + programs_.statistics.kernels_compiled + kernel_objects_;
   }
@@ -426,14 +434,14 @@ std::unique_ptr<Executable> BuildExecutable(Plan plan, const std::shared_ptr<Dev
 
 std::unique_ptr<Executable> BuildExecutable(SavedPlan saved, const std::shared_ptr<DeviceContext>& context,
                                             const BuildOptions&) {
-  const std::string fingerprint = context->device().Fingerprint();
+  DeviceContext* team = TeamFor(saved.plan, *context);
+  const std::string fingerprint = FingerprintOf(*context, team != nullptr);
   if (saved.fingerprint != fingerprint) {
     Fail(
         ErrorCode::kFailedPrecondition,
         "the plan of {} was made for another device or driver: it wants \"{}\", this is \"{}\"; rebuild it from the module",
         saved.plan.module_name, saved.fingerprint, fingerprint);
   }
-  DeviceContext* team = TeamFor(saved.plan, *context);
   ProgramSet programs = LoadPrograms(saved, team != nullptr ? *team : *context);
   return std::make_unique<PlanExecutable>(std::move(saved.plan), std::move(programs), context,
                                           team != nullptr ? team->team() : nullptr);

@@ -6,6 +6,7 @@
 
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/launch_table.h"
+#include "hlo/error.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -15,8 +16,10 @@ namespace hlorun::opencl {
 
 LoadedLibrary::LoadedLibrary(NativeFunction function) {
   Dl_info library = {};
-  if (dladdr(reinterpret_cast<const void*>(function), &library) != 0 && library.dli_fname != nullptr)
-    handle_ = dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  if (dladdr(reinterpret_cast<const void*>(function), &library) == 0 || library.dli_fname == nullptr) return;
+  handle_ = dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  if (handle_ == nullptr)
+    Fail(ErrorCode::kInternal, "cannot hold the library of compiled kernels {}", library.dli_fname);
 }
 
 LoadedLibrary::~LoadedLibrary() {
@@ -37,6 +40,7 @@ NativeFunction FunctionOf(const cl::Kernel& kernel, const cl::CommandQueue& queu
   CheckCl(clEnqueueNDRangeKernel(queue(), kernel(), 1, nullptr, &kOne, &kOne, 0, nullptr, nullptr),
           "asking for a kernel's function");
   CheckCl(clFinish(queue()), "asking for a kernel's function");
+  if (table.answer() == 0) Fail(ErrorCode::kInternal, "a compiled kernel did not say where its function lies");
   return reinterpret_cast<NativeFunction>(table.answer());
 }
 

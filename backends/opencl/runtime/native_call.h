@@ -15,7 +15,8 @@ using NativeFunction = void (*)(const void* table);
 // Holds on to the library that a function lies in: PoCL unloads those of kernels that it has not run for a while.
 class LoadedLibrary {
  public:
-  // Of none where the function is in none: one that a compiler wrote to memory lives as long as its program.
+  // Of none where the function is in none: one that a compiler wrote to memory lives as long as its program. Throws
+  // Error (kInternal) where a library cannot be held.
   explicit LoadedLibrary(NativeFunction function);
   ~LoadedLibrary();
   LoadedLibrary(LoadedLibrary&& other) noexcept;
@@ -26,7 +27,7 @@ class LoadedLibrary {
 };
 
 // The function behind `kernel`, a joined kernel of ProgramForm::native_calls: it runs once, on `queue`. Throws Error
-// when the device refuses.
+// when the device refuses, or gives no answer.
 NativeFunction FunctionOf(const cl::Kernel& kernel, const cl::CommandQueue& queue);
 
 // While it lives, this thread computes as the device's kernels do (BuildOptionsOf): to nearest, denormals are zero.
@@ -38,7 +39,7 @@ class KernelArithmetic {
   KernelArithmetic& operator=(const KernelArithmetic&) = delete;
 
  private:
-  uint32_t before_ = 0;
+  [[maybe_unused]] uint32_t before_ = 0;
 };
 
 }  // namespace hlorun::opencl

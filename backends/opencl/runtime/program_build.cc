@@ -345,7 +345,9 @@ class Builder {
 void ProgramSet::FindFunctions(const Plan& plan, const DeviceContext& context) {
   functions.assign(entries.size(), nullptr);
   if (!FormOf(context).native_calls) return;
-  const cl::CommandQueue queue(context.context(), context.device().device());
+  cl_int status = CL_SUCCESS;
+  const cl::CommandQueue queue(context.context(), context.device().device(), 0, &status);
+  CheckCl(status, "making a queue");
   std::map<std::string, NativeFunction> known;
   for (size_t k = 0; k < entries.size(); ++k) {
     if (!entries[k].by_table) continue;

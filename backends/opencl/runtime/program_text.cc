@@ -127,8 +127,8 @@ ProgramText TextOf(const std::vector<Kernel>& kernels, std::span<const int32_t> 
     for (const Case& c : cases) symbol += c.symbol;
     symbol = "joined_" + HashText(symbol).substr(0, 12);
     for (size_t i = 0; i < cases.size(); ++i)
-      program.entries[cases[i].member] = {symbol, static_cast<int32_t>(i), static_cast<uint32_t>(pointers),
-                                          form.shares_groups};
+      program.entries[cases[i].member] = {symbol, static_cast<int32_t>(i),
+                                          static_cast<uint32_t>(form.shares_groups ? 0 : pointers), form.shares_groups};
     program.source += JoinedText(cases, form, pointers, symbol);
   }
   for (size_t m = 0; m < members.size(); ++m) {

@@ -21,6 +21,12 @@ PreparedLaunch Prepare(const Plan& plan, const ProgramSet& programs, int32_t ker
   return launch;
 }
 
+// Kernel objects that were made for it.
+int64_t ObjectsOf(const PreparedLaunch& launch) {
+  if (launch.kernel() != nullptr) return 1;
+  return launch.by_team.function == nullptr ? static_cast<int64_t>(launch.by_team.members.size()) : 0;
+}
+
 void SetKernelArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMemory& memory, int64_t offset,
                        int64_t bytes) {
   if (std::byte* host = memory.host()) {
@@ -75,7 +81,7 @@ RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::
   launches_.reserve(launches.size());
   for (const LaunchThunk* thunk : launches) {
     PreparedLaunch& launch = launches_.emplace_back(Prepare(plan, programs, thunk->kernel, thunk->grid, team_size));
-    creations_ += std::max<int64_t>(1, team_size);
+    creations_ += ObjectsOf(launch);
     for (size_t i = 0; i < thunk->arguments.size(); ++i) {
       const Slice& slice = thunk->arguments[i];
       const auto a = static_cast<size_t>(slice.allocation);
@@ -127,9 +133,10 @@ void RunContext::Keep(const std::vector<DeviceMemory>& constant) {
 PreparedLaunch& RunContext::Reducer(int32_t kernel) {
   const auto found = reducers_.find(kernel);
   if (found != reducers_.end()) return found->second;
-  creations_ += std::max<int64_t>(1, team_size_);
   const Grid& grid = plan_.kernels[static_cast<size_t>(kernel)].grids.at(0);
-  return reducers_.emplace(kernel, Prepare(plan_, programs_, kernel, grid, team_size_)).first->second;
+  PreparedLaunch& made = reducers_.emplace(kernel, Prepare(plan_, programs_, kernel, grid, team_size_)).first->second;
+  creations_ += ObjectsOf(made);
+  return made;
 }
 
 }  // namespace hlorun::opencl

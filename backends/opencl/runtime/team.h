@@ -17,9 +17,10 @@
 
 namespace hlorun::opencl {
 
-// A kernel's groups as a team runs them: a kernel object for each member, whose table says among other things which
-// groups are a share's (launch_table.h). So every launch is of one group: PoCL 3.1 keeps a loaded kernel for each width
-// of grid and gives back another than it took when two widths run at once, until it asserts.
+// A kernel's groups as a team runs them: a table for each member, and a kernel object where there is no function, that
+// says among other things which groups are a share's (launch_table.h). So every launch is of one group: PoCL 3.1 keeps
+// a loaded kernel for each width of grid and gives back another than it took when two widths run at once, until it
+// asserts.
 struct TeamLaunch {
   struct Member {
     cl::Kernel kernel;  // its argument is the table; none where `function` is called

@@ -147,7 +147,7 @@ struct StepTime {
   double bytes_written = 0;                    // of `bytes`
   ElementType arithmetic = ElementType::kF32;  // what is multiplied, or what the result is of
   bool packs = false;    // only brings an operand of a product or convolution into the order in which it is multiplied
-  bool by_team = false;  // launched in the calling thread, as short runs are
+  bool by_team = false;  // run by the calling thread and its helpers, not through the device's queue
 };
 
 struct RunFlags {
