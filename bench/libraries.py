@@ -8,12 +8,11 @@ They are other people's programs: a search for what hlorun does wrong or slowly.
 own; hlorun's result is compared with XLA:CPU's in each round. Ratios are hlorun's time over XLA:CPU's; only those within one run count.
 Needs jax==0.10.2 brax blackjax numpyro mctx jumanji pgx ott-jax distrax jraph.
 """
-import multiprocessing
 import os
 import sys
 
 from library_programs import PROGRAMS
-from networks import compare, measure
+from networks import compare, measure_exported
 from runs import HERE
 
 sys.path[:0] = [os.path.join(HERE, "..", "scripts")]
@@ -33,13 +32,7 @@ def export(name, folder):
 
 
 def row_of(name, _, flags, folder):
-    if not os.path.exists(os.path.join(folder, "module.hlo")):
-        process = multiprocessing.get_context("spawn").Process(target=export, args=(name, folder))
-        process.start()
-        process.join()
-        if process.exitcode != 0:
-            return {"network": name, "error": "could not be exported"}
-    return measure(name, None, flags, folder)
+    return measure_exported(name, export, flags, folder)
 
 
 if __name__ == "__main__":

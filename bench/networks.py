@@ -6,6 +6,7 @@
 bench/networks holds them; none of them was looked at when the compiler was written, so this is a search for outliers. hlorun's results are
 compared with XLA:CPU's in each round. Both read the same inputs in each iteration. Ratios are hlorun's time over XLA:CPU's; only those within one run count. Needs jax.
 """
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -61,6 +62,17 @@ def measure(name, network, flags, folder):
     except Failed as trouble:
         return {"network": name, "error": str(trouble)}
     return {"network": name, **compared(ours, theirs)}
+
+
+def measure_exported(name, export_to, flags, folder):
+    """Of what export_to(name, folder) writes, in a process of its own: libraries stay in the way of the next export."""
+    if not os.path.exists(os.path.join(folder, "module.hlo")):
+        process = multiprocessing.get_context("spawn").Process(target=export_to, args=(name, folder))
+        process.start()
+        process.join()
+        if process.exitcode != 0:
+            return {"network": name, "error": "could not be exported"}
+    return measure(name, None, flags, folder)
 
 
 def compare(description, known, row_of, rounds, iterations):

@@ -10,11 +10,10 @@ scripts/export_torch.py, in a process of its own; hlorun's result is compared wi
 XLA:CPU's; only those within one run count. Needs jax==0.10.2 torch==2.13.0 torchax==0.0.13 torchvision==0.28.0 timm==1.0.31
 transformers==5.24.0 diffusers==0.42.1.
 """
-import multiprocessing
 import os
 import sys
 
-from networks import compare, measure
+from networks import compare, measure_exported
 from published_programs import BATCH, DIFFUSIONS, IMAGES, IN_BF16, LOW, SIDES, STEP, TEXTS, TRAINED, VISION
 from runs import HERE
 
@@ -142,14 +141,7 @@ def export_step(program, batch, folder):
 
 
 def row_of(name, _, flags, folder):
-    if not os.path.exists(os.path.join(folder, "module.hlo")):
-        # torchax stays in the way of the next export.
-        process = multiprocessing.get_context("spawn").Process(target=export, args=(name, folder))
-        process.start()
-        process.join()
-        if process.exitcode != 0:
-            return {"network": name, "error": "could not be exported"}
-    return measure(name, None, flags, folder)
+    return measure_exported(name, export, flags, folder)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/opencl/compiler.h"
-#include "driver/api/literals.h"
-#include "hlo/evaluator/evaluator.h"
-#include "hlo/evaluator/leaves.h"
-#include "hlorun/hlorun.h"
-#include "tests/passes/equivalence.h"
+#include "tests/driver/evaluator_results.h"
 
 namespace hlorun {
 namespace {
@@ -122,18 +118,7 @@ class RegionCutTest : public ::testing::TestWithParam<Program> {};
 
 void PrintTo(const Program& program, std::ostream* out) { *out << program.name; }
 
-TEST_P(RegionCutTest, EqualsTheEvaluator) {
-  const auto client = Client::Create({});
-  const std::string text = TextOf(GetParam());
-  const auto executable = client->Compile(Module::FromText(text), {});
-  const auto module = passes::Parse(text);
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, seed);
-    const Literal expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments))[0];
-    const Literal result = ToLiterals(executable->Run(ToDevice(*client, arguments)))[0];
-    EXPECT_EQ(passes::Difference(expected, result, passes::kRounding), "");
-  }
-}
+TEST_P(RegionCutTest, EqualsTheEvaluator) { ExpectEvaluatorsResult(TextOf(GetParam())); }
 
 TEST_P(RegionCutTest, IsSharedWhereNothingMeets) {
   DeviceSpec device;

@@ -1,13 +1,6 @@
 // Regions whose values take turns in scratch memory: a loop that is joined with another one must not write where that
 // one still reads.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "driver/api/literals.h"
-#include "hlo/evaluator/evaluator.h"
-#include "hlo/evaluator/leaves.h"
-#include "hlorun/hlorun.h"
-#include "tests/passes/equivalence.h"
+#include "tests/driver/evaluator_results.h"
 
 namespace hlorun {
 namespace {
@@ -70,15 +63,7 @@ ENTRY e {
   ROOT share = f32[300,1,16] divide(both, totals)
 })";
 
-TEST(RegionMemory, JoinedLoopsDoNotWriteWhatOneReads) {
-  const auto client = Client::Create({});
-  const auto executable = client->Compile(Module::FromText(kBothWays), {});
-  const auto module = passes::Parse(kBothWays);
-  const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, 1);
-  const Literal expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments))[0];
-  const Literal result = ToLiterals(executable->Run(ToDevice(*client, arguments)))[0];
-  EXPECT_EQ(passes::Difference(expected, result, passes::kRounding), "");
-}
+TEST(RegionMemory, JoinedLoopsDoNotWriteWhatOneReads) { ExpectEvaluatorsResult(kBothWays); }
 
 }  // namespace
 }  // namespace hlorun
