@@ -431,14 +431,18 @@ class PlanBuilder {
   }
 
   AliasPattern AliasesOf(const Instruction& instruction) const {
-    AliasPattern aliases;
-    for (int64_t leaf = 0; leaf < hlo::LeafCount(instruction.shape()); ++leaf) {
-      int64_t shared = -1;
-      for (int64_t i = 0; i < instruction.operand_count() && shared < 0; ++i) {
+    const int64_t leaves = hlo::LeafCount(instruction.shape());
+    AliasPattern aliases(static_cast<size_t>(leaves), -1);
+    for (int64_t leaf = 0; leaf < leaves; ++leaf) {
+      if (ResultSlice(instruction, leaf).bytes == 0) continue;
+      for (int64_t i = 0; i < instruction.operand_count(); ++i) {
         const bool is_array = instruction.operand(i)->shape().IsArray();
-        if (is_array && OperandSlice(instruction, i) == ResultSlice(instruction, leaf)) shared = i;
+        if (!is_array || OperandSlice(instruction, i) != ResultSlice(instruction, leaf)) continue;
+        if (aliases[static_cast<size_t>(leaf)] < 0)
+          aliases[static_cast<size_t>(leaf)] = i;
+        else
+          aliases.push_back(i);
       }
-      aliases.push_back(ResultSlice(instruction, leaf).bytes == 0 ? -1 : shared);
     }
     return aliases;
   }

@@ -1,12 +1,15 @@
-// device_fuzz --first=SEED --count=N [--seconds=S] [--save=DIR]: random modules on the first OpenCL device, against the
-// evaluator. Prints each seed that differs or fails and, with --save, writes its module; exit 1 if there is one.
+// device_fuzz [--first SEED] [--count N] [--seconds S] [--save DIR] [--device_class C] [--device_spec FILE]: random
+// modules on the first OpenCL device, against the evaluator. Prints each seed that differs or fails and, with --save,
+// writes its module; exit 1 if there is one.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <iterator>
 #include <string>
-#include <string_view>
 
 #include "driver/api/literals.h"
 #include "driver/arrays/compare.h"
@@ -14,6 +17,7 @@
 #include "hlo/error.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/module.h"
+#include "hlo/reader.h"
 #include "hlo/text/parser.h"
 #include "hlo/verifier.h"
 #include "hlorun/hlorun.h"
@@ -34,7 +38,7 @@ std::vector<hlo::Literal> Inputs(const hlo::Module& module, uint64_t seed) {
 }
 
 // Empty when the device agrees.
-std::string DifferenceOf(Client& client, const std::string& text, uint64_t seed) {
+std::string DifferenceOf(Client& client, const std::string& text, uint64_t seed, ModuleStyle style) {
   const auto parsed = hlo::ParseModule(text);
   hlo::VerifyModule(*parsed);
   const std::vector<hlo::Literal> inputs = Inputs(*parsed, seed);
@@ -43,16 +47,18 @@ std::string DifferenceOf(Client& client, const std::string& text, uint64_t seed)
   const std::vector<hlo::Literal> results = ToLiterals(executable->Run(ToDevice(client, inputs)));
   for (size_t i = 0; i < results.size(); ++i) {
     Tolerance tolerance;
-    tolerance.relative = results[i].element_type() == ElementType::kBF16 ? kBf16Bound : kF32Bound;
+    tolerance.relative = style == ModuleStyle::kSmallLoops                 ? 0
+                         : results[i].element_type() == ElementType::kBF16 ? kBf16Bound
+                                                                           : kF32Bound;
     const Comparison comparison = Compare(results[i], expected.elements()[i], tolerance);
     if (!comparison.equal) return "output " + std::to_string(i) + ": " + comparison.message;
   }
   return "";
 }
 
-std::string OutcomeOf(Client& client, uint64_t seed, const std::string& text) {
+std::string OutcomeOf(Client& client, uint64_t seed, const std::string& text, ModuleStyle style) {
   try {
-    return DifferenceOf(client, text, seed);
+    return DifferenceOf(client, text, seed, style);
   } catch (const Error& error) {
     return error.what();
   }
@@ -61,47 +67,35 @@ std::string OutcomeOf(Client& client, uint64_t seed, const std::string& text) {
 struct Flags {
   uint64_t first = 1, count = 100;
   double seconds = 1e9;
-  std::string save;
+  std::string save, device_class, device_spec;
 };
 
-Flags Parse(int argc, char** argv) {
-  Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const std::string_view name = argument.substr(0, argument.find('='));
-    const std::string value(argument.substr(std::min(name.size() + 1, argument.size())));
-    if (name == "--first")
-      flags.first = std::stoull(value);
-    else if (name == "--count")
-      flags.count = std::stoull(value);
-    else if (name == "--seconds")
-      flags.seconds = std::stod(value);
-    else if (name == "--save")
-      flags.save = value;
-    else
-      Invalid("{} is no flag", argument);
-  }
-  return flags;
-}
+struct Style {
+  ModuleStyle style;
+  const char* name;
+};
+constexpr Style kStyles[] = {{ModuleStyle::kMixed, "mixed"}, {ModuleStyle::kSmallLoops, "small_loops"}};
 
-int Main(const Flags& flags) {
-  const auto client = Client::Create({});
+int Run(const Flags& flags) {
+  ClientOptions options;
+  options.device_class = flags.device_class;
+  if (!flags.device_spec.empty()) options.device_spec = hlo::ReadFileOrStdin(flags.device_spec);
+  const auto client = Client::Create(options);
   const auto start = std::chrono::steady_clock::now();
   uint64_t done = 0, wrong = 0;
   for (; done < flags.count; ++done) {
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > flags.seconds) break;
-    const uint64_t seed = flags.first + done;
-    const std::string text = RandomModule(seed), outcome = OutcomeOf(*client, seed, text);
+    const uint64_t seed = flags.first + done / std::size(kStyles);
+    const Style style = kStyles[done % std::size(kStyles)];
+    const std::string text = RandomModule(seed, style.style), outcome = OutcomeOf(*client, seed, text, style.style);
     if (outcome.empty()) continue;
     ++wrong;
-    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), outcome.c_str());
-    std::fflush(stdout);
+    std::cout << "seed " << seed << " " << style.name << ": " << outcome << std::endl;
     if (flags.save.empty()) continue;
     std::filesystem::create_directories(flags.save);
-    std::ofstream(flags.save + "/" + std::to_string(seed) + ".hlo") << text;
+    std::ofstream(fmt::format("{}/{}_{}.hlo", flags.save, seed, style.name)) << text;
   }
-  std::printf("%llu modules from seed %llu on: %llu wrong\n", static_cast<unsigned long long>(done),
-              static_cast<unsigned long long>(flags.first), static_cast<unsigned long long>(wrong));
+  std::cout << done << " modules from seed " << flags.first << " on: " << wrong << " wrong\n";
   return wrong == 0 ? 0 : 1;
 }
 
@@ -109,10 +103,19 @@ int Main(const Flags& flags) {
 }  // namespace hlorun::fuzz
 
 int main(int argc, char** argv) {
+  CLI::App app("Random modules on the first OpenCL device, against the evaluator");
+  hlorun::fuzz::Flags flags;
+  app.add_option("--first", flags.first, "the first seed; each gives two modules");
+  app.add_option("--count", flags.count, "modules");
+  app.add_option("--seconds", flags.seconds, "begin none after that");
+  app.add_option("--save", flags.save, "a folder for those that differ or fail");
+  app.add_option("--device_class", flags.device_class, "as hlorun's --device_class");
+  app.add_option("--device_spec", flags.device_spec, "as hlorun's --device_spec");
+  CLI11_PARSE(app, argc, argv);
   try {
-    return hlorun::fuzz::Main(hlorun::fuzz::Parse(argc, argv));
+    return hlorun::fuzz::Run(flags);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "device_fuzz: %s\n", error.what());
+    std::cerr << "device_fuzz: " << error.what() << "\n";
     return 2;
   }
 }

@@ -76,6 +76,7 @@ class Printer {
   std::string Kernel(const ScheduledKernel& kernel) {
     for (const Helper& helper : kernel.function.helpers) helpers_.Add(helper.name, helper.source + "\n");
     depth_ = 1;
+    effects_ = EffectsOf(kernel.function.body);
     CollectAssigned(kernel.function.body);
     Print(kernel.function.body);
     for (const BufferRef& p : kernel.function.parameters) uses_double_ |= p->storage == ElementType::kF64;
@@ -94,7 +95,7 @@ class Printer {
     std::string parameters;
     for (const BufferRef& p : kernel.function.parameters) {
       parameters += fmt::format("{}__global {}{}*{} {}", parameters.empty() ? "" : ", ", p->written ? "" : "const ",
-                                CarrierName(p->storage), p->restrict_ ? " restrict" : "", p->name);
+                                CarrierName(p->storage), Restrict(*p), p->name);
     }
     return text + parameters + ") {\n" + body_ + "}\n";
   }
@@ -103,6 +104,13 @@ class Printer {
   std::string TypeName(Type type) {
     uses_double_ |= type.element == ElementType::kF64;
     return CTypeName(type);
+  }
+  // Never of an array that is both read and written: LLVM 15 (PoCL 3.1), when it inlines a kernel, says of each load of
+  // several addresses at once (masked.gather) that it touches none of the restricted pointers, the one it reads through
+  // among them (InlineFunction.cpp looks at pointers, not at vectors of them), and then moves stores behind it.
+  const char* Restrict(const Buffer& b) const {
+    const bool both = effects_.loaded.count(&b) != 0 && effects_.stored.count(&b) != 0;
+    return b.restrict_ && !both ? " restrict" : "";
   }
   void Line(const std::string& text) { body_ += std::string(static_cast<size_t>(depth_) * 2, ' ') + text + "\n"; }
   void Nested(const std::string& head, const Stmt& body) {
@@ -184,7 +192,7 @@ class Printer {
     for (const BufferRef& b : free.buffers) {
       const bool is_const = b->space == Buffer::Space::kGlobal && !b->written;
       add(fmt::format("{}{} {}*{} ", SpaceName(b->space), is_const ? " const" : "", CarrierName(b->storage),
-                      b->restrict_ ? " restrict" : ""),
+                      Restrict(*b)),
           b->name);
     }
     for (const Var& v : free.variables) add(TypeName(v->type) + " ", v->name);
@@ -507,6 +515,7 @@ class Printer {
   const DeviceSpec& device_;
   HelperSet helpers_;
   std::set<const Variable*> assigned_, rounded_;  // variables: after their declaration; IsRounding
+  LoopEffects effects_;                           // of the whole kernel
   std::string body_;
   int depth_ = 0;
   bool uses_double_ = false;

@@ -12,8 +12,8 @@ namespace hlorun::opencl {
 namespace {
 
 // Bumped when kernels compiled from the same source must not be reused (warm-up, entry guard, argument passing
-// changed).
-constexpr int kCodegenVersion = 4;
+// changed), or the text in saved plans was found wrong.
+constexpr int kCodegenVersion = 5;
 
 // Vendors' queries that the headers of this machine may not name.
 constexpr cl_device_info kWarpSizeNv = 0x4003, kWavefrontWidthAmd = 0x4043, kSubGroupSizesIntel = 0x4108;
