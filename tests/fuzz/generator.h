@@ -135,7 +135,8 @@ class Generator {
   ModuleStyle style_;
   std::string computations_;
   std::vector<Scope> scopes_ = {{}};
-  std::vector<Dims> shapes_;  // that arrays of kSmallLoops have
+  std::vector<Dims> shapes_;   // that arrays of kSmallLoops have
+  int64_t most_elements_ = 0;  // of an array
   int64_t next_ = 0;
 };
 

@@ -16,7 +16,7 @@ using testing_support::Count;
 constexpr std::array<std::string_view, 9> kTypes = {"s32", "f32", "s32", "f32", "u8", "s64", "u32", "bf16", "pred"};
 constexpr std::array<std::string_view, 12> kSmallTypes = {"f32", "f32", "f32", "f32",  "f32",  "f32",
                                                           "f32", "s32", "s32", "pred", "bf16", "f64"};
-constexpr int64_t kMostElements = 8192, kMostSmallElements = 2048;
+constexpr int64_t kMostElements = 8192, kMostSmallElements = 2048, kMostShared = 65536;
 constexpr int64_t kSmall = 8;
 
 // Whole numbers up to here, and sums of two of them, are exact.
@@ -47,7 +47,7 @@ std::optional<Value> Generator::Like(const Value& x) {
 }
 
 Value Generator::Add(std::string_view type, const Dims& dims, int64_t most, const std::string& operation) {
-  if (Count(dims) > (small() ? kMostSmallElements : kMostElements)) return values()[0];
+  if (Count(dims) > most_elements_) return values()[0];
   Value value{Fresh("v"), type, dims, most};
   Line(fmt::format("{} = {} {}", value.name, Text(value), operation));
   if (small() && IsFloat(type) && most > MostExact(type)) {
@@ -153,7 +153,10 @@ void Generator::Steps(int64_t count) {
 }
 
 std::string Generator::Make() {
-  const int64_t n = 1 + Below(48), m = 1 + Below(20);
+  // Some are large enough that both cores share a loop.
+  const bool shared = Below(4) == 0;
+  const int64_t n = 1 + Below(shared ? 2000 : 48), m = 1 + Below(shared ? 32 : 20);
+  most_elements_ = !small() ? kMostElements : shared ? kMostShared : kMostSmallElements;
   shapes_ = {{}, {3}, {n, 3}, {m}, {n, 4}, {n, 3, 3}, {n, m}, {m, n}, {1, n}};
   std::shuffle(shapes_.begin(), shapes_.end(), random_);
   shapes_.resize(3);

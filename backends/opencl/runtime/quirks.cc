@@ -39,6 +39,7 @@ const Row kRows[] = {
     {"Intel",
      true,
      {.may_take_raw_pointers = true,
+      .compiles_in_processes = true,
 #if defined(__x86_64__)
       .calls_kernels = true,
 #endif
