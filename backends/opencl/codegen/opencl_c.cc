@@ -126,6 +126,7 @@ class Printer {
       case StmtKind::kBlock: PrintBlock(s->body); break;
       case StmtKind::kLet:
         if (IsRounding(s->value) && assigned_.count(s->var.get()) == 0) rounded_.insert(s->var.get());
+        if (IsKnown(s->value) && assigned_.count(s->var.get()) == 0) known_.insert(s->var.get());
         Line(fmt::format("{} {} = {};", TypeName(s->var->type), s->var->name, Text(s->value)));
         break;
       case StmtKind::kAssign: Line(fmt::format("{} = {};", s->var->name, Text(s->value))); break;
@@ -214,6 +215,13 @@ class Printer {
 
   // A bf16, widened: storing it cuts it off, without rounding again.
   static bool IsRounding(const Expr& x) { return x->kind == ExprKind::kCall && x->function == "hl_result_bf16"; }
+  // Whether the compiler knows it: of nothing but constants.
+  bool IsKnown(const Expr& x) const {
+    if (x->kind == ExprKind::kVar) return known_.count(x->var.get()) != 0;
+    if (x->args.empty()) return x->kind == ExprKind::kIntConstant || x->kind == ExprKind::kFloatConstant;
+    return x->kind != ExprKind::kLoad && x->kind != ExprKind::kCall &&
+           std::all_of(x->args.begin(), x->args.end(), [this](const Expr& a) { return IsKnown(a); });
+  }
   bool IsRounded(const Expr& x) const { return x->kind == ExprKind::kVar && rounded_.count(x->var.get()) != 0; }
 
   void PrintPairs(const Stmt& s) {
@@ -309,10 +317,11 @@ class Printer {
     } else if (masked && x->args[1]->type.lanes == 1) {
       raw = fmt::format("({} ? {} : ({}{})0)", Text(x->args[1]), RawLoad(x, contiguous), element, lanes);
     } else if (masked) {
-      const std::string function = contiguous ? helpers_.MaskedLoad(buffer.space, element, lanes, index_type)
-                                              : helpers_.MaskedGather(buffer.space, element, lanes, index_type);
-      raw = fmt::format("{}({}, {}, {})", function, buffer.name, Text(contiguous ? index->args[0] : index),
-                        Text(x->args[1]));
+      const std::string function =
+          contiguous ? helpers_.MaskedLoad(buffer.space, buffer.storage, lanes, index_type, IsKnown(x->args[1]))
+                     : helpers_.MaskedGather(buffer.space, element, lanes, index_type);
+      raw = fmt::format("{}({}, {}, {}{})", function, buffer.name, Text(contiguous ? index->args[0] : index),
+                        Text(x->args[1]), contiguous ? fmt::format(", {}", buffer.size - lanes) : "");
     } else {
       raw = RawLoad(x, contiguous);
     }
@@ -514,8 +523,9 @@ class Printer {
 
   const DeviceSpec& device_;
   HelperSet helpers_;
-  std::set<const Variable*> assigned_, rounded_;  // variables: after their declaration; IsRounding
-  LoopEffects effects_;                           // of the whole kernel
+  // Variables: changed after their declaration; IsRounding; IsKnown.
+  std::set<const Variable*> assigned_, rounded_, known_;
+  LoopEffects effects_;  // of the whole kernel
   std::string body_;
   int depth_ = 0;
   bool uses_double_ = false;

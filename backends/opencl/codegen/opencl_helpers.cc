@@ -438,14 +438,23 @@ std::string HelperSet::MaskedGather(Buffer::Space space, const std::string& elem
   return name;
 }
 
-std::string HelperSet::MaskedLoad(Buffer::Space space, const std::string& element, int lanes,
-                                  const std::string& index) {
-  const std::string name = fmt::format("hl_masked_load_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
-  const std::string unaligned = Unaligned(element, lanes);
-  // Whole vectors and none at all are the common cases; the others pick lane by lane.
-  std::string text = fmt::format(
-      "static inline {0}{1} {2}({3} const {0}* p, {4} i, int{1} m) {{\n  if (all(m)) return *({3} const {5}*)(p + i);\n  if (!any(m)) return ({0}{1})0;\n  return ({0}{1})(",
-      element, lanes, name, SpaceName(space), index, unaligned);
+std::string HelperSet::MaskedLoad(Buffer::Space space, ElementType storage, int lanes, const std::string& index,
+                                  bool known) {
+  const std::string element = CarrierName(storage);
+  const std::string name =
+      fmt::format("hl_{}masked_load_{}_{}{}_{}", known ? "known_" : "", SpaceLetter(space), element, lanes, index);
+  std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4} i, int{1} m, {4} last) {{\n", element,
+                                 lanes, name, SpaceName(space), index);
+  // Anywhere but at the array's ends what the mask leaves out can be read all the same. Where the mask is known, the
+  // lanes become as few loads.
+  if (!known) {
+    const int64_t bytes = hlo::BytesOf(CarrierType(storage));
+    const char* wide = bytes == 8 ? "long" : bytes == 2 ? "short" : bytes == 1 ? "char" : "int";
+    text += fmt::format(
+        "  if (i >= 0 && i <= last) return select(({0}{1})0, *({2} const {3}*)(p + i), convert_{4}{1}(m));\n", element,
+        lanes, SpaceName(space), Unaligned(element, lanes), wide);
+  }
+  text += fmt::format("  return ({}{})(", element, lanes);
   for (int i = 0; i < lanes; ++i)
     text += fmt::format("{0}(m.s{1} ? p[i + {2}] : ({3})0)", i == 0 ? "" : ", ", kLaneNames[i], i, element);
   Add(name, text + ");\n}\n");

@@ -32,7 +32,9 @@ class HelperSet {
   std::string Gather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string StridedGather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string MaskedGather(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
-  std::string MaskedLoad(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
+  // `known`: the compiler knows the mask.
+  std::string MaskedLoad(ir::Buffer::Space space, hlo::ElementType storage, int lanes, const std::string& index,
+                         bool known);
   // interleaved.h
   std::string EveryNth(ir::Buffer::Space space, const std::string& element, int lanes, const opencl::EveryNth& which);
   std::string StoreInTurns(ir::Buffer::Space space, const std::string& element, int lanes, int64_t stride);
