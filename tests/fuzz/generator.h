@@ -74,7 +74,7 @@ class Generator {
 
   void Steps(int64_t count);
   // Any of the scope's values if it would be too large. `most`: of the result, where floats are whole numbers; past
-  // what its type holds exactly the value is clamped.
+  // what its type holds exactly it is replaced by zeros.
   Value Add(std::string_view type, const Dims& dims, int64_t most, const std::string& operation);
   // x between -8 and 8 where floats are whole numbers.
   Value Small(const Value& x);

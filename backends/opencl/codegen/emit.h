@@ -34,7 +34,7 @@ struct EmittedLaunch {
 inline constexpr const char* kKernelName = "hlorun_kernel";
 
 // For result leaf i: the operand whose slice it shares exactly, or -1. Behind these any other operands that lie in such a
-// slice: values that a loop passes on are several, in one place.
+// slice: what a loop passes on or a bitcast renames is another value in one place.
 using AliasPattern = std::vector<int64_t>;
 
 struct EmitContext {

@@ -105,12 +105,12 @@ class Printer {
     uses_double_ |= type.element == ElementType::kF64;
     return CTypeName(type);
   }
-  // Never of an array that is both read and written: LLVM 15 (PoCL 3.1), when it inlines a kernel, says of each load of
-  // several addresses at once (masked.gather) that it touches none of the restricted pointers, the one it reads through
-  // among them (InlineFunction.cpp looks at pointers, not at vectors of them), and then moves stores behind it.
+  // Only of what a kernel does not write, which tells that from everything else. LLVM 15 (PoCL 3.1), when it inlines a
+  // kernel, says of each load and store of several addresses at once (masked.gather, masked.scatter) that it touches
+  // none of the restricted pointers, the one it goes through among them (InlineFunction.cpp looks at pointers, not at
+  // vectors of them), and then moves stores across it.
   const char* Restrict(const Buffer& b) const {
-    const bool both = effects_.loaded.count(&b) != 0 && effects_.stored.count(&b) != 0;
-    return b.restrict_ && !both ? " restrict" : "";
+    return b.restrict_ && effects_.stored.count(&b) == 0 ? " restrict" : "";
   }
   void Line(const std::string& text) { body_ += std::string(static_cast<size_t>(depth_) * 2, ' ') + text + "\n"; }
   void Nested(const std::string& head, const Stmt& body) {

@@ -445,14 +445,15 @@ std::string HelperSet::MaskedLoad(Buffer::Space space, ElementType storage, int 
       fmt::format("hl_{}masked_load_{}_{}{}_{}", known ? "known_" : "", SpaceLetter(space), element, lanes, index);
   std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4} i, int{1} m, {4} last) {{\n", element,
                                  lanes, name, SpaceName(space), index);
-  // Anywhere but at the array's ends what the mask leaves out can be read all the same. Where the mask is known, the
-  // lanes become as few loads.
+  // Inside of the array what the mask leaves out can be read all the same. Beyond it all lanes are off, but for vectors
+  // across its ends. Where the mask is known, the lanes become as few loads.
   if (!known) {
     const int64_t bytes = hlo::BytesOf(CarrierType(storage));
     const char* wide = bytes == 8 ? "long" : bytes == 2 ? "short" : bytes == 1 ? "char" : "int";
     text += fmt::format(
-        "  if (i >= 0 && i <= last) return select(({0}{1})0, *({2} const {3}*)(p + i), convert_{4}{1}(m));\n", element,
-        lanes, SpaceName(space), Unaligned(element, lanes), wide);
+        "  if (i >= 0 && i <= last) return select(({0}{1})0, *({2} const {3}*)(p + i), convert_{4}{1}(m));\n"
+        "  if (!any(m)) return ({0}{1})0;\n",
+        element, lanes, SpaceName(space), Unaligned(element, lanes), wide);
   }
   text += fmt::format("  return ({}{})(", element, lanes);
   for (int i = 0; i < lanes; ++i)
