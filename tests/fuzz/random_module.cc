@@ -21,9 +21,7 @@ constexpr int64_t kSmall = 8;
 
 // Whole numbers up to here, and sums of two of them, are exact. (f64 could do with more; products of so many sums would
 // not fit `most`.)
-int64_t MostExact(std::string_view type) {
-  return int64_t{1} << (type == "bf16" ? 7 : 23);
-}
+int64_t MostExact(std::string_view type) { return int64_t{1} << (type == "bf16" ? 7 : 23); }
 
 }  // namespace
 
