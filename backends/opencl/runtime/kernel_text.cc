@@ -10,7 +10,6 @@ namespace hlorun::opencl {
 namespace {
 
 constexpr std::string_view kKernel = "__kernel", kGroupId = "get_group_id(0)";
-constexpr std::string_view kOneItem = "__attribute__((reqd_work_group_size(1, 1, 1)))";
 // What only a kernel may say or ask, but for what becomes something else in a function.
 constexpr const char* kKernelWords[] = {"get_global_id",   "get_local_id",   "get_num_groups",
                                         "get_global_size", "get_local_size", "__local "};

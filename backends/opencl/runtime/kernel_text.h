@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/opencl/plan.h"
 
 namespace hlorun::opencl {
+
+// Of kernels whose groups have one work-item, as codegen prints it.
+inline constexpr std::string_view kOneItem = "__attribute__((reqd_work_group_size(1, 1, 1)))";
 
 bool HasBarrier(const Kernel& kernel);
 // The kernel's source with a first statement that returns when its first argument is null. So a warm-up neither needs

@@ -62,8 +62,6 @@ std::string SwitchText(const std::vector<Case>& cases, const JoinedKernel& kerne
   return text + "  }\n";
 }
 
-constexpr const char* kOneItem = "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))";
-
 // The switch as a function of its own, and a kernel that says where it lies. (OpenCL C has no addresses of functions,
 // but the assembler does.)
 std::string NativeText(const std::vector<Case>& cases, const JoinedKernel& kernel, const ProgramForm& form,
@@ -72,7 +70,7 @@ std::string NativeText(const std::vector<Case>& cases, const JoinedKernel& kerne
       form.kernels_call ? fmt::format("  if ({} != {}) {}_call(p0);\n", kernel.which, LaunchTable::kWhere, symbol) : "";
   return fmt::format(R"(__attribute__((noinline, used)) void {0}_call({1}) {{
 {2}}}
-{3} void {0}(__global ulong* p0) {{
+__kernel {3} void {0}(__global ulong* p0) {{
   if (!p0) return;
 {4}  ulong where;
   __asm__("leaq {0}_call(%%rip), %0" : "=r"(where));
@@ -89,7 +87,7 @@ std::string JoinedText(const std::vector<Case>& cases, const ProgramForm& form, 
   for (const Case& c : cases) text += Renamed(c.name, c.symbol, c.function.text);
   const JoinedKernel kernel = form.shares_groups ? WithTable() : WithArguments(pointers);
   if (form.native_calls) return text + NativeText(cases, kernel, form, symbol);
-  return text + fmt::format("{} void {}({}) {{\n{}{}}}\n", kOneItem, symbol, kernel.parameters,
+  return text + fmt::format("__kernel {} void {}({}) {{\n{}{}}}\n", kOneItem, symbol, kernel.parameters,
                             form.guarded ? "  if (!p0) return;\n" : "", SwitchText(cases, kernel));
 }
 
