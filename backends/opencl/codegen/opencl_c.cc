@@ -14,6 +14,7 @@
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/interleaved.h"
 #include "backends/opencl/codegen/opencl_helpers.h"
+#include "backends/opencl/codegen/unrestricted.h"
 #include "backends/opencl/codegen/widener.h"
 #include "hlo/error.h"
 
@@ -76,7 +77,7 @@ class Printer {
   std::string Kernel(const ScheduledKernel& kernel) {
     for (const Helper& helper : kernel.function.helpers) helpers_.Add(helper.name, helper.source + "\n");
     depth_ = 1;
-    effects_ = EffectsOf(kernel.function.body);
+    unrestricted_ = Unrestricted(kernel.function.body);
     CollectAssigned(kernel.function.body);
     Print(kernel.function.body);
     for (const BufferRef& p : kernel.function.parameters) uses_double_ |= p->storage == ElementType::kF64;
@@ -105,13 +106,7 @@ class Printer {
     uses_double_ |= type.element == ElementType::kF64;
     return CTypeName(type);
   }
-  // Only of what a kernel does not write, which tells that from everything else. LLVM 15 (PoCL 3.1), when it inlines a
-  // kernel, says of each load and store of several addresses at once (masked.gather, masked.scatter) that it touches
-  // none of the restricted pointers, the one it goes through among them (InlineFunction.cpp looks at pointers, not at
-  // vectors of them), and then moves stores across it.
-  const char* Restrict(const Buffer& b) const {
-    return b.restrict_ && effects_.stored.count(&b) == 0 ? " restrict" : "";
-  }
+  const char* Restrict(const Buffer& b) const { return b.restrict_ && unrestricted_.count(&b) == 0 ? " restrict" : ""; }
   void Line(const std::string& text) { body_ += std::string(static_cast<size_t>(depth_) * 2, ' ') + text + "\n"; }
   void Nested(const std::string& head, const Stmt& body) {
     Line(head.empty() ? "{" : head + " {");
@@ -525,7 +520,7 @@ class Printer {
   HelperSet helpers_;
   // Variables: changed after their declaration; IsRounding; IsKnown.
   std::set<const Variable*> assigned_, rounded_, known_;
-  LoopEffects effects_;  // of the whole kernel
+  std::set<const Buffer*> unrestricted_;
   std::string body_;
   int depth_ = 0;
   bool uses_double_ = false;
