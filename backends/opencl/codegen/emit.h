@@ -33,8 +33,8 @@ struct EmittedLaunch {
 };
 inline constexpr const char* kKernelName = "hlorun_kernel";
 
-// For result leaf i: the operand whose slice it shares exactly, or -1. Behind these any other operands that lie in such a
-// slice: what a loop passes on or a bitcast renames is another value in one place.
+// For result leaf i: the operand whose slice it shares exactly, or -1. Behind these any other operands that lie in such
+// a slice: what a loop passes on or a bitcast renames is another value in one place.
 using AliasPattern = std::vector<int64_t>;
 
 struct EmitContext {
