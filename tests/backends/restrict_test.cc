@@ -27,10 +27,6 @@ std::vector<bool> RestrictedParameters(const Kernel& kernel) {
   return restricted;
 }
 
-bool Overlap(const Slice& a, const Slice& b) {
-  return a.allocation == b.allocation && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-}
-
 // Kernels that write where another parameter lies, of which one is restricted.
 std::vector<std::string> BrokenPromises(const Plan& plan) {
   std::vector<std::string> broken;
@@ -40,7 +36,7 @@ std::vector<std::string> BrokenPromises(const Plan& plan) {
     ASSERT_EQ(restricted.size(), launch.arguments.size());
     for (size_t i = 0; i < restricted.size(); ++i) {
       for (size_t j = 0; j < restricted.size() && launch.written[i]; ++j) {
-        if (i != j && (restricted[i] || restricted[j]) && Overlap(launch.arguments[i], launch.arguments[j]))
+        if (i != j && (restricted[i] || restricted[j]) && launch.arguments[i].Overlaps(launch.arguments[j]))
           broken.push_back(kernel.source);
       }
     }
@@ -137,7 +133,7 @@ ENTRY e {
 // Stores of several addresses likewise: one element in each sixteen.
 TEST(Restrict, WhatALoopStoresFarApartIsNot) {
   const ir::BufferRef near = ir::MakeBuffer("near", hlo::ElementType::kS32, 64, ir::Buffer::Space::kGlobal, true),
-                  far = ir::MakeBuffer("far", hlo::ElementType::kS32, 64, ir::Buffer::Space::kGlobal, true);
+                      far = ir::MakeBuffer("far", hlo::ElementType::kS32, 64, ir::Buffer::Space::kGlobal, true);
   const ir::Var i = ir::MakeVar("i", ir::kIndex32);
   const ir::Expr one = ir::Int(1);
   const ir::Stmt loop = ir::For(ir::LoopRole::kSerial, i, ir::Int(0, ir::kIndex32), ir::Int(4, ir::kIndex32),

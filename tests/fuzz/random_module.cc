@@ -85,8 +85,7 @@ void Generator::Parameter(int64_t number) {
   Line(fmt::format("{} = {} broadcast({}), dimensions={{}}", four, Text(value), Constant(value.type, 4)));
   Line(fmt::format("{} = {} multiply({}, {})", scaled, Text(value), value.name, four));
   Line(fmt::format("{} = {} round-nearest-even({})", whole, Text(value), scaled));
-  Add(value.type, value.dims, kSmall,
-      fmt::format("clamp({}, {}, {})", Constant(value.type, -kSmall), whole, Constant(value.type, kSmall)));
+  Small({whole, value.type, value.dims, MostExact(value.type)});
 }
 
 std::string Generator::Constant(std::string_view type, int64_t value) {

@@ -386,8 +386,7 @@ class Printer {
     const int bytes = MaskBytes(type);
     std::string text = Text(mask);
     if (bytes == 4) return text;
-    const char* element = bytes == 8 ? "long" : bytes == 2 ? "short" : "char";
-    return fmt::format("convert_{}{}({})", element, mask->type.lanes, text);
+    return fmt::format("convert_{}{}({})", MaskElement(bytes), mask->type.lanes, text);
   }
 
   std::string BinaryText(const Expr& x) {

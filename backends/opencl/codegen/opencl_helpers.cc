@@ -261,6 +261,10 @@ ElementType CarrierType(ElementType storage) {
 }
 std::string CarrierName(ElementType storage) { return CTypeName({CarrierType(storage), 1}); }
 
+const char* MaskElement(int64_t bytes) {
+  return bytes == 8 ? "long" : bytes == 4 ? "int" : bytes == 2 ? "short" : "char";
+}
+
 const char* SpaceName(Buffer::Space space) {
   return space == Buffer::Space::kGlobal ? "__global" : space == Buffer::Space::kLocal ? "__local" : "__private";
 }
@@ -448,8 +452,7 @@ std::string HelperSet::MaskedLoad(Buffer::Space space, ElementType storage, int 
   // Inside of the array what the mask leaves out can be read all the same. Beyond it all lanes are off, but for vectors
   // across its ends. Where the mask is known, the lanes become as few loads.
   if (!known) {
-    const int64_t bytes = hlo::BytesOf(CarrierType(storage));
-    const char* wide = bytes == 8 ? "long" : bytes == 2 ? "short" : bytes == 1 ? "char" : "int";
+    const char* wide = MaskElement(hlo::BytesOf(CarrierType(storage)));
     text += fmt::format(
         "  if (i >= 0 && i <= last) return select(({0}{1})0, *({2} const {3}*)(p + i), convert_{4}{1}(m));\n"
         "  if (!any(m)) return ({0}{1})0;\n",

@@ -15,6 +15,8 @@ namespace hlorun::opencl {
 std::string CTypeName(ir::Type type);
 // How an element of a storage type lies in memory: bf16 -> "ushort", pred -> "uchar".
 std::string CarrierName(hlo::ElementType storage);
+// The element of masks for `select` of elements of so many bytes.
+const char* MaskElement(int64_t bytes);
 hlo::ElementType CarrierType(hlo::ElementType storage);
 // "__global", "__local", "__private"
 const char* SpaceName(ir::Buffer::Space space);
