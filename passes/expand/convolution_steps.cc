@@ -485,7 +485,9 @@ Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build) {
 }
 
 bool HasFewFeatures(const ConvolutionParts& parts) {
-  constexpr int64_t kMostFeatures = 4, kFewestChannels = 16, kFewestPositions = 4096;
+  constexpr int64_t kMostFeatures = 4, kFewestChannels = 16, kFewestPositions = 64;
+  // Of fewer positions than these, this many channels are worth the sums (docs/performance.md).
+  constexpr int64_t kManyPositions = 4096, kManyChannels = 64;
   const auto& labels = parts.attributes.dimensions;
   const auto& window = parts.attributes.window;
   const int64_t features = parts.output.dimension(labels.output_feature),
@@ -493,9 +495,10 @@ bool HasFewFeatures(const ConvolutionParts& parts) {
   const bool is_plain = std::all_of(window.begin(), window.end(), [](const WindowDimension& w) {
     return w.stride == 1 && w.base_dilation == 1 && !w.window_reversal;
   });
-  const int64_t taps = hlo::CheckedProduct(parts.WindowSizes());
-  return is_plain && taps > 1 && features > 0 && features <= kMostFeatures && channels >= kFewestChannels &&
-         taps * features <= channels && hlo::CheckedProduct(parts.OutputSpatial()) >= kFewestPositions;
+  const int64_t taps = hlo::CheckedProduct(parts.WindowSizes()), positions = hlo::CheckedProduct(parts.OutputSpatial());
+  const int64_t wanted = positions >= kManyPositions ? kFewestChannels : kManyChannels;
+  return is_plain && taps > 1 && features > 0 && features <= kMostFeatures && channels >= wanted &&
+         taps * features <= channels && positions >= kFewestPositions;
 }
 
 Instruction* SumOfTaps(ConvolutionParts& parts, hlo::Builder& build) {

@@ -368,18 +368,30 @@ class LoopKernel {
         {ir::Let(begin, ir::Ref(tile_var_) * tile), extent % tile == 0 ? whole : ir::If(is_whole, whole, rest)});
   }
 
-  // Elements along the vector dimension that a group takes, where the other dimensions do not keep all cores busy.
-  int64_t TileAlong(int64_t extent) const {
+  // Elements along the vector dimension `v` that a group takes: fewer where the other dimensions do not keep all cores
+  // busy, or where rows of short vectors lie between them, which cores would write to the same cache lines.
+  int64_t TileAlong(size_t v) const {
+    const int64_t extent = dims_[v], most = MostElementsOf(v);
     if (e_.IsGpu()) return GroupLanes(e_.device()) * (HasLoop(inner_) ? 1 : kTogether);
     const int64_t others = std::max<int64_t>(1, hlo::CheckedProduct(dims_) / std::max<int64_t>(extent, 1));
     const int64_t wanted = CeilDiv(e_.device().compute_units * kGroupsPerUnit, others);
     const int64_t worth = std::max<int64_t>(1, WorkOf(inner_) * extent / kWorkOfGroup);
-    return CeilDiv(CeilDiv(extent, std::min(wanted, worth)), kTileQuantum) * kTileQuantum;
+    const int64_t tile = CeilDiv(CeilDiv(extent, std::min(wanted, worth)), kTileQuantum) * kTileQuantum;
+    return std::min(tile, most);
+  }
+
+  // Of dimension `v`, together with those inside of it.
+  int64_t MostElementsOf(size_t v) const {
+    constexpr int64_t kBytesTogether = 8192;
+    int64_t bytes = hlo::BytesOf(e_.outputs()[group_.front()].buffer->storage);
+    for (size_t d = v + 1; d < dims_.size(); ++d) bytes *= dims_[d];
+    if (v + 1 == dims_.size() || bytes >= kBytesTogether) return dims_[v] + kTileQuantum;
+    return std::max(kBytesTogether / bytes / e_.Lanes(), int64_t{1}) * e_.Lanes();
   }
 
   // The vector dimension, cut into tiles.
   ir::Stmt VectorLoop(size_t v) {
-    const int64_t extent = dims_[v], tile = TileAlong(extent);
+    const int64_t extent = dims_[v], tile = TileAlong(v);
     const ir::Var& variable = loop_vars_[v];
     if (tile >= extent)
       return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), EndOf(v), inner_, 1, e_.Lanes());

@@ -13,6 +13,7 @@
 #include "backends/opencl/kernels/product_result.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/kernels/streamed_product.h"
+#include "backends/opencl/kernels/turned_panel.h"
 #include "backends/opencl/kernels/word_product.h"
 #include "hlo/error.h"
 
@@ -85,6 +86,8 @@ class Multiplication {
     }
     std::vector<Stmt> body = {ir::DeclareArray(staging_)};
     std::vector<ir::Helper> helpers = WordHelpers(plan_.words);
+    if (plan_.rhs == RhsForm::kBlocks && shape_.rhs_transposed)
+      helpers = TurnedPanelHelpers(shape_.rhs_type, shape_.compute_type, plan_.lanes, plan_.inline_assembly);
     if (StoresTurned(shape_) && epilogue_) {
       body.push_back(ir::DeclareArray(turned_));
       for (ir::Helper& helper : TransposeHelpers(tile_.vector_type(), false, plan_.inline_assembly))
@@ -145,6 +148,22 @@ class Multiplication {
   }
 
   Stmt CopyPanels(const Expr& k_begin, const Expr& k_end) const {
+    return shape_.rhs_transposed ? CopyTurnedPanels(k_begin, k_end) : CopyColumns(k_begin, k_end);
+  }
+
+  Stmt CopyTurnedPanels(const Expr& k_begin, const Expr& k_end) const {
+    const ir::Var number = IndexVar("copy_panel", plan_.panels);
+    TurnedPanel panel{source_, rhs_, shape_.compute_type, 0, shape_.n, shape_.k, plan_.columns(), plan_.lanes};
+    panel.number = ir::Ref(number);
+    panel.from = (batch_ * shape_.n + panel.number * panel.width) * shape_.k;
+    panel.to = OwnPanel(panel.number, k_begin);
+    const bool even = shape_.k % plan_.lanes == 0 && plan_.k_block % plan_.lanes == 0;
+    const Expr end = Bounded(own_panels_, plan_.panels_per_block, plan_.panels);
+    return Loop(number, own_panels_, end, CopyTurned(panel, k_begin, k_end, even));
+  }
+
+  // Row by row.
+  Stmt CopyColumns(const Expr& k_begin, const Expr& k_end) const {
     const ir::Var k = IndexVar("copy_k", shape_.k), panel = IndexVar("copy_panel", plan_.panels);
     const int64_t width = plan_.columns(), tail = shape_.n % width;
     const Expr row = (batch_ * shape_.k + ir::Ref(k)) * shape_.n, column = ir::Ref(panel) * width;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/ceil_div.h"
-#include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/turned_panel.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -42,6 +42,8 @@ class Copy {
     loop.bound = bound;
     return ends_.Pieces(loop, size, name);
   }
+  const ir::BufferRef& from() const { return from_; }
+  const ir::BufferRef& to() const { return to_; }
   KernelDraft Finish(const std::string& name, const Stmt& body, std::vector<ir::Helper> helpers = {}) const {
     return Packing(MakeDraft(name, parameters_, ends_.Before(body), std::move(helpers)));
   }
@@ -142,46 +144,19 @@ KernelDraft PackColumnWords(const MatrixSource& source, int64_t lanes, int64_t w
 KernelDraft PackTransposed(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,
                            uint32_t flip, bool inline_assembly, const ArgumentRef& out) {
   const int64_t n = source.rows, k = source.columns, panels = CeilDiv(n, width);
-  Copy copy(source, type, source.batch * panels * k * width, out, flip);
-  const ir::Type vector{type, static_cast<int>(lanes)};
-  const bool whole_rows = source.storage != type;
+  Copy copy(source, type, source.batch * panels * k * width, out);
   const Expr panels_there = copy.Pieces(source.rows_there, n, width, "rows_end");
   const Expr chunks_there = copy.Pieces(source.columns_there, k, kRowsOfGroup, "columns_end");
-  const Stmt body = ForPanels(
-      source.batch, panels, k, panels_there, chunks_there,
-      [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
-        const Expr from = (b * n + p * width) * k;
-        const Expr to = (b * panels + p) * k * width;
-        // Squares of whole panels, then what is left element by element.
-        const ir::Var square = ir::MakeIndex("square", 0, k - 1, kIndex),
-                      side = ir::MakeIndex("side", 0, width - 1, kIndex);
-        const auto read = [&](int64_t row, int64_t place, int64_t count) {
-          return copy.ReadVector(from + (ir::Ref(side) + row) * k + ir::Ref(square) + place, count);
-        };
-        const auto write = [&](int64_t i, const Expr& column) {
-          return copy.Write(to + (ir::Ref(square) + i) * width + ir::Ref(side), column);
-        };
-        const auto elements = [&](const Expr& begin) {
-          const ir::Var row = ir::MakeIndex("row", 0, k - 1, kIndex),
-                        column = ir::MakeIndex("column", 0, width - 1, kIndex);
-          const Expr inside = (p * width + ir::Ref(column)) < Index(n);
-          const Expr value = copy.Read(from + ir::Ref(column) * k + ir::Ref(row), n % width == 0 ? nullptr : inside);
-          return Serial(
-              row, begin, end,
-              Serial(column, Index(0), Index(width), copy.Write(to + ir::Ref(row) * width + ir::Ref(column), value)));
-        };
-        if (lanes < 2) return elements(first);
-        const Expr squares_end = first + ir::Binary(ir::Op::kFloorDiv, end - first, Index(lanes)) * lanes;
-        const Stmt squares = Serial(
-            square, first, squares_end,
-            Serial(side, Index(0), Index(width), TransposeSquare(vector, whole_rows, read, write), lanes), lanes);
-        std::vector<Stmt> panel = {squares};
-        if (k % lanes != 0) panel.push_back(elements(squares_end));
-        if (n % width == 0) return ir::Block(std::move(panel));
-        return ir::If(p < Index(n / width), ir::Block(std::move(panel)), elements(first));
-      });
-  return copy.Finish("pack_transposed", body,
-                     lanes < 2 ? std::vector<ir::Helper>{} : TransposeHelpers(vector, whole_rows, inline_assembly));
+  TurnedPanel panel{copy.from(), copy.to(), type, flip, n, k, width, lanes};
+  const bool even = k % lanes == 0 && kRowsOfGroup % lanes == 0;
+  const Stmt body = ForPanels(source.batch, panels, k, panels_there, chunks_there,
+                              [&](const Expr& b, const Expr& p, const Expr& first, const Expr& end) {
+                                panel.number = p;
+                                panel.from = (b * n + p * width) * k;
+                                panel.to = (b * panels + p) * k * width;
+                                return CopyTurned(panel, first, end, even);
+                              });
+  return copy.Finish("pack_transposed", body, TurnedPanelHelpers(source.storage, type, lanes, inline_assembly));
 }
 
 KernelDraft PackTiles(const MatrixSource& source, hlo::ElementType type, int64_t lanes, int64_t width,

@@ -205,7 +205,7 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const int64_t depth_block = DepthBlock(plan, device);
   const int64_t panel_bytes = (depth_block > 0 ? depth_block : shape.k) * plan.columns() * element;
   const int64_t fewest_rows = VectorRegisters(device) == 32 ? kFewestBlockRows : kFewestBlockRowsOfNarrowTiles;
-  const bool fits = !plan.words && !shape.rhs_transposed && !shape.ends_at_sizes && !shape.depth_may_be_less &&
+  const bool fits = !plan.words && !shape.ends_at_sizes && !shape.depth_may_be_less &&
                     shape.m >= fewest_rows && shape.m <= kMostBlockRows && shape.n > kInPlaceColumns &&
                     plan.vectors == 2 && !plan.CombinesParts() && !TakesKeptPanels(shape);
   if (!fits || shape.k * shape.n * element <= device.l2_bytes) return;

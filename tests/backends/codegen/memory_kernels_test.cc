@@ -192,6 +192,23 @@ TEST(MemoryKernels, SquaresAreTurnedInRegisters) {
   EXPECT_FALSE(turns(Transpose("pred", 64, 64))) << "no vectors of pred";
 }
 
+// Vectors along channels whose results lie between those of other taps: a group takes all taps of a few channels.
+std::string TapsLast(int64_t channels) {
+  return fmt::format(
+      "ENTRY e {{ x = f32[3,3,{0},2] parameter(0) ROOT r = f32[{0},3,3,2] transpose(x), dimensions={{2,0,1,3}} }}",
+      channels);
+}
+
+TEST(MemoryKernels, GroupsDoNotShareLinesOfResults) {
+  Cases cases;
+  for (const int64_t channels : {20, 120, 1000, 1024})
+    cases.emplace_back(std::to_string(channels), TapsLast(channels));
+  RunCases(cases);
+  const auto tiles = [](int64_t channels) { return Has(SourceOf(TapsLast(channels), SpecOf(64, 0)), "* 112"); };
+  EXPECT_TRUE(tiles(1024)) << SourceOf(TapsLast(1024), SpecOf(64, 0));
+  EXPECT_FALSE(tiles(100));
+}
+
 TEST(MemoryKernels, RowsSideBySideArePastTheCachesInWholeLines) {
   const auto streams = [](const std::string& text) { return Has(SourceOf(text, SpecOf(32, 0)), "nontemporal"); };
   EXPECT_TRUE(streams(Transpose("f32", 64, 64)));

@@ -1,0 +1,118 @@
+#include "tests/backends/product_case.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "backends/opencl/kernels/dot.h"
+#include "hlo/builder.h"
+#include "hlo/module.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+using hlo::Literal;
+using hlo::Shape;
+
+constexpr size_t kGuard = 4096, kAlignment = 64;
+
+Shape MatrixShape(ElementType type, int64_t batch, int64_t rows, int64_t columns, bool transposed) {
+  hlo::Dims dims = batch > 0 ? hlo::Dims{batch} : hlo::Dims{};
+  dims.push_back(transposed ? columns : rows);
+  dims.push_back(transposed ? rows : columns);
+  return Shape(type, dims);
+}
+
+}  // namespace
+
+LaunchRunner& Runner() {
+  static LaunchRunner runner;
+  return runner;
+}
+
+Literal RandomLiteral(const Shape& shape, unsigned seed, int lowest, int highest) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> reals(-1, 1);
+  std::uniform_int_distribution<int> integers(lowest, highest);
+  Literal literal(shape);
+  const bool floating = hlo::IsFloating(shape.element_type());
+  for (int64_t i = 0; i < shape.ElementCount(); ++i) literal.SetDouble(i, floating ? reals(random) : integers(random));
+  return literal;
+}
+
+Guarded::Guarded(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), storage_(bytes_ + kGuard + kAlignment, 0xab) {}
+
+void* Guarded::data() {
+  const auto address = reinterpret_cast<uintptr_t>(storage_.data());
+  return storage_.data() + (kAlignment - address % kAlignment) % kAlignment;
+}
+
+bool Guarded::GuardIntact() {
+  const auto* end = static_cast<const unsigned char*>(data()) + bytes_;
+  return std::all_of(end, end + kGuard, [](unsigned char c) { return c == 0xab; });
+}
+
+void ExpectProduct(const ProductCase& c, const DeviceSpec& spec) {
+  SCOPED_TRACE(::testing::Message() << "batch " << c.batch << " m " << c.m << " k " << c.k << " n " << c.n
+                                    << " transposed " << c.lhs_transposed << c.rhs_transposed << " "
+                                    << hlo::ElementTypeName(c.operand_type) << " -> "
+                                    << hlo::ElementTypeName(c.result_type));
+  hlo::Module module("m");
+  hlo::Computation* entry = module.AddComputation("main");
+  hlo::Instruction* lhs =
+      entry->AddParameter(0, MatrixShape(c.operand_type, c.batch, c.m, c.k, c.lhs_transposed), "lhs");
+  hlo::Instruction* rhs =
+      entry->AddParameter(1, MatrixShape(c.operand_type, c.batch, c.k, c.n, c.rhs_transposed), "rhs");
+  hlo::attr::Dot attributes;
+  const int64_t b = c.batch > 0 ? 1 : 0;
+  if (b == 1) attributes.lhs_batch = attributes.rhs_batch = {0};
+  attributes.lhs_contracting = {c.lhs_transposed ? b : b + 1};
+  attributes.rhs_contracting = {c.rhs_transposed ? b + 1 : b};
+  hlo::Instruction* dot = hlo::Builder(entry).Dot(lhs, rhs, attributes, c.result_type);
+  entry->set_root(dot);
+
+  const CompileOptions options;
+  const auto launches = EmitDot(*dot, {-1}, {spec, options});
+  ASSERT_TRUE(launches.has_value());
+  const Literal x = RandomLiteral(lhs->shape(), 1, c.lowest, c.highest),
+                y = RandomLiteral(rhs->shape(), 2, c.lowest, c.highest);
+  Guarded out(dot->shape().ByteSize()), scratch(DotScratchBytes(*dot, {spec, options}));
+  Runner().Run(*launches, {const_cast<std::byte*>(x.data()), const_cast<std::byte*>(y.data())}, {out.data()},
+               scratch.data());
+  EXPECT_TRUE(out.GuardIntact());
+  EXPECT_TRUE(scratch.GuardIntact());
+
+  Literal got(dot->shape());
+  std::memcpy(got.mutable_data(), out.data(), static_cast<size_t>(got.ByteSize()));
+  std::vector<double> a, w;
+  for (int64_t i = 0; i < x.ElementCount(); ++i) a.push_back(x.GetDouble(i));
+  for (int64_t i = 0; i < y.ElementCount(); ++i) w.push_back(y.GetDouble(i));
+  double largest = 0, error = 0;
+  for (int64_t batch = 0; batch < std::max<int64_t>(c.batch, 1); ++batch) {
+    for (int64_t i = 0; i < c.m; ++i) {
+      for (int64_t j = 0; j < c.n; ++j) {
+        double sum = 0;
+        for (int64_t p = 0; p < c.k; ++p) {
+          const int64_t at = batch * c.m * c.k + (c.lhs_transposed ? p * c.m + i : i * c.k + p);
+          const int64_t from = batch * c.k * c.n + (c.rhs_transposed ? j * c.k + p : p * c.n + j);
+          sum += a[static_cast<size_t>(at)] * w[static_cast<size_t>(from)];
+        }
+        if (c.result_type == ElementType::kS8) sum = static_cast<int8_t>(static_cast<int64_t>(sum));
+        largest = std::max(largest, std::abs(sum));
+        const double difference = std::abs(sum - got.GetDouble((batch * c.m + i) * c.n + j));
+        error = std::isnan(difference) ? INFINITY : std::max(error, difference);
+      }
+    }
+  }
+  const double bound = c.result_type == ElementType::kBF16  ? 4e-3
+                       : c.result_type == ElementType::kF16 ? 5e-4
+                       : hlo::IsInteger(c.result_type)      ? 0
+                                                            : 1e-5;
+  EXPECT_LE(error, bound * largest);
+}
+
+}  // namespace hlorun::opencl

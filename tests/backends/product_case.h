@@ -1,0 +1,40 @@
+// Matrix products of random operands on the first OpenCL device, compared with sums in double on the host.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hlo/device_spec.h"
+#include "hlo/literal.h"
+#include "tests/backends/launch_runner.h"
+
+namespace hlorun::opencl {
+
+struct ProductCase {
+  int64_t batch, m, k, n;
+  bool lhs_transposed = false, rhs_transposed = false;
+  hlo::ElementType operand_type = hlo::ElementType::kF32, result_type = hlo::ElementType::kF32;
+  int lowest = -5, highest = 5;  // of integers
+};
+
+// The process's one.
+LaunchRunner& Runner();
+
+hlo::Literal RandomLiteral(const hlo::Shape& shape, unsigned seed, int lowest = -5, int highest = 5);
+
+// A block with a guard of known bytes behind it: kernels may not write beyond what they asked for.
+class Guarded {
+ public:
+  explicit Guarded(int64_t bytes);
+  void* data();
+  bool GuardIntact();
+
+ private:
+  size_t bytes_;
+  std::vector<unsigned char> storage_;
+};
+
+// The largest error relative to the largest magnitude.
+void ExpectProduct(const ProductCase& c, const DeviceSpec& spec);
+
+}  // namespace hlorun::opencl
