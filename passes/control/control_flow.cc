@@ -43,6 +43,7 @@ bool SimplifyWhile(Instruction* loop) {
     return true;
   }
   bool changed = ForwardLoopInvariants(loop);
+  changed |= ForwardPassedOn(loop);
   changed |= RemoveDeadCarries(loop) != nullptr;
   return changed;
 }

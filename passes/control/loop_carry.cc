@@ -205,6 +205,21 @@ bool ForwardLoopInvariants(Instruction* loop) {
   return changed;
 }
 
+bool ForwardPassedOn(Instruction* loop) {
+  if (!IsTakenApart(*loop)) return false;
+  bool changed = false;
+  for (int64_t i = 0; i < loop->operand(0)->operand_count(); ++i) {
+    Instruction* init = loop->operand(0)->operand(i);
+    if (!IsPassedOn(*loop, i)) continue;
+    for (Instruction* element : ElementsOf(loop, i)) {
+      if (!element->control_predecessors().empty() || !element->control_successors().empty()) continue;
+      loop->parent()->Replace(element, init);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
 Instruction* RemoveDeadCarries(Instruction* loop) {
   if (!IsTakenApart(*loop) || loop->IsRoot() || !loop->control_successors().empty()) return nullptr;
   for (const Instruction* user : loop->users()) {

@@ -24,6 +24,9 @@ std::unordered_set<const hlo::Instruction*> OnlyForTheCondition(const hlo::Instr
 // changed.
 bool ForwardLoopInvariants(hlo::Instruction* loop);
 
+// Outside of the loop, elements that never change are what they start as.
+bool ForwardPassedOn(hlo::Instruction* loop);
+
 // Drops carried elements that no trip and no user of the loop needs. Replaces `loop` by a smaller one and returns it;
 // null when there was nothing to drop.
 hlo::Instruction* RemoveDeadCarries(hlo::Instruction* loop);

@@ -352,6 +352,7 @@ TEST(Dot, ResultsThatAreRearranged) {
       }
       ExpectHeads(20, 3000, 3, 16, rhs_transposed, has_bias);  // through partial sums
       ExpectHeads(16, 90, 20, 16, rhs_transposed, has_bias);   // exchanged, where rhs is transposed
+      ExpectHeads(16, 90, 8, 64, rhs_transposed, has_bias);    // the same; few tiles cross heads
       ExpectHeads(101, 2100, 6, 48, rhs_transposed, has_bias, small);
     }
   }

@@ -130,7 +130,13 @@ std::vector<EmittedLaunch> EmitInstruction(const Instruction& instruction, const
   if (found == Emitters().end()) {
     Fail(ErrorCode::kUnimplemented, "{}: no kernel for {}", instruction.name(), hlo::OpcodeName(instruction.opcode()));
   }
-  return found->second(EmitRequest{instruction, hero, aliases, context});
+  std::vector<EmittedLaunch> launches = found->second(EmitRequest{instruction, hero, aliases, context});
+  // A region whose loop passes on what it is given, in place, has nothing to do.
+  std::erase_if(launches, [](const EmittedLaunch& launch) {
+    return std::none_of(launch.arguments.begin(), launch.arguments.end(),
+                        [](const ArgumentRef& argument) { return argument.written; });
+  });
+  return launches;
 }
 
 bool OpenClKernelModel::Supports(const Instruction& instruction) const {

@@ -9,6 +9,7 @@
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/interleaved.h"
 #include "backends/opencl/codegen/load_strides.h"
 #include "backends/opencl/codegen/schedule.h"
 #include "backends/opencl/codegen/staged_tile.h"
@@ -118,10 +119,12 @@ class LoopKernel {
     const size_t v = VectorDimension();
     if (const auto staged = StagedTileOf()) return FinishStaged(staged->dimension, staged->tile);
     if (const auto crossed = CrossedDimension(v); crossed && !e_.IsGpu()) return FinishBlocked(v, *crossed);
+    const bool by_rows = WritesRowsOut(v);
+    if (by_rows) WriteRowsOut();
     ir::Stmt body = VectorLoop(v);
     int64_t work = WorkOf(body);
     for (size_t d = dims_.size(); d-- > 0;) {
-      if (d == v) continue;
+      if (d == v || (by_rows && d == v + 1)) continue;
       body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), EndOf(d), body);
     }
     if (tile_var_) body = ir::For(ir::LoopRole::kParallel, tile_var_, e_.IndexInt(0), e_.IndexInt(tiles_), body);
@@ -159,8 +162,12 @@ class LoopKernel {
         results.push_back({output, place, e_.ValueOf(output, place)});
       }
     }
-    // All loads come before the stores: a result may share an operand's buffer.
-    for (const Result& r : results) StoreElement(e_.values(), r.output.buffer, r.output.shape, r.place, r.value);
+    // All loads come before the stores: a result may share an operand's buffer. Elements of one array side by side.
+    for (const size_t i : group_) {
+      for (const Result& r : results) {
+        if (&r.output == &e_.outputs()[i]) StoreElement(e_.values(), r.output.buffer, r.output.shape, r.place, r.value);
+      }
+    }
     return e_.values().Close();
   }
 
@@ -202,6 +209,25 @@ class LoopKernel {
       cost += along ? cost_of(std::abs(*along) * bytes, bytes) : kApart;
     }
     return cost;
+  }
+
+  // Rows of up to four elements, points and pixels: vectors go along the dimension outside of them, and a row's
+  // elements are put together in registers before they are stored (interleaved.h).
+  bool WritesRowsOut(size_t v) const {
+    constexpr int64_t kMostWork = 64;
+    const int64_t row = dims_.back();
+    const bool is_next = v + 2 == dims_.size() && row > 1 && row <= kLongestStoredRow;
+    return is_next && !e_.IsGpu() && !e_.InPlace() && !loops_.back().extent && dims_[v] >= e_.Lanes() &&
+           !HasLoop(inner_) && WorkOf(inner_) <= kMostWork;
+  }
+
+  void WriteRowsOut() {
+    std::vector<Indices> places;
+    for (int64_t element = 0; element < dims_.back(); ++element) {
+      places.push_back(AtVariables());
+      places.back().back() = element;
+    }
+    inner_ = BodyAt(places);
   }
 
   // Where a load strides along the vectors: the dimension along which it is contiguous.

@@ -32,7 +32,11 @@ int64_t VectorsOfLine(const Stmt& body, const LoopEffects& effects, int width) {
   const bool is_plain = std::all_of(statements.begin(), statements.end(), [](const Stmt& s) {
     return s->kind == StmtKind::kLet || s->kind == StmtKind::kStore;
   });
-  if (!is_plain || !IsRepeatable(effects)) return 1;
+  const auto stores =
+      std::count_if(statements.begin(), statements.end(), [](const Stmt& s) { return s->kind == StmtKind::kStore; });
+  // Elements that are stored in turn are whole lines already.
+  const bool in_turn = stores > static_cast<ptrdiff_t>(effects.stored.size());
+  if (!is_plain || in_turn || !IsRepeatable(effects)) return 1;
   int64_t vectors = 1;
   for (const Buffer* buffer : effects.stored) {
     if (buffer->streams) vectors = std::max<int64_t>(vectors, kLineBytes / (width * hlo::BytesOf(buffer->storage)));

@@ -224,22 +224,30 @@ Expr Epilogue::StoredAt(const RunIndex& at) const {
   return place;
 }
 
-// In pieces that stay together: the run starts at a multiple of them, as far as is plain.
+// In pieces that stay together: the run starts at a multiple of them, as far as is plain. Where these are short, most
+// runs still cross no multiple of what is together, and go as one.
 Stmt Epilogue::StoreRearranged(const RunIndex& at, int64_t count, int64_t lanes,
                                const std::function<Expr(const Expr&)>& value) const {
   const bool is_along = at.lane_dimension + 1 == at.index.size();
   const int64_t together = transpose_->shape().dimensions().back();
   const int64_t piece = is_along ? std::gcd(count, KnownFactor(at.index[at.lane_dimension], together)) : 1;
-  const ir::Var begin = ir::MakeIndex("piece", 0, count - 1, ir::kIndex),
-                place = ir::MakeIndex("place", 0, count - 1, ir::kIndex),
-                stored_at = ir::MakeVar("stored_at", ir::kIndex);
+  const ir::Var begin = ir::MakeIndex("piece", 0, count - 1, ir::kIndex);
   begin->factor = piece;
-  RunIndex first = at;
-  first.index[at.lane_dimension] = first.index[at.lane_dimension] + ir::Ref(begin);
-  const Stmt body =
-      ir::Block({ir::Let(stored_at, StoredAt(first)), FinishPlaces(at, place, ir::Ref(begin), ir::Ref(begin) + piece,
-                                                                   std::gcd(piece, lanes), value, ir::Ref(stored_at))});
-  return ir::For(ir::LoopRole::kSerial, begin, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), body, piece);
+  const auto store = [&](const Expr& first, int64_t length) {
+    const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex),
+                  stored_at = ir::MakeVar("stored_at", ir::kIndex);
+    RunIndex start = at;
+    start.index[at.lane_dimension] = start.index[at.lane_dimension] + first;
+    return ir::Block({ir::Let(stored_at, StoredAt(start)),
+                      FinishPlaces(at, place, first, first + length, length == count ? lanes : std::gcd(length, lanes),
+                                   value, ir::Ref(stored_at))});
+  };
+  const Expr none = ir::Int(0, ir::kIndex), end = ir::Int(count, ir::kIndex);
+  const Stmt pieces = ir::For(ir::LoopRole::kSerial, begin, none, end, store(ir::Ref(begin), piece), piece);
+  if (!is_along || piece >= std::min(count, lanes) || count > together) return pieces;
+  const Expr left = ir::Int(together, ir::kIndex) -
+                    ir::Binary(ir::Op::kFloorMod, at.index[at.lane_dimension], ir::Int(together, ir::kIndex));
+  return ir::If(ir::Compare(ir::Op::kGe, left, end), store(none, count), pieces);
 }
 
 Stmt Epilogue::SendForRun(const RunIndex& at, int64_t count) const {

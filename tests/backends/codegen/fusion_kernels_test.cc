@@ -488,5 +488,24 @@ TEST(FusionKernels, RowsAskForTheNextOne) {
   EXPECT_FALSE(asks(4096, "selected", GpuSpec()));
 }
 
+// OpenCL C knows no kernel without a parameter that it would write to.
+TEST(FusionKernels, ARegionThatPassesOnInPlaceDoesNothing) {
+  const auto module = hlo::ParseModule(R"(HloModule m
+body { t = (s32[], f32[24675]) parameter(0)  i = s32[] get-tuple-element(t), index=0  one = s32[] constant(1)
+  n = s32[] add(i, one)  x = f32[24675] get-tuple-element(t), index=1  ROOT r = (s32[], f32[24675]) tuple(n, x) }
+condition { t = (s32[], f32[24675]) parameter(0)  i = s32[] get-tuple-element(t), index=0  five = s32[] constant(5)
+  ROOT go = pred[] compare(i, five), direction=LT }
+steps { x = f32[24675] parameter(0)  zero = s32[] constant(0)  t = (s32[], f32[24675]) tuple(zero, x)
+  loop = (s32[], f32[24675]) while(t), condition=condition, body=body, backend_config={"known_trip_count":{"n":"5"}}
+  ROOT r = f32[24675] get-tuple-element(loop), index=1 }
+ENTRY e { x = f32[24675] parameter(0)
+  ROOT r = f32[24675] fusion(x), kind=kCustom, calls=steps, backend_config={"region":"sequential"} }
+)");
+  const CompileOptions options;
+  const DeviceSpec device = CpuSpec();
+  EXPECT_TRUE(EmitInstruction(*module->entry()->root(), {0}, {device, options}).empty());
+  EXPECT_EQ(EmitInstruction(*module->entry()->root(), {-1}, {device, options}).size(), 1u);
+}
+
 }  // namespace
 }  // namespace hlorun::opencl

@@ -192,6 +192,28 @@ TEST(MemoryKernels, SquaresAreTurnedInRegisters) {
   EXPECT_FALSE(turns(Transpose("pred", 64, 64))) << "no vectors of pred";
 }
 
+TEST(MemoryKernels, RowsOfAFewElementsAreWrittenOut) {
+  Cases cases;
+  for (const char* type : {"f32", "f64", "c64", "bf16", "s8", "u16", "s4", "pred"}) {
+    for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{2, 200}, {3, 33}, {3, 1000}, {4, 69}})
+      cases.emplace_back(fmt::format("{}_{}x{}", type, rows, columns), Transpose(type, rows, columns));
+  }
+  constexpr const char* kTwoResults =
+      R"(f { a = f32[2,3,70] parameter(0) b = f32[2,70,3] parameter(1) t = f32[2,70,3] transpose(a), dimensions={0,2,1}
+           s = f32[2,70,3] subtract(b, t) c = bf16[2,70,3] convert(t) ROOT r = (f32[2,70,3], bf16[2,70,3]) tuple(s, c) }
+         ENTRY e { x = f32[2,3,70] parameter(0) y = f32[2,70,3] parameter(1)
+           ROOT r = (f32[2,70,3], bf16[2,70,3]) fusion(x, y), kind=kLoop, calls=f })";
+  cases.emplace_back("two_results", kTwoResults);
+  RunCases(cases);
+  const auto in_turns = [](const std::string& text, const char* vector) {
+    return Has(SourceOf(text, SpecOf(32, 0)), fmt::format("hl_store_in_turns3_g_{}", vector));
+  };
+  EXPECT_TRUE(in_turns(Transpose("f32", 3, 100), "float8")) << SourceOf(Transpose("f32", 3, 100), SpecOf(32, 0));
+  EXPECT_TRUE(in_turns(Transpose("bf16", 3, 100), "ushort8"));
+  EXPECT_TRUE(in_turns(kTwoResults, "float8") && in_turns(kTwoResults, "ushort8"));
+  EXPECT_FALSE(in_turns(Transpose("f32", 3, 7), "float8")) << "fewer than a vector";
+}
+
 // Vectors along channels whose results lie between those of other taps: a group takes all taps of a few channels.
 std::string TapsLast(int64_t channels) {
   return fmt::format(
@@ -201,8 +223,7 @@ std::string TapsLast(int64_t channels) {
 
 TEST(MemoryKernels, GroupsDoNotShareLinesOfResults) {
   Cases cases;
-  for (const int64_t channels : {20, 120, 1000, 1024})
-    cases.emplace_back(std::to_string(channels), TapsLast(channels));
+  for (const int64_t channels : {20, 120, 1000, 1024}) cases.emplace_back(std::to_string(channels), TapsLast(channels));
   RunCases(cases);
   const auto tiles = [](int64_t channels) { return Has(SourceOf(TapsLast(channels), SpecOf(64, 0)), "* 112"); };
   EXPECT_TRUE(tiles(1024)) << SourceOf(TapsLast(1024), SpecOf(64, 0));

@@ -75,6 +75,42 @@ TEST(SimplifyControlFlow, DropsWhatNothingNeeds) {
   }
 }
 
+// Two elements swapped are not passed on.
+TEST(SimplifyControlFlow, WhatALoopPassesOnIsWhatItStartsAs) {
+  constexpr const char* kText = R"(HloModule m
+    body { s = (s32[], f32[4], f32[4], f32[4]) parameter(0)
+           i = s32[] get-tuple-element(s), index=0
+           one = s32[] constant(1)
+           n = s32[] add(i, one)
+           x = f32[4] get-tuple-element(s), index=1
+           y = f32[4] get-tuple-element(s), index=2
+           z = f32[4] get-tuple-element(s), index=3
+           ROOT t = (s32[], f32[4], f32[4], f32[4]) tuple(n, x, z, y) }
+    condition { s = (s32[], f32[4], f32[4], f32[4]) parameter(0)
+           i = s32[] get-tuple-element(s), index=0
+           five = s32[] constant(5)
+           ROOT go = pred[] compare(i, five), direction=LT }
+    ENTRY e { x = f32[4] parameter(0)
+           y = f32[4] parameter(1)
+           w = f32[4] negate(x)
+           zero = s32[] constant(0)
+           t = (s32[], f32[4], f32[4], f32[4]) tuple(zero, w, x, y)
+           loop = (s32[], f32[4], f32[4], f32[4]) while(t), condition=condition, body=body
+           a = f32[4] get-tuple-element(loop), index=1
+           b = f32[4] get-tuple-element(loop), index=KEPT
+           ROOT r = f32[4] add(a, b) })";
+  const auto with = [&](const std::string& kept) {
+    return std::string(kText).replace(std::string(kText).find("KEPT"), 4, kept);
+  };
+  SimplifyControlFlow pass;
+  RunAndCompare(with("2"), pass);
+  const auto swapped = RunPass(with("2"), pass);
+  EXPECT_EQ(swapped->entry()->root()->operand(0)->opcode(), Opcode::kNegate);
+  EXPECT_EQ(swapped->entry()->root()->operand(1)->opcode(), Opcode::kGetTupleElement);
+  const auto passed = RunPass(with("1"), pass);
+  EXPECT_EQ(passed->entry()->root()->operand(1)->opcode(), Opcode::kNegate);
+}
+
 TEST(SimplifyControlFlow, LoopsOfNoOrOneTrip) {
   SimplifyControlFlow pass;
   for (const char* bound : {"0", "1"}) {
