@@ -57,6 +57,30 @@ TEST(Dot, TurnedPanelsCopiedByTheGroupThatMultipliesThem) {
   ExpectProduct({0, 200, 70, 300, false, true}, small);
 }
 
+// Exchanged, 128 rows are eight whole vectors; 197 are thirteen, of which one has five columns, where tiles of 11 rows
+// waste one.
+TEST(Dot, RolesStayWhereExchangedTilesWouldBePartlyEmpty) {
+  DeviceSpec spec = Runner().spec();
+  spec.vector_bytes = 64;
+  spec.l2_bytes = 1 << 20;
+  const auto is_exchanged = [&](int64_t m, int64_t n, int64_t k) {
+    return WithLessToPack({.m = m, .n = n, .k = k, .rhs_transposed = true}, spec).swapped;
+  };
+  EXPECT_TRUE(is_exchanged(128, 3072, 768));
+  EXPECT_FALSE(is_exchanged(197, 3072, 768));
+  EXPECT_FALSE(is_exchanged(197, 768, 768));
+  EXPECT_TRUE(is_exchanged(20, 768, 768)) << "few rows are not worth copies of a block of panels";
+  const auto form = [&](int64_t m, int64_t n, int64_t k, bool rhs_transposed) {
+    return PlanProduct({.m = m, .n = n, .k = k, .rhs_transposed = rhs_transposed}, spec).rhs;
+  };
+  EXPECT_EQ(form(197, 768, 768, true), RhsForm::kBlocks);
+  EXPECT_EQ(form(197, 384, 384, true), RhsForm::kBlocks);
+  EXPECT_EQ(form(197, 384, 384, false), RhsForm::kBlocks);
+  EXPECT_EQ(form(128, 384, 384, false), RhsForm::kInPlace);
+  EXPECT_EQ(form(197, 768, 192, true), RhsForm::kPanels) << "too short for its copies to be hidden";
+  EXPECT_EQ(form(197, 256, 256, false), RhsForm::kPanels) << "in the caches anyway";
+}
+
 // Units take runs of groups: the fullest has little more than its share of the columns.
 TEST(Dot, BlocksOfPanelsAreSharedOutEvenly) {
   DeviceSpec spec = Runner().spec();

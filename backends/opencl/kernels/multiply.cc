@@ -131,8 +131,11 @@ class Multiplication {
     slot_ = ir::Ref(slot);
     own_panels_ = ir::Ref(column_block) * plan_.panels_per_block;
     const Expr per_batch = Index(plan_.column_blocks());
+    const ir::Var next_run = ir::MakeVar("next_run", kIndex);
+    next_run_ = ir::Ref(next_run);
     const Stmt multiply = Depth([&](const Expr& k_begin, const Expr& k_end) {
-      return ir::Block({CopyPanels(k_begin, k_end), Block(Index(0), ir::Ref(column_block), k_begin, k_end)});
+      return ir::Block({CopyPanels(k_begin, k_end), ir::Let(next_run, NextRun(ir::Ref(block), k_end)),
+                        Block(Index(0), ir::Ref(column_block), k_begin, k_end)});
     });
     const Stmt body =
         ir::Block({ir::Let(batch, ir::Binary(Op::kFloorDiv, ir::Ref(block), per_batch)),
@@ -154,12 +157,41 @@ class Multiplication {
   Stmt CopyTurnedPanels(const Expr& k_begin, const Expr& k_end) const {
     const ir::Var number = IndexVar("copy_panel", plan_.panels);
     TurnedPanel panel{source_, rhs_, shape_.compute_type, 0, shape_.n, shape_.k, plan_.columns(), plan_.lanes};
+    panel.is_sent_for = true;
     panel.number = ir::Ref(number);
     panel.from = (batch_ * shape_.n + panel.number * panel.width) * shape_.k;
     panel.to = OwnPanel(panel.number, k_begin);
     const bool even = shape_.k % plan_.lanes == 0 && plan_.k_block % plan_.lanes == 0;
     const Expr end = Bounded(own_panels_, plan_.panels_per_block, plan_.panels);
     return Loop(number, own_panels_, end, CopyTurned(panel, k_begin, k_end, even));
+  }
+
+  // Where what is copied next begins in the source: the next depth of this block, or the next block of this group.
+  Expr NextRun(const Expr& block, const Expr& k_end) const {
+    const int64_t blocks = shape_.batch * plan_.column_blocks();
+    const auto start = [&](const Expr& of_block, const Expr& k) {
+      const Expr batch = Quotient(of_block, plan_.column_blocks()),
+                 column = Remainder(of_block, plan_.column_blocks()) * (plan_.panels_per_block * plan_.columns());
+      return shape_.rhs_transposed ? (batch * shape_.n + column) * shape_.k + k
+                                   : (batch * shape_.k + k) * shape_.n + column;
+    };
+    const Expr other = start(ir::Min(block + plan_.slots, Index(blocks - 1)), Index(0));
+    if (plan_.k_block == 0) return other;
+    return ir::Select(ir::Compare(Op::kLt, k_end, part_end_), start(block, k_end), other);
+  }
+
+  // Each tile's first steps send for their share of it, a line each.
+  Stmt SendForNextRun(const Expr& tile, const Expr& panel, const Expr& step) const {
+    if (plan_.rhs != RhsForm::kBlocks) return nullptr;
+    const int64_t line = kLineBytes / hlo::BytesOf(shape_.rhs_type), wide = plan_.panels_per_block * plan_.columns();
+    const int64_t depth = plan_.block_k(), run = shape_.rhs_transposed ? depth : wide,
+                  runs = shape_.rhs_transposed ? wide : depth;
+    const int64_t lines_of_run = CeilDiv(run, line), passes = plan_.tiles * plan_.panels_per_block;
+    const int64_t share = CeilDiv(lines_of_run * runs, passes);
+    const Expr number = (tile * plan_.panels_per_block + (panel - own_panels_)) * share + step;
+    const Expr at = next_run_ + Quotient(number, lines_of_run) * (shape_.rhs_transposed ? shape_.k : shape_.n) +
+                    Remainder(number, lines_of_run) * line;
+    return ir::If(ir::Compare(Op::kLt, step, Index(share)), ir::Prefetch(source_, at, ir::CacheLevel::kSecond));
   }
 
   // Row by row.
@@ -413,6 +445,7 @@ class Multiplication {
                               ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k),
                               PrefetchNextTile(lhs_first, panel, ir::Ref(k))};
     if (!careful) body.push_back(send(ir::Ref(k) - begin));
+    body.push_back(SendForNextRun(tile, panel, ir::Ref(k) - begin));
     if (panels) body.push_back(registers.ReadAhead(rhs_, ir::Ref(rhs_base)));
     if (!panels && !careful) {
       const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);
@@ -474,7 +507,7 @@ class Multiplication {
   RegisterTile tile_;
   ProductSizes sizes_;
   LoopEnds ends_{parameters_};
-  Expr batch_, part_, part_begin_, part_end_, slot_, own_panels_, tiles_end_, panels_end_, k_end_;
+  Expr batch_, part_, part_begin_, part_end_, slot_, own_panels_, next_run_, tiles_end_, panels_end_, k_end_;
 };
 
 // The copies of operands that the plan asks for.

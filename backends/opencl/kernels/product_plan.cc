@@ -31,6 +31,10 @@ constexpr int64_t kWideRows = 64, kWideVectors = 3;
 // Rows of lhs between which a work-group copies its panels itself: fewer read wider panels in place, for which 16
 // registers are too few; with more, all of lhs would pass by too often.
 constexpr int64_t kFewestBlockRows = 96, kFewestBlockRowsOfNarrowTiles = 12, kMostBlockRows = 512;
+// The same where the second cache would hold rhs, and rhs in place is the alternative; and the least depth for it.
+constexpr int64_t kFewestNearRows = 144, kLeastNearDepth = 256;
+// The part of the second cache that a block takes: the next one, which tiles send for, and lhs lie there too.
+constexpr int64_t kBlocksOfCache = 4;
 // Blocks are made smaller where that takes more than this part from what the fullest unit has to do.
 constexpr int64_t kWorthSmallerBlocks = 30;
 // Storing a result from transposed tiles costs about as much as packing this many elements.
@@ -198,20 +202,38 @@ void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
   plan.tiles_per_block = CeilDiv(plan.tiles, CeilDiv(plan.tiles, plan.tiles_per_block));
 }
 
+// Whether a product of this size is worth panels that each work-group copies for itself.
+bool IsWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
+  const int64_t fewest = VectorRegisters(device) == 32 ? kFewestBlockRows : kFewestBlockRowsOfNarrowTiles;
+  if (shape.ends_at_sizes || shape.depth_may_be_less || shape.m < fewest || shape.m > kMostBlockRows ||
+      shape.n <= kInPlaceColumns || TakesKeptPanels(shape))
+    return false;
+  const int64_t bytes = shape.k * shape.n * hlo::BytesOf(shape.compute_type);
+  const int64_t fewest_near = shape.rhs_transposed ? kFewestBlockRows : kFewestNearRows;
+  const bool is_near = shape.m >= fewest_near && shape.k >= kLeastNearDepth;
+  return bytes > (is_near ? device.l2_bytes / kBlocksOfCache : device.l2_bytes);
+}
+
+// What exchanged roles multiply in vain, in elements packed: their columns are rows of lhs, of which tiles take whole
+// vectors. Only where copying rhs is otherwise hidden well enough for it to matter.
+int64_t WastedByExchange(const ProductShape& shape, const DeviceSpec& device) {
+  if (shape.lhs_transposed || !IsWorthOwnBlocks(shape, device)) return 0;
+  const int64_t lanes = RegisterLanes(device, shape.compute_type);
+  const auto up_to = [&](int64_t multiple) { return CeilDiv(shape.m, multiple) * multiple; };
+  const int64_t more_rows = up_to(lanes) - up_to(EvenTileRows(shape.m, MostTileRows(device, 2)));
+  return std::max<int64_t>(more_rows, 0) * shape.n * shape.k / std::max<int64_t>(lanes / 4, 1);
+}
+
 // Panels that each work-group copies for itself, where all rows of lhs meet them at once.
 void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t element = hlo::BytesOf(shape.compute_type);
   const int64_t depth_block = DepthBlock(plan, device);
   const int64_t panel_bytes = (depth_block > 0 ? depth_block : shape.k) * plan.columns() * element;
-  const int64_t fewest_rows = VectorRegisters(device) == 32 ? kFewestBlockRows : kFewestBlockRowsOfNarrowTiles;
-  const bool fits = !plan.words && !shape.ends_at_sizes && !shape.depth_may_be_less &&
-                    shape.m >= fewest_rows && shape.m <= kMostBlockRows && shape.n > kInPlaceColumns &&
-                    plan.vectors == 2 && !plan.CombinesParts() && !TakesKeptPanels(shape);
-  if (!fits || shape.k * shape.n * element <= device.l2_bytes) return;
+  if (plan.words || plan.vectors != 2 || plan.CombinesParts() || !IsWorthOwnBlocks(shape, device)) return;
   const int64_t wanted = 4 * device.compute_units;
   const auto blocks = [&](int64_t panels) { return shape.batch * CeilDiv(plan.panels, panels); };
-  int64_t panels = std::clamp<int64_t>(device.l2_bytes / 2 / panel_bytes, 1, plan.panels);
+  int64_t panels = std::clamp<int64_t>(device.l2_bytes / kBlocksOfCache / panel_bytes, 1, plan.panels);
   while (panels > 1 && blocks(panels) < wanted) --panels;
   if (blocks(panels) < wanted) return;
   // Smaller blocks that share out better; but lhs passes by more often.
@@ -331,7 +353,7 @@ ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device)
   if (shape.swapped || shape.rhs_is_kept || !shape.rhs_transposed || shape.m <= kDotProductRows) return shape;
   // Of lhs [k][m] and rhs [n][k] both are copied as they are; exchanged, rhs alone.
   const int64_t spared = shape.lhs_transposed ? shape.k * shape.n : shape.k * (shape.n - shape.m);
-  if (spared < kTurnedStore * shape.m * shape.n) return shape;
+  if (spared < kTurnedStore * shape.m * shape.n + WastedByExchange(shape, device)) return shape;
   if (RegisterLanes(device, shape.compute_type) < 2) return shape;  // no squares to transpose
   const ProductShape exchanged = Exchanged(shape);
   return exchanged.lhs_type == exchanged.compute_type || WordsFor(exchanged, device) ? exchanged : shape;

@@ -18,6 +18,7 @@ constexpr int64_t kLargestPanelAhead = 131072, kElementsAhead = 64;
 
 // Columns of the panel lie in as many short runs, which the hardware's prefetcher does not follow.
 Stmt SendForSquare(const TurnedPanel& panel, const Expr& corner) {
+  if (panel.is_sent_for) return nullptr;
   const int64_t elements = panel.width * panel.k;
   const bool whole_panel = elements * hlo::BytesOf(panel.source->storage) <= kLargestPanelAhead;
   const Expr ahead = corner + (whole_panel ? elements : kElementsAhead);
