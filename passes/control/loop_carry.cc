@@ -210,7 +210,8 @@ bool ForwardPassedOn(Instruction* loop) {
   bool changed = false;
   for (int64_t i = 0; i < loop->operand(0)->operand_count(); ++i) {
     Instruction* init = loop->operand(0)->operand(i);
-    if (!IsPassedOn(*loop, i)) continue;
+    // A token stands for what the loop does.
+    if (!IsPassedOn(*loop, i) || !init->shape().IsArray()) continue;
     for (Instruction* element : ElementsOf(loop, i)) {
       if (!element->control_predecessors().empty() || !element->control_successors().empty()) continue;
       loop->parent()->Replace(element, init);

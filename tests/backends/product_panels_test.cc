@@ -22,6 +22,7 @@ TEST(Dot, PanelsCopiedByTheGroupThatMultipliesThem) {
   using enum ElementType;
   DeviceSpec small = Runner().spec();
   small.l2_bytes = 64 << 10;
+  small.compute_units = 2;
   ProductShape shape;
   shape.m = 100;
   shape.k = 70;
@@ -41,6 +42,7 @@ TEST(Dot, TurnedPanelsCopiedByTheGroupThatMultipliesThem) {
   using enum ElementType;
   DeviceSpec small = Runner().spec();
   small.l2_bytes = 64 << 10;
+  small.compute_units = 2;
   ASSERT_EQ(PlanProduct({.m = 200, .n = 300, .k = 70, .rhs_transposed = true}, small).rhs, RhsForm::kBlocks);
   for (const int64_t k : {64, 70, 100, 127, 144}) ExpectProduct({0, 200, k, 300, false, true}, small);
   ExpectProduct({0, 200, 96, 320, false, true}, small);  // whole panels
@@ -55,6 +57,15 @@ TEST(Dot, TurnedPanelsCopiedByTheGroupThatMultipliesThem) {
   ExpectProduct({0, 260, 2100, 300, false, true}, small);
   small.vector_bytes = 32;
   ExpectProduct({0, 200, 70, 300, false, true}, small);
+  small.vector_bytes = 64;
+  const ProductShape exchanged = WithLessToPack({.m = 256, .n = 400, .k = 2000, .rhs_transposed = true}, small);
+  ASSERT_TRUE(exchanged.swapped);
+  ASSERT_EQ(PlanProduct(exchanged, small).rhs, RhsForm::kBlocks);
+  ExpectProduct({0, 256, 2000, 400, false, true}, small);
+  small.l2_bytes = 1300 << 10;  // blocks of depth that end within a square
+  const ProductPlan uneven = PlanProduct({.m = 260, .n = 300, .k = 2100, .rhs_transposed = true}, small);
+  ASSERT_NE(uneven.k_block % uneven.lanes, 0);
+  ExpectProduct({0, 260, 2100, 300, false, true}, small);
 }
 
 // Exchanged, 128 rows are eight whole vectors; 197 are thirteen, of which one has five columns, where tiles of 11 rows
@@ -63,6 +74,7 @@ TEST(Dot, RolesStayWhereExchangedTilesWouldBePartlyEmpty) {
   DeviceSpec spec = Runner().spec();
   spec.vector_bytes = 64;
   spec.l2_bytes = 1 << 20;
+  spec.compute_units = 2;
   const auto is_exchanged = [&](int64_t m, int64_t n, int64_t k) {
     return WithLessToPack({.m = m, .n = n, .k = k, .rhs_transposed = true}, spec).swapped;
   };
@@ -79,6 +91,11 @@ TEST(Dot, RolesStayWhereExchangedTilesWouldBePartlyEmpty) {
   EXPECT_EQ(form(128, 384, 384, false), RhsForm::kInPlace);
   EXPECT_EQ(form(197, 768, 192, true), RhsForm::kPanels) << "too short for its copies to be hidden";
   EXPECT_EQ(form(197, 256, 256, false), RhsForm::kPanels) << "in the caches anyway";
+  spec.compute_units = 7;
+  EXPECT_TRUE(is_exchanged(197, 768, 768)) << "too few blocks to share";
+  spec.compute_units = 2;
+  spec.vector_bytes = 32;
+  EXPECT_TRUE(is_exchanged(20, 768, 768));
 }
 
 // Units take runs of groups: the fullest has little more than its share of the columns.

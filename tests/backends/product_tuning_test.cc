@@ -380,7 +380,7 @@ TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
     return "";
   };
   EXPECT_THAT(complaint("{", "[", device), HasSubstr("f.json: not JSON"));
-  EXPECT_THAT(complaint("\"version\": 2", "\"version\": 9", device), HasSubstr("\"version\" is 9"));
+  EXPECT_THAT(complaint("\"version\": 3", "\"version\": 9", device), HasSubstr("\"version\" is 9"));
   EXPECT_THAT(complaint("\"generic\"", "\"H\"", device),
               HasSubstr("f.json: was measured on another device: name is H, here generic"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"cpu\"", device), HasSubstr("another device"));
@@ -457,7 +457,7 @@ TEST_F(TunerTest, DamagedFilesAreMeasuredAnew) {
   const std::string path = Tuner::PathIn(folder_.path(), TunedDevice(spec_));
   DeviceSpec foreign = spec_;
   foreign.driver_version = "other";
-  for (const std::string& contents : {std::string("{\"version\": 2"), std::string(), SampleRecord(foreign).ToJson()}) {
+  for (const std::string& contents : {std::string("{\"version\": 3"), std::string(), SampleRecord(foreign).ToJson()}) {
     WriteFileAtomically(path, contents);
     const Tuner tuner(context_, build_);
     TuningRecord record = tuner.Kept();

@@ -228,6 +228,7 @@ class LoopKernel {
       places.back().back() = element;
     }
     inner_ = BodyAt(places);
+    elements_together_ = dims_.back();
   }
 
   // Where a load strides along the vectors: the dimension along which it is contiguous.
@@ -399,7 +400,8 @@ class LoopKernel {
   int64_t TileAlong(size_t v) const {
     const int64_t extent = dims_[v], most = MostElementsOf(v);
     if (e_.IsGpu()) return GroupLanes(e_.device()) * (HasLoop(inner_) ? 1 : kTogether);
-    const int64_t others = std::max<int64_t>(1, hlo::CheckedProduct(dims_) / std::max<int64_t>(extent, 1));
+    const int64_t inside = std::max<int64_t>(extent * elements_together_, 1);
+    const int64_t others = std::max<int64_t>(1, hlo::CheckedProduct(dims_) / inside);
     const int64_t wanted = CeilDiv(e_.device().compute_units * kGroupsPerUnit, others);
     const int64_t worth = std::max<int64_t>(1, WorkOf(inner_) * extent / kWorkOfGroup);
     const int64_t tile = CeilDiv(CeilDiv(extent, std::min(wanted, worth)), kTileQuantum) * kTileQuantum;
@@ -411,8 +413,8 @@ class LoopKernel {
     constexpr int64_t kBytesTogether = 8192;
     int64_t bytes = hlo::BytesOf(e_.outputs()[group_.front()].buffer->storage);
     for (size_t d = v + 1; d < dims_.size(); ++d) bytes *= dims_[d];
-    if (v + 1 == dims_.size() || bytes >= kBytesTogether) return dims_[v] + kTileQuantum;
-    return std::max(kBytesTogether / bytes / e_.Lanes(), int64_t{1}) * e_.Lanes();
+    if (v + 1 == dims_.size() || bytes * e_.Lanes() > kBytesTogether) return dims_[v] + kTileQuantum;
+    return kBytesTogether / bytes / e_.Lanes() * e_.Lanes();
   }
 
   // The vector dimension, cut into tiles.
@@ -452,6 +454,7 @@ class LoopKernel {
   ir::Stmt inner_;
   ir::Var tile_var_;
   int64_t tiles_ = 1;
+  int64_t elements_together_ = 1;  // of a row, in inner_
 };
 
 // The loops over an array, with the extents that all outputs of the group have.

@@ -90,6 +90,8 @@ Pointwise PointwiseOf(const hlo::Instruction& instruction, const hlo::Instructio
   const ProductProblem problem = ConvolutionProblem(shape, hero.shape().element_type());
   ProductShape product = problem.shape;
   product.ends_at_sizes = !passes::ExtentsOf(instruction).empty();
+  const int64_t weight_bytes = product.k * product.n * hlo::BytesOf(product.rhs_type);
+  product.rhs_is_kept = shape.weights_are_constant && weight_bytes <= context.device.l3_bytes;
   return {PlanProduct(product, context.device, Tuned<PanelSchedule>(instruction, problem, context.options)),
           PlanMatrixUnit(product, context.device)};
 }

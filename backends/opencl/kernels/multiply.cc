@@ -166,7 +166,8 @@ class Multiplication {
     return Loop(number, own_panels_, end, CopyTurned(panel, k_begin, k_end, even));
   }
 
-  // Where what is copied next begins in the source: the next depth of this block, or the next block of this group.
+  // Where what this unit copies next begins in the source: the next depth of this block, the next block of this group,
+  // or, as units take runs of groups, the first of the next group.
   Expr NextRun(const Expr& block, const Expr& k_end) const {
     const int64_t blocks = shape_.batch * plan_.column_blocks();
     const auto start = [&](const Expr& of_block, const Expr& k) {
@@ -175,7 +176,8 @@ class Multiplication {
       return shape_.rhs_transposed ? (batch * shape_.n + column) * shape_.k + k
                                    : (batch * shape_.k + k) * shape_.n + column;
     };
-    const Expr other = start(ir::Min(block + plan_.slots, Index(blocks - 1)), Index(0));
+    const Expr next = block + plan_.slots, next_group = ir::Min(slot_ + 1, Index(plan_.slots - 1));
+    const Expr other = start(ir::Select(next < Index(blocks), next, next_group), Index(0));
     if (plan_.k_block == 0) return other;
     return ir::Select(ir::Compare(Op::kLt, k_end, part_end_), start(block, k_end), other);
   }

@@ -35,6 +35,8 @@ constexpr int64_t kFewestBlockRows = 96, kFewestBlockRowsOfNarrowTiles = 12, kMo
 constexpr int64_t kFewestNearRows = 144, kLeastNearDepth = 256;
 // The part of the second cache that a block takes: the next one, which tiles send for, and lhs lie there too.
 constexpr int64_t kBlocksOfCache = 4;
+// Blocks for each unit, at least.
+constexpr int64_t kBlocksOfUnit = 4;
 // Blocks are made smaller where that takes more than this part from what the fullest unit has to do.
 constexpr int64_t kWorthSmallerBlocks = 30;
 // Storing a result from transposed tiles costs about as much as packing this many elements.
@@ -59,7 +61,7 @@ constexpr int64_t kFewestLanesAlong = 4, kShortRow = 4;
 constexpr int64_t kPartDepth = 512;
 // Work that is too little to share, and very long sums of not much more, are cut into parts: by numbers that are the
 // same whatever the device, so that sums are.
-constexpr int64_t kLittleWork = 8, kLongSumWork = 128;
+constexpr int64_t kLittleWork = 8, kLongSumWork = 128, kLongSum = 64 * kPartDepth;
 
 bool HasKernel(hlo::ElementType type) {
   using enum hlo::ElementType;
@@ -202,12 +204,16 @@ void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
   plan.tiles_per_block = CeilDiv(plan.tiles, CeilDiv(plan.tiles, plan.tiles_per_block));
 }
 
-// Whether a product of this size is worth panels that each work-group copies for itself.
+// Whether a product of this size is worth panels that each work-group copies for itself. Fewer rows that are stored
+// [n][k] are read as they lie, in exchanged roles.
 bool IsWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
-  const int64_t fewest = VectorRegisters(device) == 32 ? kFewestBlockRows : kFewestBlockRowsOfNarrowTiles;
+  const bool is_narrow = VectorRegisters(device) < 32 && !shape.rhs_transposed;
+  const int64_t fewest = is_narrow ? kFewestBlockRowsOfNarrowTiles : kFewestBlockRows;
   if (shape.ends_at_sizes || shape.depth_may_be_less || shape.m < fewest || shape.m > kMostBlockRows ||
       shape.n <= kInPlaceColumns || TakesKeptPanels(shape))
     return false;
+  const int64_t panels = shape.batch * CeilDiv(shape.n, 2 * RegisterLanes(device, shape.compute_type));
+  if (panels < kBlocksOfUnit * device.compute_units) return false;
   const int64_t bytes = shape.k * shape.n * hlo::BytesOf(shape.compute_type);
   const int64_t fewest_near = shape.rhs_transposed ? kFewestBlockRows : kFewestNearRows;
   const bool is_near = shape.m >= fewest_near && shape.k >= kLeastNearDepth;
@@ -215,9 +221,11 @@ bool IsWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
 }
 
 // What exchanged roles multiply in vain, in elements packed: their columns are rows of lhs, of which tiles take whole
-// vectors. Only where copying rhs is otherwise hidden well enough for it to matter.
+// vectors. Only where rhs would go by blocks instead, and sums are not so long that they might be cut into other parts
+// (ChooseParts): their order must not depend on the device's units.
 int64_t WastedByExchange(const ProductShape& shape, const DeviceSpec& device) {
-  if (shape.lhs_transposed || !IsWorthOwnBlocks(shape, device)) return 0;
+  const bool may_go_by_blocks = !shape.lhs_transposed && shape.k < kLongSum && !WordsFor(shape, device);
+  if (!may_go_by_blocks || !IsWorthOwnBlocks(shape, device)) return 0;
   const int64_t lanes = RegisterLanes(device, shape.compute_type);
   const auto up_to = [&](int64_t multiple) { return CeilDiv(shape.m, multiple) * multiple; };
   const int64_t more_rows = up_to(lanes) - up_to(EvenTileRows(shape.m, MostTileRows(device, 2)));
@@ -231,7 +239,7 @@ void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const int64_t depth_block = DepthBlock(plan, device);
   const int64_t panel_bytes = (depth_block > 0 ? depth_block : shape.k) * plan.columns() * element;
   if (plan.words || plan.vectors != 2 || plan.CombinesParts() || !IsWorthOwnBlocks(shape, device)) return;
-  const int64_t wanted = 4 * device.compute_units;
+  const int64_t wanted = kBlocksOfUnit * device.compute_units;
   const auto blocks = [&](int64_t panels) { return shape.batch * CeilDiv(plan.panels, panels); };
   int64_t panels = std::clamp<int64_t>(device.l2_bytes / kBlocksOfCache / panel_bytes, 1, plan.panels);
   while (panels > 1 && blocks(panels) < wanted) --panels;
@@ -258,7 +266,7 @@ void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
   // Results that are large beside their operands gain nothing from being summed twice.
   if (work < kLittleWork && shape.k >= 2 * kPartDepth) {
     plan.k_parts = std::min(CeilDiv(kLittleWork * 2, work), shape.k / kPartDepth);
-  } else if (work < kLongSumWork && shape.k >= 64 * kPartDepth) {
+  } else if (work < kLongSumWork && shape.k >= kLongSum) {
     plan.k_parts = std::min<int64_t>(kLittleWork, shape.k / kPartDepth);
   }
   plan.k_parts = CeilDiv(shape.k, plan.part_k());
@@ -297,9 +305,10 @@ bool TakeStreams(ProductPlan& plan, const DeviceSpec& device) {
   return true;
 }
 
-// Parts of k stay as they are: they say in which order sums are added.
+// Parts of k stay as they are: they say in which order sums are added. (Measured in other roles, where rhs was not
+// kept, a tile may have more rows than there are.)
 void Apply(const PanelSchedule& schedule, const DeviceSpec& device, ProductPlan& plan) {
-  plan.rows = schedule.rows;
+  plan.rows = std::min(schedule.rows, plan.shape.m);
   plan.vectors = schedule.vectors;
   plan.tiles = CeilDiv(plan.shape.m, plan.rows);
   plan.panels = CeilDiv(plan.shape.n, plan.columns());

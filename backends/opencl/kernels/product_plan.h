@@ -42,8 +42,8 @@ enum class LhsForm : uint8_t {
 enum class RhsForm : uint8_t {
   kInPlace,
   kPanels,  // copied to [batch][panel][k][tile columns], the last panel padded with zeros
-  // Copied to panels by the work-group that multiplies them, a block at a time, into scratch of its own: a block's rows
-  // are read as one run, and its panels are still in the caches when they are multiplied.
+  // Copied to panels by the work-group that multiplies them, a block at a time, into scratch of its own: its panels are
+  // still in the caches when they are multiplied, and the next block is sent for meanwhile.
   kBlocks,
 };
 
@@ -101,7 +101,8 @@ struct ProductPlan {
 };
 
 // With the roles exchanged where rhs [n][k] is larger than lhs [m][k]: one of them has to be copied into panels, the
-// other is read as it lies; and where lhs is [k][m] and rhs [n][k]. For CPU-class kernels.
+// other is read as it lies; and where lhs is [k][m] and rhs [n][k]. Not where tiles of exchanged roles would multiply
+// more in vain than that spares. For CPU-class kernels.
 ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device);
 
 struct PanelSchedule;

@@ -9,7 +9,7 @@
 namespace hlorun::opencl {
 
 // Panel `number` of `width` columns of a matrix [k][n] that lies as [n][k]: panels[to + i * width + j] is column
-// number * width + j of row i, zero beyond n.
+// number * width + j of row i, and zero (before `flip`) beyond n.
 struct TurnedPanel {
   ir::BufferRef source, panels;
   hlo::ElementType type = hlo::ElementType::kF32;  // of what is stored

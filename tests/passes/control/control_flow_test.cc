@@ -111,6 +111,32 @@ TEST(SimplifyControlFlow, WhatALoopPassesOnIsWhatItStartsAs) {
   EXPECT_EQ(passed->entry()->root()->operand(1)->opcode(), Opcode::kNegate);
 }
 
+// A token stands for what the loop has done, though the body hands it on.
+TEST(SimplifyControlFlow, TokensComeFromTheLoop) {
+  constexpr const char* kText = R"(HloModule m
+    body { s = (s32[], token[]) parameter(0)
+           i = s32[] get-tuple-element(s), index=0
+           k = token[] get-tuple-element(s), index=1
+           one = s32[] constant(1)
+           n = s32[] add(i, one)
+           o = token[] outfeed(i, k), outfeed_shape=s32[]
+           ROOT t = (s32[], token[]) tuple(n, k) }
+    condition { s = (s32[], token[]) parameter(0)
+           i = s32[] get-tuple-element(s), index=0
+           five = s32[] constant(5)
+           ROOT go = pred[] compare(i, five), direction=LT }
+    ENTRY e { x = f32[4] parameter(0)
+           zero = s32[] constant(0)
+           first = token[] after-all()
+           t = (s32[], token[]) tuple(zero, first)
+           loop = (s32[], token[]) while(t), condition=condition, body=body
+           k = token[] get-tuple-element(loop), index=1
+           ROOT o = token[] outfeed(x, k), outfeed_shape=f32[4] })";
+  SimplifyControlFlow pass;
+  const auto module = RunPass(kText, pass);
+  EXPECT_EQ(module->entry()->root()->operand(1)->opcode(), Opcode::kGetTupleElement);
+}
+
 TEST(SimplifyControlFlow, LoopsOfNoOrOneTrip) {
   SimplifyControlFlow pass;
   for (const char* bound : {"0", "1"}) {
