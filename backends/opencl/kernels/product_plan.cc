@@ -204,8 +204,8 @@ void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
   plan.tiles_per_block = CeilDiv(plan.tiles, CeilDiv(plan.tiles, plan.tiles_per_block));
 }
 
-// Whether a product of this size is worth panels that each work-group copies for itself. Fewer rows that are stored
-// [n][k] are read as they lie, in exchanged roles.
+// Whether a product of this size is worth panels that each work-group copies for itself. With few rows of lhs, rhs
+// [n][k] is read as it lies, in exchanged roles.
 bool IsWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
   const bool is_narrow = VectorRegisters(device) < 32 && !shape.rhs_transposed;
   const int64_t fewest = is_narrow ? kFewestBlockRowsOfNarrowTiles : kFewestBlockRows;
