@@ -243,7 +243,7 @@ Stmt Epilogue::StoreRearranged(const RunIndex& at, int64_t count, int64_t lanes,
                                    value, ir::Ref(stored_at))});
   };
   const Expr none = ir::Int(0, ir::kIndex), end = ir::Int(count, ir::kIndex);
-  const Stmt pieces = ir::For(ir::LoopRole::kSerial, begin, none, end, store(ir::Ref(begin), piece), piece);
+  Stmt pieces = ir::For(ir::LoopRole::kSerial, begin, none, end, store(ir::Ref(begin), piece), piece);
   if (!is_along || piece >= std::min(count, lanes) || count > together) return pieces;
   const Expr left = ir::Int(together, ir::kIndex) -
                     ir::Binary(ir::Op::kFloorMod, at.index[at.lane_dimension], ir::Int(together, ir::kIndex));

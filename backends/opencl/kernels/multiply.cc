@@ -177,7 +177,7 @@ class Multiplication {
                                    : (batch * shape_.k + k) * shape_.n + column;
     };
     const Expr next = block + plan_.slots, next_group = ir::Min(slot_ + 1, Index(plan_.slots - 1));
-    const Expr other = start(ir::Select(next < Index(blocks), next, next_group), Index(0));
+    Expr other = start(ir::Select(next < Index(blocks), next, next_group), Index(0));
     if (plan_.k_block == 0) return other;
     return ir::Select(ir::Compare(Op::kLt, k_end, part_end_), start(block, k_end), other);
   }
