@@ -398,22 +398,21 @@ class LoopKernel {
   // Elements along the vector dimension `v` that a group takes: fewer where the other dimensions do not keep all cores
   // busy, or where rows of short vectors lie between them, which cores would write to the same cache lines.
   int64_t TileAlong(size_t v) const {
-    const int64_t extent = dims_[v], most = MostElementsOf(v);
     if (e_.IsGpu()) return GroupLanes(e_.device()) * (HasLoop(inner_) ? 1 : kTogether);
-    const int64_t inside = std::max<int64_t>(extent * elements_together_, 1);
+    const int64_t extent = dims_[v], inside = std::max<int64_t>(extent * elements_together_, 1);
     const int64_t others = std::max<int64_t>(1, hlo::CheckedProduct(dims_) / inside);
     const int64_t wanted = CeilDiv(e_.device().compute_units * kGroupsPerUnit, others);
     const int64_t worth = std::max<int64_t>(1, WorkOf(inner_) * extent / kWorkOfGroup);
     const int64_t tile = CeilDiv(CeilDiv(extent, std::min(wanted, worth)), kTileQuantum) * kTileQuantum;
-    return std::min(tile, most);
+    return std::min(tile, MostElementsOf(v));
   }
 
-  // Of dimension `v`, together with those inside of it.
+  // Of dimension `v`, together with those inside of it, where cores would share lines; else any number.
   int64_t MostElementsOf(size_t v) const {
     constexpr int64_t kBytesTogether = 8192;
     int64_t bytes = hlo::BytesOf(e_.outputs()[group_.front()].buffer->storage);
     for (size_t d = v + 1; d < dims_.size(); ++d) bytes *= dims_[d];
-    if (v + 1 == dims_.size() || bytes * e_.Lanes() > kBytesTogether) return dims_[v] + kTileQuantum;
+    if (v + 1 == dims_.size() || bytes * e_.Lanes() > kBytesTogether) return INT64_MAX;
     return kBytesTogether / bytes / e_.Lanes() * e_.Lanes();
   }
 

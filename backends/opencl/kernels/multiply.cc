@@ -185,14 +185,13 @@ class Multiplication {
   // Each tile's first steps send for their share of it, a line each.
   Stmt SendForNextRun(const Expr& tile, const Expr& panel, const Expr& step) const {
     if (plan_.rhs != RhsForm::kBlocks) return nullptr;
-    const int64_t line = kLineBytes / hlo::BytesOf(shape_.rhs_type), wide = plan_.panels_per_block * plan_.columns();
-    const int64_t depth = plan_.block_k(), run = shape_.rhs_transposed ? depth : wide,
-                  runs = shape_.rhs_transposed ? wide : depth;
-    const int64_t lines_of_run = CeilDiv(run, line), passes = plan_.tiles * plan_.panels_per_block;
-    const int64_t share = CeilDiv(lines_of_run * runs, passes);
+    const int64_t line = kLineBytes / hlo::BytesOf(shape_.rhs_type), passes = plan_.tiles * plan_.panels_per_block;
+    int64_t runs = plan_.block_k(), run = plan_.panels_per_block * plan_.columns();
+    if (shape_.rhs_transposed) std::swap(runs, run);
+    const int64_t apart = shape_.rhs_transposed ? shape_.k : shape_.n;
+    const int64_t lines_of_run = CeilDiv(run, line), share = CeilDiv(lines_of_run * runs, passes);
     const Expr number = (tile * plan_.panels_per_block + (panel - own_panels_)) * share + step;
-    const Expr at = next_run_ + Quotient(number, lines_of_run) * (shape_.rhs_transposed ? shape_.k : shape_.n) +
-                    Remainder(number, lines_of_run) * line;
+    const Expr at = next_run_ + Quotient(number, lines_of_run) * apart + Remainder(number, lines_of_run) * line;
     return ir::If(ir::Compare(Op::kLt, step, Index(share)), ir::Prefetch(source_, at, ir::CacheLevel::kSecond));
   }
 
