@@ -133,7 +133,7 @@ double PeakOfACore(LaunchRunner& runner, const DeviceSpec& device) {
   constexpr int64_t kRounds = 200000;
   const PeakKernel peak = PeakOf(kF32Peak).make(device, kKernelName, kRounds);
   EmittedLaunch launch;
-  launch.source = peak.source;
+  launch.source = ProgramOf({&peak, 1});
   launch.grid.groups[0] = device.compute_units;
   launch.arguments = {{.kind = ArgumentRef::Kind::kOperand}, {.kind = ArgumentRef::Kind::kResult, .written = true}};
   const int64_t bytes = device.compute_units * kPeakStride * 4;

@@ -14,6 +14,7 @@
 namespace hlorun::opencl {
 namespace {
 
+using ::testing::HasSubstr;
 using testing_support::FilesUnder;
 using testing_support::ReadAll;
 using testing_support::TemporaryFolder;
@@ -37,6 +38,23 @@ class KeptRoofline : public ::testing::Test {
   const TemporaryFolder folder_;
   bool measured_ = false;
 };
+
+// No machine at hand may have two units whose kernels call the same functions.
+TEST(PeakKernels, AProgramDefinesWhatSeveralCallOnce) {
+  DeviceSpec device;
+  device.has_bf16_tiles = device.has_s8_tiles = true;
+  const std::vector<PeakKernel> kernels = {PeakOf("bf16_tiles_gflops").make(device, "bf16", 1),
+                                           PeakOf("s8_tiles_gflops").make(device, "s8", 1)};
+  const std::string program = ProgramOf(kernels);
+  for (const PeakKernel& kernel : kernels) {
+    EXPECT_THAT(program, HasSubstr(kernel.source));
+    for (const std::string_view function : kernel.functions) {
+      const size_t at = program.find(function);
+      ASSERT_NE(at, std::string::npos);
+      EXPECT_EQ(program.find(function, at + 1), std::string::npos) << function;
+    }
+  }
+}
 
 TEST_F(KeptRoofline, IsMeasuredOnceAndFoundAgain) {
   const std::shared_ptr<DeviceContext> context = Context();

@@ -85,7 +85,8 @@ PeakKernel Words(const DeviceSpec& device, const std::string& name, int64_t roun
   if (found == forms.end()) Invalid("device spec: there is no way \"{}\" to multiply words", form);
   const int64_t chains = ChainsOf(device);
   PeakKernel kernel;
-  kernel.source = found->source + Header(device, name) + "  const uint16 m = (uint16)((uint)(half_one * 2));\n" +
+  kernel.functions.push_back(found->source);
+  kernel.source = Header(device, name) + "  const uint16 m = (uint16)((uint)(half_one * 2));\n" +
                   Chains(sums, "", fmt::format("{}(@, m, m)", function), chains, rounds) + Footer(sums, chains);
   kernel.operations = 2.0 * 16 * static_cast<double>(elements * chains * rounds);
   return kernel;
@@ -106,9 +107,9 @@ PeakKernel Tiles(const DeviceSpec& device, const std::string& name, int64_t roun
   for (const UnitFunction& unit : kUnitFunctions) {
     const bool is_used = unit.name == kUnitBegin || unit.name == kUnitEnd || unit.name == kUnitZero ||
                          unit.name == kUnitStore || unit.name == function;
-    if (is_used) kernel.source += unit.source;
+    if (is_used) kernel.functions.push_back(unit.source);
   }
-  kernel.source += Header(device, name);
+  kernel.source = Header(device, name);
   kernel.source += fmt::format(
       "  uint lhs[{0}] __attribute__((aligned(64))), rhs[{0}] __attribute__((aligned(64)));\n"
       "  uint sums[1024] __attribute__((aligned(64)));\n"
@@ -144,6 +145,20 @@ constexpr Peak kPeaks[] = {
 };
 
 }  // namespace
+
+std::string ProgramOf(std::span<const PeakKernel> kernels) {
+  std::vector<std::string_view> functions;
+  std::string program;
+  for (const PeakKernel& kernel : kernels) {
+    for (const std::string_view function : kernel.functions) {
+      if (std::find(functions.begin(), functions.end(), function) != functions.end()) continue;
+      functions.push_back(function);
+      program += function;
+    }
+    program += kernel.source;
+  }
+  return program;
+}
 
 std::span<const Peak> Peaks() { return kPeaks; }
 

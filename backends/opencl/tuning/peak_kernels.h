@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "hlo/device_spec.h"
 
@@ -12,9 +14,13 @@ namespace hlorun::opencl {
 // One __kernel of two parameters, (__global const float* x, __global uint* out): x holds a 0.5 for each work-group,
 // kPeakStride elements apart, and out has that many words a group; both begin where a vector may.
 struct PeakKernel {
+  std::vector<std::string_view> functions;  // what it calls, of which a program wants one each
   std::string source;
   double operations = 0;  // of a work-item; a multiply-add is two
 };
+// A program of all of them.
+std::string ProgramOf(std::span<const PeakKernel> kernels);
+
 inline constexpr int64_t kPeakStride = 64;
 
 struct Peak {

@@ -125,14 +125,13 @@ class Roofline {
   void MakePeaks() {
     DeviceSpec device = spec_;
     device.device_class = is_gpu_ ? DeviceClass::kGpu : DeviceClass::kCpu;
-    std::string source;
+    std::vector<PeakKernel> kernels;
     for (const Peak& peak : Peaks()) {
       if (!peak.is_there(device)) continue;
-      const PeakKernel kernel = peak.make(device, fmt::format("peak_{}", peaks_.size()), kPeakRounds);
-      peaks_.push_back({peak.cost, kernel.operations, {}});
-      source += kernel.source;
+      kernels.push_back(peak.make(device, fmt::format("peak_{}", peaks_.size()), kPeakRounds));
+      peaks_.push_back({peak.cost, kernels.back().operations, {}});
     }
-    const cl::Program program = Build(context_, source);
+    const cl::Program program = Build(context_, ProgramOf(kernels));
     std::vector<float> halves(groups_ * kPeakStride, 0.5f);
     const size_t bytes = halves.size() * sizeof(float);
     halves_ = cl::Buffer(context_.context(), CL_MEM_COPY_HOST_PTR, bytes, halves.data());
