@@ -306,7 +306,28 @@ TEST(Dot, FewRowsOfNarrowTilesCopyTheirPanels) {
   ExpectProduct({0, 12, 512, 1030}, narrow);
   ExpectProduct({0, 33, 520, 1024}, narrow);
   narrow.vector_bytes = 64;
-  ASSERT_EQ(form({.m = 32, .n = 2048, .k = 512}), RhsForm::kInPlace);
+  ASSERT_EQ(form({.m = 32, .n = 2032, .k = 512}), RhsForm::kInPlace);
+}
+
+// Rows of rhs a page apart, or a half of one, that the sets of the second cache do not hold.
+TEST(Dot, CrowdedRowsAreCopied) {
+  DeviceSpec device = Runner().spec();
+  device.vector_bytes = 64;
+  device.l2_bytes = 256 << 10;
+  const auto plan = [&](const ProductShape& shape) { return PlanProduct(shape, device); };
+  ASSERT_EQ(plan({.m = 32, .n = 1024, .k = 300}).rhs, RhsForm::kBlocks);
+  ASSERT_EQ(plan({.m = 32, .n = 512, .k = 600}).rhs, RhsForm::kBlocks);
+  ASSERT_EQ(plan({.m = 24, .n = 1024, .k = 300}).rhs, RhsForm::kInPlace);
+  ASSERT_EQ(plan({.m = 32, .n = 1040, .k = 300}).rhs, RhsForm::kInPlace);
+  // A few tiles copy few rows, which are long, and send for none.
+  ASSERT_GT(plan({.m = 32, .n = 1024, .k = 300}).k_block, 0);
+  ASSERT_FALSE(plan({.m = 32, .n = 1024, .k = 300}).SendsForBlocks());
+  ASSERT_TRUE(plan({.m = 190, .n = 1024, .k = 300}).SendsForBlocks());
+  ExpectProduct({0, 32, 300, 1024}, device);
+  ExpectProduct({2, 37, 300, 1024}, device);
+  ExpectProduct({0, 190, 300, 1024}, device);
+  ExpectProduct({0, 35, 300, 1024, false, false, ElementType::kBF16, ElementType::kF32}, device);
+  ExpectProduct({0, 61, 300, 1024, false, false, ElementType::kS32, ElementType::kS32}, device);
 }
 
 // Tiles behind the first find rhs in the second cache: nothing is sent for.

@@ -184,7 +184,7 @@ class Multiplication {
 
   // Each tile's first steps send for their share of it, a line each.
   Stmt SendForNextRun(const Expr& tile, const Expr& panel, const Expr& step) const {
-    if (plan_.rhs != RhsForm::kBlocks) return nullptr;
+    if (!plan_.SendsForBlocks()) return nullptr;
     const int64_t line = kLineBytes / hlo::BytesOf(shape_.rhs_type), passes = plan_.tiles * plan_.panels_per_block;
     int64_t runs = plan_.block_k(), run = plan_.panels_per_block * plan_.columns();
     if (shape_.rhs_transposed) std::swap(runs, run);

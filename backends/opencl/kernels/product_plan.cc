@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/product_plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/ceil_div.h"
@@ -33,6 +34,13 @@ constexpr int64_t kWideRows = 64, kWideVectors = 3;
 constexpr int64_t kFewestBlockRows = 96, kFewestBlockRowsOfNarrowTiles = 12, kMostBlockRows = 512;
 // The same where the second cache would hold rhs, and rhs in place is the alternative; and the least depth for it.
 constexpr int64_t kFewestNearRows = 144, kLeastNearDepth = 256;
+// The same where rows of rhs are crowded (RowsOfRhsAreCrowded).
+constexpr int64_t kFewestCrowdedRows = 32, kFewestNearCrowdedRows = 64;
+// Depth of their blocks where few tiles meet them.
+constexpr int64_t kCrowdedDepth = 128;
+// Fewer tiles than these do not send for the next block: there is too much of it for each of them, and what they
+// multiply waits for the same buffers of lines on their way.
+constexpr int64_t kFewestTilesThatSend = 12;
 // The part of the second cache that a block takes: the next one, which tiles send for, and lhs lie there too.
 constexpr int64_t kBlocksOfCache = 4;
 // Blocks for each unit, at least.
@@ -112,12 +120,45 @@ ProductShape Exchanged(ProductShape shape) {
   return shape;
 }
 
+// Whether rhs is copied to panels because the copies cost nothing.
+bool TakesKeptPanels(const ProductShape& shape) {
+  return shape.rhs_is_kept && shape.m >= kFewestKeptRows && shape.n > kInPlaceColumns;
+}
+
+// Rows of rhs [k][n] so many lines apart that the second cache has too few sets for one column of them: tiles in place
+// read them from beyond it once for each tile's height. Sets repeat with a page at most: where pages lie is chance.
+bool RowsOfRhsAreCrowded(const ProductShape& shape, const DeviceSpec& device) {
+  const int64_t row_bytes = shape.n * hlo::BytesOf(shape.rhs_type);
+  if (shape.rhs_transposed || row_bytes % kLineBytes != 0) return false;
+  const int64_t alike = std::gcd(row_bytes, kPageBytes);  // each is the place of 1 of so many bytes
+  return shape.k * alike >= device.l2_bytes * 3 / 4;
+}
+
+// Whether a product of this size is worth panels that each work-group copies for itself. With few rows of lhs, rhs
+// [n][k] is read as it lies, in exchanged roles.
+bool IsWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
+  const bool is_narrow = VectorRegisters(device) < 32 && !shape.rhs_transposed;
+  const bool is_crowded = RowsOfRhsAreCrowded(shape, device);
+  const int64_t fewest = is_narrow ? kFewestBlockRowsOfNarrowTiles : is_crowded ? kFewestCrowdedRows : kFewestBlockRows;
+  if (shape.ends_at_sizes || shape.depth_may_be_less || shape.m < fewest || shape.m > kMostBlockRows ||
+      shape.n <= kInPlaceColumns || TakesKeptPanels(shape))
+    return false;
+  const int64_t panels = shape.batch * CeilDiv(shape.n, 2 * RegisterLanes(device, shape.compute_type));
+  if (panels < kBlocksOfUnit * device.compute_units) return false;
+  const int64_t bytes = shape.k * shape.n * hlo::BytesOf(shape.compute_type);
+  const int64_t fewest_near = is_crowded             ? kFewestNearCrowdedRows
+                              : shape.rhs_transposed ? kFewestBlockRows
+                                                     : kFewestNearRows;
+  const bool is_near = shape.m >= fewest_near && shape.k >= kLeastNearDepth;
+  return bytes > (is_near ? device.l2_bytes / kBlocksOfCache : device.l2_bytes);
+}
+
 // A few tiles' rows with rhs in place that comes from far: rows of wider panels are read in longer runs.
 bool ReadsWideRows(const ProductShape& shape, const DeviceSpec& device) {
   const int64_t lanes = RegisterLanes(device, shape.compute_type);
   return !shape.rhs_transposed && shape.rhs_type == shape.compute_type && VectorRegisters(device) == 32 &&
          shape.m > 7 && shape.m <= kWideRows && shape.n >= 2 * kWideVectors * lanes &&
-         shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > device.l2_bytes;
+         shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > device.l2_bytes && !IsWorthOwnBlocks(shape, device);
 }
 
 // Rows of lhs a multiple of a page apart fall into the same sets of the caches.
@@ -148,11 +189,6 @@ bool SpreadsRows(const ProductPlan& plan, const DeviceSpec& device) {
   const bool in_memory = shape.batch * shape.m * shape.k * hlo::BytesOf(shape.compute_type) > device.l3_bytes / 4;
   return VectorRegisters(device) == 16 && RowsArePagesApart(shape) && shape.m > plan.rows &&
          shape.n >= (in_memory ? kFarSpreadColumns : kSpreadColumns);
-}
-
-// Whether rhs is copied to panels because the copies cost nothing.
-bool TakesKeptPanels(const ProductShape& shape) {
-  return shape.rhs_is_kept && shape.m >= kFewestKeptRows && shape.n > kInPlaceColumns;
 }
 
 void ChooseForms(ProductPlan& plan, const DeviceSpec& device) {
@@ -204,22 +240,6 @@ void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
   plan.tiles_per_block = CeilDiv(plan.tiles, CeilDiv(plan.tiles, plan.tiles_per_block));
 }
 
-// Whether a product of this size is worth panels that each work-group copies for itself. With few rows of lhs, rhs
-// [n][k] is read as it lies, in exchanged roles.
-bool IsWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
-  const bool is_narrow = VectorRegisters(device) < 32 && !shape.rhs_transposed;
-  const int64_t fewest = is_narrow ? kFewestBlockRowsOfNarrowTiles : kFewestBlockRows;
-  if (shape.ends_at_sizes || shape.depth_may_be_less || shape.m < fewest || shape.m > kMostBlockRows ||
-      shape.n <= kInPlaceColumns || TakesKeptPanels(shape))
-    return false;
-  const int64_t panels = shape.batch * CeilDiv(shape.n, 2 * RegisterLanes(device, shape.compute_type));
-  if (panels < kBlocksOfUnit * device.compute_units) return false;
-  const int64_t bytes = shape.k * shape.n * hlo::BytesOf(shape.compute_type);
-  const int64_t fewest_near = shape.rhs_transposed ? kFewestBlockRows : kFewestNearRows;
-  const bool is_near = shape.m >= fewest_near && shape.k >= kLeastNearDepth;
-  return bytes > (is_near ? device.l2_bytes / kBlocksOfCache : device.l2_bytes);
-}
-
 // What exchanged roles multiply in vain, in elements packed: their columns are rows of lhs, of which tiles take whole
 // vectors. Only where rhs would go by blocks instead, and sums are not so long that they might be cut into other parts
 // (ChooseParts): their order must not depend on the device's units.
@@ -236,7 +256,9 @@ int64_t WastedByExchange(const ProductShape& shape, const DeviceSpec& device) {
 void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t element = hlo::BytesOf(shape.compute_type);
-  const int64_t depth_block = DepthBlock(plan, device);
+  // Of crowded rows the fewer, the longer: within a page the hardware's prefetcher follows them.
+  const bool is_low = plan.tiles < kFewestTilesThatSend && RowsOfRhsAreCrowded(shape, device);
+  const int64_t depth_block = is_low ? kCrowdedDepth : DepthBlock(plan, device);
   const int64_t panel_bytes = (depth_block > 0 ? depth_block : shape.k) * plan.columns() * element;
   if (plan.words || plan.vectors != 2 || plan.CombinesParts() || !IsWorthOwnBlocks(shape, device)) return;
   const int64_t wanted = kBlocksOfUnit * device.compute_units;
@@ -367,6 +389,8 @@ ProductShape WithLessToPack(const ProductShape& shape, const DeviceSpec& device)
   const ProductShape exchanged = Exchanged(shape);
   return exchanged.lhs_type == exchanged.compute_type || WordsFor(exchanged, device) ? exchanged : shape;
 }
+
+bool ProductPlan::SendsForBlocks() const { return rhs == RhsForm::kBlocks && tiles >= kFewestTilesThatSend; }
 
 int64_t ProductPlan::part_k() const { return CeilDiv(shape.k, k_parts); }
 

@@ -87,6 +87,8 @@ struct ProductPlan {
   // Which operand stays in the caches from one work-group to the next: a block of rhs with all blocks of lhs, or the
   // other way round.
   bool ColumnsOutermost() const;
+  // Whether tiles send for the block of panels that their unit copies next.
+  bool SendsForBlocks() const;
   int64_t part_k() const;  // depth of a part, the last may be shorter
   int64_t block_k() const { return k_block > 0 ? k_block : part_k(); }
   // Offsets into scratch, bytes.

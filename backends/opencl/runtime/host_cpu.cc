@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -78,6 +79,10 @@ int64_t CacheSize(const std::string& text) {
   return text.back() == 'K' ? number << 10 : text.back() == 'M' ? number << 20 : number;
 }
 
+// A guest of a few cores is shown the whole of a socket's last cache (480 MiB for two cores), which all other guests
+// use too: no core is taken to have more than this of it, which is what the CPUs with the most have.
+constexpr int64_t kMostL3OfCore = 16 << 20;
+
 void ReadCaches(HostCpu& cpu) {
   for (int index = 0; index < 8; ++index) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
@@ -87,7 +92,7 @@ void ReadCaches(HostCpu& cpu) {
     const int64_t bytes = CacheSize(FirstLine(folder + "size"));
     if (level == "1") cpu.l1_bytes = bytes;
     if (level == "2") cpu.l2_bytes = bytes;
-    if (level == "3") cpu.l3_bytes = bytes;
+    if (level == "3") cpu.l3_bytes = std::min(bytes, kMostL3OfCore * sysconf(_SC_NPROCESSORS_ONLN));
   }
 }
 
