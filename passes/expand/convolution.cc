@@ -60,7 +60,7 @@ bool GoesByTaps(const ConvolutionParts& parts, const KernelModel& kernels) {
 }
 
 bool GoesByRowsOfWindows(const Instruction& convolution, const ConvolutionParts& parts, const KernelModel& kernels) {
-  return HasLongRows(parts) && kernels.WantsRowsOfWindows(convolution);
+  return HasOneGroup(parts) && HasLongRows(parts) && kernels.WantsRowsOfWindows(convolution);
 }
 
 bool IsFinal(Instruction* convolution, const KernelModel& kernels) {

@@ -434,8 +434,7 @@ bool HasLongRows(const ConvolutionParts& parts) {
   constexpr int64_t kFewestChannels = 32, kFewestFeatures = 32, kLargestWindow = 64;
   const auto& labels = parts.attributes.dimensions;
   const auto& window = parts.attributes.window;
-  return parts.attributes.feature_group_count == 1 && parts.attributes.batch_group_count == 1 &&
-         parts.input->shape().dimension(labels.input_feature) >= kFewestChannels &&
+  return parts.input->shape().dimension(labels.input_feature) >= kFewestChannels &&
          parts.output.dimension(labels.output_feature) >= kFewestFeatures &&
          hlo::CheckedProduct(parts.WindowSizes()) <= kLargestWindow && hlo::CheckedProduct(parts.OutputSpatial()) > 0 &&
          std::none_of(window.begin(), window.end(), [](const WindowDimension& w) { return w.base_dilation != 1; });
@@ -448,19 +447,19 @@ Instruction* DotOverRowsOfWindows(ConvolutionParts& parts, hlo::Builder& build) 
   Instruction* input =
       Transposed(parts.input, Order(labels.input_batch, labels.input_spatial, labels.input_feature), build);
   const Dims& sizes = input->shape().dimensions();
-  const Dims positions = parts.OutputSpatial(), taps = parts.WindowSizes();
+  const Dims positions = parts.OutputSpatial();
   std::vector<Instruction*> columns;
-  for (int64_t tap = 0; tap < hlo::CheckedProduct(taps); ++tap) {
+  Dims tap(window.size(), 0);
+  do {
     Dims starts(sizes.size(), 0), limits = sizes, strides(sizes.size(), 1);
-    for (int64_t i = parts.spatial_rank() - 1, rest = tap; i >= 0; --i) {
-      const auto w = static_cast<size_t>(i), d = w + 1;
-      starts[d] = rest % taps[w] * window[w].window_dilation;
-      limits[d] = starts[d] + (positions[w] - 1) * window[w].stride + 1;
-      strides[d] = window[w].stride;
-      rest /= taps[w];
+    for (size_t i = 0; i < window.size(); ++i) {
+      const size_t d = i + 1;
+      starts[d] = tap[i] * window[i].window_dilation;
+      limits[d] = starts[d] + (positions[i] - 1) * window[i].stride + 1;
+      strides[d] = window[i].stride;
     }
     columns.push_back(build.Slice(input, starts, limits, strides));
-  }
+  } while (hlo::NextIndex(tap, parts.WindowSizes()));
   Instruction* rows = build.Concatenate(columns, parts.spatial_rank() + 1);
 
   std::vector<int64_t> order = labels.kernel_spatial;

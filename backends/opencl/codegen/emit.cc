@@ -11,6 +11,7 @@
 #include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/library_product.h"
+#include "backends/opencl/kernels/matrix_unit_plan.h"
 #include "hlo/error.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/hero.h"
@@ -239,8 +240,8 @@ bool OpenClKernelModel::HasFftKernel(hlo::ElementType type, int64_t points, int6
 // The matrix unit multiplies bf16 sixteen times as fast as convolutions' kernels do.
 bool OpenClKernelModel::WantsRowsOfWindows(const Instruction& convolution) const {
   const auto is_bf16 = [](const Instruction* x) { return x->shape().element_type() == hlo::ElementType::kBF16; };
-  return device_.device_class == DeviceClass::kCpu && device_.has_bf16_tiles && device_.has_inline_assembly &&
-         is_bf16(convolution.operand(0)) && is_bf16(convolution.operand(1));
+  return HasMatrixUnit(hlo::ElementType::kBF16, device_) && is_bf16(convolution.operand(0)) &&
+         is_bf16(convolution.operand(1));
 }
 
 int64_t OpenClKernelModel::GroupsTogether(const Instruction& convolution) const {

@@ -42,10 +42,14 @@ bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
   return blocks >= kFewBlocks || shape.k < kLongSum;
 }
 
+bool Has(const UnitRow& unit, const DeviceSpec& device) {
+  return device.device_class == DeviceClass::kCpu && device.*unit.has;
+}
+
 bool Takes(const UnitRow& unit, const ProductShape& shape, const DeviceSpec& device) {
-  return device.device_class == DeviceClass::kCpu && device.*unit.has && shape.lhs_type == unit.operands &&
-         shape.rhs_type == unit.operands && shape.compute_type == unit.sums && !shape.depth_may_be_less &&
-         !shape.ends_at_sizes && !shape.swapped && IsWorthIt(shape, unit);
+  return Has(unit, device) && shape.lhs_type == unit.operands && shape.rhs_type == unit.operands &&
+         shape.compute_type == unit.sums && !shape.depth_may_be_less && !shape.ends_at_sizes && !shape.swapped &&
+         IsWorthIt(shape, unit);
 }
 
 // Rows without padding, that do not fall into few sets of the first cache: those of a whole depth lie side by side.
@@ -76,6 +80,11 @@ int64_t MatrixUnitPlan::LhsBytes() const {
 }
 int64_t MatrixUnitPlan::RhsBytes() const {
   return AlignScratch(shape.batch * column_blocks * steps * 2 * kTileWords * 4);
+}
+
+bool HasMatrixUnit(ElementType operands, const DeviceSpec& device) {
+  return std::any_of(std::begin(kUnits), std::end(kUnits),
+                     [&](const UnitRow& unit) { return unit.operands == operands && Has(unit, device); });
 }
 
 std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const DeviceSpec& device) {

@@ -37,6 +37,8 @@ struct MatrixUnitPlan {
   int64_t ScratchBytes() const { return LhsBytes() + RhsBytes(); }
 };
 
+// Whether the device is a CPU with such a unit for operands of that type.
+bool HasMatrixUnit(hlo::ElementType operands, const DeviceSpec& device);
 // nullopt: the device has no such unit, or register tiles are worth more.
 std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const DeviceSpec& device);
 

@@ -109,18 +109,18 @@ PeakKernel Tiles(const DeviceSpec& device, const std::string& name, int64_t roun
                          unit.name == kUnitStore || unit.name == function;
     if (is_used) kernel.functions.push_back(unit.source);
   }
-  kernel.source = Header(device, name);
-  kernel.source += fmt::format(
-      "  uint lhs[{0}] __attribute__((aligned(64))), rhs[{0}] __attribute__((aligned(64)));\n"
-      "  uint sums[1024] __attribute__((aligned(64)));\n"
-      "  for (int i = 0; i < {0}; ++i) lhs[i] = rhs[i] = (uint)(half_one * 2);\n"
-      "  const ulong a = (ulong)(&lhs[0]), b = (ulong)(&rhs[0]);\n"
-      "  {1}();\n  {2}();\n"
-      "  for (int r = 0; r < {3}; ++r) {4}(a, 64ul, {5}ul, b, {6}, a, 0);\n"
-      "  {7}((ulong)(&sums[0]));\n  {8}();\n"
-      "  for (int i = 0; i < 16; ++i) out[get_group_id(0) * {9} + i] = sums[i * 64];\n}}\n",
-      kSteps * kStepBytes / 4, kUnitBegin, kUnitZero, rounds, function, kStepBytes, kSteps, kUnitStore, kUnitEnd,
-      kPeakStride);
+  kernel.source = Header(device, name) +
+                  fmt::format(
+                      "  uint lhs[{0}] __attribute__((aligned(64))), rhs[{0}] __attribute__((aligned(64)));\n"
+                      "  uint sums[1024] __attribute__((aligned(64)));\n"
+                      "  for (int i = 0; i < {0}; ++i) lhs[i] = rhs[i] = (uint)(half_one * 2);\n"
+                      "  const ulong a = (ulong)(&lhs[0]), b = (ulong)(&rhs[0]);\n"
+                      "  {1}();\n  {2}();\n"
+                      "  for (int r = 0; r < {3}; ++r) {4}(a, 64ul, {5}ul, b, {6}, a, 0);\n"
+                      "  {7}((ulong)(&sums[0]));\n  {8}();\n"
+                      "  for (int i = 0; i < 16; ++i) out[get_group_id(0) * {9} + i] = sums[i * 64];\n}}\n",
+                      kSteps * kStepBytes / 4, kUnitBegin, kUnitZero, rounds, function, kStepBytes, kSteps, kUnitStore,
+                      kUnitEnd, kPeakStride);
   // Four products of 16 x 16 sums a step, each 64 bytes deep.
   kernel.operations = 2.0 * 4 * 16 * 16 * 16 * static_cast<double>(elements * kSteps * rounds);
   return kernel;

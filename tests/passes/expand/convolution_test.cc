@@ -1,6 +1,8 @@
 // Convolutions of every kind come to the kernels' form, or become dots, and keep their value.
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "passes/expand/convolution.h"
 #include "passes/generic_context.h"
 #include "tests/passes/equivalence.h"
@@ -147,16 +149,32 @@ TEST(ConvolutionOverWindow, StaysOneWhereAKernelTakesIt) {
   }
 }
 
+struct DotCase {
+  const char *input, *kernel, *output, *attributes;
+  bool becomes_dot;
+};
+
+// Each becomes one dot, or stays a convolution, and keeps its value.
+void ExpectOneDotOrNone(std::span<const DotCase> cases, const KernelModel& kernels) {
+  for (const DotCase& c : cases) {
+    const std::string text =
+        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
+                    c.output, c.attributes);
+    CanonicalizeConvolutions pass;
+    RunAndCompare(text, pass, kRounding, kernels);
+    const auto module = RunPass(text, pass, kernels);
+    EXPECT_EQ(Count(*module, hlo::Opcode::kDot), c.becomes_dot ? 1 : 0) << text;
+    EXPECT_EQ(Count(*module, hlo::Opcode::kConvolution), c.becomes_dot ? 0 : 1) << text;
+  }
+}
+
 class KernelsForManyFeatures : public GenericKernelModel {
  public:
   bool WantsManyFeatures() const override { return true; }
 };
 
 TEST(SumOfTaps, IsMadeOfOneDotForFewFeatures) {
-  struct {
-    const char *input, *kernel, *output, *attributes;
-    bool by_taps;
-  } constexpr kFew[] = {
+  constexpr DotCase kFew[] = {
       {"f32[2,66,63,32]", "f32[3,3,32,3]", "f32[2,66,63,3]",
        "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f", true},
       {"bf16[1,40,66,64]", "bf16[2,40,5,2]", "bf16[1,2,66,63]",
@@ -173,16 +191,7 @@ TEST(SumOfTaps, IsMadeOfOneDotForFewFeatures) {
       {"f32[1,131,135,32]", "f32[3,3,32,2]", "f32[1,66,68,2]",
        "window={size=3x3 stride=2x2 pad=1_1x1_1}, dim_labels=b01f_01io->b01f", false},
   };
-  for (const auto& c : kFew) {
-    const std::string text =
-        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
-                    c.output, c.attributes);
-    CanonicalizeConvolutions pass;
-    RunAndCompare(text, pass, kRounding, KernelsForManyFeatures());
-    const auto module = RunPass(text, pass, KernelsForManyFeatures());
-    EXPECT_EQ(Count(*module, hlo::Opcode::kDot), c.by_taps ? 1 : 0) << text;
-    EXPECT_EQ(Count(*module, hlo::Opcode::kConvolution), c.by_taps ? 0 : 1) << text;
-  }
+  ExpectOneDotOrNone(kFew, KernelsForManyFeatures());
 }
 
 class KernelsForProducts : public GenericKernelModel {
@@ -191,10 +200,7 @@ class KernelsForProducts : public GenericKernelModel {
 };
 
 TEST(RowsOfWindows, AreMultipliedAtOnceWhereTheyAreLong) {
-  struct {
-    const char *input, *kernel, *output, *attributes;
-    bool by_rows;
-  } constexpr kRows[] = {
+  constexpr DotCase kRows[] = {
       {"f32[2,6,5,32]", "f32[3,3,32,33]", "f32[2,6,5,33]", "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
        true},
       {"f32[1,32,7,9]", "f32[40,32,3,2]", "f32[1,40,4,4]",
@@ -209,16 +215,7 @@ TEST(RowsOfWindows, AreMultipliedAtOnceWhereTheyAreLong) {
       {"f32[2,6,5,64]", "f32[3,3,32,64]", "f32[2,6,5,64]",
        "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2", false},
   };
-  for (const auto& c : kRows) {
-    const std::string text =
-        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
-                    c.output, c.attributes);
-    CanonicalizeConvolutions pass;
-    RunAndCompare(text, pass, kRounding, KernelsForProducts());
-    const auto module = RunPass(text, pass, KernelsForProducts());
-    EXPECT_EQ(Count(*module, hlo::Opcode::kDot), c.by_rows ? 1 : 0) << text;
-    EXPECT_EQ(Count(*module, hlo::Opcode::kConvolution), c.by_rows ? 0 : 1) << text;
-  }
+  ExpectOneDotOrNone(kRows, KernelsForProducts());
 }
 
 class PairsOfGroups : public GenericKernelModel {
