@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "hlo/computation.h"
+#include "passes/fusion/updated_part.h"
 
 namespace hlorun::passes {
 namespace {
@@ -30,10 +31,7 @@ bool OnlyReadInPlace(const Instruction* parameter, const Instruction* root) {
         if (!user->Is(Opcode::kTuple)) return false;
         continue;
       }
-      const bool is_updated = from == parameter && user == root && user->Is(Opcode::kDynamicUpdateSlice) &&
-                              std::count(user->operands().begin(), user->operands().end(), from) == 1 &&
-                              user->operand(0) == from;
-      if (!is_updated && !IsSamePlace(*user, from)) return false;
+      if (!IsSamePlace(*user, from)) return false;
       if (seen.insert(user).second) work.push_back(user);
     }
     if (from != root && (from->users().empty() || from->IsRoot())) return false;
@@ -44,7 +42,9 @@ bool OnlyReadInPlace(const Instruction* parameter, const Instruction* root) {
 bool FusionMayShare(const Instruction& fusion, int64_t operand, int64_t result_leaf) {
   const Instruction* root = fusion.called()->root();
   if (root->Is(Opcode::kTuple)) root = root->operand(result_leaf);
-  return OnlyReadInPlace(fusion.called()->parameter(operand), root);
+  const Instruction* parameter = fusion.called()->parameter(operand);
+  return root->Is(Opcode::kDynamicUpdateSlice) ? OnlyUpdatedPartIsRead(*parameter, *root)
+                                               : OnlyReadInPlace(parameter, root);
 }
 
 }  // namespace

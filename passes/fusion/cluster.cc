@@ -8,6 +8,7 @@
 #include "passes/fusion/hero.h"
 #include "passes/fusion/recompute.h"
 #include "passes/fusion/stored_result.h"
+#include "passes/fusion/updated_part.h"
 
 namespace hlorun::passes {
 namespace {
@@ -16,7 +17,8 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 // How a cluster reads an instruction: how many elements in total, and where each one is read only at the place of an
-// element of another array of its dimensions, which array that is: the root, or what a reduction of the cluster reads.
+// element of another array of its dimensions, which array that is: the root, what a reduction of the cluster reads, or
+// the part that its update in place stores.
 struct Demand {
   double evaluations = 0;
   const Instruction* place = nullptr;
@@ -95,7 +97,7 @@ class ClusterFinder {
         return Demand{2 * elements};
       case Opcode::kDynamicUpdateSlice:
         if (slot == 0) return std::nullopt;
-        return Demand{elements};
+        return Demand{elements, slot == 1 ? user.operand(1) : nullptr};
       case Opcode::kConcatenate:
       case Opcode::kPad: return Demand{std::max(elements, elements * demand.evaluations / of_user)};
       default:
@@ -142,8 +144,12 @@ class ClusterFinder {
     // A kernel's size does not grow by a number.
     if (!IsOneNumber(instruction) && !HasRoomFor(instruction, cluster)) return false;
     const Instruction* root = cluster.roots[0];
-    // What an update reads of the array that it updates must be read before: in a kernel of its own.
-    if (root->Is(Opcode::kDynamicUpdateSlice) && instruction.OperandIndex(root->operand(0)) >= 0) return false;
+    // What an update reads of the array that it updates must be read before, in a kernel of its own, unless each element
+    // is read where it is stored.
+    if (root->Is(Opcode::kDynamicUpdateSlice) && instruction.OperandIndex(root->operand(0)) >= 0 &&
+        (demand.place != root->operand(1) || !SlicesUpdatedPart(instruction, *root))) {
+      return false;
+    }
     return cluster.hero == nullptr || cluster.hero->Is(Opcode::kReduce) ||
            FitsEpilogue(instruction, IsAtRoot(demand, cluster), cluster);
   }

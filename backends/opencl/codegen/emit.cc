@@ -15,6 +15,7 @@
 #include "hlo/error.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/updated_part.h"
 #include "passes/memory/region_layout.h"
 
 namespace hlorun::opencl {
@@ -213,10 +214,8 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
     case KernelKind::kConvolution:  // an addend of the epilogue, never what is multiplied
       return is_fusion && KeepsPlace(*instruction.called()->parameter(operand));
     case KernelKind::kInPlace: {
-      const Instruction* into = hero.instruction->operand(0);
       if (!is_fusion) return operand == 0;
-      const Instruction* parameter = instruction.called()->parameter(operand);
-      return into == parameter && parameter->users().size() == 1;
+      return passes::OnlyUpdatedPartIsRead(*instruction.called()->parameter(operand), *hero.instruction);
     }
     case KernelKind::kScatter: return !is_fusion && operand < instruction.operand_count() / 2 && operand == result_leaf;
     default: return false;

@@ -36,25 +36,35 @@ std::optional<hlo::Literal> NeutralNumber(Opcode opcode, hlo::ElementType type) 
   return literal;
 }
 
+// The sizes, in the operand, of the window that a scatter of one index vector writes; nullopt for other scatters.
+std::optional<Dims> SizesOfOneWindow(const Instruction& scatter) {
+  const auto& s = scatter.As<hlo::attr::Scatter>();
+  if (scatter.operand_count() != 3 || !s.input_batching_dims.empty()) return std::nullopt;
+  const hlo::Shape &operand = scatter.operand(0)->shape(), &updates = scatter.operand(2)->shape();
+  if (scatter.operand(1)->shape().ElementCount() != static_cast<int64_t>(s.scatter_dims_to_operand_dims.size()))
+    return std::nullopt;
+  Dims sizes;
+  size_t next = 0;
+  for (int64_t d = 0; d < operand.rank(); ++d)
+    sizes.push_back(Contains(s.inserted_window_dims, d) ? 1 : updates.dimension(s.update_window_dims[next++]));
+  if (updates.ElementCount() != hlo::CheckedProduct(sizes)) return std::nullopt;
+  return sizes;
+}
+
 // A scatter of one window that lies where constants say, inside: where it begins, and its sizes, in the operand.
 struct Window {
   Dims starts, sizes;
 };
 std::optional<Window> OnlyWindow(const Instruction& scatter) {
+  const std::optional<Dims> sizes = SizesOfOneWindow(scatter);
+  if (!sizes) return std::nullopt;
   const auto& s = scatter.As<hlo::attr::Scatter>();
-  if (scatter.operand_count() != 3 || !s.input_batching_dims.empty()) return std::nullopt;
-  const hlo::Shape &operand = scatter.operand(0)->shape(), &updates = scatter.operand(2)->shape();
+  const hlo::Shape& operand = scatter.operand(0)->shape();
   const Instruction& indices = *scatter.operand(1);
-  if (indices.shape().ElementCount() != static_cast<int64_t>(s.scatter_dims_to_operand_dims.size()))
-    return std::nullopt;
-  Window window{Dims(operand.dimensions().size(), 0), {}};
-  size_t next = 0;
-  for (int64_t d = 0; d < operand.rank(); ++d)
-    window.sizes.push_back(Contains(s.inserted_window_dims, d) ? 1 : updates.dimension(s.update_window_dims[next++]));
-  if (updates.ElementCount() != hlo::CheckedProduct(window.sizes)) return std::nullopt;
   const std::optional<hlo::Literal> splat = SplatOf(indices);
   const bool is_known = splat || (indices.IsConstant() && !indices.As<hlo::attr::Constant>().elided);
   if (!is_known) return std::nullopt;
+  Window window{Dims(sizes->size(), 0), *sizes};
   for (size_t i = 0; i < s.scatter_dims_to_operand_dims.size(); ++i) {
     const int64_t d = s.scatter_dims_to_operand_dims[i];
     const int64_t start = splat ? splat->GetInt(0) : indices.literal().GetInt(static_cast<int64_t>(i));
@@ -83,6 +93,58 @@ Instruction* CombinedWithPad(Match& m) {
   return m.build.Binary(opcode, m.root->operand(0), padded);
 }
 
+// Whether `reducer`, of an old value and a new one, is the new one.
+bool Stores(const hlo::Computation& reducer) {
+  return reducer.root()->Is(Opcode::kParameter) && reducer.root()->parameter_number() == 1;
+}
+
+bool CombinesOne(const Match& m) {
+  const std::optional<Dims> sizes = SizesOfOneWindow(*m.root);
+  if (!sizes || m.shape().ElementCount() == 0 || m.root->operand(2)->shape().ElementCount() == 0) return false;
+  const hlo::Computation& reducer = *m.root->called();
+  // (A mixed-precision reducer first takes the operands' type.)
+  const hlo::ElementType type = m.shape().element_type();
+  return (Stores(reducer) || hlo::ReducerOpcode(reducer)) && reducer.root()->shape().element_type() == type &&
+         m.root->operand(2)->shape().element_type() == type;
+}
+
+// Whether a window of `size` that begins at `start` lies inside of `extent`; null where it always does.
+Instruction* IsInside(Match& m, Instruction* start, int64_t size, int64_t extent) {
+  const hlo::ElementType type = start->shape().element_type();
+  Instruction* inside = nullptr;
+  if (hlo::IsSigned(type))
+    inside = m.build.Compare(start, m.build.ScalarConstant(type, int64_t{0}), hlo::ComparisonDirection::kGe);
+  const hlo::Literal last = hlo::Literal::Scalar(type, extent - size);
+  if (last.GetInt(0) != extent - size) return inside;  // a type whose numbers all lie before it
+  Instruction* ends = m.build.Compare(start, m.build.Constant(last), hlo::ComparisonDirection::kLe);
+  return inside == nullptr ? ends : m.build.Binary(Opcode::kAnd, inside, ends);
+}
+
+// dynamic-update-slice, of what lies there combined with the updates; unchanged where the window leaves the array.
+Instruction* UpdatedSlice(Match& m) {
+  const auto& s = m.root->As<hlo::attr::Scatter>();
+  Instruction *operand = m.root->operand(0), *indices = m.root->operand(1);
+  const Dims sizes = *SizesOfOneWindow(*m.root);
+  const auto count = static_cast<int64_t>(s.scatter_dims_to_operand_dims.size());
+  Instruction* vector = m.build.Reshape(indices, {count});
+  Instruction* zero = m.build.ScalarConstant(indices->shape().element_type(), int64_t{0});
+  std::vector<Instruction*> starts(sizes.size(), zero);
+  Instruction* inside = nullptr;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t d = s.scatter_dims_to_operand_dims[static_cast<size_t>(i)];
+    const auto at = static_cast<size_t>(d);
+    starts[at] = m.build.Reshape(m.build.Slice(vector, {i}, {i + 1}, {1}), {});
+    Instruction* here = IsInside(m, starts[at], sizes[at], m.dimensions()[at]);
+    if (here != nullptr) inside = inside == nullptr ? here : m.build.Binary(Opcode::kAnd, inside, here);
+  }
+  Instruction* updates = m.build.Reshape(m.root->operand(2), sizes);
+  Instruction* old = m.build.DynamicSlice(operand, starts, sizes);
+  const auto opcode = hlo::ReducerOpcode(*m.root->called());
+  Instruction* next = opcode ? m.build.Binary(*opcode, old, updates) : updates;
+  if (inside != nullptr) next = m.build.Select(m.build.Broadcast(inside, sizes, {}), next, old);
+  return m.build.DynamicUpdateSlice(operand, next, starts);
+}
+
 }  // namespace
 
 std::vector<Rule> ScatterRules() {
@@ -106,6 +168,25 @@ std::vector<Rule> ScatterRules() {
               u = f32[4,5] parameter(1)
               ROOT r = f32[6,5] scatter(x, i, u), update_window_dims={0,1}, inserted_window_dims={},
                 scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=f })"},
+      {"scatter_at_one_index", Exactness::kExact, Op(Opcode::kScatter), CombinesOne, UpdatedSlice,
+       R"(HloModule m
+          f { a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT c = f32[] add(a, b) }
+          ENTRY e { x = f32[6,5] parameter(0)
+              i = s32[1] parameter(1)
+              u = f32[5] parameter(2)
+              ROOT r = f32[6,5] scatter(x, i, u), update_window_dims={0}, inserted_window_dims={0},
+                scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=f })",
+       R"(HloModule m
+          f { a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT c = f32[] add(a, b) }
+          ENTRY e { x = f32[6,5] parameter(0)
+              i = s32[2,1] parameter(1)
+              u = f32[2,5] parameter(2)
+              ROOT r = f32[6,5] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0},
+                scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=f })"},
   };
 }
 

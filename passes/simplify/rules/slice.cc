@@ -1,7 +1,7 @@
 // Slice, dynamic-slice, dynamic-update-slice.
 #include <algorithm>
-#include <limits>
 
+#include "hlo/known_starts.h"
 #include "passes/simplify/rule.h"
 
 namespace hlorun::passes {
@@ -109,31 +109,41 @@ Instruction* ShiftedPad(Match& m) {
   return m.build.Pad(m[X], m[Y], padding);
 }
 
-// The start indices of a dynamic slice, when all are scalar constants; they follow `first` operands.
-std::optional<Dims> ConstantStarts(const Instruction& op, int64_t first) {
-  Dims starts;
-  for (int64_t i = first; i < op.operand_count(); ++i) {
-    const Instruction* start = op.operand(i);
-    if (!start->IsConstant() || !start->shape().IsScalar() || start->As<hlo::attr::Constant>().elided)
-      return std::nullopt;
-    const int64_t value = start->literal().GetInt(0);
-    // An unsigned start above the largest s64 clamps to the end, as any large one does.
-    const bool wrapped = value < 0 && hlo::IsUnsigned(start->shape().element_type());
-    starts.push_back(wrapped ? std::numeric_limits<int64_t>::max() : value);
-  }
-  return starts;
+Instruction* StaticSlice(Match& m) {
+  const Dims starts = *hlo::KnownStarts(*m.root);
+  Dims limits;
+  for (size_t i = 0; i < starts.size(); ++i) limits.push_back(starts[i] + m.dimensions()[i]);
+  return m.build.Slice(m.root->operand(0), starts, limits, Dims(starts.size(), 1));
 }
 
-Instruction* StaticSlice(Match& m) {
-  Dims starts = *ConstantStarts(*m.root, 1);
-  Dims limits, strides(starts.size(), 1);
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const int64_t size = m.dimensions()[i];
-    starts[i] = std::clamp<int64_t>(starts[i], 0, m.root->operand(0)->shape().dimensions()[i] - size);
-    limits.push_back(starts[i] + size);
-  }
-  return m.build.Slice(m.root->operand(0), starts, limits, strides);
+// Whether `updated` is `x`, some windows of which have been updated for nobody else.
+bool IsUpdateOf(const Instruction* updated, const Instruction* x) {
+  while (updated->Is(Opcode::kDynamicUpdateSlice) && updated->users().size() == 1) updated = updated->operand(0);
+  return updated == x;
 }
+
+// What is selected from an array and an update of it differs in the updated window only.
+Instruction* UpdateOfSelected(Match& m, bool updates_on_true) {
+  Instruction *mask = m.root->operand(0), *update = m[A];
+  const std::vector<Instruction*> starts(update->operands().begin() + 2, update->operands().end());
+  const Dims& sizes = update->operand(1)->shape().dimensions();
+  const auto select = [&](Instruction* where, Instruction* old, Instruction* updated) {
+    return updates_on_true ? m.build.Select(where, updated, old) : m.build.Select(where, old, updated);
+  };
+  Instruction* before = update->operand(0);
+  if (before != m[X]) before = select(mask, m[X], before);
+  const bool is_splat = mask->Is(Opcode::kBroadcast) && mask->operand(0)->shape().IsScalar();
+  Instruction* part = mask;  // a scalar one selects all
+  if (is_splat) {
+    part = m.build.Broadcast(mask->operand(0), sizes, {});
+  } else if (!mask->shape().IsScalar()) {
+    part = m.build.DynamicSlice(mask, starts, sizes);
+  }
+  Instruction* old = m.build.DynamicSlice(before, starts, sizes);
+  return m.build.DynamicUpdateSlice(before, select(part, old, update->operand(1)), starts);
+}
+
+bool HasStartForEach(const Instruction& update) { return update.operand_count() == 2 + update.shape().rank(); }
 
 }  // namespace
 
@@ -208,7 +218,7 @@ std::vector<Rule> SliceRules() {
           i = s32[] parameter(1)
           ROOT r = f32[3] dynamic-slice(x, i), dynamic_slice_sizes={3})"},
       {"dynamic_slice_at_constants", Exactness::kExact, Op(Opcode::kDynamicSlice),
-       [](const Match& m) { return ConstantStarts(*m.root, 1).has_value(); }, StaticSlice,
+       [](const Match& m) { return hlo::KnownStarts(*m.root).has_value(); }, StaticSlice,
        R"(x = f32[4] parameter(0)
           i = s32[] constant(2)
           ROOT r = f32[3] dynamic-slice(x, i), dynamic_slice_sizes={3})",
@@ -226,6 +236,42 @@ std::vector<Rule> SliceRules() {
           u = f32[3] parameter(1)
           i = s32[] parameter(2)
           ROOT r = f32[4] dynamic-update-slice(x, u, i))"},
+      {"select_of_update", Exactness::kExact,
+       Op(Opcode::kSelect, Any(), X, Op(Opcode::kDynamicUpdateSlice).As(A).OneUse()),
+       [](const Match& m) { return IsUpdateOf(m[A], m[X]) && HasStartForEach(*m[A]); },
+       [](Match& m) { return UpdateOfSelected(m, false); },
+       R"(x = f32[4] parameter(0)
+          u = f32[2] parameter(1)
+          i = s32[] parameter(2)
+          p = pred[] parameter(3)
+          a = f32[4] dynamic-update-slice(x, u, i)
+          ROOT r = f32[4] select(p, x, a))",
+       R"(x = f32[4] parameter(0)
+          u = f32[2] parameter(1)
+          i = s32[] parameter(2)
+          b = pred[4] parameter(3)
+          y = f32[4] negate(x)
+          a = f32[4] dynamic-update-slice(x, u, i)
+          ROOT r = f32[4] select(b, y, a))"},
+      {"select_update_of", Exactness::kExact,
+       Op(Opcode::kSelect, Any(), Op(Opcode::kDynamicUpdateSlice).As(A).OneUse(), X),
+       [](const Match& m) { return IsUpdateOf(m[A], m[X]) && HasStartForEach(*m[A]); },
+       [](Match& m) { return UpdateOfSelected(m, true); },
+       R"(x = f32[4] parameter(0)
+          u = f32[2] parameter(1)
+          i = s32[] parameter(2)
+          j = s32[] parameter(3)
+          b = pred[4] parameter(4)
+          a = f32[4] dynamic-update-slice(x, u, i)
+          c = f32[4] dynamic-update-slice(a, u, j)
+          ROOT r = f32[4] select(b, c, x))",
+       R"(x = f32[4] parameter(0)
+          u = f32[2] parameter(1)
+          i = s32[] parameter(2)
+          b = pred[4] parameter(3)
+          a = f32[4] dynamic-update-slice(x, u, i)
+          y = f32[4] select(b, a, x)
+          ROOT r = (f32[4], f32[4]) tuple(y, a))"},
   };
 }
 

@@ -1,0 +1,21 @@
+// What an update in place may read of the array that it updates: the part that it is about to write.
+//
+//   old  = f32[1,1024] dynamic-slice(state, row, zero), dynamic_slice_sizes={1,1024}
+//   new  = f32[1,1024] add(old, given)
+//   next = f32[1024,1024] dynamic-update-slice(state, new, row, zero)
+//
+// Each element of `state` is read at the place where the result of it is stored, and by nothing else.
+#pragma once
+
+#include "hlo/instruction.h"
+
+namespace hlorun::passes {
+
+// Whether `slice` is just what `update`, a dynamic-update-slice of the same array, overwrites.
+bool SlicesUpdatedPart(const hlo::Instruction& slice, const hlo::Instruction& update);
+
+// Whether every way from `array`, which `update` updates, leads to it: as what it updates, or through a slice of the
+// updated part and elementwise ops.
+bool OnlyUpdatedPartIsRead(const hlo::Instruction& array, const hlo::Instruction& update);
+
+}  // namespace hlorun::passes
