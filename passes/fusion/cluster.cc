@@ -144,8 +144,8 @@ class ClusterFinder {
     // A kernel's size does not grow by a number.
     if (!IsOneNumber(instruction) && !HasRoomFor(instruction, cluster)) return false;
     const Instruction* root = cluster.roots[0];
-    // What an update reads of the array that it updates must be read before, in a kernel of its own, unless each element
-    // is read where it is stored.
+    // What an update reads of the array that it updates must be read before, in a kernel of its own, unless each
+    // element is read where it is stored.
     if (root->Is(Opcode::kDynamicUpdateSlice) && instruction.OperandIndex(root->operand(0)) >= 0 &&
         (demand.place != root->operand(1) || !SlicesUpdatedPart(instruction, *root))) {
       return false;

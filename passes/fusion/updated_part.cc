@@ -53,8 +53,8 @@ bool OnlyUpdatedPartIsRead(const Instruction& array, const Instruction& update) 
         if (!TakesOnce(update, from, 1)) return false;
         continue;
       }
-      const bool keeps_place = (user->Has(hlo::kElementwise) || user->Is(Opcode::kClamp)) &&
-                               from->shape().SameDimensions(user->shape());
+      const bool keeps_place =
+          (user->Has(hlo::kElementwise) || user->Is(Opcode::kClamp)) && from->shape().SameDimensions(user->shape());
       if (!keeps_place) return false;
       if (seen.insert(user).second) work.push_back(user);
     }

@@ -33,6 +33,15 @@ std::vector<Program> Programs() {
   new = f32[1,1024] add(scaled, given)
   next = f32[64,1024] dynamic-update-slice(x, new, row, zero))",
        16},
+      // Where a condition holds: the array's part is read where it is written.
+      {"rows_where", row + R"(
+  thirty = s32[] constant(30)
+  is_below = pred[] compare(row, thirty), direction=LT
+  all = pred[64,1024] broadcast(is_below), dimensions={}
+  scaled = f32[1,1024] multiply(old, halves)
+  some = f32[64,1024] dynamic-update-slice(x, scaled, row, zero)
+  next = f32[64,1024] select(all, some, x))",
+       16},
       // The row before is read as well, still column by column; through a reshape and back.
       {"rows_before", row + R"(
   one = s32[] constant(1)

@@ -389,10 +389,24 @@ class Printer {
     return fmt::format("convert_{}{}({})", MaskElement(bytes), mask->type.lanes, text);
   }
 
+  // By a constant the compiler multiplies.
+  bool DividesAsDoubles(const Expr& x) const {
+    const ElementType type = x->type.element;
+    const Expr& y = x->args[1];
+    const bool is_known = IsConstant(y) || (y->kind == ExprKind::kBroadcast && IsConstant(y->args[0]));
+    return x->type.lanes > 1 && hlo::IsInteger(type) && hlo::BitsOf(type) <= 32 && !is_known && device_.has_f64 &&
+           device_.device_class == DeviceClass::kCpu;
+  }
+
   std::string BinaryText(const Expr& x) {
     const std::string a = Text(x->args[0]), b = Text(x->args[1]);
     if (x->op == Op::kMin || x->op == Op::kMax)
       return fmt::format("{}({}, {})", x->op == Op::kMin ? "min" : "max", a, b);
+    if ((x->op == Op::kDiv || x->op == Op::kMod) && DividesAsDoubles(x)) {
+      uses_double_ = true;
+      return fmt::format("{}({}, {})", x->op == Op::kDiv ? helpers_.Quotient(x->type) : helpers_.Remainder(x->type), a,
+                         b);
+    }
     static const std::map<Op, const char*> kSigns = {
         {Op::kAdd, "+"},      {Op::kSub, "-"}, {Op::kMul, "*"}, {Op::kDiv, "/"}, {Op::kMod, "%"},  {Op::kFloorDiv, "/"},
         {Op::kFloorMod, "%"}, {Op::kAnd, "&"}, {Op::kOr, "|"},  {Op::kXor, "^"}, {Op::kShl, "<<"}, {Op::kShr, ">>"}};

@@ -474,6 +474,27 @@ std::string HelperSet::Scatter(Buffer::Space space, const std::string& element, 
   return name;
 }
 
+// Processors divide vectors of doubles, not of integers. The exact quotient of two integers below 2^32 that is none
+// itself lies so far from the next one, 1 / y, that rounding it to 53 bits, by at most x / y * 2^-53, does not reach
+// that.
+std::string HelperSet::Quotient(ir::Type type) {
+  const std::string integers = CTypeName(type), doubles = WithLanes("double", type.lanes);
+  const std::string name = "hl_quotient_" + integers;
+  std::string quotient = fmt::format("convert_{}(x) / convert_{}(y)", doubles, doubles);
+  if (hlo::BitsOf(type.element) < 32) quotient = fmt::format("convert_{}({})", WithLanes("int", type.lanes), quotient);
+  Add(name,
+      fmt::format("static inline {0} {1}({0} x, {0} y) {{ return convert_{0}({2}); }}\n", integers, name, quotient));
+  return name;
+}
+
+std::string HelperSet::Remainder(ir::Type type) {
+  const std::string integers = CTypeName(type), quotient = Quotient(type);
+  const std::string name = "hl_remainder_" + integers;
+  Add(name,
+      fmt::format("static inline {0} {1}({0} x, {0} y) {{ return x - {2}(x, y) * y; }}\n", integers, name, quotient));
+  return name;
+}
+
 std::string HelperSet::UpperHalf(const std::string& half, const std::string& whole) {
   const std::string name = "hl_upper_half_" + whole;
   // Quirks::doubts_upper_halves defines HLORUN_HALVES_IN_MEMORY.

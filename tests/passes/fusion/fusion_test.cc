@@ -412,20 +412,42 @@ TEST(Fusion, ProductReadTwiceIsStored) {
   EXPECT_THAT(fused.kernels, UnorderedElementsAre(KernelKind::kDot, KernelKind::kLoop, KernelKind::kLoop));
 }
 
-TEST(Fusion, UpdateThatReadsItsOwnArrayReadsItBefore) {
-  const Fused fused = Fuse(R"(
+// The kernels of an update of a[i..i+4] by the tanh of what `slice` is.
+std::vector<KernelKind> KernelsOfUpdate(const std::string& slice, const std::string& new_part = "tanh(s)") {
+  return Fuse(fmt::format(R"(
   x = f32[64] parameter(0)
   i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  seven = s32[] constant(7)
   a = f32[64] negate(x)
-  s = f32[4] dynamic-slice(a, i), dynamic_slice_sizes={4}
+  s = f32[4] {}
+  t = f32[4] {}
+  ROOT d = f32[64] dynamic-update-slice(a, t, i))",
+                          slice, new_part))
+      .kernels;
+}
+
+TEST(Fusion, UpdateThatReadsItsOwnArrayElsewhereReadsItBefore) {
+  const std::vector<KernelKind> three = {KernelKind::kLoop, KernelKind::kLoop, KernelKind::kInPlace};
+  EXPECT_EQ(KernelsOfUpdate("dynamic-slice(a, j), dynamic_slice_sizes={4}"), three);
+  EXPECT_EQ(KernelsOfUpdate("slice(a), slice={[7:11]}"), three);
+  // Each element, but not where it is stored.
+  EXPECT_EQ(KernelsOfUpdate("dynamic-slice(a, i), dynamic_slice_sizes={4}", "reverse(s), dimensions={0}"), three);
+}
+
+TEST(Fusion, UpdateReadsThePartThatItWrites) {
+  const std::vector<KernelKind> two = {KernelKind::kLoop, KernelKind::kInPlace};
+  EXPECT_EQ(KernelsOfUpdate("dynamic-slice(a, i), dynamic_slice_sizes={4}"), two);
+  EXPECT_EQ(KernelsOfUpdate("dynamic-slice(a, i), dynamic_slice_sizes={4}", "add(s, s)"), two);
+  EXPECT_EQ(Fuse(R"(
+  x = f32[64] parameter(0)
+  i = s32[] constant(62)
+  a = f32[64] negate(x)
+  s = f32[4] slice(a), slice={[60:64]}
   t = f32[4] tanh(s)
-  ROOT d = f32[64] dynamic-update-slice(a, t, i))");
-  const Instruction* update = fused.Kernel(fused.kernels.size() - 1);
-  EXPECT_EQ(fused.kernels.back(), KernelKind::kInPlace);
-  // The array comes in once, as the target.
-  const Instruction* target = HeroOf(*update).instruction->operand(0);
-  ASSERT_TRUE(target->Is(Opcode::kParameter));
-  EXPECT_EQ(target->users().size(), 1u);
+  ROOT d = f32[64] dynamic-update-slice(a, t, i))")
+                .kernels,
+            two);
 }
 
 TEST(Fusion, ReshapesOfMemoryAreBitcasts) {
