@@ -47,6 +47,18 @@ hlo::Cost CostOfKernel(const Instruction& instruction) {
   return cost;
 }
 
+// Loops of their own that one work-item goes through: each update of a scatter is one.
+double Statements(const Instruction& instruction) {
+  if (!instruction.Is(Opcode::kScatter)) return 1;
+  const hlo::Shape& updates = instruction.operand(instruction.operand_count() / 2 + 1)->shape();
+  double count = 1;
+  for (int64_t d = 0; d < updates.rank(); ++d) {
+    if (!hlo::Contains(instruction.As<hlo::attr::Scatter>().update_window_dims, d))
+      count *= static_cast<double>(updates.dimension(d));
+  }
+  return count;
+}
+
 // Elements come from elsewhere than their own place: short rows cannot be walked as one.
 bool MovesElements(const Instruction& instruction) {
   constexpr Opcode kInOrder[] = {Opcode::kReshape, Opcode::kBitcast, Opcode::kCopy, Opcode::kBroadcast};
@@ -163,8 +175,9 @@ double TimeModel::Sequential(const Instruction& instruction) const {
   if (!instruction.Is(Opcode::kCopy) && HeroOf(instruction).kind == KernelKind::kNone) return 0;
   const hlo::Cost cost = CostOfKernel(instruction);
   const double giga = IsVectorised(instruction) ? kVectorOps : kScalarOps;
-  const double time = kStatementUs + std::max(Seconds1e6(Operations(cost), giga),
-                                              Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_ / kUnits));
+  const double time =
+      Statements(instruction) * kStatementUs +
+      std::max(Seconds1e6(Operations(cost), giga), Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_ / kUnits));
   return is_gpu_ ? kGpuWorkItemSlower * time : time;
 }
 

@@ -72,6 +72,7 @@ class Eligibility {
       case KernelKind::kReduction:
       case KernelKind::kReduceWindow:
       case KernelKind::kInPlace: return context_.kernels.Supports(i);
+      case KernelKind::kScatter: return i.Is(Opcode::kScatter) && i.shape().IsArray() && context_.kernels.Supports(i);
       case KernelKind::kDot:
       case KernelKind::kConvolution:
         return context_.kernels.Supports(i) && hlo::CostOf(*HeroOf(i).instruction).flops <= kMaxProductFlops;

@@ -134,6 +134,9 @@ class RegionCutSearch {
         return Need(value.operand(0), 0, kWhole) &&
                std::all_of(value.called_computations().begin(), value.called_computations().end(),
                            [&](const Computation* branch) { return Need(branch->root(), leaf, d); });
+      case Opcode::kScatter:
+        if (d != kWhole) return false;  // a share does not know which updates lie in its part
+        break;
       default: break;
     }
     const std::optional<std::vector<int64_t>> cuts = OperandCuts(value, leaf, d);

@@ -43,6 +43,7 @@ const Instruction* OriginOf(const Instruction* value) {
     switch (value->opcode()) {
       case Opcode::kParameter: return value;
       case Opcode::kBitcast:
+      case Opcode::kScatter:
       case Opcode::kDynamicUpdateSlice: value = value->operand(0); break;
       case Opcode::kFusion: {
         const Instruction* root = value->called()->root();

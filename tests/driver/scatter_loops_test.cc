@@ -62,6 +62,29 @@ std::vector<Program> Programs() {
     scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=add
   next = f32[16,64] scatter(first, at, number), update_window_dims={}, inserted_window_dims={0,1},
     scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=multiply)"},
+      // Two places at once, which change theirs.
+      {"swap", R"(
+  one = s32[] constant(1)
+  after = s32[] add(i, one)
+  here = s32[1,1] reshape(i)
+  there = s32[1,1] reshape(after)
+  at = s32[2,1] concatenate(here, there), dimensions={0}
+  from = s32[2,1] concatenate(there, here), dimensions={0}
+  rows = f32[2,64] gather(x, from), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},
+    index_vector_dim=1, slice_sizes={1,64}
+  next = f32[16,64] scatter(x, at, rows), update_window_dims={1}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=second)"},
+      // Several numbers, some in the same place, some outside.
+      {"sums", R"(
+  numbers = s32[2,3] iota(), iota_dimension=1
+  trip = s32[2,3] broadcast(i), dimensions={}
+  product = s32[2,3] multiply(numbers, trip)
+  rows = s32[2,3,1] reshape(product)
+  columns = s32[2,3,1] iota(), iota_dimension=0
+  at = s32[2,3,2] concatenate(rows, columns), dimensions={2}
+  given = f32[2,3] slice(y), slice={[0:2], [0:3]}
+  next = f32[16,64] scatter(x, at, given), update_window_dims={}, inserted_window_dims={0,1},
+    scatter_dims_to_operand_dims={0,1}, index_vector_dim=2, to_apply=add)"},
       // Only in trips that a condition holds in.
       {"set_where", row + R"(
   even = s32[] constant(2)

@@ -4,11 +4,13 @@
 #include <map>
 
 #include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/scatter_updates.h"
 #include "backends/opencl/codegen/schedule.h"
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
 #include "passes/control/time_model.h"
 #include "passes/fusion/cumulative_window.h"
+#include "passes/memory/operand_cut.h"
 #include "passes/memory/region_cut.h"
 #include "passes/memory/region_layout.h"
 
@@ -237,6 +239,7 @@ class RegionKernel {
     const passes::Hero hero = passes::HeroOf(instruction);
     if (hero.kind == KernelKind::kNone) return;
     if (hero.kind == KernelKind::kInPlace) return EmitUpdate(instruction, *hero.instruction);
+    if (hero.kind == KernelKind::kScatter) return EmitScatter(instruction);
     if (const auto window = RunningWindow(instruction, hero))
       return EmitCumulative(instruction, *hero.instruction, *window);
     const Frame* frame = &FrameOf(instruction);
@@ -307,11 +310,8 @@ class RegionKernel {
     const Frame* frame = &FrameOf(instruction);
     if (instruction.Is(Opcode::kFusion)) frame = &e_.values().Enter(*frame, instruction);
     const RegionPlace place = layout_.PlaceOf(&instruction);
-    const bool in_place =
-        std::any_of(instruction.operands().begin(), instruction.operands().end(),
-                    [&](const Instruction* o) { return o->shape().IsArray() && layout_.PlaceOf(o) == place; });
     const int64_t cut = CutDimension(instruction);
-    if (!in_place) EmitLoops({{frame, update.operand(0), 0, instruction.shape(), place, cut}});
+    if (!IsInPlace(instruction)) EmitLoops({{frame, update.operand(0), 0, instruction.shape(), place, cut}});
     const hlo::Shape& shape = instruction.shape();
     const hlo::Shape& part = update.operand(1)->shape();
     if (part.ElementCount() == 0) return;
@@ -331,6 +331,44 @@ class RegionKernel {
       }
       StoreElement(e_.values(), buffer, shape, target, e_.values().Get(*frame, *update.operand(1), at));
     });
+  }
+
+  // One update after another, after a copy of the operand where it is not in place. Only whole arrays: a share knows
+  // nothing of which updates lie in its part.
+  void EmitScatter(const Instruction& scatter) {
+    Flush();
+    runs_on_ = true;
+    const Frame& frame = FrameOf(scatter);
+    const RegionPlace place = layout_.PlaceOf(&scatter);
+    if (!IsInPlace(scatter)) EmitLoops({{&frame, scatter.operand(0), 0, scatter.shape(), place, passes::kWhole}});
+    ScatterUpdates updates(e_, scatter, frame, {{BufferAt(place, scatter.shape().element_type()), scatter.shape()}});
+    const auto extents = [&](const std::vector<int64_t>& dims) {
+      Dims extents;
+      for (const int64_t d : dims) extents.push_back(updates.updates_shape().dimension(d));
+      return extents;
+    };
+    Indices update(static_cast<size_t>(updates.updates_shape().rank()));
+    const auto place_in = [&](const std::vector<int64_t>& dims, const Indices& at) {
+      for (size_t i = 0; i < at.size(); ++i) update[static_cast<size_t>(dims[i])] = at[i];
+    };
+    e_.values().SerialLoops(extents(updates.batch_dims()), [&](const Indices& batch) {
+      place_in(updates.batch_dims(), batch);
+      const ScatterUpdates::Start start = updates.StartOf(update);
+      e_.values().Open();
+      Loops(Team::kOneItem, extents(updates.window_dims()), passes::kWhole, [&](const Indices& at) {
+        place_in(updates.window_dims(), at);
+        updates.Store(updates.Combined(start, update));
+      });
+      const ir::Stmt window = e_.values().Close();
+      e_.body().Add(ir::If(e_.body().Name(start.inside, "inside"), window));
+    });
+  }
+
+  // Whether the array that `instruction` changes in part is changed where it lies.
+  bool IsInPlace(const Instruction& instruction) const {
+    const RegionPlace place = layout_.PlaceOf(&instruction);
+    return std::any_of(instruction.operands().begin(), instruction.operands().end(),
+                       [&](const Instruction* o) { return o->shape().IsArray() && layout_.PlaceOf(o) == place; });
   }
 
   // What is not yet where it belongs: operands and constants as they stand, then results that waited, which may lie

@@ -26,11 +26,22 @@ Index UnclampedStart(Emission& e, const Value& value, int64_t limit) {
   return e.math().Of(variable);
 }
 
+std::vector<ScatterUpdates::Target> ResultsOf(const Emission& e) {
+  std::vector<ScatterUpdates::Target> targets;
+  for (const auto& output : e.outputs()) targets.push_back({output.buffer, output.shape});
+  return targets;
+}
+
 }  // namespace
 
 ScatterUpdates::ScatterUpdates(Emission& e, const Instruction& scatter)
+    : ScatterUpdates(e, scatter, e.frame(), ResultsOf(e)) {}
+
+ScatterUpdates::ScatterUpdates(Emission& e, const Instruction& scatter, const Frame& frame, std::vector<Target> targets)
     : e_(e),
       scatter_(scatter),
+      frame_(frame),
+      targets_(std::move(targets)),
       attributes_(scatter.As<hlo::attr::Scatter>()),
       count_((scatter.operand_count() - 1) / 2),
       operand_shape_(scatter.operand(0)->shape()),
@@ -86,7 +97,7 @@ ScatterUpdates::Start ScatterUpdates::StartOf(const Indices& update, const Expr&
     if (attributes_.index_vector_dim < indices_shape_.rank())
       at.insert(at.begin() + attributes_.index_vector_dim, Index(static_cast<int64_t>(i)));
     const int64_t d = attributes_.scatter_dims_to_operand_dims[i];
-    const Index s = UnclampedStart(e_, e_.values().Get(e_.frame(), *scatter_.operand(count_), at, mask), Limit(d));
+    const Index s = UnclampedStart(e_, e_.values().Get(frame_, *scatter_.operand(count_), at, mask), Limit(d));
     start.inside = ir::And(start.inside, e_.math().Within(s, 0, Limit(d) + 1));
     start.at[static_cast<size_t>(d)] = s;
   }
@@ -117,20 +128,20 @@ ScatterUpdates::Element ScatterUpdates::Combined(const Start& start, const Indic
   const Indices place = PlaceOf(start, update);
   const Expr linear = e_.math().ToExpr(e_.math().Linearize(place, operand_shape_.dimensions()));
   Values arguments;
-  for (const auto& output : e_.outputs()) {
+  for (const Target& output : targets_) {
     const bool complex = hlo::IsComplex(output.shape.element_type());
     const Expr at = complex ? linear * 2 : linear;
     arguments.push_back({e_.body().Name(ir::Load(output.buffer, at)),
                          complex ? e_.body().Name(ir::Load(output.buffer, at + 1)) : nullptr});
   }
   for (int64_t i = 0; i < count_; ++i)
-    arguments.push_back(e_.values().Get(e_.frame(), *scatter_.operand(count_ + 1 + i), update));
+    arguments.push_back(e_.values().Get(frame_, *scatter_.operand(count_ + 1 + i), update));
   return {place, e_.values().Apply(*scatter_.called(), std::move(arguments))};
 }
 
 void ScatterUpdates::Store(const Element& element) {
   for (size_t i = 0; i < element.results.size(); ++i) {
-    const auto& output = e_.outputs()[i];
+    const Target& output = targets_[i];
     StoreElement(e_.values(), output.buffer, output.shape, element.place, element.results[i]);
   }
 }

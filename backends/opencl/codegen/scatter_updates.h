@@ -7,7 +7,16 @@ namespace hlorun::opencl {
 
 class ScatterUpdates {
  public:
+  // Where a result is made.
+  struct Target {
+    ir::BufferRef buffer;
+    hlo::Shape shape;
+  };
+
+  // Of a kernel's hero, whose results are the kernel's.
   ScatterUpdates(Emission& e, const hlo::Instruction& scatter);
+  // Of a scatter whose operands are looked up in `frame`.
+  ScatterUpdates(Emission& e, const hlo::Instruction& scatter, const Frame& frame, std::vector<Target> targets);
 
   const hlo::Shape& operand_shape() const { return operand_shape_; }
   const hlo::Shape& updates_shape() const { return updates_shape_; }
@@ -52,6 +61,8 @@ class ScatterUpdates {
 
   Emission& e_;
   const hlo::Instruction& scatter_;
+  const Frame& frame_;
+  std::vector<Target> targets_;
   const hlo::attr::Scatter& attributes_;
   int64_t count_;
   const hlo::Shape &operand_shape_, &indices_shape_, &updates_shape_;
