@@ -4,6 +4,7 @@
 #include <map>
 
 #include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/lane_fold.h"
 #include "backends/opencl/codegen/scatter_updates.h"
 #include "backends/opencl/codegen/schedule.h"
 #include "hlo/cost_analysis.h"
@@ -79,7 +80,8 @@ class RegionKernel {
     size_t element;
     hlo::Shape shape;
     RegionPlace place;
-    int64_t cut;  // the dimension of which a share has a part; -1: none
+    int64_t cut;            // the dimension of which a share has a part; -1: none
+    bool is_fused = false;  // `root` is in a computation of its kernel's own
   };
   // Loops that wait to be written as one: of the same dimensions, none reading what another of them makes.
   struct Pending {
@@ -253,7 +255,8 @@ class RegionKernel {
     hlo::ForEachLeaf(instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
       const bool tuple = root->Is(Opcode::kTuple);
       pending.outputs.push_back({frame, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf),
-                                 shape, layout_.PlaceOf(&instruction, leaf), CutDimension(instruction, leaf)});
+                                 shape, layout_.PlaceOf(&instruction, leaf), CutDimension(instruction, leaf),
+                                 instruction.Is(Opcode::kFusion)});
       ++leaf;
     });
     Await(std::move(pending));
@@ -513,6 +516,14 @@ class RegionKernel {
 
   void EmitUnrolled(const std::vector<Output>& outputs, int64_t count) {
     e_.values().Open();
+    // What each output needs of long sums is computed in front of it, by vectors.
+    for (const Output& o : outputs) {
+      if (count > 1 || e_.IsGpu()) break;
+      if (!o.is_fused) FoldInLanes(e_, *o.frame, *o.root);
+      for (const auto& op : o.root->parent()->instructions()) {
+        if (o.is_fused) FoldInLanes(e_, *o.frame, *op);
+      }
+    }
     std::vector<Indices> places;
     for (int64_t i = 0; i < count; ++i)
       places.push_back(e_.math().Delinearize(Index(i), outputs[0].shape.dimensions()));

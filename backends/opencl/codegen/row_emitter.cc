@@ -13,6 +13,7 @@
 #include "backends/opencl/codegen/extent_expr.h"
 #include "backends/opencl/codegen/extreme_lanes.h"
 #include "backends/opencl/codegen/jam.h"
+#include "backends/opencl/codegen/lane_fold.h"
 #include "backends/opencl/codegen/reducers.h"
 #include "backends/opencl/codegen/row_shape.h"
 #include "backends/opencl/codegen/vector_registers.h"
@@ -624,11 +625,7 @@ class RowKernel {
       const Expr part = e_.body().Name(ir::Load(lane.re, ir::Ramp(e_.IndexInt(first), lanes_)));
       total = total ? both(total, part) : part;
     }
-    while (total->type.lanes > 1) {
-      const Expr lower = e_.body().Name(ir::Half(total, ir::kLowerHalf));
-      total = both(lower, e_.body().Name(ir::Half(total, ir::kUpperHalf)));
-    }
-    return {total, nullptr};
+    return JoinVector(lane.opcode, lane.type, total, e_.body());
   }
 
   Value OfMarked(const Lane& lane) {
