@@ -4,7 +4,9 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "hlo/module.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/recompute.h"
 #include "passes/fusion/stored_result.h"
@@ -114,6 +116,7 @@ class ClusterFinder {
   bool TryInline(Instruction* instruction, const Demands& demands) {
     const bool is_hero = HasHeroWithEpilogue(*instruction) && !kernels_.RunsAlone(*instruction);
     if (!is_hero && !IsLoopOp(*instruction)) return false;
+    if (ReadsBehindUpdate(*instruction, demands)) return false;
     double evaluations = 0;
     for (const auto& [cluster, demand] : demands) {
       evaluations += demand.evaluations;
@@ -130,6 +133,43 @@ class ClusterFinder {
     demands_[instruction] = demands;
     if (is_hero) clusters_[demands.begin()->first].hero = instruction;
     return true;
+  }
+
+  // Whether a cluster would read a part of an array only when an update in place, on which it depends, has overwritten
+  // it: all of the array would have to be copied for that part. (What an entry is given is copied anyway, unless the
+  // caller hands it over.)
+  bool ReadsBehindUpdate(const Instruction& instruction, const Demands& demands) {
+    const hlo::Module& module = *computation_.module();
+    const bool is_entry = &computation_ == module.entry() && module.input_output_alias.empty();
+    for (const Instruction* array : instruction.operands()) {
+      if (!array->shape().IsArray() || array->shape().ByteSize() < 2 * instruction.shape().ByteSize()) continue;
+      if (is_entry && array->Is(Opcode::kParameter)) continue;
+      for (const Instruction* update : array->users()) {
+        const bool updates = update->Is(Opcode::kDynamicUpdateSlice) || update->Is(Opcode::kScatter);
+        if (!updates || update->operand(0) != array || update == &instruction) continue;
+        const auto& later = DependingOn(update);
+        if (std::any_of(demands.begin(), demands.end(),
+                        [&](const auto& demand) { return later.contains(clusters_[demand.first].roots[0]); })) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // All that is made of what `update` makes, without itself.
+  const std::unordered_set<const Instruction*>& DependingOn(const Instruction* update) {
+    const auto [known, is_new] = depending_on_.try_emplace(update);
+    if (!is_new) return known->second;
+    std::vector<const Instruction*> work = {update};
+    while (!work.empty()) {
+      const Instruction* from = work.back();
+      work.pop_back();
+      for (const Instruction* user : from->users()) {
+        if (known->second.insert(user).second) work.push_back(user);
+      }
+    }
+    return known->second;
   }
 
   static bool HasRoomFor(const Instruction& instruction, const Cluster& cluster) {
@@ -225,6 +265,7 @@ class ClusterFinder {
   const RecomputeCost cost_;
   std::vector<Cluster> clusters_;
   std::unordered_map<const Instruction*, Demands> demands_;  // of instructions that are in clusters
+  std::unordered_map<const Instruction*, std::unordered_set<const Instruction*>> depending_on_;  // updates in place
 };
 
 }  // namespace

@@ -474,9 +474,9 @@ std::string HelperSet::Scatter(Buffer::Space space, const std::string& element, 
   return name;
 }
 
-// Processors divide vectors of doubles, not of integers. The exact quotient of two integers below 2^32 that is none
-// itself lies so far from the next one, 1 / y, that rounding it to 53 bits, by at most x / y * 2^-53, does not reach
-// that.
+// Processors divide vectors of doubles, not of integers. Rounded to zero the quotient is the integers' own: where x / y
+// is no integer, the next one is at least 1 / |y| away, and below 2^32 rounding to 53 bits moves it by less, |x / y| *
+// 2^-53.
 std::string HelperSet::Quotient(ir::Type type) {
   const std::string integers = CTypeName(type), doubles = WithLanes("double", type.lanes);
   const std::string name = "hl_quotient_" + integers;

@@ -42,7 +42,8 @@ class HelperSet {
   std::string StoreInTurns(ir::Buffer::Space space, const std::string& element, int lanes, int64_t stride);
   std::string Scatter(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);
   std::string ReduceLanes(ir::Op op, ir::Type type);
-  // Of vectors of integers of at most 32 bits, none of whose lanes divides by zero or overflows: rounded to zero, and what is left.
+  // Of vectors of integers of at most 32 bits, none of whose lanes divides by zero or overflows: rounded to zero, and
+  // what is left.
   std::string Quotient(ir::Type type);
   std::string Remainder(ir::Type type);
   // From the type `whole` to `half`.

@@ -98,7 +98,7 @@ bool Stores(const hlo::Computation& reducer) {
   return reducer.root()->Is(Opcode::kParameter) && reducer.root()->parameter_number() == 1;
 }
 
-bool CombinesOne(const Match& m) {
+bool UpdatesOneWindow(const Match& m) {
   const std::optional<Dims> sizes = SizesOfOneWindow(*m.root);
   if (!sizes || m.shape().ElementCount() == 0 || m.root->operand(2)->shape().ElementCount() == 0) return false;
   const hlo::Computation& reducer = *m.root->called();
@@ -168,7 +168,7 @@ std::vector<Rule> ScatterRules() {
               u = f32[4,5] parameter(1)
               ROOT r = f32[6,5] scatter(x, i, u), update_window_dims={0,1}, inserted_window_dims={},
                 scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=f })"},
-      {"scatter_at_one_index", Exactness::kExact, Op(Opcode::kScatter), CombinesOne, UpdatedSlice,
+      {"scatter_at_one_index", Exactness::kExact, Op(Opcode::kScatter), UpdatesOneWindow, UpdatedSlice,
        R"(HloModule m
           f { a = f32[] parameter(0)
               b = f32[] parameter(1)

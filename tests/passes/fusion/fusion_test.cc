@@ -450,6 +450,45 @@ TEST(Fusion, UpdateReadsThePartThatItWrites) {
             two);
 }
 
+// x.at[i].set(x[j]), then .at[j].set(x[i]): what the second one stores is read in front of the first, or all of x would
+// have to be copied for it.
+TEST(Fusion, PartsAreReadBeforeTheArrayIsUpdated) {
+  const Fused fused = Fuse(R"(
+  x = f32[64] parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  a = f32[64] negate(x)
+  first = f32[4] dynamic-slice(a, i), dynamic_slice_sizes={4}
+  second = f32[4] dynamic-slice(a, j), dynamic_slice_sizes={4}
+  t = f32[4] tanh(second)
+  b = f32[64] dynamic-update-slice(a, t, i)
+  u = f32[4] tanh(first)
+  ROOT c = f32[64] dynamic-update-slice(b, u, j))");
+  const Instruction* last = fused.module->entry()->root();
+  const Instruction* before = last->operand(HeroOf(*last).instruction->operand(0)->parameter_number());
+  EXPECT_EQ(HeroOf(*before).kind, KernelKind::kInPlace);
+  for (const Instruction* operand : last->operands()) {
+    EXPECT_TRUE(operand == before || operand->shape().ElementCount() <= 4) << operand->name();
+  }
+}
+
+// So is a part that meets what is made of the updated array.
+TEST(Fusion, PartsThatMeetTheUpdatedArrayAreReadBefore) {
+  const Fused fused = Fuse(R"(
+  x = f32[64] parameter(0)
+  i = s32[] parameter(1)
+  a = f32[64] negate(x)
+  old = f32[4] dynamic-slice(a, i), dynamic_slice_sizes={4}
+  t = f32[4] tanh(old)
+  b = f32[64] dynamic-update-slice(a, t, i)
+  zero = f32[] constant(0)
+  sum = f32[] reduce(b, zero), dimensions={0}, to_apply=add
+  sums = f32[4] broadcast(sum), dimensions={}
+  ROOT c = f32[4] subtract(old, sums))");
+  for (const Instruction* operand : fused.module->entry()->root()->operands())
+    EXPECT_LE(operand->shape().ElementCount(), 4) << operand->name();
+}
+
 TEST(Fusion, ReshapesOfMemoryAreBitcasts) {
   const Fused fused = Fuse(R"(
   x = f32[4,8] parameter(0)
