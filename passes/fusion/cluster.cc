@@ -44,6 +44,7 @@ class ClusterFinder {
 
   std::vector<Cluster> Run() {
     std::vector<Instruction*> order = computation_.PostOrder();
+    for (const Instruction* instruction : order) places_[instruction] = static_cast<int64_t>(places_.size());
     std::reverse(order.begin(), order.end());
     for (Instruction* instruction : order) {
       const std::optional<std::map<size_t, Demand>> demands = DemandsOn(instruction);
@@ -138,7 +139,7 @@ class ClusterFinder {
   // Whether a cluster would read a part of an array only when an update in place, on which it depends, has overwritten
   // it: all of the array would have to be copied for that part. (What an entry is given is copied anyway, unless the
   // caller hands it over.)
-  bool ReadsBehindUpdate(const Instruction& instruction, const Demands& demands) {
+  bool ReadsBehindUpdate(const Instruction& instruction, const Demands& demands) const {
     const hlo::Module& module = *computation_.module();
     const bool is_entry = &computation_ == module.entry() && module.input_output_alias.empty();
     for (const Instruction* array : instruction.operands()) {
@@ -146,30 +147,28 @@ class ClusterFinder {
       if (is_entry && array->Is(Opcode::kParameter)) continue;
       for (const Instruction* update : array->users()) {
         const bool updates = update->Is(Opcode::kDynamicUpdateSlice) || update->Is(Opcode::kScatter);
-        if (!updates || update->operand(0) != array || update == &instruction) continue;
-        const auto& later = DependingOn(update);
-        if (std::any_of(demands.begin(), demands.end(),
-                        [&](const auto& demand) { return later.contains(clusters_[demand.first].roots[0]); })) {
-          return true;
-        }
+        if (!updates || update->operand(0) != array || update == &instruction || !places_.contains(update)) continue;
+        const auto is_later = [&](const auto& demand) { return DependsOn(clusters_[demand.first].roots[0], update); };
+        if (std::any_of(demands.begin(), demands.end(), is_later)) return true;
       }
     }
     return false;
   }
 
-  // All that is made of what `update` makes, without itself.
-  const std::unordered_set<const Instruction*>& DependingOn(const Instruction* update) {
-    const auto [known, is_new] = depending_on_.try_emplace(update);
-    if (!is_new) return known->second;
-    std::vector<const Instruction*> work = {update};
+  // Whether `later` is made, by any number of steps, of what `update` makes.
+  bool DependsOn(const Instruction* later, const Instruction* update) const {
+    const int64_t first = places_.at(update);
+    std::vector<const Instruction*> work = {later};
+    std::unordered_set<const Instruction*> seen = {later};
     while (!work.empty()) {
-      const Instruction* from = work.back();
+      const Instruction* at = work.back();
       work.pop_back();
-      for (const Instruction* user : from->users()) {
-        if (known->second.insert(user).second) work.push_back(user);
+      for (const Instruction* operand : at->operands()) {
+        if (operand == update) return true;
+        if (places_.at(operand) > first && seen.insert(operand).second) work.push_back(operand);
       }
     }
-    return known->second;
+    return false;
   }
 
   static bool HasRoomFor(const Instruction& instruction, const Cluster& cluster) {
@@ -265,7 +264,7 @@ class ClusterFinder {
   const RecomputeCost cost_;
   std::vector<Cluster> clusters_;
   std::unordered_map<const Instruction*, Demands> demands_;  // of instructions that are in clusters
-  std::unordered_map<const Instruction*, std::unordered_set<const Instruction*>> depending_on_;  // updates in place
+  std::unordered_map<const Instruction*, int64_t> places_;   // in an order of operands before users
 };
 
 }  // namespace
