@@ -12,12 +12,6 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Whether each element of the result is computed from the element of `operand` at the same place, and from no other.
-bool IsSamePlace(const Instruction& instruction, const Instruction* operand) {
-  if (instruction.Is(Opcode::kClamp)) return operand->shape().SameDimensions(instruction.shape());
-  return instruction.Has(hlo::kElementwise);
-}
-
 // Whether every way from `parameter` leads to `root` and keeps places. No other result of the fusion may read it: one
 // might be stored before the other has read.
 bool OnlyReadInPlace(const Instruction* parameter, const Instruction* root) {
@@ -31,7 +25,7 @@ bool OnlyReadInPlace(const Instruction* parameter, const Instruction* root) {
         if (!user->Is(Opcode::kTuple)) return false;
         continue;
       }
-      if (!IsSamePlace(*user, from)) return false;
+      if (!ReadsSamePlace(*user, *from)) return false;
       if (seen.insert(user).second) work.push_back(user);
     }
     if (from != root && (from->users().empty() || from->IsRoot())) return false;
@@ -69,7 +63,7 @@ bool GenericKernelModel::MayShareBuffer(const Instruction& instruction, int64_t 
     case Opcode::kDynamicUpdateSlice: return operand == 0;
     case Opcode::kScatter: return operand == result_leaf;  // operands come first, one for each result
     case Opcode::kAllReduce: return operand == result_leaf;
-    default: return IsSamePlace(instruction, instruction.operand(operand));
+    default: return ReadsSamePlace(instruction, *instruction.operand(operand));
   }
 }
 

@@ -44,7 +44,10 @@ class ClusterFinder {
 
   std::vector<Cluster> Run() {
     std::vector<Instruction*> order = computation_.PostOrder();
-    for (const Instruction* instruction : order) places_[instruction] = static_cast<int64_t>(places_.size());
+    for (const Instruction* instruction : order) {
+      places_[instruction] = static_cast<int64_t>(places_.size());
+      if (UpdatesPart(*instruction)) updates_[instruction->operand(0)].push_back(instruction);
+    }
     std::reverse(order.begin(), order.end());
     for (Instruction* instruction : order) {
       const std::optional<std::map<size_t, Demand>> demands = DemandsOn(instruction);
@@ -109,9 +112,7 @@ class ClusterFinder {
     // What only rearranges its operand wants each element once, at a place of the operand's own.
     if (demand.place == &user && (user.Is(Opcode::kTranspose) || user.Is(Opcode::kReshape)))
       return Demand{demand.evaluations, user.operand(slot)};
-    const bool keeps_place =
-        (user.Has(hlo::kElementwise) || user.Is(Opcode::kClamp)) && operand.SameDimensions(user.shape());
-    return Demand{demand.evaluations, keeps_place ? demand.place : nullptr};
+    return Demand{demand.evaluations, ReadsSamePlace(user, *user.operand(slot)) ? demand.place : nullptr};
   }
 
   bool TryInline(Instruction* instruction, const Demands& demands) {
@@ -144,10 +145,10 @@ class ClusterFinder {
     const bool is_entry = &computation_ == module.entry() && module.input_output_alias.empty();
     for (const Instruction* array : instruction.operands()) {
       if (!array->shape().IsArray() || array->shape().ByteSize() < 2 * instruction.shape().ByteSize()) continue;
-      if (is_entry && array->Is(Opcode::kParameter)) continue;
-      for (const Instruction* update : array->users()) {
-        const bool updates = update->Is(Opcode::kDynamicUpdateSlice) || update->Is(Opcode::kScatter);
-        if (!updates || update->operand(0) != array || update == &instruction || !places_.contains(update)) continue;
+      const auto updates = updates_.find(array);
+      if (updates == updates_.end() || (is_entry && array->Is(Opcode::kParameter))) continue;
+      for (const Instruction* update : updates->second) {
+        if (update == &instruction) continue;
         const auto is_later = [&](const auto& demand) { return DependsOn(clusters_[demand.first].roots[0], update); };
         if (std::any_of(demands.begin(), demands.end(), is_later)) return true;
       }
@@ -265,6 +266,7 @@ class ClusterFinder {
   std::vector<Cluster> clusters_;
   std::unordered_map<const Instruction*, Demands> demands_;  // of instructions that are in clusters
   std::unordered_map<const Instruction*, int64_t> places_;   // in an order of operands before users
+  std::unordered_map<const Instruction*, std::vector<const Instruction*>> updates_;  // by what they update in part
 };
 
 }  // namespace

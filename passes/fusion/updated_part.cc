@@ -21,6 +21,10 @@ bool TakesOnce(const Instruction& update, const Instruction* operand, int64_t nu
 
 }  // namespace
 
+bool ReadsSamePlace(const Instruction& op, const Instruction& operand) {
+  return (op.Has(hlo::kElementwise) || op.Is(Opcode::kClamp)) && operand.shape().SameDimensions(op.shape());
+}
+
 bool SlicesUpdatedPart(const Instruction& slice, const Instruction& update) {
   if (!slice.Is(Opcode::kDynamicSlice) && !slice.Is(Opcode::kSlice)) return false;
   if (slice.operand(0) != update.operand(0)) return false;
@@ -53,9 +57,7 @@ bool OnlyUpdatedPartIsRead(const Instruction& array, const Instruction& update) 
         if (!TakesOnce(update, from, 1)) return false;
         continue;
       }
-      const bool keeps_place =
-          (user->Has(hlo::kElementwise) || user->Is(Opcode::kClamp)) && from->shape().SameDimensions(user->shape());
-      if (!keeps_place) return false;
+      if (!ReadsSamePlace(*user, *from)) return false;
       if (seen.insert(user).second) work.push_back(user);
     }
   }

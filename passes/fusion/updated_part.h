@@ -11,6 +11,14 @@
 
 namespace hlorun::passes {
 
+// Whether `op` changes a part of its first operand, which it may do where that lies.
+inline bool UpdatesPart(const hlo::Instruction& op) {
+  return op.Is(hlo::Opcode::kDynamicUpdateSlice) || op.Is(hlo::Opcode::kScatter);
+}
+
+// Whether each element of `op` is computed from the element of `operand` at the same place, and from no other of it.
+bool ReadsSamePlace(const hlo::Instruction& op, const hlo::Instruction& operand);
+
 // Whether `slice` is just what `update`, a dynamic-update-slice of the same array, overwrites.
 bool SlicesUpdatedPart(const hlo::Instruction& slice, const hlo::Instruction& update);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "passes/fusion/updated_part.h"
 #include "passes/kernel_model.h"
 #include "passes/memory/scratch_blocks.h"
 
@@ -63,7 +64,7 @@ void ArrayLives::AddInstruction(Instruction* instruction) {
   if (OnlyNames(*instruction)) return;
   const bool holds = MovesNoData(*instruction) || instruction->Has(hlo::kAsync);
   const Instruction* hero = instruction->Is(Opcode::kFusion) ? instruction->called()->root() : instruction;
-  const bool updates = hero->Is(Opcode::kDynamicUpdateSlice) || hero->Is(Opcode::kScatter);
+  const bool updates = UpdatesPart(*hero);
   for (int64_t i = 0; i < instruction->operand_count(); ++i) {
     const auto& read = ArraysOf(instruction->operand(i));
     for (const ArrayId id : read) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hlo/error.h"
+#include "passes/fusion/updated_part.h"
 
 namespace hlorun::passes {
 
@@ -229,7 +230,7 @@ void ShareInPlace(const Dataflow& dataflow, const LiveRanges& live, const Kernel
   };
   const auto updates = [](const Instruction* instruction) {
     const Instruction* hero = instruction->Is(Opcode::kFusion) ? instruction->called()->root() : instruction;
-    return hero->Is(Opcode::kDynamicUpdateSlice) || hero->Is(Opcode::kScatter) || hero->Is(Opcode::kCopy);
+    return UpdatesPart(*hero) || hero->Is(Opcode::kCopy);
   };
   for (const bool first : {true, false}) {
     for (const Instruction* instruction : live.order()) {

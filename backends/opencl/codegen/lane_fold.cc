@@ -82,11 +82,8 @@ Value Folded(Emission& e, const Fold& fold) {
   const ir::BufferRef sums = e.PrivateArray("lanes", PartialType(fold.type), lanes);
   sums->unordered = true;
   const auto for_lanes = [&](const std::function<void(const Index&, const Expr&)>& body) {
-    const ir::Var l = e.IndexVar(e.body().FreshName("l"), lanes);
-    e.values().Open();
-    body(e.math().Of(l), ir::Ref(l));
-    e.body().Add(ir::For(ir::LoopRole::kVector, l, e.IndexInt(0), e.IndexInt(lanes), e.values().Close(), 1,
-                         static_cast<int>(lanes)));
+    const auto lane = [&](const Index& l) { body(l, e.math().ToExpr(l)); };
+    e.body().Add(LoopOfLanes(e, lanes, e.Lanes(), lane));
   };
   const auto both = [&](const Value& x, const Value& y) { return EmitBinary(fold.opcode, fold.type, x, y, e.body()); };
   for_lanes(
@@ -109,6 +106,13 @@ Value Folded(Emission& e, const Fold& fold) {
 }
 
 }  // namespace
+
+ir::Stmt LoopOfLanes(Emission& e, int64_t count, int width, const std::function<void(const Index&)>& body) {
+  const ir::Var l = e.IndexVar(e.body().FreshName("l"), count);
+  e.values().Open();
+  body(e.math().Of(l));
+  return ir::For(ir::LoopRole::kVector, l, e.IndexInt(0), e.IndexInt(count), e.values().Close(), 1, width);
+}
 
 Value JoinVector(Opcode opcode, ElementType type, Expr vector, Body& body) {
   while (vector->type.lanes > 1) {

@@ -8,6 +8,9 @@
 
 namespace hlorun::opencl {
 
+// Elements 0 .. count side by side, in vectors of `width`.
+ir::Stmt LoopOfLanes(Emission& e, int64_t count, int width, const std::function<void(const Index&)>& body);
+
 // Halves of a vector, combined until one lane is left.
 Value JoinVector(hlo::Opcode opcode, hlo::ElementType type, ir::Expr vector, Body& body);
 

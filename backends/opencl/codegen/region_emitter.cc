@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/lane_fold.h"
@@ -516,19 +517,24 @@ class RegionKernel {
 
   void EmitUnrolled(const std::vector<Output>& outputs, int64_t count) {
     e_.values().Open();
-    // What each output needs of long sums is computed in front of it, by vectors.
-    for (const Output& o : outputs) {
-      if (count > 1 || e_.IsGpu()) break;
-      if (!o.is_fused) FoldInLanes(e_, *o.frame, *o.root);
-      for (const auto& op : o.root->parent()->instructions()) {
-        if (o.is_fused) FoldInLanes(e_, *o.frame, *op);
-      }
-    }
+    if (count == 1 && !e_.IsGpu()) FoldLongSums(outputs);
     std::vector<Indices> places;
     for (int64_t i = 0; i < count; ++i)
       places.push_back(e_.math().Delinearize(Index(i), outputs[0].shape.dimensions()));
     Store(outputs, places, /*together=*/true);
     e_.body().Add(e_.values().Close());
+  }
+
+  // What the outputs need of long sums, in front of them and by vectors: of a fusion's outputs once.
+  void FoldLongSums(const std::vector<Output>& outputs) {
+    std::set<const Frame*> done;
+    for (const Output& o : outputs) {
+      if (!done.insert(o.frame).second) continue;
+      if (!o.is_fused) FoldInLanes(e_, *o.frame, *o.root);
+      for (const auto& op : o.root->parent()->instructions()) {
+        if (o.is_fused) FoldInLanes(e_, *o.frame, *op);
+      }
+    }
   }
 
   // `together`: all items compute the same elements, of which one item writes those that are not every item's own.

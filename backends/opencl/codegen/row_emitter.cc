@@ -436,12 +436,7 @@ class RowKernel {
 
   // Lanes 0 .. count, side by side.
   void ForLanes(int64_t count, const std::function<void(const Index&)>& body) {
-    const ir::Var l = e_.IndexVar(e_.body().FreshName("l"), count);
-    e_.values().Open();
-    body(e_.math().Of(l));
-    const int width = static_cast<int>(std::min<int64_t>(lanes_, count));
-    const ir::Stmt loop =
-        ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), e_.IndexInt(count), e_.values().Close(), 1, width);
+    const ir::Stmt loop = LoopOfLanes(e_, count, static_cast<int>(std::min<int64_t>(lanes_, count)), body);
     e_.body().Add(pairs_ ? ir::WithPairs(loop) : loop);
   }
 

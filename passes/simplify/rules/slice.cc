@@ -143,7 +143,19 @@ Instruction* UpdateOfSelected(Match& m, bool updates_on_true) {
   return m.build.DynamicUpdateSlice(before, select(part, old, update->operand(1)), starts);
 }
 
-bool HasStartForEach(const Instruction& update) { return update.operand_count() == 2 + update.shape().rank(); }
+// Of an array X and an update A of it, which is on one side or the other.
+Rule SelectWithUpdate(std::string_view name, bool updates_on_true, std::string_view positive,
+                      std::string_view negative) {
+  const Pattern update = Op(Opcode::kDynamicUpdateSlice).As(A).OneUse();
+  const Pattern select =
+      updates_on_true ? Op(Opcode::kSelect, Any(), update, X) : Op(Opcode::kSelect, Any(), X, update);
+  const auto when = [](const Match& m) {
+    const bool has_start_for_each = m[A]->operand_count() == 2 + m[A]->shape().rank();
+    return has_start_for_each && IsUpdateOf(m[A], m[X]);
+  };
+  const auto replacement = [updates_on_true](Match& m) { return UpdateOfSelected(m, updates_on_true); };
+  return {name, Exactness::kExact, select, when, replacement, positive, negative};
+}
 
 }  // namespace
 
@@ -236,28 +248,22 @@ std::vector<Rule> SliceRules() {
           u = f32[3] parameter(1)
           i = s32[] parameter(2)
           ROOT r = f32[4] dynamic-update-slice(x, u, i))"},
-      {"select_of_update", Exactness::kExact,
-       Op(Opcode::kSelect, Any(), X, Op(Opcode::kDynamicUpdateSlice).As(A).OneUse()),
-       [](const Match& m) { return IsUpdateOf(m[A], m[X]) && HasStartForEach(*m[A]); },
-       [](Match& m) { return UpdateOfSelected(m, false); },
-       R"(x = f32[4] parameter(0)
+      SelectWithUpdate("select_of_update", false,
+                       R"(x = f32[4] parameter(0)
           u = f32[2] parameter(1)
           i = s32[] parameter(2)
           p = pred[] parameter(3)
           a = f32[4] dynamic-update-slice(x, u, i)
           ROOT r = f32[4] select(p, x, a))",
-       R"(x = f32[4] parameter(0)
+                       R"(x = f32[4] parameter(0)
           u = f32[2] parameter(1)
           i = s32[] parameter(2)
           b = pred[4] parameter(3)
           y = f32[4] negate(x)
           a = f32[4] dynamic-update-slice(x, u, i)
-          ROOT r = f32[4] select(b, y, a))"},
-      {"select_update_of", Exactness::kExact,
-       Op(Opcode::kSelect, Any(), Op(Opcode::kDynamicUpdateSlice).As(A).OneUse(), X),
-       [](const Match& m) { return IsUpdateOf(m[A], m[X]) && HasStartForEach(*m[A]); },
-       [](Match& m) { return UpdateOfSelected(m, true); },
-       R"(x = f32[4] parameter(0)
+          ROOT r = f32[4] select(b, y, a))"),
+      SelectWithUpdate("select_update_of", true,
+                       R"(x = f32[4] parameter(0)
           u = f32[2] parameter(1)
           i = s32[] parameter(2)
           j = s32[] parameter(3)
@@ -265,13 +271,13 @@ std::vector<Rule> SliceRules() {
           a = f32[4] dynamic-update-slice(x, u, i)
           c = f32[4] dynamic-update-slice(a, u, j)
           ROOT r = f32[4] select(b, c, x))",
-       R"(x = f32[4] parameter(0)
+                       R"(x = f32[4] parameter(0)
           u = f32[2] parameter(1)
           i = s32[] parameter(2)
           b = pred[4] parameter(3)
           a = f32[4] dynamic-update-slice(x, u, i)
           y = f32[4] select(b, a, x)
-          ROOT r = (f32[4], f32[4]) tuple(y, a))"},
+          ROOT r = (f32[4], f32[4]) tuple(y, a))"),
   };
 }
 
