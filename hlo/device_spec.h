@@ -43,7 +43,8 @@ struct DeviceSpec {
 
   // How kernels of GPU class use a GPU's matrix instructions (codegen/fragments.h); empty: not.
   std::string matrix_fragments;
-  bool has_s8_fragments = false;  // for products of s8 too
+  bool has_s8_fragments = false;    // for products of s8 too
+  bool has_wide_fragments = false;  // those of four sub-groups together, too (codegen/wide_fragments.h)
   // How work-items of a sub-group hand each other values in them (codegen/sub_groups.h); empty: not.
   std::string sub_group_moves;
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "backends/opencl/kernels/index_math.h"
 #include "tests/backends/launch_runner.h"
@@ -106,6 +107,43 @@ TEST(BlockCopy, EachBlockInOneBufferOrInTwoInTurn) {
   for (const bool k_is_fastest : {false, true}) {
     for (const int64_t buffers : {1, 2}) {
       for (const bool block_has_k_fastest : {false, true}) ExpectBlocks({k_is_fastest, buffers, block_has_k_fastest});
+    }
+  }
+}
+
+// Of a swizzled block each element has a place of its own, and the vectors that work-items next to each other load, of
+// a column of vectors or of a line, lie in different banks.
+TEST(BlockCopy, SwizzledVectorsLieInDifferentBanks) {
+  constexpr int64_t kVector = 4, kVectorsOfBanks = 8;  // words
+  struct Sides {
+    int64_t width, depth;
+  };
+  for (const Sides sides : {Sides{64, 32}, {64, 16}, {64, 8}, {128, 32}, {32, 64}}) {
+    for (const bool k_is_fastest : {true, false}) {
+      const BlockShape shape{sides.width, sides.depth, 32, 2, k_is_fastest, true};
+      TiledOperand operand = Matrix(k_is_fastest);
+      operand.run = kVector;
+      const BlockCopy copy("lhs", operand, ir::MakeBuffer("in", hlo::ElementType::kU32, operand.elements), shape,
+                           hlo::ElementType::kU32, "copy");
+      const int64_t lines = k_is_fastest ? sides.width : sides.depth, length = sides.width * sides.depth / lines;
+      const auto place = [&](int64_t line, int64_t along) {
+        return (k_is_fastest ? copy.Place(Index(line), Index(along)) : copy.Place(Index(along), Index(line)))->integer;
+      };
+      std::set<int64_t> places;
+      for (int64_t line = 0; line < lines; ++line) {
+        for (int64_t along = 0; along < length; ++along) {
+          EXPECT_EQ(place(line, along), place(line, along / kVector * kVector) + along % kVector);
+          places.insert(place(line, along));
+        }
+      }
+      EXPECT_EQ(static_cast<int64_t>(places.size()), lines * length);
+      EXPECT_EQ(*places.rbegin(), lines * length - 1);
+      for (int64_t along = 0; along < length; along += kVector) {
+        std::set<int64_t> banks;
+        for (int64_t line = 0; line < kVectorsOfBanks; ++line)
+          banks.insert(place(line, along) / kVector % kVectorsOfBanks);
+        EXPECT_EQ(static_cast<int64_t>(banks.size()), kVectorsOfBanks) << sides.width << " x " << sides.depth;
+      }
     }
   }
 }

@@ -275,9 +275,11 @@ TEST(ProductCandidates, PartsOfLongSumsOnGpuClass) {
 TEST(ProductCandidates, FragmentsGiveTheSameBits) {
   DeviceSpec device = OfClass(DeviceClass::kGpu);
   device.matrix_fragments = "plain";
+  device.has_wide_fragments = true;
   device.local_memory_bytes = 48 << 10;
   for (int transposed = 0; transposed < 4; ++transposed) {
     ExpectAllCandidatesAgree(Problem(1, 70, 72, 48, kBF16, transposed), device, 37);
+    ExpectAllCandidatesAgree(Problem(2, 72, 136, 208, kF16, transposed), device, 101);
     ExpectAllCandidatesAgree(Problem(2, 33, 21, 37, kF16, transposed), device, 61);
   }
   ExpectAllCandidatesAgree(Problem(1, 17, 40, 2100, kBF16), device, 47);
@@ -313,6 +315,31 @@ TEST(ProductSchedule, FragmentsOfS8AreASecondQuestion) {
   EXPECT_THAT(WhyNot(FragmentSchedule{2, 2, 2, 2, 16}, problem, device), HasSubstr("depth=16"));
   // A result of s8 wraps in s8.
   EXPECT_TRUE(std::holds_alternative<TiledSchedule>(ScheduleByRule(Problem(1, 512, 512, 512, kS8), device)));
+}
+
+// Only operands whose vectors lie in memory as in a block are copied asynchronously, and only such blocks multiplied by
+// four sub-groups together, which is a third question.
+TEST(ProductSchedule, WideFragmentsNeedCopiesAhead) {
+  DeviceSpec device = Device(DeviceClass::kGpu, 48 << 10);
+  device.max_work_group_size = 1024;
+  device.matrix_fragments = "plain";
+  device.has_s8_fragments = true;
+  const FragmentSchedule ahead{2, 2, 4, 4, 32, 3, 1, 1}, wide{4, 1, 1, 8, 64, 2, 1, 1, 1};
+  const ProductProblem large = Problem(1, 512, 512, 512, kBF16), odd = Problem(1, 512, 508, 512, kBF16);
+  EXPECT_EQ(WhyNot(ahead, large, device), "");
+  EXPECT_THAT(WhyNot(ahead, odd, device), HasSubstr("no vectors of 16 bytes"));
+  EXPECT_EQ(WhyNot(ahead, Problem(1, 512, 508, 512, kBF16, 2), device), "");  // the other way round k is fastest
+  EXPECT_THAT(WhyNot(FragmentSchedule{2, 2, 4, 4, 32, 3}, large, device), HasSubstr("buffers=3"));
+  EXPECT_THAT(WhyNot(FragmentSchedule{2, 2, 3, 4, 32, 2, 1, 1}, large, device), HasSubstr("powers of two"));
+  EXPECT_THAT(WhyNot(wide, large, device), HasSubstr("wide=1"));
+  EXPECT_EQ(std::get<FragmentSchedule>(ScheduleByRule(large, device)).wide, 0);
+  device.has_wide_fragments = true;
+  EXPECT_EQ(WhyNot(wide, large, device), "");
+  EXPECT_EQ(std::get<FragmentSchedule>(ScheduleByRule(large, device)).wide, 1);
+  EXPECT_EQ(std::get<FragmentSchedule>(ScheduleByRule(odd, device)).wide, 0);
+  EXPECT_THAT(WhyNot(wide, S8Problem(1, 512, 512, 512, 2), device), HasSubstr("wide=1"));
+  EXPECT_THAT(WhyNot(FragmentSchedule{2, 2, 1, 8, 64, 2, 1, 1, 1}, large, device), HasSubstr("fours"));
+  EXPECT_FALSE(AddInTheSameOrder(wide, FragmentSchedule{4, 1, 1, 8, 64, 2}, 512));
 }
 
 TEST(ProductCandidates, AllGiveTheSameBitsOnCpuClass) {

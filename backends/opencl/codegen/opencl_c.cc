@@ -141,9 +141,9 @@ class Printer {
       case StmtKind::kWhile: Nested(fmt::format("while ({})", Text(s->value)), s->body[0]); break;
       case StmtKind::kBarrier: Line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"); break;
       case StmtKind::kDeclareArray:
-        Line(fmt::format("{}{} {}[{}] __attribute__((aligned(64)));",
+        Line(fmt::format("{}{} {}[{}] __attribute__((aligned({})));",
                          s->buffer->space == Buffer::Space::kLocal ? "__local " : "", CarrierName(s->buffer->storage),
-                         s->buffer->name, s->buffer->size));
+                         s->buffer->name, s->buffer->size, std::max<int64_t>(64, s->buffer->alignment)));
         break;
       case StmtKind::kPrefetch:
         // OpenCL C's own prefetch() does nothing in PoCL and in Intel's runtime.

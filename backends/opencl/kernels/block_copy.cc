@@ -36,27 +36,37 @@ bool ComputesWideIntegers(const hlo::Instruction& instruction) {
 }  // namespace
 
 BlockCopy::BlockCopy(const std::string& name, const TiledOperand& operand, ir::BufferRef from, const BlockShape& shape,
-                     hlo::ElementType type)
+                     hlo::ElementType type, const char* copy_function)
     : OperandCopy(name, shape, type),
       operand_(operand),
       from_(std::move(from)),
+      copy_function_(copy_function),
       lanes_(std::gcd(std::gcd(operand.run, LanesOf16Bytes(type)), operand.k_is_fastest ? shape.depth : shape.width)) {
-  SetRegisters(name, CeilDiv(vectors(), shape.items), lanes_);
+  if (copy_function_ == nullptr) SetRegisters(name, CeilDiv(vectors(), shape.items), lanes_);
 }
 
 Stmt BlockCopy::Load(const Expr& item, const Origin& origin, int64_t outer_end, int64_t k_end) const {
-  return ForVectors(item, [&](const ir::Var& next, const Expr& outer, const Expr& k, const Expr& is_there) {
+  return ForVectors(item, [&](size_t number, const Expr& outer, const Expr& k, const Expr& is_there) {
     const ElementPlace place = operand_.place(origin.batch, origin.outer + outer, origin.k + k);
-    Expr inside = place.inside ? ir::And(is_there, place.inside) : is_there;
+    Expr inside = place.inside ? place.inside : ir::Pred(true);
     inside = AndBelow(inside, origin.outer + outer, outer_end, shape().width);
     inside = AndBelow(inside, origin.k + k, k_end, shape().depth);
+    if (copy_function_ != nullptr) {
+      const Expr to = ir::Address(block(), Buffer(origin.k) + Place(outer, k));
+      const Expr bytes = ir::Select(inside, ir::Int(16), ir::Int(0));
+      const Expr copy = ir::Call(ir::kIndex32, copy_function_, {to, ir::Address(from_, place.index), bytes});
+      return ir::If(is_there, ir::CallStatement(copy));
+    }
+    const ir::Var& next = registers()[number];
     const Expr at = ir::Ramp(place.index, static_cast<int>(lanes_));
-    return ir::Assign(next, ir::Cast(ir::Load(from_, at, inside), next->type.element));
+    return ir::Assign(next, ir::Cast(ir::Load(from_, at, ir::And(is_there, inside)), next->type.element));
   });
 }
 
 Stmt BlockCopy::Store(const Expr& item, const Expr& first_k) const {
-  return ForVectors(item, [&](const ir::Var& next, const Expr& outer, const Expr& k, const Expr& is_there) {
+  if (copy_function_ != nullptr) return nullptr;
+  return ForVectors(item, [&](size_t number, const Expr& outer, const Expr& k, const Expr& is_there) {
+    const ir::Var& next = registers()[number];
     const Expr at = Buffer(first_k) + Place(outer, k);
     std::vector<Stmt> stores;
     if (operand_.k_is_fastest == HasKFastest()) {
@@ -72,16 +82,17 @@ Stmt BlockCopy::Store(const Expr& item, const Expr& first_k) const {
 Stmt BlockCopy::ForVectors(const Expr& item, const Body& body) const {
   std::vector<Stmt> statements;
   const int64_t line = (operand_.k_is_fastest ? shape().depth : shape().width) / lanes_;
-  for (size_t j = 0; j < registers().size(); ++j) {
+  for (int64_t j = 0; j < CeilDiv(vectors(), shape().items); ++j) {
     const ir::Var along = IndexVar("along", line * lanes_), across = IndexVar("across", CeilDiv(vectors(), line));
     along->factor = lanes_;
-    const Expr i = item + static_cast<int64_t>(j) * shape().items;
-    const bool are_all = (static_cast<int64_t>(j) + 1) * shape().items <= vectors();
+    const Expr i = item + j * shape().items;
+    const bool are_all = (j + 1) * shape().items <= vectors();
     const Expr is_there = are_all ? ir::Pred(true) : i < Index(vectors());
     const Expr a = ir::Ref(along), c = ir::Ref(across);
-    statements.push_back(ir::Scope(ir::Block(
-        {ir::Let(along, Remainder(i, line) * lanes_), ir::Let(across, Quotient(i, line)),
-         operand_.k_is_fastest ? body(registers()[j], c, a, is_there) : body(registers()[j], a, c, is_there)})));
+    const auto number = static_cast<size_t>(j);
+    statements.push_back(
+        ir::Scope(ir::Block({ir::Let(along, Remainder(i, line) * lanes_), ir::Let(across, Quotient(i, line)),
+                             operand_.k_is_fastest ? body(number, c, a, is_there) : body(number, a, c, is_there)})));
   }
   return ir::Block(std::move(statements));
 }

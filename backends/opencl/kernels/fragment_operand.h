@@ -15,9 +15,12 @@ namespace hlorun::opencl {
 // cannot be turned there: a block holds words of four k.
 class FragmentOperand {
  public:
-  // A block is `width` rows or columns wide; there are `extent` of them.
+  // A block is `width` rows or columns wide; there are `extent` of them. `copy_function`: where the schedule is
+  // asynchronous; the operand's runs must allow it.
   FragmentOperand(const std::string& name, const TiledOperand& operand, KernelParameters& parameters, int64_t width,
-                  int64_t extent, const FragmentSchedule& schedule);
+                  int64_t extent, const FragmentSchedule& schedule, const char* copy_function);
+  // Whether the operand's runs allow that its blocks are copied asynchronously.
+  static bool HasVectors(const TiledOperand& operand);
 
   const ir::BufferRef& block() const { return copy_->block(); }
   bool HasKFastest() const { return copy_->HasKFastest(); }
@@ -30,6 +33,8 @@ class FragmentOperand {
   ir::Stmt Store(const ir::Expr& item, const ir::Expr& k) const;
   // Where the word of an element of the block at `block_k` lies.
   ir::Expr Place(const ir::Expr& block_k, const ir::Expr& outer, const ir::Expr& k) const;
+  // Where its word would lie if no vectors changed places (a swizzled block).
+  ir::Expr PlaceInOrder(const ir::Expr& block_k, const ir::Expr& outer, const ir::Expr& k) const;
   // An element's bits.
   ir::Expr Bits(const ir::Expr& block_k, const ir::Expr& outer, const ir::Expr& k) const;
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/asynchronous_copies.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/fragments.h"
+#include "backends/opencl/codegen/wide_fragments.h"
 #include "backends/opencl/kernels/block_copy.h"
 #include "backends/opencl/kernels/fragment_operand.h"
 #include "backends/opencl/kernels/index_math.h"
@@ -18,6 +20,7 @@ using ir::LoopRole;
 using ir::Stmt;
 
 constexpr int64_t kSquare = FragmentSchedule::kSquare, kItems = FragmentSchedule::kItemsOfGroup;
+constexpr int64_t kAlignmentOfWide = 1024;  // of swizzled blocks
 constexpr ir::Type kSquareBits{ElementType::kU32, 4};
 
 // What differs between the types of operands.
@@ -47,15 +50,18 @@ class FragmentMultiplication {
  public:
   FragmentMultiplication(const TiledProduct& product, const FragmentSchedule& schedule, const DeviceSpec& device)
       : product_(product),
-        schedule_(schedule),
+        schedule_(WithCopiesFor(product, schedule)),
         is_plain_(device.matrix_fragments == kPlainFragments),
+        is_wide_(schedule_.wide != 0 && !is_plain_),
         elements_(ElementsOf(product.lhs.storage)),
         sums_type_{elements_.sums, 4},
         k_of_step_(FragmentSchedule::StepOf(product.lhs.storage)),
-        lhs_("lhs", product.lhs, parameters_, schedule.rows(), product.m, schedule),
-        rhs_("rhs", product.rhs, parameters_, schedule.columns(), product.n, schedule),
+        lhs_("lhs", product.lhs, parameters_, schedule.rows(), product.m, schedule_, CopyFunctionOf(product.lhs)),
+        rhs_("rhs", product.rhs, parameters_, schedule.columns(), product.n, schedule_, CopyFunctionOf(product.rhs)),
         result_(product, schedule.Parts(product.k), parameters_),
-        run_(result_.RunOfColumns(2)) {
+        run_(result_.RunOfColumns(2)),
+        wide_(product.lhs.storage == ElementType::kBF16, schedule.columns(), {lhs_.HasKFastest(), schedule.depth},
+              {rhs_.HasKFastest(), schedule.depth}) {
     for (int64_t r = 0; r < schedule.square_rows; ++r) {
       for (int64_t c = 0; c < 2 * schedule.square_columns; ++c)
         sums_.push_back(ir::MakeVar(fmt::format("sums_{}_{}", r, c), sums_type_));
@@ -73,21 +79,51 @@ class FragmentMultiplication {
     first_column_ = ir::Ref(column) * schedule_.columns();
     std::vector<Stmt> body;
     body.reserve(sums_.size() + 4);
-    for (const ir::Var& sums : sums_) body.push_back(ir::Let(sums, ir::Zero(sums_type_)));
-    body.insert(body.end(), {lhs_.Declare(), rhs_.Declare(), SumBlocks(), StoreTile()});
+    if (is_wide_) {
+      body.insert(body.end(), {ForItems(CallOf(wide_.Begin())), SumBlocks()});
+      for (size_t i = 0; i < sums_.size(); ++i)
+        body.push_back(ir::Let(sums_[i], ir::Call(sums_type_, WideFragments::Sums(static_cast<int64_t>(i)), {})));
+      body.push_back(StoreTile());
+    } else {
+      for (const ir::Var& sums : sums_) body.push_back(ir::Let(sums, ir::Zero(sums_type_)));
+      body.insert(body.end(), {lhs_.Declare(), rhs_.Declare(), SumBlocks(), StoreTile()});
+    }
     Stmt nest = ir::Block(std::move(body));
     for (const ir::Var& var : {column, row, part, batch})
       nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
-    std::vector<Stmt> all = {ir::DeclareArray(lhs_.block()), ir::DeclareArray(rhs_.block())};
+    std::vector<Stmt> all;
+    for (const FragmentOperand* operand : {&lhs_, &rhs_}) {
+      if (is_wide_) operand->block()->alignment = kAlignmentOfWide;
+      all.push_back(ir::DeclareArray(operand->block()));
+    }
     if (!result_.IsPlain()) all.push_back(ir::DeclareArray(staging_));
     all.push_back(nest);
-    KernelDraft draft =
-        MakeDraft("fragment_product", parameters_, ir::Block(std::move(all)), FragmentHelpers(Functions()));
+    KernelDraft draft = MakeDraft("fragment_product", parameters_, ir::Block(std::move(all)), Helpers());
     draft.function.group_items = schedule_.items();
     return draft;
   }
 
  private:
+  // Copies need operands whose vectors lie as in memory. Through registers, what has two buffers has them here too.
+  static FragmentSchedule WithCopiesFor(const TiledProduct& product, FragmentSchedule schedule) {
+    if (schedule.asynchronous != 0 &&
+        !(FragmentOperand::HasVectors(product.lhs) && FragmentOperand::HasVectors(product.rhs))) {
+      schedule.asynchronous = schedule.wide = 0;
+      schedule.buffers = 1;  // lines are further apart
+    }
+    return schedule;
+  }
+
+  const char* CopyFunctionOf(const TiledOperand& operand) const {
+    if (schedule_.asynchronous == 0) return nullptr;
+    if (is_plain_) return kCopyPlainly;
+    constexpr int64_t kBytesOfLine = 128;
+    const int64_t line = operand.k_is_fastest        ? schedule_.depth
+                         : &operand == &product_.lhs ? schedule_.rows()
+                                                     : schedule_.columns();
+    return line * hlo::BytesOf(operand.storage) % kBytesOfLine == 0 ? kCopyLines : kCopyPartsOfLines;
+  }
+
   int64_t Parts() const { return schedule_.Parts(product_.k); }
   const ir::Var& SumsAt(int64_t row, int64_t half) const {
     return sums_[static_cast<size_t>(row * 2 * schedule_.square_columns + half)];
@@ -98,16 +134,38 @@ class FragmentMultiplication {
     return ir::For(LoopRole::kVector, item, Index(0), Index(schedule_.items()), body(ir::Ref(item)));
   }
 
+  Stmt ForItems(const Stmt& statement) const {
+    return ForItems([&](const Expr&) { return statement; });
+  }
+  static Stmt CallOf(const std::string& function) { return ir::CallStatement(ir::Call(ir::kIndex32, function, {})); }
+
   Stmt SumBlocks() const {
+    const auto multiply = [&](const Expr& k) {
+      return ForItems([&](const Expr& item) {
+        return is_wide_ ? MultiplyWide(item, k) : is_plain_ ? MultiplyPlainly(item, k) : MultiplyBlock(item, k);
+      });
+    };
+    const BlockWalk walk{product_.k, schedule_.depth, schedule_.buffers, schedule_.PartDepth(product_.k), Parts()};
+    if (schedule_.asynchronous != 0) return SumCopiedBlocks(walk, multiply);
     const auto store = [&](const Expr& k) {
       return ForItems([&](const Expr& item) { return ir::Block({lhs_.Store(item, k), rhs_.Store(item, k)}); });
     };
-    const auto multiply = [&](const Expr& k) {
-      return ForItems([&](const Expr& item) { return is_plain_ ? MultiplyPlainly(item, k) : MultiplyBlock(item, k); });
-    };
     return WalkBlocks(
-        {product_.k, schedule_.depth, schedule_.buffers, schedule_.PartDepth(product_.k), Parts()}, part_,
-        [&](const Expr& k) { return LoadBlocks(k); }, store, multiply);
+        walk, part_, [&](const Expr& k) { return LoadBlocks(k); }, store, multiply);
+  }
+
+  Stmt SumCopiedBlocks(const BlockWalk& walk, const OfBlock& multiply) const {
+    const auto wait = [&](int64_t rounds) {
+      if (is_plain_) return Stmt();
+      std::vector<Stmt> waits = {CallOf(WaitForCopies(static_cast<int>(rounds)))};
+      if (is_wide_) waits.push_back(CallOf(WideFragments::Wait()));
+      return ForItems(ir::Block(std::move(waits)));
+    };
+    const Stmt blocks =
+        WalkBlocksAhead(walk, part_,
+                        {[&](const Expr& k) { return LoadBlocks(k); },
+                         [&] { return is_plain_ ? Stmt() : ForItems(CallOf(kCloseCopies)); }, wait, multiply});
+    return is_wide_ ? ir::Block({blocks, ForItems(CallOf(WideFragments::Wait()))}) : blocks;
   }
 
   Stmt LoadBlocks(const Expr& k) const {
@@ -123,6 +181,29 @@ class FragmentMultiplication {
   }
   Expr ColumnOfGroup(const Expr& item) const {
     return Remainder(Quotient(item, kItems), schedule_.groups_across) * (schedule_.square_columns * kSquare);
+  }
+
+  std::vector<ir::Helper> Helpers() const {
+    std::vector<ir::Helper> helpers;
+    if (!is_wide_) helpers = FragmentHelpers(Functions());
+    if (schedule_.asynchronous != 0) {
+      const std::vector<std::string> names = {kCloseCopies, CopyFunctionOf(product_.lhs), CopyFunctionOf(product_.rhs)};
+      for (const CopyFunction& function : kCopyFunctions) {
+        if (std::find(names.begin() + (is_plain_ ? 1 : 0), names.end(), function.name) != names.end())
+          helpers.push_back({std::string(function.name), function.source});
+      }
+      const auto rounds = static_cast<int>(std::max<int64_t>(0, schedule_.buffers - 2));
+      if (!is_plain_) helpers.push_back({WaitForCopies(rounds), WaitForCopiesSource(rounds)});
+    }
+    if (!is_wide_) return helpers;
+    helpers.push_back({wide_.Begin(), wide_.BeginSource()});
+    helpers.push_back({wide_.Multiply(), wide_.MultiplySource()});
+    helpers.push_back({WideFragments::Open(), WideFragments::OpenSource()});
+    helpers.push_back({WideFragments::Close(), WideFragments::CloseSource()});
+    helpers.push_back({WideFragments::Wait(), WideFragments::WaitSource()});
+    for (int64_t i = 0; i < static_cast<int64_t>(sums_.size()); ++i)
+      helpers.push_back({WideFragments::Sums(i), WideFragments::SumsSource(i)});
+    return helpers;
   }
 
   std::vector<std::string> Functions() const {
@@ -175,6 +256,21 @@ class FragmentMultiplication {
     return ir::Unrolled(
         ir::For(LoopRole::kSerial, k, Index(0), Index(schedule_.depth), ir::Block(std::move(step)), k_of_step_),
         static_cast<int>(schedule_.depth / k_of_step_));
+  }
+
+  // Four sub-groups, one above the other.
+  Stmt MultiplyWide(const Expr& item, const Expr& block_k) const {
+    constexpr int64_t kRowsOfWide = 4 * kSquare;
+    const Expr row = Quotient(item, 4 * kItems) * kRowsOfWide;
+    std::vector<Stmt> steps = {CallOf(WideFragments::Open())};
+    for (int64_t k = 0; k < schedule_.depth; k += k_of_step_) {
+      const auto at = [&](const FragmentOperand& operand, const Expr& outer) {
+        return ir::Address(operand.block(), operand.PlaceInOrder(block_k, outer, Index(k)));
+      };
+      steps.push_back(ir::CallStatement(ir::Call(ir::kIndex32, wide_.Multiply(), {at(lhs_, row), at(rhs_, Index(0))})));
+    }
+    steps.push_back(CallOf(WideFragments::Close()));
+    return ir::Block(std::move(steps));
   }
 
   // Within a square, the first of a work-item's rows, and of its columns in each half.
@@ -263,14 +359,15 @@ class FragmentMultiplication {
 
   const TiledProduct& product_;
   const FragmentSchedule schedule_;
-  const bool is_plain_;
+  const bool is_plain_, is_wide_;
   const Elements elements_;
   const ir::Type sums_type_;
   const int64_t k_of_step_;  // of a matrix instruction
   KernelParameters parameters_;
   FragmentOperand lhs_, rhs_;
   SumResult result_;
-  const int64_t run_;          // of columns that are stored together: both of a work-item, or one
+  const int64_t run_;  // of columns that are stored together: both of a work-item, or one
+  const WideFragments wide_;
   std::vector<ir::Var> sums_;  // of each row of squares, two halves of each square
   ir::BufferRef staging_;
   Expr batch_, part_, first_row_, first_column_;

@@ -1,5 +1,7 @@
 #include "backends/opencl/kernels/operand_copy.h"
 
+#include <algorithm>
+
 #include "backends/opencl/kernels/index_math.h"
 
 namespace hlorun::opencl {
@@ -15,14 +17,50 @@ Expr AndBelow(const Expr& condition, const Expr& x, int64_t end, int64_t side) {
   return end % side == 0 ? condition : ir::And(condition, x < Index(end));
 }
 
+namespace {
+
+constexpr int64_t kBytesOfBanks = 128;
+
+int64_t LineLength(const BlockShape& shape) { return shape.k_is_fastest ? shape.depth : shape.width; }
+
+int64_t StrideOf(const BlockShape& shape, hlo::ElementType type) {
+  return shape.swizzled ? std::min(LineLength(shape), kBytesOfBanks / hlo::BytesOf(type))
+                        : LineStride(LineLength(shape), type);
+}
+
+}  // namespace
+
 OperandCopy::OperandCopy(const std::string& name, const BlockShape& shape, hlo::ElementType type)
     : shape_(shape),
-      stride_(LineStride(shape.k_is_fastest ? shape.depth : shape.width, type)),
-      elements_((shape.k_is_fastest ? shape.width : shape.depth) * stride_),
+      stride_(StrideOf(shape, type)),
+      elements_(shape.swizzled ? shape.width * shape.depth
+                               : (shape.k_is_fastest ? shape.width : shape.depth) * stride_),
       block_(ir::MakeBuffer(name + "_block", type, shape.buffers * elements_, ir::Buffer::Space::kLocal, true)) {}
 
 Expr OperandCopy::Place(const Expr& outer, const Expr& k) const {
-  return shape_.k_is_fastest ? outer * stride_ + k : k * stride_ + outer;
+  if (!shape_.swizzled) return PlaceInOrder(outer, k);
+  // Lines that fill the banks differ from each other; of shorter ones, those do that fill them together.
+  const int64_t vectors = stride_ / LanesOf16Bytes(block_->storage);
+  const int64_t lines = kBytesOfBanks / hlo::BytesOf(block_->storage) / stride_;
+  return PlaceOf(outer, k, [&](const Expr& line, const Expr& vector) {
+    return ir::Binary(ir::Op::kXor, vector, Remainder(Quotient(line, lines), vectors));
+  });
+}
+
+Expr OperandCopy::PlaceInOrder(const Expr& outer, const Expr& k) const { return PlaceOf(outer, k, nullptr); }
+
+Expr OperandCopy::PlaceOf(const Expr& outer, const Expr& k, const Turn& turn) const {
+  const Expr &line = shape_.k_is_fastest ? outer : k, &along = shape_.k_is_fastest ? k : outer;
+  const bool has_pieces = LineLength(shape_) > stride_;
+  Expr in_piece = has_pieces ? Remainder(along, stride_) : along;
+  if (turn) {
+    const int64_t vector = LanesOf16Bytes(block_->storage);
+    in_piece = turn(line, Quotient(in_piece, vector)) * vector + Remainder(in_piece, vector);
+  }
+  const Expr in_lines = line * stride_ + in_piece;
+  if (!has_pieces) return in_lines;
+  const int64_t lines = shape_.k_is_fastest ? shape_.width : shape_.depth;
+  return Quotient(along, stride_) * (lines * stride_) + in_lines;
 }
 
 Expr OperandCopy::Buffer(const Expr& k) const {

@@ -1,6 +1,7 @@
 // Blocks of a product's operand in local memory (GPU class), and that work-items copy them there.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,14 @@ struct BlockShape {
   int64_t items = 0;             // that copy it
   int64_t buffers = 1;           // in which blocks lie in turn
   bool k_is_fastest = false;     // neighbours in k lie side by side in it; else those in outer
+  // Lines of up to 128 bytes, one after another, whose vectors of 16 bytes change places from line to line, so that
+  // those of a column lie in different banks ("swizzling modes" of the PTX manual). Longer ones lie in pieces of 128
+  // bytes, each with its own lines. Sides are powers of two. Else lines are a vector apart.
+  bool swizzled = false;
 };
 
-// Work-items load the next block into registers while they multiply one, and store it once all are done with that.
+// Work-items load the next block into registers while they multiply one, and store it once all are done with that; or
+// they have blocks copied while they multiply others (IsAsynchronous), where Load begins to and Store does nothing.
 class OperandCopy {
  public:
   OperandCopy(const std::string& name, const BlockShape& shape, hlo::ElementType type);
@@ -40,6 +46,8 @@ class OperandCopy {
   bool HasKFastest() const { return shape_.k_is_fastest; }
   // Where an element lies in its block.
   ir::Expr Place(const ir::Expr& outer, const ir::Expr& k) const;
+  // Where it would lie if no vectors changed places (`swizzled`).
+  ir::Expr PlaceInOrder(const ir::Expr& outer, const ir::Expr& k) const;
   // Where the block at `k`, a multiple of the depth, begins.
   ir::Expr Buffer(const ir::Expr& k) const;
 
@@ -53,12 +61,16 @@ class OperandCopy {
 
  protected:
   const BlockShape& shape() const { return shape_; }
-  int64_t stride() const { return stride_; }
+  int64_t stride() const { return stride_; }  // of lines
   // So many registers of vectors of so many lanes.
   void SetRegisters(const std::string& name, int64_t number, int64_t lanes);
   const std::vector<ir::Var>& registers() const { return next_; }
 
  private:
+  // Where the line's vector that comes as the how manieth in its piece lies.
+  using Turn = std::function<ir::Expr(const ir::Expr& line, const ir::Expr& vector)>;
+  ir::Expr PlaceOf(const ir::Expr& outer, const ir::Expr& k, const Turn& turn) const;
+
   BlockShape shape_;
   int64_t stride_, elements_;  // elements of a buffer
   ir::BufferRef block_;

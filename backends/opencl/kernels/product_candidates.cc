@@ -21,6 +21,11 @@ constexpr FragmentSchedule kFewFragments[] = {
     {2, 2, 4, 4, 32}, {2, 2, 4, 4, 32, 2}, {4, 2, 4, 4, 32}, {2, 4, 4, 4, 32}, {2, 4, 4, 2, 32, 2},
     {2, 2, 2, 4, 64}, {2, 2, 2, 4, 32, 2}, {2, 2, 2, 2, 64}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64},
 };
+// Those that copy asynchronously, and those of four sub-groups together.
+constexpr FragmentSchedule kFewAhead[] = {
+    {4, 1, 1, 8, 64, 2, 1, 1, 1},  {8, 1, 1, 4, 64, 2, 1, 1, 1}, {8, 1, 1, 8, 64, 1, 1, 1, 1},
+    {4, 1, 1, 16, 64, 1, 1, 1, 1}, {2, 2, 4, 4, 32, 3, 1, 1},    {4, 1, 1, 8, 64, 1, 1, 1, 1},
+};
 
 constexpr TiledSchedule kSmallestTile = *std::rbegin(kFewTiles);
 
@@ -94,6 +99,7 @@ void AddFragments(const ProductShape& shape, const FragmentSchedule& rule, bool 
   const auto add = [&](const FragmentSchedule& s) {
     AddLikeRule(s.For(shape.lhs_type), rule, shape, other_orders, out);
   };
+  for (const FragmentSchedule& s : kFewAhead) add(s);
   for (const FragmentSchedule& s : kFewFragments) add(s);
   if (other_orders) AddParts(rule, shape, few, out);
   if (few) return;
@@ -101,7 +107,13 @@ void AddFragments(const ProductShape& shape, const FragmentSchedule& rule, bool 
     for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {2, 2}, {4, 2}, {2, 4}, {4, 4}}) {
       for (const int64_t depth : {16, 32, 64}) {
         for (const int64_t buffers : {1, 2}) add({down, across, rows, columns, depth, buffers});
+        for (const int64_t buffers : {1, 2, 3, 4}) add({down, across, rows, columns, depth, buffers, 1, 1});
       }
+    }
+  }
+  for (const auto& [down, columns] : {std::pair<int64_t, int64_t>{4, 4}, {4, 8}, {4, 16}, {8, 4}, {8, 8}, {8, 16}}) {
+    for (const int64_t depth : {16, 32, 64}) {
+      for (const int64_t buffers : {1, 2, 3, 4}) add({down, 1, 1, columns, depth, buffers, 1, 1, 1});
     }
   }
 }

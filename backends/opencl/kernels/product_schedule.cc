@@ -24,7 +24,14 @@ constexpr TiledSchedule kTilesByRule[] = {
 };
 // Depths are those of 16-bit floats.
 constexpr FragmentSchedule kFragmentsByRule[] = {
-    {2, 2, 4, 4, 32}, {2, 2, 2, 4, 64}, {2, 2, 2, 2, 64}, {1, 4, 1, 2, 64}, {4, 1, 2, 1, 64}, {1, 4, 2, 1, 64},
+    {2, 2, 4, 4, 32},
+    {2, 2, 2, 4, 64},
+    {2, 2, 2, 2, 64},
+    {1, 4, 1, 2, 64},
+    {4, 1, 2, 1, 64},
+    {1, 4, 2, 1, 64},
+    {4, 1, 1, 8, 64, 2, 1, 1, 1},
+    {8, 1, 1, 4, 64, 2, 1, 1, 1},
 };
 // Sums and operands of a work-item beyond spill on every device.
 constexpr int64_t kMostItemSums = 64;
@@ -36,6 +43,7 @@ int64_t LocalBytes(const TiledSchedule& s, hlo::ElementType type) {
 int64_t LocalBytes(const FragmentSchedule& s, hlo::ElementType type) {
   // As much for either order of an operand in memory; elements of 8 bits lie in one of them only.
   const int64_t bytes = hlo::BytesOf(type);
+  if (s.asynchronous != 0) return s.buffers * (s.rows() + s.columns()) * s.depth * bytes;
   const auto of = [&](int64_t width) {
     const int64_t by_k = width * LineStride(s.depth, type);
     return (bytes == 1 ? by_k : std::max(by_k, s.depth * LineStride(width, type))) * bytes;
@@ -53,6 +61,18 @@ bool HasFragments(const ProductShape& shape, const DeviceSpec& device) {
   }
 }
 
+bool MayBeWide(const ProductShape& shape, const DeviceSpec& device) {
+  return device.has_wide_fragments && HasFragments(shape, device) && hlo::BytesOf(shape.lhs_type) == 2;
+}
+
+// Whether both operands lie in memory by vectors that blocks in local memory have too.
+bool MayCopyAhead(const ProductShape& shape) {
+  const int64_t vector = LanesOf16Bytes(shape.lhs_type), lhs = shape.lhs_transposed ? shape.m : shape.k,
+                rhs = shape.rhs_transposed ? shape.k : shape.n;
+  if (hlo::BytesOf(shape.lhs_type) == 1 && (shape.lhs_transposed || !shape.rhs_transposed)) return false;
+  return lhs % vector == 0 && rhs % vector == 0;
+}
+
 template <typename Schedule>
 int64_t TilesOf(const Schedule& tile, const ProductShape& shape) {
   return shape.batch * CeilDiv(shape.m, tile.rows()) * CeilDiv(shape.n, tile.columns());
@@ -65,9 +85,10 @@ int64_t ItemsOf(const FragmentSchedule& tile) { return tile.items(); }
 // many work-items at once.
 constexpr int64_t kUnits = 128, kItemsOfUnit = 512;
 
-template <typename Schedule>
-int64_t GroupsOfUnit(const Schedule& tile) {
-  return std::max<int64_t>(1, kItemsOfUnit / ItemsOf(tile));
+int64_t GroupsOfUnit(const TiledSchedule& tile) { return std::max<int64_t>(1, kItemsOfUnit / ItemsOf(tile)); }
+// Four sub-groups together keep a unit busy.
+int64_t GroupsOfUnit(const FragmentSchedule& tile) {
+  return tile.wide != 0 ? 1 : std::max<int64_t>(1, kItemsOfUnit / ItemsOf(tile));
 }
 
 // A part's sum of a product costs as much as so many multiplications: matrix instructions do ten in the time of one, of
@@ -77,8 +98,8 @@ struct PartCost {
   int64_t least_depth;
 };
 PartCost PartCostOf(const TiledSchedule&, const ProductShape&) { return {40, 128}; }
-PartCost PartCostOf(const FragmentSchedule&, const ProductShape& shape) {
-  return hlo::BytesOf(shape.lhs_type) == 1 ? PartCost{800, 1024} : PartCost{400, 512};
+PartCost PartCostOf(const FragmentSchedule& tile, const ProductShape& shape) {
+  return hlo::BytesOf(shape.lhs_type) == 1 || tile.wide != 0 ? PartCost{800, 1024} : PartCost{400, 512};
 }
 
 // Few tiles of long sums leave most of a device idle: as many parts as still make a sum of their own worth it.
@@ -91,6 +112,10 @@ int64_t MostParts(const Schedule& tile, const ProductShape& shape) {
                              kMostParts);
 }
 
+// Of a multiplication, beside others of its kind.
+double TimeOfOne(const TiledSchedule&) { return 1; }
+double TimeOfOne(const FragmentSchedule& tile) { return tile.wide != 0 ? 0.7 : 1; }
+
 // In multiplications of a unit that does one at a time, with those that loads and barriers take beside them (with low
 // sides the operands are loaded for few products each), and the sums of parts, which go through memory. A unit is no
 // sooner done with fewer groups than it has at once.
@@ -102,7 +127,7 @@ double CostOf(const Schedule& tile, const ProductShape& shape) {
   const double depth = static_cast<double>(shape.k) / static_cast<double>(parts);
   const double of_sum = depth * (1 + kLoad / rows + kLoad / columns) + (parts > 1 ? PartCostOf(tile, shape).sum : 0);
   const int64_t groups = std::max(CeilDiv(TilesOf(tile, shape) * parts, kUnits), GroupsOfUnit(tile));
-  return static_cast<double>(groups) * rows * columns * of_sum;
+  return static_cast<double>(groups) * rows * columns * of_sum * TimeOfOne(tile);
 }
 
 // Of the elements in local memory.
@@ -119,14 +144,26 @@ FragmentSchedule WithDepthFor(const FragmentSchedule& tile, const ProductShape& 
   return tile.For(shape.lhs_type);
 }
 
-// Of those that leave local memory for a second work-group.
+bool IsFor(const TiledSchedule&, const ProductShape&, const DeviceSpec&) { return true; }
+bool IsFor(const FragmentSchedule& tile, const ProductShape& shape, const DeviceSpec& device) {
+  return tile.wide == 0 || (MayBeWide(shape, device) && MayCopyAhead(shape));
+}
+
+// What leaves local memory for a second work-group; GPUs that multiply so have several times as much as a kernel of one
+// may take.
+int64_t LocalBytesFor(const TiledSchedule&, const DeviceSpec& device) { return device.local_memory_bytes / 2; }
+int64_t LocalBytesFor(const FragmentSchedule& tile, const DeviceSpec& device) {
+  return tile.wide != 0 ? device.local_memory_bytes : device.local_memory_bytes / 2;
+}
+
 template <typename Schedules>
 auto Cheapest(const Schedules& schedules, const ProductShape& shape, bool may_have_parts, const DeviceSpec& device)
     -> std::optional<std::remove_cvref_t<decltype(schedules[0])>> {
   std::optional<std::remove_cvref_t<decltype(schedules[0])>> best;
   for (const auto& schedule : schedules) {
     auto tile = WithDepthFor(schedule, shape);
-    const auto fits = [&] { return LocalBytes(tile, BlockType(tile, shape)) <= device.local_memory_bytes / 2; };
+    if (!IsFor(tile, shape, device)) continue;
+    const auto fits = [&] { return LocalBytes(tile, BlockType(tile, shape)) <= LocalBytesFor(tile, device); };
     while (tile.depth > LeastDepth(tile, shape) && !fits()) tile.depth /= 2;
     if (ItemsOf(tile) > device.max_work_group_size || !fits()) continue;
     const int64_t most_parts = may_have_parts ? MostParts(tile, shape) : 1;
@@ -141,6 +178,24 @@ std::string WhyNotParts(int64_t k_parts, int64_t depth, const ProductProblem& pr
   if (k_parts > 1 && k_parts * depth > problem.shape.k)
     return fmt::format("k_parts={}: the product's sums have {} terms", k_parts, problem.shape.k);
   return "";
+}
+
+std::string WhyNotAhead(const FragmentSchedule& s, const ProductShape& shape) {
+  if (s.asynchronous == 0)
+    return s.buffers > 2 ? fmt::format("buffers={}: 2 at most through registers", s.buffers) : "";
+  if (!std::has_single_bit(static_cast<uint64_t>(s.rows())) || !std::has_single_bit(static_cast<uint64_t>(s.columns())))
+    return "asynchronous=1: the tile's sides must be powers of two";
+  return MayCopyAhead(shape) ? "" : "asynchronous=1: the operands have no vectors of 16 bytes side by side";
+}
+
+std::string WhyNotWide(const FragmentSchedule& s, const ProductShape& shape, const DeviceSpec& device) {
+  if (s.wide == 0) return "";
+  if (!MayBeWide(shape, device)) return "wide=1: the device has no such instructions for this product";
+  if (s.asynchronous == 0) return "wide=1: blocks must be copied asynchronously";
+  if (s.groups_down % 4 != 0 || s.groups_across != 1 || s.square_rows != 1)
+    return "wide=1: needs sub-groups in fours, one above the other, with a row of squares each";
+  if (s.square_columns % 4 != 0) return fmt::format("square_columns={}: must be a multiple of 4", s.square_columns);
+  return s.depth <= 64 ? "" : fmt::format("depth={}: 64 at most", s.depth);
 }
 
 std::string WhyNotFragments(const FragmentSchedule& s, const ProductProblem& problem, const DeviceSpec& device) {
@@ -158,6 +213,8 @@ std::string WhyNotFragments(const FragmentSchedule& s, const ProductProblem& pro
   if (!std::has_single_bit(static_cast<uint64_t>(s.depth))) {
     return fmt::format("depth={}: must be a power of two", s.depth);
   }
+  if (const std::string reason = WhyNotAhead(s, problem.shape); !reason.empty()) return reason;
+  if (const std::string reason = WhyNotWide(s, problem.shape, device); !reason.empty()) return reason;
   if (const int64_t step = FragmentSchedule::StepOf(problem.shape.lhs_type); s.depth < step) {
     return fmt::format("depth={}: a matrix instruction multiplies {} of {}", s.depth, step,
                        hlo::ElementTypeName(problem.shape.lhs_type));
@@ -243,7 +300,8 @@ bool AddInTheSameOrder(const ProductSchedule& a, const ProductSchedule& b, int64
   };
   if (const auto* tiled = std::get_if<TiledSchedule>(&a)) return have_same_parts(*tiled, std::get<TiledSchedule>(b));
   if (const auto* fragments = std::get_if<FragmentSchedule>(&a))
-    return have_same_parts(*fragments, std::get<FragmentSchedule>(b));
+    return have_same_parts(*fragments, std::get<FragmentSchedule>(b)) &&
+           fragments->wide == std::get<FragmentSchedule>(b).wide;
   return true;
 }
 

@@ -45,6 +45,11 @@ struct FragmentSchedule {
   int64_t depth = 32;  // of a block of both operands
   int64_t buffers = 1;
   int64_t k_parts = 1;
+  // 1: blocks are copied while others are multiplied, one less at a time than there are buffers (block_copy.h), where
+  // the operands' runs allow that. With one buffer others' are: of the work-groups that a unit has at once.
+  int64_t asynchronous = 0;
+  // 1: four sub-groups, one above the other, multiply together (wide_fragments.h): 64 rows and all columns of the tile.
+  int64_t wide = 0;
   bool operator==(const FragmentSchedule&) const = default;
 
   static constexpr int64_t kSquare = 16, kItemsOfGroup = 32;
@@ -99,10 +104,12 @@ void ForEachNumber(ProductSchedule& schedule, Visit&& visit) {
     visit("groups_down", fragments->groups_down, 1, 8);
     visit("groups_across", fragments->groups_across, 1, 8);
     visit("square_rows", fragments->square_rows, 1, 8);
-    visit("square_columns", fragments->square_columns, 1, 8);
+    visit("square_columns", fragments->square_columns, 1, 16);
     visit("depth", fragments->depth, 16, 128);
-    visit("buffers", fragments->buffers, 1, 2);
+    visit("buffers", fragments->buffers, 1, 4);
     visit("k_parts", fragments->k_parts, 1, 64);
+    visit("asynchronous", fragments->asynchronous, 0, 1);
+    visit("wide", fragments->wide, 0, 1);
   }
 }
 

@@ -7,16 +7,56 @@ namespace hlorun::opencl {
 using ir::Expr;
 using ir::Stmt;
 
-Stmt WalkBlocks(const BlockWalk& walk, const Expr& part, const OfBlock& load, const OfBlock& store,
-                const OfBlock& multiply) {
+namespace {
+
+// Of a part.
+struct Extent {
+  Expr begin, end;
+};
+Extent ExtentOf(const BlockWalk& walk, const Expr& part) {
+  if (walk.parts == 1) return {Index(0), Index(walk.k)};
+  const Expr begin = part * walk.part_depth;
+  return {begin, ir::Min(begin + walk.part_depth, Index(walk.k))};
+}
+
+ir::Var FirstOfBlock(const BlockWalk& walk) {
   const ir::Var k = IndexVar("k", walk.k);
   k->factor = walk.depth;
-  const Expr begin = walk.parts == 1 ? Index(0) : part * walk.part_depth;
-  const Expr end = walk.parts == 1 ? Index(walk.k) : ir::Min(begin + walk.part_depth, Index(walk.k));
+  return k;
+}
+
+}  // namespace
+
+Stmt WalkBlocks(const BlockWalk& walk, const Expr& part, const OfBlock& load, const OfBlock& store,
+                const OfBlock& multiply) {
+  const ir::Var k = FirstOfBlock(walk);
+  const auto [begin, end] = ExtentOf(walk, part);
   const Expr next = ir::Ref(k) + walk.depth;
   const Stmt block = ir::Block({store(ir::Ref(k)), ir::Barrier(), ir::If(next < end, load(next)), multiply(ir::Ref(k)),
                                 walk.buffers == 1 ? ir::Barrier() : nullptr});
   return ir::Block({load(begin), ir::For(ir::LoopRole::kSerial, k, begin, end, block, walk.depth)});
+}
+
+Stmt WalkBlocksAhead(const BlockWalk& walk, const Expr& part, const AheadOfBlocks& of) {
+  const ir::Var k = FirstOfBlock(walk);
+  const auto [begin, end] = ExtentOf(walk, part);
+  const int64_t ahead = walk.buffers - 1;
+  const auto load = [&of, end = end](const Expr& block) { return ir::If(block < end, of.load(block)); };
+  if (ahead == 0) {
+    const Expr at = ir::Ref(k);
+    const Stmt block =
+        ir::Block({of.load(at), of.close(), of.wait(0), ir::Barrier(), of.multiply(at), of.wait(0), ir::Barrier()});
+    return ir::For(ir::LoopRole::kSerial, k, begin, end, block, walk.depth);
+  }
+  std::vector<Stmt> all;
+  for (int64_t i = 0; i < ahead; ++i) {
+    all.push_back(load(begin + i * walk.depth));
+    all.push_back(of.close());
+  }
+  const Stmt block = ir::Block(
+      {of.wait(ahead - 1), ir::Barrier(), load(ir::Ref(k) + ahead * walk.depth), of.close(), of.multiply(ir::Ref(k))});
+  all.push_back(ir::For(ir::LoopRole::kSerial, k, begin, end, block, walk.depth));
+  return ir::Block(std::move(all));
 }
 
 SumResult::SumResult(const TiledProduct& product, int64_t parts, KernelParameters& parameters) : product_(product) {

@@ -19,6 +19,17 @@ using OfBlock = std::function<ir::Stmt(const ir::Expr& k)>;
 ir::Stmt WalkBlocks(const BlockWalk& walk, const ir::Expr& part, const OfBlock& load, const OfBlock& store,
                     const OfBlock& multiply);
 
+// The same where blocks are copied while others are multiplied, one less at a time than there are `buffers`: Load
+// begins to copy a block, `close` ends what one round began, and `wait` returns once all but the last `rounds` of them
+// are there and what was multiplied before is done.
+struct AheadOfBlocks {
+  OfBlock load;
+  std::function<ir::Stmt()> close;
+  std::function<ir::Stmt(int64_t rounds)> wait;
+  OfBlock multiply;
+};
+ir::Stmt WalkBlocksAhead(const BlockWalk& walk, const ir::Expr& part, const AheadOfBlocks& of);
+
 // Sums of a part go to the instruction's scratch, [part][batch][m][n], whole ones through the epilogue.
 class SumResult {
  public:

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/opencl/runtime/cl_error.h"
+#include "backends/opencl/runtime/marked_instructions.h"
 #include "backends/opencl/runtime/pocl_cache.h"
 #include "backends/opencl/runtime/warm_up.h"
 
@@ -17,6 +18,20 @@ std::string BinaryOf(const cl::Program& program) {
   auto* bytes = reinterpret_cast<unsigned char*>(binary.data());
   CheckCl(clGetProgramInfo(program(), CL_PROGRAM_BINARIES, sizeof(bytes), &bytes, nullptr), "asking for a binary");
   return binary;
+}
+
+cl::Program FromMarked(const std::string& binary, const ProgramRequest& request, const cl::Context& context,
+                       const cl::Device& device) {
+  const std::string ptx = WithMarkedInstructions(binary);
+  const size_t size = ptx.size();
+  const auto* bytes = reinterpret_cast<const unsigned char*>(ptx.data());
+  cl_int of_binary = CL_SUCCESS, status = CL_SUCCESS;
+  cl::Program program(clCreateProgramWithBinary(context(), 1, &device(), &size, &bytes, &of_binary, &status));
+  if (status == CL_SUCCESS) status = of_binary;
+  CheckCl(status, "making a program of marked instructions");
+  if (clBuildProgram(program(), 1, &device(), request.options.c_str(), nullptr, nullptr) != CL_SUCCESS)
+    throw Refused(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device));
+  return program;
 }
 
 }  // namespace
@@ -67,6 +82,8 @@ std::string CompileProgram(const ProgramRequest& request, const cl::Device& devi
   cl::Program program(context, request.source, false);
   if (clBuildProgram(program(), 1, &device(), request.options.c_str(), nullptr, nullptr) != CL_SUCCESS)
     throw Refused(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device));
+  if (request.source.find(kInstructionMark) != std::string::npos)
+    program = FromMarked(BinaryOf(program), request, context, device);
   if (!request.kernels.empty()) WarmUp(request, program, context, device);
   if (request.links_generic_variants) {
     std::vector<std::string> symbols;

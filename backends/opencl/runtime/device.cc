@@ -182,6 +182,8 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
       ProbeFragments(quirks.matrix_fragments, platform_index_, device_index_, Fingerprint())) {
     spec_.matrix_fragments = quirks.matrix_fragments;
     spec_.has_s8_fragments = ProbeS8Fragments(quirks.matrix_fragments, platform_index_, device_index_, Fingerprint());
+    spec_.has_wide_fragments =
+        ProbeWideFragments(quirks.matrix_fragments, platform_index_, device_index_, Fingerprint());
   }
   const std::string moves = SubGroupMovesOf(extensions, quirks);
   if (!moves.empty() && spec_.sub_group_size > 1 &&

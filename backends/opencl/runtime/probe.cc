@@ -102,6 +102,10 @@ bool ProbeS8Fragments(const std::string& form, int platform_index, int device_in
   return Ask("fragments-s8-" + form, platform_index, device_index, driver_key);
 }
 
+bool ProbeWideFragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key) {
+  return Ask("fragments-wide-" + form, platform_index, device_index, driver_key);
+}
+
 bool ProbeSubGroupMoves(const std::string& form, int64_t size, int platform_index, int device_index,
                         const std::string& driver_key) {
   return Ask("moves-" + form + "-" + std::to_string(size), platform_index, device_index, driver_key);

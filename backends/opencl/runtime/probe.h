@@ -22,10 +22,11 @@ bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, c
 // Whether they may multiply tiles of "bf16" or "s8" on the CPU's matrix unit (codegen/matrix_unit.h).
 bool ProbeMatrixUnit(const std::string& type, int platform_index, int device_index, const std::string& driver_key);
 
-// Whether they may multiply 16-bit floats, or s8, by a GPU's matrix instructions in this form (codegen/fragments.h),
-// and do it right.
+// Whether they may multiply 16-bit floats, s8, or 16-bit floats by four sub-groups together (codegen/wide_fragments.h),
+// by a GPU's matrix instructions in this form (codegen/fragments.h), and do it right.
 bool ProbeFragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 bool ProbeS8Fragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
+bool ProbeWideFragments(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 
 // Whether their work-items, in sub-groups of `size`, may hand each other values in this form (codegen/sub_groups.h),
 // and are the lanes that they are said to be.

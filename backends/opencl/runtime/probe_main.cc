@@ -15,7 +15,9 @@
 #include "backends/opencl/codegen/fragments.h"
 #include "backends/opencl/codegen/matrix_unit.h"
 #include "backends/opencl/codegen/sub_groups.h"
+#include "backends/opencl/codegen/wide_fragments.h"
 #include "backends/opencl/codegen/word_dot.h"
+#include "backends/opencl/runtime/marked_instructions.h"
 #include "backends/opencl/runtime/tile_permission.h"
 
 namespace {
@@ -50,6 +52,30 @@ Subject Build(cl_device_id device, const char* source) {
   cl_kernel kernel = clCreateKernel(program, "f", &status);
   if (status != CL_SUCCESS) return {};
   return {queue, kernel};
+}
+
+// The same from the binary's text with its marked comments as instructions.
+Subject BuildMarked(cl_device_id device, const char* source) {
+  const Subject first = Build(device, source);
+  if (first.kernel == nullptr) return {};
+  cl_program program = nullptr;
+  cl_context context = nullptr;
+  size_t size = 0;
+  clGetKernelInfo(first.kernel, CL_KERNEL_PROGRAM, sizeof(program), &program, nullptr);
+  clGetProgramInfo(program, CL_PROGRAM_CONTEXT, sizeof(context), &context, nullptr);
+  clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr);
+  std::string binary(size, '\0');
+  auto* from = reinterpret_cast<unsigned char*>(binary.data());
+  if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(from), &from, nullptr) != CL_SUCCESS) return {};
+  const std::string ptx = hlorun::opencl::WithMarkedInstructions(binary);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(ptx.data());
+  size = ptx.size();
+  cl_int status = CL_SUCCESS;
+  program = clCreateProgramWithBinary(context, 1, &device, &size, &bytes, nullptr, &status);
+  if (status != CL_SUCCESS || clBuildProgram(program, 1, &device, "", nullptr, nullptr) != CL_SUCCESS) return {};
+  cl_kernel kernel = clCreateKernel(program, "f", &status);
+  if (status != CL_SUCCESS) return {};
+  return {first.queue, kernel};
 }
 
 struct Array {
@@ -262,6 +288,86 @@ bool MultipliesFragments(cl_device_id device, const FragmentQuestion& question) 
   return true;
 }
 
+// 64 lines of lhs, of `depth` k, times 64 columns of rhs, both with k fastest, or both with the other side fastest.
+std::string WideSource(const hlorun::opencl::WideFragments& functions, const hlorun::opencl::WideOperand& operand) {
+  using hlorun::opencl::WideFragments;
+  std::string source = functions.BeginSource() + functions.MultiplySource() + WideFragments::OpenSource() +
+                       WideFragments::CloseSource() + WideFragments::WaitSource();
+  for (int eight = 0; eight < 8; ++eight) source += WideFragments::SumsSource(eight);
+  const int64_t line = operand.k_is_fastest ? operand.depth : 64;
+  const std::string length = std::to_string(line), count = std::to_string(64 * operand.depth);
+  source +=
+      "__kernel __attribute__((reqd_work_group_size(128, 1, 1))) void f(__global const ushort* a, "
+      "__global const ushort* b, __global float* y) {\n"
+      "  __local ushort l[" +
+      count + "] __attribute__((aligned(1024))), r[" + count +
+      "] __attribute__((aligned(1024)));\n"
+      "  int i = get_local_id(0);\n"
+      "  for (int j = i; j < " +
+      count +
+      "; j += 128) {\n"
+      "    int row = j / " +
+      length + ", at = j % " + length +
+      ";\n"
+      "    int to = row * " +
+      length + " + ((at / 8 ^ row / " + std::to_string(64 / line) + " % " + std::to_string(line / 8) +
+      ") * 8 + at % 8);\n"
+      "    l[to] = a[j]; r[to] = b[j];\n  }\n  " +
+      functions.Begin() + "();\n  " + WideFragments::Wait() + "();\n  barrier(CLK_LOCAL_MEM_FENCE);\n  " +
+      WideFragments::Open() + "();\n";
+  for (int64_t k = 0; k < operand.depth; k += 16) {
+    const std::string at = std::to_string(operand.k_is_fastest ? k : k * line);
+    source += "  " + functions.Multiply() + "((ulong)(l + " + at + "), (ulong)(r + " + at + "));\n";
+  }
+  source += "  " + WideFragments::Close() + "();\n  " + WideFragments::Wait() + "();\n  float4 s;\n";
+  for (int eight = 0; eight < 8; ++eight) {
+    const std::string at = "(i / 32 * 16 + i % 32 / 4) * 64 + i % 4 * 2 + " + std::to_string(8 * eight);
+    source += "  s = " + WideFragments::Sums(eight) + "();\n  y[" + at + "] = s.s0; y[" + at + " + 1] = s.s1; y[" + at +
+              " + 512] = s.s2; y[" + at + " + 513] = s.s3;\n";
+  }
+  return source + "}\n";
+}
+
+bool MultipliesWide(cl_device_id device, bool is_bf16, const hlorun::opencl::WideOperand& operand) {
+  constexpr int kSide = 64;
+  const auto bits = is_bf16 ? Bf16Bits : F16Bits;
+  const auto left = [](int row, int k) { return (row + 2 * k + row * k) % 7 - 3; };
+  const auto right = [](int column, int k) { return (3 * column + k + column * k) % 5 - 2; };
+  const auto depth = static_cast<int>(operand.depth);
+  std::vector<cl_ushort> a(static_cast<size_t>(kSide * depth)), b(a.size());
+  for (int outer = 0; outer < kSide; ++outer) {
+    for (int k = 0; k < depth; ++k) {
+      const auto at = static_cast<size_t>(operand.k_is_fastest ? outer * depth + k : k * kSide + outer);
+      a[at] = bits(left(outer, k));
+      b[at] = bits(right(outer, k));
+    }
+  }
+  std::vector<float> y(kSide * kSide, 0);
+  const std::string source = WideSource(hlorun::opencl::WideFragments(is_bf16, kSide, operand, operand), operand);
+  const auto [queue, kernel] = BuildMarked(device, source.c_str());
+  if (kernel == nullptr) return false;
+  if (!RunOnArrays(queue, kernel,
+                   {{a.data(), a.size() * 2}, {b.data(), b.size() * 2}, {y.data(), y.size() * sizeof(float)}}, 128)) {
+    return false;
+  }
+  for (int i = 0; i < kSide * kSide; ++i) {
+    int sum = 0;
+    for (int k = 0; k < depth; ++k) sum += left(i / kSide, k) * right(i % kSide, k);
+    if (y[static_cast<size_t>(i)] != static_cast<float>(sum)) return false;
+  }
+  return true;
+}
+
+// Of both types, and all ways in which operands lie.
+bool MultipliesWide(cl_device_id device) {
+  for (const int64_t depth : {16, 32, 64}) {
+    for (const bool k_is_fastest : {true, false}) {
+      if (!MultipliesWide(device, depth != 32, {k_is_fastest, depth})) return false;
+    }
+  }
+  return true;
+}
+
 // Each work-item of a group of four sub-groups or more asks all lanes that a power of two is between, for words and for
 // pairs of them.
 bool ExchangesLanes(cl_device_id device, const hlorun::opencl::ExchangeForm& form, size_t size) {
@@ -360,6 +466,7 @@ int main(int argc, char** argv) {
   if (argv[1] == "fragments-" + form)
     return MultipliesFragments(device, kBf16Fragments) && MultipliesFragments(device, kF16Fragments) ? 0 : 1;
   if (argv[1] == "fragments-s8-" + form) return MultipliesFragments(device, kS8Fragments) ? 0 : 1;
+  if (argv[1] == "fragments-wide-" + form) return MultipliesWide(device) ? 0 : 1;
   for (const hlorun::opencl::ExchangeForm& form : hlorun::opencl::kExchangeForms) {
     const std::string question = argv[1], start = "moves-" + std::string(form.name) + "-";
     if (question.starts_with(start))
