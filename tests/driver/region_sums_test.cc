@@ -120,5 +120,50 @@ TEST_P(RegionSumsTest, GoesByVectors) {
 INSTANTIATE_TEST_SUITE_P(All, RegionSumsTest, testing::ValuesIn(Programs()),
                          [](const auto& test) { return test.param.name; });
 
+// A step of conjugate gradients: the new sum takes the memory of the old one, which is read until the end, so it waits
+// elsewhere and is copied there; a copy computes nothing.
+TEST(RegionSums, ASumWaitsForTheReadersOfTheOneBefore) {
+  ExpectEvaluatorsResult(R"(HloModule m
+body {
+  t = (s32[], f32[1,200], f32[1,200], f32[1,1]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  r = f32[1,200] get-tuple-element(t), index=1
+  p = f32[1,200] get-tuple-element(t), index=2
+  old = f32[1,1] get-tuple-element(t), index=3
+  all = f32[1,1] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  share = f32[1,1] divide(old, all)
+  share_number = f32[] reshape(share)
+  shares = f32[1,200] broadcast(share_number), dimensions={}
+  step = f32[1,200] multiply(shares, p)
+  half = f32[] constant(0.5)
+  halves = f32[1,200] broadcast(half), dimensions={}
+  part = f32[1,200] multiply(step, halves)
+  rest = f32[1,200] subtract(r, part)
+  new = f32[1,1] dot(rest, rest), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  ratio = f32[1,1] divide(new, old)
+  ratio_number = f32[] reshape(ratio)
+  ratios = f32[1,200] broadcast(ratio_number), dimensions={}
+  turned = f32[1,200] multiply(ratios, p)
+  next = f32[1,200] add(rest, turned)
+  one = s32[] constant(1)
+  after = s32[] add(i, one)
+  ROOT result = (s32[], f32[1,200], f32[1,200], f32[1,1]) tuple(after, rest, next, new)
+}
+condition {
+  t = (s32[], f32[1,200], f32[1,200], f32[1,1]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(3)
+  ROOT go = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[1,200] parameter(0)
+  y = f32[1,200] parameter(1)
+  d = f32[1,1] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  first = s32[] constant(0)
+  t = (s32[], f32[1,200], f32[1,200], f32[1,1]) tuple(first, x, y, d)
+  ROOT w = (s32[], f32[1,200], f32[1,200], f32[1,1]) while(t), condition=condition, body=body
+})");
+}
+
 }  // namespace
 }  // namespace hlorun

@@ -123,6 +123,7 @@ Value JoinVector(Opcode opcode, ElementType type, Expr vector, Body& body) {
 }
 
 void FoldInLanes(Emission& e, const Frame& frame, const Instruction& op) {
+  if (frame.Find(&op) != nullptr) return;  // memory has it, and the frame nothing that it is made of
   const ElementType type = op.shape().IsArray() ? op.shape().element_type() : ElementType::kPred;
   if (e.Lanes() < 2 || hlo::IsComplex(type) || type == ElementType::kPred || op.shape().ElementCount() != 1) return;
   std::optional<Fold> fold;

@@ -7,6 +7,8 @@ namespace {
 
 // What a member of a team does in the time of a wake-up, or of a few launches.
 constexpr double kWakeUpBytes = 65536, kWakeUpFlops = 262144;
+// What may be worth sharing on one machine, and not on another.
+constexpr double kDearest = 8;  // wake-ups
 // How far behind a launch another one may stand that joins it.
 constexpr size_t kWindow = 32;
 
@@ -15,9 +17,13 @@ constexpr size_t kWindow = 32;
 constexpr double kLongBytes = 32 * kWakeUpBytes, kLongFlops = 128 * kWakeUpFlops;
 
 // Of `groups` with so much work as many as are worth a launch of their own: all, where nobody need be woken.
-int64_t ShareOf(int64_t groups, double bytes, double flops) {
+void SetShares(Step& step, int64_t groups, double bytes, double flops) {
   const double wake_ups = std::max(bytes / kWakeUpBytes, flops / kWakeUpFlops);
-  return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(groups) / std::max(1.0, wake_ups)));
+  const auto share = [&](double price) {
+    return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(groups) / std::max(1.0, wake_ups / price)));
+  };
+  step.share = share(1);
+  step.share_alone = share(kDearest);
 }
 
 int64_t GroupsOf(const Thunk& thunk) {
@@ -38,6 +44,20 @@ struct Access {
   passes::Slice slice;
   bool written;
 };
+
+// Whether some launch is shared, or not, as its loop chooses: of an innermost loop, whose trips are alike.
+bool HasChoice(const StepSequence& steps) {
+  const auto is_loop = [](const Step& step) { return std::holds_alternative<WhileThunk>(step.thunk->work); };
+  const auto has_loop = [&](const auto& self, const StepSequence& within) -> bool {
+    return std::any_of(within.begin(), within.end(), [&](const Step& step) {
+      return is_loop(step) || std::any_of(step.children.begin(), step.children.end(),
+                                          [&](const StepSequence& child) { return self(self, child); });
+    });
+  };
+  return !has_loop(has_loop, steps) && std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+    return step.launch >= 0 && step.share < step.share_alone;
+  });
+}
 
 class SectionFormer {
  public:
@@ -67,7 +87,7 @@ class SectionFormer {
       }
       if (section.size() == 1) continue;
       formed[first].section = static_cast<int32_t>(section.size());
-      formed[first].share = ShareOf(groups, bytes, flops);
+      SetShares(formed[first], groups, bytes, flops);
     }
     steps = std::move(formed);
   }
@@ -152,13 +172,14 @@ StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk
   for (const Thunk& thunk : sequence.thunks) {
     Step step;
     step.thunk = &thunk;
-    step.share = ShareOf(GroupsOf(thunk), BytesOf(thunk), thunk.flops);
+    SetShares(step, GroupsOf(thunk), BytesOf(thunk), thunk.flops);
     if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
       step.launch = static_cast<int32_t>(launches.size());
       launches.push_back(launch);
     } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
       step.children.push_back(NumberSteps(*loop->condition, launches));
       step.children.push_back(NumberSteps(*loop->body, launches));
+      if (HasChoice(step.children[1])) step.sharing = std::make_shared<SharingChoice>();
     } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
       for (const auto& branch : choice->branches) step.children.push_back(NumberSteps(*branch, launches));
     }

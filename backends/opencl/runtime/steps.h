@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "backends/opencl/plan.h"
+#include "backends/opencl/runtime/sharing_choice.h"
 
 namespace hlorun::opencl {
 
@@ -15,9 +17,12 @@ using StepSequence = std::vector<Step>;
 struct Step {
   const Thunk* thunk = nullptr;
   int32_t launch = -1;
-  int64_t share = 1;    // groups that a team's member takes at least; of a section: of all its launches
+  // Groups that a team's member takes at least; of a section: of all its launches. `share_alone`: where only long work
+  // is shared.
+  int64_t share = 1, share_alone = 1;
   int32_t section = 1;  // so many steps, from this one on, are launches that need not wait for each other
-  std::vector<StepSequence> children;  // while: condition, body; conditional: branches
+  std::vector<StepSequence> children;      // while: condition, body; conditional: branches
+  std::shared_ptr<SharingChoice> sharing;  // while: null where the body has nothing to choose for
 };
 
 // The plan's sequences as steps. `launches` receives the launch thunks in numbering order.

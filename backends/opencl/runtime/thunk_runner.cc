@@ -152,7 +152,7 @@ void ThunkRunner::RunStep(const Step& step) {
   const auto& work = step.thunk->work;
   if (step.launch >= 0 && team_ != nullptr) {
     TeamLaunch* launch = &context_.launch(step.launch).by_team;
-    team_->Run({&launch, 1}, step.share);
+    team_->Run({&launch, 1}, ShareOf(step));
   } else if (step.launch >= 0) {
     Launch(context_.launch(step.launch));
   } else if (const auto* copy = std::get_if<CopyThunk>(&work)) {
@@ -181,7 +181,7 @@ void ThunkRunner::RunStep(const Step& step) {
 void ThunkRunner::RunSection(std::span<const Step> steps) {
   std::array<TeamLaunch*, kMostTogether> launches{};
   for (size_t i = 0; i < steps.size(); ++i) launches[i] = &context_.launch(steps[i].launch).by_team;
-  team_->Run({launches.data(), steps.size()}, steps.front().share);
+  team_->Run({launches.data(), steps.size()}, ShareOf(steps.front()));
 }
 
 void ThunkRunner::Launch(const PreparedLaunch& launch) {
@@ -247,7 +247,7 @@ void ThunkRunner::Do(const WhileThunk& thunk, const Step& step) {
   const StepSequence& condition = step.children[0];
   const StepSequence& body = step.children[1];
   if (thunk.trip_count >= 0) {
-    for (int64_t i = 0; i < thunk.trip_count; ++i) Run(body);
+    for (int64_t i = 0; i < thunk.trip_count; ++i) RunTrip(step);
     return;
   }
   if (thunk.ahead > 0 && team_ == nullptr) return RunAhead(thunk, step);
@@ -258,7 +258,19 @@ void ThunkRunner::Do(const WhileThunk& thunk, const Step& step) {
     }
     return;
   }
-  for (Run(condition); ReadPredicate(thunk.predicate); Run(condition)) Run(body);
+  for (Run(condition); ReadPredicate(thunk.predicate); Run(condition)) RunTrip(step);
+}
+
+void ThunkRunner::RunTrip(const Step& loop) {
+  const StepSequence& body = loop.children[1];
+  if (team_ == nullptr || team_->size() == 1 || loop.sharing == nullptr || options_.profile != nullptr)
+    return Run(body);
+  const SharingChoice::Trip trip = loop.sharing->Next();
+  const double begin = trip.counts ? Now() : 0;
+  works_alone_ = trip.alone;
+  Run(body);
+  works_alone_ = false;
+  if (trip.counts) loop.sharing->Add(trip, Now() - begin);
 }
 
 // After the end the condition gives false again, for nothing has changed, and the body's kernels return at once: what

@@ -60,6 +60,9 @@ class ThunkRunner {
 
  private:
   void RunStep(const Step& step);
+  // A loop's body, once.
+  void RunTrip(const Step& loop);
+  int64_t ShareOf(const Step& step) const { return works_alone_ ? step.share_alone : step.share; }
   // By the team, side by side.
   void RunSection(std::span<const Step> steps);
   void Launch(const PreparedLaunch& launch);
@@ -99,6 +102,7 @@ class ThunkRunner {
   int64_t collectives_ = 0;                         // of the thread that exchanges
   std::vector<std::shared_ptr<Exchange>> started_;  // by ticket
   std::shared_ptr<Exchange> last_exchange_;         // when it is done, all are
+  bool works_alone_ = false;                        // in a trip of which only long work is shared
   int64_t queued_ = 0;                              // launches since the last marker
   cl::Event previous_marker_;
 };

@@ -1,0 +1,35 @@
+// Whether work of some microseconds is shared by a team's members or done by one is a question of the machine and of
+// the minute: what one core has written takes 0.1 us to several to reach another, and where steps follow each other
+// all of their arrays may have to. So a loop tries both, and keeps to what was faster.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <mutex>
+
+namespace hlorun::opencl {
+
+// Of one loop, over all of its trips in all runs. Thread-safe.
+class SharingChoice {
+ public:
+  // How a trip is to run, and whether its time says anything: the first ones after a change find their arrays in
+  // another core's caches.
+  struct Trip {
+    bool alone = false;  // only long work is shared
+    bool counts = false;
+  };
+  Trip Next();
+  void Add(const Trip& trip, double microseconds);
+
+ private:
+  // Three trips one way, three the other, twice; then the faster one, until minutes may have changed.
+  static constexpr int64_t kTripsOfTrial = 3, kTrials = 4, kTripsOfChoice = 500;
+  static constexpr double kGain = 0.95;  // of the time, at most, where one member alone is to be faster
+
+  std::mutex mutex_;
+  int64_t trip_ = 0;
+  double best_[2] = {};  // shared, alone
+  bool alone_ = false;
+};
+
+}  // namespace hlorun::opencl
