@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <mutex>
 
 namespace hlorun::opencl {
@@ -26,10 +25,17 @@ class SharingChoice {
   static constexpr int64_t kTripsOfTrial = 3, kTrials = 4, kTripsOfChoice = 500;
   static constexpr double kGain = 0.95;  // of the time, at most, where one member alone is to be faster
 
+  // What a way's trips took together, but for the slowest, which something else may have interrupted. (The fastest
+  // says little of shared ones: now and then a helper comes too late to take anything.)
+  struct Times {
+    double sum = 0, slowest = 0;
+    double Usual() const { return sum - slowest; }
+  };
+
   std::mutex mutex_;
   int64_t trip_ = 0;
-  double best_[2] = {};  // shared, alone
-  bool alone_ = false;
+  Times shared_, alone_;
+  bool is_alone_ = false;
 };
 
 }  // namespace hlorun::opencl

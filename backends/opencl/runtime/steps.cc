@@ -7,8 +7,8 @@ namespace {
 
 // What a member of a team does in the time of a wake-up, or of a few launches.
 constexpr double kWakeUpBytes = 65536, kWakeUpFlops = 262144;
-// What may be worth sharing on one machine, and not on another.
-constexpr double kDearest = 8;  // wake-ups
+// What is worth sharing on any machine, in wake-ups: arithmetic sooner than arrays, which may have to move.
+constexpr double kLongestAloneBytes = 32, kLongestAloneFlops = 8;
 // How far behind a launch another one may stand that joins it.
 constexpr size_t kWindow = 32;
 
@@ -18,12 +18,12 @@ constexpr double kLongBytes = 32 * kWakeUpBytes, kLongFlops = 128 * kWakeUpFlops
 
 // Of `groups` with so much work as many as are worth a launch of their own: all, where nobody need be woken.
 void SetShares(Step& step, int64_t groups, double bytes, double flops) {
-  const double wake_ups = std::max(bytes / kWakeUpBytes, flops / kWakeUpFlops);
-  const auto share = [&](double price) {
-    return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(groups) / std::max(1.0, wake_ups / price)));
+  const auto share = [&](double bytes_of_share, double flops_of_share) {
+    const double shares = std::max({1.0, bytes / bytes_of_share, flops / flops_of_share});
+    return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(groups) / shares));
   };
-  step.share = share(1);
-  step.share_alone = share(kDearest);
+  step.share = share(kWakeUpBytes, kWakeUpFlops);
+  step.share_alone = share(kLongestAloneBytes * kWakeUpBytes, kLongestAloneFlops * kWakeUpFlops);
 }
 
 int64_t GroupsOf(const Thunk& thunk) {
