@@ -20,6 +20,7 @@ BOUNDS, BOUNDS_BF16 = (1e-3, 5e-3), (2e-2, 1e-1)
 
 
 def networks():
+    import losses  # pylint: disable=import-outside-toplevel
     import estimates  # pylint: disable=import-outside-toplevel
     import algorithms  # pylint: disable=import-outside-toplevel
     import images  # pylint: disable=import-outside-toplevel
@@ -27,7 +28,7 @@ def networks():
     import signals  # pylint: disable=import-outside-toplevel
     import texts  # pylint: disable=import-outside-toplevel
     import trainings  # pylint: disable=import-outside-toplevel
-    return {**algorithms.NETWORKS, **estimates.NETWORKS, **images.NETWORKS, **signals.NETWORKS, **texts.NETWORKS, **trainings.NETWORKS, **sciences.NETWORKS}
+    return {**algorithms.NETWORKS, **estimates.NETWORKS, **losses.NETWORKS, **images.NETWORKS, **signals.NETWORKS, **texts.NETWORKS, **trainings.NETWORKS, **sciences.NETWORKS}
 
 
 def export(network, folder):
