@@ -20,15 +20,17 @@ BOUNDS, BOUNDS_BF16 = (1e-3, 5e-3), (2e-2, 1e-1)
 
 
 def networks():
-    import losses  # pylint: disable=import-outside-toplevel
-    import estimates  # pylint: disable=import-outside-toplevel
     import algorithms  # pylint: disable=import-outside-toplevel
+    import estimates  # pylint: disable=import-outside-toplevel
     import images  # pylint: disable=import-outside-toplevel
+    import losses  # pylint: disable=import-outside-toplevel
     import sciences  # pylint: disable=import-outside-toplevel
     import signals  # pylint: disable=import-outside-toplevel
     import texts  # pylint: disable=import-outside-toplevel
     import trainings  # pylint: disable=import-outside-toplevel
-    return {**algorithms.NETWORKS, **estimates.NETWORKS, **losses.NETWORKS, **images.NETWORKS, **signals.NETWORKS, **texts.NETWORKS, **trainings.NETWORKS, **sciences.NETWORKS}
+
+    kinds = (algorithms, estimates, images, losses, signals, texts, trainings, sciences)
+    return {name: network for kind in kinds for name, network in kind.NETWORKS.items()}
 
 
 def export(network, folder):

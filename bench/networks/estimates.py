@@ -18,21 +18,6 @@ def option_price(_, strikes):
     return payoff.mean(0)
 
 
-def particle_filter(_, seen):
-    def step(carry, x):
-        particles, key = carry
-        key, a, b = random.split(key, 3)
-        particles = 0.9 * particles + 0.3 * random.normal(a, particles.shape)
-        logits = -0.5 * jnp.square(x - particles) / 0.25
-        weights = jnp.exp(logits - jax.scipy.special.logsumexp(logits))
-        steps = (jnp.arange(1000) + random.uniform(b)) / 1000
-        chosen = jnp.clip(jnp.searchsorted(jnp.cumsum(weights), steps), 0, 999)
-        particles = particles[chosen]
-        return (particles, key), particles.mean()
-
-    return lax.scan(step, (jnp.zeros(1000), random.PRNGKey(1)), seen)[1]
-
-
 def hamiltonian(_, x, y):
     labels = (y > 0).astype(F32)
 
@@ -87,7 +72,7 @@ def cart_pole(weights, start):
         fell = (jnp.abs(after[:, 0]) > 2.4) | (jnp.abs(after[:, 2]) > 0.2)
         return jnp.where(fell[:, None], 0.01 * start, after), fell
 
-    last, fell = lax.scan(step, 0.01 * start, None, length=500)
+    last, fell = lax.scan(step, 0.01 * start, None, length=100)
     return last, fell.sum(0)
 
 
@@ -170,7 +155,8 @@ def lines(_, image):
     edges = (jnp.abs(image) > 1).astype(F32)
     angles = jnp.linspace(0, jnp.pi, 90, endpoint=False)
     y, x = jnp.meshgrid(jnp.arange(64), jnp.arange(64), indexing="ij")
-    at = (x[..., None] * jnp.cos(angles) + y[..., None] * jnp.sin(angles) + 91).astype(S32)
+    cosines, sines = jnp.round(64 * jnp.cos(angles)).astype(S32), jnp.round(64 * jnp.sin(angles)).astype(S32)
+    at = (x[..., None] * cosines + y[..., None] * sines + 91 * 64) // 64
     which = jnp.broadcast_to(jnp.arange(90), at.shape)
     return jnp.zeros((184, 90)).at[at, which].add(edges[..., None])
 
@@ -412,7 +398,6 @@ def scan_of_blocks(weights, x):
 
 NETWORKS = {
     "option_price": (option_price, ((16,), F32)),
-    "particle_filter": (particle_filter, ((100,), F32)),
     "hamiltonian": (hamiltonian, ((200, 20), F32), ((200,), F32)),
     "advantages": (advantages, *[((1000, 64), F32)] * 3),
     "cart_pole": (cart_pole, ((256, 4), F32)),

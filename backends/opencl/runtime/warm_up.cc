@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "backends/opencl/runtime/cl_error.h"
 
@@ -42,7 +43,12 @@ void Launch(const cl::CommandQueue& queue, const cl::Kernel& kernel, const Grid&
 void WarmUp(const ProgramRequest& request, const cl::Program& program, const cl::Context& context,
             const cl::Device& device) {
   const cl::CommandQueue queue(context, device);
-  const Scratch scratch(request.scratch_bytes);
+  // An argument's each: a kernel may read an index twice, and counts on it that nothing that it stores changes it.
+  std::deque<Scratch> scratch;
+  const auto scratch_of = [&](cl_uint argument) {
+    while (scratch.size() <= argument) scratch.emplace_back(request.scratch_bytes);
+    return scratch[argument].data();
+  };
   std::vector<cl::Kernel> live;
   for (const KernelRequest& kernel : request.kernels) {
     const cl::Kernel& made = live.emplace_back(program, kernel.symbol.c_str());
@@ -50,7 +56,7 @@ void WarmUp(const ProgramRequest& request, const cl::Program& program, const cl:
     const auto pointers = made.getInfo<CL_KERNEL_NUM_ARGS>() - kernel.integers;
     for (cl_uint i = 0; i < pointers; ++i) {
       const cl_int status = request.raw_pointers || !kernel.guarded
-                                ? clSetKernelArgSVMPointer(made(), i, kernel.guarded ? nullptr : scratch.data())
+                                ? clSetKernelArgSVMPointer(made(), i, kernel.guarded ? nullptr : scratch_of(i))
                                 : clSetKernelArg(made(), i, sizeof(cl_mem), nullptr);
       CheckCl(status, "setting a warm-up argument");
     }
