@@ -109,7 +109,7 @@ def percentiles(_, x):
 
 
 def distinct(_, x):
-    values, counts = jnp.unique(x * 37 % 1000, size=64, return_counts=True, fill_value=-1)
+    values, counts = jnp.unique((x + 37 * jnp.arange(x.shape[0])) % 60, size=64, return_counts=True, fill_value=-1)
     return values, counts, jnp.bincount(x, length=16)
 
 
@@ -161,20 +161,22 @@ def lines(_, image):
     return jnp.zeros((184, 90)).at[at, which].add(edges[..., None])
 
 
-VELOCITIES = jnp.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1], [1, 1], [-1, 1], [-1, -1], [1, -1]])
-SHARES = jnp.array([4 / 9] + [1 / 9] * 4 + [1 / 36] * 4)
+VELOCITIES = ((0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1))
 
 
 def boltzmann(_, noise):
+    directions = jnp.array(VELOCITIES, F32)
+    shares = jnp.array([4 / 9] + [1 / 9] * 4 + [1 / 36] * 4)[:, None, None]
+
     def step(_, f):
         density = f.sum(0)
-        u = jnp.einsum("qd,qxy->dxy", VELOCITIES.astype(F32), f) / density
-        along = jnp.einsum("qd,dxy->qxy", VELOCITIES.astype(F32), u)
-        rest = density * SHARES[:, None, None] * (1 + 3 * along + 4.5 * along**2 - 1.5 * (u * u).sum(0))
+        u = jnp.einsum("qd,qxy->dxy", directions, f) / density
+        along = jnp.einsum("qd,dxy->qxy", directions, u)
+        rest = density * shares * (1 + 3 * along + 4.5 * along**2 - 1.5 * (u * u).sum(0))
         f = f + (rest - f) / 0.8
-        return jnp.stack([jnp.roll(f[q], (int(dx), int(dy)), (0, 1)) for q, (dx, dy) in enumerate([(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1)])])
+        return jnp.stack([jnp.roll(f[q], by, (0, 1)) for q, by in enumerate(VELOCITIES)])
 
-    return lax.fori_loop(0, 20, step, SHARES[:, None, None] * (1 + 0.01 * noise))
+    return lax.fori_loop(0, 20, step, shares * (1 + 0.01 * noise))
 
 
 def maxwell(_, field):
@@ -190,8 +192,8 @@ def maxwell(_, field):
 
 
 def graph_attention(weights, x, senders, receivers):
-    n = x.shape[0]
-    senders, receivers = senders * 211 % n, receivers * 97 % n
+    n, number = x.shape[0], jnp.arange(senders.shape[0])
+    senders, receivers = (senders + 211 * number) % n, (receivers + 97 * number) % n
     w, a, b = weights(32, 32), weights(32, 1), weights(32, 1)
     h = x @ w
     logits = jax.nn.leaky_relu((h @ a)[senders, 0] + (h @ b)[receivers, 0])

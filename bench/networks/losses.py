@@ -142,7 +142,9 @@ def mixture(_, x):
 
 def word_vectors(weights, centers, contexts, others):
     a, b = weights(1000, 64), weights(1000, 64)
-    centers, contexts, others = centers * 97 % 1000, contexts * 89 % 1000, others * 83 % 1000
+    number = jnp.arange(512)
+    centers, contexts = (centers + 97 * number) % 1000, (contexts + 89 * number) % 1000
+    others = (others + 83 * number[:, None] + 7 * jnp.arange(5)) % 1000
 
     def loss(ab):
         c, o, n = ab[0][centers], ab[1][contexts], ab[1][others]

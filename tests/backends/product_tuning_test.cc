@@ -407,7 +407,7 @@ TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
     return "";
   };
   EXPECT_THAT(complaint("{", "[", device), HasSubstr("f.json: not JSON"));
-  EXPECT_THAT(complaint("\"version\": 3", "\"version\": 9", device), HasSubstr("\"version\" is 9"));
+  EXPECT_THAT(complaint("\"version\": 4", "\"version\": 9", device), HasSubstr("\"version\" is 9"));
   EXPECT_THAT(complaint("\"generic\"", "\"H\"", device),
               HasSubstr("f.json: was measured on another device: name is H, here generic"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"cpu\"", device), HasSubstr("another device"));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 namespace hlorun::opencl {
 namespace {
 
@@ -44,6 +46,34 @@ TEST(SharingChoice, FirstTripsAndSlowOnesDoNotCount) {
     was_alone = trip.alone;
   }
   EXPECT_TRUE(choice.Next().alone);
+}
+
+// Runs side by side: the last trips of a trial are still under way when the next ones are asked for.
+TEST(SharingChoice, TripsThatEndLateSayNothing) {
+  for (const size_t runs : {2, 3, 4}) {
+    SharingChoice choice;
+    std::deque<SharingChoice::Trip> under_way;
+    int64_t alone = 0;
+    for (int64_t i = 0; i < 500; ++i) {
+      under_way.push_back(choice.Next());
+      if (i >= 16) alone += under_way.back().alone ? 1 : 0;
+      if (under_way.size() < runs) continue;
+      choice.Add(under_way.front(), under_way.front().alone ? 12 : 10);
+      under_way.pop_front();
+    }
+    EXPECT_EQ(alone, 0) << runs;
+  }
+}
+
+TEST(SharingChoice, TripsThatFailSayNothing) {
+  SharingChoice choice;
+  int64_t alone = 0;
+  for (int64_t i = 0; i < 500; ++i) {
+    const SharingChoice::Trip trip = choice.Next();
+    if (i >= 12) alone += trip.alone ? 1 : 0;
+    if (i != 4) choice.Add(trip, trip.alone ? 12 : 10);
+  }
+  EXPECT_EQ(alone, 0);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ inline constexpr std::array<CopyFunction, 4> kCopyFunctions = {{
     {kCopyPartsOfLines, HLORUN_COPY("hl_copy_parts_of_lines", "ca")},
     {kCopyPlainly,
      "static inline void hl_copy_plainly(ulong to, ulong from, int bytes) {\n"
-     "  vstore4(bytes == 16 ? vload4(0, (__global const uint*)(from)) : (uint4)(0), 0, (__local uint*)(to));\n}\n"},
+     "  *(__local uint4*)(to) = bytes == 16 ? *(__global const uint4*)(from) : (uint4)(0);\n}\n"},
     {kCloseCopies,
      "static inline void hl_close_copies(void) {\n"
      "  __asm__ volatile(\"cp.async.commit_group;\" : : : \"memory\");\n}\n"},

@@ -217,8 +217,8 @@ class LoopKernel {
     constexpr int64_t kMostWork = 64;
     const int64_t row = dims_.back();
     const bool is_next = v + 2 == dims_.size() && row > 1 && row <= kLongestStoredRow;
-    return is_next && !e_.IsGpu() && !loops_.back().extent && dims_[v] >= e_.Lanes() &&
-           !HasLoop(inner_) && WorkOf(inner_) <= kMostWork;
+    return is_next && !e_.IsGpu() && !loops_.back().extent && dims_[v] >= e_.Lanes() && !HasLoop(inner_) &&
+           WorkOf(inner_) <= kMostWork;
   }
 
   void WriteRowsOut() {

@@ -11,7 +11,7 @@ namespace hlorun::opencl {
 
 // By vectors along whichever of k and outer has neighbours side by side in memory; neighbouring work-items read
 // neighbours there. Where the block has the other, elements are stored one by one. A swizzled block is copied
-// asynchronously, by vectors of 16 bytes (CanCopyAhead).
+// asynchronously, by vectors of 16 bytes.
 class BlockCopy : public OperandCopy {
  public:
   // `type`: of the elements of the block and, after a conversion, of what is loaded from `from`. `copy_function`: of

@@ -38,7 +38,7 @@ bool IsQuotientBy(const Expr& x, int64_t by) {
 Expr Scaled(const Expr& x, int64_t by) {
   if (by == 1) return x;
   if (IsQuotientBy(x, by)) return x->args[0];
-  if (x->kind == ir::ExprKind::kBinary && x->op == Op::kAdd) return x->args[0] * by + x->args[1] * by;
+  if (x->kind == ir::ExprKind::kBinary && x->op == Op::kAdd) return Scaled(x->args[0], by) + Scaled(x->args[1], by);
   return x * by;
 }
 

@@ -104,7 +104,7 @@ class FragmentMultiplication {
   }
 
  private:
-  // Copies need operands whose vectors lie as in memory. Through registers, what has two buffers has them here too.
+  // Copies need operands whose vectors lie in memory as in a block: else they go through registers, and one buffer.
   static FragmentSchedule WithCopiesFor(const TiledProduct& product, FragmentSchedule schedule) {
     if (schedule.asynchronous != 0 &&
         !(FragmentOperand::HasVectors(product.lhs) && FragmentOperand::HasVectors(product.rhs))) {

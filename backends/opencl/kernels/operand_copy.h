@@ -34,7 +34,7 @@ struct BlockShape {
 };
 
 // Work-items load the next block into registers while they multiply one, and store it once all are done with that; or
-// they have blocks copied while they multiply others (IsAsynchronous), where Load begins to and Store does nothing.
+// they have blocks copied while they multiply others, where Load begins to and Store does nothing.
 class OperandCopy {
  public:
   OperandCopy(const std::string& name, const BlockShape& shape, hlo::ElementType type);

@@ -25,6 +25,7 @@ struct ProductShape {
   bool depth_may_be_less = false;  // k is a bound: how much of it is there, the kernel reads
   bool ends_at_sizes = false;      // some dimension is a bound, or the result is wanted in part
   bool rhs_is_kept = false;        // a copy of rhs, of which all is there, serves many products (constant_operand.h)
+  int64_t lhs_run = 0;  // of a lhs that is gathered: so many of k lie side by side, a pixel's channels; 0: a matrix
 };
 
 // The type in which products and sums of these types are computed; nullopt when no kernel has them.

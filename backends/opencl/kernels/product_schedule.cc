@@ -67,8 +67,10 @@ bool MayBeWide(const ProductShape& shape, const DeviceSpec& device) {
 
 // Whether both operands lie in memory by vectors that blocks in local memory have too.
 bool MayCopyAhead(const ProductShape& shape) {
-  const int64_t vector = LanesOf16Bytes(shape.lhs_type), lhs = shape.lhs_transposed ? shape.m : shape.k,
-                rhs = shape.rhs_transposed ? shape.k : shape.n;
+  const int64_t vector = LanesOf16Bytes(shape.lhs_type), rhs = shape.rhs_transposed ? shape.k : shape.n,
+                lhs = shape.lhs_run > 0      ? shape.lhs_run
+                      : shape.lhs_transposed ? shape.m
+                                             : shape.k;
   if (hlo::BytesOf(shape.lhs_type) == 1 && (shape.lhs_transposed || !shape.rhs_transposed)) return false;
   return lhs % vector == 0 && rhs % vector == 0;
 }
@@ -338,6 +340,7 @@ ProductProblem ConvolutionProblem(const ConvolutionShape& shape, hlo::ElementTyp
   problem.shape.m = shape.batch * shape.rows.out * shape.columns.out;
   problem.shape.n = shape.features;
   problem.shape.k = shape.Depth();
+  problem.shape.lhs_run = shape.channels;
   problem.shape.lhs_type = shape.input_type;
   problem.shape.rhs_type = shape.weight_type;
   problem.shape.compute_type = shape.compute_type;

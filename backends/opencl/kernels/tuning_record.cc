@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Of the format, and of what its numbers mean to the kernels.
-constexpr int64_t kVersion = 3;
+constexpr int64_t kVersion = 4;
 constexpr int64_t kLargestExtent = int64_t{1} << 40;
 
 // Visits every field with its JSON name.

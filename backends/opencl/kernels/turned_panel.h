@@ -15,7 +15,7 @@ struct TurnedPanel {
   hlo::ElementType type = hlo::ElementType::kF32;  // of what is stored
   uint32_t flip = 0;                               // every element is combined with it by exclusive or
   int64_t n = 1, k = 1, width = 1;
-  int64_t lanes = 1;         // of the squares that are transposed in registers; width is a multiple of them
+  int64_t lanes = 1;  // of the squares that are transposed in registers; width is a multiple of them
   bool is_sent_for = false;  // by others: the copy need not send for what it reads next
   ir::Expr number = {}, from = {}, to = {};  // from: index of column number * width, row 0, in `source`
 };

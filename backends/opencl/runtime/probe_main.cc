@@ -358,7 +358,7 @@ bool MultipliesWide(cl_device_id device, bool is_bf16, const hlorun::opencl::Wid
   return true;
 }
 
-// Of both types, and all ways in which operands lie.
+// Lines of each length, operands of either order, and both types once; pieces behind the first are left to the kernels.
 bool MultipliesWide(cl_device_id device) {
   for (const int64_t depth : {16, 32, 64}) {
     for (const bool k_is_fastest : {true, false}) {

@@ -16,6 +16,7 @@ class SharingChoice {
   struct Trip {
     bool alone = false;  // only long work is shared
     bool counts = false;
+    int64_t round = 0;  // of trials
   };
   Trip Next();
   void Add(const Trip& trip, double microseconds);
@@ -25,15 +26,18 @@ class SharingChoice {
   static constexpr int64_t kTripsOfTrial = 3, kTrials = 4, kTripsOfChoice = 500;
   static constexpr double kGain = 0.95;  // of the time, at most, where one member alone is to be faster
 
-  // What a way's trips took together, but for the slowest, which something else may have interrupted. (The fastest
-  // says little of shared ones: now and then a helper comes too late to take anything.)
+  // The mean of a way's trips, but for the slowest, which something else may have interrupted. (The fastest says little
+  // of shared ones: now and then a helper comes too late to take anything.) Trips may fail, or end after the choice
+  // where runs go side by side: of fewer than kFewest nothing is said.
+  static constexpr int64_t kFewest = 3;
   struct Times {
     double sum = 0, slowest = 0;
-    double Usual() const { return sum - slowest; }
+    int64_t count = 0;
+    double Usual() const { return (sum - slowest) / static_cast<double>(count - 1); }
   };
 
   std::mutex mutex_;
-  int64_t trip_ = 0;
+  int64_t trip_ = 0, round_ = 0;
   Times shared_, alone_;
   bool is_alone_ = false;
 };

@@ -45,17 +45,18 @@ struct Access {
   bool written;
 };
 
-// Whether some launch is shared, or not, as its loop chooses: of an innermost loop, whose trips are alike.
+bool HasLoop(const StepSequence& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+    return std::holds_alternative<WhileThunk>(step.thunk->work) ||
+           std::any_of(step.children.begin(), step.children.end(), HasLoop);
+  });
+}
+
+// Whether some launch, or section of launches, is shared or not as its loop chooses.
 bool HasChoice(const StepSequence& steps) {
-  const auto is_loop = [](const Step& step) { return std::holds_alternative<WhileThunk>(step.thunk->work); };
-  const auto has_loop = [&](const auto& self, const StepSequence& within) -> bool {
-    return std::any_of(within.begin(), within.end(), [&](const Step& step) {
-      return is_loop(step) || std::any_of(step.children.begin(), step.children.end(),
-                                          [&](const StepSequence& child) { return self(self, child); });
-    });
-  };
-  return !has_loop(has_loop, steps) && std::any_of(steps.begin(), steps.end(), [](const Step& step) {
-    return step.launch >= 0 && step.share < step.share_alone;
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+    return (step.launch >= 0 && step.share < step.share_alone) ||
+           std::any_of(step.children.begin(), step.children.end(), HasChoice);
   });
 }
 
@@ -70,6 +71,9 @@ class SectionFormer {
     std::vector<std::vector<Access>> accesses;
     for (Step& step : steps) {
       for (StepSequence& child : step.children) Form(child);
+      const bool is_loop = std::holds_alternative<WhileThunk>(step.thunk->work);
+      if (is_loop && !HasLoop(step.children[1]) && HasChoice(step.children[1]))
+        step.sharing = std::make_shared<SharingChoice>();
       accesses.push_back(AccessesOf(*step.thunk));
     }
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -179,7 +183,6 @@ StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk
     } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
       step.children.push_back(NumberSteps(*loop->condition, launches));
       step.children.push_back(NumberSteps(*loop->body, launches));
-      if (HasChoice(step.children[1])) step.sharing = std::make_shared<SharingChoice>();
     } else if (const auto* choice = std::get_if<ConditionalThunk>(&thunk.work)) {
       for (const auto& branch : choice->branches) step.children.push_back(NumberSteps(*branch, launches));
     }

@@ -21,8 +21,9 @@ struct Step {
   // is shared.
   int64_t share = 1, share_alone = 1;
   int32_t section = 1;  // so many steps, from this one on, are launches that need not wait for each other
-  std::vector<StepSequence> children;      // while: condition, body; conditional: branches
-  std::shared_ptr<SharingChoice> sharing;  // while: null where the body has nothing to choose for
+  std::vector<StepSequence> children;  // while: condition, body; conditional: branches
+  // Of an innermost loop whose body has something to choose for (FormSections).
+  std::shared_ptr<SharingChoice> sharing;
 };
 
 // The plan's sequences as steps. `launches` receives the launch thunks in numbering order.
@@ -32,7 +33,8 @@ StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk
 inline constexpr int32_t kMostTogether = 16;
 
 // Brings launches that do not depend on each other together, from a little further on as well, and marks them as
-// sections: the most costly work-groups last. Every step still comes behind all that it depends on.
+// sections: the most costly work-groups last. Every step still comes behind all that it depends on. Innermost loops
+// then choose whether their steps are shared.
 void FormSections(const Plan& plan, StepSequence& steps);
 
 }  // namespace hlorun::opencl
