@@ -8,31 +8,36 @@ using hlo::Instruction;
 
 ClusterGraph::ClusterGraph(std::vector<Cluster>& clusters) : clusters_(clusters) {
   for (size_t i = 0; i < clusters.size(); ++i) {
-    for (const Instruction* member : clusters[i].members) owners_[member].push_back(i);
+    for (const Instruction* member : clusters[i].members) nodes_[member].owners.push_back(i);
   }
 }
 
 const std::vector<size_t>& ClusterGraph::OwnersOf(const Instruction* instruction) const {
   static const std::vector<size_t> kNone;
-  const auto owners = owners_.find(instruction);
-  return owners == owners_.end() ? kNone : owners->second;
+  const auto node = nodes_.find(instruction);
+  return node == nodes_.end() ? kNone : node->second.owners;
 }
 
-bool ClusterGraph::HasWayAround(size_t a, size_t b, size_t most_visited) const {
+bool ClusterGraph::HasWayAround(size_t a, size_t b, size_t most_visited) {
   std::vector<const Instruction*> work;
-  std::unordered_set<const Instruction*> seen;
+  size_t seen = 0;
+  ++walks_;
   bool around = false;
+  const auto visit = [&](const Instruction* value, Node& node) {
+    if (node.seen_by == walks_) return;
+    node.seen_by = walks_;
+    ++seen;
+    work.push_back(value);
+  };
   const auto reach = [&](const Instruction* next, bool is_own) {
-    const std::vector<size_t>& owners = OwnersOf(next);
-    if (owners.empty() && seen.insert(next).second) work.push_back(next);
-    for (const size_t owner : owners) {
+    Node& node = nodes_[next];
+    if (node.owners.empty()) visit(next, node);
+    for (const size_t owner : node.owners) {
       if (owner == a || owner == b) {
         around |= !is_own;
         continue;
       }
-      for (const Instruction* root : clusters_[owner].roots) {
-        if (seen.insert(root).second) work.push_back(root);
-      }
+      for (const Instruction* root : clusters_[owner].roots) visit(root, root == next ? node : nodes_[root]);
     }
   };
   const auto follow = [&](const Instruction* value, bool is_own) {
@@ -42,7 +47,7 @@ bool ClusterGraph::HasWayAround(size_t a, size_t b, size_t most_visited) const {
   for (const size_t own : {a, b}) {
     for (const Instruction* root : clusters_[own].roots) follow(root, true);
   }
-  while (!work.empty() && !around && seen.size() <= most_visited) {
+  while (!work.empty() && !around && seen <= most_visited) {
     const Instruction* value = work.back();
     work.pop_back();
     follow(value, false);
@@ -83,7 +88,7 @@ void ClusterGraph::Join(size_t producer, size_t consumer) {
   std::erase_if(into.reads, [&](const Instruction* read) { return into.is_member.contains(read); });
   if (into.hero == nullptr) into.hero = from.hero;
   for (const Instruction* member : from.members) {
-    std::vector<size_t>& owners = owners_.at(member);
+    std::vector<size_t>& owners = nodes_.at(member).owners;
     std::erase(owners, producer);
     if (std::find(owners.begin(), owners.end(), consumer) == owners.end()) owners.push_back(consumer);
   }

@@ -18,7 +18,7 @@ class ClusterGraph {
 
   // Whether a result of the two goes into one of them through something else, or one has to wait for the other: joined,
   // they would need themselves. After `most_visited` instructions the answer is yes.
-  bool HasWayAround(size_t a, size_t b, size_t most_visited) const;
+  bool HasWayAround(size_t a, size_t b, size_t most_visited);
 
   // Whether anything but the cluster reads `root`.
   bool IsReadOutside(const hlo::Instruction* root, size_t cluster) const;
@@ -35,8 +35,14 @@ class ClusterGraph {
   void RemoveEmpty();
 
  private:
+  struct Node {
+    std::vector<size_t> owners;
+    size_t seen_by = 0;  // the walk that came here last
+  };
+
   std::vector<Cluster>& clusters_;
-  std::unordered_map<const hlo::Instruction*, std::vector<size_t>> owners_;
+  std::unordered_map<const hlo::Instruction*, Node> nodes_;  // of what clusters compute, and of what a walk has seen
+  size_t walks_ = 0;
 };
 
 }  // namespace hlorun::passes

@@ -76,7 +76,7 @@ class RowMerger {
     return false;
   }
 
-  bool MayJoin(size_t producer, size_t consumer) const {
+  bool MayJoin(size_t producer, size_t consumer) {
     const Cluster& from = clusters_[producer];
     const Cluster& into = clusters_[consumer];
     const Instruction* hero = from.hero != nullptr ? from.hero : into.hero;
