@@ -4,14 +4,10 @@
 
 #include <array>
 #include <string>
-#include <string_view>
+
+#include "backends/opencl/codegen/named_source.h"
 
 namespace hlorun::opencl {
-
-struct CopyFunction {
-  std::string_view name;
-  const char* source;
-};
 
 // (ulong to, ulong from, int bytes): addresses (ir::Address); 16 bytes, or none, and zeros instead.
 // Of whole lines of the caches, past the first one; and of parts of them, the rest of which is wanted soon.
@@ -27,7 +23,7 @@ inline constexpr const char* kCloseCopies = "hl_close_copies";
   "  __asm__ volatile(\"cp.async." CACHE  \
   ".shared.global [%0], [%1], 16, %2;\" : : \"r\"((uint)(to)), \"l\"(from), \"r\"(bytes) : \"memory\");\n}\n"
 
-inline constexpr std::array<CopyFunction, 4> kCopyFunctions = {{
+inline constexpr std::array<NamedSource, 4> kCopyFunctions = {{
     {kCopyLines, HLORUN_COPY("hl_copy_lines", "cg")},
     {kCopyPartsOfLines, HLORUN_COPY("hl_copy_parts_of_lines", "ca")},
     {kCopyPlainly,

@@ -7,12 +7,9 @@
 #include <array>
 #include <string_view>
 
-namespace hlorun::opencl {
+#include "backends/opencl/codegen/named_source.h"
 
-struct FragmentFunction {
-  std::string_view name;
-  const char* source;
-};
+namespace hlorun::opencl {
 
 // (ulong at): four squares of 8 x 8 elements of 16 bits. Work-item i of a sub-group names where in local memory row
 // i % 8 of square i / 8 begins, at a multiple of 16 bytes, and has from each square elements 2 t and 2 t + 1 of row g,
@@ -53,7 +50,7 @@ inline constexpr std::string_view kPlainFragments = "plain";  // for tests: the 
   "\"(s.s3)\n"                                                                                  \
   "          : \"r\"(a.s0), \"r\"(a.s1), \"r\"(a.s2), \"r\"(a.s3), \"r\"(b), \"r\"(c));\n  return s;\n}\n"
 
-inline constexpr std::array<FragmentFunction, 8> kFragmentFunctions = {{
+inline constexpr std::array<NamedSource, 8> kFragmentFunctions = {{
     {kFragmentLoad, HLORUN_FRAGMENT_LOAD("hl_fragment_load", "")},
     {kFragmentLoadTurned, HLORUN_FRAGMENT_LOAD("hl_fragment_load_turned", ".trans")},
     {kFragmentBf16, HLORUN_FRAGMENT_SUMS("hl_fragment_bf16", "float", "f", "m16n8k16.row.col.f32.bf16.bf16.f32")},

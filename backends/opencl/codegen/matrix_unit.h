@@ -8,12 +8,9 @@
 #include <array>
 #include <string_view>
 
-namespace hlorun::opencl {
+#include "backends/opencl/codegen/named_source.h"
 
-struct UnitFunction {
-  std::string_view name;
-  const char* source;
-};
+namespace hlorun::opencl {
 
 inline constexpr const char* kUnitBegin = "hl_unit_begin";  // ()
 inline constexpr const char* kUnitEnd = "hl_unit_end";      // (): before the work-item ends
@@ -50,7 +47,7 @@ inline constexpr const char* kUnitPartOfRow = "hl_unit_part_of_row";
   " %%tmm7, %%tmm5, %%tmm3\\n\"\n"                                                                \
   "                     : : \"r\"(a), \"r\"(a + 16 * row), \"r\"(b), \"r\"(row), \"r\"(64ul) : \"memory\");\n  }\n}\n"
 
-inline constexpr std::array<UnitFunction, 9> kUnitFunctions = {{
+inline constexpr std::array<NamedSource, 9> kUnitFunctions = {{
     // Palette 1; 64 bytes (0x40) and 16 rows (0x10) of each tile.
     {kUnitBegin,
      "static inline void hl_unit_begin(void) {\n"

@@ -530,10 +530,11 @@ class RegionKernel {
     std::set<const Frame*> done;
     for (const Output& o : outputs) {
       if (!done.insert(o.frame).second) continue;
-      if (!o.is_fused) FoldInLanes(e_, *o.frame, *o.root);
-      for (const auto& op : o.root->parent()->instructions()) {
-        if (o.is_fused) FoldInLanes(e_, *o.frame, *op);
+      if (!o.is_fused) {
+        FoldInLanes(e_, *o.frame, *o.root);
+        continue;
       }
+      for (const auto& op : o.root->parent()->instructions()) FoldInLanes(e_, *o.frame, *op);
     }
   }
 

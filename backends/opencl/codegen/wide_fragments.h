@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace hlorun::opencl {
 
@@ -84,6 +86,17 @@ class WideFragments {
   static std::string WaitSource() {
     return Head("void", Wait(), "void") + MarkedAsm("wgmma.wait_group.sync.aligned 0;", "") +
            Asm("fence.proxy.async.shared::cta") + "}\n";
+  }
+
+  // All of them, by name and source.
+  std::vector<std::pair<std::string, std::string>> functions() const {
+    std::vector<std::pair<std::string, std::string>> all = {{Begin(), BeginSource()},
+                                                            {Multiply(), MultiplySource()},
+                                                            {Open(), OpenSource()},
+                                                            {Close(), CloseSource()},
+                                                            {Wait(), WaitSource()}};
+    for (int64_t eight = 0; 8 * eight < columns_; ++eight) all.emplace_back(Sums(eight), SumsSource(eight));
+    return all;
   }
 
   // (): of each eight columns, sums of rows g and g + 8 of a sub-group's 16, two each, as kFragmentBf16 has them.

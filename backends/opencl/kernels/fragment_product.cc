@@ -37,15 +37,6 @@ Elements ElementsOf(ElementType storage) {
   }
 }
 
-std::vector<ir::Helper> FragmentHelpers(const std::vector<std::string>& names) {
-  std::vector<ir::Helper> helpers;
-  for (const FragmentFunction& function : kFragmentFunctions) {
-    if (std::find(names.begin(), names.end(), function.name) != names.end())
-      helpers.push_back({std::string(function.name), function.source});
-  }
-  return helpers;
-}
-
 class FragmentMultiplication {
  public:
   FragmentMultiplication(const TiledProduct& product, const FragmentSchedule& schedule, const DeviceSpec& device)
@@ -185,29 +176,22 @@ class FragmentMultiplication {
 
   std::vector<ir::Helper> Helpers() const {
     std::vector<ir::Helper> helpers;
-    if (!is_wide_) helpers = FragmentHelpers(Functions());
+    if (!is_wide_) helpers = HelpersNamed(kFragmentFunctions, Functions());
     if (schedule_.asynchronous != 0) {
-      const std::vector<std::string> names = {kCloseCopies, CopyFunctionOf(product_.lhs), CopyFunctionOf(product_.rhs)};
-      for (const CopyFunction& function : kCopyFunctions) {
-        if (std::find(names.begin() + (is_plain_ ? 1 : 0), names.end(), function.name) != names.end())
-          helpers.push_back({std::string(function.name), function.source});
-      }
+      std::vector<std::string_view> names = {CopyFunctionOf(product_.lhs), CopyFunctionOf(product_.rhs)};
+      if (!is_plain_) names.emplace_back(kCloseCopies);
+      const std::vector<ir::Helper> copies = HelpersNamed(kCopyFunctions, names);
+      helpers.insert(helpers.end(), copies.begin(), copies.end());
       const auto rounds = static_cast<int>(std::max<int64_t>(0, schedule_.buffers - 2));
       if (!is_plain_) helpers.push_back({WaitForCopies(rounds), WaitForCopiesSource(rounds)});
     }
     if (!is_wide_) return helpers;
-    helpers.push_back({wide_.Begin(), wide_.BeginSource()});
-    helpers.push_back({wide_.Multiply(), wide_.MultiplySource()});
-    helpers.push_back({WideFragments::Open(), WideFragments::OpenSource()});
-    helpers.push_back({WideFragments::Close(), WideFragments::CloseSource()});
-    helpers.push_back({WideFragments::Wait(), WideFragments::WaitSource()});
-    for (int64_t i = 0; i < static_cast<int64_t>(sums_.size()); ++i)
-      helpers.push_back({WideFragments::Sums(i), WideFragments::SumsSource(i)});
+    for (auto& [name, source] : wide_.functions()) helpers.push_back({name, source});
     return helpers;
   }
 
-  std::vector<std::string> Functions() const {
-    std::vector<std::string> functions = {is_plain_ ? elements_.plain_function : elements_.sum_function};
+  std::vector<std::string_view> Functions() const {
+    std::vector<std::string_view> functions = {is_plain_ ? elements_.plain_function : elements_.sum_function};
     for (const FragmentOperand* operand : {&lhs_, &rhs_}) {
       if (!is_plain_) functions.emplace_back(LoadFunction(*operand));
       if (operand->IsTurned()) functions.emplace_back(kFragmentTurn);

@@ -1,5 +1,7 @@
 #include "backends/opencl/kernels/kernel_draft.h"
 
+#include <algorithm>
+
 #include "backends/opencl/codegen/opencl_c.h"
 #include "backends/opencl/codegen/schedule.h"
 
@@ -14,6 +16,15 @@ ir::BufferRef KernelParameters::Add(const std::string& name, hlo::ElementType st
 
 ArgumentRef ScratchSlice(int64_t offset, int64_t bytes, bool written) {
   return {.kind = ArgumentRef::Kind::kScratch, .number = 0, .offset = offset, .bytes = bytes, .written = written};
+}
+
+std::vector<ir::Helper> HelpersNamed(std::span<const NamedSource> table, std::span<const std::string_view> names) {
+  std::vector<ir::Helper> helpers;
+  for (const NamedSource& function : table) {
+    if (std::find(names.begin(), names.end(), function.name) != names.end())
+      helpers.push_back({std::string(function.name), function.source});
+  }
+  return helpers;
 }
 
 KernelDraft MakeDraft(const std::string& name, const KernelParameters& parameters, ir::Stmt body,

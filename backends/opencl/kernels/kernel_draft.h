@@ -1,11 +1,14 @@
 // A kernel in the making: kernel IR and what its parameters point to, before a schedule makes a launch of it.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/opencl/codegen/emit.h"
 #include "backends/opencl/codegen/kernel_ir.h"
+#include "backends/opencl/codegen/named_source.h"
 
 namespace hlorun::opencl {
 
@@ -29,6 +32,9 @@ struct KernelDraft {
   std::vector<ArgumentRef> arguments;
   StepRole role = StepRole::kWork;
 };
+
+// Those of the table that are named, in its order.
+std::vector<ir::Helper> HelpersNamed(std::span<const NamedSource> table, std::span<const std::string_view> names);
 
 KernelDraft MakeDraft(const std::string& name, const KernelParameters& parameters, ir::Stmt body,
                       std::vector<ir::Helper> helpers = {});

@@ -1,18 +1,12 @@
 #include "backends/opencl/kernels/matrix_unit_helpers.h"
 
-#include <algorithm>
-
 #include "backends/opencl/codegen/matrix_unit.h"
+#include "backends/opencl/kernels/kernel_draft.h"
 
 namespace hlorun::opencl {
 
 std::vector<ir::Helper> UnitHelpers(std::initializer_list<std::string_view> names) {
-  std::vector<ir::Helper> helpers;
-  for (const UnitFunction& function : kUnitFunctions) {
-    if (std::find(names.begin(), names.end(), function.name) != names.end())
-      helpers.push_back({std::string(function.name), function.source});
-  }
-  return helpers;
+  return HelpersNamed(kUnitFunctions, std::span(names.begin(), names.size()));
 }
 
 }  // namespace hlorun::opencl

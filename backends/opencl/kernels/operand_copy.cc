@@ -22,6 +22,7 @@ namespace {
 constexpr int64_t kBytesOfBanks = 128;
 
 int64_t LineLength(const BlockShape& shape) { return shape.k_is_fastest ? shape.depth : shape.width; }
+int64_t Lines(const BlockShape& shape) { return shape.k_is_fastest ? shape.width : shape.depth; }
 
 int64_t StrideOf(const BlockShape& shape, hlo::ElementType type) {
   return shape.swizzled ? std::min(LineLength(shape), kBytesOfBanks / hlo::BytesOf(type))
@@ -33,8 +34,7 @@ int64_t StrideOf(const BlockShape& shape, hlo::ElementType type) {
 OperandCopy::OperandCopy(const std::string& name, const BlockShape& shape, hlo::ElementType type)
     : shape_(shape),
       stride_(StrideOf(shape, type)),
-      elements_(shape.swizzled ? shape.width * shape.depth
-                               : (shape.k_is_fastest ? shape.width : shape.depth) * stride_),
+      elements_(shape.swizzled ? shape.width * shape.depth : Lines(shape) * stride_),
       block_(ir::MakeBuffer(name + "_block", type, shape.buffers * elements_, ir::Buffer::Space::kLocal, true)) {}
 
 Expr OperandCopy::Place(const Expr& outer, const Expr& k) const {
@@ -59,8 +59,7 @@ Expr OperandCopy::PlaceOf(const Expr& outer, const Expr& k, const Turn& turn) co
   }
   const Expr in_lines = line * stride_ + in_piece;
   if (!has_pieces) return in_lines;
-  const int64_t lines = shape_.k_is_fastest ? shape_.width : shape_.depth;
-  return Quotient(along, stride_) * (lines * stride_) + in_lines;
+  return Quotient(along, stride_) * (Lines(shape_) * stride_) + in_lines;
 }
 
 Expr OperandCopy::Buffer(const Expr& k) const {

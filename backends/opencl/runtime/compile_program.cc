@@ -22,13 +22,7 @@ std::string BinaryOf(const cl::Program& program) {
 
 cl::Program FromMarked(const std::string& binary, const ProgramRequest& request, const cl::Context& context,
                        const cl::Device& device) {
-  const std::string ptx = WithMarkedInstructions(binary);
-  const size_t size = ptx.size();
-  const auto* bytes = reinterpret_cast<const unsigned char*>(ptx.data());
-  cl_int of_binary = CL_SUCCESS, status = CL_SUCCESS;
-  cl::Program program(clCreateProgramWithBinary(context(), 1, &device(), &size, &bytes, &of_binary, &status));
-  if (status == CL_SUCCESS) status = of_binary;
-  CheckCl(status, "making a program of marked instructions");
+  cl::Program program = UnbuiltProgram(WithMarkedInstructions(binary), context, device);
   if (clBuildProgram(program(), 1, &device(), request.options.c_str(), nullptr, nullptr) != CL_SUCCESS)
     throw Refused(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(device));
   return program;
@@ -75,6 +69,15 @@ ProgramRequest ProgramRequest::FromJson(const std::string& text) {
     }
   }
   return request;
+}
+
+cl::Program UnbuiltProgram(const std::string& binary, const cl::Context& context, const cl::Device& device) {
+  const size_t size = binary.size();
+  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+  cl_int of_binary = CL_SUCCESS, status = CL_SUCCESS;
+  cl::Program program(clCreateProgramWithBinary(context(), 1, &device(), &size, &bytes, &of_binary, &status));
+  CheckCl(status == CL_SUCCESS ? of_binary : status, "loading a compiled program");
+  return program;
 }
 
 std::string CompileProgram(const ProgramRequest& request, const cl::Device& device) {

@@ -37,6 +37,9 @@ class Refused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Of what CompileProgram returned, to be built. Throws Error when the driver does not take it.
+cl::Program UnbuiltProgram(const std::string& binary, const cl::Context& context, const cl::Device& device);
+
 // In a context of its own: platforms compile one program at a time in a context. Throws Refused, Error or cl::Error.
 std::string CompileProgram(const ProgramRequest& request, const cl::Device& device);
 

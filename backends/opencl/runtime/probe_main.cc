@@ -159,7 +159,7 @@ constexpr TileQuestion kTileQuestions[] = {
 // The same 32 x 32 products twice, with the sums in memory between.
 std::string TileSource(const TileQuestion& question) {
   std::string source;
-  for (const hlorun::opencl::UnitFunction& function : hlorun::opencl::kUnitFunctions) source += function.source;
+  for (const hlorun::opencl::NamedSource& function : hlorun::opencl::kUnitFunctions) source += function.source;
   const std::string steps = "  " + std::string(question.steps) +
                             "((ulong)(a), 64, 2048, (ulong)(b), 1, (ulong)(a), 2);\n  hl_unit_store((ulong)(sums));\n";
   return source +
@@ -208,7 +208,7 @@ struct FragmentQuestion {
 std::string FragmentSource(const FragmentQuestion& question) {
   using hlorun::opencl::kFragmentLoad, hlorun::opencl::kFragmentLoadTurned;
   std::string source;
-  for (const hlorun::opencl::FragmentFunction& function : hlorun::opencl::kFragmentFunctions) {
+  for (const hlorun::opencl::NamedSource& function : hlorun::opencl::kFragmentFunctions) {
     if (function.name == kFragmentLoad || function.name == kFragmentLoadTurned || function.name == question.multiply)
       source += function.source;
   }
@@ -291,9 +291,8 @@ bool MultipliesFragments(cl_device_id device, const FragmentQuestion& question) 
 // 64 lines of lhs, of `depth` k, times 64 columns of rhs, both with k fastest, or both with the other side fastest.
 std::string WideSource(const hlorun::opencl::WideFragments& functions, const hlorun::opencl::WideOperand& operand) {
   using hlorun::opencl::WideFragments;
-  std::string source = functions.BeginSource() + functions.MultiplySource() + WideFragments::OpenSource() +
-                       WideFragments::CloseSource() + WideFragments::WaitSource();
-  for (int eight = 0; eight < 8; ++eight) source += WideFragments::SumsSource(eight);
+  std::string source;
+  for (const auto& [name, text] : functions.functions()) source += text;
   const int64_t line = operand.k_is_fastest ? operand.depth : 64;
   const std::string length = std::to_string(line), count = std::to_string(64 * operand.depth);
   source +=

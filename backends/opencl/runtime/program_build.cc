@@ -83,15 +83,10 @@ void InParallel(size_t count, size_t threads, const std::function<void(size_t)>&
 }
 
 cl::Program ProgramFromBinary(const DeviceContext& context, const std::string& binary) {
-  const cl_device_id device = context.device().device()();
-  const size_t size = binary.size();
-  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
-  cl_int of_binary = CL_SUCCESS, status = CL_SUCCESS;
-  cl::Program program(clCreateProgramWithBinary(context.context()(), 1, &device, &size, &bytes, &of_binary, &status));
-  if (status == CL_SUCCESS) status = of_binary;
-  if (status == CL_SUCCESS)
-    status = clBuildProgram(program(), 1, &device, context.build_options().c_str(), nullptr, nullptr);
-  CheckCl(status, "loading a compiled program");
+  const cl::Device& device = context.device().device();
+  cl::Program program = UnbuiltProgram(binary, context.context(), device);
+  CheckCl(clBuildProgram(program(), 1, &device(), context.build_options().c_str(), nullptr, nullptr),
+          "loading a compiled program");
   return program;
 }
 

@@ -104,7 +104,7 @@ PeakKernel Tiles(const DeviceSpec& device, const std::string& name, int64_t roun
                  int64_t elements) {
   constexpr int64_t kSteps = 4, kStepBytes = 2048;
   PeakKernel kernel;
-  for (const UnitFunction& unit : kUnitFunctions) {
+  for (const NamedSource& unit : kUnitFunctions) {
     const bool is_used = unit.name == kUnitBegin || unit.name == kUnitEnd || unit.name == kUnitZero ||
                          unit.name == kUnitStore || unit.name == function;
     if (is_used) kernel.functions.push_back(unit.source);
