@@ -1,7 +1,7 @@
 // conformance_on_device [--device D] [--device_class C] [--device_spec FILE] [--dot_library L] [--only SUBSTRING]
-// [--batch N] [--every N] [--part I --parts N] [--candidate N] [--flush_denormals]: all cases, or a sample or part of
-// them, on a device against the evaluator. Prints each difference and refusal, then counts; exit status 1 when there
-// are any.
+// [--batch N] [--every N] [--part I --parts N] [--candidate N] [--flush_denormals] [--dump_to DIR]: all cases, or a
+// sample or part of them, on a device against the evaluator. Prints each difference and refusal, then counts; exit
+// status 1 when there are any.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <random>
@@ -24,6 +24,7 @@ struct Flags {
   size_t part = 1, parts = 1;
   int64_t candidate = -1;
   bool flush_denormals = false;
+  std::string dump_to;
 };
 
 std::vector<Case> Chosen(const Flags& flags) {
@@ -53,6 +54,7 @@ int Run(const Flags& flags) {
   options.device_class = flags.device_class;
   if (!flags.device_spec.empty()) options.device_spec = hlo::ReadFileOrStdin(flags.device_spec);
   CompileOptions compile;
+  compile.dump_to = flags.dump_to;
   if (flags.dot_library == "clblast") compile.dot_library = DotLibrary::kClblast;
   const std::shared_ptr<Client> client = Client::Create(options);
   const std::vector<Case> all = Chosen(flags);
@@ -92,6 +94,7 @@ int main(int argc, char** argv) {
   app.add_option("--candidate", flags.candidate, "the how manieth schedule of each product (docs/autotuning.md)");
   app.add_flag("--flush_denormals", flags.flush_denormals, "denormals in inputs and results count as zeros");
   app.add_option("--every", flags.every, "take one case in N")->check(CLI::PositiveNumber);
+  app.add_option("--dump_to", flags.dump_to, "as hlorun's --dump_to");
   CLI11_PARSE(app, argc, argv);
   try {
     return hlorun::conformance::Run(flags);

@@ -92,10 +92,14 @@ std::string Difference(const Case& c, const hlo::Literal& actual, const hlo::Lit
   const bool floating = hlo::IsFloating(real);
   const int mantissa_bits = floating ? MantissaBits(real) : 0;
   const double magnitude = floating ? Magnitude(expected) : 0;
-  for (int64_t i = 0; i < expected.ElementCount(); ++i) {
+  const int64_t count = expected.ElementCount();
+  std::string first;
+  int64_t different = 0;
+  for (int64_t i = 0; i < count; ++i) {
     if (!floating) {
       if (actual.GetInt(i) == expected.GetInt(i)) continue;
-      return fmt::format("[{}]: {}, expected {}", i, actual.GetInt(i), expected.GetInt(i));
+      if (different++ == 0) first = fmt::format("[{}]: {}, expected {}", i, actual.GetInt(i), expected.GetInt(i));
+      continue;
     }
     const std::complex<double> a = actual.GetComplex(i);
     const std::complex<double> e = expected.GetComplex(i);
@@ -103,9 +107,10 @@ std::string Difference(const Case& c, const hlo::Literal& actual, const hlo::Lit
         IsNear(c, a.imag(), e.imag(), mantissa_bits, magnitude)) {
       continue;
     }
-    return fmt::format("[{}]: {} {:+}i, expected {} {:+}i", i, a.real(), a.imag(), e.real(), e.imag());
+    if (different++ == 0)
+      first = fmt::format("[{}]: {} {:+}i, expected {} {:+}i", i, a.real(), a.imag(), e.real(), e.imag());
   }
-  return "";
+  return different < 2 ? first : fmt::format("{} ({} of {} differ)", first, different, count);
 }
 
 }  // namespace hlorun::conformance

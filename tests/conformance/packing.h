@@ -17,7 +17,8 @@ std::unique_ptr<hlo::Module> Packed(std::span<const Case> cases);
 // The cases' inputs in the order of the packed module's parameters.
 std::vector<hlo::Literal> PackedInputs(std::span<const Case> cases);
 
-// "" when `actual` is as near to `expected` as the case asks; else one line about the first element that is not.
+// "" when `actual` is as near to `expected` as the case asks; else one line about the first element that is not,
+// and how many are not.
 std::string Difference(const Case& c, const hlo::Literal& actual, const hlo::Literal& expected);
 
 }  // namespace hlorun::conformance

@@ -44,6 +44,7 @@ struct Storage {
 
 struct MemoryPool::State {
   cl::Context context;
+  cl::CommandQueue queue;
   std::string device_name;
   bool raw_pointers = true;
   int64_t limit = 0;         // of one array
@@ -99,6 +100,16 @@ struct MemoryPool::State {
     idle[storage.bytes].push_back(std::move(storage));
   }
 
+  // NVIDIA's driver (580) gives a buffer its place at its first use. Where that is by sub-buffers, part of what a
+  // kernel writes there is zero again once another kernel has the buffer itself: so the buffer is used before they are
+  // made.
+  cl::Buffer Placed(cl_mem made, cl_int& status) const {
+    cl::Buffer buffer(made);
+    status =
+        clEnqueueMigrateMemObjects(queue(), 1, &made, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr);
+    return status == CL_SUCCESS ? buffer : cl::Buffer();
+  }
+
   Storage Create(int64_t size, int64_t bytes, const std::string& what) {
     std::lock_guard lock(mutex);
     if (used_bytes + idle_bytes + size > device_bytes) Drop();
@@ -117,7 +128,7 @@ struct MemoryPool::State {
         if (storage.host != nullptr) status = CL_SUCCESS;
       } else {
         const cl_mem made = clCreateBuffer(context(), CL_MEM_READ_WRITE, static_cast<size_t>(size), nullptr, &status);
-        if (status == CL_SUCCESS) storage.buffer = cl::Buffer(made);
+        if (status == CL_SUCCESS) storage.buffer = Placed(made, status);
       }
       if (status == CL_SUCCESS) break;
       if (retried) {
@@ -204,6 +215,7 @@ bool DeviceMemory::shared() const { return block_ != nullptr && block_->shared; 
 MemoryPool::MemoryPool(std::shared_ptr<DeviceContext> context) : state_(std::make_shared<State>()) {
   const DeviceSpec& spec = context->spec();
   state_->context = context->context();
+  state_->queue = context->transfer_queue();
   state_->device_name = spec.name;
   state_->raw_pointers = spec.raw_pointers;
   state_->limit = spec.max_allocation_bytes;
