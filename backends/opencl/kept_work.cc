@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "backends/opencl/own_places.h"
 #include "backends/opencl/plan_slices.h"
@@ -11,17 +12,19 @@ namespace {
 
 using Kind = passes::Allocation::Kind;
 
-// Weights at Winograd's points are four times as large, in whole panels more; an array made of a number is not kept.
+// Weights at Winograd's points are four times as large, in whole panels more; a large array made of a number is not
+// kept.
 constexpr int64_t kLargestGrowth = 8, kSmallBytes = int64_t{64} << 10;
 
 class ConstantWork {
  public:
-  ConstantWork(Plan& plan, const std::set<size_t>& overwriting)
-      : plan_(plan), overwriting_(overwriting), thunks_(plan.entry.thunks), places_(plan) {}
+  ConstantWork(Plan& plan, const OverwrittenArguments& overwritten)
+      : plan_(plan), overwritten_(overwritten), thunks_(plan.entry.thunks), places_(plan) {}
 
   void Keep() {
+    if (!places_.CanGive()) return;
     std::set<size_t> kept;
-    for (const size_t number : overwriting_) {
+    for (const auto& [number, overwritten] : overwritten_) {
       if (IsConstant(number) && GiveOwnPlaces(number)) kept.insert(number);
     }
     if (kept.empty()) return;
@@ -48,10 +51,20 @@ class ConstantWork {
     int64_t read = 0, written = 0;
     for (size_t i = 0; i < launch.arguments.size(); ++i) {
       const Slice& slice = launch.arguments[i];
-      if (launch.written[i] ? !places_.IsInArena(slice) : !IsConstant(slice)) return false;
+      const bool may_move = Overwrites(number, i) && (places_.IsInArena(slice) || IsInResult(slice));
+      if (launch.written[i] ? !may_move : !IsConstant(slice)) return false;
       (launch.written[i] ? written : read) += slice.bytes;
     }
-    return read > 0 && written > 0 && written <= kLargestGrowth * read + kSmallBytes;
+    return written > 0 && written <= kLargestGrowth * read + kSmallBytes;
+  }
+
+  bool Overwrites(size_t number, size_t argument) const {
+    const auto found = overwritten_.find(number);
+    return found != overwritten_.end() && argument < found->second.size() && found->second[argument];
+  }
+
+  bool IsInResult(const Slice& slice) const {
+    return plan_.allocations[static_cast<size_t>(slice.allocation)].kind == Kind::kResult;
   }
 
   bool GiveOwnPlaces(size_t number) {
@@ -68,22 +81,21 @@ class ConstantWork {
   }
 
   // All that read what thunk `number` writes to `slice`, until something else is written there; nullopt: something
-  // reads more than that, or is no launch and no copy, or adds to it.
+  // reads more than that, or is no launch and no copy, or adds to it; or it stays in a result.
   std::optional<Readers> ReadersOf(size_t number, const Slice& slice) {
     if (IsSharedByInstruction(number, slice)) return std::nullopt;
     Readers readers;
-    for (size_t i = number + 1; i < thunks_.size(); ++i) {
+    bool overwritten = false;
+    for (size_t i = number + 1; i < thunks_.size() && !overwritten; ++i) {
       if (!Touches(thunks_[i], slice)) continue;
-      bool overwritten = false;
       if (auto* launch = std::get_if<LaunchThunk>(&thunks_[i].work)) {
         for (size_t a = 0; a < launch->arguments.size(); ++a) {
           Slice& argument = launch->arguments[a];
           if (!argument.Overlaps(slice)) continue;
           overwritten |= launch->written[a];
-          if (!launch->written[a] && !Contains(slice, argument)) return std::nullopt;
+          if (launch->written[a] ? !Overwrites(i, a) : !Contains(slice, argument)) return std::nullopt;
           if (!launch->written[a]) readers.push_back(&argument);
         }
-        if (overwritten && !overwriting_.contains(i)) return std::nullopt;
       } else if (auto* copy = std::get_if<CopyThunk>(&thunks_[i].work)) {
         overwritten = copy->to.Overlaps(slice);
         if (copy->from.Overlaps(slice) && !Contains(slice, copy->from)) return std::nullopt;
@@ -91,8 +103,8 @@ class ConstantWork {
       } else {
         return std::nullopt;
       }
-      if (overwritten) break;
     }
+    if (IsInResult(slice) && !overwritten) return std::nullopt;
     return readers;
   }
 
@@ -113,13 +125,13 @@ class ConstantWork {
   }
 
   Plan& plan_;
-  const std::set<size_t>& overwriting_;
+  const OverwrittenArguments& overwritten_;
   std::vector<Thunk>& thunks_;
   OwnPlaces places_;
 };
 
 }  // namespace
 
-void KeepConstantWork(Plan& plan, const std::set<size_t>& overwriting) { ConstantWork(plan, overwriting).Keep(); }
+void KeepConstantWork(Plan& plan, const OverwrittenArguments& overwritten) { ConstantWork(plan, overwritten).Keep(); }
 
 }  // namespace hlorun::opencl

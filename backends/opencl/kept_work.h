@@ -10,14 +10,17 @@
 #pragma once
 
 #include <cstddef>
-#include <set>
+#include <map>
+#include <vector>
 
 #include "backends/opencl/plan.h"
 
 namespace hlorun::opencl {
 
-// `overwriting`: the entry's thunks, by number, that are launches of kernels which store whole values and load nothing
-// of what they store to.
-void KeepConstantWork(Plan& plan, const std::set<size_t>& overwriting);
+// Of the entry's thunks, by number, that are launches of kernels which store whole values: the arguments that are
+// stored to and not loaded.
+using OverwrittenArguments = std::map<size_t, std::vector<bool>>;
+
+void KeepConstantWork(Plan& plan, const OverwrittenArguments& overwritten);
 
 }  // namespace hlorun::opencl

@@ -16,8 +16,12 @@ void OwnPlaces::Give(Slice& written, const std::vector<Slice*>& readers) {
   passes::Allocation& arena = plan_.allocations.at(static_cast<size_t>(arena_));
   const int64_t place = AlignScratch(arena.bytes), distance = place - written.offset;
   arena.bytes = place + written.bytes;
-  for (Slice* reader : readers) reader->offset += distance;
+  for (Slice* reader : readers) {
+    reader->offset += distance;
+    reader->allocation = arena_;
+  }
   written.offset = place;
+  written.allocation = arena_;
 }
 
 void OwnPlaces::Account() {

@@ -12,11 +12,12 @@ class OwnPlaces {
  public:
   explicit OwnPlaces(Plan& plan);
 
+  // A plan without an arena has none.
+  bool CanGive() const { return arena_ >= 0; }
   // Whether `slice` lies in the arena; whether in a place that Give has made.
   bool IsInArena(const Slice& slice) const { return slice.allocation == arena_; }
   bool IsOwn(const Slice& slice) const { return IsInArena(slice) && slice.offset >= first_byte_; }
-  // Moves what is written to `written`, a slice of the arena, to a place of its own, and its readers with it; each
-  // reads a part of it.
+  // Moves what is written to `written` to a place of its own, and its readers with it; each reads a part of it.
   void Give(Slice& written, const std::vector<Slice*>& readers);
   // Adds what was given to the plan's memory statistics: once, at the end.
   void Account();

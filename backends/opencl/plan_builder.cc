@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <unordered_map>
 
 #include "backends/opencl/codegen/emit.h"
@@ -103,7 +102,7 @@ class PlanBuilder {
     DescribeSizes();
     DescribeConstantParameters();
     Append(*module_.entry(), plan_.entry);
-    KeepConstantWork(plan_, overwriting_);
+    KeepConstantWork(plan_, overwritten_);
     MoveOutOfLoops(plan_);
     PairTrips(plan_, carried_);
     return std::move(plan_);
@@ -463,11 +462,11 @@ class PlanBuilder {
         thunk.arguments.push_back(guard.selector);
         thunk.written.push_back(false);
       }
-      if (!is_last && launch.overwrites && guards_.empty() && WasDone(thunk, sequence)) continue;
+      if (!is_last && launch.Overwrites() && guards_.empty() && WasDone(thunk, sequence)) continue;
       Add(sequence, instruction, std::move(thunk));
       sequence.thunks.back().role = launch.role;
-      if (launch.overwrites && StoresWholeValues(instruction) && guards_.empty() && &sequence == &plan_.entry)
-        overwriting_.insert(sequence.thunks.size() - 1);
+      if (StoresWholeValues(instruction) && guards_.empty() && &sequence == &plan_.entry)
+        overwritten_.emplace(sequence.thunks.size() - 1, launch.overwritten);
       if (is_last) AddCost(instruction, sequence.thunks.back());
     }
   }
@@ -528,7 +527,7 @@ class PlanBuilder {
   std::vector<Guard> guards_;                                // of the branches and loops around what is appended
   std::unordered_set<const Instruction*> not_needed_;        // in bodies of loops that are counted
   CarriedSlices carried_;                                    // of the loops so far
-  std::set<size_t> overwriting_;                             // of the entry's thunks (kept_work.h)
+  OverwrittenArguments overwritten_;                         // of the entry's thunks
   int32_t arena_ = -1;
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "backends/opencl/kernels/convolution_plan.h"
 #include "backends/opencl/kernels/winograd_plan.h"
 #include "hlo/module.h"
 #include "hlo/text/parser.h"
@@ -393,6 +394,29 @@ TEST(Convolution, SquaresOfConstantWeights) {
     const int64_t kept = ConvolutionScratchBytes(root, {Runner().spec(), options});
     EXPECT_EQ(kept > ConvolutionScratchBytes(root, {Runner().spec(), {}}), !few) << c.input;
     if (!few) ExpectConvolution(c, c.input[0] == 'b', Runner().spec(), options);
+  }
+}
+
+// Weights beyond the second cache are read once by each block of rows: few blocks of rows, of few panels each.
+TEST(Convolution, BlocksOfFarWeightsHaveManyRows) {
+  const Case far = {"f32[1,14,14,64]", "f32[3,3,64,256]", "f32[1,7,7,256]", "size=3x3 stride=2x2 pad=1_1x1_1"};
+  DeviceSpec spec = Runner().spec();
+  spec.compute_units = 2;
+  const auto module = hlo::ParseModule(Text(far, false));
+  const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*module->entry()->root());
+  ASSERT_TRUE(shape.has_value());
+  spec.l2_bytes = 256 << 10;
+  const ConvolutionPlan plan = PlanConvolution(*shape, spec);
+  EXPECT_EQ(plan.row_blocks(), 1);
+  EXPECT_GE(plan.blocks(), 8);
+  spec.l2_bytes = 8 << 20;
+  EXPECT_GT(PlanConvolution(*shape, spec).row_blocks(), 1);
+  for (const bool fused : {false, true}) {
+    for (const int64_t l2_bytes : {64 << 10, 256 << 10, 8 << 20}) {
+      spec.l2_bytes = l2_bytes;
+      ExpectConvolution(far, fused, spec);
+      ExpectConvolution({"bf16[2,9,11,48]", "bf16[5,5,48,100]", "bf16[2,5,7,100]", "size=5x5"}, fused, spec);
+    }
   }
 }
 

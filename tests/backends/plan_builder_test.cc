@@ -73,6 +73,28 @@ ENTRY e {
   EXPECT_THAT(kept.ToString(), HasSubstr("once\n"));
 }
 
+// Weights merged with zeros between groups: the numbers of the groups and the merged weights would lie in the result's
+// memory until that is stored.
+TEST(PlanBuilder, WorkThatOnlyPassesThroughTheResultIsDoneOnce) {
+  const std::string text = R"(HloModule m
+ENTRY e {
+  x = f32[1,28,28,256] parameter(0)
+  w = f32[3,3,8,256] parameter(1)
+  ROOT y = f32[1,28,28,256] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=32
+})";
+  CompileOptions options;
+  options.constant_parameters = {1};
+  const Plan plain = PlanOf(text), kept = PlanOf(text, options);
+  EXPECT_GE(ThunksOf<LaunchThunk>(plain.entry).size(), 3u);
+  EXPECT_EQ(ThunksOf<LaunchThunk>(kept.entry).size(), 1u);
+  for (const LaunchThunk* launch : ThunksOf<LaunchThunk>(kept.once)) {
+    for (size_t i = 0; i < launch->arguments.size(); ++i) {
+      const auto allocation = static_cast<size_t>(launch->arguments[i].allocation);
+      EXPECT_TRUE(!launch->written[i] || kept.allocations[allocation].kind == passes::Allocation::Kind::kArena);
+    }
+  }
+}
+
 // A few rows by a matrix that is the same in every trip: its panels are made in front of the loop.
 TEST(PlanBuilder, PackingLeavesTheLoop) {
   const auto text = [](int64_t trips, std::string_view next) {

@@ -35,8 +35,11 @@ std::string FilesUnder(const std::string& folder) { return RunCommand("find " + 
 CommandResult RunCommand(const std::string& command) {
   const TemporaryFolder folder;
   const auto start = std::chrono::steady_clock::now();
-  const int status =
-      std::system(("(" + command + ") >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null").c_str());
+  // Of several mpirun in one temporary folder, one that ends may take away what another has just made.
+  std::filesystem::create_directory(folder / "tmp");
+  const int status = std::system(("(export TMPDIR=" + (folder / "tmp") + "; " + command + ") >" + (folder / "out") +
+                                  " 2>" + (folder / "err") + " </dev/null")
+                                     .c_str());
   CommandResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

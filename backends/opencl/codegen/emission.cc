@@ -241,7 +241,7 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector
     function.parameters.push_back(buffer);
     launch.arguments.push_back(argument);
   }
-  launch.overwrites = !ir::LoadsWhatItStores(function);
+  launch.overwritten = ir::OverwrittenParameters(function);
   const ScheduledKernel scheduled = Schedule(function, context_.device);
   launch.source = ToOpenClC(scheduled, context_.device);
   launch.kernel_ir = ir::ToString(function);

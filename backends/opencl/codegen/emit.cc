@@ -124,6 +124,13 @@ bool MayOverwriteBlocks(const Instruction& blocks, int64_t operand) {
 
 }  // namespace
 
+bool EmittedLaunch::Overwrites() const {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].written && (overwritten.empty() || !overwritten[i])) return false;
+  }
+  return !overwritten.empty();
+}
+
 std::vector<EmittedLaunch> EmitInstruction(const Instruction& instruction, const AliasPattern& aliases,
                                            const EmitContext& context) {
   if (HasEmptyResult(instruction)) return {};

@@ -28,8 +28,11 @@ struct EmittedLaunch {
   std::string kernel_ir;  // for dumps
   Grid grid;
   std::vector<ArgumentRef> arguments;
-  bool overwrites = false;  // loads nothing of what it stores to
+  std::vector<bool> overwritten;  // by argument: it is stored to, and nothing of it is loaded; empty: none is
   StepRole role = StepRole::kWork;
+
+  // Whether nothing is loaded of what is stored to.
+  bool Overwrites() const;
 };
 inline constexpr const char* kKernelName = "hlorun_kernel";
 

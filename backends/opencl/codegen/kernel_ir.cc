@@ -511,9 +511,10 @@ bool Loads(const Stmt& s, const Buffer* buffer) {
 
 }  // namespace
 
-bool LoadsWhatItStores(const Function& function) {
-  return std::any_of(function.parameters.begin(), function.parameters.end(),
-                     [&](const BufferRef& p) { return p->written && Loads(function.body, p.get()); });
+std::vector<bool> OverwrittenParameters(const Function& function) {
+  std::vector<bool> overwritten;
+  for (const BufferRef& p : function.parameters) overwritten.push_back(p->written && !Loads(function.body, p.get()));
+  return overwritten;
 }
 
 }  // namespace hlorun::opencl::ir

@@ -267,8 +267,8 @@ Stmt Substitute(const Stmt& s, const Var& var, const Expr& with);
 // Every expression equal to `what` becomes `with`, of the same type.
 Stmt Replace(const Stmt& s, const Expr& what, const Expr& with);
 bool Uses(const Expr& x, const Var& var);
-// Whether `function` loads from a parameter that it also stores to.
-bool LoadsWhatItStores(const Function& function);
+// By parameter: whether `function` stores to it and loads nothing of it.
+std::vector<bool> OverwrittenParameters(const Function& function);
 
 std::string ToString(Op op);
 std::string ToString(const Type& type);

@@ -1,6 +1,7 @@
 #include "backends/opencl/kernels/convolution_plan.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/ceil_div.h"
@@ -35,6 +36,28 @@ void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
   }
 }
 
+// Weights that are read again from beyond the second cache by each block of rows, and the rows, copied again for each
+// run of panels.
+int64_t BytesMoved(const ConvolutionPlan& plan) {
+  constexpr int64_t kReadAndWritten = 2;
+  const int64_t copied = plan.BufferElements() * hlo::BytesOf(plan.shape.compute_type);
+  return plan.shape.batch * plan.row_blocks() * plan.WeightBytes() + kReadAndWritten * plan.blocks() * copied;
+}
+
+// Of all panels and few rows, or of more rows and fewer panels: enough blocks, and then the fewest bytes.
+void ShareFarWeights(ConvolutionPlan& plan, int64_t wanted, const std::function<bool(int64_t)>& fits) {
+  ConvolutionPlan tried = plan;
+  for (int64_t rows = plan.tile_rows;; rows = std::min(rows + plan.tile_rows, plan.shape.rows.out)) {
+    tried.rows_per_block = rows;
+    for (int64_t panels = plan.panels; panels >= 1; panels = panels == 1 ? 0 : CeilDiv(panels, 2)) {
+      tried.panels_per_block = panels;
+      const int64_t enough = std::min(tried.blocks(), wanted), before = std::min(plan.blocks(), wanted);
+      if (enough > before || (enough == before && BytesMoved(tried) < BytesMoved(plan))) plan = tried;
+    }
+    if (rows == plan.shape.rows.out || !fits(rows + plan.tile_rows)) return;
+  }
+}
+
 void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
   const int64_t row_bytes = plan.BufferColumns() * shape.channels * hlo::BytesOf(shape.compute_type);
@@ -44,7 +67,7 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   const bool is_one_block = shape.rows.out % plan.tile_rows != 0 && fits(shape.rows.out);
   plan.rows_per_block = is_one_block ? shape.rows.out : plan.tile_rows;
   while (plan.rows_per_block < shape.rows.out && fits(plan.rows_per_block + plan.tile_rows) &&
-         shape.batch * CeilDiv(shape.rows.out, plan.rows_per_block + plan.tile_rows) >= wanted) {
+         shape.batch * shape.groups * CeilDiv(shape.rows.out, plan.rows_per_block + plan.tile_rows) >= wanted) {
     plan.rows_per_block += plan.tile_rows;
   }
   const int64_t even = CeilDiv(shape.rows.out, CeilDiv(shape.rows.out, plan.rows_per_block));
@@ -53,6 +76,9 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   plan.panels_per_block = plan.panels / shape.groups;
   while (shape.groups == 1 && plan.blocks() < wanted && plan.panels_per_block > 1)
     plan.panels_per_block = CeilDiv(plan.panels_per_block, 2);
+  const int64_t kept = device.l2_bytes / 2;
+  if (shape.groups == 1 && plan.WeightBytes() > kept && plan.WeightBytes() / plan.panels <= kept)
+    ShareFarWeights(plan, wanted, fits);
   plan.groups = EvenGroups(plan.blocks(), kGroupsPerUnit * device.compute_units, device.compute_units);
 }
 

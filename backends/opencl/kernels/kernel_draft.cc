@@ -47,7 +47,7 @@ EmittedLaunch MakeLaunch(const KernelDraft& draft, const EmitContext& context) {
   ScheduledKernel scheduled = Schedule(draft.function, context.device);
   EmittedLaunch launch;
   launch.kernel_ir = ir::ToString(scheduled.function);
-  launch.overwrites = !ir::LoadsWhatItStores(draft.function);
+  launch.overwritten = ir::OverwrittenParameters(draft.function);
   scheduled.function.name = kKernelName;
   launch.source = ToOpenClC(scheduled, context.device);
   launch.grid = scheduled.grid;
