@@ -43,10 +43,6 @@ class KernelModel {
   // taps' weights side by side, and a sum of the taps.
   virtual bool WantsManyFeatures() const { return false; }
 
-  // Whether products are so much faster than convolutions that one of many channels is better a product of its windows,
-  // each copied to a row.
-  virtual bool WantsRowsOfWindows(const hlo::Instruction& /*convolution*/) const { return false; }
-
   // Whether a kernel makes complex Fourier transforms of `points` numbers of that real type
   // (passes/expand/fft_stages.h), which lie side by side or, of so many transforms at once, `columns` apart.
   virtual bool HasFftKernel(hlo::ElementType /*type*/, int64_t /*points*/, int64_t /*columns*/) const { return false; }

@@ -59,16 +59,11 @@ bool GoesByTaps(const ConvolutionParts& parts, const KernelModel& kernels) {
   return kernels.WantsManyFeatures() && HasOneGroup(parts) && HasFewFeatures(parts);
 }
 
-bool GoesByRowsOfWindows(const Instruction& convolution, const ConvolutionParts& parts, const KernelModel& kernels) {
-  return HasOneGroup(parts) && HasLongRows(parts) && kernels.WantsRowsOfWindows(convolution);
-}
-
 bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
   const ConvolutionParts parts(convolution);
   if (IsConvolutionOverWindow(*convolution)) return GoesOverWindow(convolution, parts, kernels);
   return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 && !IsPointwise(parts) &&
-         !IsPatches(parts) && !IsSumOverWindow(parts) && !HasPlanes(parts) && !GoesByTaps(parts, kernels) &&
-         !GoesByRowsOfWindows(*convolution, parts, kernels);
+         !IsPatches(parts) && !IsSumOverWindow(parts) && !HasPlanes(parts) && !GoesByTaps(parts, kernels);
 }
 
 void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
@@ -97,8 +92,6 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
     result = DotForEachPosition(parts, build);
   } else if (GoesByTaps(parts, kernels)) {
     result = SumOfTaps(parts, build);
-  } else if (GoesByRowsOfWindows(*convolution, parts, kernels)) {
-    result = DotOverRowsOfWindows(parts, build);
   } else if (HasPlanes(parts)) {
     result = ConvolutionOfPlanes(parts, build, rest);
   } else {

@@ -429,51 +429,6 @@ Instruction* DotOverPatches(ConvolutionParts& parts, hlo::Builder& build) {
   return Transposed(product, ToOutputOrder(labels), build);
 }
 
-bool HasLongRows(const ConvolutionParts& parts) {
-  // Of bf16: a cache line. Fewer features, or windows of hundreds of elements, are not worth the copies.
-  constexpr int64_t kFewestChannels = 32, kFewestFeatures = 32, kLargestWindow = 64;
-  const auto& labels = parts.attributes.dimensions;
-  const auto& window = parts.attributes.window;
-  return parts.input->shape().dimension(labels.input_feature) >= kFewestChannels &&
-         parts.output.dimension(labels.output_feature) >= kFewestFeatures &&
-         hlo::CheckedProduct(parts.WindowSizes()) <= kLargestWindow && hlo::CheckedProduct(parts.OutputSpatial()) > 0 &&
-         std::none_of(window.begin(), window.end(), [](const WindowDimension& w) { return w.base_dilation != 1; });
-}
-
-Instruction* DotOverRowsOfWindows(ConvolutionParts& parts, hlo::Builder& build) {
-  PadInput(parts, build);
-  const auto& labels = parts.attributes.dimensions;
-  const std::vector<WindowDimension>& window = parts.attributes.window;
-  Instruction* input =
-      Transposed(parts.input, Order(labels.input_batch, labels.input_spatial, labels.input_feature), build);
-  const Dims& sizes = input->shape().dimensions();
-  const Dims positions = parts.OutputSpatial();
-  std::vector<Instruction*> columns;
-  Dims tap(window.size(), 0);
-  do {
-    Dims starts(sizes.size(), 0), limits = sizes, strides(sizes.size(), 1);
-    for (size_t i = 0; i < window.size(); ++i) {
-      const size_t d = i + 1;
-      starts[d] = tap[i] * window[i].window_dilation;
-      limits[d] = starts[d] + (positions[i] - 1) * window[i].stride + 1;
-      strides[d] = window[i].stride;
-    }
-    columns.push_back(build.Slice(input, starts, limits, strides));
-  } while (hlo::NextIndex(tap, parts.WindowSizes()));
-  Instruction* rows = build.Concatenate(columns, parts.spatial_rank() + 1);
-
-  std::vector<int64_t> order = labels.kernel_spatial;
-  order.push_back(labels.kernel_input_feature);
-  order.push_back(labels.kernel_output_feature);
-  const Dims matrix = {rows->shape().dimensions().back(), parts.output.dimension(labels.output_feature)};
-  hlo::attr::Dot dot = DotAttributes(parts);
-  dot.lhs_contracting = {parts.spatial_rank() + 1};
-  dot.rhs_contracting = {0};
-  Instruction* product =
-      build.Dot(rows, build.Reshape(Transposed(parts.kernel, order, build), matrix), dot, parts.output.element_type());
-  return Transposed(product, ToOutputOrder(labels), build);
-}
-
 Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build) {
   const auto& dimensions = parts.attributes.dimensions;
   const Dims positions = parts.OutputSpatial();

@@ -44,10 +44,6 @@ hlo::Instruction* InterleavedPhases(const ConvolutionParts& parts, hlo::Builder&
 hlo::Instruction* PointwiseToDot(ConvolutionParts& parts, hlo::Builder& build);
 // Windows side by side, one feature group, no padding.
 hlo::Instruction* DotOverPatches(ConvolutionParts& parts, hlo::Builder& build);
-// Windows of so many channels that each element's lie in whole lines, without dilation of the base.
-bool HasLongRows(const ConvolutionParts& parts);
-// One group: each window copied to a row, and one product of all rows.
-hlo::Instruction* DotOverRowsOfWindows(ConvolutionParts& parts, hlo::Builder& build);
 // One feature group, no padding left.
 hlo::Instruction* DotForEachPosition(ConvolutionParts& parts, hlo::Builder& build);
 // Few features of many channels, without strides: one dot for all taps, whose results lie side by side, and the sum of

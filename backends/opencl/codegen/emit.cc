@@ -243,13 +243,6 @@ bool OpenClKernelModel::HasFftKernel(hlo::ElementType type, int64_t points, int6
   return HasFftKernelFor(type, points, columns, device_);
 }
 
-// The matrix unit multiplies bf16 sixteen times as fast as convolutions' kernels do.
-bool OpenClKernelModel::WantsRowsOfWindows(const Instruction& convolution) const {
-  const auto is_bf16 = [](const Instruction* x) { return x->shape().element_type() == hlo::ElementType::kBF16; };
-  return HasMatrixUnit(hlo::ElementType::kBF16, device_) && is_bf16(convolution.operand(0)) &&
-         is_bf16(convolution.operand(1));
-}
-
 int64_t OpenClKernelModel::GroupsTogether(const Instruction& convolution) const {
   return FeatureGroupsTogether(convolution, device_);
 }

@@ -96,6 +96,12 @@ Pointwise PointwiseOf(const hlo::Instruction& instruction, const hlo::Instructio
           PlanMatrixUnit(product, context.device)};
 }
 
+// Rows of windows by the matrix unit, where all of the result is wanted.
+std::optional<MatrixUnitPlan> WindowsPlan(const hlo::Instruction& instruction, const ConvolutionShape& shape,
+                                          const DeviceSpec& device) {
+  return passes::ExtentsOf(instruction).empty() ? PlanMatrixUnitOverWindows(shape, device) : std::nullopt;
+}
+
 // GPU class.
 ProductSchedule GpuScheduleOf(const hlo::Instruction& instruction, const hlo::Instruction& hero,
                               const ConvolutionShape& shape, const EmitContext& context) {
@@ -138,11 +144,12 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   if (device.device_class == DeviceClass::kGpu)
     return GpuProductKernels(TiledConvolution(task, *shape), GpuScheduleOf(instruction, task.hero, *shape, context),
                              device);
+  const ProductTask product{instruction, task.hero, aliases, task.input, task.weights};
   if (shape->IsProduct()) {
     const Pointwise pointwise = PointwiseOf(instruction, task.hero, *shape, context);
-    const ProductTask product{instruction, task.hero, aliases, task.input, task.weights};
     return pointwise.unit ? MatrixUnitKernels(product, *pointwise.unit) : ProductKernels(product, pointwise.plan);
   }
+  if (const auto plan = WindowsPlan(instruction, *shape, device)) return MatrixUnitKernels(product, *plan);
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return WinogradKernels(task, *plan);
   return DirectKernels(task, PlanConvolution(*shape, device));
 }
@@ -173,6 +180,7 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitC
   const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
   if (!shape || !FillsVectors(*shape, device)) return 0;
   if (shape->IsProduct()) return PointwiseOf(instruction, *prepared->hero, *shape, context).ScratchBytes();
+  if (const auto plan = WindowsPlan(instruction, *shape, device)) return plan->ScratchBytes();
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return plan->ScratchBytes();
   return PlanConvolution(*shape, device).ScratchBytes();
 }

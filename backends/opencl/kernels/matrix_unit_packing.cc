@@ -167,15 +167,15 @@ KernelDraft PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan)
   int64_t shares = of_rhs.Shares();
   const ir::Var share = ir::MakeVar("share", kIndex);
   Stmt copy = of_rhs.Copy(ir::Ref(share));
-  if (!plan.lhs_in_place) {
+  if (plan.PacksLhs()) {
     SidePacking of_lhs(plan, lhs, square, parameters);
     copy = ir::If(ir::Ref(share) < Index(shares), copy, of_lhs.Copy(ir::Ref(share) - shares));
     shares += of_lhs.Shares();
   }
   const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
   std::vector<ir::Helper> helpers;
-  if (lhs.depth_is_inner || rhs.depth_is_inner) helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
-  if ((plan.lhs_in_place || !lhs.Turns()) && !rhs.Turns())
+  if ((plan.PacksLhs() && lhs.depth_is_inner) || rhs.depth_is_inner) helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
+  if ((!plan.PacksLhs() || !lhs.Turns()) && !rhs.Turns())
     return Packing(MakeDraft("pack_tiles", parameters, nest, std::move(helpers)));
   for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
   return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));

@@ -42,14 +42,10 @@ bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
   return blocks >= kFewBlocks || shape.k < kLongSum;
 }
 
-bool Has(const UnitRow& unit, const DeviceSpec& device) {
-  return device.device_class == DeviceClass::kCpu && device.*unit.has;
-}
-
 bool Takes(const UnitRow& unit, const ProductShape& shape, const DeviceSpec& device) {
-  return Has(unit, device) && shape.lhs_type == unit.operands && shape.rhs_type == unit.operands &&
-         shape.compute_type == unit.sums && !shape.depth_may_be_less && !shape.ends_at_sizes && !shape.swapped &&
-         IsWorthIt(shape, unit);
+  return device.device_class == DeviceClass::kCpu && device.*unit.has && shape.lhs_type == unit.operands &&
+         shape.rhs_type == unit.operands && shape.compute_type == unit.sums && !shape.depth_may_be_less &&
+         !shape.ends_at_sizes && !shape.swapped && IsWorthIt(shape, unit);
 }
 
 // Rows without padding, that do not fall into few sets of the first cache: those of a whole depth lie side by side.
@@ -64,7 +60,9 @@ bool LiesInTiles(const MatrixUnitPlan& plan) {
 // Groups of columns whose copy of rhs stays in the second cache, each with all rows where that leaves work for all.
 void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t column_bytes = plan.steps * 2 * MatrixUnitPlan::kTileWords * 4;
-  const int64_t room = std::clamp<int64_t>(device.l2_bytes / 2 / column_bytes, kFewestShared, kMostColumns);
+  // Windows are copied again for each group of columns.
+  const int64_t share = plan.windows ? device.l2_bytes / 4 * 3 : device.l2_bytes / 2;
+  const int64_t room = std::clamp<int64_t>(share / column_bytes, kFewestShared, kMostColumns);
   plan.columns_per_group = CeilDiv(plan.column_blocks, CeilDiv(plan.column_blocks, room));
   const int64_t groups = plan.shape.batch * CeilDiv(plan.column_blocks, plan.columns_per_group);
   const int64_t wanted = 4 * device.compute_units;
@@ -75,16 +73,15 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
 
 int64_t MatrixUnitPlan::ElementsOfWord() const { return 4 / hlo::BytesOf(shape.lhs_type); }
 
+int64_t MatrixUnitPlan::RowGroups() const { return CeilDiv(row_blocks, rows_per_group); }
+int64_t MatrixUnitPlan::ColumnGroups() const { return CeilDiv(column_blocks, columns_per_group); }
+
 int64_t MatrixUnitPlan::LhsBytes() const {
+  if (windows) return AlignScratch(RowGroups() * ColumnGroups() * kBlock * WindowPitch());
   return lhs_in_place ? 0 : AlignScratch(shape.batch * row_blocks * steps * 2 * kTileWords * 4);
 }
 int64_t MatrixUnitPlan::RhsBytes() const {
   return AlignScratch(shape.batch * column_blocks * steps * 2 * kTileWords * 4);
-}
-
-bool HasMatrixUnit(ElementType operands, const DeviceSpec& device) {
-  return std::any_of(std::begin(kUnits), std::end(kUnits),
-                     [&](const UnitRow& unit) { return unit.operands == operands && Has(unit, device); });
 }
 
 std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const DeviceSpec& device) {
@@ -100,6 +97,23 @@ std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const De
   plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
   plan.lhs_in_place = LiesInTiles(plan);
   ChooseGroups(plan, device);
+  return plan;
+}
+
+std::optional<MatrixUnitPlan> PlanMatrixUnitOverWindows(const ConvolutionShape& shape, const DeviceSpec& device) {
+  if (shape.groups != 1 || shape.rows.base_dilation != 1 || shape.columns.base_dilation != 1) return std::nullopt;
+  ProductShape product;
+  product.m = shape.batch * shape.rows.out * shape.columns.out;
+  product.n = shape.features;
+  product.k = shape.Depth();
+  product.lhs_type = shape.input_type;
+  product.rhs_type = shape.weight_type;
+  product.compute_type = shape.compute_type;
+  std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(product, device);
+  if (!plan) return std::nullopt;
+  plan->lhs_in_place = false;
+  plan->windows = shape;
+  ChooseGroups(*plan, device);
   return plan;
 }
 

@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <optional>
 
+#include "backends/opencl/kernels/convolution_plan.h"
 #include "backends/opencl/kernels/product_plan.h"
 
 namespace hlorun::opencl {
 
 // Operands are copied into tiles, the last ones of rows, columns and depth padded with zeros, so that products are
 // one variant of code: [batch][block of 32 rows or columns][step][2][tile]. Rows of lhs that need no padding are read
-// as they lie.
+// as they lie; rows that are windows of a convolution are copied by the work-group that multiplies them, a block at a
+// time.
 struct MatrixUnitPlan {
   static constexpr int64_t kSide = 16, kBlock = 2 * kSide;       // rows of a tile; of a block, or its columns
   static constexpr int64_t kStepBytes = 64;                      // of depth: a tile's row
@@ -26,7 +28,13 @@ struct MatrixUnitPlan {
   int64_t rows_per_group = 1, columns_per_group = 1;     // blocks of a work-group
 
   bool lhs_in_place = false;
+  std::optional<ConvolutionShape> windows;  // whose windows are the rows of lhs
 
+  bool PacksLhs() const { return !lhs_in_place && !windows; }
+  int64_t RowGroups() const;
+  int64_t ColumnGroups() const;
+  // From one row of windows to the next, bytes: not at the same sets of the first cache.
+  int64_t WindowPitch() const { return steps * kStepBytes + (steps % kBlockSteps == 0 ? kStepBytes : 0); }
   int64_t ElementsOfWord() const;
   int64_t ElementsOfStep() const { return kSide * ElementsOfWord(); }
   bool SumsInParts() const { return steps > kBlockSteps; }  // sums wait in memory between blocks of depth
@@ -37,9 +45,9 @@ struct MatrixUnitPlan {
   int64_t ScratchBytes() const { return LhsBytes() + RhsBytes(); }
 };
 
-// Whether the device is a CPU with such a unit for operands of that type.
-bool HasMatrixUnit(hlo::ElementType operands, const DeviceSpec& device);
 // nullopt: the device has no such unit, or register tiles are worth more.
 std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const DeviceSpec& device);
+// The same of a convolution's windows and weights.
+std::optional<MatrixUnitPlan> PlanMatrixUnitOverWindows(const ConvolutionShape& shape, const DeviceSpec& device);
 
 }  // namespace hlorun::opencl

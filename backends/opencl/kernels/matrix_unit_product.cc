@@ -8,6 +8,7 @@
 #include "backends/opencl/kernels/matrix_unit_helpers.h"
 #include "backends/opencl/kernels/matrix_unit_packing.h"
 #include "backends/opencl/kernels/product_result.h"
+#include "backends/opencl/kernels/window_rows.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -31,9 +32,14 @@ class UnitMultiplication {
  public:
   UnitMultiplication(const ProductTask& task, const MatrixUnitPlan& plan)
       : task_(task), plan_(plan), shape_(plan.shape) {
-    lhs_ = plan.lhs_in_place ? parameters_.Add("lhs", shape_.lhs_type, shape_.batch * shape_.m * shape_.k, task.lhs)
-                             : parameters_.Add("lhs", hlo::ElementType::kU32, plan.LhsBytes() / 4,
-                                               ScratchSlice(0, plan.LhsBytes(), false));
+    if (plan.windows) {
+      const hlo::ElementType moved = WindowRows::MovedType(*plan.windows);
+      lhs_ = parameters_.Add("windows", moved, plan.LhsBytes() / hlo::BytesOf(moved),
+                             ScratchSlice(0, plan.LhsBytes(), true));
+      windows_.emplace(*plan.windows, task.lhs, lhs_, plan.WindowPitch(), parameters_);
+    } else {
+      lhs_ = LhsParameter();
+    }
     rhs_ = parameters_.Add("rhs", hlo::ElementType::kU32, plan.RhsBytes() / 4,
                            ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), false));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
@@ -42,8 +48,8 @@ class UnitMultiplication {
 
   KernelDraft Emit() {
     const ir::Var batch = IndexVar("batch", shape_.batch);
-    const ir::Var rows = IndexVar("row_group", CeilDiv(plan_.row_blocks, plan_.rows_per_group));
-    const ir::Var columns = IndexVar("column_group", CeilDiv(plan_.column_blocks, plan_.columns_per_group));
+    const ir::Var rows = IndexVar("row_group", plan_.RowGroups());
+    const ir::Var columns = IndexVar("column_group", plan_.ColumnGroups());
     batch_ = ir::Ref(batch);
     Stmt nest = ir::Block({CallUnit(kUnitBegin), Group(ir::Ref(rows), ir::Ref(columns)), CallUnit(kUnitEnd)});
     // Neighbours share columns: their rhs is then in the caches of all.
@@ -54,6 +60,13 @@ class UnitMultiplication {
   }
 
  private:
+  ir::BufferRef LhsParameter() {
+    if (plan_.lhs_in_place)
+      return parameters_.Add("lhs", shape_.lhs_type, shape_.batch * shape_.m * shape_.k, task_.lhs);
+    return parameters_.Add("lhs", hlo::ElementType::kU32, plan_.LhsBytes() / 4,
+                           ScratchSlice(0, plan_.LhsBytes(), false));
+  }
+
   const char* StepsFunction() const { return shape_.lhs_type == hlo::ElementType::kS8 ? kUnitS8 : kUnitBf16; }
 
   static Expr End(const Expr& first, int64_t count, int64_t limit) {
@@ -69,6 +82,9 @@ class UnitMultiplication {
     column_ = ir::Ref(column);
     const Expr first_row = row_group * plan_.rows_per_group;
     first_column_ = column_group * plan_.columns_per_group;
+    if (windows_)
+      panel_ = (row_group * plan_.ColumnGroups() + column_group) *
+               (kBlock * plan_.WindowPitch() / hlo::BytesOf(lhs_->storage));
     const Expr last_column = End(first_column_, plan_.columns_per_group, plan_.column_blocks);
     Stmt columns;
     if (plan_.SumsInParts()) {
@@ -81,7 +97,10 @@ class UnitMultiplication {
           Loop(column, first_column_, last_column,
                ir::Block({CallUnit(kUnitZero), Steps(Index(0), Index(plan_.steps)), Save(Index(0)), Finish(Index(0))}));
     }
-    return Loop(row, first_row, End(first_row, plan_.rows_per_group, plan_.row_blocks), columns);
+    const Expr end_row = End(first_row, plan_.rows_per_group, plan_.row_blocks);
+    if (!windows_) return Loop(row, first_row, end_row, columns);
+    const Stmt copy = windows_->Copy(row_ * kBlock, Inside(row_, shape_.m), panel_);
+    return ir::Block({windows_->ClearTails(kBlock, panel_), Loop(row, first_row, end_row, ir::Block({copy, columns}))});
   }
 
   // Some of the depth of a block, with what went before in memory.
@@ -100,7 +119,7 @@ class UnitMultiplication {
   // Steps of a block from `first` on.
   Stmt Steps(const Expr& first, const Expr& count) const {
     const Expr rhs = ((batch_ * plan_.column_blocks + column_) * plan_.steps + first) * kStepWords;
-    const LhsTiles lhs = plan_.lhs_in_place ? LhsInPlace(first) : PackedLhs(first);
+    const LhsTiles lhs = windows_ ? LhsOfWindows(first) : plan_.lhs_in_place ? LhsInPlace(first) : PackedLhs(first);
     // What comes after this block of lhs. All columns of the group together bring it.
     const int64_t lines = CeilDiv(lhs.lines_of_step, plan_.columns_per_group);
     const Expr ahead = lhs.next + (column_ - first_column_) * count * (lines * lhs.elements_of_line);
@@ -133,6 +152,13 @@ class UnitMultiplication {
             MatrixUnitPlan::kStepBytes,
             plan_.SumsInParts() ? 0 : kLinesOfStep,
             kLineBytes / bytes};
+  }
+
+  // The next block of rows takes the place of this one.
+  LhsTiles LhsOfWindows(const Expr& first) const {
+    const int64_t bytes = hlo::BytesOf(lhs_->storage);
+    const Expr at = panel_ + first * (MatrixUnitPlan::kStepBytes / bytes);
+    return {at, at, plan_.WindowPitch(), MatrixUnitPlan::kStepBytes, 0, kLineBytes / bytes};
   }
 
   RunIndex ResultAt(const Expr& row, const Expr& column) const {
@@ -172,7 +198,8 @@ class UnitMultiplication {
   KernelParameters parameters_;
   ir::BufferRef lhs_, rhs_, sums_;
   std::optional<Epilogue> epilogue_;
-  Expr batch_, row_, column_, first_column_;
+  std::optional<WindowRows> windows_;
+  Expr batch_, row_, column_, first_column_, panel_;
 };
 
 }  // namespace

@@ -194,30 +194,6 @@ TEST(SumOfTaps, IsMadeOfOneDotForFewFeatures) {
   ExpectOneDotOrNone(kFew, KernelsForManyFeatures());
 }
 
-class KernelsForProducts : public GenericKernelModel {
- public:
-  bool WantsRowsOfWindows(const hlo::Instruction&) const override { return true; }
-};
-
-TEST(RowsOfWindows, AreMultipliedAtOnceWhereTheyAreLong) {
-  constexpr DotCase kRows[] = {
-      {"f32[2,6,5,32]", "f32[3,3,32,33]", "f32[2,6,5,33]", "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
-       true},
-      {"f32[1,32,7,9]", "f32[40,32,3,2]", "f32[1,40,4,4]",
-       "window={size=3x2 stride=2x2 pad=1_1x0_0 rhs_reversal=1x0}, dim_labels=bf01_oi01->bf01", true},
-      {"f32[1,50,32]", "f32[5,32,32]", "f32[1,42,32]", "window={size=5 rhs_dilate=2}, dim_labels=b0f_0io->b0f", true},
-      {"f32[1,5,6,5,32]", "f32[3,2,2,32,32]", "f32[1,3,5,4,32]", "window={size=3x2x2}, dim_labels=b012f_012io->b012f",
-       true},
-      {"f32[2,6,5,31]", "f32[3,3,31,33]", "f32[2,6,5,33]", "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
-       false},
-      {"f32[2,6,5,32]", "f32[3,3,32,31]", "f32[2,6,5,31]", "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
-       false},
-      {"f32[2,6,5,64]", "f32[3,3,32,64]", "f32[2,6,5,64]",
-       "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2", false},
-  };
-  ExpectOneDotOrNone(kRows, KernelsForProducts());
-}
-
 class PairsOfGroups : public GenericKernelModel {
  public:
   int64_t GroupsTogether(const hlo::Instruction& convolution) const override {

@@ -1,0 +1,107 @@
+#include "backends/opencl/kernels/window_rows.h"
+
+#include "backends/opencl/kernels/index_math.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+using ir::Expr;
+using ir::Op;
+using ir::Stmt;
+
+constexpr int64_t kLanes = 16;
+constexpr int64_t kWordBytes = 4;
+
+int64_t ChannelBytes(const ConvolutionShape& shape) { return shape.channels * hlo::BytesOf(shape.input_type); }
+
+Expr Within(const Expr& x, int64_t end) { return ir::And(ir::Compare(Op::kGe, x, Index(0)), x < Index(end)); }
+
+}  // namespace
+
+ElementType WindowRows::MovedType(const ConvolutionShape& shape) {
+  if (ChannelBytes(shape) % kWordBytes == 0) return ElementType::kU32;
+  return hlo::BytesOf(shape.input_type) == 2 ? ElementType::kU16 : ElementType::kU8;
+}
+
+WindowRows::WindowRows(const ConvolutionShape& shape, const ArgumentRef& input, const ir::BufferRef& rows,
+                       int64_t pitch_bytes, KernelParameters& parameters)
+    : shape_(shape),
+      rows_(rows),
+      channels_(ChannelBytes(shape) / hlo::BytesOf(MovedType(shape))),
+      pitch_(pitch_bytes / hlo::BytesOf(MovedType(shape))) {
+  input_ = parameters.Add("input", MovedType(shape), shape.batch * shape.rows.in * shape.columns.in * channels_, input);
+}
+
+Stmt WindowRows::Copy(const Expr& first, const Expr& count, const Expr& at) const {
+  const int64_t height = shape_.rows.out, width = shape_.columns.out, pixels = shape_.batch * height * width;
+  const ir::Var row = IndexVar("window", pixels), pixel = IndexVar("pixel", pixels);
+  const ir::Var image = IndexVar("image", shape_.batch), y = IndexVar("y", height), x = IndexVar("x", width);
+  const ir::Var tap_row = IndexVar("tap_row", shape_.rows.window), to = ir::MakeVar("to", ir::kIndex);
+  const Stmt taps = Loop(tap_row, Index(0), Index(shape_.rows.window),
+                         RowOfWindow(ir::Ref(image), ir::Ref(y), ir::Ref(x), tap_row, ir::Ref(to)));
+  return Loop(row, Index(0), count,
+              ir::Block({ir::Let(pixel, first + ir::Ref(row)), ir::Let(x, Remainder(ir::Ref(pixel), width)),
+                         ir::Let(y, Remainder(Quotient(ir::Ref(pixel), width), height)),
+                         ir::Let(image, Quotient(ir::Ref(pixel), width * height)),
+                         ir::Let(to, at + ir::Ref(row) * pitch_), taps}));
+}
+
+Stmt WindowRows::RowOfWindow(const Expr& image, const Expr& y, const Expr& x, const ir::Var& tap_row,
+                             const Expr& to) const {
+  const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
+  const int64_t run = columns.window * channels_;
+  const ir::Var h = ir::MakeIndex("h", -rows.low, rows.in + rows.Reach(rows.out), ir::kIndex);
+  const ir::Var left = ir::MakeIndex("left", -columns.low, columns.in + columns.Reach(columns.out), ir::kIndex);
+  const ir::Var tap = IndexVar("tap", columns.window), w = ir::MakeVar("w", ir::kIndex);
+  const ir::Var start = ir::MakeVar("start", ir::kIndex), line = ir::MakeVar("line", ir::kIndex);
+  const Expr at = ir::Ref(start) + ir::Ref(tap) * channels_;
+  const Stmt one =
+      ir::Block({ir::Let(w, ir::Ref(left) + ir::Ref(tap) * columns.dilation),
+                 ir::If(Within(ir::Ref(w), columns.in), Move(at, ir::Ref(line) + ir::Ref(w) * channels_, channels_),
+                        Clear(at, channels_))});
+  Stmt taps = Loop(tap, Index(0), Index(columns.window), one);
+  if (columns.dilation == 1) {
+    const Expr whole =
+        ir::And(ir::Compare(Op::kGe, ir::Ref(left), Index(0)), ir::Ref(left) < Index(columns.in - columns.window + 1));
+    taps = ir::If(whole, Move(ir::Ref(start), ir::Ref(line) + ir::Ref(left) * channels_, run), taps);
+  }
+  const Stmt inside = ir::Block({ir::Let(left, x * columns.stride - columns.low),
+                                 ir::Let(line, (image * rows.in + ir::Ref(h)) * (columns.in * channels_)), taps});
+  return ir::Block({ir::Let(h, y * rows.stride + ir::Ref(tap_row) * rows.dilation - rows.low),
+                    ir::Let(start, to + ir::Ref(tap_row) * run),
+                    ir::If(Within(ir::Ref(h), rows.in), inside, Clear(ir::Ref(start), run))});
+}
+
+Stmt WindowRows::ClearTails(int64_t count, const Expr& at) const {
+  const int64_t used = shape_.rows.window * shape_.columns.window * channels_;
+  const ir::Var row = IndexVar("row_end", count);
+  if (used == pitch_) return nullptr;
+  return Loop(row, Index(0), Index(count), Clear(at + ir::Ref(row) * pitch_ + used, pitch_ - used));
+}
+
+template <typename Make>
+Stmt WindowRows::Vectors(int64_t elements, const Make& make) const {
+  if (elements <= 0) return nullptr;
+  const ir::Var i = IndexVar("moved", elements);
+  if (elements < kLanes) return Loop(i, Index(0), Index(elements), make(ir::Ref(i), 1));
+  const int64_t whole = elements / kLanes * kLanes;
+  const Stmt vectors = Loop(i, Index(0), Index(whole), make(ir::Ref(i), kLanes), kLanes);
+  return whole == elements ? vectors : ir::Block({vectors, make(Index(elements - kLanes), kLanes)});
+}
+
+Stmt WindowRows::Move(const Expr& to, const Expr& from, int64_t elements) const {
+  return Vectors(elements, [&](const Expr& i, int64_t lanes) {
+    const auto at = [&](const Expr& begin) { return lanes == 1 ? begin : ir::Ramp(begin, static_cast<int>(lanes)); };
+    return ir::Store(rows_, at(to + i), ir::Load(input_, at(from + i)));
+  });
+}
+
+Stmt WindowRows::Clear(const Expr& to, int64_t elements) const {
+  return Vectors(elements, [&](const Expr& i, int64_t lanes) {
+    const Expr at = lanes == 1 ? to + i : ir::Ramp(to + i, static_cast<int>(lanes));
+    return ir::Store(rows_, at, ir::Zero({rows_->storage, static_cast<int>(lanes)}));
+  });
+}
+
+}  // namespace hlorun::opencl
