@@ -275,6 +275,11 @@ const std::vector<Case>& GradientCases() {
       {"bf16[2,9,10,20]", "bf16[2,9,10,40]", "bf16[3,3,20,40]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf"},
       {"f64[2,9,10,20]", "f64[2,9,10,40]", "f64[3,3,20,40]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf"},
       {"f32[40,40,40,4]", "f32[40,40,40,48]", "f32[3,3,4,48]", "size=40x40 pad=1_1x1_1", "f01b_i01o->01bf"},
+      // Copied to tiles and panels, the last of which repeat some of those before.
+      {"f32[3,11,12,256]", "f32[3,11,12,40]", "f32[3,3,256,40]", "size=11x12 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"f32[5,17,15,57]", "f32[5,9,8,256]", "f32[3,3,57,256]", "size=9x8 pad=1_1x1_1 rhs_dilate=2x2",
+       "f01b_i01o->01bf"},
+      {"bf16[4,9,10,75]", "bf16[4,9,10,512]", "bf16[3,3,75,512]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf"},
   };
   return kCases;
 }

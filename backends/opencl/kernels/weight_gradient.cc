@@ -5,6 +5,7 @@
 #include "backends/opencl/kernels/gradient_arrays.h"
 #include "backends/opencl/kernels/gradient_pixels.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/packing.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -54,9 +55,12 @@ class Gradient {
       return to + (r * plan_.panels * plan_.width() + v * plan_.lanes);
     };
     const Expr group = GroupOf(plan_, ir::Ref(panel));
-    const Expr channel = group * shape_.channels + Start(ir::Ref(tile), plan_.rows, shape_.channels),
-               feature = group * plan_.features_together() +
-                         Start(InGroup(plan_, ir::Ref(panel)), plan_.width(), plan_.features_together());
+    const Expr channel = plan_.is_packed ? ir::Ref(tile) * (plan_.InputPixels() * plan_.rows)
+                                         : group * shape_.channels + Start(ir::Ref(tile), plan_.rows, shape_.channels);
+    const Expr feature = plan_.is_packed
+                             ? ir::Ref(panel) * (plan_.GradientPixels() * plan_.width())
+                             : group * plan_.features_together() +
+                                   Start(InGroup(plan_, ir::Ref(panel)), plan_.width(), plan_.features_together());
     const Stmt one = ir::Block(
         {tile_.Declare(), ir::If(ir::Compare(Op::kGt, ir::Ref(block), part_begin), tile_.Load(arrays_.sums, position)),
          Sum(ir::Ref(block), block_end, ir::Ref(tap_row), ir::Ref(tap_column), channel, feature),
@@ -73,7 +77,11 @@ class Gradient {
   }
 
  private:
-  // Gradient rows first .. end, of all images, with one tap.
+  // From one pixel to the next.
+  int64_t InputStep() const { return plan_.is_packed ? plan_.rows : shape_.InputChannels(); }
+  int64_t GradientStep() const { return plan_.is_packed ? plan_.width() : shape_.features; }
+
+  // Gradient rows first .. end, of all images, with one tap. `channel`, `feature`: where the first pixel's are.
   Stmt Sum(const Expr& first, const Expr& end, const Expr& tap_row, const Expr& tap_column, const Expr& channel,
            const Expr& feature) const {
     const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
@@ -83,13 +91,13 @@ class Gradient {
     const ir::Var from_row = ir::MakeVar("input_row", kIndex), gradient_row = ir::MakeVar("gradient_row", kIndex);
     const ir::Var x_at = ir::MakeVar("input_at", kIndex), g_at = ir::MakeVar("gradient_at", kIndex);
     const auto [pixel_first, pixel_end] = PixelsOfTap(columns, tap_column);
-    const int64_t step_of_input = columns.dilation * shape_.InputChannels();
-    const int64_t ahead = PixelsAhead(step_of_input * hlo::BytesOf(shape_.input_type));
+    const int64_t step_of_input = columns.dilation * InputStep(), step_of_gradient = GradientStep();
+    const int64_t ahead = PixelsAhead(step_of_input * hlo::BytesOf(arrays_.input->storage));
     std::vector<Stmt> step = {ir::Let(x_at, ir::Ref(from_row) + ir::Ref(pixel) * step_of_input),
-                              ir::Let(g_at, ir::Ref(gradient_row) + ir::Ref(pixel) * shape_.features),
+                              ir::Let(g_at, ir::Ref(gradient_row) + ir::Ref(pixel) * step_of_gradient),
                               ir::Prefetch(arrays_.input, ir::Ref(x_at) + ahead * step_of_input)};
     for (int64_t v = 0; v < plan_.vectors; ++v) {
-      step.push_back(ir::Prefetch(arrays_.gradient, ir::Ref(g_at) + (ahead * shape_.features + v * plan_.lanes)));
+      step.push_back(ir::Prefetch(arrays_.gradient, ir::Ref(g_at) + (ahead * step_of_gradient + v * plan_.lanes)));
     }
     step.push_back(tile_.Step(
         [&](int64_t r) { return ir::Cast(ir::Load(arrays_.input, ir::Ref(x_at) + r), shape_.compute_type); },
@@ -99,11 +107,11 @@ class Gradient {
               shape_.compute_type);
         }));
     const Expr image = Quotient(ir::Ref(row), rows.window);
-    const Expr input_row = ((image * rows.in + ir::Ref(y)) * columns.in + (tap_column * columns.stride - columns.low)) *
-                               shape_.InputChannels() +
-                           channel;
+    const Expr input_row =
+        ((image * rows.in + ir::Ref(y)) * columns.in + (tap_column * columns.stride - columns.low)) * InputStep() +
+        channel;
     const Stmt pixels = ir::Block({ir::Let(from_row, input_row),
-                                   ir::Let(gradient_row, ir::Ref(row) * (columns.window * shape_.features) + feature),
+                                   ir::Let(gradient_row, ir::Ref(row) * (columns.window * step_of_gradient) + feature),
                                    Loop(pixel, ir::Ref(left), ir::Ref(right), ir::Block(std::move(step)))});
     const Expr inside = ir::And(ir::Compare(Op::kGe, ir::Ref(y), Index(0)), ir::Ref(y) < Index(rows.in));
     const Expr at = Remainder(ir::Ref(row), rows.window) * rows.dilation + tap_row * rows.stride - rows.low;
@@ -123,7 +131,7 @@ KernelDraft CombineParts(const WeightGradientTask& task, const WeightGradientPla
   const ir::Type vector{shape.compute_type, static_cast<int>(plan.lanes)};
   KernelParameters parameters;
   const ir::BufferRef sums = parameters.Add("sums", shape.compute_type, plan.parts() * plan.SumsOfPart(),
-                                            ScratchSlice(0, plan.ScratchBytes(), false));
+                                            ScratchSlice(0, plan.SumsBytes(), false));
   const Epilogue epilogue(task.instruction, task.hero, task.aliases, parameters);
   const ir::BufferRef staging = MakeStaging("staging", shape.compute_type, plan.width());
   const ir::Var tap = IndexVar("tap", shape.taps()), channel = IndexVar("channel", shape.channels),
@@ -173,8 +181,19 @@ KernelDraft CombineParts(const WeightGradientTask& task, const WeightGradientPla
 }  // namespace
 
 std::vector<KernelDraft> WeightGradientKernels(const WeightGradientTask& task, const WeightGradientPlan& plan) {
-  return {plan.shape.IsDepthwise() ? DepthwiseGradientKernel(task, plan) : Gradient(task, plan).Emit(),
-          CombineParts(task, plan)};
+  const WeightGradientShape& shape = plan.shape;
+  std::vector<KernelDraft> kernels;
+  if (plan.is_packed) {
+    const MatrixSource gradient{task.gradient, shape.gradient_type, 1, plan.GradientPixels(), shape.features};
+    const MatrixSource input{task.input, shape.input_type, 1, plan.InputPixels(), shape.channels};
+    kernels.push_back(
+        PackTiles(gradient, shape.compute_type, plan.lanes, plan.width(), GradientArrays::PackedGradient(plan, true)));
+    kernels.push_back(
+        PackTiles(input, shape.compute_type, plan.lanes, plan.rows, GradientArrays::PackedInput(plan, true)));
+  }
+  kernels.push_back(shape.IsDepthwise() ? DepthwiseGradientKernel(task, plan) : Gradient(task, plan).Emit());
+  kernels.push_back(CombineParts(task, plan));
+  return kernels;
 }
 
 }  // namespace hlorun::opencl

@@ -61,6 +61,19 @@ void ChooseParts(WeightGradientPlan& plan, const DeviceSpec& device) {
   plan.tiles_per_block = CeilDiv(plan.tiles, std::clamp<int64_t>(kWantedGroups / groups, 1, plan.tiles));
 }
 
+// Each tap of each tile walks the pixels once more.
+bool PaysToPack(const WeightGradientPlan& plan) {
+  constexpr int64_t kFewSets = 1024;  // bytes: a quarter of a page's sets
+  constexpr int64_t kFewestWalks = 32, kFewestPixels = 256;
+  const WeightGradientShape& shape = plan.shape;
+  const auto conflicts = [](int64_t elements, hlo::ElementType type) {
+    return elements * hlo::BytesOf(type) % kFewSets == 0;
+  };
+  return shape.groups == 1 &&
+         (conflicts(shape.features, shape.gradient_type) || conflicts(shape.channels, shape.input_type)) &&
+         plan.tiles * shape.taps() >= kFewestWalks && plan.GradientPixels() >= kFewestPixels;
+}
+
 }  // namespace
 
 std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction& convolution) {
@@ -96,8 +109,14 @@ std::optional<WeightGradientShape> WeightGradientShapeOf(const hlo::Instruction&
 int64_t WeightGradientPlan::parts() const { return CeilDiv(shape.GradientRows(), rows_per_part); }
 int64_t WeightGradientPlan::tile_blocks() const { return CeilDiv(tiles, tiles_per_block); }
 int64_t WeightGradientPlan::tap_blocks() const { return CeilDiv(shape.columns.out, tap_columns); }
-int64_t WeightGradientPlan::ScratchBytes() const {
+int64_t WeightGradientPlan::SumsBytes() const {
   return AlignScratch(parts() * SumsOfPart() * hlo::BytesOf(shape.compute_type));
+}
+int64_t WeightGradientPlan::PackedGradientBytes() const {
+  return is_packed ? AlignScratch(panels * GradientPixels() * width() * hlo::BytesOf(shape.compute_type)) : 0;
+}
+int64_t WeightGradientPlan::PackedInputBytes() const {
+  return is_packed ? AlignScratch(tiles * InputPixels() * rows * hlo::BytesOf(shape.compute_type)) : 0;
 }
 
 std::optional<WeightGradientPlan> PlanWeightGradient(const WeightGradientShape& shape, const DeviceSpec& device) {
@@ -108,6 +127,7 @@ std::optional<WeightGradientPlan> PlanWeightGradient(const WeightGradientShape& 
   if (shape.groups > 1 && shape.taps() > kMostTaps) return std::nullopt;
   shape.IsDepthwise() ? ChooseDepthwiseTile(plan, device) : ChooseTile(plan, device);
   ChooseParts(plan, device);
+  plan.is_packed = PaysToPack(plan);
   return plan;
 }
 

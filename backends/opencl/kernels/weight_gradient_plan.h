@@ -49,6 +49,9 @@ struct WeightGradientPlan {
   int64_t tiles_per_block = 1;     // of a work-group, which has one panel
   // Rows of gradient pixels: of a work-group's part, and walked at a time so that they stay in the second cache.
   int64_t rows_per_part = 1, rows_per_block = 1;
+  // Tiles of the input and panels of the gradient are copied, each a pixel after the other: pixels so many lines apart
+  // lie at few sets of the caches.
+  bool is_packed = false;
 
   int64_t width() const { return vectors * lanes; }
   int64_t parts() const;
@@ -59,7 +62,13 @@ struct WeightGradientPlan {
   int64_t features_together() const { return shape.IsDepthwise() ? shape.features : shape.GroupFeatures(); }
   // Sums of each part: [part][tap][tile][row][panel][column].
   int64_t SumsOfPart() const { return shape.taps() * tiles * rows * panels * width(); }
-  int64_t ScratchBytes() const;
+  int64_t InputPixels() const { return shape.images * shape.rows.in * shape.columns.in; }
+  int64_t GradientPixels() const { return shape.GradientRows() * shape.columns.window; }
+  // Bytes of scratch: of sums, then of the copies.
+  int64_t SumsBytes() const;
+  int64_t PackedGradientBytes() const;
+  int64_t PackedInputBytes() const;
+  int64_t ScratchBytes() const { return SumsBytes() + PackedGradientBytes() + PackedInputBytes(); }
 };
 
 // nullopt: too few features to fill a vector, or a result of groups so large that its input should be read once
