@@ -36,7 +36,7 @@ class ConstantWork {
   }
 
  private:
-  // A part of the arena, to be read at the place where it is kept.
+  // Slices of what is moved, to be read at the place where it is kept.
   using Readers = std::vector<Slice*>;
 
   bool IsConstant(const Slice& slice) const {

@@ -4,9 +4,9 @@
 //   after:  once:  pack(weights -> kept)      entry: multiply(x, kept -> y)
 //
 // What is moved are launches of the entry that read nothing but constants, parameters that the caller says are constant
-// (Plan::constant_parameters) and what other such launches made; whose results are not much larger than what they
-// read; and whose readers are launches and copies of the entry. Their results get places of their own behind the
-// arena's others, which last from run to run.
+// (Plan::constant_parameters) and what other such launches made; whose results are small, or not much larger than what
+// they read, and no results of the module (they may lie where one will); and whose readers are launches and copies of
+// the entry. What they write gets places of its own behind the arena's others, which last from run to run.
 #pragma once
 
 #include <cstddef>

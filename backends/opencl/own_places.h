@@ -12,7 +12,7 @@ class OwnPlaces {
  public:
   explicit OwnPlaces(Plan& plan);
 
-  // A plan without an arena has none.
+  // A plan made by hand may be without an arena.
   bool CanGive() const { return arena_ >= 0; }
   // Whether `slice` lies in the arena; whether in a place that Give has made.
   bool IsInArena(const Slice& slice) const { return slice.allocation == arena_; }

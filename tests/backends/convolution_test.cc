@@ -172,10 +172,12 @@ void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec, const 
   for (const Literal& operand : operands) addresses.push_back(const_cast<std::byte*>(operand.data()));
   Literal got(root.shape());
   constexpr int64_t kGuard = 1024;
+  constexpr unsigned char kLeftBehind = 0xff;  // NaN of any type
   const int64_t scratch_bytes = ConvolutionScratchBytes(root, {spec, options});
-  std::vector<unsigned char> scratch(static_cast<size_t>(scratch_bytes + kGuard), 0xab);
+  std::vector<unsigned char> scratch(static_cast<size_t>(scratch_bytes + kGuard), kLeftBehind);
   Runner().Run(*launches, addresses, {got.mutable_data()}, scratch.data());
-  EXPECT_TRUE(std::all_of(scratch.begin() + scratch_bytes, scratch.end(), [](unsigned char b) { return b == 0xab; }));
+  EXPECT_TRUE(
+      std::all_of(scratch.begin() + scratch_bytes, scratch.end(), [](unsigned char b) { return b == kLeftBehind; }));
 
   const bool gradient = c.labels[0] == 'f';
   const std::vector<double> sums =
@@ -418,10 +420,12 @@ TEST(Convolution, BlocksOfFarWeightsHaveManyRows) {
   spec.l2_bytes = 8 << 20;
   EXPECT_GT(PlanConvolution(*shape, spec).row_blocks(), 1);
   for (const bool fused : {false, true}) {
-    for (const int64_t l2_bytes : {64 << 10, 256 << 10, 8 << 20}) {
+    for (const int64_t l2_bytes : {64 << 10, 256 << 10, 512 << 10, 8 << 20}) {
       spec.l2_bytes = l2_bytes;
       ExpectConvolution(far, fused, spec);
-      ExpectConvolution({"bf16[2,9,11,48]", "bf16[5,5,48,100]", "bf16[2,5,7,100]", "size=5x5"}, fused, spec);
+      ExpectConvolution({"f32[2,9,11,48]", "f32[5,5,48,100]", "f32[2,5,7,100]", "size=5x5"}, fused, spec);
+      ExpectConvolution({"f32[1,13,9,48]", "f32[5,5,48,100]", "f32[1,13,3,100]", "size=5x5 pad=2_2x0_0 stride=1x2"},
+                        fused, spec);
     }
   }
 }

@@ -90,6 +90,21 @@ std::vector<Outcome> Judged(std::span<const Expected> part, std::vector<hlo::Lit
 
 bool Differs(const Outcome& outcome) { return outcome.kind == Outcome::Kind::kDiffers; }
 
+// Whether what differed does so again.
+void AddSecondRun(std::span<const Expected> part, const Prepared& prepared, bool flushes_denormals,
+                  std::vector<Outcome>& judged) {
+  try {
+    const std::vector<Outcome> again = Judged(part, prepared.Run(), flushes_denormals);
+    for (size_t i = 0; i < judged.size(); ++i) {
+      if (Differs(judged[i]) && !Differs(again[i])) judged[i].message += "; right when run again";
+    }
+  } catch (const Error& error) {
+    for (Outcome& outcome : judged) {
+      if (Differs(outcome)) outcome.message += std::string("; the second run failed: ") + error.what();
+    }
+  }
+}
+
 void SweepPart(Client& client, std::span<const Expected> part, const CompileOptions& options, int64_t candidate,
                bool flushes_denormals, std::vector<Outcome>& outcomes) {
   if (part.empty()) return;
@@ -99,12 +114,7 @@ void SweepPart(Client& client, std::span<const Expected> part, const CompileOpti
   try {
     const Prepared prepared = Prepare(client, cases, options, candidate);
     judged = Judged(part, prepared.Run(), flushes_denormals);
-    if (std::any_of(judged.begin(), judged.end(), Differs)) {
-      const std::vector<Outcome> again = Judged(part, prepared.Run(), flushes_denormals);
-      for (size_t i = 0; i < judged.size(); ++i) {
-        if (Differs(judged[i]) && !Differs(again[i])) judged[i].message += "; right when run again";
-      }
-    }
+    if (std::any_of(judged.begin(), judged.end(), Differs)) AddSecondRun(part, prepared, flushes_denormals, judged);
   } catch (const Error& error) {
     if (part.size() == 1) {
       judged = {{part[0].c.name, Outcome::Kind::kRefused, error.what()}};

@@ -15,7 +15,10 @@ TemporaryFolder::TemporaryFolder() {
   path_ = mkdtemp(name);
 }
 
-TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code still_used;  // by a process that was killed and has not gone yet
+  std::filesystem::remove_all(path_, still_used);
+}
 
 std::string TemporaryFolder::Write(const std::string& name, const std::string& contents) const {
   std::filesystem::create_directories(std::filesystem::path(*this / name).parent_path());

@@ -11,7 +11,6 @@
 #include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/library_product.h"
-#include "backends/opencl/kernels/matrix_unit_plan.h"
 #include "hlo/error.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/hero.h"

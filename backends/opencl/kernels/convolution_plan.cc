@@ -47,14 +47,17 @@ int64_t BytesMoved(const ConvolutionPlan& plan) {
 // Of all panels and few rows, or of more rows and fewer panels: enough blocks, and then the fewest bytes.
 void ShareFarWeights(ConvolutionPlan& plan, int64_t wanted, const std::function<bool(int64_t)>& fits) {
   ConvolutionPlan tried = plan;
-  for (int64_t rows = plan.tile_rows;; rows = std::min(rows + plan.tile_rows, plan.shape.rows.out)) {
+  const int64_t all = plan.shape.rows.out;
+  for (int64_t rows = plan.tile_rows;;) {
     tried.rows_per_block = rows;
     for (int64_t panels = plan.panels; panels >= 1; panels = panels == 1 ? 0 : CeilDiv(panels, 2)) {
       tried.panels_per_block = panels;
       const int64_t enough = std::min(tried.blocks(), wanted), before = std::min(plan.blocks(), wanted);
       if (enough > before || (enough == before && BytesMoved(tried) < BytesMoved(plan))) plan = tried;
     }
-    if (rows == plan.shape.rows.out || !fits(rows + plan.tile_rows)) return;
+    const int64_t more = std::min(rows + plan.tile_rows, all);
+    if (more == rows || !fits(more)) return;
+    rows = more;
   }
 }
 

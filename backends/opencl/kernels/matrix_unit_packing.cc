@@ -147,38 +147,51 @@ class SidePacking {
   Expr batch_, step_, first_, to_;
 };
 
+// Sides that are copied by one kernel.
+KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<Side>& sides) {
+  KernelParameters parameters;
+  const ir::BufferRef square = MakeStaging("square", hlo::ElementType::kU32, MatrixUnitPlan::kTileWords);
+  const ir::Var share = ir::MakeVar("share", kIndex);
+  Stmt copy;
+  int64_t shares = 0;
+  bool has_rows = false, turns = false;
+  for (const Side& side : sides) {
+    SidePacking packing(plan, side, square, parameters);
+    const Stmt one = packing.Copy(ir::Ref(share) - shares);
+    copy = copy == nullptr ? one : ir::If(ir::Ref(share) < Index(shares), copy, one);
+    shares += packing.Shares();
+    has_rows |= side.depth_is_inner;
+    turns |= side.Turns();
+  }
+  const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
+  std::vector<ir::Helper> helpers;
+  if (has_rows) helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
+  if (!turns) return Packing(MakeDraft("pack_tiles", parameters, nest, std::move(helpers)));
+  for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
+  return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
+}
+
 }  // namespace
 
-KernelDraft PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan) {
+std::vector<KernelDraft> PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan) {
   const ProductShape& shape = plan.shape;
-  const Side lhs{
-      task.lhs, ScratchSlice(0, plan.LhsBytes(), true), shape.lhs_type, shape.m, plan.row_blocks, !shape.lhs_transposed,
-      true};
+  const Side lhs{task.lhs,
+                 ScratchSlice(plan.LhsOffset(), plan.LhsBytes(), true),
+                 shape.lhs_type,
+                 shape.m,
+                 plan.row_blocks,
+                 !shape.lhs_transposed,
+                 true};
   const Side rhs{task.rhs,
-                 ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), true),
+                 ScratchSlice(0, plan.RhsBytes(), true),
                  shape.rhs_type,
                  shape.n,
                  plan.column_blocks,
                  shape.rhs_transposed,
                  false};
-  KernelParameters parameters;
-  const ir::BufferRef square = MakeStaging("square", hlo::ElementType::kU32, MatrixUnitPlan::kTileWords);
-  SidePacking of_rhs(plan, rhs, square, parameters);
-  int64_t shares = of_rhs.Shares();
-  const ir::Var share = ir::MakeVar("share", kIndex);
-  Stmt copy = of_rhs.Copy(ir::Ref(share));
-  if (plan.PacksLhs()) {
-    SidePacking of_lhs(plan, lhs, square, parameters);
-    copy = ir::If(ir::Ref(share) < Index(shares), copy, of_lhs.Copy(ir::Ref(share) - shares));
-    shares += of_lhs.Shares();
-  }
-  const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
-  std::vector<ir::Helper> helpers;
-  if ((plan.PacksLhs() && lhs.depth_is_inner) || rhs.depth_is_inner) helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
-  if ((!plan.PacksLhs() || !lhs.Turns()) && !rhs.Turns())
-    return Packing(MakeDraft("pack_tiles", parameters, nest, std::move(helpers)));
-  for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
-  return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
+  if (!plan.PacksLhs()) return {PackSides(plan, {rhs})};
+  if (shape.rhs_is_kept) return {PackSides(plan, {rhs}), PackSides(plan, {lhs})};
+  return {PackSides(plan, {rhs, lhs})};
 }
 
 }  // namespace hlorun::opencl

@@ -17,7 +17,8 @@ constexpr int64_t kFewestRows = 12, kFewestColumns = 12, kFewestResults = 1024;
 constexpr int64_t kLeastDepth = 16;
 // Few blocks with long sums: register tiles cut those into parts.
 constexpr int64_t kFewBlocks = 8, kLongSum = 1024;
-// Columns of a group: their copy of rhs is to stay in half of the second cache; sums that wait stay on the stack.
+// Columns of a group: their copy of rhs is to stay in the second cache, beside other things; sums that wait stay on the
+// stack.
 constexpr int64_t kMostColumns = 16, kFewestShared = 4;
 
 struct UnitRow {

@@ -41,7 +41,9 @@ struct MatrixUnitPlan {
   // Offsets into scratch, bytes.
   int64_t LhsBytes() const;
   int64_t RhsBytes() const;
-  int64_t RhsOffset() const { return LhsBytes(); }
+  // Rhs first: it may be kept from run to run, and what is kept is written by whoever has the place next before
+  // anything else of it is used (kept_work.h).
+  int64_t LhsOffset() const { return RhsBytes(); }
   int64_t ScratchBytes() const { return LhsBytes() + RhsBytes(); }
 };
 

@@ -35,13 +35,12 @@ class UnitMultiplication {
     if (plan.windows) {
       const hlo::ElementType moved = WindowRows::MovedType(*plan.windows);
       lhs_ = parameters_.Add("windows", moved, plan.LhsBytes() / hlo::BytesOf(moved),
-                             ScratchSlice(0, plan.LhsBytes(), true));
+                             ScratchSlice(plan.LhsOffset(), plan.LhsBytes(), true));
       windows_.emplace(*plan.windows, task.lhs, lhs_, plan.WindowPitch(), parameters_);
     } else {
       lhs_ = LhsParameter();
     }
-    rhs_ = parameters_.Add("rhs", hlo::ElementType::kU32, plan.RhsBytes() / 4,
-                           ScratchSlice(plan.RhsOffset(), plan.RhsBytes(), false));
+    rhs_ = parameters_.Add("rhs", hlo::ElementType::kU32, plan.RhsBytes() / 4, ScratchSlice(0, plan.RhsBytes(), false));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
     sums_ = MakeStaging("sums", shape_.compute_type, kSums * (plan.SumsInParts() ? plan.columns_per_group : 1));
   }
@@ -64,7 +63,7 @@ class UnitMultiplication {
     if (plan_.lhs_in_place)
       return parameters_.Add("lhs", shape_.lhs_type, shape_.batch * shape_.m * shape_.k, task_.lhs);
     return parameters_.Add("lhs", hlo::ElementType::kU32, plan_.LhsBytes() / 4,
-                           ScratchSlice(0, plan_.LhsBytes(), false));
+                           ScratchSlice(plan_.LhsOffset(), plan_.LhsBytes(), false));
   }
 
   const char* StepsFunction() const { return shape_.lhs_type == hlo::ElementType::kS8 ? kUnitS8 : kUnitBf16; }
@@ -205,7 +204,9 @@ class UnitMultiplication {
 }  // namespace
 
 std::vector<KernelDraft> MatrixUnitKernels(const ProductTask& task, const MatrixUnitPlan& plan) {
-  return {PackTilesOfUnit(task, plan), UnitMultiplication(task, plan).Emit()};
+  std::vector<KernelDraft> kernels = PackTilesOfUnit(task, plan);
+  kernels.push_back(UnitMultiplication(task, plan).Emit());
+  return kernels;
 }
 
 }  // namespace hlorun::opencl
