@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/product_schedule.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -51,11 +53,10 @@ bool Takes(const UnitRow& unit, const ProductShape& shape, const DeviceSpec& dev
 
 // Rows without padding, that do not fall into few sets of the first cache: those of a whole depth lie side by side.
 bool LiesInTiles(const MatrixUnitPlan& plan) {
-  constexpr int64_t kFewSets = 1024;  // bytes: a quarter of a page's sets
   const ProductShape& shape = plan.shape;
   const int64_t row_bytes = shape.k * hlo::BytesOf(shape.lhs_type);
   return !shape.lhs_transposed && shape.m % MatrixUnitPlan::kBlock == 0 && shape.k % plan.ElementsOfStep() == 0 &&
-         (!plan.SumsInParts() || row_bytes % kFewSets != 0);
+         (!plan.SumsInParts() || !FallsIntoFewSets(row_bytes));
 }
 
 // Groups of columns whose copy of rhs stays in the second cache, each with all rows where that leaves work for all.
@@ -68,6 +69,24 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t groups = plan.shape.batch * CeilDiv(plan.column_blocks, plan.columns_per_group);
   const int64_t wanted = 4 * device.compute_units;
   plan.rows_per_group = CeilDiv(plan.row_blocks, std::clamp<int64_t>(CeilDiv(wanted, groups), 1, plan.row_blocks));
+}
+
+std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optional<ConvolutionShape>& windows,
+                                     const DeviceSpec& device) {
+  const bool takes = std::any_of(std::begin(kUnits), std::end(kUnits),
+                                 [&](const UnitRow& unit) { return Takes(unit, shape, device); });
+  if (!takes) return std::nullopt;
+  MatrixUnitPlan plan;
+  plan.shape = shape;
+  plan.windows = windows;
+  plan.inline_assembly = device.has_inline_assembly;
+  plan.rounds_pairs = device.bf16_dot == "assembly";
+  plan.row_blocks = CeilDiv(shape.m, MatrixUnitPlan::kBlock);
+  plan.column_blocks = CeilDiv(shape.n, MatrixUnitPlan::kBlock);
+  plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
+  plan.lhs_in_place = !windows && LiesInTiles(plan);
+  ChooseGroups(plan, device);
+  return plan;
 }
 
 }  // namespace
@@ -86,36 +105,12 @@ int64_t MatrixUnitPlan::RhsBytes() const {
 }
 
 std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const DeviceSpec& device) {
-  const bool takes = std::any_of(std::begin(kUnits), std::end(kUnits),
-                                 [&](const UnitRow& unit) { return Takes(unit, shape, device); });
-  if (!takes) return std::nullopt;
-  MatrixUnitPlan plan;
-  plan.shape = shape;
-  plan.inline_assembly = device.has_inline_assembly;
-  plan.rounds_pairs = device.bf16_dot == "assembly";
-  plan.row_blocks = CeilDiv(shape.m, MatrixUnitPlan::kBlock);
-  plan.column_blocks = CeilDiv(shape.n, MatrixUnitPlan::kBlock);
-  plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
-  plan.lhs_in_place = LiesInTiles(plan);
-  ChooseGroups(plan, device);
-  return plan;
+  return PlanOf(shape, std::nullopt, device);
 }
 
 std::optional<MatrixUnitPlan> PlanMatrixUnitOverWindows(const ConvolutionShape& shape, const DeviceSpec& device) {
   if (shape.groups != 1 || shape.rows.base_dilation != 1 || shape.columns.base_dilation != 1) return std::nullopt;
-  ProductShape product;
-  product.m = shape.batch * shape.rows.out * shape.columns.out;
-  product.n = shape.features;
-  product.k = shape.Depth();
-  product.lhs_type = shape.input_type;
-  product.rhs_type = shape.weight_type;
-  product.compute_type = shape.compute_type;
-  std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(product, device);
-  if (!plan) return std::nullopt;
-  plan->lhs_in_place = false;
-  plan->windows = shape;
-  ChooseGroups(*plan, device);
-  return plan;
+  return PlanOf(ConvolutionProblem(shape, shape.compute_type).shape, shape, device);
 }
 
 }  // namespace hlorun::opencl

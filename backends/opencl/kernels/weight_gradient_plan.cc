@@ -63,11 +63,10 @@ void ChooseParts(WeightGradientPlan& plan, const DeviceSpec& device) {
 
 // Each tap of each tile walks the pixels once more.
 bool PaysToPack(const WeightGradientPlan& plan) {
-  constexpr int64_t kFewSets = 1024;  // bytes: a quarter of a page's sets
   constexpr int64_t kFewestWalks = 32, kFewestPixels = 256;
   const WeightGradientShape& shape = plan.shape;
   const auto conflicts = [](int64_t elements, hlo::ElementType type) {
-    return elements * hlo::BytesOf(type) % kFewSets == 0;
+    return FallsIntoFewSets(elements * hlo::BytesOf(type));
   };
   return shape.groups == 1 &&
          (conflicts(shape.features, shape.gradient_type) || conflicts(shape.channels, shape.input_type)) &&

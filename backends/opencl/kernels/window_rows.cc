@@ -84,23 +84,25 @@ template <typename Make>
 Stmt WindowRows::Vectors(int64_t elements, const Make& make) const {
   if (elements <= 0) return nullptr;
   const ir::Var i = IndexVar("moved", elements);
-  if (elements < kLanes) return Loop(i, Index(0), Index(elements), make(ir::Ref(i), 1));
+  if (elements < kLanes)
+    return Loop(i, Index(0), Index(elements), make([&](const Expr& run) { return run + ir::Ref(i); }));
+  const auto vector_at = [&](const Expr& first) {
+    return make([&](const Expr& run) { return ir::Ramp(run + first, static_cast<int>(kLanes)); });
+  };
   const int64_t whole = elements / kLanes * kLanes;
-  const Stmt vectors = Loop(i, Index(0), Index(whole), make(ir::Ref(i), kLanes), kLanes);
-  return whole == elements ? vectors : ir::Block({vectors, make(Index(elements - kLanes), kLanes)});
+  const Stmt vectors = Loop(i, Index(0), Index(whole), vector_at(ir::Ref(i)), kLanes);
+  return whole == elements ? vectors : ir::Block({vectors, vector_at(Index(elements - kLanes))});
 }
 
 Stmt WindowRows::Move(const Expr& to, const Expr& from, int64_t elements) const {
-  return Vectors(elements, [&](const Expr& i, int64_t lanes) {
-    const auto at = [&](const Expr& begin) { return lanes == 1 ? begin : ir::Ramp(begin, static_cast<int>(lanes)); };
-    return ir::Store(rows_, at(to + i), ir::Load(input_, at(from + i)));
-  });
+  return Vectors(elements,
+                 [&](const auto& place) { return ir::Store(rows_, place(to), ir::Load(input_, place(from))); });
 }
 
 Stmt WindowRows::Clear(const Expr& to, int64_t elements) const {
-  return Vectors(elements, [&](const Expr& i, int64_t lanes) {
-    const Expr at = lanes == 1 ? to + i : ir::Ramp(to + i, static_cast<int>(lanes));
-    return ir::Store(rows_, at, ir::Zero({rows_->storage, static_cast<int>(lanes)}));
+  return Vectors(elements, [&](const auto& place) {
+    const Expr at = place(to);
+    return ir::Store(rows_, at, ir::Zero({rows_->storage, at->type.lanes}));
   });
 }
 

@@ -27,7 +27,8 @@ class WindowRows {
                        const ir::Expr& to) const;
   ir::Stmt Move(const ir::Expr& to, const ir::Expr& from, int64_t elements) const;
   ir::Stmt Clear(const ir::Expr& to, int64_t elements) const;
-  // For each vector of a run, the last one over part of the one before it where they do not fill it.
+  // For each vector of a run, the last one over part of the one before it where they do not fill it: `make` is given
+  // the function from where a run begins to where the vector is.
   template <typename Make>
   ir::Stmt Vectors(int64_t elements, const Make& make) const;
 
