@@ -20,13 +20,18 @@ from runs import HERE
 sys.path[:0] = [os.path.join(HERE, "..", "scripts")]
 
 
-def from_torchvision(name):
+def declare_vision_operators():
+    """The wheel's own operators are compiled for another torch; detection alone needs them, but torchvision, timm and transformers name them."""
     import torch  # pylint: disable=import-outside-toplevel
 
-    # The wheel's own operators are compiled for another torch; detection alone needs them.
     library = torch.library.Library("torchvision", "DEF")
     for operator in ("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"):
         library.define(operator)
+    return library
+
+
+def from_torchvision(name):
+    import torch  # pylint: disable=import-outside-toplevel
     import torchvision  # pylint: disable=import-outside-toplevel
 
     group, function, shape = VISION[name]
@@ -83,6 +88,7 @@ def export(name, folder):
     import export_torch  # pylint: disable=import-outside-toplevel
 
     torch.manual_seed(0)
+    operators = declare_vision_operators()  # pylint: disable=unused-variable
     whole = name.removesuffix(LOW).removesuffix(STEP)
     makers = {from_torchvision: VISION, from_transformers: TEXTS, from_diffusers: DIFFUSIONS, from_timm: IMAGES}
     model, names, batch, pick = next(make for make, known in makers.items() if whole in known)(whole)

@@ -282,6 +282,18 @@ const std::vector<Case>& GradientCases() {
       {"f32[5,17,15,57]", "f32[5,9,8,256]", "f32[3,3,57,256]", "size=9x8 pad=1_1x1_1 rhs_dilate=2x2",
        "f01b_i01o->01bf"},
       {"bf16[4,9,10,75]", "bf16[4,9,10,512]", "bf16[3,3,75,512]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf"},
+      // By the matrix unit where the CPU has one: chunks of an image and of several, parts, phases of strided windows,
+      // taps apart, padding that is negative, blocks that end with few channels or features.
+      {"bf16[2,40,41,32]", "bf16[2,40,41,40]", "bf16[3,3,32,40]", "size=40x41 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"bf16[9,7,7,96]", "bf16[9,7,7,80]", "bf16[3,3,96,80]", "size=7x7 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"bf16[3,17,18,40]", "bf16[3,9,9,33]", "bf16[3,3,40,33]", "size=9x9 pad=1_1x1_0 rhs_dilate=2x2",
+       "f01b_i01o->01bf"},
+      {"bf16[4,17,17,48]", "bf16[4,9,9,64]", "bf16[1,1,48,64]", "size=9x9 rhs_dilate=2x2", "f01b_i01o->01bf"},
+      {"bf16[2,20,20,48]", "bf16[2,16,16,64]", "bf16[3,3,48,64]", "size=16x16 stride=2x2", "f01b_i01o->01bf"},
+      {"bf16[2,50,51,32]", "bf16[2,16,16,16]", "bf16[3,2,32,16]", "size=16x16 stride=2x3 rhs_dilate=3x3 pad=0_0x1_0",
+       "f01b_i01o->01bf"},
+      {"bf16[2,22,22,32]", "bf16[2,16,16,32]", "bf16[5,4,32,32]", "size=16x16 pad=-1_-1x-2_-1", "f01b_i01o->01bf"},
+      {"bf16[4,90,32]", "bf16[4,90,48]", "bf16[5,32,48]", "size=90 pad=2_2", "f0b_i0o->0bf"},
   };
   return kCases;
 }

@@ -5,6 +5,7 @@
 #include "backends/opencl/kernels/depthwise.h"
 #include "backends/opencl/kernels/direct_convolution.h"
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/matrix_unit_gradient.h"
 #include "backends/opencl/kernels/matrix_unit_product.h"
 #include "backends/opencl/kernels/multiply.h"
 #include "backends/opencl/kernels/packing.h"
@@ -39,10 +40,18 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction) {
   return prepared;
 }
 
-std::optional<WeightGradientPlan> GradientPlan(const hlo::Instruction& convolution, const DeviceSpec& device) {
+struct GradientPlans {
+  WeightGradientPlan plan;
+  std::optional<MatrixUnitGradientPlan> unit;  // goes before
+  int64_t ScratchBytes() const { return unit ? unit->ScratchBytes() : plan.ScratchBytes(); }
+};
+std::optional<GradientPlans> GradientPlan(const hlo::Instruction& convolution, const DeviceSpec& device) {
   if (device.device_class != DeviceClass::kCpu || !passes::IsConvolutionOverWindow(convolution)) return std::nullopt;
   const std::optional<WeightGradientShape> shape = WeightGradientShapeOf(convolution);
-  return shape ? PlanWeightGradient(*shape, device) : std::nullopt;
+  if (!shape) return std::nullopt;
+  std::optional<WeightGradientPlan> plan = PlanWeightGradient(*shape, device);
+  if (!plan) return std::nullopt;
+  return GradientPlans{*std::move(plan), PlanMatrixUnitGradient(*shape, device)};
 }
 
 std::optional<ConvolutionShape> ShapeOf(const hlo::Instruction& instruction, const Prepared& prepared,
@@ -132,8 +141,9 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   const DeviceSpec& device = context.device;
   const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared) return std::nullopt;
-  if (const auto plan = GradientPlan(*prepared->hero, device)) {
-    return WeightGradientKernels({instruction, *prepared->hero, aliases, prepared->input, prepared->weights}, *plan);
+  if (const auto plans = GradientPlan(*prepared->hero, device)) {
+    const WeightGradientTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
+    return plans->unit ? MatrixUnitGradientKernels(task, *plans->unit) : WeightGradientKernels(task, plans->plan);
   }
   const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
   if (const auto plan = ChannelsPlan(instruction, *prepared->hero, device))
@@ -175,7 +185,7 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitC
     const ProductProblem problem = ConvolutionProblem(*shape, prepared->hero->shape().element_type());
     return PartBytes(problem.shape, GpuScheduleOf(instruction, *prepared->hero, *shape, context));
   }
-  if (const auto plan = GradientPlan(*prepared->hero, device)) return plan->ScratchBytes();
+  if (const auto plans = GradientPlan(*prepared->hero, device)) return plans->ScratchBytes();
   if (ChannelsPlan(instruction, *prepared->hero, device)) return 0;
   const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
   if (!shape || !FillsVectors(*shape, device)) return 0;

@@ -1,5 +1,6 @@
 #include "backends/opencl/kernels/weight_gradient.h"
 
+#include "backends/opencl/kernels/combine_parts.h"
 #include "backends/opencl/kernels/depthwise_gradient.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/gradient_arrays.h"
@@ -125,57 +126,23 @@ class Gradient {
   GradientArrays arrays_;
 };
 
-// The parts' sums, one after another, and what is fused behind them.
-KernelDraft CombineParts(const WeightGradientTask& task, const WeightGradientPlan& plan) {
-  const WeightGradientShape& shape = plan.shape;
-  const ir::Type vector{shape.compute_type, static_cast<int>(plan.lanes)};
-  KernelParameters parameters;
-  const ir::BufferRef sums = parameters.Add("sums", shape.compute_type, plan.parts() * plan.SumsOfPart(),
-                                            ScratchSlice(0, plan.SumsBytes(), false));
-  const Epilogue epilogue(task.instruction, task.hero, task.aliases, parameters);
-  const ir::BufferRef staging = MakeStaging("staging", shape.compute_type, plan.width());
-  const ir::Var tap = IndexVar("tap", shape.taps()), channel = IndexVar("channel", shape.channels),
-                panel = IndexVar("panel", plan.panels);
-  const ir::Var part = IndexVar("part", plan.parts()), tile = IndexVar("tile", plan.tiles),
-                from = ir::MakeVar("from", kIndex);
-  const Expr row = ir::Ref(channel) - Start(ir::Ref(tile), plan.rows, shape.channels);
-  const Expr at =
-      (((ir::Ref(tap) * plan.tiles + ir::Ref(tile)) * plan.rows + row) * plan.panels + ir::Ref(panel)) * plan.width();
-  std::vector<Stmt> body = {ir::Let(tile, Quotient(ir::Ref(channel), plan.rows)), ir::Let(from, at)};
-  std::vector<Stmt> add;
-  std::vector<ir::Var> totals;
-  for (int64_t v = 0; v < plan.vectors; ++v) {
-    totals.push_back(ir::MakeVar(fmt::format("total_{}", v), vector));
-    body.push_back(ir::Let(totals.back(), ir::Zero(vector)));
-    const Expr place = ir::Ref(from) + ir::Ref(part) * plan.SumsOfPart() + v * plan.lanes;
-    add.push_back(ir::Assign(totals.back(), ir::Ref(totals.back()) + ir::Load(sums, ir::Ramp(place, vector.lanes))));
-  }
-  body.push_back(Loop(part, Index(0), Index(plan.parts()), ir::Block(std::move(add))));
-  for (int64_t v = 0; v < plan.vectors; ++v) {
-    body.push_back(
-        ir::Store(staging, ir::Ramp(Index(v * plan.lanes), vector.lanes), ir::Ref(totals[static_cast<size_t>(v)])));
-  }
-  RunIndex result;
-  if (shape.spatial_rank == 2) result.index.push_back(Quotient(ir::Ref(tap), shape.columns.out));
-  result.index.push_back(Remainder(ir::Ref(tap), shape.columns.out));
-  result.index.push_back(ir::Ref(channel));
-  const Expr panel_of_group = InGroup(plan, ir::Ref(panel));
-  result.index.push_back(GroupOf(plan, ir::Ref(panel)) * plan.features_together() + panel_of_group * plan.width());
-  result.lane_dimension = result.index.size() - 1;
-  // The last panel ends with the group; what the one before has too is stored once, since the epilogue may update in
-  // place.
-  const int64_t tail = plan.features_together() % plan.width(), whole = plan.features_together() / plan.width();
-  const auto store = [&](int64_t count) {
-    return epilogue.StoreRun(result, count, plan.lanes, [&, count](const Expr& place) {
-      return ir::Load(staging, place + (plan.width() - count));
-    });
+GradientSums SumsOf(const WeightGradientPlan& plan) {
+  GradientSums sums;
+  sums.argument = ScratchSlice(0, plan.SumsBytes(), false);
+  sums.parts = plan.parts();
+  sums.of_part = plan.SumsOfPart();
+  sums.lanes = plan.lanes;
+  sums.vectors = plan.vectors;
+  sums.panels = plan.panels;
+  sums.panels_together = plan.panels_together();
+  sums.features_together = plan.features_together();
+  sums.last_overlaps = true;
+  sums.place = [&plan](const Expr& tap, const Expr& channel, const Expr& panel) {
+    const Expr tile = Quotient(channel, plan.rows);
+    const Expr row = channel - Start(tile, plan.rows, plan.shape.channels);
+    return (((tap * plan.tiles + tile) * plan.rows + row) * plan.panels + panel) * plan.width();
   };
-  body.push_back(tail == 0 ? store(plan.width())
-                           : ir::If(panel_of_group < Index(whole), store(plan.width()), store(tail)));
-  const Stmt nest = Parallel(
-      tap, shape.taps(),
-      Parallel(channel, shape.channels, Loop(panel, Index(0), Index(plan.panels), ir::Block(std::move(body)))));
-  return MakeDraft("combine_parts", parameters, ir::Block({ir::DeclareArray(staging), nest}));
+  return sums;
 }
 
 }  // namespace
@@ -192,7 +159,7 @@ std::vector<KernelDraft> WeightGradientKernels(const WeightGradientTask& task, c
         PackTiles(input, shape.compute_type, plan.lanes, plan.rows, GradientArrays::PackedInput(plan, true)));
   }
   kernels.push_back(shape.IsDepthwise() ? DepthwiseGradientKernel(task, plan) : Gradient(task, plan).Emit());
-  kernels.push_back(CombineParts(task, plan));
+  kernels.push_back(CombineParts(task, shape, SumsOf(plan)));
   return kernels;
 }
 

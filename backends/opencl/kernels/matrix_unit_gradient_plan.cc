@@ -1,0 +1,100 @@
+#include "backends/opencl/kernels/matrix_unit_gradient_plan.h"
+
+#include <algorithm>
+
+#include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/scratch.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+
+constexpr int64_t kStepPixels = MatrixUnitGradientPlan::kStepPixels;
+// Both operands of a chunk stay in the first cache.
+constexpr int64_t kChunkSteps = MatrixUnitPlan::kBlockSteps;
+// Parts of the pixels are summed apart. Never by the number of cores: results are the same on all machines.
+constexpr int64_t kWantedGroups = 16, kMostParts = 32, kBytesOfParts = int64_t{8} << 20;
+// The unit is so many times as fast as register tiles.
+constexpr int64_t kLeastUse = 6;
+constexpr int64_t kFewestPixels = 256;
+
+bool IsWorthIt(const MatrixUnitGradientPlan& plan) {
+  const WeightGradientShape& shape = plan.shape;
+  const int64_t pixels = shape.GradientRows() * shape.columns.window;
+  const int64_t wanted = shape.channels * shape.features * pixels;
+  const int64_t multiplied =
+      plan.channel_blocks * plan.feature_blocks * plan.kSumsOfBlock * shape.images * plan.steps_of_image * kStepPixels;
+  return pixels >= kFewestPixels && multiplied <= kLeastUse * wanted;
+}
+
+void ChooseChunks(MatrixUnitGradientPlan& plan) {
+  if (plan.steps_of_image >= kChunkSteps) {
+    plan.steps_of_chunk = CeilDiv(plan.steps_of_image, CeilDiv(plan.steps_of_image, kChunkSteps));
+  } else {
+    plan.steps_of_chunk = plan.steps_of_image;
+    plan.images_of_chunk = std::min(plan.shape.images, CeilDiv(kChunkSteps, plan.steps_of_image));
+  }
+}
+
+// Sums of a group stay in the second cache.
+void ChooseGroups(MatrixUnitGradientPlan& plan, const DeviceSpec& device) {
+  constexpr int64_t kSquare = 4;  // blocks of features, which read a block of channels together
+  const int64_t bytes_of_taps = plan.shape.taps() * plan.kSumsOfBlock * 4;
+  const int64_t room = std::max<int64_t>(device.l2_bytes / 2 / bytes_of_taps, 1);
+  const auto even = [](int64_t blocks, int64_t most) { return CeilDiv(blocks, CeilDiv(blocks, most)); };
+  plan.feature_blocks_per_group = even(plan.feature_blocks, std::min(room, kSquare));
+  plan.channel_blocks_per_group = even(plan.channel_blocks, std::max<int64_t>(room / plan.feature_blocks_per_group, 1));
+  const int64_t groups = plan.ChannelGroups() * plan.FeatureGroups();
+  const int64_t most = std::clamp<int64_t>(kBytesOfParts / (plan.SumsOfPart() * 4), 1, kMostParts);
+  const int64_t parts = std::min({CeilDiv(kWantedGroups, groups), most, plan.Chunks()});
+  plan.chunks_of_part = CeilDiv(plan.Chunks(), parts);
+}
+
+}  // namespace
+
+int64_t PhasesOf(const ConvolutionDimension& d) { return std::min(d.dilation, d.stride * (d.out - 1) + 1); }
+int64_t FarthestTap(const ConvolutionDimension& d) { return d.stride * (d.out - 1) / d.dilation; }
+
+int64_t MatrixUnitGradientPlan::RowPitch() const { return shape.columns.window + FarthestTap(shape.columns); }
+int64_t MatrixUnitGradientPlan::ImagePitch() const {
+  // Steps read past the last row; channels do not fall into few sets of the caches.
+  const int64_t pixels =
+      FarthestTap(shape.rows) * RowPitch() + FarthestTap(shape.columns) + steps_of_image * kStepPixels;
+  return (CeilDiv(pixels, kStepPixels) | 1) * kStepPixels;
+}
+int64_t MatrixUnitGradientPlan::Phases() const { return PhasesOf(shape.rows) * PhasesOf(shape.columns); }
+int64_t MatrixUnitGradientPlan::ChunksOfImage() const { return CeilDiv(steps_of_image, steps_of_chunk); }
+int64_t MatrixUnitGradientPlan::Chunks() const { return CeilDiv(shape.images, images_of_chunk) * ChunksOfImage(); }
+int64_t MatrixUnitGradientPlan::Parts() const { return CeilDiv(Chunks(), chunks_of_part); }
+int64_t MatrixUnitGradientPlan::ChannelGroups() const { return CeilDiv(channel_blocks, channel_blocks_per_group); }
+int64_t MatrixUnitGradientPlan::FeatureGroups() const { return CeilDiv(feature_blocks, feature_blocks_per_group); }
+int64_t MatrixUnitGradientPlan::SumsBytes() const { return AlignScratch(Parts() * SumsOfPart() * 4); }
+int64_t MatrixUnitGradientPlan::GradientBytes() const {
+  return AlignScratch(feature_blocks * shape.images * steps_of_image * kStepWords * 4);
+}
+int64_t MatrixUnitGradientPlan::InputBytes() const {
+  return AlignScratch(Phases() * channel_blocks * kBlock * shape.images * ImagePitch() * 2);
+}
+
+std::optional<MatrixUnitGradientPlan> PlanMatrixUnitGradient(const WeightGradientShape& shape,
+                                                             const DeviceSpec& device) {
+  if (device.device_class != DeviceClass::kCpu || !device.has_bf16_tiles || shape.groups != 1) return std::nullopt;
+  if (shape.input_type != ElementType::kBF16 || shape.gradient_type != ElementType::kBF16 ||
+      shape.compute_type != ElementType::kF32)
+    return std::nullopt;
+  MatrixUnitGradientPlan plan;
+  plan.shape = shape;
+  plan.inline_assembly = device.has_inline_assembly;
+  plan.channel_blocks = CeilDiv(shape.channels, plan.kBlock);
+  plan.feature_blocks = CeilDiv(shape.features, plan.kBlock);
+  const int64_t pixels = (shape.rows.window - 1) * plan.RowPitch() + shape.columns.window;
+  plan.steps_of_image = CeilDiv(pixels, kStepPixels);
+  if (!IsWorthIt(plan)) return std::nullopt;
+  ChooseChunks(plan);
+  ChooseGroups(plan, device);
+  return plan;
+}
+
+}  // namespace hlorun::opencl

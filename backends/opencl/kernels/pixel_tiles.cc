@@ -1,0 +1,155 @@
+#include "backends/opencl/kernels/pixel_tiles.h"
+
+#include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/transpose_square.h"
+#include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/index_math.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+using ir::Expr;
+using ir::kIndex;
+using ir::LoopRole;
+using ir::Op;
+using ir::Stmt;
+
+constexpr int64_t kSide = MatrixUnitPlan::kSide, kStepPixels = MatrixUnitGradientPlan::kStepPixels;
+constexpr int64_t kBlock = MatrixUnitGradientPlan::kBlock, kStepWords = MatrixUnitGradientPlan::kStepWords;
+constexpr int kLanes = static_cast<int>(kSide);
+constexpr ir::Type kWords{ElementType::kU32, kLanes};
+// Steps that one work-group copies.
+constexpr int64_t kRun = 8;
+
+// Where along a dimension of `in` elements the pixels of a phase are: `apart` elements from one to the next, the first
+// so many before the array as `low` says, phases one after another.
+struct Spacing {
+  int64_t in, apart, low, phases;
+};
+
+class PixelCopy {
+ public:
+  PixelCopy(const MatrixUnitGradientPlan& plan, const ArgumentRef& source, int64_t channels, const Spacing& rows,
+            const Spacing& columns)
+      : plan_(plan), channels_(channels), rows_(rows), columns_(columns) {
+    const int64_t elements = plan.shape.images * rows.in * columns.in * channels;
+    source_ = parameters.Add("source", ElementType::kU16, elements, source);
+    places_ = MakeStaging("places", ElementType::kS64, kStepPixels);
+  }
+
+  // tile(phase, image, step, block, side) copies 16 channels of a step's pixels.
+  template <typename Tile>
+  Stmt Nest(int64_t steps, const Tile& tile) {
+    const int64_t phases = rows_.phases * columns_.phases, runs = CeilDiv(steps, kRun);
+    const ir::Var image = IndexVar("image", plan_.shape.images), phase = IndexVar("phase", phases);
+    const ir::Var run = IndexVar("run", runs), step = IndexVar("step", steps);
+    const ir::Var block = IndexVar("block", CeilDiv(channels_, kBlock)), side = IndexVar("side", 2);
+    const Stmt blocks = Loop(block, Index(0), Index(block->max + 1),
+                             Loop(side, Index(0), Index(2),
+                                  tile(ir::Ref(phase), ir::Ref(image), ir::Ref(step), ir::Ref(block), ir::Ref(side))));
+    const Expr begin = ir::Ref(run) * kRun, end = ir::Min(begin + kRun, Index(steps));
+    const Stmt body =
+        Loop(step, begin, end, ir::Block({Places(ir::Ref(image), ir::Ref(phase), ir::Ref(step)), blocks}));
+    return ir::Block(
+        {ir::DeclareArray(places_),
+         ParallelNest({{phase, Index(phases)}, {image, Index(plan_.shape.images)}, {run, Index(runs)}}, body)});
+  }
+
+  // Words of 16 channels from `first` on: pixels `pair` * 2 and the one behind it.
+  Expr Pair(const Expr& pair, const Expr& first) const {
+    const Expr low = Pixel(pair * 2, first), high = Pixel(pair * 2 + 1, first);
+    return ir::Binary(Op::kOr, low, ir::Binary(Op::kShl, high, ir::Int(16, high->type)));
+  }
+
+  KernelParameters parameters;
+
+ private:
+  // Of a step's pixels, where their channels begin; -1: there is none.
+  Stmt Places(const Expr& image, const Expr& phase, const Expr& step) const {
+    const int64_t pitch = plan_.RowPitch();
+    const ir::Var pixel = IndexVar("pixel", kStepPixels);
+    const ir::Var at = ir::MakeIndex("at", 0, plan_.ImagePitch() - 1, kIndex);
+    const ir::Var row = ir::MakeIndex("row", 0, plan_.ImagePitch() - 1, kIndex), column = IndexVar("column", pitch);
+    const ir::Var y = ir::MakeVar("y", kIndex), x = ir::MakeVar("x", kIndex);
+    const auto inside = [](const Expr& place, const Spacing& spacing) {
+      return ir::And(ir::Compare(Op::kGe, place, Index(0)), ir::Compare(Op::kLt, place, Index(spacing.in)));
+    };
+    const Expr phase_row = Quotient(phase, columns_.phases), phase_column = Remainder(phase, columns_.phases);
+    const Expr place = ((image * rows_.in + ir::Ref(y)) * columns_.in + ir::Ref(x)) * channels_;
+    const Expr is_inside = ir::And(inside(ir::Ref(y), rows_), inside(ir::Ref(x), columns_));
+    return Loop(pixel, Index(0), Index(kStepPixels),
+                ir::Block({ir::Let(at, step * kStepPixels + ir::Ref(pixel)), ir::Let(row, Quotient(ir::Ref(at), pitch)),
+                           ir::Let(column, Remainder(ir::Ref(at), pitch)),
+                           ir::Let(y, ir::Ref(row) * rows_.apart + phase_row - rows_.low),
+                           ir::Let(x, ir::Ref(column) * columns_.apart + phase_column - columns_.low),
+                           ir::Store(places_, ir::Ref(pixel), ir::Select(is_inside, place, Index(-1)))}));
+  }
+
+  Expr Pixel(const Expr& pixel, const Expr& first) const {
+    const Expr place = ir::Load(places_, pixel);
+    const Expr there = ir::Compare(Op::kGe, place, Index(0));
+    const Expr is_channel =
+        channels_ % kBlock == 0 ? nullptr : ir::Compare(Op::kLt, ir::Ramp(first, kLanes), Index(channels_));
+    const Expr from = ir::Max(place, Index(0)) + first;
+    const Expr loaded = ir::Cast(ir::Load(source_, ir::Ramp(from, kLanes), is_channel), ElementType::kU32);
+    return ir::Select(ir::Splat(there, kLanes), loaded, ir::Zero(kWords));
+  }
+
+  const MatrixUnitGradientPlan& plan_;
+  int64_t channels_;
+  Spacing rows_, columns_;
+  ir::BufferRef source_, places_;
+};
+
+}  // namespace
+
+KernelDraft PackGradientTiles(const MatrixUnitGradientPlan& plan, const ArgumentRef& gradient,
+                              const ArgumentRef& tiles) {
+  const WeightGradientShape& shape = plan.shape;
+  const auto all = [](const ConvolutionDimension& d) { return Spacing{d.window, 1, 0, 1}; };
+  PixelCopy copy(plan, gradient, shape.features, all(shape.rows), all(shape.columns));
+  const ir::BufferRef out = copy.parameters.Add("tiles", ElementType::kU32, tiles.bytes / 4, tiles);
+  const ir::Var pair = IndexVar("pair", kSide), to = ir::MakeVar("to", kIndex);
+  const auto tile = [&](const Expr&, const Expr& image, const Expr& step, const Expr& block, const Expr& side) {
+    const Expr at = ((block * shape.images + image) * plan.steps_of_image + step) * kStepWords;
+    const Expr words = copy.Pair(ir::Ref(pair), block * kBlock + side * kSide);
+    return ir::Block({ir::Let(to, at + side * MatrixUnitPlan::kTileWords),
+                      Loop(pair, Index(0), Index(kSide),
+                           ir::Store(out, ir::Ramp(ir::Ref(to) + ir::Ref(pair) * kSide, kLanes), words))});
+  };
+  const Stmt nest = copy.Nest(plan.steps_of_image, tile);
+  return Packing(MakeDraft("pack_gradient", copy.parameters, nest));
+}
+
+KernelDraft PackInputChannels(const MatrixUnitGradientPlan& plan, const ArgumentRef& input,
+                              const ArgumentRef& channels) {
+  const WeightGradientShape& shape = plan.shape;
+  const auto phased = [](const ConvolutionDimension& d) { return Spacing{d.in, d.dilation, d.low, PhasesOf(d)}; };
+  PixelCopy copy(plan, input, shape.channels, phased(shape.rows), phased(shape.columns));
+  // Words: pairs of pixels.
+  const int64_t pitch = plan.ImagePitch() / 2;
+  const ir::BufferRef out = copy.parameters.Add("channels", ElementType::kU32, channels.bytes / 4, channels);
+  const ir::BufferRef square = MakeStaging("square", ElementType::kU32, kSide * kSide);
+  const ir::Var pair = IndexVar("pair", kSide), to = ir::MakeVar("to", kIndex);
+  const auto tile = [&](const Expr& phase, const Expr& image, const Expr& step, const Expr& block, const Expr& side) {
+    const Expr block_of_image = (phase * plan.channel_blocks + block) * shape.images + image;
+    const Expr words = copy.Pair(ir::Ref(pair), block * kBlock + side * kSide);
+    const Stmt turn = TransposeSquare(
+        kWords, false,
+        [&](int64_t row, int64_t place, int64_t count) {
+          return ir::Load(square, ir::Ramp(Index(row * kSide + place), static_cast<int>(count)));
+        },
+        [&](int64_t i, const Expr& column) {
+          return ir::Store(out, ir::Ramp(ir::Ref(to) + i * pitch, kLanes), column);
+        });
+    return ir::Block(
+        {ir::Let(to, (block_of_image * kBlock + side * kSide) * pitch + step * kSide),
+         Loop(pair, Index(0), Index(kSide), ir::Store(square, ir::Ramp(ir::Ref(pair) * kSide, kLanes), words)), turn});
+  };
+  const Stmt nest = copy.Nest(plan.ImagePitch() / kStepPixels, tile);
+  return Packing(MakeDraft("pack_channels", copy.parameters, ir::Block({ir::DeclareArray(square), nest}),
+                           TransposeHelpers(kWords, false, plan.inline_assembly)));
+}
+
+}  // namespace hlorun::opencl
