@@ -7,6 +7,7 @@
 #include <random>
 
 #include "backends/opencl/kernels/convolution_plan.h"
+#include "backends/opencl/kernels/matrix_unit_gradient_plan.h"
 #include "backends/opencl/kernels/matrix_unit_plan.h"
 #include "backends/opencl/kernels/winograd_plan.h"
 #include "hlo/module.h"
@@ -282,18 +283,6 @@ const std::vector<Case>& GradientCases() {
       {"f32[5,17,15,57]", "f32[5,9,8,256]", "f32[3,3,57,256]", "size=9x8 pad=1_1x1_1 rhs_dilate=2x2",
        "f01b_i01o->01bf"},
       {"bf16[4,9,10,75]", "bf16[4,9,10,512]", "bf16[3,3,75,512]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf"},
-      // By the matrix unit where the CPU has one: chunks of an image and of several, parts, phases of strided windows,
-      // taps apart, padding that is negative, blocks that end with few channels or features.
-      {"bf16[2,40,41,32]", "bf16[2,40,41,40]", "bf16[3,3,32,40]", "size=40x41 pad=1_1x1_1", "f01b_i01o->01bf"},
-      {"bf16[9,7,7,96]", "bf16[9,7,7,80]", "bf16[3,3,96,80]", "size=7x7 pad=1_1x1_1", "f01b_i01o->01bf"},
-      {"bf16[3,17,18,40]", "bf16[3,9,9,33]", "bf16[3,3,40,33]", "size=9x9 pad=1_1x1_0 rhs_dilate=2x2",
-       "f01b_i01o->01bf"},
-      {"bf16[4,17,17,48]", "bf16[4,9,9,64]", "bf16[1,1,48,64]", "size=9x9 rhs_dilate=2x2", "f01b_i01o->01bf"},
-      {"bf16[2,20,20,48]", "bf16[2,16,16,64]", "bf16[3,3,48,64]", "size=16x16 stride=2x2", "f01b_i01o->01bf"},
-      {"bf16[2,50,51,32]", "bf16[2,16,16,16]", "bf16[3,2,32,16]", "size=16x16 stride=2x3 rhs_dilate=3x3 pad=0_0x1_0",
-       "f01b_i01o->01bf"},
-      {"bf16[2,22,22,32]", "bf16[2,16,16,32]", "bf16[5,4,32,32]", "size=16x16 pad=-1_-1x-2_-1", "f01b_i01o->01bf"},
-      {"bf16[4,90,32]", "bf16[4,90,48]", "bf16[5,32,48]", "size=90 pad=2_2", "f0b_i0o->0bf"},
   };
   return kCases;
 }
@@ -482,6 +471,43 @@ TEST(Convolution, WindowsByTheMatrixUnit) {
     const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*module->entry()->root());
     ASSERT_TRUE(shape.has_value());
     EXPECT_TRUE(PlanMatrixUnitOverWindows(*shape, *spec).has_value());
+    for (const bool fused : {false, true}) {
+      ExpectConvolution(c, fused, *spec);
+      DeviceSpec small = *spec;
+      small.l2_bytes = 64 << 10;
+      ExpectConvolution(c, fused, small);
+    }
+  }
+}
+
+TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  const std::vector<Case> cases = {
+      // Chunks of an image and of several, parts, phases of strided windows,
+      // taps apart, padding that is negative, blocks that end with few channels or features.
+      {"bf16[2,40,41,32]", "bf16[2,40,41,40]", "bf16[3,3,32,40]", "size=40x41 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"bf16[9,7,7,96]", "bf16[9,7,7,80]", "bf16[3,3,96,80]", "size=7x7 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"bf16[4,17,18,40]", "bf16[4,9,9,33]", "bf16[3,3,40,33]", "size=9x9 pad=1_1x1_0 rhs_dilate=2x2",
+       "f01b_i01o->01bf"},
+      {"bf16[4,17,17,48]", "bf16[4,9,9,64]", "bf16[1,1,48,64]", "size=9x9 rhs_dilate=2x2", "f01b_i01o->01bf"},
+      {"bf16[2,20,20,48]", "bf16[2,16,16,64]", "bf16[3,3,48,64]", "size=16x16 stride=2x2", "f01b_i01o->01bf"},
+      {"bf16[2,50,51,32]", "bf16[2,16,16,16]", "bf16[3,2,32,16]", "size=16x16 stride=2x3 rhs_dilate=3x3 pad=0_0x1_0",
+       "f01b_i01o->01bf"},
+      {"bf16[2,22,22,32]", "bf16[2,16,16,32]", "bf16[5,4,32,32]", "size=16x16 pad=-1_-1x-2_-1", "f01b_i01o->01bf"},
+      // Taps of a row as channels: stems, an even window, padding of every kind.
+      {"bf16[2,34,38,3]", "bf16[2,17,19,40]", "bf16[7,7,3,40]", "size=17x19 pad=3_2x3_2 rhs_dilate=2x2",
+       "f01b_i01o->01bf"},
+      {"bf16[2,21,19,16]", "bf16[2,20,18,64]", "bf16[4,4,16,64]", "size=20x18 pad=1_1x2_0", "f01b_i01o->01bf"},
+      {"bf16[5,9,9,5]", "bf16[5,10,9,32]", "bf16[3,5,5,32]", "size=10x9 pad=2_1x-1_5", "f01b_i01o->01bf"},
+      {"bf16[4,90,32]", "bf16[4,90,48]", "bf16[5,32,48]", "size=90 pad=2_2", "f0b_i0o->0bf"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.input + " {" + c.window + "}");
+    const auto module = hlo::ParseModule(Text(c, false));
+    const std::optional<WeightGradientShape> shape = WeightGradientShapeOf(*module->entry()->root());
+    ASSERT_TRUE(shape.has_value());
+    EXPECT_TRUE(PlanMatrixUnitGradient(*shape, *spec).has_value());
     for (const bool fused : {false, true}) {
       ExpectConvolution(c, fused, *spec);
       DeviceSpec small = *spec;

@@ -28,7 +28,8 @@ ArgumentRef InputChannels(const MatrixUnitGradientPlan& plan, bool written) {
   return ScratchSlice(plan.SumsBytes() + plan.GradientBytes(), plan.InputBytes(), written);
 }
 
-// Where the sums of a block of channels by a block of features are in those of a part.
+// Where the sums of a block of channels by a block of features are in those of a part; taps that are copied as one are
+// one.
 Expr BlockPlace(const MatrixUnitGradientPlan& plan, const Expr& tap, const Expr& channels, const Expr& features) {
   return ((tap * plan.channel_blocks + channels) * plan.feature_blocks + features) * kSums;
 }
@@ -39,7 +40,8 @@ Stmt CallUnit(const char* function, std::vector<Expr> arguments = {}) {
 
 class UnitGradient {
  public:
-  explicit UnitGradient(const MatrixUnitGradientPlan& plan) : plan_(plan), shape_(plan.shape) {
+  explicit UnitGradient(const MatrixUnitGradientPlan& plan)
+      : plan_(plan), shape_(plan.shape), columns_(plan.Columns()) {
     input_ = parameters_.Add("input", hlo::ElementType::kU16, plan.InputBytes() / 2, InputChannels(plan, false));
     gradient_ =
         parameters_.Add("gradient", hlo::ElementType::kU32, plan.GradientBytes() / 4, GradientTiles(plan, false));
@@ -68,12 +70,12 @@ class UnitGradient {
   Stmt Group(const Expr& part, const Expr& channel_group, const Expr& feature_group) const {
     const ir::Var chunk = IndexVar("chunk", plan_.Chunks()), features = IndexVar("features", plan_.feature_blocks);
     const ir::Var channels = IndexVar("channels", plan_.channel_blocks), tap_row = IndexVar("tap_row", shape_.rows.out);
-    const ir::Var tap_column = IndexVar("tap_column", shape_.columns.out);
+    const ir::Var tap_column = IndexVar("tap_column", columns_.out);
     const Expr first_chunk = part * plan_.chunks_of_part;
     const Expr first_feature = feature_group * plan_.feature_blocks_per_group;
     const Expr first_channel = channel_group * plan_.channel_blocks_per_group;
     const Expr is_first = ir::Compare(Op::kEq, ir::Ref(chunk), first_chunk);
-    const Expr tap = ir::Ref(tap_row) * shape_.columns.out + ir::Ref(tap_column);
+    const Expr tap = ir::Ref(tap_row) * columns_.out + ir::Ref(tap_column);
     const Expr sums =
         ir::Address(sums_, part * plan_.SumsOfPart() + BlockPlace(plan_, tap, ir::Ref(channels), ir::Ref(features)));
     const ir::Var to = ir::MakeVar("to", sums->type);
@@ -82,7 +84,7 @@ class UnitGradient {
                    Chunk(ir::Ref(chunk), ir::Ref(channels), ir::Ref(features), ir::Ref(tap_row), ir::Ref(tap_column)),
                    CallUnit(kUnitStore, {ir::Ref(to)})});
     const Stmt taps =
-        Loop(tap_row, Index(0), Index(shape_.rows.out), Loop(tap_column, Index(0), Index(shape_.columns.out), one));
+        Loop(tap_row, Index(0), Index(shape_.rows.out), Loop(tap_column, Index(0), Index(columns_.out), one));
     const Stmt blocks = Loop(
         features, first_feature, End(first_feature, plan_.feature_blocks_per_group, plan_.feature_blocks),
         Loop(channels, first_channel, End(first_channel, plan_.channel_blocks_per_group, plan_.channel_blocks), taps));
@@ -108,16 +110,17 @@ class UnitGradient {
 
   // The first image's pixels of a block of channels that a tap meets.
   Expr PlaceOfTap(const Expr& channels, const Expr& tap_row, const Expr& tap_column) const {
-    const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
-    const Expr y = tap_row * rows.stride, x = tap_column * columns.stride;
-    const Expr phase = Remainder(y, rows.dilation) * PhasesOf(columns) + Remainder(x, columns.dilation);
+    const ConvolutionDimension& rows = shape_.rows;
+    const Expr y = tap_row * rows.stride, x = tap_column * columns_.stride;
+    const Expr phase = Remainder(y, rows.dilation) * PhasesOf(columns_) + Remainder(x, columns_.dilation);
     const int64_t block = shape_.images * kBlock * plan_.ImagePitch();
     return (phase * plan_.channel_blocks + channels) * block + Quotient(y, rows.dilation) * plan_.RowPitch() +
-           Quotient(x, columns.dilation);
+           Quotient(x, columns_.dilation);
   }
 
   const MatrixUnitGradientPlan& plan_;
   const WeightGradientShape& shape_;
+  ConvolutionDimension columns_;
   KernelParameters parameters_;
   ir::BufferRef input_, gradient_, sums_;
 };
@@ -132,7 +135,10 @@ GradientSums SumsOf(const MatrixUnitGradientPlan& plan) {
   sums.panels = sums.panels_together = plan.feature_blocks;
   sums.features_together = plan.shape.features;
   sums.place = [&plan](const Expr& tap, const Expr& channel, const Expr& panel) {
-    return BlockPlace(plan, tap, Quotient(channel, kBlock), panel) + Remainder(channel, kBlock) * kBlock;
+    const int64_t together = plan.taps_together;
+    const Expr of_run = together == 1 ? channel : Remainder(tap, together) * plan.shape.channels + channel;
+    return BlockPlace(plan, Quotient(tap, together), Quotient(of_run, kBlock), panel) +
+           Remainder(of_run, kBlock) * kBlock;
   };
   return sums;
 }

@@ -23,10 +23,18 @@ constexpr int64_t kFewestPixels = 256;
 bool IsWorthIt(const MatrixUnitGradientPlan& plan) {
   const WeightGradientShape& shape = plan.shape;
   const int64_t pixels = shape.GradientRows() * shape.columns.window;
-  const int64_t wanted = shape.channels * shape.features * pixels;
-  const int64_t multiplied =
-      plan.channel_blocks * plan.feature_blocks * plan.kSumsOfBlock * shape.images * plan.steps_of_image * kStepPixels;
+  const int64_t wanted = shape.taps() * shape.channels * shape.features * pixels;
+  const int64_t multiplied = plan.TapRuns() * plan.channel_blocks * plan.feature_blocks * plan.kSumsOfBlock *
+                             shape.images * plan.steps_of_image * kStepPixels;
   return pixels >= kFewestPixels && multiplied <= kLeastUse * wanted;
+}
+
+// Where blocks of one tap's channels would be empty for the most part.
+bool JoinsTaps(const WeightGradientShape& shape) {
+  const ConvolutionDimension& columns = shape.columns;
+  const int64_t together = CeilDiv(columns.out * shape.channels, MatrixUnitGradientPlan::kBlock);
+  const int64_t apart = columns.out * CeilDiv(shape.channels, MatrixUnitGradientPlan::kBlock);
+  return columns.stride == 1 && 4 * together < 3 * apart;
 }
 
 void ChooseChunks(MatrixUnitGradientPlan& plan) {
@@ -41,7 +49,7 @@ void ChooseChunks(MatrixUnitGradientPlan& plan) {
 // Sums of a group stay in the second cache.
 void ChooseGroups(MatrixUnitGradientPlan& plan, const DeviceSpec& device) {
   constexpr int64_t kSquare = 4;  // blocks of features, which read a block of channels together
-  const int64_t bytes_of_taps = plan.shape.taps() * plan.kSumsOfBlock * 4;
+  const int64_t bytes_of_taps = plan.TapRuns() * plan.kSumsOfBlock * 4;
   const int64_t room = std::max<int64_t>(device.l2_bytes / 2 / bytes_of_taps, 1);
   const auto even = [](int64_t blocks, int64_t most) { return CeilDiv(blocks, CeilDiv(blocks, most)); };
   plan.feature_blocks_per_group = even(plan.feature_blocks, std::min(room, kSquare));
@@ -57,14 +65,18 @@ void ChooseGroups(MatrixUnitGradientPlan& plan, const DeviceSpec& device) {
 int64_t PhasesOf(const ConvolutionDimension& d) { return std::min(d.dilation, d.stride * (d.out - 1) + 1); }
 int64_t FarthestTap(const ConvolutionDimension& d) { return d.stride * (d.out - 1) / d.dilation; }
 
-int64_t MatrixUnitGradientPlan::RowPitch() const { return shape.columns.window + FarthestTap(shape.columns); }
+ConvolutionDimension MatrixUnitGradientPlan::Columns() const {
+  ConvolutionDimension columns = shape.columns;
+  columns.out /= taps_together;
+  return columns;
+}
+int64_t MatrixUnitGradientPlan::RowPitch() const { return shape.columns.window + FarthestTap(Columns()); }
 int64_t MatrixUnitGradientPlan::ImagePitch() const {
   // Steps read past the last row; channels do not fall into few sets of the caches.
-  const int64_t pixels =
-      FarthestTap(shape.rows) * RowPitch() + FarthestTap(shape.columns) + steps_of_image * kStepPixels;
+  const int64_t pixels = FarthestTap(shape.rows) * RowPitch() + FarthestTap(Columns()) + steps_of_image * kStepPixels;
   return (CeilDiv(pixels, kStepPixels) | 1) * kStepPixels;
 }
-int64_t MatrixUnitGradientPlan::Phases() const { return PhasesOf(shape.rows) * PhasesOf(shape.columns); }
+int64_t MatrixUnitGradientPlan::Phases() const { return PhasesOf(shape.rows) * PhasesOf(Columns()); }
 int64_t MatrixUnitGradientPlan::ChunksOfImage() const { return CeilDiv(steps_of_image, steps_of_chunk); }
 int64_t MatrixUnitGradientPlan::Chunks() const { return CeilDiv(shape.images, images_of_chunk) * ChunksOfImage(); }
 int64_t MatrixUnitGradientPlan::Parts() const { return CeilDiv(Chunks(), chunks_of_part); }
@@ -87,7 +99,8 @@ std::optional<MatrixUnitGradientPlan> PlanMatrixUnitGradient(const WeightGradien
   MatrixUnitGradientPlan plan;
   plan.shape = shape;
   plan.inline_assembly = device.has_inline_assembly;
-  plan.channel_blocks = CeilDiv(shape.channels, plan.kBlock);
+  if (JoinsTaps(shape)) plan.taps_together = shape.columns.out;
+  plan.channel_blocks = CeilDiv(plan.RunChannels(), plan.kBlock);
   plan.feature_blocks = CeilDiv(shape.features, plan.kBlock);
   const int64_t pixels = (shape.rows.window - 1) * plan.RowPitch() + shape.columns.window;
   plan.steps_of_image = CeilDiv(pixels, kStepPixels);

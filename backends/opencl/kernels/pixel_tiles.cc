@@ -30,21 +30,23 @@ struct Spacing {
 
 class PixelCopy {
  public:
-  PixelCopy(const MatrixUnitGradientPlan& plan, const ArgumentRef& source, int64_t channels, const Spacing& rows,
-            const Spacing& columns)
-      : plan_(plan), channels_(channels), rows_(rows), columns_(columns) {
+  // `run`: elements of a pixel, its `channels` and as many of those behind it as there are more.
+  PixelCopy(const MatrixUnitGradientPlan& plan, const ArgumentRef& source, int64_t channels, int64_t run,
+            const Spacing& rows, const Spacing& columns)
+      : plan_(plan), channels_(channels), run_(run), rows_(rows), columns_(columns) {
     const int64_t elements = plan.shape.images * rows.in * columns.in * channels;
     source_ = parameters.Add("source", ElementType::kU16, elements, source);
     places_ = MakeStaging("places", ElementType::kS64, kStepPixels);
+    lefts_ = MakeStaging("lefts", ElementType::kS32, kStepPixels);
   }
 
-  // tile(phase, image, step, block, side) copies 16 channels of a step's pixels.
+  // tile(phase, image, step, block, side) copies 16 elements of a step's pixels.
   template <typename Tile>
   Stmt Nest(int64_t steps, const Tile& tile) {
     const int64_t phases = rows_.phases * columns_.phases, runs = CeilDiv(steps, kRun);
     const ir::Var image = IndexVar("image", plan_.shape.images), phase = IndexVar("phase", phases);
     const ir::Var run = IndexVar("run", runs), step = IndexVar("step", steps);
-    const ir::Var block = IndexVar("block", CeilDiv(channels_, kBlock)), side = IndexVar("side", 2);
+    const ir::Var block = IndexVar("block", CeilDiv(run_, kBlock)), side = IndexVar("side", 2);
     const Stmt blocks = Loop(block, Index(0), Index(block->max + 1),
                              Loop(side, Index(0), Index(2),
                                   tile(ir::Ref(phase), ir::Ref(image), ir::Ref(step), ir::Ref(block), ir::Ref(side))));
@@ -52,7 +54,7 @@ class PixelCopy {
     const Stmt body =
         Loop(step, begin, end, ir::Block({Places(ir::Ref(image), ir::Ref(phase), ir::Ref(step)), blocks}));
     return ir::Block(
-        {ir::DeclareArray(places_),
+        {ir::DeclareArray(places_), IsPlain() ? nullptr : ir::DeclareArray(lefts_),
          ParallelNest({{phase, Index(phases)}, {image, Index(plan_.shape.images)}, {run, Index(runs)}}, body)});
   }
 
@@ -65,7 +67,7 @@ class PixelCopy {
   KernelParameters parameters;
 
  private:
-  // Of a step's pixels, where their channels begin; -1: there is none.
+  // Of a step's pixels, where they begin, -1: there is none; and of longer runs, where in a row that is.
   Stmt Places(const Expr& image, const Expr& phase, const Expr& step) const {
     const int64_t pitch = plan_.RowPitch();
     const ir::Var pixel = IndexVar("pixel", kStepPixels);
@@ -77,29 +79,45 @@ class PixelCopy {
     };
     const Expr phase_row = Quotient(phase, columns_.phases), phase_column = Remainder(phase, columns_.phases);
     const Expr place = ((image * rows_.in + ir::Ref(y)) * columns_.in + ir::Ref(x)) * channels_;
-    const Expr is_inside = ir::And(inside(ir::Ref(y), rows_), inside(ir::Ref(x), columns_));
-    return Loop(pixel, Index(0), Index(kStepPixels),
-                ir::Block({ir::Let(at, step * kStepPixels + ir::Ref(pixel)), ir::Let(row, Quotient(ir::Ref(at), pitch)),
-                           ir::Let(column, Remainder(ir::Ref(at), pitch)),
-                           ir::Let(y, ir::Ref(row) * rows_.apart + phase_row - rows_.low),
-                           ir::Let(x, ir::Ref(column) * columns_.apart + phase_column - columns_.low),
-                           ir::Store(places_, ir::Ref(pixel), ir::Select(is_inside, place, Index(-1)))}));
+    std::vector<Stmt> body = {
+        ir::Let(at, step * kStepPixels + ir::Ref(pixel)), ir::Let(row, Quotient(ir::Ref(at), pitch)),
+        ir::Let(column, Remainder(ir::Ref(at), pitch)), ir::Let(y, ir::Ref(row) * rows_.apart + phase_row - rows_.low),
+        ir::Let(x, ir::Ref(column) * columns_.apart + phase_column - columns_.low)};
+    if (IsPlain()) {
+      const Expr is_inside = ir::And(inside(ir::Ref(y), rows_), inside(ir::Ref(x), columns_));
+      body.push_back(ir::Store(places_, ir::Ref(pixel), ir::Select(is_inside, place, Index(-1))));
+    } else {
+      const Expr left = ir::Select(inside(ir::Ref(y), rows_), ir::Ref(x) * channels_, Index(-run_));
+      body.push_back(ir::Store(places_, ir::Ref(pixel), place));
+      body.push_back(ir::Store(lefts_, ir::Ref(pixel), ir::Cast(left, ElementType::kS32)));
+    }
+    return Loop(pixel, Index(0), Index(kStepPixels), ir::Block(std::move(body)));
   }
+
+  bool IsPlain() const { return run_ == channels_; }
 
   Expr Pixel(const Expr& pixel, const Expr& first) const {
     const Expr place = ir::Load(places_, pixel);
-    const Expr there = ir::Compare(Op::kGe, place, Index(0));
-    const Expr is_channel =
-        channels_ % kBlock == 0 ? nullptr : ir::Compare(Op::kLt, ir::Ramp(first, kLanes), Index(channels_));
-    const Expr from = ir::Max(place, Index(0)) + first;
-    const Expr loaded = ir::Cast(ir::Load(source_, ir::Ramp(from, kLanes), is_channel), ElementType::kU32);
-    return ir::Select(ir::Splat(there, kLanes), loaded, ir::Zero(kWords));
+    const Expr lanes = ir::Ramp(first, kLanes);
+    const Expr is_of_run = run_ % kBlock == 0 ? nullptr : ir::Compare(Op::kLt, lanes, Index(run_));
+    const auto loaded = [&](const Expr& from, const Expr& predicate) {
+      return ir::Cast(ir::Load(source_, ir::Ramp(from + first, kLanes), predicate), ElementType::kU32);
+    };
+    if (IsPlain()) {
+      const Expr is_there = ir::Compare(Op::kGe, place, Index(0));
+      return ir::Select(ir::Splat(is_there, kLanes), loaded(ir::Max(place, Index(0)), is_of_run), ir::Zero(kWords));
+    }
+    // What lies within the row; of rows that are not there, nothing.
+    const Expr in_row = ir::Ramp(first + ir::Cast(ir::Load(lefts_, pixel), kIndex.element), kLanes);
+    const Expr is_inside =
+        ir::And(ir::Compare(Op::kGe, in_row, Index(0)), ir::Compare(Op::kLt, in_row, Index(columns_.in * channels_)));
+    return loaded(place, is_of_run == nullptr ? is_inside : ir::And(is_inside, is_of_run));
   }
 
   const MatrixUnitGradientPlan& plan_;
-  int64_t channels_;
+  int64_t channels_, run_;
   Spacing rows_, columns_;
-  ir::BufferRef source_, places_;
+  ir::BufferRef source_, places_, lefts_;
 };
 
 }  // namespace
@@ -108,7 +126,7 @@ KernelDraft PackGradientTiles(const MatrixUnitGradientPlan& plan, const Argument
                               const ArgumentRef& tiles) {
   const WeightGradientShape& shape = plan.shape;
   const auto all = [](const ConvolutionDimension& d) { return Spacing{d.window, 1, 0, 1}; };
-  PixelCopy copy(plan, gradient, shape.features, all(shape.rows), all(shape.columns));
+  PixelCopy copy(plan, gradient, shape.features, shape.features, all(shape.rows), all(shape.columns));
   const ir::BufferRef out = copy.parameters.Add("tiles", ElementType::kU32, tiles.bytes / 4, tiles);
   const ir::Var pair = IndexVar("pair", kSide), to = ir::MakeVar("to", kIndex);
   const auto tile = [&](const Expr&, const Expr& image, const Expr& step, const Expr& block, const Expr& side) {
@@ -126,7 +144,7 @@ KernelDraft PackInputChannels(const MatrixUnitGradientPlan& plan, const Argument
                               const ArgumentRef& channels) {
   const WeightGradientShape& shape = plan.shape;
   const auto phased = [](const ConvolutionDimension& d) { return Spacing{d.in, d.dilation, d.low, PhasesOf(d)}; };
-  PixelCopy copy(plan, input, shape.channels, phased(shape.rows), phased(shape.columns));
+  PixelCopy copy(plan, input, shape.channels, plan.RunChannels(), phased(shape.rows), phased(plan.Columns()));
   // Words: pairs of pixels.
   const int64_t pitch = plan.ImagePitch() / 2;
   const ir::BufferRef out = copy.parameters.Add("channels", ElementType::kU32, channels.bytes / 4, channels);
