@@ -34,7 +34,18 @@ class Guarded {
   std::vector<unsigned char> storage_;
 };
 
-// The largest error relative to the largest magnitude.
+struct ProductOperands {
+  hlo::Literal lhs, rhs;
+};
+ProductOperands RandomOperands(const ProductCase& c);
+
+// The product on the device; guards are checked.
+hlo::Literal ProductOnDevice(const ProductCase& c, const ProductOperands& operands, const DeviceSpec& spec);
+
+// Of `got`, against sums in double: the largest error, as a share of the largest magnitude; infinite where one is NaN.
+double LargestError(const ProductCase& c, const ProductOperands& operands, const hlo::Literal& got);
+
+// Of random operands: the largest error is within what the result's type allows.
 void ExpectProduct(const ProductCase& c, const DeviceSpec& spec);
 
 }  // namespace hlorun::opencl

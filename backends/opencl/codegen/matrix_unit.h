@@ -23,6 +23,18 @@ inline constexpr const char* kUnitStore = "hl_unit_store";  // (ulong at): and t
 // cache lines from `ahead` on into the second cache.
 inline constexpr const char* kUnitBf16 = "hl_unit_bf16";
 inline constexpr const char* kUnitS8 = "hl_unit_s8";
+// The same of f32 in three parts of bf16, which follow each other in a step; and of the first parts alone.
+inline constexpr const char* kUnitF32 = "hl_unit_f32";
+inline constexpr const char* kUnitFirstParts = "hl_unit_first_parts";  // (ulong lhs, ulong rhs, long steps)
+// (ulong at): whether an array of sums has a NaN; (ulong at, ulong from): its NaN are replaced by what another has.
+inline constexpr const char* kUnitHasNan = "hl_unit_has_nan";
+inline constexpr const char* kUnitReplaceNan = "hl_unit_replace_nan";
+// (float16): the bf16 that is nearest, as f32; the first part, which is cut off where rounding would make it infinite.
+inline constexpr const char* kUnitPart = "hl_unit_part";
+inline constexpr const char* kUnitFirstPart = "hl_unit_first_part";
+// (float16, float16): words of numbers that are bf16: pairs of both at each place; the first's, then the second's.
+inline constexpr const char* kUnitPairs = "hl_unit_pairs";
+inline constexpr const char* kUnitRun = "hl_unit_run";
 // (ulong at, ulong bytes): 64 bytes from anywhere, of which only so many are read; the others are 0.
 inline constexpr const char* kUnitRow = "hl_unit_row";
 inline constexpr const char* kUnitPartOfRow = "hl_unit_part_of_row";
@@ -47,7 +59,21 @@ inline constexpr const char* kUnitPartOfRow = "hl_unit_part_of_row";
   " %%tmm7, %%tmm5, %%tmm3\\n\"\n"                                                                \
   "                     : : \"r\"(a), \"r\"(a + 16 * row), \"r\"(b), \"r\"(row), \"r\"(64ul) : \"memory\");\n  }\n}\n"
 
-inline constexpr std::array<NamedSource, 9> kUnitFunctions = {{
+// Products of one part of lhs and one of rhs, in which order tiles are loaded leaves six of 24 loads out.
+#define HLORUN_UNIT_LHS(AT)                                       \
+  "tileloadd " AT                                                 \
+  "(%0,%2,1), %%tmm4\\n\\ttdpbf16ps %%tmm6, %%tmm4, %%tmm0\\n\\t" \
+  "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\\n\\ttileloadd 1024+" AT      \
+  "(%0,%2,1), %%tmm5\\n\\t"                                       \
+  "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\\n\\ttdpbf16ps %%tmm7, %%tmm5, %%tmm3\\n\\t"
+#define HLORUN_UNIT_RHS(AT)                                       \
+  "tileloadd " AT                                                 \
+  "(%1,%2,1), %%tmm6\\n\\ttdpbf16ps %%tmm6, %%tmm4, %%tmm0\\n\\t" \
+  "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\\n\\ttileloadd 1024+" AT      \
+  "(%1,%2,1), %%tmm7\\n\\t"                                       \
+  "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\\n\\ttdpbf16ps %%tmm7, %%tmm5, %%tmm3\\n\\t"
+
+inline constexpr std::array<NamedSource, 17> kUnitFunctions = {{
     // Palette 1; 64 bytes (0x40) and 16 rows (0x10) of each tile.
     {kUnitBegin,
      "static inline void hl_unit_begin(void) {\n"
@@ -71,6 +97,49 @@ inline constexpr std::array<NamedSource, 9> kUnitFunctions = {{
      "                   : : \"r\"(at), \"r\"(128ul) : \"memory\");\n}\n"},
     {kUnitBf16, HLORUN_UNIT_STEPS("hl_unit_bf16", "tdpbf16ps")},
     {kUnitS8, HLORUN_UNIT_STEPS("hl_unit_s8", "tdpbssd")},
+    // The smallest products first.
+    {kUnitF32,
+     "static inline void hl_unit_f32(ulong a, ulong row, ulong next, ulong b, long steps, ulong ahead, long lines) {\n"
+     "  for (; steps > 0; --steps, a += next, b += 6144) {\n"
+     "    for (long i = 0; i < lines; ++i, ahead += 64)\n"
+     "      __asm__ volatile(\"prefetcht1 (%0)\" : : \"r\"(ahead));\n"
+     "    __asm__ volatile(\"tileloadd (%1,%2,1), %%tmm6\\n\\ttileloadd 1024(%1,%2,1), %%tmm7\\n\\t\"\n"
+     "                     \"" HLORUN_UNIT_LHS("4096") HLORUN_UNIT_LHS("2048") HLORUN_UNIT_RHS("2048")
+         HLORUN_UNIT_LHS("0") HLORUN_UNIT_RHS("4096") HLORUN_UNIT_RHS(
+             "0") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(row) : \"memory\");\n  }\n}\n"},
+    {kUnitFirstParts,
+     "static inline void hl_unit_first_parts(ulong a, ulong b, long steps) {\n"
+     "  for (; steps > 0; --steps, a += 6144, b += 6144)\n"
+     "    __asm__ volatile(\"tileloadd (%1,%2,1), %%tmm6\\n\\ttileloadd 1024(%1,%2,1), %%tmm7\\n\\t\"\n"
+     "                     \"" HLORUN_UNIT_LHS(
+         "0") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(64ul) : \"memory\");\n}\n"},
+    {kUnitHasNan,
+     "static inline int hl_unit_has_nan(ulong at) {\n"
+     "  const float16* sums = (const float16*)(at);\n"
+     "  int16 nan = 0;\n"
+     "  for (int i = 0; i < 64; ++i) nan |= sums[i] != sums[i];\n"
+     "  return any(nan);\n}\n"},
+    {kUnitReplaceNan,
+     "static inline void hl_unit_replace_nan(ulong at, ulong from) {\n"
+     "  float16* sums = (float16*)(at);\n"
+     "  const float16* others = (const float16*)(from);\n"
+     "  for (int i = 0; i < 64; ++i) sums[i] = select(sums[i], others[i], sums[i] != sums[i]);\n}\n"},
+    {kUnitPart,
+     "static inline float16 hl_unit_part(float16 x) {\n"
+     "  ushort16 bits;\n"
+     "  __asm__(\"vcvtneps2bf16 %1, %0\" : \"=v\"(bits) : \"v\"(x));\n"
+     "  return as_float16(convert_uint16(bits) << 16);\n}\n"},
+    {kUnitFirstPart,
+     "static inline float16 hl_unit_first_part(float16 x) {\n"
+     "  float16 cut = as_float16(as_uint16(x) & 0xffff0000u);\n"
+     "  return select(hl_unit_part(x), cut, fabs(x) >= 0x1.ffp127f);\n}\n"},
+    {kUnitPairs,
+     "static inline uint16 hl_unit_pairs(float16 first, float16 second) {\n"
+     "  return as_uint16(first) >> 16 | (as_uint16(second) & 0xffff0000u);\n}\n"},
+    {kUnitRun,
+     "static inline uint16 hl_unit_run(float16 first, float16 second) {\n"
+     "  return (uint16)(as_uint8(convert_ushort16(as_uint16(first) >> 16)),\n"
+     "                  as_uint8(convert_ushort16(as_uint16(second) >> 16)));\n}\n"},
     {kUnitRow,
      "typedef uint16 hl_loose_words __attribute__((aligned(1)));\n"
      "static inline uint16 hl_unit_row(ulong at) { return *(__global const hl_loose_words*)(at); }\n"},
@@ -82,5 +151,7 @@ inline constexpr std::array<NamedSource, 9> kUnitFunctions = {{
 }};
 
 #undef HLORUN_UNIT_STEPS
+#undef HLORUN_UNIT_LHS
+#undef HLORUN_UNIT_RHS
 
 }  // namespace hlorun::opencl

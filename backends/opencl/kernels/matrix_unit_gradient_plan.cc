@@ -13,7 +13,7 @@ using hlo::ElementType;
 
 constexpr int64_t kStepPixels = MatrixUnitGradientPlan::kStepPixels;
 // Both operands of a chunk stay in the first cache.
-constexpr int64_t kChunkSteps = MatrixUnitPlan::kBlockSteps;
+constexpr int64_t kChunkSteps = 8;
 // Parts of the pixels are summed apart. Never by the number of cores: results are the same on all machines.
 constexpr int64_t kWantedGroups = 16, kMostParts = 32, kBytesOfParts = int64_t{8} << 20;
 // The unit is so many times as fast as register tiles.

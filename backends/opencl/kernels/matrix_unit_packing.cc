@@ -18,7 +18,8 @@ using ir::Stmt;
 
 constexpr int64_t kSide = MatrixUnitPlan::kSide;
 constexpr int kLanes = static_cast<int>(kSide);
-constexpr ir::Type kWords{hlo::ElementType::kU32, kLanes};
+constexpr ir::Type kWords{hlo::ElementType::kU32, kLanes}, kNumbers{hlo::ElementType::kF32, kLanes};
+constexpr int64_t kPartWords = 2 * MatrixUnitPlan::kTileWords;  // of a step
 // Steps, or blocks, that one work-group copies at least.
 constexpr int64_t kRunOfShare = 16;
 
@@ -38,11 +39,8 @@ class SidePacking {
   SidePacking(const MatrixUnitPlan& plan, const Side& side, const ir::BufferRef& square, KernelParameters& parameters)
       : plan_(plan), side_(side), square_(square) {
     const int64_t elements = plan.shape.batch * side.extent * plan.shape.k;
-    // Words along the depth are put together from integers of the elements' size.
-    const bool is_bytes = hlo::BytesOf(side.type) == 1;
     const std::string number = std::to_string(parameters.buffers().size());
-    source_ = parameters.Add("source" + number, is_bytes ? hlo::ElementType::kU8 : hlo::ElementType::kU16, elements,
-                             side.argument);
+    source_ = parameters.Add("source" + number, SourceType(), elements, side.argument);
     tiles_ = parameters.Add("tiles" + number, hlo::ElementType::kU32, side.out.bytes / 4, side.out);
   }
 
@@ -59,9 +57,10 @@ class SidePacking {
     batch_ = ir::Ref(batch);
     first_ = ir::Ref(first);
     to_ = ir::Ref(to);
-    const Expr place = ((batch_ * side_.blocks + block) * plan_.steps + step_) * 2 + ir::Ref(side);
-    const Stmt tile = ir::Block({ir::Let(first, block * MatrixUnitPlan::kBlock + ir::Ref(side) * kSide),
-                                 ir::Let(to, place * MatrixUnitPlan::kTileWords), Tile()});
+    const Expr place = ((batch_ * side_.blocks + block) * plan_.steps + step_) * plan_.StepWords() +
+                       ir::Ref(side) * MatrixUnitPlan::kTileWords;
+    const Stmt tile =
+        ir::Block({ir::Let(first, block * MatrixUnitPlan::kBlock + ir::Ref(side) * kSide), ir::Let(to, place), Tile()});
     const Expr begin = Remainder(share, Chunks()) * kRunOfShare;
     const Expr end = ir::Min(begin + kRunOfShare, Index(Inner()));
     return ir::Block({ir::Let(batch, Quotient(share, Outer() * Chunks())),
@@ -83,33 +82,96 @@ class SidePacking {
     return always ? WholeTile() : ir::If(is_whole, WholeTile(), CutTile());
   }
 
+  // Words along the depth are put together from integers of the elements' size; parts are made of numbers.
+  hlo::ElementType SourceType() const {
+    if (IsCut()) return side_.type;
+    return hlo::BytesOf(side_.type) == 1 ? hlo::ElementType::kU8 : hlo::ElementType::kU16;
+  }
+  bool IsCut() const { return plan_.parts > 1; }  // elements into parts
+
   Stmt WholeTile() const {
+    if (IsCut()) return ir::Block({LinesOfParts(false), TurnParts()});
     std::vector<Stmt> body;
-    for (int64_t i = 0; i < kSide; ++i) body.push_back(Save(Index(i), side_.depth_is_inner ? Row(i) : Words(Index(i))));
-    if (side_.Turns()) body.push_back(Turn());
+    for (int64_t i = 0; i < kSide; ++i)
+      body.push_back(Save(0, Index(i), side_.depth_is_inner ? Row(i) : Words(Index(i))));
+    body.push_back(TurnParts());
     return ir::Block(std::move(body));
   }
 
   Stmt CutTile() const {
+    if (IsCut()) return ir::Block({LinesOfParts(true), TurnParts()});
     const ir::Var line = IndexVar("line", kSide);
-    const Stmt save = Save(ir::Ref(line), side_.depth_is_inner ? PartOfRow(ir::Ref(line)) : Words(ir::Ref(line), true));
-    const Stmt lines = Loop(line, Index(0), Index(kSide), save);
-    return side_.Turns() ? ir::Block({lines, Turn()}) : lines;
+    const Stmt save =
+        Save(0, ir::Ref(line), side_.depth_is_inner ? PartOfRow(ir::Ref(line)) : Words(ir::Ref(line), true));
+    return ir::Block({Loop(line, Index(0), Index(kSide), save), TurnParts()});
   }
 
-  Stmt Save(const Expr& line, const Expr& words) const {
+  // What one part leaves is rounded to the next; the last is a bf16 as it is.
+  Stmt LinesOfParts(bool is_cut) const {
+    const ir::Var line = IndexVar("line", kSide);
+    const auto [first, second] = side_.depth_is_inner ? RunOfRow(ir::Ref(line), is_cut) : Pairs(ir::Ref(line), is_cut);
+    const ir::Var left[] = {ir::MakeVar("low", kNumbers), ir::MakeVar("high", kNumbers)};
+    std::vector<Stmt> body = {ir::Let(left[0], first), ir::Let(left[1], second)};
+    const char* const join = side_.depth_is_inner ? kUnitRun : kUnitPairs;
+    for (int64_t part = 0; part + 1 < plan_.parts; ++part) {
+      std::vector<Expr> rounded;
+      for (const ir::Var& rest : left) {
+        const ir::Var now = ir::MakeVar(rest->name + "_" + std::to_string(part), kNumbers);
+        body.push_back(ir::Let(now, ir::Call(kNumbers, part == 0 ? kUnitFirstPart : kUnitPart, {ir::Ref(rest)})));
+        body.push_back(ir::Assign(rest, ir::Ref(rest) - ir::Ref(now)));
+        rounded.push_back(ir::Ref(now));
+      }
+      body.push_back(Save(part, ir::Ref(line), ir::Call(kWords, join, rounded)));
+    }
+    body.push_back(Save(plan_.parts - 1, ir::Ref(line), ir::Call(kWords, join, {ir::Ref(left[0]), ir::Ref(left[1])})));
+    return Loop(line, Index(0), Index(kSide), ir::Block(std::move(body)));
+  }
+
+  Stmt Save(int64_t part, const Expr& line, const Expr& words) const {
     const Expr at = line * kSide;
-    return side_.Turns() ? ir::Store(square_, ir::Ramp(at, kLanes), words)
-                         : ir::Store(tiles_, ir::Ramp(to_ + at, kLanes), words);
+    if (side_.Turns()) return ir::Store(square_, ir::Ramp(at + part * MatrixUnitPlan::kTileWords, kLanes), words);
+    return ir::Store(tiles_, ir::Ramp(to_ + (at + part * kPartWords), kLanes), words);
   }
 
-  Stmt Turn() const {
+  // Of tiles that lie the other way.
+  Stmt TurnParts() const {
+    if (!side_.Turns()) return nullptr;
+    if (!IsCut()) return Turn(Index(0));
+    const ir::Var part = IndexVar("part", plan_.parts);
+    return Loop(part, Index(0), Index(plan_.parts), Turn(ir::Ref(part)));
+  }
+  Stmt Turn(const Expr& part) const {
+    const Expr from = part * MatrixUnitPlan::kTileWords, to = to_ + part * kPartWords;
     return TransposeSquare(
         kWords, false,
         [&](int64_t row, int64_t place, int64_t count) {
-          return ir::Load(square_, ir::Ramp(Index(row * kSide + place), static_cast<int>(count)));
+          return ir::Load(square_, ir::Ramp(from + (row * kSide + place), static_cast<int>(count)));
         },
-        [&](int64_t i, const Expr& column) { return ir::Store(tiles_, ir::Ramp(to_ + i * kSide, kLanes), column); });
+        [&](int64_t i, const Expr& column) { return ir::Store(tiles_, ir::Ramp(to + i * kSide, kLanes), column); });
+  }
+
+  // Elements of f32 along the depth of a row, those of the first half of a step and of the second.
+  std::pair<Expr, Expr> RunOfRow(const Expr& line, bool is_cut) const {
+    const Expr depth = step_ * plan_.ElementsOfStep();
+    const Expr row = (batch_ * side_.extent + first_ + line) * plan_.shape.k;
+    const auto half = [&](int64_t from) {
+      const Expr place = ir::Ramp(depth + from, kLanes);
+      const Expr inside = ir::And(ir::Compare(Op::kLt, place, Index(plan_.shape.k)),
+                                  ir::Splat((first_ + line) < Index(side_.extent), kLanes));
+      return ir::Load(source_, ir::Ramp(row + (depth + from), kLanes), is_cut ? inside : nullptr);
+    };
+    return {half(0), half(kLanes)};
+  }
+  // And 16 rows or columns at two places of the depth, where those lie side by side.
+  std::pair<Expr, Expr> Pairs(const Expr& line, bool is_cut) const {
+    const Expr depth = step_ * plan_.ElementsOfStep() + line * plan_.ElementsOfWord();
+    return {AtDepth(depth, is_cut), AtDepth(depth + 1, is_cut)};
+  }
+  Expr AtDepth(const Expr& depth, bool is_cut) const {
+    const Expr inside = ir::Compare(Op::kLt, ir::Ramp(first_, kLanes), Index(side_.extent));
+    const Expr there = ir::And(inside, ir::Splat(depth < Index(plan_.shape.k), kLanes));
+    const Expr from = (batch_ * plan_.shape.k + depth) * side_.extent + first_;
+    return ir::Load(source_, ir::Ramp(from, kLanes), is_cut ? there : nullptr);
   }
 
   // Where the elements along the depth of a row or column begin.
@@ -128,13 +190,9 @@ class SidePacking {
   Expr Words(const Expr& line, bool is_cut = false) const {
     const int64_t elements = plan_.ElementsOfWord(), bits = 32 / elements;
     const Expr depth = step_ * plan_.ElementsOfStep() + line * elements;
-    const Expr from = (batch_ * plan_.shape.k + depth) * side_.extent + first_;
-    const Expr inside = ir::Compare(Op::kLt, ir::Ramp(first_, kLanes), Index(side_.extent));
     Expr joined;
     for (int64_t e = 0; e < elements; ++e) {
-      const Expr there = is_cut ? ir::And(inside, ir::Splat((depth + e) < Index(plan_.shape.k), kLanes)) : nullptr;
-      const Expr element =
-          ir::Cast(ir::Load(source_, ir::Ramp(from + e * side_.extent, kLanes), there), hlo::ElementType::kU32);
+      const Expr element = ir::Cast(AtDepth(depth + e, is_cut), hlo::ElementType::kU32);
       const Expr placed = e == 0 ? element : ir::Binary(Op::kShl, element, ir::Int(e * bits, element->type));
       joined = e == 0 ? placed : ir::Binary(Op::kOr, joined, placed);
     }
@@ -150,7 +208,7 @@ class SidePacking {
 // Sides that are copied by one kernel.
 KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<Side>& sides) {
   KernelParameters parameters;
-  const ir::BufferRef square = MakeStaging("square", hlo::ElementType::kU32, MatrixUnitPlan::kTileWords);
+  const ir::BufferRef square = MakeStaging("square", hlo::ElementType::kU32, plan.parts * MatrixUnitPlan::kTileWords);
   const ir::Var share = ir::MakeVar("share", kIndex);
   Stmt copy;
   int64_t shares = 0;
@@ -165,7 +223,10 @@ KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<Side>& sides
   }
   const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
   std::vector<ir::Helper> helpers;
-  if (has_rows) helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
+  if (plan.parts > 1)
+    helpers = UnitHelpers({kUnitPart, kUnitFirstPart, kUnitPairs, kUnitRun});
+  else if (has_rows)
+    helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
   if (!turns) return Packing(MakeDraft("pack_tiles", parameters, nest, std::move(helpers)));
   for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
   return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));

@@ -21,7 +21,8 @@ constexpr int64_t kLeastDepth = 16;
 constexpr int64_t kFewBlocks = 8, kLongSum = 1024;
 // Columns of a group: their copy of rhs is to stay in the second cache, beside other things; sums that wait stay on the
 // stack.
-constexpr int64_t kMostColumns = 16, kFewestShared = 4;
+constexpr int64_t kMostColumns = 16, kMostColumnsOfParts = 8, kFewestShared = 4;
+constexpr int64_t kPartsOfF32 = 3;
 
 struct UnitRow {
   ElementType operands, sums;
@@ -29,10 +30,12 @@ struct UnitRow {
   // Rows of lhs that pay for the copy of a larger rhs [n][k]: register tiles read that as it lies, with exchanged
   // roles.
   int64_t fewest_uses;
+  int64_t parts;
 };
 constexpr UnitRow kUnits[] = {
-    {ElementType::kBF16, ElementType::kF32, &DeviceSpec::has_bf16_tiles, 24},
-    {ElementType::kS8, ElementType::kS32, &DeviceSpec::has_s8_tiles, 48},
+    {ElementType::kBF16, ElementType::kF32, &DeviceSpec::has_bf16_tiles, 24, 1},
+    {ElementType::kS8, ElementType::kS32, &DeviceSpec::has_s8_tiles, 48, 1},
+    {ElementType::kF32, ElementType::kF32, &DeviceSpec::has_bf16_tiles, 48, kPartsOfF32},
 };
 
 bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
@@ -45,7 +48,24 @@ bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
   return blocks >= kFewBlocks || shape.k < kLongSum;
 }
 
+// f32 in parts: what is spared of multiplications pays for the copies, in multiplications by register tiles. A rhs that
+// is kept is copied once.
+bool PaysForParts(const ProductShape& shape) {
+  // Of the unit, each padded multiplication; an element that is copied, one that is summed.
+  constexpr double kOfUnit = 0.6, kOfCopy = 54, kOfResult = 16;
+  const auto padded = [](int64_t extent, int64_t block) { return static_cast<double>(CeilDiv(extent, block) * block); };
+  const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
+  const double all_rows = padded(shape.m, MatrixUnitPlan::kBlock),
+               all_columns = padded(shape.n, MatrixUnitPlan::kBlock);
+  const double by_unit = kOfUnit * all_rows * all_columns * padded(shape.k, MatrixUnitPlan::kStepBytes / 2);
+  const double copies = kOfCopy * k * (m + (shape.rhs_is_kept ? 0 : n));
+  return m * n * k > by_unit + copies + kOfResult * all_rows * all_columns;
+}
+
 bool Takes(const UnitRow& unit, const ProductShape& shape, const DeviceSpec& device) {
+  // Parts are made by the instruction that rounds to bf16.
+  if (unit.parts > 1 && (shape.multiplies_as_typed || device.bf16_dot != "assembly" || !PaysForParts(shape)))
+    return false;
   return device.device_class == DeviceClass::kCpu && device.*unit.has && shape.lhs_type == unit.operands &&
          shape.rhs_type == unit.operands && shape.compute_type == unit.sums && !shape.depth_may_be_less &&
          !shape.ends_at_sizes && !shape.swapped && IsWorthIt(shape, unit);
@@ -59,13 +79,18 @@ bool LiesInTiles(const MatrixUnitPlan& plan) {
          (!plan.SumsInParts() || !FallsIntoFewSets(row_bytes));
 }
 
-// Groups of columns whose copy of rhs stays in the second cache, each with all rows where that leaves work for all.
+// Columns and depth whose copy of rhs stays in the second cache, for all rows where that leaves work for all.
 void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
-  const int64_t column_bytes = plan.steps * 2 * MatrixUnitPlan::kTileWords * 4;
+  const int64_t step_bytes = plan.StepWords() * 4;
   // Windows are copied again for each group of columns.
-  const int64_t share = plan.windows ? device.l2_bytes / 4 * 3 : device.l2_bytes / 2;
-  const int64_t room = std::clamp<int64_t>(share / column_bytes, kFewestShared, kMostColumns);
-  plan.columns_per_group = CeilDiv(plan.column_blocks, CeilDiv(plan.column_blocks, room));
+  const int64_t room = (plan.windows ? device.l2_bytes / 4 * 3 : device.l2_bytes / 2) / step_bytes;
+  const bool has_sections = plan.parts > 1;
+  const int64_t most =
+      has_sections ? kMostColumnsOfParts : std::clamp<int64_t>(room / plan.steps, kFewestShared, kMostColumns);
+  plan.columns_per_group = CeilDiv(plan.column_blocks, CeilDiv(plan.column_blocks, most));
+  plan.steps_per_section = plan.steps;
+  const int64_t in_room = std::max<int64_t>(room / plan.columns_per_group, 1);
+  if (has_sections && in_room < plan.steps) plan.steps_per_section = CeilDiv(plan.steps, CeilDiv(plan.steps, in_room));
   const int64_t groups = plan.shape.batch * CeilDiv(plan.column_blocks, plan.columns_per_group);
   const int64_t wanted = 4 * device.compute_units;
   plan.rows_per_group = CeilDiv(plan.row_blocks, std::clamp<int64_t>(CeilDiv(wanted, groups), 1, plan.row_blocks));
@@ -73,10 +98,11 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
 
 std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optional<ConvolutionShape>& windows,
                                      const DeviceSpec& device) {
-  const bool takes = std::any_of(std::begin(kUnits), std::end(kUnits),
-                                 [&](const UnitRow& unit) { return Takes(unit, shape, device); });
-  if (!takes) return std::nullopt;
+  const auto* const unit =
+      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const UnitRow& row) { return Takes(row, shape, device); });
+  if (unit == std::end(kUnits) || (windows && unit->parts > 1)) return std::nullopt;
   MatrixUnitPlan plan;
+  plan.parts = unit->parts;
   plan.shape = shape;
   plan.windows = windows;
   plan.inline_assembly = device.has_inline_assembly;
@@ -84,24 +110,25 @@ std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optio
   plan.row_blocks = CeilDiv(shape.m, MatrixUnitPlan::kBlock);
   plan.column_blocks = CeilDiv(shape.n, MatrixUnitPlan::kBlock);
   plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
-  plan.lhs_in_place = !windows && LiesInTiles(plan);
+  plan.lhs_in_place = !windows && plan.parts == 1 && LiesInTiles(plan);
   ChooseGroups(plan, device);
   return plan;
 }
 
 }  // namespace
 
-int64_t MatrixUnitPlan::ElementsOfWord() const { return 4 / hlo::BytesOf(shape.lhs_type); }
+int64_t MatrixUnitPlan::ElementsOfWord() const { return parts == 1 ? 4 / hlo::BytesOf(shape.lhs_type) : 2; }
 
 int64_t MatrixUnitPlan::RowGroups() const { return CeilDiv(row_blocks, rows_per_group); }
 int64_t MatrixUnitPlan::ColumnGroups() const { return CeilDiv(column_blocks, columns_per_group); }
 
 int64_t MatrixUnitPlan::LhsBytes() const {
   if (windows) return AlignScratch(RowGroups() * ColumnGroups() * kBlock * WindowPitch());
-  return lhs_in_place ? 0 : AlignScratch(shape.batch * row_blocks * steps * 2 * kTileWords * 4);
+  return lhs_in_place ? 0 : AlignScratch(shape.batch * row_blocks * steps * StepWords() * 4);
 }
-int64_t MatrixUnitPlan::RhsBytes() const {
-  return AlignScratch(shape.batch * column_blocks * steps * 2 * kTileWords * 4);
+int64_t MatrixUnitPlan::RhsBytes() const { return AlignScratch(shape.batch * column_blocks * steps * StepWords() * 4); }
+int64_t MatrixUnitPlan::SumsBytes() const {
+  return HasSections() ? AlignScratch(shape.batch * row_blocks * column_blocks * kSumsOfBlock * 4) : 0;
 }
 
 std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const DeviceSpec& device) {

@@ -11,21 +11,30 @@
 namespace hlorun::opencl {
 
 // Operands are copied into tiles, the last ones of rows, columns and depth padded with zeros, so that products are
-// one variant of code: [batch][block of 32 rows or columns][step][2][tile]. Rows of lhs that need no padding are read
-// as they lie; rows that are windows of a convolution are copied by the work-group that multiplies them, a block at a
-// time.
+// one variant of code: [batch][block of 32 rows or columns][step][part][2][tile]. Rows of lhs that need no padding are
+// read as they lie; rows that are windows of a convolution are copied by the work-group that multiplies them, a block
+// at a time.
+//
+// An element of f32 is the sum of three bf16: what rounding leaves is exact, and has eight bits less each time. Six of
+// the nine products of parts are summed; the other three are below a quarter of a unit in the last place of each
+// product (XLA's name for it: BF16_BF16_F32_X6). An infinite operand makes NaN of some of them: such sums are replaced
+// by those of the first parts alone, which are what f32 gives. Parts of numbers below 2^-110 may be denormal, which the
+// unit takes for zeros.
 struct MatrixUnitPlan {
   static constexpr int64_t kSide = 16, kBlock = 2 * kSide;       // rows of a tile; of a block, or its columns
   static constexpr int64_t kStepBytes = 64;                      // of depth: a tile's row
   static constexpr int64_t kTileWords = kSide * kStepBytes / 4;  // of 32 bits
-  // Depth of a block, in steps: what lhs then needs of the first cache leaves room for rhs, which passes by.
-  static constexpr int64_t kBlockSteps = 8;
+  static constexpr int64_t kSumsOfBlock = kBlock * kBlock;
 
   ProductShape shape;
   bool inline_assembly = false;                          // DeviceSpec::has_inline_assembly
   bool rounds_pairs = false;                             // the CPU's own way to bf16 is at hand
+  int64_t parts = 1;                                     // of bf16 that an element is cut into
   int64_t row_blocks = 1, column_blocks = 1, steps = 1;  // of the whole product
   int64_t rows_per_group = 1, columns_per_group = 1;     // blocks of a work-group
+  // Depth that a work-group multiplies with all of its rows and columns before the next: so much of its rhs stays in
+  // the second cache.
+  int64_t steps_per_section = 1;
 
   bool lhs_in_place = false;
   std::optional<ConvolutionShape> windows;  // whose windows are the rows of lhs
@@ -34,17 +43,25 @@ struct MatrixUnitPlan {
   int64_t RowGroups() const;
   int64_t ColumnGroups() const;
   // From one row of windows to the next, bytes: not at the same sets of the first cache.
-  int64_t WindowPitch() const { return steps * kStepBytes + (steps % kBlockSteps == 0 ? kStepBytes : 0); }
+  int64_t WindowPitch() const { return steps * kStepBytes + (steps % BlockSteps() == 0 ? kStepBytes : 0); }
+  int64_t StepWords() const { return parts * 2 * kTileWords; }  // of a block, 32 bits each
+  // Depth of a block, in steps: what lhs then needs of the first cache leaves room for rhs, which passes by. Parts are
+  // multiplied often enough for both to pass by.
+  int64_t BlockSteps() const { return parts == 1 ? 8 : steps_per_section; }
   int64_t ElementsOfWord() const;
   int64_t ElementsOfStep() const { return kSide * ElementsOfWord(); }
-  bool SumsInParts() const { return steps > kBlockSteps; }  // sums wait in memory between blocks of depth
+  bool SumsInParts() const { return steps > BlockSteps(); }  // sums wait in memory between blocks of depth
+  bool HasSections() const { return steps_per_section < steps; }
   // Offsets into scratch, bytes.
   int64_t LhsBytes() const;
   int64_t RhsBytes() const;
   // Rhs first: it may be kept from run to run, and what is kept is written by whoever has the place next before
   // anything else of it is used (kept_work.h).
   int64_t LhsOffset() const { return RhsBytes(); }
-  int64_t ScratchBytes() const { return LhsBytes() + RhsBytes(); }
+  // Sums that wait for the next section: [batch][block of rows][block of columns][row][column].
+  int64_t SumsOffset() const { return LhsOffset() + LhsBytes(); }
+  int64_t SumsBytes() const;
+  int64_t ScratchBytes() const { return LhsBytes() + RhsBytes() + SumsBytes(); }
 };
 
 // nullopt: the device has no such unit, or register tiles are worth more.

@@ -21,8 +21,7 @@ using ir::Stmt;
 
 constexpr int64_t kSide = MatrixUnitPlan::kSide, kBlock = MatrixUnitPlan::kBlock;
 constexpr int kLanes = static_cast<int>(kSide);
-// Words of a step of a block, and of its sums.
-constexpr int64_t kStepWords = 2 * MatrixUnitPlan::kTileWords, kSums = kBlock * kBlock;
+constexpr int64_t kSums = MatrixUnitPlan::kSumsOfBlock;
 
 Stmt CallUnit(const char* function, std::vector<Expr> arguments = {}) {
   return ir::CallStatement(ir::Call(kIndex, function, std::move(arguments)));
@@ -42,7 +41,13 @@ class UnitMultiplication {
     }
     rhs_ = parameters_.Add("rhs", hlo::ElementType::kU32, plan.RhsBytes() / 4, ScratchSlice(0, plan.RhsBytes(), false));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
-    sums_ = MakeStaging("sums", shape_.compute_type, kSums * (plan.SumsInParts() ? plan.columns_per_group : 1));
+    if (plan.HasSections()) {
+      sums_ = parameters_.Add("sums", shape_.compute_type, plan.SumsBytes() / 4,
+                              ScratchSlice(plan.SumsOffset(), plan.SumsBytes(), true));
+    } else {
+      sums_ = MakeStaging("sums", shape_.compute_type, kSums * (plan.SumsInParts() ? plan.columns_per_group : 1));
+    }
+    first_sums_ = MakeStaging("first_sums", shape_.compute_type, kSums);
   }
 
   KernelDraft Emit() {
@@ -54,8 +59,17 @@ class UnitMultiplication {
     // Neighbours share columns: their rhs is then in the caches of all.
     for (const ir::Var& var : {rows, columns, batch})
       nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
-    return MakeDraft("multiply_tiles", parameters_, ir::Block({ir::DeclareArray(sums_), nest}),
-                     UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, StepsFunction()}));
+    std::vector<Stmt> body;
+    if (!plan_.HasSections()) body.push_back(ir::DeclareArray(sums_));
+    if (plan_.parts > 1) body.push_back(ir::DeclareArray(first_sums_));
+    body.push_back(nest);
+    std::vector<ir::Helper> helpers =
+        UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, StepsFunction()});
+    if (plan_.parts > 1) {
+      for (ir::Helper& helper : UnitHelpers({kUnitFirstParts, kUnitHasNan, kUnitReplaceNan}))
+        helpers.push_back(std::move(helper));
+    }
+    return MakeDraft("multiply_tiles", parameters_, ir::Block(std::move(body)), std::move(helpers));
   }
 
  private:
@@ -66,58 +80,87 @@ class UnitMultiplication {
                            ScratchSlice(plan_.LhsOffset(), plan_.LhsBytes(), false));
   }
 
-  const char* StepsFunction() const { return shape_.lhs_type == hlo::ElementType::kS8 ? kUnitS8 : kUnitBf16; }
+  const char* StepsFunction() const {
+    if (plan_.parts > 1) return kUnitF32;
+    return shape_.lhs_type == hlo::ElementType::kS8 ? kUnitS8 : kUnitBf16;
+  }
 
   static Expr End(const Expr& first, int64_t count, int64_t limit) {
     return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
   }
 
   // Blocks of rows, each with all columns of the group: a block of lhs stays in the first cache, the group's rhs in the
-  // second.
+  // second, all of its depth or a section at a time.
   Stmt Group(const Expr& row_group, const Expr& column_group) {
-    const ir::Var row = IndexVar("row_block", plan_.row_blocks), column = IndexVar("column_block", plan_.column_blocks);
-    const ir::Var depth = IndexVar("depth", plan_.steps);
+    const ir::Var row = IndexVar("row_block", plan_.row_blocks), section = IndexVar("section", plan_.steps);
     row_ = ir::Ref(row);
-    column_ = ir::Ref(column);
     const Expr first_row = row_group * plan_.rows_per_group;
+    const Expr end_row = End(first_row, plan_.rows_per_group, plan_.row_blocks);
     first_column_ = column_group * plan_.columns_per_group;
-    if (windows_)
+    if (windows_) {
       panel_ = (row_group * plan_.ColumnGroups() + column_group) *
                (kBlock * plan_.WindowPitch() / hlo::BytesOf(lhs_->storage));
-    const Expr last_column = End(first_column_, plan_.columns_per_group, plan_.column_blocks);
-    Stmt columns;
-    if (plan_.SumsInParts()) {
-      const Expr sums = (column_ - first_column_) * kSums;
-      columns = Loop(depth, Index(0), Index(plan_.steps),
-                     Loop(column, first_column_, last_column, PartOfBlock(ir::Ref(depth), sums)),
-                     MatrixUnitPlan::kBlockSteps);
-    } else {
-      columns =
-          Loop(column, first_column_, last_column,
-               ir::Block({CallUnit(kUnitZero), Steps(Index(0), Index(plan_.steps)), Save(Index(0)), Finish(Index(0))}));
+      const Stmt copy = windows_->Copy(row_ * kBlock, Inside(row_, shape_.m), panel_);
+      const Stmt columns = Columns(Index(0), Index(plan_.steps));
+      return ir::Block(
+          {windows_->ClearTails(kBlock, panel_), Loop(row, first_row, end_row, ir::Block({copy, columns}))});
     }
-    const Expr end_row = End(first_row, plan_.rows_per_group, plan_.row_blocks);
-    if (!windows_) return Loop(row, first_row, end_row, columns);
-    const Stmt copy = windows_->Copy(row_ * kBlock, Inside(row_, shape_.m), panel_);
-    return ir::Block({windows_->ClearTails(kBlock, panel_), Loop(row, first_row, end_row, ir::Block({copy, columns}))});
+    if (!plan_.HasSections()) return Loop(row, first_row, end_row, Columns(Index(0), Index(plan_.steps)));
+    const Expr end = End(ir::Ref(section), plan_.steps_per_section, plan_.steps);
+    return Loop(section, Index(0), Index(plan_.steps), Loop(row, first_row, end_row, Columns(ir::Ref(section), end)),
+                plan_.steps_per_section);
+  }
+
+  // Steps `first` to `end` of a block of rows with all columns of the group.
+  Stmt Columns(const Expr& first, const Expr& end) {
+    const ir::Var column = IndexVar("column_block", plan_.column_blocks), depth = IndexVar("depth", plan_.steps);
+    column_ = ir::Ref(column);
+    const Expr last_column = End(first_column_, plan_.columns_per_group, plan_.column_blocks);
+    if (!plan_.SumsInParts()) {
+      return Loop(column, first_column_, last_column,
+                  ir::Block({CallUnit(kUnitZero), Steps(first, Index(plan_.steps)), Save(Index(0)), Mend(Index(0)),
+                             Finish(Index(0))}));
+    }
+    const Expr sums = plan_.HasSections() ? ((batch_ * plan_.row_blocks + row_) * plan_.column_blocks + column_) * kSums
+                                          : (column_ - first_column_) * kSums;
+    return Loop(depth, first, end, Loop(column, first_column_, last_column, PartOfBlock(ir::Ref(depth), end, sums)),
+                plan_.BlockSteps());
   }
 
   // Some of the depth of a block, with what went before in memory.
-  Stmt PartOfBlock(const Expr& depth, const Expr& sums) {
-    constexpr int64_t kSteps = MatrixUnitPlan::kBlockSteps;
-    const Expr count = plan_.steps % kSteps == 0 ? Index(kSteps) : ir::Min(Index(kSteps), Index(plan_.steps) - depth);
+  Stmt PartOfBlock(const Expr& depth, const Expr& end, const Expr& sums) {
+    const int64_t steps = plan_.BlockSteps();
+    const bool is_even = plan_.steps % steps == 0 && plan_.steps_per_section % steps == 0;
+    const Expr count = is_even ? Index(steps) : ir::Min(Index(steps), end - depth);
     const Stmt begin =
         ir::If(ir::Compare(Op::kEq, depth, Index(0)), CallUnit(kUnitZero), CallUnit(kUnitLoad, {At(sums_, sums)}));
-    const Stmt finish = ir::If(ir::Compare(Op::kGe, depth + kSteps, Index(plan_.steps)), Finish(sums));
+    const Stmt finish =
+        ir::If(ir::Compare(Op::kGe, depth + steps, Index(plan_.steps)), ir::Block({Mend(sums), Finish(sums)}));
     return ir::Block({begin, Steps(depth, count), Save(sums), finish});
+  }
+
+  // Products of an infinite number's first part with parts that are zero.
+  Stmt Mend(const Expr& sums) const {
+    if (plan_.parts == 1) return nullptr;
+    const Expr lhs = PackedLhs(Index(0)).first, rhs = Rhs(Index(0));
+    const Expr own = At(first_sums_, Index(0));
+    const Expr has_nan = ir::Call({hlo::ElementType::kS32, 1}, kUnitHasNan, {At(sums_, sums)});
+    return ir::If(
+        ir::Compare(Op::kNe, has_nan, ir::Int(0, has_nan->type)),
+        ir::Block({CallUnit(kUnitZero), CallUnit(kUnitFirstParts, {At(lhs_, lhs), At(rhs_, rhs), Index(plan_.steps)}),
+                   CallUnit(kUnitStore, {own}), CallUnit(kUnitReplaceNan, {At(sums_, sums), own})}));
   }
 
   static Expr At(const ir::BufferRef& buffer, const Expr& index) { return ir::Address(buffer, index); }
   Stmt Save(const Expr& sums) const { return CallUnit(kUnitStore, {At(sums_, sums)}); }
 
+  Expr Rhs(const Expr& first) const {
+    return ((batch_ * plan_.column_blocks + column_) * plan_.steps + first) * plan_.StepWords();
+  }
+
   // Steps of a block from `first` on.
   Stmt Steps(const Expr& first, const Expr& count) const {
-    const Expr rhs = ((batch_ * plan_.column_blocks + column_) * plan_.steps + first) * kStepWords;
+    const Expr rhs = Rhs(first);
     const LhsTiles lhs = windows_ ? LhsOfWindows(first) : plan_.lhs_in_place ? LhsInPlace(first) : PackedLhs(first);
     // What comes after this block of lhs. All columns of the group together bring it.
     const int64_t lines = CeilDiv(lhs.lines_of_step, plan_.columns_per_group);
@@ -131,14 +174,14 @@ class UnitMultiplication {
     Expr first, next;
     int64_t row, step, lines_of_step, elements_of_line;
   };
-  static constexpr int64_t kLinesOfStep = kStepWords * 4 / kLineBytes;
+  int64_t LinesOfStep() const { return plan_.StepWords() * 4 / kLineBytes; }
   LhsTiles PackedLhs(const Expr& first) const {
-    const Expr at = ((batch_ * plan_.row_blocks + row_) * plan_.steps + first) * kStepWords;
+    const Expr at = ((batch_ * plan_.row_blocks + row_) * plan_.steps + first) * plan_.StepWords();
     return {at,
-            at + MatrixUnitPlan::kBlockSteps * kStepWords,
+            at + (plan_.parts > 1 ? plan_.steps : plan_.BlockSteps()) * plan_.StepWords(),
             MatrixUnitPlan::kStepBytes,
-            kStepWords * 4,
-            kLinesOfStep,
+            plan_.StepWords() * 4,
+            LinesOfStep(),
             kLineBytes / 4};
   }
   // The next block of rows lies behind this one; of rows that are not taken whole, nothing is read ahead.
@@ -149,7 +192,7 @@ class UnitMultiplication {
             at + kBlock * shape_.k,
             shape_.k * bytes,
             MatrixUnitPlan::kStepBytes,
-            plan_.SumsInParts() ? 0 : kLinesOfStep,
+            plan_.SumsInParts() ? 0 : LinesOfStep(),
             kLineBytes / bytes};
   }
 
@@ -195,7 +238,7 @@ class UnitMultiplication {
   const MatrixUnitPlan& plan_;
   const ProductShape& shape_;
   KernelParameters parameters_;
-  ir::BufferRef lhs_, rhs_, sums_;
+  ir::BufferRef lhs_, rhs_, sums_, first_sums_;
   std::optional<Epilogue> epilogue_;
   std::optional<WindowRows> windows_;
   Expr batch_, row_, column_, first_column_, panel_;

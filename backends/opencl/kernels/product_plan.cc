@@ -376,6 +376,7 @@ std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot) {
   const std::optional<hlo::ElementType> sums = SumType(shape.lhs_type, shape.rhs_type, result.element_type());
   if (!sums) return std::nullopt;
   shape.compute_type = *sums;
+  shape.multiplies_as_typed = attributes.algorithm == "dot_f32_f32_f32";
   if (shape.batch * shape.m * shape.n * shape.k == 0) return std::nullopt;
   return shape.n == 1 && shape.m > 1 ? Exchanged(shape) : shape;
 }
