@@ -159,19 +159,22 @@ std::vector<double> HostConvolution(const hlo::Instruction& convolution, const L
   return ys;
 }
 
-void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec, const CompileOptions& options = {}) {
-  SCOPED_TRACE(c.input + " x " + c.weights + " {" + c.window + "}" + (fused ? " fused" : ""));
-  const auto module = hlo::ParseModule(Text(c, fused));
-  const hlo::Instruction& root = *module->entry()->root();
-  const auto launches = EmitConvolution(root, {-1}, {spec, options});
-  ASSERT_TRUE(launches.has_value());
+std::vector<Literal> RandomOperands(const hlo::Instruction& root) {
   std::vector<Literal> operands;
-  std::vector<void*> addresses;
   for (const hlo::Instruction* operand : root.operands()) {
     operands.push_back(RandomLiteral(operand->shape(), static_cast<unsigned>(operands.size() + 1)));
   }
-  for (const Literal& operand : operands) addresses.push_back(const_cast<std::byte*>(operand.data()));
+  return operands;
+}
+
+Literal OnDevice(const hlo::Instruction& root, const std::vector<Literal>& operands, const DeviceSpec& spec,
+                 const CompileOptions& options) {
   Literal got(root.shape());
+  const auto launches = EmitConvolution(root, {-1}, {spec, options});
+  EXPECT_TRUE(launches.has_value());
+  if (!launches) return got;
+  std::vector<void*> addresses;
+  for (const Literal& operand : operands) addresses.push_back(const_cast<std::byte*>(operand.data()));
   constexpr int64_t kGuard = 1024;
   constexpr unsigned char kLeftBehind = 0xff;  // NaN of any type
   const int64_t scratch_bytes = ConvolutionScratchBytes(root, {spec, options});
@@ -179,6 +182,15 @@ void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec, const 
   Runner().Run(*launches, addresses, {got.mutable_data()}, scratch.data());
   EXPECT_TRUE(
       std::all_of(scratch.begin() + scratch_bytes, scratch.end(), [](unsigned char b) { return b == kLeftBehind; }));
+  return got;
+}
+
+void ExpectConvolution(const Case& c, bool fused, const DeviceSpec& spec, const CompileOptions& options = {}) {
+  SCOPED_TRACE(c.input + " x " + c.weights + " {" + c.window + "}" + (fused ? " fused" : ""));
+  const auto module = hlo::ParseModule(Text(c, fused));
+  const hlo::Instruction& root = *module->entry()->root();
+  const std::vector<Literal> operands = RandomOperands(root);
+  const Literal got = OnDevice(root, operands, spec, options);
 
   const bool gradient = c.labels[0] == 'f';
   const std::vector<double> sums =
@@ -480,8 +492,15 @@ TEST(Convolution, WindowsByTheMatrixUnit) {
   }
 }
 
+// f32 in parts of bf16, too.
+std::optional<DeviceSpec> UnitSpec() {
+  std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
+  if (spec) spec->bf16_dot = "assembly";
+  return spec;
+}
+
 TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {
-  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
+  const std::optional<DeviceSpec> spec = UnitSpec();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   const std::vector<Case> cases = {
       // Chunks of an image and of several, parts, phases of strided windows,
@@ -501,6 +520,11 @@ TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {
       {"bf16[2,21,19,16]", "bf16[2,20,18,64]", "bf16[4,4,16,64]", "size=20x18 pad=1_1x2_0", "f01b_i01o->01bf"},
       {"bf16[5,9,9,5]", "bf16[5,10,9,32]", "bf16[3,5,5,32]", "size=10x9 pad=2_1x-1_5", "f01b_i01o->01bf"},
       {"bf16[4,90,32]", "bf16[4,90,48]", "bf16[5,32,48]", "size=90 pad=2_2", "f0b_i0o->0bf"},
+      // In parts.
+      {"f32[2,14,15,160]", "f32[2,14,15,157]", "f32[3,3,160,157]", "size=14x15 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"f32[3,8,18,160]", "f32[3,8,18,160]", "f32[3,3,160,160]", "size=8x18 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"f32[1,33,33,128]", "f32[1,17,17,128]", "f32[7,7,128,128]", "size=17x17 pad=3_3x3_3 rhs_dilate=2x2",
+       "f01b_i01o->01bf"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.input + " {" + c.window + "}");
@@ -515,6 +539,32 @@ TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {
       ExpectConvolution(c, fused, small);
     }
   }
+}
+
+// What is not finite comes out as by multiplications of f32.
+TEST(Convolution, GradientsInPartsOfWhatIsNotFinite) {
+  const std::optional<DeviceSpec> spec = UnitSpec();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  const Case c{"f32[2,14,15,160]", "f32[2,14,15,160]", "f32[3,3,160,160]", "size=14x15 pad=1_1x1_1", "f01b_i01o->01bf"};
+  const auto module = hlo::ParseModule(Text(c, false));
+  const hlo::Instruction& root = *module->entry()->root();
+  std::vector<Literal> operands = RandomOperands(root);
+  const auto inner = [](int64_t channel) { return ((14 + 7) * 15 + 6) * 160 + channel; };  // of the second image
+  operands[0].SetDouble(inner(5), INFINITY);
+  operands[0].SetDouble(inner(70), NAN);
+  operands[1].SetDouble(inner(33), -INFINITY);
+  const Literal got = OnDevice(root, operands, *spec, {}), expected = OnDevice(root, operands, Runner().spec(), {});
+  int64_t infinite = 0;
+  for (int64_t i = 0; i < got.ElementCount(); ++i) {
+    const double g = got.GetDouble(i), e = expected.GetDouble(i);
+    infinite += std::isinf(e) ? 1 : 0;
+    if (std::isfinite(e)) {
+      EXPECT_NEAR(g, e, 1e-4) << i;
+    } else {
+      EXPECT_TRUE(g == e || (std::isnan(g) && std::isnan(e))) << i << ": " << g << ", expected " << e;
+    }
+  }
+  EXPECT_GT(infinite, 1000);
 }
 
 TEST(Convolution, BiasAndReluInTheEpilogue) {

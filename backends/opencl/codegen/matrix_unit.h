@@ -26,6 +26,10 @@ inline constexpr const char* kUnitS8 = "hl_unit_s8";
 // The same of f32 in three parts of bf16, which follow each other in a step; and of the first parts alone.
 inline constexpr const char* kUnitF32 = "hl_unit_f32";
 inline constexpr const char* kUnitFirstParts = "hl_unit_first_parts";  // (ulong lhs, ulong rhs, long steps)
+// Of f32 whose parts of lhs are arrays of rows, `part` bytes apart: (ulong lhs, ulong row, ulong part, ulong rhs, long
+// steps); rows' steps follow each other.
+inline constexpr const char* kUnitF32Rows = "hl_unit_f32_rows";
+inline constexpr const char* kUnitFirstRows = "hl_unit_first_rows";  // (ulong lhs, ulong row, ulong rhs, long steps)
 // (ulong at): whether an array of sums has a NaN; (ulong at, ulong from): its NaN are replaced by what another has.
 inline constexpr const char* kUnitHasNan = "hl_unit_has_nan";
 inline constexpr const char* kUnitReplaceNan = "hl_unit_replace_nan";
@@ -59,12 +63,13 @@ inline constexpr const char* kUnitPartOfRow = "hl_unit_part_of_row";
   " %%tmm7, %%tmm5, %%tmm3\\n\"\n"                                                                \
   "                     : : \"r\"(a), \"r\"(a + 16 * row), \"r\"(b), \"r\"(row), \"r\"(64ul) : \"memory\");\n  }\n}\n"
 
-// Products of one part of lhs and one of rhs, in which order tiles are loaded leaves six of 24 loads out.
-#define HLORUN_UNIT_LHS(AT)                                       \
-  "tileloadd " AT                                                 \
-  "(%0,%2,1), %%tmm4\\n\\ttdpbf16ps %%tmm6, %%tmm4, %%tmm0\\n\\t" \
-  "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\\n\\ttileloadd 1024+" AT      \
-  "(%0,%2,1), %%tmm5\\n\\t"                                       \
+// The products of a part of lhs and one of rhs that is in its tiles, or the other way round: in such turns six of 24
+// loads are left out. LOW, HIGH: where the first 16 rows of lhs are and the others; of rhs, (%1,%2,1) behind AT.
+#define HLORUN_UNIT_LHS(LOW, HIGH)                        \
+  "tileloadd " LOW                                        \
+  ", %%tmm4\\n\\ttdpbf16ps %%tmm6, %%tmm4, %%tmm0\\n\\t"  \
+  "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\\n\\ttileloadd " HIGH \
+  ", %%tmm5\\n\\t"                                        \
   "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\\n\\ttdpbf16ps %%tmm7, %%tmm5, %%tmm3\\n\\t"
 #define HLORUN_UNIT_RHS(AT)                                       \
   "tileloadd " AT                                                 \
@@ -72,8 +77,13 @@ inline constexpr const char* kUnitPartOfRow = "hl_unit_part_of_row";
   "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\\n\\ttileloadd 1024+" AT      \
   "(%1,%2,1), %%tmm7\\n\\t"                                       \
   "tdpbf16ps %%tmm7, %%tmm4, %%tmm1\\n\\ttdpbf16ps %%tmm7, %%tmm5, %%tmm3\\n\\t"
+// The first part of rhs, and all products of a step, the smallest first.
+#define HLORUN_UNIT_FIRST_RHS "tileloadd (%1,%2,1), %%tmm6\\n\\ttileloadd 1024(%1,%2,1), %%tmm7\\n\\t"
+#define HLORUN_UNIT_PARTS(LOW0, HIGH0, LOW1, HIGH1, LOW2, HIGH2)                                          \
+  HLORUN_UNIT_FIRST_RHS HLORUN_UNIT_LHS(LOW2, HIGH2) HLORUN_UNIT_LHS(LOW1, HIGH1) HLORUN_UNIT_RHS("2048") \
+      HLORUN_UNIT_LHS(LOW0, HIGH0) HLORUN_UNIT_RHS("4096") HLORUN_UNIT_RHS("0")
 
-inline constexpr std::array<NamedSource, 17> kUnitFunctions = {{
+inline constexpr std::array<NamedSource, 19> kUnitFunctions = {{
     // Palette 1; 64 bytes (0x40) and 16 rows (0x10) of each tile.
     {kUnitBegin,
      "static inline void hl_unit_begin(void) {\n"
@@ -97,33 +107,45 @@ inline constexpr std::array<NamedSource, 17> kUnitFunctions = {{
      "                   : : \"r\"(at), \"r\"(128ul) : \"memory\");\n}\n"},
     {kUnitBf16, HLORUN_UNIT_STEPS("hl_unit_bf16", "tdpbf16ps")},
     {kUnitS8, HLORUN_UNIT_STEPS("hl_unit_s8", "tdpbssd")},
-    // The smallest products first.
     {kUnitF32,
      "static inline void hl_unit_f32(ulong a, ulong row, ulong next, ulong b, long steps, ulong ahead, long lines) {\n"
      "  for (; steps > 0; --steps, a += next, b += 6144) {\n"
      "    for (long i = 0; i < lines; ++i, ahead += 64)\n"
      "      __asm__ volatile(\"prefetcht1 (%0)\" : : \"r\"(ahead));\n"
-     "    __asm__ volatile(\"tileloadd (%1,%2,1), %%tmm6\\n\\ttileloadd 1024(%1,%2,1), %%tmm7\\n\\t\"\n"
-     "                     \"" HLORUN_UNIT_LHS("4096") HLORUN_UNIT_LHS("2048") HLORUN_UNIT_RHS("2048")
-         HLORUN_UNIT_LHS("0") HLORUN_UNIT_RHS("4096") HLORUN_UNIT_RHS(
-             "0") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(row) : \"memory\");\n  }\n}\n"},
+     "    __asm__ volatile(\"" HLORUN_UNIT_PARTS(
+         "(%0,%2,1)", "1024(%0,%2,1)", "2048(%0,%2,1)", "3072(%0,%2,1)", "4096(%0,%2,1)",
+         "5120(%0,%2,1)") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(row) : \"memory\");\n  }\n}\n"},
     {kUnitFirstParts,
      "static inline void hl_unit_first_parts(ulong a, ulong b, long steps) {\n"
      "  for (; steps > 0; --steps, a += 6144, b += 6144)\n"
-     "    __asm__ volatile(\"tileloadd (%1,%2,1), %%tmm6\\n\\ttileloadd 1024(%1,%2,1), %%tmm7\\n\\t\"\n"
-     "                     \"" HLORUN_UNIT_LHS(
-         "0") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(64ul) : \"memory\");\n}\n"},
+     "    __asm__ volatile(\"" HLORUN_UNIT_FIRST_RHS HLORUN_UNIT_LHS(
+         "(%0,%2,1)",
+         "1024(%0,%2,1)") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(64ul) : \"memory\");\n}\n"},
+    {kUnitF32Rows,
+     "static inline void hl_unit_f32_rows(ulong a, ulong row, ulong part, ulong b, long steps) {\n"
+     "  for (; steps > 0; --steps, a += 64, b += 6144) {\n"
+     "    ulong a1 = a + part, a2 = a1 + part;\n"
+     "    __asm__ volatile(\"" HLORUN_UNIT_PARTS(
+         "(%0,%3,1)", "(%4,%3,1)", "(%5,%3,1)", "(%6,%3,1)", "(%7,%3,1)",
+         "(%8,%3,1)") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(64ul), \"r\"(row), \"r\"(a + 16 * row), \"r\"(a1),\n"
+                      "                       \"r\"(a1 + 16 * row), \"r\"(a2), \"r\"(a2 + 16 * row) : \"memory\");\n  }\n}\n"},
+    {kUnitFirstRows,
+     "static inline void hl_unit_first_rows(ulong a, ulong row, ulong b, long steps) {\n"
+     "  for (; steps > 0; --steps, a += 64, b += 6144)\n"
+     "    __asm__ volatile(\"" HLORUN_UNIT_FIRST_RHS HLORUN_UNIT_LHS(
+         "(%0,%3,1)",
+         "(%4,%3,1)") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(64ul), \"r\"(row), \"r\"(a + 16 * row) : "
+                      "\"memory\");\n}\n"},
     {kUnitHasNan,
      "static inline int hl_unit_has_nan(ulong at) {\n"
-     "  const float16* sums = (const float16*)(at);\n"
      "  int16 nan = 0;\n"
-     "  for (int i = 0; i < 64; ++i) nan |= sums[i] != sums[i];\n"
+     "  for (int i = 0; i < 64; ++i) nan |= isnan(vload16(i, (const float*)(at)));\n"
      "  return any(nan);\n}\n"},
     {kUnitReplaceNan,
      "static inline void hl_unit_replace_nan(ulong at, ulong from) {\n"
-     "  float16* sums = (float16*)(at);\n"
-     "  const float16* others = (const float16*)(from);\n"
-     "  for (int i = 0; i < 64; ++i) sums[i] = select(sums[i], others[i], sums[i] != sums[i]);\n}\n"},
+     "  for (int i = 0; i < 64; ++i) {\n"
+     "    float16 sums = vload16(i, (const float*)(at)), others = vload16(i, (const float*)(from));\n"
+     "    vstore16(select(sums, others, isnan(sums)), i, (float*)(at));\n  }\n}\n"},
     {kUnitPart,
      "static inline float16 hl_unit_part(float16 x) {\n"
      "  ushort16 bits;\n"
@@ -151,6 +173,8 @@ inline constexpr std::array<NamedSource, 17> kUnitFunctions = {{
 }};
 
 #undef HLORUN_UNIT_STEPS
+#undef HLORUN_UNIT_PARTS
+#undef HLORUN_UNIT_FIRST_RHS
 #undef HLORUN_UNIT_LHS
 #undef HLORUN_UNIT_RHS
 

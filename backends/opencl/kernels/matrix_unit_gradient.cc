@@ -2,6 +2,7 @@
 
 #include "backends/opencl/codegen/matrix_unit.h"
 #include "backends/opencl/kernels/combine_parts.h"
+#include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/matrix_unit_helpers.h"
 #include "backends/opencl/kernels/pixel_tiles.h"
@@ -15,7 +16,7 @@ using ir::Op;
 using ir::Stmt;
 
 constexpr int64_t kBlock = MatrixUnitGradientPlan::kBlock, kStepPixels = MatrixUnitGradientPlan::kStepPixels;
-constexpr int64_t kStepWords = MatrixUnitGradientPlan::kStepWords, kSums = MatrixUnitGradientPlan::kSumsOfBlock;
+constexpr int64_t kSums = MatrixUnitGradientPlan::kSumsOfBlock;
 
 // Slices of scratch.
 ArgumentRef Sums(const MatrixUnitGradientPlan& plan, bool written) {
@@ -46,19 +47,25 @@ class UnitGradient {
     gradient_ =
         parameters_.Add("gradient", hlo::ElementType::kU32, plan.GradientBytes() / 4, GradientTiles(plan, false));
     sums_ = parameters_.Add("sums", shape_.compute_type, plan.SumsBytes() / 4, Sums(plan, true));
+    first_sums_ = MakeStaging("first_sums", shape_.compute_type, kSums);
   }
 
   KernelDraft Emit() {
-    const ir::Var part = IndexVar("part", plan_.Parts()), channels = IndexVar("channel_group", plan_.ChannelGroups());
+    const ir::Var apart = IndexVar("apart", plan_.SumsApart());
+    const ir::Var channels = IndexVar("channel_group", plan_.ChannelGroups());
     const ir::Var features = IndexVar("feature_group", plan_.FeatureGroups());
     const Stmt group = ir::Block(
-        {CallUnit(kUnitBegin), Group(ir::Ref(part), ir::Ref(channels), ir::Ref(features)), CallUnit(kUnitEnd)});
-    const Stmt nest = ParallelNest({{part, Index(plan_.Parts())},
+        {CallUnit(kUnitBegin), Group(ir::Ref(apart), ir::Ref(channels), ir::Ref(features)), CallUnit(kUnitEnd)});
+    const Stmt nest = ParallelNest({{apart, Index(plan_.SumsApart())},
                                     {features, Index(plan_.FeatureGroups())},
                                     {channels, Index(plan_.ChannelGroups())}},
                                    group);
-    return MakeDraft("weight_gradient_tiles", parameters_, nest,
-                     UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, kUnitBf16}));
+    if (plan_.parts == 1)
+      return MakeDraft("weight_gradient_tiles", parameters_, nest,
+                       UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, kUnitBf16}));
+    return MakeDraft("weight_gradient_tiles", parameters_, ir::Block({ir::DeclareArray(first_sums_), nest}),
+                     UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, kUnitF32Rows, kUnitFirstRows,
+                                  kUnitHasNan, kUnitReplaceNan}));
   }
 
  private:
@@ -66,70 +73,92 @@ class UnitGradient {
     return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
   }
 
+  // Blocks of channels and features with each other, and a tap.
+  struct Block {
+    Expr channels, features, tap_row, tap_column;
+  };
+
   // A chunk of a block of features, and one of channels with all taps, stay in the first cache.
-  Stmt Group(const Expr& part, const Expr& channel_group, const Expr& feature_group) const {
+  Stmt Group(const Expr& apart, const Expr& channel_group, const Expr& feature_group) const {
     const ir::Var chunk = IndexVar("chunk", plan_.Chunks()), features = IndexVar("features", plan_.feature_blocks);
     const ir::Var channels = IndexVar("channels", plan_.channel_blocks), tap_row = IndexVar("tap_row", shape_.rows.out);
     const ir::Var tap_column = IndexVar("tap_column", columns_.out);
-    const Expr first_chunk = part * plan_.chunks_of_part;
+    const Expr first_chunk = apart * plan_.chunks_of_sum;
+    const Expr end_chunk = End(first_chunk, plan_.chunks_of_sum, plan_.Chunks());
     const Expr first_feature = feature_group * plan_.feature_blocks_per_group;
     const Expr first_channel = channel_group * plan_.channel_blocks_per_group;
     const Expr is_first = ir::Compare(Op::kEq, ir::Ref(chunk), first_chunk);
     const Expr tap = ir::Ref(tap_row) * columns_.out + ir::Ref(tap_column);
+    const Block block{ir::Ref(channels), ir::Ref(features), ir::Ref(tap_row), ir::Ref(tap_column)};
     const Expr sums =
-        ir::Address(sums_, part * plan_.SumsOfPart() + BlockPlace(plan_, tap, ir::Ref(channels), ir::Ref(features)));
+        ir::Address(sums_, apart * plan_.Sums() + BlockPlace(plan_, tap, ir::Ref(channels), ir::Ref(features)));
     const ir::Var to = ir::MakeVar("to", sums->type);
-    const Stmt one =
-        ir::Block({ir::Let(to, sums), ir::If(is_first, CallUnit(kUnitZero), CallUnit(kUnitLoad, {ir::Ref(to)})),
-                   Chunk(ir::Ref(chunk), ir::Ref(channels), ir::Ref(features), ir::Ref(tap_row), ir::Ref(tap_column)),
-                   CallUnit(kUnitStore, {ir::Ref(to)})});
-    const Stmt taps =
-        Loop(tap_row, Index(0), Index(shape_.rows.out), Loop(tap_column, Index(0), Index(columns_.out), one));
+    std::vector<Stmt> one = {ir::Let(to, sums),
+                             ir::If(is_first, CallUnit(kUnitZero), CallUnit(kUnitLoad, {ir::Ref(to)})),
+                             Chunk(ir::Ref(chunk), block, StepsFunction()), CallUnit(kUnitStore, {ir::Ref(to)})};
+    if (plan_.parts > 1)
+      one.push_back(ir::If(ir::Compare(Op::kEq, ir::Ref(chunk) + 1, end_chunk),
+                           Mend(ir::Ref(to), first_chunk, end_chunk, block)));
+    const Stmt taps = Loop(tap_row, Index(0), Index(shape_.rows.out),
+                           Loop(tap_column, Index(0), Index(columns_.out), ir::Block(std::move(one))));
     const Stmt blocks = Loop(
         features, first_feature, End(first_feature, plan_.feature_blocks_per_group, plan_.feature_blocks),
         Loop(channels, first_channel, End(first_channel, plan_.channel_blocks_per_group, plan_.channel_blocks), taps));
-    return Loop(chunk, first_chunk, End(first_chunk, plan_.chunks_of_part, plan_.Chunks()), blocks);
+    return Loop(chunk, first_chunk, end_chunk, blocks);
   }
 
+  // Products of an infinite number's first part with parts that are zero: all of the chunks again.
+  Stmt Mend(const Expr& sums, const Expr& first_chunk, const Expr& end_chunk, const Block& block) const {
+    const ir::Var chunk = IndexVar("again", plan_.Chunks());
+    const Expr own = ir::Address(first_sums_, Index(0));
+    const Expr has_nan = ir::Call({hlo::ElementType::kS32, 1}, kUnitHasNan, {sums});
+    return ir::If(ir::Compare(Op::kNe, has_nan, ir::Int(0, has_nan->type)),
+                  ir::Block({CallUnit(kUnitZero),
+                             Loop(chunk, first_chunk, end_chunk, Chunk(ir::Ref(chunk), block, kUnitFirstRows)),
+                             CallUnit(kUnitStore, {own}), CallUnit(kUnitReplaceNan, {sums, own})}));
+  }
+
+  const char* StepsFunction() const { return plan_.parts == 1 ? kUnitBf16 : kUnitF32Rows; }
+
   // Of one block of channels with one of features, at one tap.
-  Stmt Chunk(const Expr& chunk, const Expr& channels, const Expr& features, const Expr& tap_row,
-             const Expr& tap_column) const {
+  Stmt Chunk(const Expr& chunk, const Block& block, const char* function) const {
     const int64_t chunks = plan_.ChunksOfImage();
     const ir::Var image = IndexVar("image", shape_.images);
     const Expr first_image = chunks == 1 ? chunk * plan_.images_of_chunk : Quotient(chunk, chunks);
     const Expr first_step = chunks == 1 ? Index(0) : Remainder(chunk, chunks) * plan_.steps_of_chunk;
     const Expr steps = End(first_step, plan_.steps_of_chunk, plan_.steps_of_image) - first_step;
-    const Expr lhs = (PlaceOfTap(channels, tap_row, tap_column) + ir::Ref(image) * (kBlock * plan_.ImagePitch())) +
-                     first_step * kStepPixels;
-    const Expr rhs = ((features * shape_.images + ir::Ref(image)) * plan_.steps_of_image + first_step) * kStepWords;
-    const Stmt one =
-        CallUnit(kUnitBf16, {ir::Address(input_, lhs), Index(plan_.ImagePitch() * 2), Index(MatrixUnitPlan::kStepBytes),
-                             ir::Address(gradient_, rhs), steps, ir::Address(gradient_, rhs), Index(0)});
-    return Loop(image, first_image, End(first_image, plan_.images_of_chunk, shape_.images), one);
+    const Expr lhs =
+        ir::Address(input_, (PlaceOfTap(block) + ir::Ref(image) * plan_.ImageBlock()) + first_step * kStepPixels);
+    const Expr place = (block.features * shape_.images + ir::Ref(image)) * plan_.steps_of_image + first_step;
+    const Expr rhs = ir::Address(gradient_, place * plan_.StepWords()), row = Index(plan_.ImagePitch() * 2);
+    std::vector<Expr> arguments = {lhs, row, rhs, steps};
+    if (function == kUnitF32Rows) arguments = {lhs, row, Index(plan_.PartOfBlock() * 2), rhs, steps};
+    if (function == kUnitBf16) arguments = {lhs, row, Index(MatrixUnitPlan::kStepBytes), rhs, steps, rhs, Index(0)};
+    return Loop(image, first_image, End(first_image, plan_.images_of_chunk, shape_.images),
+                CallUnit(function, std::move(arguments)));
   }
 
   // The first image's pixels of a block of channels that a tap meets.
-  Expr PlaceOfTap(const Expr& channels, const Expr& tap_row, const Expr& tap_column) const {
+  Expr PlaceOfTap(const Block& block) const {
     const ConvolutionDimension& rows = shape_.rows;
-    const Expr y = tap_row * rows.stride, x = tap_column * columns_.stride;
+    const Expr y = block.tap_row * rows.stride, x = block.tap_column * columns_.stride;
     const Expr phase = Remainder(y, rows.dilation) * PhasesOf(columns_) + Remainder(x, columns_.dilation);
-    const int64_t block = shape_.images * kBlock * plan_.ImagePitch();
-    return (phase * plan_.channel_blocks + channels) * block + Quotient(y, rows.dilation) * plan_.RowPitch() +
-           Quotient(x, columns_.dilation);
+    return (phase * plan_.channel_blocks + block.channels) * (shape_.images * plan_.ImageBlock()) +
+           Quotient(y, rows.dilation) * plan_.RowPitch() + Quotient(x, columns_.dilation);
   }
 
   const MatrixUnitGradientPlan& plan_;
   const WeightGradientShape& shape_;
   ConvolutionDimension columns_;
   KernelParameters parameters_;
-  ir::BufferRef input_, gradient_, sums_;
+  ir::BufferRef input_, gradient_, sums_, first_sums_;
 };
 
 GradientSums SumsOf(const MatrixUnitGradientPlan& plan) {
   GradientSums sums;
   sums.argument = Sums(plan, false);
-  sums.parts = plan.Parts();
-  sums.of_part = plan.SumsOfPart();
+  sums.parts = plan.SumsApart();
+  sums.of_part = plan.Sums();
   sums.lanes = MatrixUnitPlan::kSide;
   sums.vectors = kBlock / MatrixUnitPlan::kSide;
   sums.panels = sums.panels_together = plan.feature_blocks;

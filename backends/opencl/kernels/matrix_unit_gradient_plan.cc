@@ -14,19 +14,36 @@ using hlo::ElementType;
 constexpr int64_t kStepPixels = MatrixUnitGradientPlan::kStepPixels;
 // Both operands of a chunk stay in the first cache.
 constexpr int64_t kChunkSteps = 8;
-// Parts of the pixels are summed apart. Never by the number of cores: results are the same on all machines.
-constexpr int64_t kWantedGroups = 16, kMostParts = 32, kBytesOfParts = int64_t{8} << 20;
+// Some of the pixels are summed apart. Never by the number of cores: results are the same on all machines.
+constexpr int64_t kWantedGroups = 16, kMostSumsApart = 32, kBytesOfSums = int64_t{8} << 20;
 // The unit is so many times as fast as register tiles.
 constexpr int64_t kLeastUse = 6;
 constexpr int64_t kFewestPixels = 256;
 
 bool IsWorthIt(const MatrixUnitGradientPlan& plan) {
+  // Of f32, in multiplications by register tiles: one of the unit, an element that is copied.
+  constexpr double kOfUnit = 0.7, kOfCopy = 90;
+  // Of a run of pixels, which is a call.
+  constexpr int64_t kFewestSteps = 4;
   const WeightGradientShape& shape = plan.shape;
   const int64_t pixels = shape.GradientRows() * shape.columns.window;
   const int64_t wanted = shape.taps() * shape.channels * shape.features * pixels;
   const int64_t multiplied = plan.TapRuns() * plan.channel_blocks * plan.feature_blocks * plan.kSumsOfBlock *
                              shape.images * plan.steps_of_image * kStepPixels;
-  return pixels >= kFewestPixels && multiplied <= kLeastUse * wanted;
+  if (plan.parts == 1) return pixels >= kFewestPixels && multiplied <= kLeastUse * wanted;
+  const int64_t copied = shape.images * (plan.Phases() * plan.channel_blocks * plan.kBlock * plan.ImagePitch() +
+                                         plan.feature_blocks * plan.kBlock * plan.steps_of_image * kStepPixels);
+  return plan.steps_of_image >= kFewestSteps &&
+         static_cast<double>(wanted) >
+             kOfUnit * static_cast<double>(multiplied) + kOfCopy * static_cast<double>(copied);
+}
+
+// Types, and parts of them; 0: there is no unit for them.
+int64_t PartsOf(const WeightGradientShape& shape, const DeviceSpec& device) {
+  if (device.device_class != DeviceClass::kCpu || !device.has_bf16_tiles) return 0;
+  if (shape.input_type != shape.gradient_type || shape.compute_type != ElementType::kF32) return 0;
+  if (shape.input_type == ElementType::kBF16) return 1;
+  return shape.input_type == ElementType::kF32 && device.bf16_dot == "assembly" ? MatrixUnitPlan::kPartsOfF32 : 0;
 }
 
 // Where blocks of one tap's channels would be empty for the most part.
@@ -48,16 +65,15 @@ void ChooseChunks(MatrixUnitGradientPlan& plan) {
 
 // Sums of a group stay in the second cache.
 void ChooseGroups(MatrixUnitGradientPlan& plan, const DeviceSpec& device) {
-  constexpr int64_t kSquare = 4;  // blocks of features, which read a block of channels together
+  constexpr int64_t kSquare = 8;  // blocks of features, which read a block of channels together
   const int64_t bytes_of_taps = plan.TapRuns() * plan.kSumsOfBlock * 4;
-  const int64_t room = std::max<int64_t>(device.l2_bytes / 2 / bytes_of_taps, 1);
+  const int64_t room = std::max<int64_t>(device.l2_bytes / 4 / bytes_of_taps, 1);
   const auto even = [](int64_t blocks, int64_t most) { return CeilDiv(blocks, CeilDiv(blocks, most)); };
   plan.feature_blocks_per_group = even(plan.feature_blocks, std::min(room, kSquare));
   plan.channel_blocks_per_group = even(plan.channel_blocks, std::max<int64_t>(room / plan.feature_blocks_per_group, 1));
   const int64_t groups = plan.ChannelGroups() * plan.FeatureGroups();
-  const int64_t most = std::clamp<int64_t>(kBytesOfParts / (plan.SumsOfPart() * 4), 1, kMostParts);
-  const int64_t parts = std::min({CeilDiv(kWantedGroups, groups), most, plan.Chunks()});
-  plan.chunks_of_part = CeilDiv(plan.Chunks(), parts);
+  const int64_t most = std::clamp<int64_t>(kBytesOfSums / (plan.Sums() * 4), 1, kMostSumsApart);
+  plan.chunks_of_sum = CeilDiv(plan.Chunks(), std::min({CeilDiv(kWantedGroups, groups), most, plan.Chunks()}));
 }
 
 }  // namespace
@@ -79,25 +95,24 @@ int64_t MatrixUnitGradientPlan::ImagePitch() const {
 int64_t MatrixUnitGradientPlan::Phases() const { return PhasesOf(shape.rows) * PhasesOf(Columns()); }
 int64_t MatrixUnitGradientPlan::ChunksOfImage() const { return CeilDiv(steps_of_image, steps_of_chunk); }
 int64_t MatrixUnitGradientPlan::Chunks() const { return CeilDiv(shape.images, images_of_chunk) * ChunksOfImage(); }
-int64_t MatrixUnitGradientPlan::Parts() const { return CeilDiv(Chunks(), chunks_of_part); }
+int64_t MatrixUnitGradientPlan::SumsApart() const { return CeilDiv(Chunks(), chunks_of_sum); }
 int64_t MatrixUnitGradientPlan::ChannelGroups() const { return CeilDiv(channel_blocks, channel_blocks_per_group); }
 int64_t MatrixUnitGradientPlan::FeatureGroups() const { return CeilDiv(feature_blocks, feature_blocks_per_group); }
-int64_t MatrixUnitGradientPlan::SumsBytes() const { return AlignScratch(Parts() * SumsOfPart() * 4); }
+int64_t MatrixUnitGradientPlan::SumsBytes() const { return AlignScratch(SumsApart() * Sums() * 4); }
 int64_t MatrixUnitGradientPlan::GradientBytes() const {
-  return AlignScratch(feature_blocks * shape.images * steps_of_image * kStepWords * 4);
+  return AlignScratch(feature_blocks * shape.images * steps_of_image * StepWords() * 4);
 }
 int64_t MatrixUnitGradientPlan::InputBytes() const {
-  return AlignScratch(Phases() * channel_blocks * kBlock * shape.images * ImagePitch() * 2);
+  return AlignScratch(Phases() * channel_blocks * shape.images * ImageBlock() * 2);
 }
 
 std::optional<MatrixUnitGradientPlan> PlanMatrixUnitGradient(const WeightGradientShape& shape,
                                                              const DeviceSpec& device) {
-  if (device.device_class != DeviceClass::kCpu || !device.has_bf16_tiles || shape.groups != 1) return std::nullopt;
-  if (shape.input_type != ElementType::kBF16 || shape.gradient_type != ElementType::kBF16 ||
-      shape.compute_type != ElementType::kF32)
-    return std::nullopt;
+  const int64_t parts = PartsOf(shape, device);
+  if (parts == 0 || shape.groups != 1) return std::nullopt;
   MatrixUnitGradientPlan plan;
   plan.shape = shape;
+  plan.parts = parts;
   plan.inline_assembly = device.has_inline_assembly;
   if (JoinsTaps(shape)) plan.taps_together = shape.columns.out;
   plan.channel_blocks = CeilDiv(plan.RunChannels(), plan.kBlock);

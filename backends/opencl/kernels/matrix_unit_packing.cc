@@ -3,6 +3,7 @@
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/matrix_unit.h"
 #include "backends/opencl/codegen/transpose_square.h"
+#include "backends/opencl/kernels/bf16_parts.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/matrix_unit_helpers.h"
@@ -18,7 +19,7 @@ using ir::Stmt;
 
 constexpr int64_t kSide = MatrixUnitPlan::kSide;
 constexpr int kLanes = static_cast<int>(kSide);
-constexpr ir::Type kWords{hlo::ElementType::kU32, kLanes}, kNumbers{hlo::ElementType::kF32, kLanes};
+constexpr ir::Type kWords{hlo::ElementType::kU32, kLanes};
 constexpr int64_t kPartWords = 2 * MatrixUnitPlan::kTileWords;  // of a step
 // Steps, or blocks, that one work-group copies at least.
 constexpr int64_t kRunOfShare = 16;
@@ -106,25 +107,13 @@ class SidePacking {
     return ir::Block({Loop(line, Index(0), Index(kSide), save), TurnParts()});
   }
 
-  // What one part leaves is rounded to the next; the last is a bf16 as it is.
   Stmt LinesOfParts(bool is_cut) const {
     const ir::Var line = IndexVar("line", kSide);
     const auto [first, second] = side_.depth_is_inner ? RunOfRow(ir::Ref(line), is_cut) : Pairs(ir::Ref(line), is_cut);
-    const ir::Var left[] = {ir::MakeVar("low", kNumbers), ir::MakeVar("high", kNumbers)};
-    std::vector<Stmt> body = {ir::Let(left[0], first), ir::Let(left[1], second)};
     const char* const join = side_.depth_is_inner ? kUnitRun : kUnitPairs;
-    for (int64_t part = 0; part + 1 < plan_.parts; ++part) {
-      std::vector<Expr> rounded;
-      for (const ir::Var& rest : left) {
-        const ir::Var now = ir::MakeVar(rest->name + "_" + std::to_string(part), kNumbers);
-        body.push_back(ir::Let(now, ir::Call(kNumbers, part == 0 ? kUnitFirstPart : kUnitPart, {ir::Ref(rest)})));
-        body.push_back(ir::Assign(rest, ir::Ref(rest) - ir::Ref(now)));
-        rounded.push_back(ir::Ref(now));
-      }
-      body.push_back(Save(part, ir::Ref(line), ir::Call(kWords, join, rounded)));
-    }
-    body.push_back(Save(plan_.parts - 1, ir::Ref(line), ir::Call(kWords, join, {ir::Ref(left[0]), ir::Ref(left[1])})));
-    return Loop(line, Index(0), Index(kSide), ir::Block(std::move(body)));
+    return Loop(line, Index(0), Index(kSide),
+                SaveBf16Parts(first, second, plan_.parts, join,
+                              [&](int64_t part, const Expr& words) { return Save(part, ir::Ref(line), words); }));
   }
 
   Stmt Save(int64_t part, const Expr& line, const Expr& words) const {

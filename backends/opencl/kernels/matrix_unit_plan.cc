@@ -22,7 +22,6 @@ constexpr int64_t kFewBlocks = 8, kLongSum = 1024;
 // Columns of a group: their copy of rhs is to stay in the second cache, beside other things; sums that wait stay on the
 // stack.
 constexpr int64_t kMostColumns = 16, kMostColumnsOfParts = 8, kFewestShared = 4;
-constexpr int64_t kPartsOfF32 = 3;
 
 struct UnitRow {
   ElementType operands, sums;
@@ -35,7 +34,7 @@ struct UnitRow {
 constexpr UnitRow kUnits[] = {
     {ElementType::kBF16, ElementType::kF32, &DeviceSpec::has_bf16_tiles, 24, 1},
     {ElementType::kS8, ElementType::kS32, &DeviceSpec::has_s8_tiles, 48, 1},
-    {ElementType::kF32, ElementType::kF32, &DeviceSpec::has_bf16_tiles, 48, kPartsOfF32},
+    {ElementType::kF32, ElementType::kF32, &DeviceSpec::has_bf16_tiles, 48, MatrixUnitPlan::kPartsOfF32},
 };
 
 bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {

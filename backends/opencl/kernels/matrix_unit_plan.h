@@ -25,6 +25,7 @@ struct MatrixUnitPlan {
   static constexpr int64_t kStepBytes = 64;                      // of depth: a tile's row
   static constexpr int64_t kTileWords = kSide * kStepBytes / 4;  // of 32 bits
   static constexpr int64_t kSumsOfBlock = kBlock * kBlock;
+  static constexpr int64_t kPartsOfF32 = 3;
 
   ProductShape shape;
   bool inline_assembly = false;                          // DeviceSpec::has_inline_assembly

@@ -1,9 +1,12 @@
 #include "backends/opencl/kernels/pixel_tiles.h"
 
 #include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/matrix_unit.h"
 #include "backends/opencl/codegen/transpose_square.h"
+#include "backends/opencl/kernels/bf16_parts.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/matrix_unit_helpers.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -16,7 +19,7 @@ using ir::Op;
 using ir::Stmt;
 
 constexpr int64_t kSide = MatrixUnitPlan::kSide, kStepPixels = MatrixUnitGradientPlan::kStepPixels;
-constexpr int64_t kBlock = MatrixUnitGradientPlan::kBlock, kStepWords = MatrixUnitGradientPlan::kStepWords;
+constexpr int64_t kBlock = MatrixUnitGradientPlan::kBlock;
 constexpr int kLanes = static_cast<int>(kSide);
 constexpr ir::Type kWords{ElementType::kU32, kLanes};
 // Steps that one work-group copies.
@@ -35,7 +38,7 @@ class PixelCopy {
             const Spacing& rows, const Spacing& columns)
       : plan_(plan), channels_(channels), run_(run), rows_(rows), columns_(columns) {
     const int64_t elements = plan.shape.images * rows.in * columns.in * channels;
-    source_ = parameters.Add("source", ElementType::kU16, elements, source);
+    source_ = parameters.Add("source", plan.parts == 1 ? ElementType::kU16 : ElementType::kF32, elements, source);
     places_ = MakeStaging("places", ElementType::kS64, kStepPixels);
     lefts_ = MakeStaging("lefts", ElementType::kS32, kStepPixels);
   }
@@ -58,10 +61,16 @@ class PixelCopy {
          ParallelNest({{phase, Index(phases)}, {image, Index(plan_.shape.images)}, {run, Index(runs)}}, body)});
   }
 
-  // Words of 16 channels from `first` on: pixels `pair` * 2 and the one behind it.
-  Expr Pair(const Expr& pair, const Expr& first) const {
+  // Words of 16 channels from `first` on, of pixels `pair` * 2 and the one behind it: save(part, words).
+  Stmt Pair(const Expr& pair, const Expr& first, const std::function<Stmt(int64_t, const Expr&)>& save) const {
     const Expr low = Pixel(pair * 2, first), high = Pixel(pair * 2 + 1, first);
-    return ir::Binary(Op::kOr, low, ir::Binary(Op::kShl, high, ir::Int(16, high->type)));
+    if (plan_.parts > 1) return SaveBf16Parts(low, high, plan_.parts, kUnitPairs, save);
+    return save(0, ir::Binary(Op::kOr, low, ir::Binary(Op::kShl, high, ir::Int(16, high->type))));
+  }
+
+  std::vector<ir::Helper> Helpers() const {
+    if (plan_.parts == 1) return {};
+    return UnitHelpers({kUnitPart, kUnitFirstPart, kUnitPairs});
   }
 
   KernelParameters parameters;
@@ -94,6 +103,7 @@ class PixelCopy {
     return Loop(pixel, Index(0), Index(kStepPixels), ir::Block(std::move(body)));
   }
 
+  ir::Type Moved() const { return plan_.parts == 1 ? kWords : ir::Type{ElementType::kF32, kLanes}; }
   bool IsPlain() const { return run_ == channels_; }
 
   Expr Pixel(const Expr& pixel, const Expr& first) const {
@@ -101,11 +111,11 @@ class PixelCopy {
     const Expr lanes = ir::Ramp(first, kLanes);
     const Expr is_of_run = run_ % kBlock == 0 ? nullptr : ir::Compare(Op::kLt, lanes, Index(run_));
     const auto loaded = [&](const Expr& from, const Expr& predicate) {
-      return ir::Cast(ir::Load(source_, ir::Ramp(from + first, kLanes), predicate), ElementType::kU32);
+      return ir::Cast(ir::Load(source_, ir::Ramp(from + first, kLanes), predicate), Moved().element);
     };
     if (IsPlain()) {
       const Expr is_there = ir::Compare(Op::kGe, place, Index(0));
-      return ir::Select(ir::Splat(is_there, kLanes), loaded(ir::Max(place, Index(0)), is_of_run), ir::Zero(kWords));
+      return ir::Select(ir::Splat(is_there, kLanes), loaded(ir::Max(place, Index(0)), is_of_run), ir::Zero(Moved()));
     }
     // What lies within the row; of rows that are not there, nothing.
     const Expr in_row = ir::Ramp(first + ir::Cast(ir::Load(lefts_, pixel), kIndex.element), kLanes);
@@ -130,14 +140,15 @@ KernelDraft PackGradientTiles(const MatrixUnitGradientPlan& plan, const Argument
   const ir::BufferRef out = copy.parameters.Add("tiles", ElementType::kU32, tiles.bytes / 4, tiles);
   const ir::Var pair = IndexVar("pair", kSide), to = ir::MakeVar("to", kIndex);
   const auto tile = [&](const Expr&, const Expr& image, const Expr& step, const Expr& block, const Expr& side) {
-    const Expr at = ((block * shape.images + image) * plan.steps_of_image + step) * kStepWords;
-    const Expr words = copy.Pair(ir::Ref(pair), block * kBlock + side * kSide);
-    return ir::Block({ir::Let(to, at + side * MatrixUnitPlan::kTileWords),
-                      Loop(pair, Index(0), Index(kSide),
-                           ir::Store(out, ir::Ramp(ir::Ref(to) + ir::Ref(pair) * kSide, kLanes), words))});
+    const Expr at = ((block * shape.images + image) * plan.steps_of_image + step) * plan.StepWords();
+    const Stmt one = copy.Pair(ir::Ref(pair), block * kBlock + side * kSide, [&](int64_t part, const Expr& words) {
+      const Expr place = ir::Ref(to) + (ir::Ref(pair) * kSide + part * (2 * MatrixUnitPlan::kTileWords));
+      return ir::Store(out, ir::Ramp(place, kLanes), words);
+    });
+    return ir::Block({ir::Let(to, at + side * MatrixUnitPlan::kTileWords), Loop(pair, Index(0), Index(kSide), one)});
   };
   const Stmt nest = copy.Nest(plan.steps_of_image, tile);
-  return Packing(MakeDraft("pack_gradient", copy.parameters, nest));
+  return Packing(MakeDraft("pack_gradient", copy.parameters, nest, copy.Helpers()));
 }
 
 KernelDraft PackInputChannels(const MatrixUnitGradientPlan& plan, const ArgumentRef& input,
@@ -148,26 +159,28 @@ KernelDraft PackInputChannels(const MatrixUnitGradientPlan& plan, const Argument
   // Words: pairs of pixels.
   const int64_t pitch = plan.ImagePitch() / 2;
   const ir::BufferRef out = copy.parameters.Add("channels", ElementType::kU32, channels.bytes / 4, channels);
-  const ir::BufferRef square = MakeStaging("square", ElementType::kU32, kSide * kSide);
-  const ir::Var pair = IndexVar("pair", kSide), to = ir::MakeVar("to", kIndex);
+  const ir::BufferRef square = MakeStaging("square", ElementType::kU32, plan.parts * kSide * kSide);
+  const ir::Var pair = IndexVar("pair", kSide), part_of = IndexVar("part", plan.parts), to = ir::MakeVar("to", kIndex);
   const auto tile = [&](const Expr& phase, const Expr& image, const Expr& step, const Expr& block, const Expr& side) {
     const Expr block_of_image = (phase * plan.channel_blocks + block) * shape.images + image;
-    const Expr words = copy.Pair(ir::Ref(pair), block * kBlock + side * kSide);
+    const Stmt one = copy.Pair(ir::Ref(pair), block * kBlock + side * kSide, [&](int64_t part, const Expr& words) {
+      return ir::Store(square, ir::Ramp(ir::Ref(pair) * kSide + part * (kSide * kSide), kLanes), words);
+    });
+    const Expr from = ir::Ref(part_of) * (kSide * kSide), turned = ir::Ref(to) + ir::Ref(part_of) * (kBlock * pitch);
     const Stmt turn = TransposeSquare(
         kWords, false,
         [&](int64_t row, int64_t place, int64_t count) {
-          return ir::Load(square, ir::Ramp(Index(row * kSide + place), static_cast<int>(count)));
+          return ir::Load(square, ir::Ramp(from + (row * kSide + place), static_cast<int>(count)));
         },
-        [&](int64_t i, const Expr& column) {
-          return ir::Store(out, ir::Ramp(ir::Ref(to) + i * pitch, kLanes), column);
-        });
-    return ir::Block(
-        {ir::Let(to, (block_of_image * kBlock + side * kSide) * pitch + step * kSide),
-         Loop(pair, Index(0), Index(kSide), ir::Store(square, ir::Ramp(ir::Ref(pair) * kSide, kLanes), words)), turn});
+        [&](int64_t i, const Expr& column) { return ir::Store(out, ir::Ramp(turned + i * pitch, kLanes), column); });
+    return ir::Block({ir::Let(to, (block_of_image * (plan.parts * kBlock) + side * kSide) * pitch + step * kSide),
+                      Loop(pair, Index(0), Index(kSide), one), Loop(part_of, Index(0), Index(plan.parts), turn)});
   };
   const Stmt nest = copy.Nest(plan.ImagePitch() / kStepPixels, tile);
-  return Packing(MakeDraft("pack_channels", copy.parameters, ir::Block({ir::DeclareArray(square), nest}),
-                           TransposeHelpers(kWords, false, plan.inline_assembly)));
+  std::vector<ir::Helper> helpers = copy.Helpers();
+  for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
+  return Packing(
+      MakeDraft("pack_channels", copy.parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
 }
 
 }  // namespace hlorun::opencl
