@@ -521,7 +521,7 @@ TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {
       {"bf16[5,9,9,5]", "bf16[5,10,9,32]", "bf16[3,5,5,32]", "size=10x9 pad=2_1x-1_5", "f01b_i01o->01bf"},
       {"bf16[4,90,32]", "bf16[4,90,48]", "bf16[5,32,48]", "size=90 pad=2_2", "f0b_i0o->0bf"},
       // In parts.
-      {"f32[2,14,15,160]", "f32[2,14,15,157]", "f32[3,3,160,157]", "size=14x15 pad=1_1x1_1", "f01b_i01o->01bf"},
+      {"f32[2,14,16,224]", "f32[2,14,16,221]", "f32[3,3,224,221]", "size=14x16 pad=1_1x1_1", "f01b_i01o->01bf"},
       {"f32[3,8,18,160]", "f32[3,8,18,160]", "f32[3,3,160,160]", "size=8x18 pad=1_1x1_1", "f01b_i01o->01bf"},
       {"f32[1,33,33,128]", "f32[1,17,17,128]", "f32[7,7,128,128]", "size=17x17 pad=3_3x3_3 rhs_dilate=2x2",
        "f01b_i01o->01bf"},
@@ -545,11 +545,12 @@ TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {
 TEST(Convolution, GradientsInPartsOfWhatIsNotFinite) {
   const std::optional<DeviceSpec> spec = UnitSpec();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
-  const Case c{"f32[2,14,15,160]", "f32[2,14,15,160]", "f32[3,3,160,160]", "size=14x15 pad=1_1x1_1", "f01b_i01o->01bf"};
+  const Case c{"f32[2,14,16,224]", "f32[2,14,16,224]", "f32[3,3,224,224]", "size=14x16 pad=1_1x1_1", "f01b_i01o->01bf"};
   const auto module = hlo::ParseModule(Text(c, false));
   const hlo::Instruction& root = *module->entry()->root();
+  ASSERT_TRUE(PlanMatrixUnitGradient(*WeightGradientShapeOf(root), *spec).has_value());
   std::vector<Literal> operands = RandomOperands(root);
-  const auto inner = [](int64_t channel) { return ((14 + 7) * 15 + 6) * 160 + channel; };  // of the second image
+  const auto inner = [](int64_t channel) { return ((14 + 7) * 16 + 6) * 224 + channel; };  // of the second image
   operands[0].SetDouble(inner(5), INFINITY);
   operands[0].SetDouble(inner(70), NAN);
   operands[1].SetDouble(inner(33), -INFINITY);
