@@ -492,15 +492,8 @@ TEST(Convolution, WindowsByTheMatrixUnit) {
   }
 }
 
-// f32 in parts of bf16, too.
-std::optional<DeviceSpec> UnitSpec() {
-  std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
-  if (spec) spec->bf16_dot = "assembly";
-  return spec;
-}
-
 TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {
-  const std::optional<DeviceSpec> spec = UnitSpec();
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   const std::vector<Case> cases = {
       // Chunks of an image and of several, parts, phases of strided windows,
@@ -543,7 +536,7 @@ TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {
 
 // What is not finite comes out as by multiplications of f32.
 TEST(Convolution, GradientsInPartsOfWhatIsNotFinite) {
-  const std::optional<DeviceSpec> spec = UnitSpec();
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   const Case c{"f32[2,14,16,224]", "f32[2,14,16,224]", "f32[3,3,224,224]", "size=14x16 pad=1_1x1_1", "f01b_i01o->01bf"};
   const auto module = hlo::ParseModule(Text(c, false));

@@ -7,19 +7,14 @@
 
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/matrix_unit_plan.h"
+#include "hlo/module.h"
+#include "hlo/text/parser.h"
 #include "tests/backends/product_case.h"
 
 namespace hlorun::opencl {
 namespace {
 
 using hlo::Literal;
-
-// nullopt: there is no such unit here.
-std::optional<DeviceSpec> UnitSpec() {
-  std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
-  if (spec) spec->bf16_dot = "assembly";
-  return spec;
-}
 
 bool IsTaken(const ProductCase& c, const DeviceSpec& spec) {
   const ProductShape shape{.batch = std::max<int64_t>(c.batch, 1),
@@ -33,9 +28,8 @@ bool IsTaken(const ProductCase& c, const DeviceSpec& spec) {
 
 TEST(DotInParts, TakenWhereCopiesPay) {
   DeviceSpec spec;
+  EXPECT_FALSE(IsTaken({0, 512, 512, 512}, spec));
   spec.has_bf16_tiles = true;
-  EXPECT_FALSE(IsTaken({0, 512, 512, 512}, spec));  // no instruction to make parts
-  spec.bf16_dot = "assembly";
   EXPECT_TRUE(IsTaken({0, 512, 512, 512}, spec));
   EXPECT_FALSE(IsTaken({0, 64, 512, 512}, spec));
   EXPECT_FALSE(IsTaken({12, 197, 64, 197}, spec));
@@ -47,8 +41,23 @@ TEST(DotInParts, TakenWhereCopiesPay) {
   EXPECT_FALSE(PlanMatrixUnit(shape, spec));
 }
 
+TEST(DotInParts, NotWhereTheProgramAsksForF32) {
+  const auto text = [](const std::string& algorithm) {
+    return "HloModule m\nENTRY main {\n  a = f32[512,512] parameter(0)\n"
+           "  ROOT d = f32[512,512] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}" +
+           algorithm + "\n}\n";
+  };
+  const auto as_typed = [&](const std::string& algorithm) {
+    const auto module = hlo::ParseModule(text(algorithm));
+    return ProductShapeOf(*module->entry()->root())->multiplies_as_typed;
+  };
+  EXPECT_FALSE(as_typed(""));
+  EXPECT_FALSE(as_typed(", operand_precision={highest,highest}"));
+  EXPECT_TRUE(as_typed(", algorithm=dot_f32_f32_f32"));
+}
+
 TEST(DotInParts, AsAccurateAsF32) {
-  const std::optional<DeviceSpec> spec = UnitSpec();
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   DeviceSpec small = *spec;
   small.l2_bytes = 256 << 10;  // sections of depth
@@ -74,7 +83,7 @@ TEST(DotInParts, AsAccurateAsF32) {
 
 // Integers of up to 24 bits, whose products with powers of two are exact: no part is lost.
 TEST(DotInParts, WholeNumbersAreExact) {
-  const std::optional<DeviceSpec> spec = UnitSpec();
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   const ProductCase c{0, 512, 512, 512};
   ProductOperands operands = RandomOperands(c);
@@ -90,7 +99,7 @@ TEST(DotInParts, WholeNumbersAreExact) {
 
 // What is not finite, too large to be rounded to bf16, or small comes out as by multiplications of f32.
 TEST(DotInParts, UncommonNumbers) {
-  const std::optional<DeviceSpec> spec = UnitSpec();
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
   constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
   const double largest = std::numeric_limits<float>::max();

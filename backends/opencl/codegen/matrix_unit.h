@@ -33,7 +33,7 @@ inline constexpr const char* kUnitFirstRows = "hl_unit_first_rows";  // (ulong l
 // (ulong at): whether an array of sums has a NaN; (ulong at, ulong from): its NaN are replaced by what another has.
 inline constexpr const char* kUnitHasNan = "hl_unit_has_nan";
 inline constexpr const char* kUnitReplaceNan = "hl_unit_replace_nan";
-// (float16): the bf16 that is nearest, as f32; the first part, which is cut off where rounding would make it infinite.
+// (float16): the bf16 that is nearest, as f32, of a finite number that is not too large; the first part, of any.
 inline constexpr const char* kUnitPart = "hl_unit_part";
 inline constexpr const char* kUnitFirstPart = "hl_unit_first_part";
 // (float16, float16): words of numbers that are bf16: pairs of both at each place; the first's, then the second's.
@@ -148,13 +148,13 @@ inline constexpr std::array<NamedSource, 19> kUnitFunctions = {{
      "    vstore16(select(sums, others, isnan(sums)), i, (float*)(at));\n  }\n}\n"},
     {kUnitPart,
      "static inline float16 hl_unit_part(float16 x) {\n"
-     "  ushort16 bits;\n"
-     "  __asm__(\"vcvtneps2bf16 %1, %0\" : \"=v\"(bits) : \"v\"(x));\n"
-     "  return as_float16(convert_uint16(bits) << 16);\n}\n"},
+     "  uint16 bits = as_uint16(x);\n"
+     "  return as_float16((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);\n}\n"},
     {kUnitFirstPart,
      "static inline float16 hl_unit_first_part(float16 x) {\n"
      "  float16 cut = as_float16(as_uint16(x) & 0xffff0000u);\n"
-     "  return select(hl_unit_part(x), cut, fabs(x) >= 0x1.ffp127f);\n}\n"},
+     "  float16 part = select(cut, hl_unit_part(x), fabs(x) < 0x1.ffp127f);\n"
+     "  return select(part, (float16)(NAN), isnan(x));\n}\n"},
     {kUnitPairs,
      "static inline uint16 hl_unit_pairs(float16 first, float16 second) {\n"
      "  return as_uint16(first) >> 16 | (as_uint16(second) & 0xffff0000u);\n}\n"},

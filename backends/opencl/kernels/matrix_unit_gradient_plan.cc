@@ -43,7 +43,7 @@ int64_t PartsOf(const WeightGradientShape& shape, const DeviceSpec& device) {
   if (device.device_class != DeviceClass::kCpu || !device.has_bf16_tiles) return 0;
   if (shape.input_type != shape.gradient_type || shape.compute_type != ElementType::kF32) return 0;
   if (shape.input_type == ElementType::kBF16) return 1;
-  return shape.input_type == ElementType::kF32 && device.bf16_dot == "assembly" ? MatrixUnitPlan::kPartsOfF32 : 0;
+  return shape.input_type == ElementType::kF32 ? MatrixUnitPlan::kPartsOfF32 : 0;
 }
 
 // Where blocks of one tap's channels would be empty for the most part.

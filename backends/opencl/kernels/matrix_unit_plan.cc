@@ -62,9 +62,7 @@ bool PaysForParts(const ProductShape& shape) {
 }
 
 bool Takes(const UnitRow& unit, const ProductShape& shape, const DeviceSpec& device) {
-  // Parts are made by the instruction that rounds to bf16.
-  if (unit.parts > 1 && (shape.multiplies_as_typed || device.bf16_dot != "assembly" || !PaysForParts(shape)))
-    return false;
+  if (unit.parts > 1 && (shape.multiplies_as_typed || !PaysForParts(shape))) return false;
   return device.device_class == DeviceClass::kCpu && device.*unit.has && shape.lhs_type == unit.operands &&
          shape.rhs_type == unit.operands && shape.compute_type == unit.sums && !shape.depth_may_be_less &&
          !shape.ends_at_sizes && !shape.swapped && IsWorthIt(shape, unit);
