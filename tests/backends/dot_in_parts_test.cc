@@ -16,15 +16,16 @@ namespace {
 
 using hlo::Literal;
 
-bool IsTaken(const ProductCase& c, const DeviceSpec& spec) {
-  const ProductShape shape{.batch = std::max<int64_t>(c.batch, 1),
-                           .m = c.m,
-                           .n = c.n,
-                           .k = c.k,
-                           .lhs_transposed = c.lhs_transposed,
-                           .rhs_transposed = c.rhs_transposed};
-  return PlanMatrixUnit(shape, spec).has_value();
+ProductShape ShapeOf(const ProductCase& c) {
+  return {.batch = std::max<int64_t>(c.batch, 1),
+          .m = c.m,
+          .n = c.n,
+          .k = c.k,
+          .lhs_transposed = c.lhs_transposed,
+          .rhs_transposed = c.rhs_transposed};
 }
+
+bool IsTaken(const ProductCase& c, const DeviceSpec& spec) { return PlanMatrixUnit(ShapeOf(c), spec).has_value(); }
 
 TEST(DotInParts, TakenWhereCopiesPay) {
   DeviceSpec spec;
@@ -70,6 +71,7 @@ TEST(DotInParts, AsAccurateAsF32) {
     SCOPED_TRACE(::testing::Message() << c.m << " x " << c.k << " x " << c.n << ", transposed " << c.lhs_transposed
                                       << c.rhs_transposed);
     ASSERT_TRUE(IsTaken(c, *spec));
+    EXPECT_TRUE(PlanMatrixUnit(ShapeOf(c), small)->HasSections());
     const ProductOperands operands = RandomOperands(c);
     const Literal got = ProductOnDevice(c, operands, *spec);
     const double by_f32 = LargestError(c, operands, ProductOnDevice(c, operands, Runner().spec()));

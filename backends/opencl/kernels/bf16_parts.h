@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <vector>
 
 #include "backends/opencl/codegen/kernel_ir.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/opencl/kernels/epilogue.h"
+#include "backends/opencl/kernels/gradient_pixels.h"
 #include "backends/opencl/kernels/index_math.h"
 
 namespace hlorun::opencl {
@@ -50,9 +51,8 @@ class Combination {
   }
 
   Stmt Store(const Expr& tap, const Expr& channel, const Expr& panel) const {
-    const bool is_one_group = sums_.panels_together == sums_.panels;
-    const Expr group = is_one_group ? Index(0) : Quotient(panel, sums_.panels_together);
-    const Expr of_group = is_one_group ? panel : Remainder(panel, sums_.panels_together);
+    const Expr group = GroupOfPanel(panel, sums_.panels, sums_.panels_together);
+    const Expr of_group = PanelInGroup(panel, sums_.panels, sums_.panels_together);
     RunIndex result;
     if (shape_.spatial_rank == 2) result.index.push_back(Quotient(tap, shape_.columns.out));
     result.index.push_back(Remainder(tap, shape_.columns.out));

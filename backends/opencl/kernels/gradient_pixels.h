@@ -20,6 +20,15 @@ inline ir::Expr Start(const ir::Expr& number, int64_t size, int64_t extent) {
   return extent % size == 0 ? number * size : ir::Min(number * size, Index(extent - size));
 }
 
+// Which of the groups that no panel cuts a panel of `panels` belongs to, each of so many panels, and which it is of
+// that group's.
+inline ir::Expr GroupOfPanel(const ir::Expr& panel, int64_t panels, int64_t together) {
+  return together == panels ? Index(0) : Quotient(panel, together);
+}
+inline ir::Expr PanelInGroup(const ir::Expr& panel, int64_t panels, int64_t together) {
+  return together == panels ? panel : Remainder(panel, together);
+}
+
 // First and end of the gradient's pixels that tap `tap` meets along a dimension. Both fall as taps rise.
 inline std::pair<ir::Expr, ir::Expr> PixelsOfTap(const ConvolutionDimension& d, const ir::Expr& tap) {
   const ir::Expr before = Index(d.low) - tap * d.stride;  // input elements before the first one

@@ -19,6 +19,10 @@ inline ir::Stmt Loop(const ir::Var& var, const ir::Expr& begin, const ir::Expr& 
                      int64_t step = 1) {
   return ir::For(ir::LoopRole::kSerial, var, begin, end, body, step);
 }
+// Where a run of `count` ends that begins at `first`, a multiple of it, and has nothing behind `limit`.
+inline ir::Expr EndOfRun(const ir::Expr& first, int64_t count, int64_t limit) {
+  return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
+}
 // A perfect nest of parallel loops from 0, outermost first.
 inline ir::Stmt ParallelNest(const std::vector<std::pair<ir::Var, ir::Expr>>& loops, ir::Stmt body) {
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop)

@@ -18,25 +18,22 @@ using ir::Stmt;
 constexpr int64_t kBlock = MatrixUnitGradientPlan::kBlock, kStepPixels = MatrixUnitGradientPlan::kStepPixels;
 constexpr int64_t kSums = MatrixUnitGradientPlan::kSumsOfBlock;
 
-// Slices of scratch.
-ArgumentRef Sums(const MatrixUnitGradientPlan& plan, bool written) {
-  return ScratchSlice(0, plan.SumsBytes(), written);
-}
+// Slices of scratch. What is only written at first lies in front: another product's copy that is kept from run to run
+// may share the place (kept_work.h).
 ArgumentRef GradientTiles(const MatrixUnitGradientPlan& plan, bool written) {
-  return ScratchSlice(plan.SumsBytes(), plan.GradientBytes(), written);
+  return ScratchSlice(0, plan.GradientBytes(), written);
 }
 ArgumentRef InputChannels(const MatrixUnitGradientPlan& plan, bool written) {
-  return ScratchSlice(plan.SumsBytes() + plan.GradientBytes(), plan.InputBytes(), written);
+  return ScratchSlice(plan.GradientBytes(), plan.InputBytes(), written);
+}
+ArgumentRef Sums(const MatrixUnitGradientPlan& plan, bool written) {
+  return ScratchSlice(plan.GradientBytes() + plan.InputBytes(), plan.SumsBytes(), written);
 }
 
 // Where the sums of a block of channels by a block of features are in those of a part; taps that are copied as one are
 // one.
 Expr BlockPlace(const MatrixUnitGradientPlan& plan, const Expr& tap, const Expr& channels, const Expr& features) {
   return ((tap * plan.channel_blocks + channels) * plan.feature_blocks + features) * kSums;
-}
-
-Stmt CallUnit(const char* function, std::vector<Expr> arguments = {}) {
-  return ir::CallStatement(ir::Call(kIndex, function, std::move(arguments)));
 }
 
 class UnitGradient {
@@ -69,10 +66,6 @@ class UnitGradient {
   }
 
  private:
-  static Expr End(const Expr& first, int64_t count, int64_t limit) {
-    return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
-  }
-
   // Blocks of channels and features with each other, and a tap.
   struct Block {
     Expr channels, features, tap_row, tap_column;
@@ -84,7 +77,7 @@ class UnitGradient {
     const ir::Var channels = IndexVar("channels", plan_.channel_blocks), tap_row = IndexVar("tap_row", shape_.rows.out);
     const ir::Var tap_column = IndexVar("tap_column", columns_.out);
     const Expr first_chunk = apart * plan_.chunks_of_sum;
-    const Expr end_chunk = End(first_chunk, plan_.chunks_of_sum, plan_.Chunks());
+    const Expr end_chunk = EndOfRun(first_chunk, plan_.chunks_of_sum, plan_.Chunks());
     const Expr first_feature = feature_group * plan_.feature_blocks_per_group;
     const Expr first_channel = channel_group * plan_.channel_blocks_per_group;
     const Expr is_first = ir::Compare(Op::kEq, ir::Ref(chunk), first_chunk);
@@ -101,21 +94,18 @@ class UnitGradient {
                            Mend(ir::Ref(to), first_chunk, end_chunk, block)));
     const Stmt taps = Loop(tap_row, Index(0), Index(shape_.rows.out),
                            Loop(tap_column, Index(0), Index(columns_.out), ir::Block(std::move(one))));
-    const Stmt blocks = Loop(
-        features, first_feature, End(first_feature, plan_.feature_blocks_per_group, plan_.feature_blocks),
-        Loop(channels, first_channel, End(first_channel, plan_.channel_blocks_per_group, plan_.channel_blocks), taps));
+    const Stmt blocks =
+        Loop(features, first_feature, EndOfRun(first_feature, plan_.feature_blocks_per_group, plan_.feature_blocks),
+             Loop(channels, first_channel,
+                  EndOfRun(first_channel, plan_.channel_blocks_per_group, plan_.channel_blocks), taps));
     return Loop(chunk, first_chunk, end_chunk, blocks);
   }
 
-  // Products of an infinite number's first part with parts that are zero: all of the chunks again.
+  // All of the chunks again.
   Stmt Mend(const Expr& sums, const Expr& first_chunk, const Expr& end_chunk, const Block& block) const {
     const ir::Var chunk = IndexVar("again", plan_.Chunks());
-    const Expr own = ir::Address(first_sums_, Index(0));
-    const Expr has_nan = ir::Call({hlo::ElementType::kS32, 1}, kUnitHasNan, {sums});
-    return ir::If(ir::Compare(Op::kNe, has_nan, ir::Int(0, has_nan->type)),
-                  ir::Block({CallUnit(kUnitZero),
-                             Loop(chunk, first_chunk, end_chunk, Chunk(ir::Ref(chunk), block, kUnitFirstRows)),
-                             CallUnit(kUnitStore, {own}), CallUnit(kUnitReplaceNan, {sums, own})}));
+    return MendSums(sums, ir::Address(first_sums_, Index(0)),
+                    Loop(chunk, first_chunk, end_chunk, Chunk(ir::Ref(chunk), block, kUnitFirstRows)));
   }
 
   const char* StepsFunction() const { return plan_.parts == 1 ? kUnitBf16 : kUnitF32Rows; }
@@ -126,7 +116,7 @@ class UnitGradient {
     const ir::Var image = IndexVar("image", shape_.images);
     const Expr first_image = chunks == 1 ? chunk * plan_.images_of_chunk : Quotient(chunk, chunks);
     const Expr first_step = chunks == 1 ? Index(0) : Remainder(chunk, chunks) * plan_.steps_of_chunk;
-    const Expr steps = End(first_step, plan_.steps_of_chunk, plan_.steps_of_image) - first_step;
+    const Expr steps = EndOfRun(first_step, plan_.steps_of_chunk, plan_.steps_of_image) - first_step;
     const Expr lhs =
         ir::Address(input_, (PlaceOfTap(block) + ir::Ref(image) * plan_.ImageBlock()) + first_step * kStepPixels);
     const Expr place = (block.features * shape_.images + ir::Ref(image)) * plan_.steps_of_image + first_step;
@@ -134,7 +124,7 @@ class UnitGradient {
     std::vector<Expr> arguments = {lhs, row, rhs, steps};
     if (function == kUnitF32Rows) arguments = {lhs, row, Index(plan_.PartOfBlock() * 2), rhs, steps};
     if (function == kUnitBf16) arguments = {lhs, row, Index(MatrixUnitPlan::kStepBytes), rhs, steps, rhs, Index(0)};
-    return Loop(image, first_image, End(first_image, plan_.images_of_chunk, shape_.images),
+    return Loop(image, first_image, EndOfRun(first_image, plan_.images_of_chunk, shape_.images),
                 CallUnit(function, std::move(arguments)));
   }
 

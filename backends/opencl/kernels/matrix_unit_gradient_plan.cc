@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/scratch.h"
 
@@ -14,8 +13,9 @@ using hlo::ElementType;
 constexpr int64_t kStepPixels = MatrixUnitGradientPlan::kStepPixels;
 // Both operands of a chunk stay in the first cache.
 constexpr int64_t kChunkSteps = 8;
-// Some of the pixels are summed apart. Never by the number of cores: results are the same on all machines.
-constexpr int64_t kWantedGroups = 16, kMostSumsApart = 32, kBytesOfSums = int64_t{8} << 20;
+// Some of the pixels are summed apart where there are few blocks. By the shape alone, not by cores or caches: results
+// are the same on all machines.
+constexpr int64_t kWantedBlocks = 32, kMostSumsApart = 32, kBytesOfSums = int64_t{8} << 20;
 // The unit is so many times as fast as register tiles.
 constexpr int64_t kLeastUse = 6;
 constexpr int64_t kFewestPixels = 256;
@@ -51,7 +51,11 @@ bool JoinsTaps(const WeightGradientShape& shape) {
   const ConvolutionDimension& columns = shape.columns;
   const int64_t together = CeilDiv(columns.out * shape.channels, MatrixUnitGradientPlan::kBlock);
   const int64_t apart = columns.out * CeilDiv(shape.channels, MatrixUnitGradientPlan::kBlock);
-  return columns.stride == 1 && 4 * together < 3 * apart;
+  // Long windows are copied again for each of their taps.
+  constexpr int64_t kMostGrowth = 4;
+  const bool grows =
+      together > kMostGrowth * PhasesOf(columns) * CeilDiv(shape.channels, MatrixUnitGradientPlan::kBlock);
+  return columns.stride == 1 && 4 * together < 3 * apart && !grows;
 }
 
 void ChooseChunks(MatrixUnitGradientPlan& plan) {
@@ -71,9 +75,12 @@ void ChooseGroups(MatrixUnitGradientPlan& plan, const DeviceSpec& device) {
   const auto even = [](int64_t blocks, int64_t most) { return CeilDiv(blocks, CeilDiv(blocks, most)); };
   plan.feature_blocks_per_group = even(plan.feature_blocks, std::min(room, kSquare));
   plan.channel_blocks_per_group = even(plan.channel_blocks, std::max<int64_t>(room / plan.feature_blocks_per_group, 1));
-  const int64_t groups = plan.ChannelGroups() * plan.FeatureGroups();
+}
+
+void ChooseSumsApart(MatrixUnitGradientPlan& plan) {
+  const int64_t blocks = plan.channel_blocks * plan.feature_blocks;
   const int64_t most = std::clamp<int64_t>(kBytesOfSums / (plan.Sums() * 4), 1, kMostSumsApart);
-  plan.chunks_of_sum = CeilDiv(plan.Chunks(), std::min({CeilDiv(kWantedGroups, groups), most, plan.Chunks()}));
+  plan.chunks_of_sum = CeilDiv(plan.Chunks(), std::min({CeilDiv(kWantedBlocks, blocks), most, plan.Chunks()}));
 }
 
 }  // namespace
@@ -122,6 +129,7 @@ std::optional<MatrixUnitGradientPlan> PlanMatrixUnitGradient(const WeightGradien
   if (!IsWorthIt(plan)) return std::nullopt;
   ChooseChunks(plan);
   ChooseGroups(plan, device);
+  ChooseSumsApart(plan);
   return plan;
 }
 

@@ -35,7 +35,7 @@ struct MatrixUnitGradientPlan {
   int64_t RunChannels() const { return taps_together * shape.channels; }
   ConvolutionDimension Columns() const;  // of taps that are copied as one
   int64_t TapRuns() const { return shape.taps() / taps_together; }
-  int64_t StepWords() const { return parts * 2 * MatrixUnitPlan::kTileWords; }  // of a block of features
+  int64_t StepWords() const { return parts * MatrixUnitPlan::kPartWords; }  // of a block of features
   // Of what is copied, a row of pixels and an image of a channel, in pixels.
   int64_t RowPitch() const;
   int64_t ImagePitch() const;
@@ -49,8 +49,8 @@ struct MatrixUnitGradientPlan {
   int64_t ChannelGroups() const;
   int64_t FeatureGroups() const;
   int64_t Sums() const { return TapRuns() * channel_blocks * feature_blocks * kSumsOfBlock; }
-  // Bytes of scratch: sums, [apart][tap][block of channels][block of features][channel][feature]; the gradient's tiles;
-  // the input, [phase][block of channels][image][part][channel][pixel].
+  // Bytes of scratch: sums, [apart][tap][block of channels][block of features][channel][feature]; behind the gradient's
+  // tiles and the input, [phase][block of channels][image][part][channel][pixel].
   int64_t SumsBytes() const;
   int64_t GradientBytes() const;
   int64_t InputBytes() const;

@@ -9,4 +9,15 @@ std::vector<ir::Helper> UnitHelpers(std::initializer_list<std::string_view> name
   return HelpersNamed(kUnitFunctions, std::span(names.begin(), names.size()));
 }
 
+ir::Stmt CallUnit(const char* function, std::vector<ir::Expr> arguments) {
+  return ir::CallStatement(ir::Call(ir::kIndex, function, std::move(arguments)));
+}
+
+ir::Stmt MendSums(const ir::Expr& sums, const ir::Expr& first_sums, const ir::Stmt& sum_first_parts) {
+  const ir::Expr has_nan = ir::Call({hlo::ElementType::kS32, 1}, kUnitHasNan, {sums});
+  return ir::If(ir::Compare(ir::Op::kNe, has_nan, ir::Int(0, has_nan->type)),
+                ir::Block({CallUnit(kUnitZero), sum_first_parts, CallUnit(kUnitStore, {first_sums}),
+                           CallUnit(kUnitReplaceNan, {sums, first_sums})}));
+}
+
 }  // namespace hlorun::opencl

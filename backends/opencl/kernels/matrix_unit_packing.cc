@@ -20,7 +20,7 @@ using ir::Stmt;
 constexpr int64_t kSide = MatrixUnitPlan::kSide;
 constexpr int kLanes = static_cast<int>(kSide);
 constexpr ir::Type kWords{hlo::ElementType::kU32, kLanes};
-constexpr int64_t kPartWords = 2 * MatrixUnitPlan::kTileWords;  // of a step
+constexpr int64_t kPartWords = MatrixUnitPlan::kPartWords;
 // Steps, or blocks, that one work-group copies at least.
 constexpr int64_t kRunOfShare = 16;
 

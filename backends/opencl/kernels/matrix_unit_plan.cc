@@ -29,7 +29,7 @@ struct UnitRow {
   // Rows of lhs that pay for the copy of a larger rhs [n][k]: register tiles read that as it lies, with exchanged
   // roles.
   int64_t fewest_uses;
-  int64_t parts;
+  int64_t parts;  // of the unit's type, of an operand
 };
 constexpr UnitRow kUnits[] = {
     {ElementType::kBF16, ElementType::kF32, &DeviceSpec::has_bf16_tiles, 24, 1},

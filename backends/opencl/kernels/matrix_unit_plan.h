@@ -16,14 +16,15 @@ namespace hlorun::opencl {
 // at a time.
 //
 // An element of f32 is the sum of three bf16: what rounding leaves is exact, and has eight bits less each time. Six of
-// the nine products of parts are summed; the other three are below a quarter of a unit in the last place of each
-// product (XLA's name for it: BF16_BF16_F32_X6). An infinite operand makes NaN of some of them: such sums are replaced
-// by those of the first parts alone, which are what f32 gives. Parts of numbers below 2^-110 may be denormal, which the
-// unit takes for zeros.
+// the nine products of parts are summed; the other three are each below 2^-25 of the product (XLA's name for it:
+// BF16_BF16_F32_X6). Sums of infinite operands are mended (matrix_unit_helpers.h). Parts of numbers below 2^-103 may be
+// denormal, which the unit takes for zeros; sums within 0.8 % of the largest number may be infinite, since first parts
+// are rounded up too.
 struct MatrixUnitPlan {
   static constexpr int64_t kSide = 16, kBlock = 2 * kSide;       // rows of a tile; of a block, or its columns
   static constexpr int64_t kStepBytes = 64;                      // of depth: a tile's row
   static constexpr int64_t kTileWords = kSide * kStepBytes / 4;  // of 32 bits
+  static constexpr int64_t kPartWords = 2 * kTileWords;          // of a step of a block
   static constexpr int64_t kSumsOfBlock = kBlock * kBlock;
   static constexpr int64_t kPartsOfF32 = 3;
 
@@ -45,7 +46,7 @@ struct MatrixUnitPlan {
   int64_t ColumnGroups() const;
   // From one row of windows to the next, bytes: not at the same sets of the first cache.
   int64_t WindowPitch() const { return steps * kStepBytes + (steps % BlockSteps() == 0 ? kStepBytes : 0); }
-  int64_t StepWords() const { return parts * 2 * kTileWords; }  // of a block, 32 bits each
+  int64_t StepWords() const { return parts * kPartWords; }  // of a block, 32 bits each
   // Depth of a block, in steps: what lhs then needs of the first cache leaves room for rhs, which passes by. Parts are
   // multiplied often enough for both to pass by.
   int64_t BlockSteps() const { return parts == 1 ? 8 : steps_per_section; }

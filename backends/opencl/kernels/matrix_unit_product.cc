@@ -23,10 +23,6 @@ constexpr int64_t kSide = MatrixUnitPlan::kSide, kBlock = MatrixUnitPlan::kBlock
 constexpr int kLanes = static_cast<int>(kSide);
 constexpr int64_t kSums = MatrixUnitPlan::kSumsOfBlock;
 
-Stmt CallUnit(const char* function, std::vector<Expr> arguments = {}) {
-  return ir::CallStatement(ir::Call(kIndex, function, std::move(arguments)));
-}
-
 class UnitMultiplication {
  public:
   UnitMultiplication(const ProductTask& task, const MatrixUnitPlan& plan)
@@ -85,17 +81,13 @@ class UnitMultiplication {
     return shape_.lhs_type == hlo::ElementType::kS8 ? kUnitS8 : kUnitBf16;
   }
 
-  static Expr End(const Expr& first, int64_t count, int64_t limit) {
-    return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
-  }
-
   // Blocks of rows, each with all columns of the group: a block of lhs stays in the first cache, the group's rhs in the
   // second, all of its depth or a section at a time.
   Stmt Group(const Expr& row_group, const Expr& column_group) {
     const ir::Var row = IndexVar("row_block", plan_.row_blocks), section = IndexVar("section", plan_.steps);
     row_ = ir::Ref(row);
     const Expr first_row = row_group * plan_.rows_per_group;
-    const Expr end_row = End(first_row, plan_.rows_per_group, plan_.row_blocks);
+    const Expr end_row = EndOfRun(first_row, plan_.rows_per_group, plan_.row_blocks);
     first_column_ = column_group * plan_.columns_per_group;
     if (windows_) {
       panel_ = (row_group * plan_.ColumnGroups() + column_group) *
@@ -106,7 +98,7 @@ class UnitMultiplication {
           {windows_->ClearTails(kBlock, panel_), Loop(row, first_row, end_row, ir::Block({copy, columns}))});
     }
     if (!plan_.HasSections()) return Loop(row, first_row, end_row, Columns(Index(0), Index(plan_.steps)));
-    const Expr end = End(ir::Ref(section), plan_.steps_per_section, plan_.steps);
+    const Expr end = EndOfRun(ir::Ref(section), plan_.steps_per_section, plan_.steps);
     return Loop(section, Index(0), Index(plan_.steps), Loop(row, first_row, end_row, Columns(ir::Ref(section), end)),
                 plan_.steps_per_section);
   }
@@ -115,7 +107,7 @@ class UnitMultiplication {
   Stmt Columns(const Expr& first, const Expr& end) {
     const ir::Var column = IndexVar("column_block", plan_.column_blocks), depth = IndexVar("depth", plan_.steps);
     column_ = ir::Ref(column);
-    const Expr last_column = End(first_column_, plan_.columns_per_group, plan_.column_blocks);
+    const Expr last_column = EndOfRun(first_column_, plan_.columns_per_group, plan_.column_blocks);
     if (!plan_.SumsInParts()) {
       return Loop(column, first_column_, last_column,
                   ir::Block({CallUnit(kUnitZero), Steps(first, Index(plan_.steps)), Save(Index(0)), Mend(Index(0)),
@@ -139,16 +131,11 @@ class UnitMultiplication {
     return ir::Block({begin, Steps(depth, count), Save(sums), finish});
   }
 
-  // Products of an infinite number's first part with parts that are zero.
   Stmt Mend(const Expr& sums) const {
     if (plan_.parts == 1) return nullptr;
-    const Expr lhs = PackedLhs(Index(0)).first, rhs = Rhs(Index(0));
-    const Expr own = At(first_sums_, Index(0));
-    const Expr has_nan = ir::Call({hlo::ElementType::kS32, 1}, kUnitHasNan, {At(sums_, sums)});
-    return ir::If(
-        ir::Compare(Op::kNe, has_nan, ir::Int(0, has_nan->type)),
-        ir::Block({CallUnit(kUnitZero), CallUnit(kUnitFirstParts, {At(lhs_, lhs), At(rhs_, rhs), Index(plan_.steps)}),
-                   CallUnit(kUnitStore, {own}), CallUnit(kUnitReplaceNan, {At(sums_, sums), own})}));
+    const Expr lhs = At(lhs_, PackedLhs(Index(0)).first), rhs = At(rhs_, Rhs(Index(0)));
+    return MendSums(At(sums_, sums), At(first_sums_, Index(0)),
+                    CallUnit(kUnitFirstParts, {lhs, rhs, Index(plan_.steps)}));
   }
 
   static Expr At(const ir::BufferRef& buffer, const Expr& index) { return ir::Address(buffer, index); }

@@ -14,7 +14,6 @@ namespace {
 using hlo::ElementType;
 using ir::Expr;
 using ir::kIndex;
-using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
 
@@ -142,7 +141,7 @@ KernelDraft PackGradientTiles(const MatrixUnitGradientPlan& plan, const Argument
   const auto tile = [&](const Expr&, const Expr& image, const Expr& step, const Expr& block, const Expr& side) {
     const Expr at = ((block * shape.images + image) * plan.steps_of_image + step) * plan.StepWords();
     const Stmt one = copy.Pair(ir::Ref(pair), block * kBlock + side * kSide, [&](int64_t part, const Expr& words) {
-      const Expr place = ir::Ref(to) + (ir::Ref(pair) * kSide + part * (2 * MatrixUnitPlan::kTileWords));
+      const Expr place = ir::Ref(to) + (ir::Ref(pair) * kSide + part * MatrixUnitPlan::kPartWords);
       return ir::Store(out, ir::Ramp(place, kLanes), words);
     });
     return ir::Block({ir::Let(to, at + side * MatrixUnitPlan::kTileWords), Loop(pair, Index(0), Index(kSide), one)});

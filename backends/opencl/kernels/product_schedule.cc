@@ -257,7 +257,9 @@ std::string WhyNotPanels(const PanelSchedule& s, const ProductProblem& problem, 
   const ProductShape shape = WithLessToPack(problem.shape, device);
   const ProductPlan plan = PlanProduct(shape, device);
   if (plan.IsByRows()) return "panels: this product is computed row by row";
-  if (PlanMatrixUnit(shape, device)) return "panels: this product is computed by the CPU's matrix unit";
+  // f32 in parts depends on more than the problem says, and goes before a schedule that is there.
+  if (const auto unit = PlanMatrixUnit(shape, device); unit && unit->parts == 1)
+    return "panels: this product is computed by the CPU's matrix unit";
   if (s.rows > shape.m) return fmt::format("rows={}: the product has {} rows", s.rows, shape.m);
   const int64_t most = (shape.n + plan.lanes - 1) / plan.lanes;
   if (s.vectors > most) return fmt::format("vectors={}: the product has {} vectors a row", s.vectors, most);

@@ -22,14 +22,6 @@ Stmt Parallel(const ir::Var& var, int64_t end, const Stmt& body) {
   return ir::For(LoopRole::kParallel, var, Index(0), Index(end), body);
 }
 
-// Which of the groups that no panel cuts a panel belongs to, and which it is of that group's.
-Expr GroupOf(const WeightGradientPlan& plan, const Expr& panel) {
-  return plan.panels_together() == plan.panels ? Index(0) : Quotient(panel, plan.panels_together());
-}
-Expr InGroup(const WeightGradientPlan& plan, const Expr& panel) {
-  return plan.panels_together() == plan.panels ? panel : Remainder(panel, plan.panels_together());
-}
-
 class Gradient {
  public:
   Gradient(const WeightGradientTask& task, const WeightGradientPlan& plan)
@@ -55,13 +47,14 @@ class Gradient {
     const auto position = [&](int64_t r, int64_t v) {
       return to + (r * plan_.panels * plan_.width() + v * plan_.lanes);
     };
-    const Expr group = GroupOf(plan_, ir::Ref(panel));
+    const Expr group = GroupOfPanel(ir::Ref(panel), plan_.panels, plan_.panels_together());
     const Expr channel = plan_.is_packed ? ir::Ref(tile) * (plan_.InputPixels() * plan_.rows)
                                          : group * shape_.channels + Start(ir::Ref(tile), plan_.rows, shape_.channels);
     const Expr feature = plan_.is_packed
                              ? ir::Ref(panel) * (plan_.GradientPixels() * plan_.width())
                              : group * plan_.features_together() +
-                                   Start(InGroup(plan_, ir::Ref(panel)), plan_.width(), plan_.features_together());
+                                   Start(PanelInGroup(ir::Ref(panel), plan_.panels, plan_.panels_together()),
+                                         plan_.width(), plan_.features_together());
     const Stmt one = ir::Block(
         {tile_.Declare(), ir::If(ir::Compare(Op::kGt, ir::Ref(block), part_begin), tile_.Load(arrays_.sums, position)),
          Sum(ir::Ref(block), block_end, ir::Ref(tap_row), ir::Ref(tap_column), channel, feature),
