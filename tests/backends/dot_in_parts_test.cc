@@ -7,6 +7,7 @@
 
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/matrix_unit_plan.h"
+#include "backends/opencl/kernels/product_schedule.h"
 #include "hlo/module.h"
 #include "hlo/text/parser.h"
 #include "tests/backends/product_case.h"
@@ -55,6 +56,10 @@ TEST(DotInParts, NotWhereTheProgramAsksForF32) {
   EXPECT_FALSE(as_typed(""));
   EXPECT_FALSE(as_typed(", operand_precision={highest,highest}"));
   EXPECT_TRUE(as_typed(", algorithm=dot_f32_f32_f32"));
+  // Its schedule may lie in a tuning file, whose problems do not say which algorithm is asked for.
+  DeviceSpec spec;
+  spec.has_bf16_tiles = true;
+  EXPECT_EQ(WhyNot(PanelSchedule{}, ProductProblem{ShapeOf({0, 512, 512, 512})}, spec), "");
 }
 
 TEST(DotInParts, AsAccurateAsF32) {
