@@ -1,5 +1,6 @@
 #include "backends/opencl/kernels/convolution.h"
 
+#include "backends/opencl/kernels/bf16_parts.h"
 #include "backends/opencl/kernels/constant_operand.h"
 #include "backends/opencl/kernels/convolution_plan.h"
 #include "backends/opencl/kernels/depthwise.h"
@@ -45,13 +46,16 @@ struct GradientPlans {
   std::optional<MatrixUnitGradientPlan> unit;  // goes before
   int64_t ScratchBytes() const { return unit ? unit->ScratchBytes() : plan.ScratchBytes(); }
 };
-std::optional<GradientPlans> GradientPlan(const hlo::Instruction& convolution, const DeviceSpec& device) {
+std::optional<GradientPlans> GradientPlan(const hlo::Instruction& convolution, const EmitContext& context) {
+  const DeviceSpec& device = context.device;
   if (device.device_class != DeviceClass::kCpu || !passes::IsConvolutionOverWindow(convolution)) return std::nullopt;
   const std::optional<WeightGradientShape> shape = WeightGradientShapeOf(convolution);
   if (!shape) return std::nullopt;
   std::optional<WeightGradientPlan> plan = PlanWeightGradient(*shape, device);
   if (!plan) return std::nullopt;
-  return GradientPlans{*std::move(plan), PlanMatrixUnitGradient(*shape, device)};
+  std::optional<MatrixUnitGradientPlan> unit = PlanMatrixUnitGradient(*shape, device);
+  if (unit && unit->parts > 1 && !MayCutIntoParts(context.options)) unit.reset();
+  return GradientPlans{*std::move(plan), std::move(unit)};
 }
 
 std::optional<ConvolutionShape> ShapeOf(const hlo::Instruction& instruction, const Prepared& prepared,
@@ -99,6 +103,7 @@ Pointwise PointwiseOf(const hlo::Instruction& instruction, const hlo::Instructio
   const ProductProblem problem = ConvolutionProblem(shape, hero.shape().element_type());
   ProductShape product = problem.shape;
   product.ends_at_sizes = !passes::ExtentsOf(instruction).empty();
+  product.multiplies_as_typed = !MayCutIntoParts(context.options);
   const int64_t weight_bytes = product.k * product.n * hlo::BytesOf(product.rhs_type);
   product.rhs_is_kept = shape.weights_are_constant && weight_bytes <= context.device.l3_bytes;
   return {PlanProduct(product, context.device, Tuned<PanelSchedule>(instruction, problem, context.options)),
@@ -141,7 +146,7 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
   const DeviceSpec& device = context.device;
   const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared) return std::nullopt;
-  if (const auto plans = GradientPlan(*prepared->hero, device)) {
+  if (const auto plans = GradientPlan(*prepared->hero, context)) {
     const WeightGradientTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
     return plans->unit ? MatrixUnitGradientKernels(task, *plans->unit) : WeightGradientKernels(task, plans->plan);
   }
@@ -185,7 +190,7 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitC
     const ProductProblem problem = ConvolutionProblem(*shape, prepared->hero->shape().element_type());
     return PartBytes(problem.shape, GpuScheduleOf(instruction, *prepared->hero, *shape, context));
   }
-  if (const auto plans = GradientPlan(*prepared->hero, device)) return plans->ScratchBytes();
+  if (const auto plans = GradientPlan(*prepared->hero, context)) return plans->ScratchBytes();
   if (ChannelsPlan(instruction, *prepared->hero, device)) return 0;
   const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
   if (!shape || !FillsVectors(*shape, device)) return 0;
@@ -203,7 +208,7 @@ std::optional<ProductProblem> TunableConvolutionOf(const hlo::Instruction& instr
   if (!shape || !FillsVectors(*shape, device) || shape->groups > 1) return std::nullopt;
   const ProductProblem problem = ConvolutionProblem(*shape, prepared->hero->shape().element_type());
   if (device.device_class == DeviceClass::kGpu) return problem;
-  const bool is_other = GradientPlan(*prepared->hero, device) || ChannelsPlan(instruction, *prepared->hero, device);
+  const bool is_other = GradientPlan(*prepared->hero, context) || ChannelsPlan(instruction, *prepared->hero, device);
   if (is_other || !shape->IsProduct() || PlanProduct(problem.shape, device).IsByRows()) return std::nullopt;
   if (PlanMatrixUnit(problem.shape, device)) return std::nullopt;
   return problem;

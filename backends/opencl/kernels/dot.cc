@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/opencl/kernels/bf16_parts.h"
 #include "backends/opencl/kernels/constant_operand.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/matrix_unit_product.h"
@@ -52,6 +53,7 @@ std::optional<Prepared> FindProduct(const hlo::Instruction& instruction) {
 std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device,
                                 const CompileOptions* options) {
   std::optional<Prepared> prepared = FindProduct(instruction);
+  if (prepared && options != nullptr && !MayCutIntoParts(*options)) prepared->shape.multiplies_as_typed = true;
   if (!prepared || device.device_class != DeviceClass::kCpu || !IsWhole(prepared->shape)) return prepared;
   ProductShape& shape = prepared->shape;
   shape.rhs_is_kept = IsKept(*instruction.operand(prepared->rhs.number), device, options);

@@ -24,7 +24,7 @@ struct ProductShape {
   bool swapped = false;
   bool depth_may_be_less = false;    // k is a bound: how much of it is there, the kernel reads
   bool ends_at_sizes = false;        // some dimension is a bound, or the result is wanted in part
-  bool multiplies_as_typed = false;  // by multiplications of compute_type itself: the program asks for that algorithm
+  bool multiplies_as_typed = false;  // by multiplications of compute_type itself (bf16_parts.h; or asked for)
   bool rhs_is_kept = false;          // a copy of rhs, of which all is there, serves many products (constant_operand.h)
   int64_t lhs_run = 0;  // of a lhs that is gathered: so many of k lie side by side, a pixel's channels; 0: a matrix
 };
