@@ -6,7 +6,7 @@
 
 namespace hlorun::opencl {
 
-bool MayCutIntoParts(const CompileOptions& options) { return options.device_count == 1 && options.memory_limit == 0; }
+bool MayCutIntoParts(const CompileOptions& options) { return options.device_count == 1; }
 
 ir::Stmt SaveBf16Parts(const ir::Expr& first, const ir::Expr& second, int64_t parts, const char* join,
                        const std::function<ir::Stmt(int64_t, const ir::Expr&)>& save) {

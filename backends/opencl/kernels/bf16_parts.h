@@ -8,8 +8,8 @@
 
 namespace hlorun::opencl {
 
-// Not where memory is limited: copies of parts take six bytes an element. Nor on several devices: products there are
-// cut where that hides collectives, and pieces that pay no more for their copies must have the bits of the whole.
+// Not on several devices: products there are cut where that hides collectives, and pieces that pay no more for their
+// copies must have the bits of the whole.
 bool MayCutIntoParts(const CompileOptions& options);
 
 // For each of `parts`: save(part, words) of two vectors of 16 numbers, which `join` makes of them: kUnitPairs or
