@@ -403,8 +403,10 @@ class ClientImpl : public Client {
     if (!options.auto_shard || devices == 1 || !passes::CanShardAutomatically(source)) return module;
     const passes::AutoSharder sharder(source, devices);
     const std::string chosen = job_->BroadcastFromFirst([&] {
-      const opencl::OpenClKernelModel kernels(description_.spec, options);
-      passes::PassContext context{description_.spec, options, kernels, {}};
+      CompileOptions own = options;
+      own.device_count = devices;
+      const opencl::OpenClKernelModel kernels(description_.spec, own);
+      passes::PassContext context{description_.spec, own, kernels, {}};
       const size_t plan = sharder.Choose(context);
       if (remarks != nullptr) *remarks = std::move(context.remarks);
       return std::to_string(plan);
