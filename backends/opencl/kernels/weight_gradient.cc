@@ -2,7 +2,6 @@
 
 #include "backends/opencl/kernels/combine_parts.h"
 #include "backends/opencl/kernels/depthwise_gradient.h"
-#include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/gradient_arrays.h"
 #include "backends/opencl/kernels/gradient_pixels.h"
 #include "backends/opencl/kernels/index_math.h"
