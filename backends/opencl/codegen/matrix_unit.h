@@ -23,13 +23,13 @@ inline constexpr const char* kUnitStore = "hl_unit_store";  // (ulong at): and t
 // cache lines from `ahead` on into the second cache.
 inline constexpr const char* kUnitBf16 = "hl_unit_bf16";
 inline constexpr const char* kUnitS8 = "hl_unit_s8";
-// The same of f32 in three parts of bf16, which follow each other in a step; and of the first parts alone.
+// The same of f32 in three parts of bf16, which follow each other in a step.
 inline constexpr const char* kUnitF32 = "hl_unit_f32";
-inline constexpr const char* kUnitFirstParts = "hl_unit_first_parts";  // (ulong lhs, ulong rhs, long steps)
 // Of f32 whose parts of lhs are arrays of rows, `part` bytes apart: (ulong lhs, ulong row, ulong part, ulong rhs, long
 // steps); rows' steps follow each other.
 inline constexpr const char* kUnitF32Rows = "hl_unit_f32_rows";
-inline constexpr const char* kUnitFirstRows = "hl_unit_first_rows";  // (ulong lhs, ulong row, ulong rhs, long steps)
+// Of either, the first parts alone: (ulong lhs, ulong row, ulong next, ulong rhs, long steps).
+inline constexpr const char* kUnitFirstParts = "hl_unit_first_parts";
 // (ulong at): whether an array of sums has a NaN; (ulong at, ulong from): its NaN are replaced by what another has.
 inline constexpr const char* kUnitHasNan = "hl_unit_has_nan";
 inline constexpr const char* kUnitReplaceNan = "hl_unit_replace_nan";
@@ -83,7 +83,7 @@ inline constexpr const char* kUnitPartOfRow = "hl_unit_part_of_row";
   HLORUN_UNIT_FIRST_RHS HLORUN_UNIT_LHS(LOW2, HIGH2) HLORUN_UNIT_LHS(LOW1, HIGH1) HLORUN_UNIT_RHS("2048") \
       HLORUN_UNIT_LHS(LOW0, HIGH0) HLORUN_UNIT_RHS("4096") HLORUN_UNIT_RHS("0")
 
-inline constexpr std::array<NamedSource, 19> kUnitFunctions = {{
+inline constexpr std::array<NamedSource, 18> kUnitFunctions = {{
     // Palette 1; 64 bytes (0x40) and 16 rows (0x10) of each tile.
     {kUnitBegin,
      "static inline void hl_unit_begin(void) {\n"
@@ -115,12 +115,6 @@ inline constexpr std::array<NamedSource, 19> kUnitFunctions = {{
      "    __asm__ volatile(\"" HLORUN_UNIT_PARTS(
          "(%0,%2,1)", "1024(%0,%2,1)", "2048(%0,%2,1)", "3072(%0,%2,1)", "4096(%0,%2,1)",
          "5120(%0,%2,1)") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(row) : \"memory\");\n  }\n}\n"},
-    {kUnitFirstParts,
-     "static inline void hl_unit_first_parts(ulong a, ulong b, long steps) {\n"
-     "  for (; steps > 0; --steps, a += 6144, b += 6144)\n"
-     "    __asm__ volatile(\"" HLORUN_UNIT_FIRST_RHS HLORUN_UNIT_LHS(
-         "(%0,%2,1)",
-         "1024(%0,%2,1)") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(64ul) : \"memory\");\n}\n"},
     {kUnitF32Rows,
      "static inline void hl_unit_f32_rows(ulong a, ulong row, ulong part, ulong b, long steps) {\n"
      "  for (; steps > 0; --steps, a += 64, b += 6144) {\n"
@@ -129,9 +123,9 @@ inline constexpr std::array<NamedSource, 19> kUnitFunctions = {{
          "(%0,%3,1)", "(%4,%3,1)", "(%5,%3,1)", "(%6,%3,1)", "(%7,%3,1)",
          "(%8,%3,1)") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(64ul), \"r\"(row), \"r\"(a + 16 * row), \"r\"(a1),\n"
                       "                       \"r\"(a1 + 16 * row), \"r\"(a2), \"r\"(a2 + 16 * row) : \"memory\");\n  }\n}\n"},
-    {kUnitFirstRows,
-     "static inline void hl_unit_first_rows(ulong a, ulong row, ulong b, long steps) {\n"
-     "  for (; steps > 0; --steps, a += 64, b += 6144)\n"
+    {kUnitFirstParts,
+     "static inline void hl_unit_first_parts(ulong a, ulong row, ulong next, ulong b, long steps) {\n"
+     "  for (; steps > 0; --steps, a += next, b += 6144)\n"
      "    __asm__ volatile(\"" HLORUN_UNIT_FIRST_RHS HLORUN_UNIT_LHS(
          "(%0,%3,1)",
          "(%4,%3,1)") "\"\n                     : : \"r\"(a), \"r\"(b), \"r\"(64ul), \"r\"(row), \"r\"(a + 16 * row) : "

@@ -61,7 +61,7 @@ class UnitGradient {
       return MakeDraft("weight_gradient_tiles", parameters_, nest,
                        UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, kUnitBf16}));
     return MakeDraft("weight_gradient_tiles", parameters_, ir::Block({ir::DeclareArray(first_sums_), nest}),
-                     UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, kUnitF32Rows, kUnitFirstRows,
+                     UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, kUnitF32Rows, kUnitFirstParts,
                                   kUnitHasNan, kUnitReplaceNan}));
   }
 
@@ -105,7 +105,7 @@ class UnitGradient {
   Stmt Mend(const Expr& sums, const Expr& first_chunk, const Expr& end_chunk, const Block& block) const {
     const ir::Var chunk = IndexVar("again", plan_.Chunks());
     return MendSums(sums, ir::Address(first_sums_, Index(0)),
-                    Loop(chunk, first_chunk, end_chunk, Chunk(ir::Ref(chunk), block, kUnitFirstRows)));
+                    Loop(chunk, first_chunk, end_chunk, Chunk(ir::Ref(chunk), block, kUnitFirstParts)));
   }
 
   const char* StepsFunction() const { return plan_.parts == 1 ? kUnitBf16 : kUnitF32Rows; }
@@ -121,9 +121,9 @@ class UnitGradient {
         ir::Address(input_, (PlaceOfTap(block) + ir::Ref(image) * plan_.ImageBlock()) + first_step * kStepPixels);
     const Expr place = (block.features * shape_.images + ir::Ref(image)) * plan_.steps_of_image + first_step;
     const Expr rhs = ir::Address(gradient_, place * plan_.StepWords()), row = Index(plan_.ImagePitch() * 2);
-    std::vector<Expr> arguments = {lhs, row, rhs, steps};
-    if (function == kUnitF32Rows) arguments = {lhs, row, Index(plan_.PartOfBlock() * 2), rhs, steps};
-    if (function == kUnitBf16) arguments = {lhs, row, Index(MatrixUnitPlan::kStepBytes), rhs, steps, rhs, Index(0)};
+    std::vector<Expr> arguments = {lhs, row, Index(MatrixUnitPlan::kStepBytes), rhs, steps};
+    if (function == kUnitF32Rows) arguments[2] = Index(plan_.PartOfBlock() * 2);
+    if (function == kUnitBf16) arguments.insert(arguments.end(), {rhs, Index(0)});  // nothing is sent for
     return Loop(image, first_image, EndOfRun(first_image, plan_.images_of_chunk, shape_.images),
                 CallUnit(function, std::move(arguments)));
   }

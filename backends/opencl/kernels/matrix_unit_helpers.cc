@@ -1,9 +1,15 @@
 #include "backends/opencl/kernels/matrix_unit_helpers.h"
 
 #include "backends/opencl/codegen/matrix_unit.h"
+#include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/kernels/kernel_draft.h"
 
 namespace hlorun::opencl {
+namespace {
+
+constexpr ir::Type kWords{hlo::ElementType::kU32, 16};
+
+}  // namespace
 
 std::vector<ir::Helper> UnitHelpers(std::initializer_list<std::string_view> names) {
   return HelpersNamed(kUnitFunctions, std::span(names.begin(), names.size()));
@@ -12,6 +18,20 @@ std::vector<ir::Helper> UnitHelpers(std::initializer_list<std::string_view> name
 ir::Stmt CallUnit(const char* function, std::vector<ir::Expr> arguments) {
   return ir::CallStatement(ir::Call(ir::kIndex, function, std::move(arguments)));
 }
+
+ir::Stmt TurnSquare(const ir::BufferRef& square, const ir::Expr& from, const ir::BufferRef& out, const ir::Expr& to,
+                    int64_t pitch) {
+  return TransposeSquare(
+      kWords, false,
+      [&](int64_t row, int64_t place, int64_t count) {
+        return ir::Load(square, ir::Ramp(from + (row * kWords.lanes + place), static_cast<int>(count)));
+      },
+      [&](int64_t i, const ir::Expr& column) {
+        return ir::Store(out, ir::Ramp(to + i * pitch, kWords.lanes), column);
+      });
+}
+
+std::vector<ir::Helper> TurnHelpers(bool inline_assembly) { return TransposeHelpers(kWords, false, inline_assembly); }
 
 ir::Stmt MendSums(const ir::Expr& sums, const ir::Expr& first_sums, const ir::Stmt& sum_first_parts) {
   const ir::Expr has_nan = ir::Call({hlo::ElementType::kS32, 1}, kUnitHasNan, {sums});

@@ -2,7 +2,6 @@
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/matrix_unit.h"
-#include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/kernels/bf16_parts.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
@@ -130,13 +129,7 @@ class SidePacking {
     return Loop(part, Index(0), Index(plan_.parts), Turn(ir::Ref(part)));
   }
   Stmt Turn(const Expr& part) const {
-    const Expr from = part * MatrixUnitPlan::kTileWords, to = to_ + part * kPartWords;
-    return TransposeSquare(
-        kWords, false,
-        [&](int64_t row, int64_t place, int64_t count) {
-          return ir::Load(square_, ir::Ramp(from + (row * kSide + place), static_cast<int>(count)));
-        },
-        [&](int64_t i, const Expr& column) { return ir::Store(tiles_, ir::Ramp(to + i * kSide, kLanes), column); });
+    return TurnSquare(square_, part * MatrixUnitPlan::kTileWords, tiles_, to_ + part * kPartWords, kSide);
   }
 
   // Elements of f32 along the depth of a row, those of the first half of a step and of the second.
@@ -217,7 +210,7 @@ KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<Side>& sides
   else if (has_rows)
     helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
   if (!turns) return Packing(MakeDraft("pack_tiles", parameters, nest, std::move(helpers)));
-  for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
+  for (ir::Helper& helper : TurnHelpers(plan.inline_assembly)) helpers.push_back(std::move(helper));
   return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
 }
 

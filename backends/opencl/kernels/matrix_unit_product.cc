@@ -133,9 +133,10 @@ class UnitMultiplication {
 
   Stmt Mend(const Expr& sums) const {
     if (plan_.parts == 1) return nullptr;
-    const Expr lhs = At(lhs_, PackedLhs(Index(0)).first), rhs = At(rhs_, Rhs(Index(0)));
+    const LhsTiles lhs = PackedLhs(Index(0));
     return MendSums(At(sums_, sums), At(first_sums_, Index(0)),
-                    CallUnit(kUnitFirstParts, {lhs, rhs, Index(plan_.steps)}));
+                    CallUnit(kUnitFirstParts, {At(lhs_, lhs.first), Index(lhs.row), Index(lhs.step),
+                                               At(rhs_, Rhs(Index(0))), Index(plan_.steps)}));
   }
 
   static Expr At(const ir::BufferRef& buffer, const Expr& index) { return ir::Address(buffer, index); }

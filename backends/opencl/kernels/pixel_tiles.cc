@@ -2,7 +2,6 @@
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/matrix_unit.h"
-#include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/kernels/bf16_parts.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
@@ -165,19 +164,14 @@ KernelDraft PackInputChannels(const MatrixUnitGradientPlan& plan, const Argument
     const Stmt one = copy.Pair(ir::Ref(pair), block * kBlock + side * kSide, [&](int64_t part, const Expr& words) {
       return ir::Store(square, ir::Ramp(ir::Ref(pair) * kSide + part * (kSide * kSide), kLanes), words);
     });
-    const Expr from = ir::Ref(part_of) * (kSide * kSide), turned = ir::Ref(to) + ir::Ref(part_of) * (kBlock * pitch);
-    const Stmt turn = TransposeSquare(
-        kWords, false,
-        [&](int64_t row, int64_t place, int64_t count) {
-          return ir::Load(square, ir::Ramp(from + (row * kSide + place), static_cast<int>(count)));
-        },
-        [&](int64_t i, const Expr& column) { return ir::Store(out, ir::Ramp(turned + i * pitch, kLanes), column); });
+    const Stmt turn = TurnSquare(square, ir::Ref(part_of) * (kSide * kSide), out,
+                                 ir::Ref(to) + ir::Ref(part_of) * (kBlock * pitch), pitch);
     return ir::Block({ir::Let(to, (block_of_image * (plan.parts * kBlock) + side * kSide) * pitch + step * kSide),
                       Loop(pair, Index(0), Index(kSide), one), Loop(part_of, Index(0), Index(plan.parts), turn)});
   };
   const Stmt nest = copy.Nest(plan.ImagePitch() / kStepPixels, tile);
   std::vector<ir::Helper> helpers = copy.Helpers();
-  for (ir::Helper& helper : TransposeHelpers(kWords, false, plan.inline_assembly)) helpers.push_back(std::move(helper));
+  for (ir::Helper& helper : TurnHelpers(plan.inline_assembly)) helpers.push_back(std::move(helper));
   return Packing(
       MakeDraft("pack_channels", copy.parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
 }
