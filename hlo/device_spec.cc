@@ -42,6 +42,7 @@ void ForEachField(Spec& spec, Visit&& visit) {
   visit("matrix_fragments", spec.matrix_fragments);
   visit("has_s8_fragments", spec.has_s8_fragments);
   visit("has_wide_fragments", spec.has_wide_fragments);
+  visit("has_integer_dot", spec.has_integer_dot);
   visit("sub_group_moves", spec.sub_group_moves);
   visit("f32_gflops", spec.f32_gflops);
   visit("bandwidth_gbps", spec.bandwidth_gbps);

@@ -45,6 +45,7 @@ struct DeviceSpec {
   std::string matrix_fragments;
   bool has_s8_fragments = false;    // for products of s8 too
   bool has_wide_fragments = false;  // those of four sub-groups together, too (codegen/wide_fragments.h)
+  bool has_integer_dot = false;     // kernels of GPU class multiply words of four bytes (codegen/integer_dot.h)
   // How work-items of a sub-group hand each other values in them (codegen/sub_groups.h); empty: not.
   std::string sub_group_moves;
 

@@ -131,6 +131,9 @@ class Printer {
     fmt::format_to(Out(), "clblast {} {}x {}x{}x{} {}{} {} by {} to {}", hlo::ElementTypeName(work.type), work.batch,
                    work.m, work.k, work.n, work.lhs_transposed ? 't' : 'n', work.rhs_transposed ? 't' : 'n',
                    ToText(work.lhs), ToText(work.rhs), ToText(work.out));
+    for (size_t i = 0; i < work.numbers.size(); ++i) {
+      if (work.numbers[i] != 0) fmt::format_to(Out(), " {}={}", kClblastNumbers[i].name, work.numbers[i]);
+    }
     EndLine(thunk);
   }
 

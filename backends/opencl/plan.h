@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "backends/opencl/clblast_numbers.h"
 #include "hlo/attributes.h"
 #include "hlo/device_spec.h"
 #include "hlo/literal.h"
@@ -94,6 +95,7 @@ struct LibraryThunk {
   bool lhs_transposed = false;  // lhs is stored [batch][k][m]
   bool rhs_transposed = false;  // rhs is stored [batch][n][k]
   Slice lhs, rhs, out;
+  ClblastNumbers numbers{};
 };
 // The target of steps that the evaluator computes; `config` is then a module (codegen/host_evaluation.h).
 inline constexpr const char* kEvaluateTarget = "hlorun.evaluate";

@@ -194,6 +194,7 @@ void Describe(A& archive, TransferThunk& t) {
 template <typename A>
 void Describe(A& archive, LibraryThunk& t) {
   archive(t.type, t.batch, t.m, t.n, t.k, t.lhs_transposed, t.rhs_transposed, t.lhs, t.rhs, t.out);
+  for (int64_t& number : t.numbers) archive(number);
 }
 
 // Makes the alternative number `kind` of a variant; false when there is none.

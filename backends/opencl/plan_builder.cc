@@ -405,7 +405,8 @@ class PlanBuilder {
             form.rhs_transposed,
             OperandSlice(dot, 0),
             OperandSlice(dot, 1),
-            ResultSlice(dot, 0)};
+            ResultSlice(dot, 0),
+            product.numbers};
   }
 
   static void AddCost(const Instruction& instruction, Thunk& thunk) {

@@ -499,6 +499,24 @@ ENTRY main {{
   }
 }
 
+// Words of four bytes, whichever operand has signs: whole words of k and what is beyond them, parts of sums.
+TEST(Dot, IntegerDotOfBytes) {
+  using enum ElementType;
+  DeviceSpec spec = GpuClass();
+  spec.has_integer_dot = true;
+  for (int form = 0; form < 4; ++form) {
+    const bool lhs = (form & 1) != 0, rhs = (form & 2) != 0;
+    ExpectProduct({0, 80, 96, 144, lhs, rhs, kS8, kS32, -128, 127}, spec);
+    ExpectProduct({2, 36, 68, 20, lhs, rhs, kS8, kS32, -128, 127}, spec);
+    ExpectProduct({3, 34, 70, 50, lhs, rhs, kS8, kS32, -128, 127}, spec);
+    ExpectProduct({0, 33, 65, 21, lhs, rhs, kU8, kS32, 0, 255}, spec);
+    ExpectProduct({0, 48, 40, 64, lhs, rhs, kU8, kS32, 0, 255}, spec);
+  }
+  ExpectProduct({0, 1, 40, 64, false, false, kS8, kS32, -128, 127}, spec);
+  ExpectProduct({0, 16, 5000, 40, false, false, kS8, kS32, -128, 127}, spec);
+  ExpectProduct({0, 30, 44, 50, false, false, kS8, kS8, -128, 127}, spec);  // other sums: one by one
+}
+
 TEST(Dot, GpuClassEpilogue) { ExpectBiasRelu(45, 30, 75, {3}, GpuClass()); }
 
 TEST(Dot, NarrowVectors) {

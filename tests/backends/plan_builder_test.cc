@@ -684,6 +684,10 @@ TEST(PlanBuilder, AMeasuredChoiceIsTaken) {
   const Plan library = PlanWithChoice(LibrarySchedule{}, DotLibrary::kAuto, device);
   EXPECT_EQ(ThunksOf<LibraryThunk>(library.entry).size(), 1u);
   EXPECT_THAT(library.tuning, HasSubstr("clblast"));
+  LibrarySchedule tuned;
+  tuned.numbers.fill(16);
+  EXPECT_EQ(ThunksOf<LibraryThunk>(PlanWithChoice(tuned, DotLibrary::kAuto, device).entry).at(0)->numbers,
+            tuned.numbers);
   EXPECT_TRUE(ThunksOf<LibraryThunk>(PlanWithChoice(LibrarySchedule{}, DotLibrary::kOwn, device).entry).empty());
   // Against a cost table that says otherwise.
   device.cost_table = {{"own_product_gflops", 100}, {"clblast_product_gflops", 200}};

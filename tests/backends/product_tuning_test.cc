@@ -11,6 +11,7 @@
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/product_candidates.h"
 #include "backends/opencl/kernels/tuning_record.h"
+#include "backends/opencl/tuning/clblast_tuner.h"
 #include "backends/opencl/tuning/product_contest.h"
 #include "backends/opencl/tuning/tuner.h"
 #include "hlo/atomic_file.h"
@@ -356,7 +357,9 @@ TEST(ProductCandidates, AllGiveTheSameBitsOnCpuClass) {
 TuningRecord SampleRecord(const DeviceSpec& device) {
   TuningRecord record(device);
   record.Set(Problem(1, 512, 512, 512), {TiledSchedule{64, 8, 4, 4, 16}, true, 12.5, 20});
-  record.Set(Problem(2, 64, 64, 64, kBF16, 2), {LibrarySchedule{}, false, 1, 2});
+  LibrarySchedule library;
+  library.numbers.fill(8);
+  record.Set(Problem(2, 64, 64, 64, kF32, 2), {library, false, 1, 2});
   record.Set(ConvolutionOf(56, 3, 2, 64, 128), {TiledSchedule{256, 16, 4, 4, 8}, false, 3, 4});
   return record;
 }
@@ -407,16 +410,17 @@ TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
     return "";
   };
   EXPECT_THAT(complaint("{", "[", device), HasSubstr("f.json: not JSON"));
-  EXPECT_THAT(complaint("\"version\": 4", "\"version\": 9", device), HasSubstr("\"version\" is 9"));
+  EXPECT_THAT(complaint("\"version\": 5", "\"version\": 9", device), HasSubstr("\"version\" is 9"));
   EXPECT_THAT(complaint("\"generic\"", "\"H\"", device),
               HasSubstr("f.json: was measured on another device: name is H, here generic"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"cpu\"", device), HasSubstr("another device"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"tpu\"", device), HasSubstr("\"class\" must be"));
-  EXPECT_THAT(complaint("\"depth\":16", "\"deep\":16", device), HasSubstr("product 2: \"depth\" is missing"));
+  EXPECT_THAT(complaint("\"depth\":16", "\"deep\":16", device), HasSubstr("product 1: \"depth\" is missing"));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":16,\"split\":2", device), HasSubstr("unknown field \"split\""));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":4096", device), HasSubstr("depth=4096: must be 1 to 128"));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":-1", device), HasSubstr("depth=-1: must be"));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":1.5", device), HasSubstr("\"depth\" has the wrong type"));
+  EXPECT_THAT(complaint("\"MWG\":8", "\"MWG\":4096", device), HasSubstr("MWG=4096: must be 0 to 1024"));
   EXPECT_THAT(complaint("\"items\":64", "\"items\":1000000", device), HasSubstr("items=1000000: must be"));
   EXPECT_THAT(complaint("\"item_rows\":4", "\"item_rows\":32", device), HasSubstr("a work-item has 64 sums at most"));
   EXPECT_THAT(complaint("\"kind\":\"tiled\"", "\"kind\":\"fast\"", device), HasSubstr("\"kind\" is \"fast\""));
@@ -492,6 +496,21 @@ TEST_F(TunerTest, DamagedFilesAreMeasuredAnew) {
     EXPECT_GT(tuner.Tune(products_, Autotune::kQuick, record), 1);
     EXPECT_EQ(Tuner(context_, build_).Kept().size(), 1u);
   }
+}
+
+// CLBlast as its own tuner makes it, as it comes, and back again: all sums are exact, so all give the same bits.
+TEST_F(TunerTest, ClblastRunsByTheNumbersThatItsTunerFinds) {
+  const ProductProblem problem = Problem(1, 160, 160, 160);
+  const std::optional<ClblastNumbers> numbers = TuneClblast(problem.shape, context_);
+  ASSERT_TRUE(numbers.has_value());
+  EXPECT_NE(*numbers, ClblastNumbers{});
+  const ProductSchedule rule = ScheduleByRule(problem, spec_);
+  for (const ClblastNumbers& of_run : {*numbers, ClblastNumbers{}, *numbers}) {
+    const std::vector<double> us =
+        TimeCandidates(problem, {rule, LibrarySchedule{of_run}}, context_, build_, {0.01, 1, 1});
+    EXPECT_TRUE(std::isfinite(us[1]));
+  }
+  EXPECT_EQ(TuneClblast(Problem(1, 160, 160, 160, kBF16).shape, context_), std::nullopt);
 }
 
 TEST_F(TunerTest, WithoutADiskNothingIsKept) {

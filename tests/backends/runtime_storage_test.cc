@@ -335,7 +335,7 @@ TEST_F(SavedPlans, EveryKindOfThunkSurvives) {
       ConditionalThunk{s, false, {m.Seq({}), m.Seq({m.Make(WriteThunk{WriteThunk::Value::kPartitionId, "", d}, "w")})}},
       "if"));
   m.Add(m.Make(HostCallThunk{"target", "opaque", {s}, {d}, {F32(4)}, {F32(4)}}, "call"));
-  m.Add(m.Make(LibraryThunk{hlo::ElementType::kC64, 2, 3, 4, 5, true, false, s, d, s}, "product"));
+  m.Add(m.Make(LibraryThunk{hlo::ElementType::kC64, 2, 3, 4, 5, true, false, s, d, s, {1, 2, 3}}, "product"));
   SavedPlan saved{m.Take(), {"binary"}, {{0}}, "fingerprint"};
   saved.plan.entry.thunks[0].op_name = "jit(f)/add";
   saved.plan.entry.thunks[0].flops = 12;
@@ -363,6 +363,7 @@ TEST_F(SavedPlans, EveryKindOfThunkSurvives) {
   EXPECT_EQ(product.k, 5);
   EXPECT_TRUE(product.lhs_transposed);
   EXPECT_EQ(product.rhs, d);
+  EXPECT_EQ(product.numbers, (ClblastNumbers{1, 2, 3}));
   EXPECT_EQ(read.plan.allocations.at(1).aliased_argument, 0);
   EXPECT_EQ(read.plan.device.ToJson(), saved.plan.device.ToJson());
 }

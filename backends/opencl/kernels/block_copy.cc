@@ -5,6 +5,7 @@
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
+#include "backends/opencl/codegen/integer_dot.h"
 #include "backends/opencl/codegen/narrow_indices.h"
 #include "backends/opencl/kernels/index_math.h"
 
@@ -68,6 +69,7 @@ Stmt BlockCopy::Store(const Expr& item, const Expr& first_k) const {
   return ForVectors(item, [&](size_t number, const Expr& outer, const Expr& k, const Expr& is_there) {
     const ir::Var& next = registers()[number];
     const Expr at = Buffer(first_k) + Place(outer, k);
+    if (shape().has_quads) return ir::If(is_there, StoreQuads(at, ir::Ref(next)));
     std::vector<Stmt> stores;
     if (operand_.k_is_fastest == HasKFastest()) {
       stores.push_back(ir::Store(block(), ir::Ramp(at, static_cast<int>(lanes_)), ir::Ref(next)));
@@ -77,6 +79,19 @@ Stmt BlockCopy::Store(const Expr& item, const Expr& first_k) const {
     }
     return ir::If(is_there, ir::Block(std::move(stores)));
   });
+}
+
+Stmt BlockCopy::StoreQuads(const Expr& at, const Expr& values) const {
+  const int lanes = values->type.lanes;
+  // Neighbours in k are one word or several, of one line each; neighbours in outer are of one line, a word apart.
+  if (operand_.k_is_fastest && lanes > kBytesOfQuad) {
+    return ir::Block({StoreQuads(at, ir::Half(values, ir::kLowerHalf)),
+                      StoreQuads(at + lanes / 2 / kBytesOfQuad * stride(), ir::Half(values, ir::kUpperHalf))});
+  }
+  if (operand_.k_is_fastest) return ir::Store(block(), ir::Ramp(at, lanes), values);
+  std::vector<Stmt> stores;
+  for (int l = 0; l < lanes; ++l) stores.push_back(ir::Store(block(), at + l * kBytesOfQuad, ir::Lane(values, l)));
+  return ir::Block(std::move(stores));
 }
 
 Stmt BlockCopy::ForVectors(const Expr& item, const Body& body) const {

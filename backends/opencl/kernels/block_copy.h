@@ -27,6 +27,8 @@ class BlockCopy : public OperandCopy {
   // The how manieth of the work-item's vectors, and where it lies in a block, if it does.
   using Body =
       std::function<ir::Stmt(size_t number, const ir::Expr& outer, const ir::Expr& k, const ir::Expr& is_there)>;
+  // Into a block that has quads.
+  ir::Stmt StoreQuads(const ir::Expr& at, const ir::Expr& values) const;
   ir::Stmt ForVectors(const ir::Expr& item, const Body& body) const;
 
   const TiledOperand operand_;

@@ -19,6 +19,12 @@ bool IsChosen(const hlo::Instruction& dot, const DeviceSpec& device, const Compi
          CostOf(device, kClblastProductCost) > CostOf(device, kOwnProductCost);
 }
 
+ClblastNumbers NumbersOf(const hlo::Instruction& dot, const CompileOptions& options) {
+  const ProductSchedule* tuned = TunedScheduleOf(dot, options);
+  const auto* library = tuned == nullptr ? nullptr : std::get_if<LibrarySchedule>(tuned);
+  return library == nullptr ? ClblastNumbers{} : library->numbers;
+}
+
 bool HasRoutine(hlo::ElementType type, const DeviceSpec& device) {
   switch (type) {
     case hlo::ElementType::kF32:
@@ -41,7 +47,7 @@ std::optional<LibraryProduct> LibraryProductOf(const hlo::Instruction& instructi
       instruction.operand(0)->shape().element_type() == type && instruction.operand(1)->shape().element_type() == type;
   if (!form || !one_type || !HasRoutine(type, device)) return std::nullopt;
   if (form->batch * form->m * form->n * form->k == 0) return std::nullopt;
-  return LibraryProduct{*form, type};
+  return LibraryProduct{*form, type, NumbersOf(instruction, options)};
 }
 
 }  // namespace hlorun::opencl

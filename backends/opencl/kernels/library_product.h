@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "backends/opencl/clblast_numbers.h"
 #include "hlo/device_spec.h"
 #include "hlo/instruction.h"
 #include "passes/expand/dot_form.h"
@@ -13,6 +14,7 @@ namespace hlorun::opencl {
 struct LibraryProduct {
   passes::DotForm form;
   hlo::ElementType type = hlo::ElementType::kF32;  // of both operands and the result
+  ClblastNumbers numbers{};                        // that were chosen for it
 };
 
 // Nullopt: our kernels multiply. CLBlast takes canonical dots of one type among f32, f64, c64, c128 and, where the

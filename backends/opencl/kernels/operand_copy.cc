@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/integer_dot.h"
 #include "backends/opencl/kernels/index_math.h"
 
 namespace hlorun::opencl {
@@ -21,8 +22,14 @@ namespace {
 
 constexpr int64_t kBytesOfBanks = 128;
 
-int64_t LineLength(const BlockShape& shape) { return shape.k_is_fastest ? shape.depth : shape.width; }
-int64_t Lines(const BlockShape& shape) { return shape.k_is_fastest ? shape.width : shape.depth; }
+int64_t LineLength(const BlockShape& shape) {
+  if (shape.has_quads) return shape.width * kBytesOfQuad;
+  return shape.k_is_fastest ? shape.depth : shape.width;
+}
+int64_t Lines(const BlockShape& shape) {
+  if (shape.has_quads) return shape.depth / kBytesOfQuad;
+  return shape.k_is_fastest ? shape.width : shape.depth;
+}
 
 int64_t StrideOf(const BlockShape& shape, hlo::ElementType type) {
   return shape.swizzled ? std::min(LineLength(shape), kBytesOfBanks / hlo::BytesOf(type))
@@ -50,6 +57,7 @@ Expr OperandCopy::Place(const Expr& outer, const Expr& k) const {
 Expr OperandCopy::PlaceInOrder(const Expr& outer, const Expr& k) const { return PlaceOf(outer, k, nullptr); }
 
 Expr OperandCopy::PlaceOf(const Expr& outer, const Expr& k, const Turn& turn) const {
+  if (shape_.has_quads) return Quotient(k, kBytesOfQuad) * stride_ + outer * kBytesOfQuad + Remainder(k, kBytesOfQuad);
   const Expr &line = shape_.k_is_fastest ? outer : k, &along = shape_.k_is_fastest ? k : outer;
   const bool has_pieces = LineLength(shape_) > stride_;
   Expr in_piece = has_pieces ? Remainder(along, stride_) : along;

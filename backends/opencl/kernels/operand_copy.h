@@ -31,6 +31,7 @@ struct BlockShape {
   // those of a column lie in different banks ("swizzling modes" of the PTX manual). Longer ones lie in pieces of 128
   // bytes, each with its own lines. Sides are powers of two. Else lines are a vector apart.
   bool swizzled = false;
+  bool has_quads = false;  // of elements of 8 bits: four of k side by side, then those of the next outer
 };
 
 // Work-items load the next block into registers while they multiply one, and store it once all are done with that; or

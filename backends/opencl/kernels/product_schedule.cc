@@ -291,6 +291,7 @@ std::optional<ProductSchedule> ScheduleOfKind(const std::string& kind) {
 
 std::string ToString(const ProductSchedule& schedule) {
   std::string text = KindOf(schedule);
+  if (schedule == ProductSchedule(LibrarySchedule{})) return text;
   ProductSchedule copy = schedule;
   ForEachNumber(copy,
                 [&](const char* name, int64_t value, int64_t, int64_t) { text += fmt::format(" {}={}", name, value); });
@@ -306,6 +307,7 @@ bool AddInTheSameOrder(const ProductSchedule& a, const ProductSchedule& b, int64
   if (const auto* fragments = std::get_if<FragmentSchedule>(&a))
     return have_same_parts(*fragments, std::get<FragmentSchedule>(b)) &&
            fragments->wide == std::get<FragmentSchedule>(b).wide;
+  if (const auto* library = std::get_if<LibrarySchedule>(&a)) return *library == std::get<LibrarySchedule>(b);
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "backends/opencl/clblast_numbers.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/convolution_plan.h"
 #include "backends/opencl/kernels/product_plan.h"
@@ -76,8 +77,9 @@ struct PanelSchedule {
   bool operator==(const PanelSchedule&) const = default;
 };
 
-// GPU class: CLBlast.
+// GPU class: CLBlast, with the numbers that it comes with for the device, or with those that its tuner found.
 struct LibrarySchedule {
+  ClblastNumbers numbers{};
   bool operator==(const LibrarySchedule&) const = default;
 };
 
@@ -110,6 +112,8 @@ void ForEachNumber(ProductSchedule& schedule, Visit&& visit) {
     visit("k_parts", fragments->k_parts, 1, 64);
     visit("asynchronous", fragments->asynchronous, 0, 1);
     visit("wide", fragments->wide, 0, 1);
+  } else if (auto* library = std::get_if<LibrarySchedule>(&schedule)) {
+    for (size_t i = 0; i < library->numbers.size(); ++i) visit(kClblastNumbers[i].name, library->numbers[i], 0, 1024);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/integer_dot.h"
 #include "backends/opencl/kernels/block_copy.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
@@ -17,10 +18,20 @@ using ir::kIndex;
 using ir::LoopRole;
 using ir::Stmt;
 
+bool IsByte(hlo::ElementType type) { return type == hlo::ElementType::kS8 || type == hlo::ElementType::kU8; }
+
+// Whether sums take four products at once, of elements whose bytes lie side by side in local memory.
+bool HasQuads(const TiledProduct& product, const TiledSchedule& schedule, const DeviceSpec& device) {
+  return device.has_integer_dot && product.compute_type == hlo::ElementType::kS32 && IsByte(product.lhs.storage) &&
+         IsByte(product.rhs.storage) && schedule.depth % kBytesOfQuad == 0;
+}
+
 class TiledMultiplication {
  public:
-  TiledMultiplication(const TiledProduct& product, const TiledSchedule& schedule)
+  TiledMultiplication(const TiledProduct& product, const TiledSchedule& schedule, const DeviceSpec& device)
       : product_(product),
+        has_quads_(HasQuads(product, schedule, device)),
+        signs_{product.lhs.storage == hlo::ElementType::kS8, product.rhs.storage == hlo::ElementType::kS8},
         items_(schedule.items),
         items_across_(schedule.items_across),
         item_rows_(schedule.item_rows),
@@ -37,10 +48,10 @@ class TiledMultiplication {
               {product.compute_type, static_cast<int>(column_lanes_)}),
         lhs_("lhs", product.lhs,
              parameters_.Add("lhs", product.lhs.storage, product.lhs.elements, product.lhs.argument),
-             {rows_, depth_, items_, schedule.buffers}, product.compute_type),
+             BlockOf(rows_, schedule), has_quads_ ? product.lhs.storage : product.compute_type),
         rhs_("rhs", product.rhs,
              parameters_.Add("rhs", product.rhs.storage, product.rhs.elements, product.rhs.argument),
-             {columns_, depth_, items_, schedule.buffers}, product.compute_type),
+             BlockOf(columns_, schedule), has_quads_ ? product.rhs.storage : product.compute_type),
         result_(product, parts_, parameters_),
         run_(result_.RunOfColumns(column_lanes_)) {
     staging_ = MakeStaging("staging", product.compute_type, item_rows_ * item_columns_);
@@ -62,12 +73,37 @@ class TiledMultiplication {
     std::vector<Stmt> all = {ir::DeclareArray(lhs_.block()), ir::DeclareArray(rhs_.block())};
     if (!result_.IsPlain()) all.push_back(ir::DeclareArray(staging_));
     all.push_back(nest);
-    KernelDraft draft = MakeDraft("tiled_product", parameters_, ir::Block(std::move(all)));
+    KernelDraft draft = MakeDraft("tiled_product", parameters_, ir::Block(std::move(all)), Helpers());
     draft.function.group_items = items_;
     return draft;
   }
 
  private:
+  BlockShape BlockOf(int64_t width, const TiledSchedule& schedule) const {
+    BlockShape shape{width, schedule.depth, schedule.items, schedule.buffers};
+    shape.has_quads = has_quads_;
+    return shape;
+  }
+
+  std::vector<ir::Helper> Helpers() const {
+    std::vector<ir::Helper> helpers;
+    if (!has_quads_) return helpers;
+    const auto add = [&](const std::string& name, const std::string& source) {
+      const bool is_known =
+          std::any_of(helpers.begin(), helpers.end(), [&](const ir::Helper& helper) { return helper.name == name; });
+      if (!is_known) helpers.push_back({name, source});
+    };
+    const auto add_loads = [&](int64_t lanes, hlo::ElementType type) {
+      const bool is_signed = type == hlo::ElementType::kS8;
+      add(QuadsName(static_cast<int>(lanes), is_signed), QuadsSource(static_cast<int>(lanes), is_signed));
+    };
+    for (const int lanes : {1, static_cast<int>(column_lanes_)})
+      add(QuadDotName(signs_, lanes), QuadDotSource(signs_, lanes));
+    add_loads(row_lanes_, product_.lhs.storage);
+    add_loads(column_lanes_, product_.rhs.storage);
+    return helpers;
+  }
+
   // Work-item `item` of the group.
   Stmt ForItems(const std::function<Stmt(const Expr& item)>& body) const {
     const ir::Var item = IndexVar("item", items_);
@@ -102,25 +138,40 @@ class TiledMultiplication {
     return PlaceInTile(Remainder(item, items_across_), items_across_, c, column_lanes_);
   }
 
+  // `lanes` rows or columns from `place` on, at step `p`: single elements of k, or four of each as one word.
+  Expr OfBlock(const BlockCopy& operand, const Expr& k, const Expr& place, const Expr& p, int64_t lanes) const {
+    const auto width = static_cast<int>(lanes);
+    if (!has_quads_) return ir::Load(operand.block(), ir::Ramp(operand.Buffer(k) + operand.Place(place, p), width));
+    const Expr first = operand.Buffer(k) + operand.Place(place, p * kBytesOfQuad);
+    const Expr bytes = ir::Load(operand.block(), ir::Ramp(first, kBytesOfQuad * width));
+    const bool is_signed = operand.block()->storage == hlo::ElementType::kS8;
+    return ir::Call({hlo::ElementType::kU32, width}, QuadsName(width, is_signed), {bytes});
+  }
+
   Stmt MultiplyBlock(const Expr& k) const {
+    const RegisterTile::Multiplier quads{
+        hlo::ElementType::kU32, [this](const Expr& sum, const Expr& row, const Expr& column) {
+          return ir::Call(sum->type, QuadDotName(signs_, sum->type.lanes), {sum, row, column});
+        }};
+    const hlo::ElementType operand = has_quads_ ? quads.operand : product_.compute_type;
+    const int64_t steps = has_quads_ ? depth_ / kBytesOfQuad : depth_;
     return ForItems([&](const Expr& item) {
-      const ir::Var p = IndexVar("p", depth_);
-      const auto at = [&](const BlockCopy& operand, const Expr& place, int64_t lanes) {
-        const Expr first = operand.Buffer(k) + operand.Place(place, ir::Ref(p));
-        return ir::Load(operand.block(), ir::Ramp(first, static_cast<int>(lanes)));
-      };
+      const ir::Var p = IndexVar("p", steps);
       std::vector<Stmt> step;
       std::vector<ir::Var> rows;
       for (int64_t r = 0; r < item_rows_; r += row_lanes_) {
-        rows.push_back(ir::MakeVar(fmt::format("rows_{}", r), {product_.compute_type, static_cast<int>(row_lanes_)}));
-        step.push_back(ir::Let(rows.back(), at(lhs_, RowOf(item, Index(r)), row_lanes_)));
+        rows.push_back(ir::MakeVar(fmt::format("rows_{}", r), {operand, static_cast<int>(row_lanes_)}));
+        step.push_back(ir::Let(rows.back(), OfBlock(lhs_, k, RowOf(item, Index(r)), ir::Ref(p), row_lanes_)));
       }
       step.push_back(sums_.Step(
           [&](int64_t r) { return ir::Lane(ir::Ref(rows[static_cast<size_t>(r / row_lanes_)]), r % row_lanes_); },
-          [&](int64_t v) { return at(rhs_, ColumnOf(item, Index(v * column_lanes_)), column_lanes_); }));
+          [&](int64_t v) {
+            return OfBlock(rhs_, k, ColumnOf(item, Index(v * column_lanes_)), ir::Ref(p), column_lanes_);
+          },
+          has_quads_ ? &quads : nullptr));
       constexpr int64_t kUnrolled = 8;
-      return ir::Unrolled(ir::For(LoopRole::kSerial, p, Index(0), Index(depth_), ir::Block(std::move(step))),
-                          static_cast<int>(std::min(depth_, kUnrolled)));
+      return ir::Unrolled(ir::For(LoopRole::kSerial, p, Index(0), Index(steps), ir::Block(std::move(step))),
+                          static_cast<int>(std::min(steps, kUnrolled)));
     });
   }
 
@@ -167,6 +218,8 @@ class TiledMultiplication {
   }
 
   const TiledProduct& product_;
+  const bool has_quads_;
+  const QuadSigns signs_;
   const int64_t items_, items_across_, item_rows_, item_columns_, rows_, columns_;
   const int64_t depth_, buffers_;  // of blocks
   const int64_t part_depth_, parts_;
@@ -182,9 +235,9 @@ class TiledMultiplication {
 
 }  // namespace
 
-KernelDraft TiledProductKernel(const TiledProduct& product, const TiledSchedule& schedule) {
+KernelDraft TiledProductKernel(const TiledProduct& product, const TiledSchedule& schedule, const DeviceSpec& device) {
   const TileExtents tile{schedule.rows(), schedule.columns(), schedule.k_parts * schedule.depth, schedule.k_parts};
-  return WithNarrowIndices(TiledMultiplication(product, schedule).Emit(), product, tile);
+  return WithNarrowIndices(TiledMultiplication(product, schedule, device).Emit(), product, tile);
 }
 
 }  // namespace hlorun::opencl

@@ -157,7 +157,7 @@ std::vector<KernelDraft> GpuProductKernels(const TiledProduct& product, const Pr
   if (const auto* fragments = std::get_if<FragmentSchedule>(&schedule))
     kernels.push_back(FragmentProductKernel(product, *fragments, device));
   else
-    kernels.push_back(TiledProductKernel(product, std::get<TiledSchedule>(schedule)));
+    kernels.push_back(TiledProductKernel(product, std::get<TiledSchedule>(schedule), device));
   if (const int64_t parts = PartsOfSums(schedule, product.k); parts > 1)
     kernels.push_back(JoinPartsKernel(product, parts, device));
   return kernels;

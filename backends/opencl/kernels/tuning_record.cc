@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Of the format, and of what its numbers mean to the kernels.
-constexpr int64_t kVersion = 4;
+constexpr int64_t kVersion = 5;
 constexpr int64_t kLargestExtent = int64_t{1} << 40;
 
 // Visits every field with its JSON name.
@@ -296,6 +296,14 @@ std::string TunedDevice::ToString() const {
 const TunedProduct* TuningRecord::Find(const ProductProblem& problem) const {
   const auto found = products_.find(problem.ToString());
   return found == products_.end() ? nullptr : &found->second.product;
+}
+
+const LibrarySchedule* TuningRecord::LibraryOf(hlo::ElementType type) const {
+  for (const auto& [unused, entry] : products_) {
+    const auto* library = std::get_if<LibrarySchedule>(&entry.product.schedule);
+    if (library != nullptr && entry.problem.shape.lhs_type == type) return library;
+  }
+  return nullptr;
 }
 
 void TuningRecord::Set(const ProductProblem& problem, const TunedProduct& product) {

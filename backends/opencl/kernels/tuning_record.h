@@ -35,6 +35,8 @@ class TuningRecord {
 
   const TunedDevice& device() const { return device_; }
   const TunedProduct* Find(const ProductProblem& problem) const;  // null: none
+  // How the library multiplies some product of this type, where it was chosen; null: it was for none.
+  const LibrarySchedule* LibraryOf(hlo::ElementType type) const;
   void Set(const ProductProblem& problem, const TunedProduct& product);
   // The entries of `other` are added, and go before those of the same problem.
   void Merge(const TuningRecord& other);

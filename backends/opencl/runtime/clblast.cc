@@ -1,13 +1,13 @@
 #include "backends/opencl/runtime/clblast.h"
 
-#include <dlfcn.h>
+#include <mutex>
 
 #include "backends/opencl/runtime/cl_error.h"
+#include "backends/opencl/runtime/clblast_library.h"
+#include "backends/opencl/runtime/clblast_override.h"
 
 namespace hlorun::opencl {
 namespace {
-
-constexpr const char* kLibrary = "libclblast.so.1";
 
 // CLBlast's C interface (clblast_c.h), as far as it is called.
 constexpr int kRowMajor = 101, kPlain = 111, kTransposed = 112;
@@ -19,25 +19,10 @@ using StridedBatched = int (*)(int layout, int a_transpose, int b_transpose, siz
                                size_t b_ld, size_t b_stride, Scalar beta, cl_mem c, size_t c_offset, size_t c_ld,
                                size_t c_stride, size_t batch_count, cl_command_queue* queue, cl_event* event);
 
-// Never unloaded: kernels that it compiled stay in its cache.
-void* Library() {
-  static void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  return library;
-}
-
-template <typename Function>
-Function Symbol(const char* name) {
-  RequireClblast();
-  void* const symbol = dlsym(Library(), name);
-  if (symbol == nullptr)
-    Fail(ErrorCode::kNotFound, "{} has no {}: it is not the C interface of CLBlast 1.5", kLibrary, name);
-  return reinterpret_cast<Function>(symbol);
-}
-
 template <typename Scalar>
 int Multiply(const char* routine, Scalar one, Scalar zero, const LibraryThunk& p, const ClblastArray& lhs,
              const ClblastArray& rhs, const ClblastArray& out, cl_command_queue queue) {
-  const auto function = Symbol<StridedBatched<Scalar>>(routine);
+  const auto function = reinterpret_cast<StridedBatched<Scalar>>(ClblastSymbol(routine));
   const auto m = static_cast<size_t>(p.m), n = static_cast<size_t>(p.n), k = static_cast<size_t>(p.k);
   const auto element = static_cast<size_t>(hlo::BytesOf(p.type));
   const auto first = [&](const ClblastArray& array) { return static_cast<size_t>(array.offset) / element; };
@@ -67,15 +52,13 @@ int Dispatch(const LibraryThunk& p, const ClblastArray& lhs, const ClblastArray&
 
 }  // namespace
 
-void RequireClblast() {
-  if (Library() == nullptr) {
-    Fail(ErrorCode::kNotFound,
-         "CLBlast cannot be loaded ({}): install the package libclblast1, or use --dot_library=own", kLibrary);
-  }
-}
-
 void EnqueueClblastProduct(const LibraryThunk& product, const ClblastArray& lhs, const ClblastArray& rhs,
                            const ClblastArray& out, cl_command_queue queue) {
+  static std::mutex numbers_in_use;
+  cl_device_id device = nullptr;
+  CheckCl(clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof(cl_device_id), &device, nullptr), "the queue's device");
+  const std::lock_guard lock(numbers_in_use);
+  UseClblastNumbers(device, product.type, product.numbers);
   const int status = Dispatch(product, lhs, rhs, out, queue);
   if (status == 0) return;
   if (status > kFirstOwnStatus) FailCl(status, "CLBlast");

@@ -1,5 +1,4 @@
-// CLBlast's matrix products, loaded when a plan first asks for them: hlorun neither links nor needs the library
-// otherwise.
+// CLBlast's matrix products.
 #pragma once
 
 #include "backends/opencl/plan.h"
@@ -13,10 +12,9 @@ struct ClblastArray {
   int64_t offset = 0;  // bytes
 };
 
-// Throws kNotFound, naming the package, where the library cannot be loaded.
-void RequireClblast();
-
-// Enqueues out = lhs * rhs. Thread-safe. The first product of a type and device compiles CLBlast's kernels (seconds).
+// Enqueues out = lhs * rhs. Thread-safe. The first product of a type and device compiles CLBlast's kernels (seconds),
+// and so does each that is compiled with other numbers than the one before it. Throws Error where the library cannot be
+// loaded, or refuses the product.
 void EnqueueClblastProduct(const LibraryThunk& product, const ClblastArray& lhs, const ClblastArray& rhs,
                            const ClblastArray& out, cl_command_queue queue);
 

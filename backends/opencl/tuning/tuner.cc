@@ -9,6 +9,7 @@
 #include "backends/opencl/runtime/cache_directory.h"
 #include "backends/opencl/runtime/compile_lock.h"
 #include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/tuning/clblast_tuner.h"
 #include "backends/opencl/tuning/product_contest.h"
 #include "hlo/atomic_file.h"
 #include "hlo/error.h"
@@ -84,10 +85,33 @@ bool Tuner::IsWanted(const std::vector<ProductUse>& products, Autotune effort, c
                      [&](const ProductUse& use) { return IsWanted(use, effort, record); });
 }
 
-TunedProduct Tuner::Measure(const ProductProblem& problem, Autotune effort, int64_t& measured) const {
+LibrarySchedule Tuner::LibraryFor(const ProductProblem& problem, const TuningRecord& record, LibraryByType& libraries,
+                                  int64_t& measured) const {
+  if (const LibrarySchedule* chosen = record.LibraryOf(problem.shape.lhs_type)) return *chosen;
+  const auto [known, is_new] = libraries.try_emplace(problem.shape.lhs_type);
+  if (!is_new) return known->second;
+  const std::optional<ClblastNumbers> numbers = TuneClblast(problem.shape, context_);
+  if (!numbers) return known->second;
+  // Each in turns with the rules' choice, not with the other, or CLBlast would compile at every turn.
+  const ProductSchedule rule = ScheduleByRule(problem, context_->spec());
+  const auto beside_rule = [&](const LibrarySchedule& library) {
+    const std::vector<double> us = TimeCandidates(problem, {rule, library}, context_, build_, kQuickLimits);
+    ++measured;
+    return us[1] / us[0];
+  };
+  if (const LibrarySchedule tuned{*numbers}; beside_rule(tuned) < beside_rule({})) known->second = tuned;
+  return known->second;
+}
+
+TunedProduct Tuner::Measure(const ProductProblem& problem, Autotune effort, const TuningRecord& record,
+                            LibraryByType& libraries, int64_t& measured) const {
   const bool all = effort == Autotune::kFull;
-  const std::vector<ProductSchedule> candidates =
+  std::vector<ProductSchedule> candidates =
       ProductCandidates(problem, context_->spec(), /*few=*/!all, /*other_orders=*/!folder_.empty());
+  for (ProductSchedule& candidate : candidates) {
+    if (std::holds_alternative<LibrarySchedule>(candidate))
+      candidate = LibraryFor(problem, record, libraries, measured);
+  }
   TunedProduct choice{.schedule = candidates[0], .measured_all = all};
   if (candidates.size() == 1) return choice;
   const std::vector<double> us =
@@ -127,11 +151,12 @@ int64_t Tuner::Tune(const std::vector<ProductUse>& products, Autotune effort, Tu
   });
   const auto start = Clock::now();
   int64_t measured = 0;
+  LibraryByType libraries;
   for (const ProductUse& use : wanted) {
     const bool is_late = std::chrono::duration<double>(Clock::now() - start).count() > kQuickSeconds;
     TunedProduct choice{.schedule = ScheduleByRule(use.problem, context_->spec())};
     try {
-      if (effort == Autotune::kFull || !is_late) choice = Measure(use.problem, effort, measured);
+      if (effort == Autotune::kFull || !is_late) choice = Measure(use.problem, effort, record, libraries, measured);
     } catch (const Error&) {
       // No memory for the operands, say: the rules choose, and the run itself says what is wrong.
     }

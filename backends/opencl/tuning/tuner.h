@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,8 +34,15 @@ class Tuner {
   static std::string PathIn(const std::string& cache_folder, const TunedDevice& device);
 
  private:
+  // One for all products of a type: CLBlast keeps one set of numbers a process, and compiles anew where they change.
+  using LibraryByType = std::map<hlo::ElementType, LibrarySchedule>;
+
   bool IsWanted(const ProductUse& use, Autotune effort, const TuningRecord& record) const;
-  TunedProduct Measure(const ProductProblem& problem, Autotune effort, int64_t& measured) const;
+  TunedProduct Measure(const ProductProblem& problem, Autotune effort, const TuningRecord& record,
+                       LibraryByType& libraries, int64_t& measured) const;
+  // The library as a candidate: as it comes or, where that is faster, as its own tuner makes it.
+  LibrarySchedule LibraryFor(const ProductProblem& problem, const TuningRecord& record, LibraryByType& libraries,
+                             int64_t& measured) const;
   void Keep(const TuningRecord& record) const;
 
   const std::shared_ptr<DeviceContext> context_;
