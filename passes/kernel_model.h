@@ -27,6 +27,10 @@ class KernelModel {
   // Whether a library, or the host, computes `instruction`: alone, so that nothing may be fused with it.
   virtual bool RunsAlone(const hlo::Instruction&) const { return false; }
 
+  // Whether the kernels of `product`, a dot or a fusion of one, read each element of the dot's operand number `of_dot`
+  // about once, in whole runs of its last dimension, so that they may as well compute it.
+  virtual bool ComputesOperand(const hlo::Instruction& /*product*/, int64_t /*of_dot*/) const { return false; }
+
   // Whether result leaf `result_leaf` may share the buffer of operand `operand` (each element is read before, and only
   // by the work-item that overwrites it).
   virtual bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const = 0;

@@ -37,6 +37,7 @@
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/fusion.h"
+#include "passes/fusion/product_operands.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
 #include "passes/layout/channels_last.h"
@@ -197,6 +198,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<FormRegions>();  // small kernels, loops and branches as one work-item's sequential code
   p.Add<FlattenControl>();
   p.Add<BoundWork>();         // loops end at actual sizes
+  p.Add<FuseOperands>();      // products compute their operands where they would load them
   p.Add<PredicateControl>();  // what is left of branches and loops of unknown length: kernels read the predicate
   p.Add<Schedule>();
   p.Add<OverlapCollectives>();

@@ -507,6 +507,7 @@ class PlanBuilder {
       case ArgumentRef::Kind::kOperand: slice = OperandSlice(instruction, argument.number); break;
       case ArgumentRef::Kind::kResult: slice = ResultSlice(instruction, argument.number); break;
       case ArgumentRef::Kind::kScratch: slice = buffers_.ScratchOf(&instruction); break;
+      case ArgumentRef::Kind::kComputed: break;
     }
     const int64_t bytes = argument.bytes > 0 ? argument.bytes : slice.bytes - argument.offset;
     if (slice.allocation < 0 || argument.offset < 0 || bytes < 0 || argument.offset + bytes > slice.bytes) {

@@ -184,40 +184,6 @@ TEST(Dot, TilesInGroups) {
   ExpectProduct({0, 200, 600, 333, false, true, kBF16, kBF16}, *spec);
 }
 
-// A fusion in text: its only fusion instruction is run, with random operands.
-struct Fused {
-  std::unique_ptr<hlo::Module> module;
-  const hlo::Instruction* fusion = nullptr;
-  std::vector<Literal> operands;
-  Literal result;
-};
-
-Fused RunFusion(const std::string& text, const AliasPattern& aliases = {-1}, const DeviceSpec& spec = Runner().spec()) {
-  Fused run;
-  run.module = hlo::ParseModule(text);
-  run.fusion = run.module->entry()->root();
-  const CompileOptions options;
-  const auto launches = EmitDot(*run.fusion, aliases, {spec, options});
-  if (!launches) throw std::runtime_error("no kernel");
-  std::vector<void*> operands;
-  for (const hlo::Instruction* operand : run.fusion->operands()) {
-    run.operands.push_back(RandomLiteral(operand->shape(), static_cast<unsigned>(run.operands.size() + 1)));
-  }
-  for (const Literal& operand : run.operands) operands.push_back(const_cast<std::byte*>(operand.data()));
-  Guarded out(run.fusion->shape().ByteSize()), scratch(DotScratchBytes(*run.fusion, {spec, options}));
-  if (aliases[0] >= 0) {
-    const Literal& shared = run.operands[static_cast<size_t>(aliases[0])];
-    std::memcpy(out.data(), shared.data(), static_cast<size_t>(shared.ByteSize()));
-    operands[static_cast<size_t>(aliases[0])] = out.data();
-  }
-  Runner().Run(*launches, operands, {out.data()}, scratch.data());
-  EXPECT_TRUE(out.GuardIntact());
-  EXPECT_TRUE(scratch.GuardIntact());
-  run.result = Literal(run.fusion->shape());
-  std::memcpy(run.result.mutable_data(), out.data(), static_cast<size_t>(run.result.ByteSize()));
-  return run;
-}
-
 double HostDot(const Fused& run, int64_t i, int64_t j, int64_t k, int64_t n, bool rhs_transposed = false) {
   double sum = 0;
   for (int64_t p = 0; p < k; ++p)

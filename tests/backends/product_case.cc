@@ -10,6 +10,7 @@
 #include "backends/opencl/kernels/dot.h"
 #include "hlo/builder.h"
 #include "hlo/module.h"
+#include "hlo/text/parser.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -123,6 +124,32 @@ void ExpectProduct(const ProductCase& c, const DeviceSpec& spec) {
                        : hlo::IsInteger(c.result_type)      ? 0
                                                             : 1e-5;
   EXPECT_LE(LargestError(c, operands, ProductOnDevice(c, operands, spec)), bound);
+}
+
+Fused RunFusion(const std::string& text, const AliasPattern& aliases, const DeviceSpec& spec) {
+  Fused run;
+  run.module = hlo::ParseModule(text);
+  run.fusion = run.module->entry()->root();
+  const CompileOptions options;
+  const auto launches = EmitDot(*run.fusion, aliases, {spec, options});
+  if (!launches) throw std::runtime_error("no kernel");
+  std::vector<void*> operands;
+  for (const hlo::Instruction* operand : run.fusion->operands()) {
+    run.operands.push_back(RandomLiteral(operand->shape(), static_cast<unsigned>(run.operands.size() + 1)));
+  }
+  for (const Literal& operand : run.operands) operands.push_back(const_cast<std::byte*>(operand.data()));
+  Guarded out(run.fusion->shape().ByteSize()), scratch(DotScratchBytes(*run.fusion, {spec, options}));
+  if (aliases[0] >= 0) {
+    const Literal& shared = run.operands[static_cast<size_t>(aliases[0])];
+    std::memcpy(out.data(), shared.data(), static_cast<size_t>(shared.ByteSize()));
+    operands[static_cast<size_t>(aliases[0])] = out.data();
+  }
+  Runner().Run(*launches, operands, {out.data()}, scratch.data());
+  EXPECT_TRUE(out.GuardIntact());
+  EXPECT_TRUE(scratch.GuardIntact());
+  run.result = Literal(run.fusion->shape());
+  std::memcpy(run.result.mutable_data(), out.data(), static_cast<size_t>(run.result.ByteSize()));
+  return run;
 }
 
 }  // namespace hlorun::opencl

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "backends/opencl/codegen/emit.h"
 #include "hlo/device_spec.h"
 #include "hlo/literal.h"
+#include "hlo/module.h"
 #include "tests/backends/launch_runner.h"
 
 namespace hlorun::opencl {
@@ -47,5 +51,14 @@ double LargestError(const ProductCase& c, const ProductOperands& operands, const
 
 // Of random operands: the largest error is within what the result's type allows.
 void ExpectProduct(const ProductCase& c, const DeviceSpec& spec);
+
+// A fusion in text, the module's root, run with random operands.
+struct Fused {
+  std::unique_ptr<hlo::Module> module;
+  const hlo::Instruction* fusion = nullptr;
+  std::vector<hlo::Literal> operands;
+  hlo::Literal result;
+};
+Fused RunFusion(const std::string& text, const AliasPattern& aliases = {-1}, const DeviceSpec& spec = Runner().spec());
 
 }  // namespace hlorun::opencl

@@ -169,6 +169,10 @@ std::vector<int64_t> OpenClKernelModel::CopiedOperands(const Instruction& instru
   return OperandsCopiedByDot(instruction, {device_, options_});
 }
 
+bool OpenClKernelModel::ComputesOperand(const Instruction& product, int64_t of_dot) const {
+  return MayComputeOperand(product, of_dot, {device_, options_});
+}
+
 bool OpenClKernelModel::RunsAlone(const Instruction& instruction) const {
   return NeedsHostEvaluation(instruction, device_) || LibraryProductOf(instruction, device_, options_).has_value();
 }

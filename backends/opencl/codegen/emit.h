@@ -15,9 +15,11 @@ namespace hlorun::opencl {
 
 // What a kernel parameter points to, seen from the instruction.
 struct ArgumentRef {
-  enum class Kind : uint8_t { kOperand, kResult, kScratch };
+  // kComputed: what the instruction's fused computation makes of operands; no argument of a launch
+  // (kernels/computed_operand.h).
+  enum class Kind : uint8_t { kOperand, kResult, kScratch, kComputed };
   Kind kind = Kind::kOperand;
-  int64_t number = 0;  // operand number, or result leaf; 0 for scratch
+  int64_t number = 0;  // operand number, or result leaf; 0 for scratch; kComputed: operand number of the hero
   int64_t offset = 0;  // bytes into that array (scratch is one block for all kernels of the instruction)
   int64_t bytes = 0;   // 0: to the end
   bool written = false;
@@ -64,6 +66,7 @@ class OpenClKernelModel : public passes::KernelModel {
   int64_t ScratchBytes(const hlo::Instruction& instruction) const override;
   std::vector<int64_t> CopiedOperands(const hlo::Instruction& instruction) const override;
   bool RunsAlone(const hlo::Instruction& instruction) const override;
+  bool ComputesOperand(const hlo::Instruction& product, int64_t of_dot) const override;
   bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const override;
   bool BoundsContraction(const hlo::Instruction& instruction) const override;
   bool SumsOverWindow(const hlo::Instruction& convolution) const override;

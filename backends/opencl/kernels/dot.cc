@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backends/opencl/kernels/bf16_parts.h"
+#include "backends/opencl/kernels/computed_operand.h"
 #include "backends/opencl/kernels/constant_operand.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/matrix_unit_product.h"
@@ -31,6 +32,12 @@ bool IsKept(const hlo::Instruction& operand, const DeviceSpec& device, const Com
   return options != nullptr && operand.shape().ByteSize() <= device.l3_bytes && IsSameInEveryRun(operand, *options);
 }
 
+ArgumentRef OperandOf(const hlo::Instruction& instruction, const hlo::Instruction& hero, int64_t of_dot) {
+  if (IsComputed(instruction, hero, of_dot)) return {.kind = ArgumentRef::Kind::kComputed, .number = of_dot};
+  return {.number = OperandNumber(instruction, hero, of_dot)};
+}
+bool IsComputed(const ArgumentRef& operand) { return operand.kind == ArgumentRef::Kind::kComputed; }
+
 // The product that `instruction` is, with its operands as they stand.
 std::optional<Prepared> FindProduct(const hlo::Instruction& instruction) {
   Prepared prepared;
@@ -38,30 +45,27 @@ std::optional<Prepared> FindProduct(const hlo::Instruction& instruction) {
   if (prepared.hero == nullptr || !prepared.hero->Is(hlo::Opcode::kDot)) return std::nullopt;
   std::optional<ProductShape> shape = ProductShapeOf(*prepared.hero);
   if (!shape || !Epilogue::Supports(instruction, *prepared.hero)) return std::nullopt;
-  const int64_t lhs = OperandNumber(instruction, *prepared.hero, 0),
-                rhs = OperandNumber(instruction, *prepared.hero, 1);
-  if (lhs < 0 || rhs < 0) return std::nullopt;
   shape->depth_may_be_less = passes::ExtentsOf(instruction).contraction.has_value();
   shape->ends_at_sizes = !passes::ExtentsOf(instruction).empty();
-  prepared.lhs.number = shape->swapped ? rhs : lhs;
-  prepared.rhs.number = shape->swapped ? lhs : rhs;
+  prepared.lhs = OperandOf(instruction, *prepared.hero, shape->swapped ? 1 : 0);
+  prepared.rhs = OperandOf(instruction, *prepared.hero, shape->swapped ? 0 : 1);
   prepared.shape = *shape;
   return prepared;
 }
 
 // The same with the roles that its operands have in the kernels. Null options: parameters count as changing.
-std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const DeviceSpec& device,
-                                const CompileOptions* options) {
+std::optional<Prepared> PrepareRoles(const hlo::Instruction& instruction, const DeviceSpec& device,
+                                     const CompileOptions* options) {
   std::optional<Prepared> prepared = FindProduct(instruction);
   if (prepared && options != nullptr && !MayCutIntoParts(*options)) prepared->shape.multiplies_as_typed = true;
   if (!prepared || device.device_class != DeviceClass::kCpu || !IsWhole(prepared->shape)) return prepared;
   ProductShape& shape = prepared->shape;
-  shape.rhs_is_kept = IsKept(*instruction.operand(prepared->rhs.number), device, options);
+  shape.rhs_is_kept = !IsComputed(prepared->rhs) && IsKept(*instruction.operand(prepared->rhs.number), device, options);
   // Tiles of the matrix unit are copies of both sides, whichever is which.
   if (PlanMatrixUnit(shape, device)) return prepared;
   const bool was_swapped = shape.swapped;
   shape = WithLessToPack(shape, device);
-  if (shape.swapped != was_swapped) std::swap(prepared->lhs.number, prepared->rhs.number);
+  if (shape.swapped != was_swapped) std::swap(prepared->lhs, prepared->rhs);
   return prepared;
 }
 
@@ -83,6 +87,32 @@ ProductSchedule GpuScheduleOf(const Prepared& prepared, const EmitContext& conte
   return GpuScheduleByRule(prepared.shape, IsWhole(prepared.shape), context.device);
 }
 
+// Whether kernels read an operand by plain loads, each element once, or once for each of few rows; `is_rhs`: in that
+// role.
+bool ReadsOnce(const Prepared& prepared, bool is_rhs, const EmitContext& context) {
+  const ProductShape& shape = prepared.shape;
+  if (context.device.device_class != DeviceClass::kCpu) {
+    const ProductSchedule schedule = GpuScheduleOf(prepared, context);
+    const auto* tiled = std::get_if<TiledSchedule>(&schedule);
+    return tiled != nullptr && (is_rhs ? shape.m <= tiled->rows() : shape.n <= tiled->columns());
+  }
+  if (PlanMatrixUnit(shape, context.device)) return false;
+  const ProductPlan plan = PlanProduct(shape, context.device);
+  if (plan.IsByRows()) return is_rhs;
+  if (plan.words) return false;
+  if (!is_rhs) return plan.lhs == LhsForm::kConverted || plan.lhs == LhsForm::kSpread;
+  return !plan.shape.rhs_transposed && (plan.rhs != RhsForm::kInPlace || plan.tiles == 1);
+}
+
+// Nullopt also where an operand is computed that the kernels would not read so.
+std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const EmitContext& context) {
+  std::optional<Prepared> prepared = PrepareRoles(instruction, context.device, &context.options);
+  if (!prepared) return prepared;
+  const bool may_compute = (!IsComputed(prepared->lhs) || ReadsOnce(*prepared, false, context)) &&
+                           (!IsComputed(prepared->rhs) || ReadsOnce(*prepared, true, context));
+  return may_compute ? prepared : std::nullopt;
+}
+
 std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepared, const EmitContext& context) {
   if (const auto unit = PlanMatrixUnit(prepared.shape, context.device)) return MatrixUnitKernels(task, *unit);
   if (context.device.device_class == DeviceClass::kCpu) return ProductKernels(task, PlanOf(prepared, context));
@@ -93,18 +123,20 @@ std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepar
 
 std::optional<std::vector<EmittedLaunch>> EmitDot(const hlo::Instruction& instruction, const AliasPattern& aliases,
                                                   const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction, context.device, &context.options);
+  const std::optional<Prepared> prepared = Prepare(instruction, context);
   if (!prepared) return std::nullopt;
   const ProductTask task{instruction, *prepared->hero, aliases, prepared->lhs, prepared->rhs};
   std::vector<EmittedLaunch> launches;
-  for (const KernelDraft& kernel : Kernels(task, *prepared, context)) launches.push_back(MakeLaunch(kernel, context));
+  for (KernelDraft& kernel : Kernels(task, *prepared, context)) {
+    launches.push_back(MakeLaunch(WithComputedOperands(std::move(kernel), instruction, *prepared->hero), context));
+  }
   return launches;
 }
 
 bool HasProductKernel(const hlo::Instruction& instruction) { return FindProduct(instruction).has_value(); }
 
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction, context.device, &context.options);
+  const std::optional<Prepared> prepared = Prepare(instruction, context);
   if (!prepared) return 0;
   if (const auto unit = PlanMatrixUnit(prepared->shape, context.device)) return unit->ScratchBytes();
   const bool is_cpu = context.device.device_class == DeviceClass::kCpu;
@@ -113,7 +145,7 @@ int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& 
 }
 
 std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, const EmitContext& context) {
-  const std::optional<Prepared> prepared = Prepare(instruction, context.device, &context.options);
+  const std::optional<Prepared> prepared = Prepare(instruction, context);
   if (!prepared || context.device.device_class != DeviceClass::kCpu ||
       PlanMatrixUnit(prepared->shape, context.device)) {
     return {};
@@ -121,13 +153,27 @@ std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, co
   const ProductPlan plan = PlanOf(*prepared, context);
   std::vector<int64_t> copied;
   if (plan.IsByRows()) return copied;
-  if (plan.lhs != LhsForm::kInPlace) copied.push_back(prepared->lhs.number);
-  if (plan.rhs == RhsForm::kPanels) copied.push_back(prepared->rhs.number);
+  if (plan.lhs != LhsForm::kInPlace && !IsComputed(prepared->lhs)) copied.push_back(prepared->lhs.number);
+  if (plan.rhs == RhsForm::kPanels && !IsComputed(prepared->rhs)) copied.push_back(prepared->rhs.number);
   return copied;
 }
 
+bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, const EmitContext& context) {
+  const std::optional<Prepared> prepared = Prepare(instruction, context);
+  if (!prepared || !IsWhole(prepared->shape)) return false;
+  const int64_t number = OperandNumber(instruction, *prepared->hero, of_dot);
+  for (const bool is_rhs : {false, true}) {
+    const ArgumentRef& operand = is_rhs ? prepared->rhs : prepared->lhs;
+    if (IsComputed(operand) || operand.number != number) continue;
+    // What is the same in each run is made, and copied, once.
+    return !IsKept(*instruction.operand(number), context.device, &context.options) &&
+           !IsSameInEveryRun(*instruction.operand(number), context.options) && ReadsOnce(*prepared, is_rhs, context);
+  }
+  return false;
+}
+
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  const std::optional<Prepared> prepared = Prepare(instruction, device, nullptr);
+  const std::optional<Prepared> prepared = PrepareRoles(instruction, device, nullptr);
   if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;
   std::optional<ProductProblem> problem = ProductProblemOf(*prepared->hero);
   // These have nothing to choose.

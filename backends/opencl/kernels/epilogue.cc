@@ -10,6 +10,7 @@
 #include "backends/opencl/codegen/prefetch_lines.h"
 #include "backends/opencl/codegen/transpose_square.h"
 #include "backends/opencl/codegen/widener.h"
+#include "backends/opencl/kernels/computed_operand.h"
 #include "hlo/computation.h"
 #include "hlo/error.h"
 #include "passes/fusion/stored_result.h"
@@ -25,11 +26,9 @@ bool Contains(const std::vector<hlo::Instruction*>& instructions, const hlo::Ins
   return std::find(instructions.begin(), instructions.end(), instruction) != instructions.end();
 }
 
-// A parameter of the fused computation that something besides the hero reads.
+// A parameter of the fused computation that something besides the hero and its operands reads.
 bool IsSideOperand(const hlo::Instruction& parameter, const hlo::Instruction& hero) {
-  return std::any_of(parameter.users().begin(), parameter.users().end(),
-                     [&](const hlo::Instruction* user) { return user != &hero; }) ||
-         parameter.IsRoot();
+  return !IsForOperandsOnly(parameter, hero);
 }
 
 bool HasKernelType(const hlo::Shape& shape) {
@@ -112,6 +111,7 @@ bool Epilogue::Supports(const hlo::Instruction& instruction, const hlo::Instruct
     const hlo::Instruction& op = *owned;
     if (&op == &hero || stored.IsOnTheWay(&op)) continue;
     if (!HasKernelType(op.shape())) return false;
+    if (!Contains(op.operands(), &hero) && IsForOperandsOnly(op, hero)) continue;
     if (op.Is(hlo::Opcode::kParameter) || op.Is(hlo::Opcode::kBroadcast) || IsInlineConstant(op)) continue;
     if (!IsElementwise(op)) return false;
     // The hero's value is known at one place only.

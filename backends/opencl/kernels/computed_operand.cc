@@ -1,0 +1,178 @@
+#include "backends/opencl/kernels/computed_operand.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+
+#include "backends/opencl/codegen/fused_values.h"
+#include "backends/opencl/codegen/widener.h"
+#include "hlo/computation.h"
+#include "hlo/error.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using ir::Expr;
+using ir::Stmt;
+
+// What `value` is made of, itself included.
+std::unordered_set<const hlo::Instruction*> MadeOf(const hlo::Instruction& value) {
+  std::unordered_set<const hlo::Instruction*> seen = {&value};
+  std::vector<const hlo::Instruction*> work = {&value};
+  while (!work.empty()) {
+    const hlo::Instruction* at = work.back();
+    work.pop_back();
+    for (const hlo::Instruction* operand : at->operands()) {
+      if (seen.insert(operand).second) work.push_back(operand);
+    }
+  }
+  return seen;
+}
+
+// A vector's loads with another predicate too. A number that is the same for all lanes is there whichever are.
+Stmt Guarded(const Stmt& s, const Expr& predicate, int lanes) {
+  return ir::Rewrite(s, [&](const Expr& x) -> Expr {
+    if (x->kind != ir::ExprKind::kLoad || x->type.lanes != lanes || x->buffer->space != ir::Buffer::Space::kGlobal)
+      return nullptr;
+    const Expr both = x->args.size() > 1 ? ir::And(x->args[1], predicate) : predicate;
+    return ir::Load(x->buffer, x->args[0], both);
+  });
+}
+
+// One computed operand of one kernel.
+class Computation {
+ public:
+  Computation(const hlo::Instruction& value, ir::BufferRef placeholder, Body& body)
+      : value_(value), placeholder_(std::move(placeholder)), body_(body) {
+    const std::unordered_set<const hlo::Instruction*> all = MadeOf(value);
+    for (const hlo::Instruction* parameter : value.parent()->parameters()) {
+      if (!all.contains(parameter)) continue;
+      const hlo::Shape& shape = parameter->shape();
+      const int64_t number = parameter->parameter_number();
+      const ir::BufferRef buffer = parameters_.Add(fmt::format("{}_{}", placeholder_->name, number),
+                                                   shape.element_type(), shape.ElementCount(), {.number = number});
+      buffers_.emplace_back(parameter, buffer);
+      if (shape.ElementCount() == value.shape().ElementCount() && main_ == nullptr) main_ = buffer;
+      has_far_elements_ |= shape.ElementCount() > std::numeric_limits<int32_t>::max();
+    }
+  }
+
+  const KernelParameters& parameters() const { return parameters_; }
+
+  // The statement, with what it loads of the operand computed in front of it.
+  Stmt Rewrite(const Stmt& s) {
+    switch (s->kind) {
+      case ir::StmtKind::kBlock:
+      case ir::StmtKind::kFor:
+      case ir::StmtKind::kIf:
+      case ir::StmtKind::kWhile:
+      case ir::StmtKind::kOutline:
+      case ir::StmtKind::kScope: return RewriteInside(s);
+      case ir::StmtKind::kPrefetch:
+        if (s->buffer != placeholder_) return s;
+        return main_ == nullptr ? ir::Block({}) : ir::Prefetch(main_, s->index, s->level);
+      default: return RewriteLoads(s);
+    }
+  }
+
+ private:
+  Stmt RewriteInside(const Stmt& s) {
+    auto copy = std::make_shared<ir::StmtNode>(*s);
+    for (Stmt& inner : copy->body) {
+      if (inner != nullptr) inner = Rewrite(inner);
+    }
+    return copy;
+  }
+
+  Stmt RewriteLoads(const Stmt& s) {
+    std::vector<Stmt> statements;
+    const Stmt rewritten = ir::Rewrite(s, [&](const Expr& x) -> Expr {
+      if (x->kind != ir::ExprKind::kLoad || x->buffer != placeholder_) return nullptr;
+      return Compute(x, statements);
+    });
+    statements.push_back(rewritten);
+    return statements.size() == 1 ? rewritten : ir::Block(std::move(statements));
+  }
+
+  // Adds statements that compute what `load` would read, and returns it.
+  Expr Compute(const Expr& load, std::vector<Stmt>& statements) {
+    const int lanes = load->type.lanes;
+    const Expr& index = load->args[0];
+    HLORUN_CHECK(lanes == 1 || (index->kind == ir::ExprKind::kRamp && ir::IsIntConstant(index->args[1], 1)));
+    const Expr first = lanes == 1 ? index : index->args[0];
+    // The kernel's own indices may be of 32 bits, which need not reach all of what the operand is made of.
+    const ir::Type type = has_far_elements_ ? ir::kIndex : first->type;
+    const ir::Var start = ir::MakeIndex(body_.FreshName("start"), 0, value_.shape().ElementCount() - 1, type);
+    start->factor = KnownFactor(first, lanes);
+    statements.push_back(ir::Let(start, ir::Cast(first, type.element)));
+
+    IndexMath math(type);
+    FusedValues values(math, body_);
+    Frame& frame = values.NewFrame();
+    for (const auto& [parameter, buffer] : buffers_) frame.Bind(parameter, Frame::InMemory{buffer});
+    Indices at = math.Delinearize(math.Of(start), value_.shape().dimensions());
+    const ir::Var place = ir::MakeIndex(body_.FreshName("place"), 0, lanes - 1, type);
+    if (lanes > 1) at.back() = math.Add(at.back(), math.Of(place));
+    body_.Open();
+    const Expr result = body_.Name(values.Get(frame, value_, at).re, "made");
+    Stmt makes = body_.Close();
+
+    Expr made = result;
+    if (lanes > 1) {
+      const LoopEffects effects = EffectsOf(makes);
+      Widener widener(place, ir::Int(0, type), 1, lanes, effects);
+      makes = widener.Widen(makes);
+      made = ir::Splat(widener.Widen(result), lanes);
+    }
+    if (load->args.size() > 1) {
+      makes = Guarded(makes, load->args[1], lanes);
+      made = ir::Select(load->args[1], made, ir::Zero(made->type));
+    }
+    statements.push_back(makes);
+    return ir::Cast(made, load->type.element);
+  }
+
+  const hlo::Instruction& value_;
+  const ir::BufferRef placeholder_;
+  Body& body_;
+  KernelParameters parameters_;
+  std::vector<std::pair<const hlo::Instruction*, ir::BufferRef>> buffers_;
+  bool has_far_elements_ = false;
+  ir::BufferRef main_;  // has an element for each of the operand's; null: none does
+};
+
+}  // namespace
+
+bool IsComputed(const hlo::Instruction& instruction, const hlo::Instruction& hero, int64_t of_dot) {
+  return &instruction != &hero && !hero.operand(of_dot)->Is(hlo::Opcode::kParameter);
+}
+
+bool IsForOperandsOnly(const hlo::Instruction& op, const hlo::Instruction& hero) {
+  std::unordered_set<const hlo::Instruction*> before;
+  for (const hlo::Instruction* operand : hero.operands()) before.merge(MadeOf(*operand));
+  return !op.IsRoot() && std::all_of(op.users().begin(), op.users().end(), [&](const hlo::Instruction* user) {
+    return user == &hero || before.contains(user);
+  });
+}
+
+KernelDraft WithComputedOperands(KernelDraft draft, const hlo::Instruction& instruction, const hlo::Instruction& hero) {
+  Body body;
+  for (size_t i = 0; i < draft.arguments.size();) {
+    if (draft.arguments[i].kind != ArgumentRef::Kind::kComputed) {
+      ++i;
+      continue;
+    }
+    HLORUN_CHECK(IsComputed(instruction, hero, draft.arguments[i].number));
+    Computation computation(*hero.operand(draft.arguments[i].number), draft.function.parameters[i], body);
+    draft.function.body = computation.Rewrite(draft.function.body);
+    const auto replace = [i](auto& list, const auto& with) {
+      const auto place = list.erase(list.begin() + static_cast<int64_t>(i));
+      list.insert(place, with.begin(), with.end());
+    };
+    replace(draft.function.parameters, computation.parameters().buffers());
+    replace(draft.arguments, computation.parameters().arguments());
+  }
+  return draft;
+}
+
+}  // namespace hlorun::opencl
