@@ -21,6 +21,7 @@ BOUNDS, BOUNDS_BF16 = (1e-3, 5e-3), (2e-2, 1e-1)
 
 def networks():
     import algorithms  # pylint: disable=import-outside-toplevel
+    import compressed  # pylint: disable=import-outside-toplevel
     import estimates  # pylint: disable=import-outside-toplevel
     import images  # pylint: disable=import-outside-toplevel
     import losses  # pylint: disable=import-outside-toplevel
@@ -29,7 +30,7 @@ def networks():
     import texts  # pylint: disable=import-outside-toplevel
     import trainings  # pylint: disable=import-outside-toplevel
 
-    kinds = (algorithms, estimates, images, losses, signals, texts, trainings, sciences)
+    kinds = (algorithms, compressed, estimates, images, losses, signals, texts, trainings, sciences)
     return {name: network for kind in kinds for name, network in kind.NETWORKS.items()}
 
 

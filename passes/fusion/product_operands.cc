@@ -1,6 +1,8 @@
 #include "passes/fusion/product_operands.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "hlo/computation.h"
 #include "hlo/module.h"
@@ -14,18 +16,20 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// More would make the kernel wait for arithmetic instead of memory.
+// Of an operand. More would make the kernel wait for arithmetic instead of memory.
 constexpr int64_t kMostOperations = 12;
+
+int64_t RunOf(const hlo::Shape& shape) { return shape.rank() == 0 ? 1 : shape.dimensions().back(); }
 
 // Elements that lie side by side in the result come from elements that lie side by side, or are one.
 bool KeepsRuns(const Instruction& op) {
   switch (op.opcode()) {
     case Opcode::kParameter:
     case Opcode::kBroadcast:
-    case Opcode::kBitcast:
-    case Opcode::kReshape:
     case Opcode::kDynamicSlice:
     case Opcode::kClamp: return true;
+    case Opcode::kBitcast:
+    case Opcode::kReshape: return RunOf(op.shape()) == RunOf(op.operand(0)->shape());
     case Opcode::kConstant: return IsScalarConstant(op);
     case Opcode::kSlice: {
       const auto& slice = op.As<hlo::attr::Slice>();
@@ -40,15 +44,41 @@ bool IsPlainArray(const hlo::Shape& shape) {
          shape.element_type() != hlo::ElementType::kPred;
 }
 
-// Whether `maker` makes one array, for `user` alone, of ops that may be computed at any place.
-bool IsForOne(const Instruction& maker, const Instruction& user) {
-  if (maker.users().size() != 1 || maker.IsRoot() || HeroOf(maker).kind != KernelKind::kLoop) return false;
-  if (!IsPlainArray(maker.shape()) || !ExtentsOf(maker).empty() || !maker.control_predecessors().empty()) return false;
-  if (std::count(user.operands().begin(), user.operands().end(), &maker) != 1) return false;
-  if (!maker.Is(Opcode::kFusion)) return !maker.Is(Opcode::kIota) && KeepsRuns(maker);
-  const auto& inner = maker.called()->instructions();
-  return static_cast<int64_t>(inner.size()) <= kMostOperations + maker.operand_count() &&
-         std::all_of(inner.begin(), inner.end(), [](const auto& op) { return KeepsRuns(*op); });
+// What makes an operand and is joined with the product: a kernel, and a reshape of its result where there is one.
+struct Maker {
+  Instruction* reshape = nullptr;  // null: the kernel's result is the operand
+  Instruction* kernel = nullptr;
+};
+
+bool HasOneUser(const Instruction& instruction, const Instruction& user) {
+  return instruction.users().size() == 1 && !instruction.IsRoot() &&
+         std::count(user.operands().begin(), user.operands().end(), &instruction) == 1;
+}
+
+// Whether it makes one array of ops that may be computed at any place.
+bool IsPointwise(const Instruction& kernel) {
+  if (HeroOf(kernel).kind != KernelKind::kLoop || !IsPlainArray(kernel.shape())) return false;
+  if (!ExtentsOf(kernel).empty() || !kernel.control_predecessors().empty()) return false;
+  if (!kernel.Is(Opcode::kFusion)) return !kernel.Is(Opcode::kIota) && KeepsRuns(kernel);
+  const auto& inner = kernel.called()->instructions();
+  return std::all_of(inner.begin(), inner.end(), [](const auto& op) { return KeepsRuns(*op); });
+}
+
+int64_t OperationsIn(const Instruction& kernel) {
+  if (!kernel.Is(Opcode::kFusion)) return 1;
+  const auto& inner = kernel.called()->instructions();
+  return static_cast<int64_t>(inner.size()) - kernel.operand_count();
+}
+
+// What makes `operand` of `user`, for it alone.
+std::optional<Maker> MakerOf(Instruction* operand, const Instruction& user) {
+  if (!HasOneUser(*operand, user)) return std::nullopt;
+  Maker maker{nullptr, operand};
+  if (operand->Is(Opcode::kBitcast)) {
+    maker = {operand, operand->operand(0)};
+    if (!HasOneUser(*maker.kernel, *operand) || !IsPlainArray(operand->shape()) || !KeepsRuns(*operand)) return {};
+  }
+  return IsPointwise(*maker.kernel) ? std::optional(maker) : std::nullopt;
 }
 
 // The computation of the joined kernel, filled from two that call each other's results.
@@ -93,14 +123,15 @@ class Joined {
   std::vector<Instruction*> operands_;
 };
 
-Instruction* Join(Instruction* product, Instruction* maker) {
+Instruction* Join(Instruction* product, const Maker& maker) {
   hlo::Computation* computation = product->parent();
-  Joined joined(computation->module()->AddComputation("fused_computation"));
-  const auto parameter = [&](Instruction* operand) { return joined.Parameter(operand); };
-  hlo::Computation* body = computation->module()->computations().back().get();
-  body->set_root(joined.Add(*product, [&](Instruction* operand) {
-    return operand == maker ? joined.Add(*maker, parameter) : parameter(operand);
-  }));
+  hlo::Computation* body = computation->module()->AddComputation("fused_computation");
+  Joined joined(body);
+  const Joined::ValueOf value_of = [&](Instruction* operand) {
+    if (operand == maker.kernel) return joined.Add(*operand, [&](Instruction* x) { return joined.Parameter(x); });
+    return operand == maker.reshape ? joined.Add(*operand, value_of) : joined.Parameter(operand);
+  };
+  body->set_root(joined.Add(*product, value_of));
   auto made = std::make_unique<Instruction>(Opcode::kFusion, product->shape(), joined.operands(), hlo::attr::Fusion{},
                                             std::vector<hlo::Computation*>{body});
   made->MutableAs<hlo::attr::Fusion>().kind = hlo::FusionKind::kOutput;
@@ -112,23 +143,41 @@ Instruction* Join(Instruction* product, Instruction* maker) {
   return fusion;
 }
 
-// The instruction that makes operand number `of_dot` of the product; null: a parameter of the computation, or one that
-// is computed already.
-Instruction* MakerOf(const Instruction& product, const Instruction& dot, int64_t of_dot) {
-  if (&product == &dot) return product.operand(of_dot);
-  const Instruction* inner = dot.operand(of_dot);
-  return inner->Is(Opcode::kParameter) && inner->users().size() == 1 ? product.operand(inner->parameter_number())
-                                                                     : nullptr;
+// The operands of the product that operand `of_dot` of the dot is made of, and nothing else.
+std::vector<Instruction*> SourcesOf(const Instruction& product, const Instruction& dot, int64_t of_dot) {
+  if (&product == &dot) return {product.operand(of_dot)};
+  std::vector<Instruction*> sources;
+  std::vector<const Instruction*> work = {dot.operand(of_dot)};
+  while (!work.empty()) {
+    const Instruction* at = work.back();
+    work.pop_back();
+    if (at->users().size() != 1) continue;
+    if (at->Is(Opcode::kParameter)) sources.push_back(product.operand(at->parameter_number()));
+    work.insert(work.end(), at->operands().begin(), at->operands().end());
+  }
+  return sources;
+}
+
+// Joins what makes one more source of an operand; null: there is none that may.
+Instruction* JoinOne(Instruction* product, int64_t of_dot, int64_t& operations, const KernelModel& kernels) {
+  for (Instruction* source : SourcesOf(*product, *HeroOf(*product).instruction, of_dot)) {
+    const std::optional<Maker> maker = MakerOf(source, *product);
+    if (!maker || operations + OperationsIn(*maker->kernel) > kMostOperations) continue;
+    if (!kernels.ComputesOperand(*product, of_dot)) return nullptr;
+    operations += OperationsIn(*maker->kernel);
+    return Join(product, *maker);
+  }
+  return nullptr;
 }
 
 bool FuseInto(Instruction* product, const KernelModel& kernels) {
   bool changed = false;
   for (const int64_t of_dot : {1, 0}) {
-    const Hero hero = HeroOf(*product);
-    Instruction* maker = MakerOf(*product, *hero.instruction, of_dot);
-    if (maker == nullptr || !IsForOne(*maker, *product) || !kernels.ComputesOperand(*product, of_dot)) continue;
-    product = Join(product, maker);
-    changed = true;
+    int64_t operations = 0;
+    while (Instruction* joined = JoinOne(product, of_dot, operations, kernels)) {
+      product = joined;
+      changed = true;
+    }
   }
   return changed;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <unordered_set>
 
 #include "backends/opencl/codegen/fused_values.h"
@@ -37,6 +38,24 @@ Stmt Guarded(const Stmt& s, const Expr& predicate, int lanes) {
     const Expr both = x->args.size() > 1 ? ir::And(x->args[1], predicate) : predicate;
     return ir::Load(x->buffer, x->args[0], both);
   });
+}
+
+// The linear form that an index of a kernel is, of its loops' variables; nullopt: it is something else.
+std::optional<Index> LinearForm(IndexMath& math, const Expr& x) {
+  if (x->kind == ir::ExprKind::kIntConstant) return Index(x->integer);
+  if (x->type != math.type()) return std::nullopt;
+  if (x->kind == ir::ExprKind::kVar) return x->var->max >= x->var->min ? std::optional(math.Of(x->var)) : std::nullopt;
+  if (x->kind != ir::ExprKind::kBinary) return std::nullopt;
+  const std::optional<Index> a = LinearForm(math, x->args[0]), b = LinearForm(math, x->args[1]);
+  if (!a || !b) return std::nullopt;
+  switch (x->op) {
+    case ir::Op::kAdd: return math.Add(*a, *b);
+    case ir::Op::kSub: return math.Sub(*a, *b);
+    case ir::Op::kMul:
+      if (b->IsConstant()) return math.Mul(*a, b->constant);
+      return a->IsConstant() ? std::optional(math.Mul(*b, a->constant)) : std::nullopt;
+    default: return std::nullopt;
+  }
 }
 
 // One computed operand of one kernel.
@@ -102,15 +121,31 @@ class Computation {
     const Expr first = lanes == 1 ? index : index->args[0];
     // The kernel's own indices may be of 32 bits, which need not reach all of what the operand is made of.
     const ir::Type type = has_far_elements_ ? ir::kIndex : first->type;
-    const ir::Var start = ir::MakeIndex(body_.FreshName("start"), 0, value_.shape().ElementCount() - 1, type);
-    start->factor = KnownFactor(first, lanes);
-    statements.push_back(ir::Let(start, ir::Cast(first, type.element)));
-
+    const hlo::Dims& dimensions = value_.shape().dimensions();
+    const int64_t elements = value_.shape().ElementCount(), along = dimensions.empty() ? 1 : dimensions.back();
+    const auto place_of = [&](const char* name, int64_t end, int64_t factor, const Expr& value) {
+      const ir::Var var = ir::MakeIndex(body_.FreshName(name), 0, end - 1, type);
+      var->factor = factor;
+      statements.push_back(ir::Let(var, value));
+      return var;
+    };
+    const int64_t factor = KnownFactor(first, lanes);
     IndexMath math(type);
+    std::optional<Index> start = LinearForm(math, first);
+    if (!start) start = math.Of(place_of("start", elements, factor, ir::Cast(first, type.element)));
+    const ir::Var line = place_of("line", elements / along, 1, math.ToExpr(math.FloorDiv(*start, along)));
+    // All lanes that count are of one line, so that none of them goes round its end.
+    const ir::Var column = place_of("column", along > lanes ? along - lanes + 1 : along, std::gcd(factor, along),
+                                    math.ToExpr(math.Mod(*start, along)));
+
     FusedValues values(math, body_);
     Frame& frame = values.NewFrame();
     for (const auto& [parameter, buffer] : buffers_) frame.Bind(parameter, Frame::InMemory{buffer});
-    Indices at = math.Delinearize(math.Of(start), value_.shape().dimensions());
+    Indices at;
+    if (!dimensions.empty()) {
+      at = math.Delinearize(math.Of(line), hlo::Dims(dimensions.begin(), dimensions.end() - 1));
+      at.push_back(math.Of(column));
+    }
     const ir::Var place = ir::MakeIndex(body_.FreshName("place"), 0, lanes - 1, type);
     if (lanes > 1) at.back() = math.Add(at.back(), math.Of(place));
     body_.Open();

@@ -161,15 +161,13 @@ std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, co
 bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, const EmitContext& context) {
   const std::optional<Prepared> prepared = Prepare(instruction, context);
   if (!prepared || !IsWhole(prepared->shape)) return false;
+  if (IsComputed(instruction, *prepared->hero, of_dot)) return true;  // as it is, so with more
   const int64_t number = OperandNumber(instruction, *prepared->hero, of_dot);
-  for (const bool is_rhs : {false, true}) {
-    const ArgumentRef& operand = is_rhs ? prepared->rhs : prepared->lhs;
-    if (IsComputed(operand) || operand.number != number) continue;
-    // What is the same in each run is made, and copied, once.
-    return !IsKept(*instruction.operand(number), context.device, &context.options) &&
-           !IsSameInEveryRun(*instruction.operand(number), context.options) && ReadsOnce(*prepared, is_rhs, context);
-  }
-  return false;
+  // What is the same in each run is made, and copied, once.
+  const hlo::Instruction& operand = *instruction.operand(number);
+  if (IsKept(operand, context.device, &context.options) || IsSameInEveryRun(operand, context.options)) return false;
+  const bool is_rhs = !IsComputed(prepared->rhs) && prepared->rhs.number == number;
+  return ReadsOnce(*prepared, is_rhs, context);
 }
 
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {

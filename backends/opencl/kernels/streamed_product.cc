@@ -72,13 +72,14 @@ class Streams {
         elements[static_cast<size_t>(i)].push_back(ir::Ref(element));
       }
     }
-    const ir::Var column = IndexVar("column", plan_.columns());
+    const bool by_two = shape_.n % (2 * plan_.lanes) == 0;
+    const ir::Var column = IndexVar("column", plan_.columns() - (by_two ? 2 : 1) * plan_.lanes + 1);
     const Expr row = (batch_ * shape_.k + k) * shape_.n + first_;
     const auto walk = [&](const Expr& begin, const Expr& end, int64_t vectors, const Expr& inside) {
       body.push_back(
           Loop(column, begin, end, AddVectors(elements, row, ir::Ref(column), vectors, inside), vectors * plan_.lanes));
     };
-    if (shape_.n % (2 * plan_.lanes) == 0) {
+    if (by_two) {
       walk(Index(0), columns_, 2, nullptr);
       return ir::Block(std::move(body));
     }
