@@ -121,11 +121,11 @@ TEST(Dot, BlocksOfPanelsAreSharedOutEvenly) {
 TEST(Dot, FewRowsReadWideRows) {
   DeviceSpec small = Runner().spec();
   small.l2_bytes = 64 << 10;
-  const ProductShape shape{.m = 16, .n = 500, .k = 70};
+  const ProductShape shape{.m = 16, .n = 400, .k = 70};
   if (small.vector_bytes >= 64) {
     ASSERT_EQ(PlanProduct(shape, small).vectors, 3);
   }
-  for (const int64_t m : {8, 16, 49, 64}) ExpectProduct({0, m, 70, 500}, small);
+  for (const int64_t m : {8, 16, 49, 64}) ExpectProduct({0, m, 70, m < 20 ? 400 : 500}, small);
   ExpectProduct({2, 20, 131, 96}, small);
 }
 
@@ -136,7 +136,7 @@ TEST(Dot, FewRowsLetALargeRhsStreamBy) {
   DeviceSpec small = Runner().spec();
   small.l2_bytes = 1 << 10;
   ASSERT_TRUE(PlanProduct({.m = 16, .n = 96, .k = 500}, small).streams);
-  EXPECT_FALSE(PlanProduct({.m = 17, .n = 96, .k = 500}, small).streams);
+  EXPECT_FALSE(PlanProduct({.m = 25, .n = 96, .k = 500}, small).streams);
   EXPECT_FALSE(PlanProduct({.m = 1, .n = 96, .k = 500}, Runner().spec()).streams);
   EXPECT_FALSE(PlanProduct({.m = 1, .n = 96, .k = 500, .ends_at_sizes = true}, small).streams);
   for (const int64_t m : {1, 2, 3, 7, 9, 16}) {
@@ -149,6 +149,36 @@ TEST(Dot, FewRowsLetALargeRhsStreamBy) {
   for (const auto& [operand, result] : std::vector<std::pair<ElementType, ElementType>>{
            {kBF16, kBF16}, {kF16, kF32}, {kF64, kF64}, {kS32, kS32}, {kS8, kS32}, {kS64, kS64}})
     ExpectProduct({0, 3, 200, 100, false, false, operand, result}, small);
+}
+
+// Of no more than the last cache has, too, where tiles in place would be two, or rows of rhs are crowded.
+TEST(Dot, FewRowsStreamWhereTilesReadTwice) {
+  DeviceSpec device = Runner().spec();
+  device.vector_bytes = 64;
+  device.l2_bytes = 256 << 10;
+  const auto streams = [&](int64_t m, int64_t n, int64_t k) {
+    return PlanProduct({.m = m, .n = n, .k = k}, device).streams;
+  };
+  EXPECT_TRUE(streams(12, 336, 400));   // 537,600 bytes
+  EXPECT_FALSE(streams(12, 336, 380));  // 510,720
+  EXPECT_FALSE(streams(8, 336, 400));
+  EXPECT_FALSE(streams(17, 336, 400));
+  EXPECT_TRUE(streams(3, 512, 200));   // rows half a page apart
+  EXPECT_FALSE(streams(3, 512, 190));  // which fit into one and a half of the second cache
+  EXPECT_TRUE(streams(24, 1024, 200));
+  EXPECT_FALSE(streams(25, 1024, 200));
+  device.vector_bytes = 32;
+  EXPECT_FALSE(streams(12, 336, 400));
+  device.vector_bytes = Runner().spec().vector_bytes;
+  for (const int64_t m : {3, 12, 16, 24}) ExpectProduct({0, m, 400, 512}, device);
+}
+
+// Two and three rows are one tile, as wide as registers are left for it.
+TEST(Dot, FewRowsAreOneTile) {
+  DeviceSpec device = Runner().spec();
+  device.vector_bytes = 64;
+  for (const int64_t m : {1, 2, 3, 4, 5, 6, 7})
+    EXPECT_EQ(PlanProduct({.m = m, .n = 512, .k = 100}, device).tiles, 1) << m;
 }
 
 // One row of rhs [n][k] at a time where it comes from memory in short rows, in up to four strands.

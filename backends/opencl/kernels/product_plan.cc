@@ -22,6 +22,8 @@ constexpr int64_t kStrandRows = 4;
 // lie in the first; so many work-groups make them, each of so many rows of rhs at least.
 constexpr int64_t kStreamRows = 16, kStreamBytes = 16384, kStreamGroups = 16, kStreamDepth = 24;
 constexpr int64_t kStreamColumns = 2048;
+// So many where rows of rhs are crowded; and from how many on rhs in place is read by two tiles.
+constexpr int64_t kStreamCrowdedRows = 24, kRowsOfTwoTiles = 10;
 // Packing rhs costs k * n copies for m * k * n products; in place its rows lie far apart. They break even about here.
 constexpr int64_t kPackRows = 192;
 constexpr int64_t kInPlaceColumns = 64;
@@ -307,15 +309,26 @@ void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
   }
 }
 
+// Whether rhs [k][n] is better read row by row: where it is from memory, however much more rows do beside reading;
+// where tiles in place would read it twice, or find their few columns of each row in sets that are full
+// (docs/products.md).
+bool IsWorthStreaming(const ProductShape& shape, const DeviceSpec& device) {
+  const int64_t bytes = shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type);
+  if (shape.m <= kStreamRows && bytes > shape.m * device.l2_bytes) return true;
+  // With 16 registers blocks that are copied are better than either.
+  if (VectorRegisters(device) < 32) return false;
+  if (shape.m >= kRowsOfTwoTiles && shape.m <= kStreamRows && bytes > 2 * device.l2_bytes) return true;
+  return shape.m > 1 && shape.m <= kStreamCrowdedRows && 2 * bytes > 3 * device.l2_bytes &&
+         RowsOfRhsAreCrowded(shape, device);
+}
+
 // Sums that lie in private memory while whole rows of rhs pass by; the same whatever the device has of cores.
 bool TakeStreams(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
-  // More rows do more beside reading.
-  const bool is_far = shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > shape.m * device.l2_bytes;
-  const bool fits = shape.m <= kStreamRows && !shape.rhs_transposed && shape.n >= kInPlaceColumns &&
-                    shape.k >= 2 * kStreamDepth && !shape.ends_at_sizes && !shape.depth_may_be_less &&
-                    !WordsFor(shape, device) && !TakesKeptPanels(shape);
-  if (!is_far || !fits) return false;
+  const bool fits = !shape.rhs_transposed && shape.n >= kInPlaceColumns && shape.k >= 2 * kStreamDepth &&
+                    !shape.ends_at_sizes && !shape.depth_may_be_less && !WordsFor(shape, device) &&
+                    !TakesKeptPanels(shape);
+  if (!fits || !IsWorthStreaming(shape, device)) return false;
   plan.streams = true;
   plan.rows = shape.m;
   const int64_t element = hlo::BytesOf(shape.compute_type);
