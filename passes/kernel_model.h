@@ -28,8 +28,11 @@ class KernelModel {
   virtual bool RunsAlone(const hlo::Instruction&) const { return false; }
 
   // Whether the kernels of `product`, a dot or a fusion of one, read each element of the dot's operand number `of_dot`
-  // about once, in whole runs of its last dimension, so that they may as well compute it, or more of what it is made of.
-  virtual bool ComputesOperand(const hlo::Instruction& /*product*/, int64_t /*of_dot*/) const { return false; }
+  // about once, in whole runs of its last dimension, so that they may as well compute `made`: it, or what it is made of.
+  virtual bool ComputesOperand(const hlo::Instruction& /*product*/, int64_t /*of_dot*/,
+                               const hlo::Instruction& /*made*/) const {
+    return false;
+  }
 
   // Whether result leaf `result_leaf` may share the buffer of operand `operand` (each element is read before, and only
   // by the work-item that overwrites it).

@@ -31,10 +31,12 @@
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/fusion.h"
+#include "passes/fusion/product_operands.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
 #include "passes/layout/channels_last.h"
 #include "passes/layout/row_major.h"
+#include "passes/layout/sort_along_minor.h"
 #include "passes/memory/copy_insertion.h"
 #include "passes/memory/flatten_control.h"
 #include "passes/memory/rematerialize.h"
@@ -110,6 +112,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandRng>("rng becomes rng-bit-generator and arithmetic"),
       Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),
       Entry<ConditionalToSelect>("conditionals of cheap, pure branches become both branches and a select"),
+      Entry<SortAlongMinor>("sorts along another dimension than the last go along it, between transposes"),
       Entry<ChannelsLast>("what lies between convolutions takes their order of dimensions"),
       Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
@@ -125,6 +128,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<FormBlocks>("kernels that read a large array one after another become one that goes by its blocks"),
       Entry<FormRegions>("small kernels, loops and branches become one kernel of sequential code"),
       Entry<BoundWork>("fusions get the sizes up to which their results are needed"),
+      Entry<FuseOperands>("products compute operands where their kernels would load them"),
       Entry<FlattenControl>("each computation that control flow executes gets one caller"),
       Entry<Schedule>("the order of execution"),
       Entry<Rematerialize>("what the memory limit has no room for is computed again where it is read later"),

@@ -64,6 +64,20 @@ bool IsPointwise(const Instruction& kernel) {
   return std::all_of(inner.begin(), inner.end(), [](const auto& op) { return KeepsRuns(*op); });
 }
 
+// Whether something may overwrite an array that `kernel` reads part of: what reads that part behind it needs a copy of
+// all of the array.
+bool ReadsPartOfWhatChanges(const Instruction& kernel) {
+  const auto changes = [&](const Instruction* user) {
+    const KernelKind kind = HeroOf(*user).kind;
+    return user != &kernel && (kind == KernelKind::kInPlace || kind == KernelKind::kScatter ||
+                               kind == KernelKind::kRegion || user->Has(hlo::kControl));
+  };
+  return std::any_of(kernel.operands().begin(), kernel.operands().end(), [&](const Instruction* array) {
+    return array->shape().IsArray() && array->shape().ByteSize() >= 2 * kernel.shape().ByteSize() &&
+           std::any_of(array->users().begin(), array->users().end(), changes);
+  });
+}
+
 int64_t OperationsIn(const Instruction& kernel) {
   if (!kernel.Is(Opcode::kFusion)) return 1;
   const auto& inner = kernel.called()->instructions();
@@ -78,7 +92,7 @@ std::optional<Maker> MakerOf(Instruction* operand, const Instruction& user) {
     maker = {operand, operand->operand(0)};
     if (!HasOneUser(*maker.kernel, *operand) || !IsPlainArray(operand->shape()) || !KeepsRuns(*operand)) return {};
   }
-  return IsPointwise(*maker.kernel) ? std::optional(maker) : std::nullopt;
+  return IsPointwise(*maker.kernel) && !ReadsPartOfWhatChanges(*maker.kernel) ? std::optional(maker) : std::nullopt;
 }
 
 // The computation of the joined kernel, filled from two that call each other's results.
@@ -163,7 +177,7 @@ Instruction* JoinOne(Instruction* product, int64_t of_dot, int64_t& operations, 
   for (Instruction* source : SourcesOf(*product, *HeroOf(*product).instruction, of_dot)) {
     const std::optional<Maker> maker = MakerOf(source, *product);
     if (!maker || operations + OperationsIn(*maker->kernel) > kMostOperations) continue;
-    if (!kernels.ComputesOperand(*product, of_dot)) return nullptr;
+    if (!kernels.ComputesOperand(*product, of_dot, *maker->kernel)) continue;
     operations += OperationsIn(*maker->kernel);
     return Join(product, *maker);
   }

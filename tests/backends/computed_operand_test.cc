@@ -82,6 +82,27 @@ ENTRY main {{
                      m, k, n);
 }
 
+// A factor for each column of lhs.
+std::string ScaledLhs(int64_t m, int64_t k, int64_t n) {
+  return fmt::format(R"(HloModule lhs
+fused {{
+  a = bf16[{0},{1}] parameter(0)
+  b = bf16[{1},{2}] parameter(1)
+  factors = bf16[{1}] parameter(2)
+  wide = bf16[{0},{1}] broadcast(factors), dimensions={{1}}
+  x = bf16[{0},{1}] multiply(a, wide)
+  ROOT product = f32[{0},{2}] dot(x, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}
+ENTRY main {{
+  a = bf16[{0},{1}] parameter(0)
+  b = bf16[{1},{2}] parameter(1)
+  factors = bf16[{1}] parameter(2)
+  ROOT out = f32[{0},{2}] fusion(a, b, factors), kind=kOutput, calls=fused
+}}
+)",
+                     m, k, n);
+}
+
 bool HasKernel(const std::string& text, const DeviceSpec& spec) {
   const auto module = hlo::ParseModule(text);
   return EmitDot(*module->entry()->root(), {-1}, {spec, {}}).has_value();
@@ -119,6 +140,7 @@ TEST(ComputedOperand, OfFewRows) {
     }
   }
   for (const int64_t n : {160, 75}) ExpectEvaluators(SliceOfLayers(1, 600, n), spec);
+  for (const int64_t n : {75, 200}) ExpectEvaluators(ScaledBytes(12, 300, n, false), spec);
 }
 
 TEST(ComputedOperand, OfPanels) {
@@ -129,7 +151,7 @@ TEST(ComputedOperand, OfPanels) {
     for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{9, 64, 96}, {9, 30, 75}, {200, 300, 333}}) {
       ExpectEvaluators(ScaledBytes(m, k, n, false), spec);
       ExpectEvaluators(SliceOfLayers(m, k, n), spec);
-      if (m > 9) ExpectEvaluators(Batches(m, k, n), spec);
+      if (m > 9) ExpectEvaluators(Batches(m, 304, n), spec);
     }
   }
 }
@@ -142,6 +164,14 @@ TEST(ComputedOperand, OfGpuClass) {
   }
   ExpectEvaluators(SliceOfLayers(3, 75, 333), spec);
   ExpectEvaluators(SliceOfLayers(1, 3000, 40), spec);
+}
+
+// Copies of lhs go by vectors along all of its elements: only whole ones are of one row.
+TEST(ComputedOperand, OfRowsThatAreCopied) {
+  DeviceSpec spec = OfClass(DeviceClass::kCpu);
+  spec.bf16_dot.clear();
+  ExpectEvaluators(ScaledLhs(200, 304, 333), spec);
+  EXPECT_FALSE(HasKernel(ScaledLhs(200, 300, 333), spec));
 }
 
 // Each tile of rows would compute all of rhs again.

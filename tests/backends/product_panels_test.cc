@@ -177,8 +177,11 @@ TEST(Dot, FewRowsStreamWhereTilesReadTwice) {
 TEST(Dot, FewRowsAreOneTile) {
   DeviceSpec device = Runner().spec();
   device.vector_bytes = 64;
-  for (const int64_t m : {1, 2, 3, 4, 5, 6, 7})
-    EXPECT_EQ(PlanProduct({.m = m, .n = 512, .k = 100}, device).tiles, 1) << m;
+  for (const int64_t spare : {0, 4}) {
+    device.spare_registers = spare;
+    for (const int64_t m : {1, 2, 3, 4, 5, 6, 7})
+      EXPECT_EQ(PlanProduct({.m = m, .n = 512, .k = 100}, device).tiles, 1) << m;
+  }
 }
 
 // One row of rhs [n][k] at a time where it comes from memory in short rows, in up to four strands.

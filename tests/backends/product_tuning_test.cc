@@ -11,6 +11,7 @@
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/product_candidates.h"
 #include "backends/opencl/kernels/tuning_record.h"
+#include "backends/opencl/runtime/clblast_override.h"
 #include "backends/opencl/tuning/clblast_tuner.h"
 #include "backends/opencl/tuning/product_contest.h"
 #include "backends/opencl/tuning/tuner.h"
@@ -509,6 +510,8 @@ TEST_F(TunerTest, ClblastRunsByTheNumbersThatItsTunerFinds) {
     const std::vector<double> us =
         TimeCandidates(problem, {rule, LibrarySchedule{of_run}}, context_, build_, {0.01, 1, 1});
     EXPECT_TRUE(std::isfinite(us[1]));
+    const ClblastNumbers in_use = ClblastNumbersInUse(context_->device().device()(), kF32);
+    EXPECT_EQ(in_use == *numbers, of_run == *numbers);
   }
   EXPECT_EQ(TuneClblast(Problem(1, 160, 160, 160, kBF16).shape, context_), std::nullopt);
 }

@@ -72,6 +72,21 @@ TEST(Pipeline, NamesOfPassesAreUnique) {
   for (const PassEntry& entry : AllPasses()) EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
 }
 
+TEST(Pipeline, EveryPassHasAnEntry) {
+  std::set<std::string> names;
+  for (const PassEntry& entry : AllPasses()) names.insert(std::string(entry.name));
+  const Pipeline pipeline = OptimizationPipeline({}, {});
+  const std::function<void(const Pipeline&)> check = [&](const Pipeline& some) {
+    for (const auto& pass : some.passes()) {
+      if (const auto* nested = dynamic_cast<const Pipeline*>(pass.get()); nested != nullptr)
+        check(*nested);
+      else
+        EXPECT_TRUE(names.contains(std::string(pass->name()))) << pass->name();
+    }
+  };
+  check(pipeline);
+}
+
 class SmallModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(SmallModel, ComputesTheSame) {

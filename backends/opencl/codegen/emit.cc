@@ -169,8 +169,8 @@ std::vector<int64_t> OpenClKernelModel::CopiedOperands(const Instruction& instru
   return OperandsCopiedByDot(instruction, {device_, options_});
 }
 
-bool OpenClKernelModel::ComputesOperand(const Instruction& product, int64_t of_dot) const {
-  return MayComputeOperand(product, of_dot, {device_, options_});
+bool OpenClKernelModel::ComputesOperand(const Instruction& product, int64_t of_dot, const Instruction& made) const {
+  return !RunsAlone(made) && MayComputeOperand(product, of_dot, made, {device_, options_});
 }
 
 bool OpenClKernelModel::RunsAlone(const Instruction& instruction) const {

@@ -30,7 +30,7 @@ std::unordered_set<const hlo::Instruction*> MadeOf(const hlo::Instruction& value
   return seen;
 }
 
-// A vector's loads with another predicate too. A number that is the same for all lanes is there whichever are.
+// A vector's loads with another predicate too. Numbers that are the same for all lanes lie in a line that is there.
 Stmt Guarded(const Stmt& s, const Expr& predicate, int lanes) {
   return ir::Rewrite(s, [&](const Expr& x) -> Expr {
     if (x->kind != ir::ExprKind::kLoad || x->type.lanes != lanes || x->buffer->space != ir::Buffer::Space::kGlobal)
@@ -133,7 +133,11 @@ class Computation {
     IndexMath math(type);
     std::optional<Index> start = LinearForm(math, first);
     if (!start) start = math.Of(place_of("start", elements, factor, ir::Cast(first, type.element)));
-    const ir::Var line = place_of("line", elements / along, 1, math.ToExpr(math.FloorDiv(*start, along)));
+    const Expr predicate = load->args.size() > 1 ? load->args[1] : nullptr;
+    Expr line_of = math.ToExpr(math.FloorDiv(*start, along));
+    // Of lanes none of which is there, the line need not be either.
+    if (predicate) line_of = ir::Min(line_of, ir::Int(elements / along - 1, type));
+    const ir::Var line = place_of("line", elements / along, 1, line_of);
     // All lanes that count are of one line, so that none of them goes round its end.
     const ir::Var column = place_of("column", along > lanes ? along - lanes + 1 : along, std::gcd(factor, along),
                                     math.ToExpr(math.Mod(*start, along)));
@@ -159,9 +163,12 @@ class Computation {
       makes = widener.Widen(makes);
       made = ir::Splat(widener.Widen(result), lanes);
     }
-    if (load->args.size() > 1) {
-      makes = Guarded(makes, load->args[1], lanes);
-      made = ir::Select(load->args[1], made, ir::Zero(made->type));
+    if (predicate) {
+      makes = Guarded(makes, predicate, lanes);
+      made = ir::Select(predicate, made, ir::Zero(made->type));
+    } else if (along % lanes != 0) {
+      // Kernels read beyond a line where more of the array lies, and leave those lanes out.
+      makes = Guarded(makes, ir::Compare(ir::Op::kLt, ir::Ramp(ir::Ref(column), lanes), ir::Int(along, type)), lanes);
     }
     statements.push_back(makes);
     return ir::Cast(made, load->type.element);

@@ -66,11 +66,19 @@ bool PassesThrough(const hlo::Computation& body, int64_t element) {
          next.operand(0) == body.parameter(0);
 }
 
-// Whether a product reads `value`, as it is or seen in another shape.
+// Whether a product reads `value`, as it is or seen in another shape. What one makes its operand of is not copied.
 bool IsMultiplied(const hlo::Instruction& value) {
-  return std::any_of(value.users().begin(), value.users().end(), [](const hlo::Instruction* user) {
-    return user->Is(hlo::Opcode::kBitcast) ? IsMultiplied(*user)
-                                           : passes::HeroOf(*user).kind == passes::KernelKind::kDot;
+  const auto multiplies = [&](const hlo::Instruction& user) {
+    const passes::Hero hero = passes::HeroOf(user);
+    if (hero.kind != passes::KernelKind::kDot || !user.Is(hlo::Opcode::kFusion))
+      return hero.kind == passes::KernelKind::kDot;
+    const auto& operands = hero.instruction->operands();
+    return std::any_of(operands.begin(), operands.end(), [&](const hlo::Instruction* operand) {
+      return operand->Is(hlo::Opcode::kParameter) && user.operand(operand->parameter_number()) == &value;
+    });
+  };
+  return std::any_of(value.users().begin(), value.users().end(), [&](const hlo::Instruction* user) {
+    return user->Is(hlo::Opcode::kBitcast) ? IsMultiplied(*user) : multiplies(*user);
   });
 }
 

@@ -60,7 +60,9 @@ std::optional<Prepared> PrepareRoles(const hlo::Instruction& instruction, const 
   if (prepared && options != nullptr && !MayCutIntoParts(*options)) prepared->shape.multiplies_as_typed = true;
   if (!prepared || device.device_class != DeviceClass::kCpu || !IsWhole(prepared->shape)) return prepared;
   ProductShape& shape = prepared->shape;
-  shape.rhs_is_kept = !IsComputed(prepared->rhs) && IsKept(*instruction.operand(prepared->rhs.number), device, options);
+  // Whether an operand may be computed depends on the plan, so the plan does not on what else the module keeps.
+  shape.rhs_is_kept = !IsComputed(prepared->lhs) && !IsComputed(prepared->rhs) &&
+                      IsKept(*instruction.operand(prepared->rhs.number), device, options);
   // Tiles of the matrix unit are copies of both sides, whichever is which.
   if (PlanMatrixUnit(shape, device)) return prepared;
   const bool was_swapped = shape.swapped;
@@ -97,10 +99,11 @@ bool ReadsOnce(const Prepared& prepared, bool is_rhs, const EmitContext& context
     return tiled != nullptr && (is_rhs ? shape.m <= tiled->rows() : shape.n <= tiled->columns());
   }
   if (PlanMatrixUnit(shape, context.device)) return false;
-  const ProductPlan plan = PlanProduct(shape, context.device);
+  const ProductPlan plan = PlanOf(prepared, context);
   if (plan.IsByRows()) return is_rhs;
   if (plan.words) return false;
-  if (!is_rhs) return plan.lhs == LhsForm::kConverted || plan.lhs == LhsForm::kSpread;
+  // It is copied by vectors along all of its rows.
+  if (!is_rhs) return (plan.lhs == LhsForm::kConverted || plan.lhs == LhsForm::kSpread) && shape.k % plan.lanes == 0;
   return !plan.shape.rhs_transposed && (plan.rhs != RhsForm::kInPlace || plan.tiles == 1);
 }
 
@@ -158,14 +161,15 @@ std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, co
   return copied;
 }
 
-bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, const EmitContext& context) {
+bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, const hlo::Instruction& made,
+                       const EmitContext& context) {
   const std::optional<Prepared> prepared = Prepare(instruction, context);
-  if (!prepared || !IsWhole(prepared->shape)) return false;
+  // What is the same in each run is made, and copied, once; and a copy that is kept goes with a plan of its own.
+  if (!prepared || !IsWhole(prepared->shape) || prepared->shape.rhs_is_kept ||
+      IsKept(made, context.device, &context.options) || IsSameInEveryRun(made, context.options))
+    return false;
   if (IsComputed(instruction, *prepared->hero, of_dot)) return true;  // as it is, so with more
   const int64_t number = OperandNumber(instruction, *prepared->hero, of_dot);
-  // What is the same in each run is made, and copied, once.
-  const hlo::Instruction& operand = *instruction.operand(number);
-  if (IsKept(operand, context.device, &context.options) || IsSameInEveryRun(operand, context.options)) return false;
   const bool is_rhs = !IsComputed(prepared->rhs) && prepared->rhs.number == number;
   return ReadsOnce(*prepared, is_rhs, context);
 }

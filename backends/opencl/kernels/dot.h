@@ -23,9 +23,10 @@ int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& 
 // The operands that launches of EmitDot copy, each by one of its own.
 std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, const EmitContext& context);
 
-// Whether EmitDot's kernels read operand `of_dot` of the dot once, in runs, so that they may compute it
-// (computed_operand.h).
-bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, const EmitContext& context);
+// Whether EmitDot's kernels read operand `of_dot` of the dot once, in runs, so that they may compute `made`, which is
+// it or something that it is made of (computed_operand.h).
+bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, const hlo::Instruction& made,
+                       const EmitContext& context);
 
 // What a tuner may choose a schedule for: the product of an executed instruction, all of it; nullopt: not one, or not
 // computed by these kernels.

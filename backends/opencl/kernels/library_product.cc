@@ -19,9 +19,11 @@ bool IsChosen(const hlo::Instruction& dot, const DeviceSpec& device, const Compi
          CostOf(device, kClblastProductCost) > CostOf(device, kOwnProductCost);
 }
 
+// Those that were chosen for the product, else for another of its type: where they change CLBlast compiles anew.
 ClblastNumbers NumbersOf(const hlo::Instruction& dot, const CompileOptions& options) {
   const ProductSchedule* tuned = TunedScheduleOf(dot, options);
   const auto* library = tuned == nullptr ? nullptr : std::get_if<LibrarySchedule>(tuned);
+  if (library == nullptr && options.tuned != nullptr) library = options.tuned->LibraryOf(dot.shape().element_type());
   return library == nullptr ? ClblastNumbers{} : library->numbers;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/integer_dot.h"
+#include "backends/opencl/codegen/widener.h"
 #include "backends/opencl/kernels/index_math.h"
 
 namespace hlorun::opencl {
@@ -57,7 +58,10 @@ Expr OperandCopy::Place(const Expr& outer, const Expr& k) const {
 Expr OperandCopy::PlaceInOrder(const Expr& outer, const Expr& k) const { return PlaceOf(outer, k, nullptr); }
 
 Expr OperandCopy::PlaceOf(const Expr& outer, const Expr& k, const Turn& turn) const {
-  if (shape_.has_quads) return Quotient(k, kBytesOfQuad) * stride_ + outer * kBytesOfQuad + Remainder(k, kBytesOfQuad);
+  if (shape_.has_quads) {
+    const Expr first = Quotient(k, kBytesOfQuad) * stride_ + outer * kBytesOfQuad;
+    return KnownFactor(k, kBytesOfQuad) == kBytesOfQuad ? first : first + Remainder(k, kBytesOfQuad);
+  }
   const Expr &line = shape_.k_is_fastest ? outer : k, &along = shape_.k_is_fastest ? k : outer;
   const bool has_pieces = LineLength(shape_) > stride_;
   Expr in_piece = has_pieces ? Remainder(along, stride_) : along;

@@ -176,7 +176,7 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
   if (shape.m * 4 <= registers - 4) {
     plan.vectors = std::clamp<int64_t>((registers - 8) / shape.m, 1, 16);
     // One tile has all rows (MostTileRows), or rhs would be read again for the next.
-    if (shape.m > 1) plan.vectors = std::min(plan.vectors, (registers - 2) / (shape.m + 1));
+    while (shape.m > 1 && plan.vectors > 1 && MostTileRows(device, plan.vectors) < shape.m) --plan.vectors;
     plan.vectors = std::min(plan.vectors, CeilDiv(shape.n, plan.lanes));
   }
   if (ReadsWideRows(shape, device)) plan.vectors = kWideVectors;

@@ -31,7 +31,10 @@ size_t CountOfKernel(size_t first) {
   return end - first;
 }
 
-ClblastNumbers NumbersInUse(cl_device_id device, int precision) {
+}  // namespace
+
+ClblastNumbers ClblastNumbersInUse(cl_device_id device, hlo::ElementType type) {
+  const int precision = ClblastPrecision(type);
   const auto retrieve = reinterpret_cast<Retrieve>(ClblastSymbol(kRetrieve));
   ClblastNumbers numbers{};
   for (size_t first = 0; first < numbers.size(); first += CountOfKernel(first)) {
@@ -44,6 +47,8 @@ ClblastNumbers NumbersInUse(cl_device_id device, int precision) {
   }
   return numbers;
 }
+
+namespace {
 
 void SetKernel(cl_device_id device, int precision, size_t first, std::span<const int64_t> numbers) {
   std::vector<const char*> names;
@@ -68,7 +73,8 @@ void UseClblastNumbers(cl_device_id device, hlo::ElementType type, const Clblast
   InUse& in_use = all[{device, type}];
   if (in_use.numbers == numbers) return;
   const int precision = ClblastPrecision(type);
-  if (!in_use.at_first) in_use.at_first = NumbersInUse(device, precision);
+  if (!in_use.at_first) in_use.at_first = ClblastNumbersInUse(device, type);
+  in_use.numbers.fill(-1);  // until all are set
   for (size_t first = 0; first < numbers.size(); first += CountOfKernel(first)) {
     const auto of = [&](const ClblastNumbers& n) { return std::span(n).subspan(first, CountOfKernel(first)); };
     const bool are_own = std::all_of(of(numbers).begin(), of(numbers).end(), [](int64_t n) { return n == 0; });

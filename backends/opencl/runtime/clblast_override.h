@@ -12,4 +12,7 @@ namespace hlorun::opencl {
 // library has no way to change them.
 void UseClblastNumbers(cl_device_id device, hlo::ElementType type, const ClblastNumbers& numbers);
 
+// What CLBlast itself says that it compiles them with.
+ClblastNumbers ClblastNumbersInUse(cl_device_id device, hlo::ElementType type);
+
 }  // namespace hlorun::opencl

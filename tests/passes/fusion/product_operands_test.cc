@@ -14,7 +14,9 @@ namespace {
 class Computes : public GenericKernelModel {
  public:
   explicit Computes(bool and_lhs = false) : and_lhs_(and_lhs) {}
-  bool ComputesOperand(const hlo::Instruction&, int64_t of_dot) const override { return of_dot == 1 || and_lhs_; }
+  bool ComputesOperand(const hlo::Instruction&, int64_t of_dot, const hlo::Instruction&) const override {
+    return of_dot == 1 || and_lhs_;
+  }
 
  private:
   bool and_lhs_;
@@ -104,6 +106,25 @@ ENTRY e {
 })",
                          Computes()),
             2);
+}
+
+// Behind the update that the product depends on, all of the array would have to be copied for the slice.
+TEST(FuseOperands, NotASliceOfWhatIsUpdated) {
+  EXPECT_EQ(KernelsAfter(R"(HloModule m
+ENTRY e {
+  all = f32[3,8,8] parameter(0)
+  u = f32[1,8,8] parameter(1)
+  i = s32[] parameter(2)
+  z = s32[] constant(0)
+  old = f32[1,8,8] dynamic-slice(all, i, z, z), dynamic_slice_sizes={1,8,8}
+  w = f32[8,8] bitcast(old)
+  new = f32[3,8,8] dynamic-update-slice(all, u, i, z, z)
+  x = f32[24,8] bitcast(new)
+  d = f32[24,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (f32[24,8], f32[3,8,8]) tuple(d, new)
+})",
+                         Computes()),
+            3);
 }
 
 TEST(FuseOperands, ALayerOfMany) {
