@@ -28,7 +28,8 @@ class KernelModel {
   virtual bool RunsAlone(const hlo::Instruction&) const { return false; }
 
   // Whether the kernels of `product`, a dot or a fusion of one, read each element of the dot's operand number `of_dot`
-  // about once, in whole runs of its last dimension, so that they may as well compute `made`: it, or what it is made of.
+  // about once, in whole runs of its last dimension, so that they may as well compute `made`: what makes it, or
+  // something that it is made of.
   virtual bool ComputesOperand(const hlo::Instruction& /*product*/, int64_t /*of_dot*/,
                                const hlo::Instruction& /*made*/) const {
     return false;

@@ -14,8 +14,9 @@ bool IsComputed(const hlo::Instruction& instruction, const hlo::Instruction& her
 bool IsForOperandsOnly(const hlo::Instruction& op, const hlo::Instruction& hero);
 
 // The draft with parameters of kind kComputed, which it only loads from, or prefetches, replaced by what makes their
-// elements and the parameters of that. Those lanes of a vector that count, which its predicate has or which the kernel does
-// not leave out, are of one line along the operand's last dimension; of a predicate's lanes the first ones are there.
+// elements and the parameters of that. Those lanes of a vector that count, which its predicate has or which the kernel
+// does not leave out, are of one line along the operand's last dimension; of a predicate's lanes the first ones are
+// there.
 KernelDraft WithComputedOperands(KernelDraft draft, const hlo::Instruction& instruction, const hlo::Instruction& hero);
 
 }  // namespace hlorun::opencl

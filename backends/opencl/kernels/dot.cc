@@ -166,7 +166,7 @@ bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, cons
   const std::optional<Prepared> prepared = Prepare(instruction, context);
   // What is the same in each run is made, and copied, once; and a copy that is kept goes with a plan of its own.
   if (!prepared || !IsWhole(prepared->shape) || prepared->shape.rhs_is_kept ||
-      IsKept(made, context.device, &context.options) || IsSameInEveryRun(made, context.options))
+      IsSameInEveryTrip(made, context.device) || IsSameInEveryRun(made, context.options))
     return false;
   if (IsComputed(instruction, *prepared->hero, of_dot)) return true;  // as it is, so with more
   const int64_t number = OperandNumber(instruction, *prepared->hero, of_dot);

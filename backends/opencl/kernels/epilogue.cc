@@ -111,7 +111,7 @@ bool Epilogue::Supports(const hlo::Instruction& instruction, const hlo::Instruct
     const hlo::Instruction& op = *owned;
     if (&op == &hero || stored.IsOnTheWay(&op)) continue;
     if (!HasKernelType(op.shape())) return false;
-    if (!Contains(op.operands(), &hero) && IsForOperandsOnly(op, hero)) continue;
+    if (IsForOperandsOnly(op, hero)) continue;
     if (op.Is(hlo::Opcode::kParameter) || op.Is(hlo::Opcode::kBroadcast) || IsInlineConstant(op)) continue;
     if (!IsElementwise(op)) return false;
     // The hero's value is known at one place only.

@@ -88,19 +88,14 @@ class TiledMultiplication {
   std::vector<ir::Helper> Helpers() const {
     std::vector<ir::Helper> helpers;
     if (!has_quads_) return helpers;
-    const auto add = [&](const std::string& name, const std::string& source) {
-      const bool is_known =
-          std::any_of(helpers.begin(), helpers.end(), [&](const ir::Helper& helper) { return helper.name == name; });
-      if (!is_known) helpers.push_back({name, source});
-    };
-    const auto add_loads = [&](int64_t lanes, hlo::ElementType type) {
-      const bool is_signed = type == hlo::ElementType::kS8;
-      add(QuadsName(static_cast<int>(lanes), is_signed), QuadsSource(static_cast<int>(lanes), is_signed));
-    };
     for (const int lanes : {1, static_cast<int>(column_lanes_)})
-      add(QuadDotName(signs_, lanes), QuadDotSource(signs_, lanes));
-    add_loads(row_lanes_, product_.lhs.storage);
-    add_loads(column_lanes_, product_.rhs.storage);
+      helpers.push_back({QuadDotName(signs_, lanes), QuadDotSource(signs_, lanes)});
+    const auto add_loads = [&](int64_t lanes, bool is_signed) {
+      const auto width = static_cast<int>(lanes);
+      helpers.push_back({QuadsName(width, is_signed), QuadsSource(width, is_signed)});
+    };
+    add_loads(row_lanes_, signs_.a);
+    add_loads(column_lanes_, signs_.b);
     return helpers;
   }
 

@@ -42,8 +42,8 @@ struct TiledProduct {
   std::function<RunIndex(const ir::Expr& batch, const ir::Expr& row, const ir::Expr& column)> result;
 };
 
-// Where the schedule cuts k into parts, their sums go to the instruction's scratch, [part][batch][m][n]. Four integers of
-// 8 bits are multiplied at once where `device` has an instruction for that.
+// Where the schedule cuts k into parts, their sums go to the instruction's scratch, [part][batch][m][n]. Four integers
+// of 8 bits are multiplied at once where `device` has an instruction for that.
 KernelDraft TiledProductKernel(const TiledProduct& product, const TiledSchedule& schedule, const DeviceSpec& device);
 
 }  // namespace hlorun::opencl
