@@ -34,6 +34,10 @@ constexpr int64_t kMostOfCache = 2;
 // Instructions that are numbered again after one kernel was made of several: modules with very many of both keep the
 // rest as it is.
 constexpr size_t kMostNumbered = size_t{1} << 24;
+// Fewer blocks are shared out evenly or not at all. Whatever the device has: sums of a block are in another order than
+// those of kernels of their own, and results must not depend on how many compute units there are. A block takes less
+// than a millisecond, which bounds what is lost where most units have none.
+constexpr int64_t kFewestUneven = 8, kEven = 2;
 // Below this a core reads a block from its first cache whoever did so before.
 constexpr int64_t kSmallestBlockBytes = 32 << 10;
 
@@ -116,9 +120,9 @@ class BlockFinder {
     const Instruction* reduce = ColumnReduceOf(kernel);
     if (reduce == nullptr || !MayRun(kernel)) return false;
     const hlo::Shape& x = reduce->operand(0)->shape();
-    const int64_t blocks = x.dimension(0), bytes = BytesOfBlock(x), units = context_.device.compute_units;
+    const int64_t blocks = x.dimension(0), bytes = BytesOfBlock(x);
     const int64_t cache = context_.device.l2_bytes;
-    return (blocks % units == 0 || blocks >= 4 * units) && bytes >= kSmallestBlockBytes &&
+    return (blocks % kEven == 0 || blocks >= kFewestUneven) && bytes >= kSmallestBlockBytes &&
            bytes <= kMostOfCache * cache && bytes * blocks > cache && kernel.shape().dimension(0) == blocks;
   }
 

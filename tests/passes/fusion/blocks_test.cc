@@ -48,19 +48,19 @@ std::vector<KernelKind> Kernels(const std::string& body, const DeviceSpec& devic
 }
 
 // x less its mean over each image and group of channels, over its deviation; `image` names what stands for x's.
-std::string GroupNorm(const char* shape, const char* end) {
+std::string GroupNorm(const std::string& shape, const std::string& end) {
   return fmt::format(R"(x = f32[{0}] parameter(0)
       zero = f32[] constant(0)
-      sum = f32[4,8] reduce(x, zero), dimensions={{1,3}}, to_apply=add
+      sum = f32[{2},8] reduce(x, zero), dimensions={{1,3}}, to_apply=add
       means = f32[{0}] broadcast(sum), dimensions={{0,2}}
       d = f32[{0}] subtract(x, means)
       q = f32[{0}] multiply(d, d)
-      variance = f32[4,8] reduce(q, zero), dimensions={{1,3}}, to_apply=add
-      deviation = f32[4,8] sqrt(variance)
+      variance = f32[{2},8] reduce(q, zero), dimensions={{1,3}}, to_apply=add
+      deviation = f32[{2},8] sqrt(variance)
       deviations = f32[{0}] broadcast(deviation), dimensions={{0,2}}
       n = f32[{0}] divide(d, deviations)
       {1})",
-                     shape, end);
+                     shape, end, shape.substr(0, shape.find(',')));
 }
 
 TEST(Blocks, GroupNormIsOneKernel) {
@@ -86,20 +86,32 @@ TEST(Blocks, ProductsLieBetween) {
 }
 
 TEST(Blocks, OfOtherSizesAreLeft) {
-  const std::string text = GroupNorm("4,64,8,16", "ROOT r = f32[4,64,8,16] abs(n)");
-  const auto kernels = [&](int64_t l2_bytes, int64_t units, DeviceClass device_class = DeviceClass::kCpu) {
+  const auto kernels = [](int64_t images, int64_t l2_bytes, DeviceClass device_class = DeviceClass::kCpu) {
+    const std::string shape = fmt::format("{},64,8,16", images);
     DeviceSpec device = SmallCaches();
     device.l2_bytes = l2_bytes;
-    device.compute_units = units;
     device.device_class = device_class;
-    return Kernels(text, device).size();
+    return Kernels(GroupNorm(shape, fmt::format("ROOT r = f32[{}] abs(n)", shape)), device).size();
   };
-  EXPECT_EQ(kernels(64 << 10, 2), 1u);
-  EXPECT_EQ(kernels(64 << 10, 4), 1u);
-  EXPECT_GT(kernels(64 << 10, 3), 1u);   // four images for three cores
-  EXPECT_GT(kernels(15 << 10, 2), 1u);   // an image is more than twice the cache
-  EXPECT_GT(kernels(128 << 10, 2), 1u);  // all of them are in one
-  EXPECT_GT(kernels(64 << 10, 2, DeviceClass::kGpu), 1u);
+  EXPECT_EQ(kernels(4, 64 << 10), 1u);
+  EXPECT_GT(kernels(3, 64 << 10), 1u);
+  EXPECT_EQ(kernels(9, 64 << 10), 1u);
+  EXPECT_GT(kernels(4, 15 << 10), 1u);   // an image is more than twice the cache
+  EXPECT_GT(kernels(4, 128 << 10), 1u);  // all of them are in one
+  EXPECT_GT(kernels(4, 64 << 10, DeviceClass::kGpu), 1u);
+}
+
+// Their sums are in another order than those of kernels of their own.
+TEST(Blocks, DoNotDependOnTheComputeUnits) {
+  for (const int64_t images : {1, 2, 3, 4, 6, 9}) {
+    const std::string shape = fmt::format("{},64,8,16", images);
+    const auto kernels = [&](int64_t units) {
+      DeviceSpec device = SmallCaches();
+      device.compute_units = units;
+      return Kernels(GroupNorm(shape, fmt::format("ROOT r = f32[{}] abs(n)", shape)), device);
+    };
+    for (const int64_t units : {2, 3, 64}) EXPECT_EQ(kernels(units), kernels(1)) << images << " images, " << units;
+  }
 }
 
 // The second sum is of all images; what reads it is not the first's image's own.
