@@ -31,6 +31,7 @@
 #include "passes/expand/rng_state.h"
 #include "passes/expand/scan.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
 #include "passes/expand/top_k.h"
 #include "passes/expand/unrounded.h"
@@ -184,6 +185,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Fixpoint("simplify-canonical", Simplifications);
   p.Add<SkipRounding>();
   p.Add<WidenReductions>();
+  p.Add<SplitWindows>();
   p.Add<ReduceMajorFirst>();
   p.Add<SplitReductions>();
   p.Add<CommonSubexpressions>();

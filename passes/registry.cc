@@ -25,6 +25,7 @@
 #include "passes/expand/rng_state.h"
 #include "passes/expand/scan.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
 #include "passes/expand/top_k.h"
 #include "passes/expand/unrounded.h"
@@ -118,6 +119,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
       Entry<SplitComplexDots>("large products of complex matrices become products of their parts"),
       Entry<ReduceMajorFirst>("a short minor dimension is reduced after the others"),
+      Entry<SplitWindows>("windows that overlap become stages that each reduce less"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
       Entry<SliceAfterProducts>("a product by a slice of what a loop leaves alone becomes a slice of one product"),

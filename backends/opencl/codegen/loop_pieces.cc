@@ -78,12 +78,17 @@ bool AsksForLanes(const Stmt& body, const Var& variable) {
 
 // Names of numbers become the numbers, which folds what they decide.
 Stmt WithoutNamedNumbers(const Stmt& body, const LoopEffects& effects) {
+  if (body->kind == StmtKind::kFor) {
+    auto inner = std::make_shared<StmtNode>(*body);
+    inner->body[0] = WithoutNamedNumbers(body->body[0], effects);
+    return inner;
+  }
   if (body->kind != StmtKind::kBlock) return body;
   std::vector<Stmt> left = body->body, kept;
   for (size_t i = 0; i < left.size(); ++i) {
     const Stmt s = left[i];
     if (s->kind != StmtKind::kLet || !IsConstant(s->value) || effects.assigned.count(s->var.get()) != 0) {
-      kept.push_back(s);
+      kept.push_back(WithoutNamedNumbers(s, effects));
       continue;
     }
     for (size_t j = i + 1; j < left.size(); ++j) left[j] = Substitute(left[j], s->var, s->value);
@@ -124,10 +129,113 @@ Stmt OfPiece(const Stmt& body, const Var& variable, const Var& piece) {
   });
 }
 
-}  // namespace
+// A comparison of which the variable is not all: within a window it is the variable's place and the tap's.
+struct RangedComparison {
+  Expr expr;
 
-std::vector<Stmt> PiecesOf(const Stmt& loop) {
-  if (loop->begin->kind != ExprKind::kIntConstant || loop->end->kind != ExprKind::kIntConstant) return {loop};
+  // The answer where the variable is in [from, to), or none that holds for all.
+  std::optional<bool> In(const Var& variable, int64_t from, int64_t to) const {
+    IndexMath math(variable->type);
+    const Var part = MakeIndex(variable->name, from, to - 1, variable->type);
+    const auto side = [&](size_t i) { return FormOf(ir::Substitute(expr->args[i], variable, Ref(part)), math); };
+    const std::optional<Index> a = side(0), b = side(1);
+    if (!a || !b) return std::nullopt;
+    const Range difference = math.RangeOf(math.Sub(*a, *b));
+    const bool is_less = expr->op == Op::kLt || expr->op == Op::kGe;
+    // a < b, or a <= b, and their opposites.
+    const int64_t bound = is_less ? 0 : 1;
+    const bool opposite = expr->op == Op::kGe || expr->op == Op::kGt;
+    if (difference.max < bound) return !opposite;
+    if (difference.min >= bound) return opposite;
+    return std::nullopt;
+  }
+};
+
+void CollectRanged(const Expr& x, const Var& variable, std::vector<RangedComparison>& found) {
+  constexpr Op kOrders[] = {Op::kLt, Op::kLe, Op::kGt, Op::kGe};
+  if (x->kind == ExprKind::kCompare && x->args[0]->type == variable->type && Uses(x, variable) &&
+      std::find(std::begin(kOrders), std::end(kOrders), x->op) != std::end(kOrders) && !ComparisonOf(x, variable)) {
+    found.push_back({x});
+    return;
+  }
+  for (const Expr& a : x->args) CollectRanged(a, variable, found);
+}
+
+void CollectRanged(const Stmt& s, const Var& variable, std::vector<RangedComparison>& found) {
+  for (const Expr* e : {&s->value, &s->index, &s->begin, &s->end}) {
+    if (*e) CollectRanged(*e, variable, found);
+  }
+  for (const Stmt& b : s->body) CollectRanged(b, variable, found);
+}
+
+// The whole vectors in the middle of a loop in which ranged comparisons have one answer, and the body there.
+struct Interior {
+  int64_t begin = 0, end = 0;
+  std::vector<std::pair<Expr, bool>> answers;
+};
+
+std::optional<Interior> InteriorOf(const Stmt& loop) {
+  const int64_t begin = loop->begin->integer, end = loop->end->integer, width = loop->width;
+  std::vector<RangedComparison> comparisons;
+  CollectRanged(loop->body[0], loop->var, comparisons);
+  Interior interior;
+  interior.begin = begin + (end - begin) / width / 2 * width;
+  interior.end = interior.begin + width;
+  if (interior.end > end) return std::nullopt;
+  std::vector<RangedComparison> decided;
+  for (const RangedComparison& comparison : comparisons) {
+    const std::optional<bool> answer = comparison.In(loop->var, interior.begin, interior.end);
+    if (!answer) continue;
+    decided.push_back(comparison);
+    interior.answers.emplace_back(comparison.expr, *answer);
+  }
+  if (decided.empty()) return std::nullopt;
+  const auto holds = [&](int64_t from, int64_t to) {
+    for (size_t i = 0; i < decided.size(); ++i) {
+      if (decided[i].In(loop->var, from, to) != interior.answers[i].second) return false;
+    }
+    return true;
+  };
+  // The furthest that it reaches, in vectors from the middle.
+  const auto furthest = [](int64_t most, const auto& reaches) {
+    int64_t least = 0;
+    while (least < most) {
+      const int64_t middle = least + (most - least + 1) / 2;
+      if (reaches(middle))
+        least = middle;
+      else
+        most = middle - 1;
+    }
+    return least;
+  };
+  const int64_t from = interior.begin, to = interior.end;
+  interior.begin -= width * furthest((from - begin) / width, [&](int64_t v) { return holds(from - v * width, to); });
+  interior.end += width * furthest((end - to) / width, [&](int64_t v) { return holds(from, to + v * width); });
+  return interior;
+}
+
+// The loop in up to three: without what is decided in its interior there, as it is at its ends.
+std::vector<Stmt> SplitAtInterior(const Stmt& loop) {
+  const std::optional<Interior> interior = InteriorOf(loop);
+  if (!interior || interior->end - interior->begin < kFewestVectors * loop->width) return {loop};
+  const Type type = loop->var->type;
+  std::vector<Stmt> pieces;
+  const auto add = [&](int64_t from, int64_t to, const Stmt& body) {
+    if (from == to) return;
+    const Var variable = MakeIndex(loop->var->name, from, to - 1, type);
+    pieces.push_back(For(LoopRole::kVector, variable, Int(from, type), Int(to, type),
+                         Substitute(body, loop->var, Ref(variable)), 1, loop->width));
+  };
+  Stmt inside = loop->body[0];
+  for (const auto& [comparison, answer] : interior->answers) inside = Replace(inside, comparison, Pred(answer));
+  add(loop->begin->integer, interior->begin, loop->body[0]);
+  add(interior->begin, interior->end, WithoutNamedNumbers(inside, EffectsOf(loop->body[0])));
+  add(interior->end, loop->end->integer, loop->body[0]);
+  return pieces;
+}
+
+// Pieces of one whose comparisons are with numbers.
+std::vector<Stmt> PiecesAtNumbers(const Stmt& loop) {
   const int64_t begin = loop->begin->integer, end = loop->end->integer, width = loop->width;
   if (end - begin < kFewestVectors * width && !AsksForLanes(loop->body[0], loop->var)) return {loop};
   const LoopEffects effects = EffectsOf(loop->body[0]);
@@ -154,6 +262,18 @@ std::vector<Stmt> PiecesOf(const Stmt& loop) {
     const Var variable = MakeIndex(loop->var->name, *from, to - 1, type);
     body = OfPiece(WithoutNamedNumbers(body, effects), loop->var, variable);
     pieces.push_back(For(LoopRole::kVector, variable, Int(*from, type), Int(to, type), body, 1, loop->width));
+  }
+  return pieces;
+}
+
+}  // namespace
+
+std::vector<Stmt> PiecesOf(const Stmt& loop) {
+  if (loop->begin->kind != ExprKind::kIntConstant || loop->end->kind != ExprKind::kIntConstant) return {loop};
+  std::vector<Stmt> pieces;
+  for (const Stmt& part : SplitAtInterior(loop)) {
+    const std::vector<Stmt> of_part = PiecesAtNumbers(part);
+    pieces.insert(pieces.end(), of_part.begin(), of_part.end());
   }
   return pieces;
 }

@@ -47,9 +47,17 @@ bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
   return blocks >= kFewBlocks || shape.k < kLongSum;
 }
 
+// Of register tiles, a multiplication with a rhs that comes from beyond the second cache each time; rows of [n][k] are
+// read as they lie.
+double CostByRegisters(const ProductShape& shape, const DeviceSpec& device) {
+  constexpr double kOfFar = 1.4, kOfFarRows = 1.15;
+  const bool is_far = !shape.rhs_is_kept && shape.k * shape.n * hlo::BytesOf(shape.rhs_type) >= 2 * device.l2_bytes;
+  return is_far ? (shape.rhs_transposed ? kOfFarRows : kOfFar) : 1;
+}
+
 // f32 in parts: what is spared of multiplications pays for the copies, in multiplications by register tiles. A rhs that
 // is kept is copied once.
-bool PaysForParts(const ProductShape& shape) {
+bool PaysForParts(const ProductShape& shape, const DeviceSpec& device) {
   // Of the unit, each padded multiplication; an element that is copied, one that is summed.
   constexpr double kOfUnit = 0.6, kOfCopy = 54, kOfResult = 16;
   const auto padded = [](int64_t extent, int64_t block) { return static_cast<double>(CeilDiv(extent, block) * block); };
@@ -58,11 +66,11 @@ bool PaysForParts(const ProductShape& shape) {
                all_columns = padded(shape.n, MatrixUnitPlan::kBlock);
   const double by_unit = kOfUnit * all_rows * all_columns * padded(shape.k, MatrixUnitPlan::kStepBytes / 2);
   const double copies = kOfCopy * k * (m + (shape.rhs_is_kept ? 0 : n));
-  return m * n * k > by_unit + copies + kOfResult * all_rows * all_columns;
+  return CostByRegisters(shape, device) * m * n * k > by_unit + copies + kOfResult * all_rows * all_columns;
 }
 
 bool Takes(const UnitRow& unit, const ProductShape& shape, const DeviceSpec& device) {
-  if (unit.parts > 1 && (shape.multiplies_as_typed || !PaysForParts(shape))) return false;
+  if (unit.parts > 1 && (shape.multiplies_as_typed || !PaysForParts(shape, device))) return false;
   return device.device_class == DeviceClass::kCpu && device.*unit.has && shape.lhs_type == unit.operands &&
          shape.rhs_type == unit.operands && shape.compute_type == unit.sums && !shape.depth_may_be_less &&
          !shape.ends_at_sizes && !shape.swapped && IsWorthIt(shape, unit);

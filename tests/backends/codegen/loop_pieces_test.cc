@@ -102,7 +102,7 @@ TEST_F(LoopPiecesTest, NoneWhereNothingChanges) {
   // What is compared is no number, or not the variable.
   const Expr other = ir::Ref(ir::MakeIndex("n", 0, 511, ir::kIndex32));
   EXPECT_EQ(PiecesOf(Loop(0, 512, i() < other)).size(), 1u);
-  EXPECT_EQ(PiecesOf(Loop(0, 512, i() * 2 < ir::Int(32))).size(), 1u);
+  EXPECT_EQ(PiecesOf(Loop(0, 512, i() * -2 < ir::Int(-2000))).size(), 1u);
 }
 
 TEST_F(LoopPiecesTest, NotMoreThanAFew) {
@@ -110,6 +110,36 @@ TEST_F(LoopPiecesTest, NotMoreThanAFew) {
   const Expr four = ir::Or(ir::Or(below(32), below(64)), ir::Or(below(96), below(128)));
   EXPECT_EQ(PiecesOf(Loop(0, 512, four)).size(), 5u);
   EXPECT_EQ(PiecesOf(Loop(0, 512, ir::Or(four, below(160)))).size(), 1u);
+}
+
+// for i, for k in 0 .. 5: out[i] = out[i] + (0 <= i + k - 2 < 512 ? x[i + k - 2] : 0), times `stride` where it is
+// not 1.
+Stmt Window(int64_t end, int64_t stride) {
+  using ir::Op;
+  const ir::Var i = ir::MakeIndex("i", 0, end - 1, ir::kIndex32), k = ir::MakeIndex("k", 0, 4, ir::kIndex32),
+                is_inside = ir::MakeVar("is_inside", ir::kPredType);
+  const ir::BufferRef x = ir::MakeBuffer("x", hlo::ElementType::kF32, 512),
+                      out = ir::MakeBuffer("out", hlo::ElementType::kF32, 512, ir::Buffer::Space::kGlobal, true);
+  const Expr at = ir::Ref(i) * stride + ir::Ref(k) + -2;
+  const Expr inside = ir::And(ir::Compare(Op::kGe, at, ir::Int(0)), ir::Compare(Op::kLt, at, ir::Int(512)));
+  const Stmt tap =
+      ir::Block({ir::Let(is_inside, inside),
+                 ir::Store(out, ir::Ref(i), ir::Load(out, ir::Ref(i)) + ir::Load(x, at, ir::Ref(is_inside)))});
+  const Stmt taps = ir::For(ir::LoopRole::kSerial, k, ir::Int(0), ir::Int(5), tap);
+  return ir::For(ir::LoopRole::kVector, i, ir::Int(0), ir::Int(end), taps, 1, 16);
+}
+
+TEST_F(LoopPiecesTest, WindowsAskAtTheirEndsAlone) {
+  const std::vector<Stmt> pieces = PiecesOf(Window(512, 1));
+  EXPECT_EQ(RangesOf(pieces), (Ranges{{0, 16}, {16, 496}, {496, 512}}));
+  EXPECT_THAT(Loaded(pieces[0]), ElementsAre("out", "?"));
+  EXPECT_THAT(Loaded(pieces[1]), ElementsAre("out", "x"));
+  EXPECT_THAT(Loaded(pieces[2]), ElementsAre("out", "?"));
+  // 2 i + 2 < 512.
+  EXPECT_EQ(RangesOf(PiecesOf(Loop(0, 512, i() * 2 < ir::Int(32)))), (Ranges{{0, 16}, {16, 512}}));
+  EXPECT_EQ(RangesOf(PiecesOf(Window(256, 2))), (Ranges{{0, 16}, {16, 240}, {240, 256}}));
+  // Too short to be worth three loops.
+  EXPECT_EQ(RangesOf(PiecesOf(Window(64, 1))).size(), 1u);
 }
 
 }  // namespace
