@@ -1,4 +1,5 @@
 // Scatter.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -145,10 +146,114 @@ Instruction* UpdatedSlice(Match& m) {
   return m.build.DynamicUpdateSlice(operand, next, starts);
 }
 
+// A scatter of one element, or whole lines, to each line of an array of one number: where it lies along the only
+// dimension that it is scattered along. What the gradient of a choice by index is: of a cross entropy's logits, say.
+struct OneOfEach {
+  int64_t dimension = 0;          // that the index is of
+  Dims lines, of_lines;           // sizes that the indices run over, and those dimensions of the operand
+  Dims update_sizes, of_updates;  // of the updates without sizes of 1, and their dimensions of the operand
+};
+
+// The sizes and operand dimensions of the lines; false where the indices are anything else.
+bool FindLines(const Instruction& scatter, OneOfEach& found) {
+  const auto& s = scatter.As<hlo::attr::Scatter>();
+  const hlo::Shape& indices = scatter.operand(1)->shape();
+  for (int64_t d = 0; d < indices.rank(); ++d) {
+    const auto at = std::find(s.scatter_indices_batching_dims.begin(), s.scatter_indices_batching_dims.end(), d);
+    if (at == s.scatter_indices_batching_dims.end()) {
+      if (indices.dimension(d) != 1) return false;
+      continue;
+    }
+    found.lines.push_back(indices.dimension(d));
+    found.of_lines.push_back(s.input_batching_dims[static_cast<size_t>(at - s.scatter_indices_batching_dims.begin())]);
+  }
+  return std::is_sorted(found.of_lines.begin(), found.of_lines.end());
+}
+
+// Those of the updates, all of which are whole in what is no line.
+bool FindUpdates(const Instruction& scatter, OneOfEach& found) {
+  const auto& s = scatter.As<hlo::attr::Scatter>();
+  const hlo::Shape &operand = scatter.operand(0)->shape(), &updates = scatter.operand(2)->shape();
+  Dims windows;  // dimensions of the operand
+  for (int64_t d = 0; d < operand.rank(); ++d) {
+    if (d != found.dimension && !Contains(found.of_lines, d)) windows.push_back(d);
+  }
+  size_t window = 0, line = 0;
+  for (int64_t d = 0; d < updates.rank(); ++d) {
+    const bool is_window = Contains(s.update_window_dims, d);
+    const int64_t size = updates.dimension(d);
+    if (!is_window && (line == found.lines.size() || size != found.lines[line])) {
+      if (size != 1) return false;
+      continue;
+    }
+    const int64_t of_operand = is_window ? windows[window++] : found.of_lines[line++];
+    if (size != operand.dimension(of_operand)) return false;
+    found.update_sizes.push_back(size);
+    found.of_updates.push_back(of_operand);
+  }
+  return line == found.lines.size() && std::is_sorted(found.of_updates.begin(), found.of_updates.end());
+}
+
+std::optional<OneOfEach> OneOfEachLine(const Instruction& scatter) {
+  const auto& s = scatter.As<hlo::attr::Scatter>();
+  const hlo::ElementType index = scatter.operand(1)->shape().element_type();
+  const bool is_plain = scatter.operand_count() == 3 && s.scatter_dims_to_operand_dims.size() == 1 &&
+                        s.inserted_window_dims == s.scatter_dims_to_operand_dims && !s.input_batching_dims.empty() &&
+                        hlo::BitsOf(index) >= 32;
+  if (!is_plain || scatter.shape().ElementCount() == 0) return std::nullopt;
+  OneOfEach found;
+  found.dimension = s.scatter_dims_to_operand_dims[0];
+  if (!FindLines(scatter, found) || !FindUpdates(scatter, found)) return std::nullopt;
+  return found;
+}
+
+bool IsOneOfEachLine(const Match& m) {
+  const hlo::Computation& reducer = *m.root->called();
+  const hlo::ElementType type = m.shape().element_type();
+  return SplatOf(*m.root->operand(0)) && (Stores(reducer) || hlo::ReducerOpcode(reducer)) &&
+         reducer.root()->shape().element_type() == type && m.root->operand(2)->shape().element_type() == type &&
+         OneOfEachLine(*m.root).has_value();
+}
+
+Instruction* SelectedByIndex(Match& m) {
+  const OneOfEach found = *OneOfEachLine(*m.root);
+  Instruction *indices = m.root->operand(1), *old = m.root->operand(0);
+  const hlo::Shape places(indices->shape().element_type(), m.dimensions());
+  Instruction* index = m.build.Broadcast(m.build.Reshape(indices, found.lines), m.dimensions(), found.of_lines);
+  Instruction* is_here = m.build.Compare(m.build.Iota(places, found.dimension), index, hlo::ComparisonDirection::kEq);
+  Instruction* updates = m.build.Reshape(m.root->operand(2), found.update_sizes);
+  Instruction* next = m.build.Broadcast(updates, m.dimensions(), found.of_updates);
+  if (const auto opcode = hlo::ReducerOpcode(*m.root->called())) next = m.build.Binary(*opcode, old, next);
+  return m.build.Select(is_here, next, old);
+}
+
 }  // namespace
 
 std::vector<Rule> ScatterRules() {
   return {
+      {"scatter_of_one_to_each_line", Exactness::kExact, Op(Opcode::kScatter), IsOneOfEachLine, SelectedByIndex,
+       R"(HloModule m
+          f { a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT c = f32[] add(a, b) }
+          ENTRY e { zero = f32[] constant(0)
+              x = f32[6,5,3] broadcast(zero), dimensions={}
+              i = s32[6,1,1] parameter(0)
+              u = f32[6,1,3] parameter(1)
+              ROOT r = f32[6,5,3] scatter(x, i, u), update_window_dims={2}, inserted_window_dims={1},
+                scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0},
+                index_vector_dim=2, to_apply=f })",
+       R"(HloModule m
+          f { a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT c = f32[] add(a, b) }
+          ENTRY e { zero = f32[] constant(0)
+              x = f32[6,5,3] broadcast(zero), dimensions={}
+              i = s32[6,2,1] parameter(0)
+              u = f32[6,2,3] parameter(1)
+              ROOT r = f32[6,5,3] scatter(x, i, u), update_window_dims={2}, inserted_window_dims={1},
+                scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0},
+                index_vector_dim=2, to_apply=f })"},
       {"scatter_of_one_window", Exactness::kExact, Op(Opcode::kScatter), CombinesMost, CombinedWithPad,
        R"(HloModule m
           f { a = f32[] parameter(0)
