@@ -120,11 +120,19 @@ struct PassTime {
   double seconds = 0;
 };
 
+// The longest first, each with its share of them all.
 void PrintStats(const std::map<std::string, PassTime>& times) {
-  fmt::print(stderr, "{:<26} {:>6} {:>8} {:>10}\n", "pass", "runs", "changed", "ms");
-  for (const auto& [name, time] : times) {
-    fmt::print(stderr, "{:<26} {:>6} {:>8} {:>10.2f}\n", name, time.runs, time.changes, time.seconds * 1e3);
+  double all = 0;
+  for (const auto& [name, time] : times) all += time.seconds;
+  std::vector<std::pair<std::string, PassTime>> sorted(times.begin(), times.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  fmt::print(stderr, "{:<26} {:>6} {:>8} {:>10} {:>7}\n", "pass", "runs", "changed", "ms", "share");
+  for (const auto& [name, time] : sorted) {
+    fmt::print(stderr, "{:<26} {:>6} {:>8} {:>10.2f} {:>6.1f}%\n", name, time.runs, time.changes, time.seconds * 1e3,
+               all > 0 ? 100 * time.seconds / all : 0);
   }
+  fmt::print(stderr, "{:<26} {:>6} {:>8} {:>10.2f}\n", "all passes", "", "", all * 1e3);
   fmt::print(stderr, "{:<40} {:>6}\n", "rule", "fired");
   for (const auto& [name, count] : hlorun::passes::RuleFirings()) fmt::print(stderr, "{:<40} {:>6}\n", name, count);
 }

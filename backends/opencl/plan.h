@@ -124,6 +124,7 @@ struct AwaitThunk {
 enum class StepRole : uint8_t {
   kWork,
   kPacking,  // brings an operand of a product or convolution into the order in which it is multiplied
+  kProduct,  // the last of a product or convolution
 };
 
 struct Thunk {

@@ -81,6 +81,7 @@ StepTime StepTimeOf(const opencl::ThunkTime& time) {
   StepTime step{thunk.label, thunk.op_name, KindName(thunk),     time.start_us,   time.end_us,
                 thunk.flops, thunk.bytes,   thunk.bytes_written, thunk.arithmetic};
   step.packs = thunk.role == opencl::StepRole::kPacking;
+  step.multiplies = thunk.role == opencl::StepRole::kProduct;
   step.by_team = time.by_team;
   const auto* launch = std::get_if<opencl::LaunchThunk>(&thunk.work);
   if (!step.packs || launch == nullptr || step.bytes > 0) return step;

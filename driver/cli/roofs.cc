@@ -23,14 +23,24 @@ constexpr TypePeaks kTypePeaks[] = {
     {ElementType::kU32, {"s32_gflops", kOther}},
 };
 
-const char* PeakOf(ElementType type, const DeviceSpec& device) {
+struct Peak {
+  const char* name;
+  double gflops = 0;
+};
+
+// Products of f32 may go by tiles of bf16, in three parts of which six of nine products count (docs/products.md).
+Peak PeakOf(const StepTime& step, const DeviceSpec& device) {
+  constexpr double kProductsOfParts = 6;
+  const double by_parts = device.Cost("bf16_tiles_gflops") / kProductsOfParts;
+  if (step.multiplies && step.arithmetic == ElementType::kF32 && by_parts > device.Cost(kOther))
+    return {"f32_by_tiles_gflops", by_parts};
   for (const TypePeaks& row : kTypePeaks) {
-    if (row.type != type) continue;
+    if (row.type != step.arithmetic) continue;
     for (const char* peak : row.peaks) {
-      if (device.Cost(peak) > 0) return peak;
+      if (device.Cost(peak) > 0) return {peak, device.Cost(peak)};
     }
   }
-  return kOther;
+  return {kOther, device.Cost(kOther)};
 }
 
 struct Level {
@@ -113,10 +123,9 @@ void AddTo(ProfileSummary& summary, const RowInProgress& done) {
 }  // namespace
 
 RoofTime RoofOf(const StepTime& step, const DeviceSpec& device) {
-  const char* peak = PeakOf(step.arithmetic, device);
-  const double gflops = device.Cost(peak);
+  const Peak peak = PeakOf(step, device);
   RoofTime compute;
-  if (step.flops > 0 && gflops > 0) compute = {Roof::kCompute, step.flops / gflops * 1e-3, peak};
+  if (step.flops > 0 && peak.gflops > 0) compute = {Roof::kCompute, step.flops / peak.gflops * 1e-3, peak.name};
   const RoofTime memory = step.bytes > 0 ? MemoryRoof(step, device) : RoofTime{};
   return compute.us > memory.us ? compute : memory;
 }

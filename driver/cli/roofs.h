@@ -19,7 +19,7 @@ enum class Roof : uint8_t { kUnknown, kCompute, kL2, kL3, kMemory };
 struct RoofTime {
   Roof roof = Roof::kUnknown;  // unknown: the step's work is, or the device's costs are
   double us = 0;
-  std::string peak;  // of kCompute: the name of the cost, "f32_gflops"
+  std::string peak;  // of kCompute: the name of the cost, "f32_gflops", or of what follows from it
 };
 RoofTime RoofOf(const StepTime& step, const DeviceSpec& device);
 

@@ -72,6 +72,21 @@ TEST(Roofs, ATypeIsMultipliedByTheFastestUnitThatIsThere) {
   EXPECT_EQ(peak(ElementType::kS8, device), "f32_gflops");
 }
 
+TEST(Roofs, ProductsOfF32MayGoByTilesInParts) {
+  DeviceSpec device = Device();
+  device.cost_table["bf16_tiles_gflops"] = 1200;
+  StepTime step = Step("dot", 100, 1e7, 0);
+  EXPECT_EQ(RoofOf(step, device).peak, "f32_gflops");
+  step.multiplies = true;
+  EXPECT_EQ(RoofOf(step, device).peak, "f32_by_tiles_gflops");
+  EXPECT_DOUBLE_EQ(RoofOf(step, device).us, 50);
+  step.arithmetic = ElementType::kF64;
+  EXPECT_EQ(RoofOf(step, device).peak, "f64_gflops");
+  step.arithmetic = ElementType::kF32;
+  device.cost_table["bf16_tiles_gflops"] = 300;
+  EXPECT_EQ(RoofOf(step, device).peak, "f32_gflops");
+}
+
 TEST(Roofs, RowsGatherTheStepsOfALabelAndPartPacking) {
   StepTime packing = Step("dot", 5, 0, 1e5, 5e4);
   packing.packs = true;

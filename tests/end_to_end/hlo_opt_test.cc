@@ -131,7 +131,7 @@ TEST_F(HloOptTest, ReadsADeviceSpec) {
 TEST_F(HloOptTest, StatsNamePassesTimesAndRules) {
   const CommandResult result = HloOpt("--stats " + module_);
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* text : {"pass", "runs", "changed", "ms", "dce", "rule", "fired"})
+  for (const char* text : {"pass", "runs", "changed", "ms", "share", "dce", "all passes", "rule", "fired"})
     EXPECT_THAT(result.err, HasSubstr(text));
   EXPECT_EQ(result.out, Printed(module_));
 }

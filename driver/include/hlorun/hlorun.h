@@ -146,8 +146,9 @@ struct StepTime {
   double flops = 0, bytes = 0;                 // 0: unknown, or counted at another step of the same label
   double bytes_written = 0;                    // of `bytes`
   ElementType arithmetic = ElementType::kF32;  // what is multiplied, or what the result is of
-  bool packs = false;    // only brings an operand of a product or convolution into the order in which it is multiplied
-  bool by_team = false;  // run by the calling thread and its helpers, not through the device's queue
+  bool packs = false;  // only brings an operand of a product or convolution into the order in which it is multiplied
+  bool multiplies = false;  // a product or convolution: may go by a unit for matrices
+  bool by_team = false;     // run by the calling thread and its helpers, not through the device's queue
 };
 
 struct RunFlags {
@@ -204,8 +205,8 @@ class CommunicatorHandle {
  public:
   CommunicatorHandle() = default;
   template <typename Comm>
-  requires(std::is_trivially_copyable_v<Comm> && sizeof(Comm) <= sizeof(uint64_t)) CommunicatorHandle(Comm communicator)
-      : bytes_(sizeof communicator) {  // NOLINT: converts on purpose
+    requires(std::is_trivially_copyable_v<Comm> && sizeof(Comm) <= sizeof(uint64_t))
+  CommunicatorHandle(Comm communicator) : bytes_(sizeof communicator) {  // NOLINT: converts on purpose
     std::memcpy(&bits_, &communicator, sizeof communicator);
   }
   const void* get() const { return &bits_; }
