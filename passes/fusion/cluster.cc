@@ -144,9 +144,10 @@ class ClusterFinder {
 
   // Whether poolings alone read it, who had rather make it as often as they do.
   bool IsFree(const Instruction& instruction, const Demands& demands) const {
-    return IsFreeInTaps(instruction) && std::all_of(demands.begin(), demands.end(), [&](const auto& demand) {
+    return std::all_of(demands.begin(), demands.end(), [&](const auto& demand) {
       const Instruction* hero = clusters_[demand.first].hero;
-      return hero != nullptr && IsPooling(*hero) && demand.second.place == hero->operand(0);
+      return hero != nullptr && IsPooling(*hero) && demand.second.place == hero->operand(0) &&
+             IsFreeInTaps(instruction, *hero);
     });
   }
 

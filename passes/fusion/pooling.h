@@ -12,7 +12,8 @@ bool IsPooling(const hlo::Instruction& instruction);
 // vectors of results read vectors.
 bool FitsTaps(const hlo::Instruction& instruction, const hlo::Instruction& pooling);
 
-// Whether `instruction` is less for a tap to do than it is to read what it makes: bf16 as f32, which is a shift.
-bool IsFreeInTaps(const hlo::Instruction& instruction);
+// Whether `instruction` is less for the taps of `pooling` to do than what it makes is to write and read: bf16 as f32,
+// which is a shift.
+bool IsFreeInTaps(const hlo::Instruction& instruction, const hlo::Instruction& pooling);
 
 }  // namespace hlorun::passes
