@@ -14,9 +14,9 @@ namespace {
 
 constexpr double kOnce = 1.01;
 
-// What overlapping windows had rather read than repeat: functions, and arithmetic on 16 bits, each step of which is one on
-// 32 and a rounding of several (batch norm in bf16 before a window of 3x3 elements, 2 apart, takes 1.3 times as long inside
-// of it).
+// What overlapping windows had rather read than repeat: functions, and arithmetic on 16 bits, each step of which is one
+// on 32 and a rounding of several (batch norm in bf16 before a window of 3x3 elements, 2 apart, takes 1.3 times as long
+// inside of it).
 bool IsCostly(const Instruction& instruction) {
   if (instruction.Has(hlo::kExpensive)) return true;
   if (!hlo::IsFloating(instruction.shape().element_type()) || hlo::BitsOf(instruction.shape().element_type()) >= 32)
@@ -32,7 +32,8 @@ bool IsCostly(const Instruction& instruction) {
 
 // How often the windows read an element of the operand.
 double Overlap(const Instruction& pooling) {
-  return hlo::ElementsInWindows(pooling) / std::max(1.0, static_cast<double>(pooling.operand(0)->shape().ElementCount()));
+  const auto elements = static_cast<double>(pooling.operand(0)->shape().ElementCount());
+  return hlo::ElementsInWindows(pooling) / std::max(1.0, elements);
 }
 
 }  // namespace
@@ -48,8 +49,8 @@ bool FitsTaps(const Instruction& instruction, const Instruction& pooling) {
 }
 
 bool IsFreeInTaps(const Instruction& instruction, const Instruction& pooling) {
-  // Windows of 3x3 elements, 1 apart: 1.1 to 1.4 times as fast with it; of 5x5: 1.2 where vectors run along the channels,
-  // 0.9 where along rows.
+  // Windows of 3x3 elements, 1 apart: 1.1 to 1.4 times as fast with it; of 5x5: 1.2 where vectors run along the
+  // channels, 0.9 where along rows.
   constexpr double kMostOften = 9;
   return instruction.Is(Opcode::kConvert) && Overlap(pooling) <= kMostOften &&
          instruction.shape().element_type() == hlo::ElementType::kF32 &&

@@ -27,8 +27,9 @@ bool IsFilled(const Instruction* operand) {
 bool CountsElements(const Instruction& instruction) {
   constexpr int64_t kFewResults = 1 << 16;
   constexpr double kFewSteps = 1 << 20;
-  return instruction.Is(Opcode::kReduceWindow) && instruction.operand_count() == 2 && IsFilled(instruction.operand(0)) &&
-         IsKnown(instruction.operand(1)) && instruction.shape().ElementCount() <= kFewResults &&
+  return instruction.Is(Opcode::kReduceWindow) && instruction.operand_count() == 2 &&
+         IsFilled(instruction.operand(0)) && IsKnown(instruction.operand(1)) &&
+         instruction.shape().ElementCount() <= kFewResults &&
          hlo::ElementsInWindows(instruction) <= kFewSteps;
 }
 

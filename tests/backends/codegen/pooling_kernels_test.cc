@@ -61,8 +61,10 @@ struct Form {
 
 std::vector<Pooled> Forms(const std::vector<Form>& forms, const std::string& initial, const std::string& reducer) {
   std::vector<Pooled> cases;
-  for (const Form& form : forms)
-    cases.push_back(BothEnds(fmt::format("{}_{}", form.name, reducer), form.from, form.to, form.window, initial, reducer));
+  for (const Form& form : forms) {
+    const std::string name = fmt::format("{}_{}", form.name, reducer);
+    cases.push_back(BothEnds(name, form.from, form.to, form.window, initial, reducer));
+  }
   return cases;
 }
 
@@ -113,7 +115,8 @@ TEST(PoolingKernels, Bf16) {
       ROOT n = bf16[2,3,4,57] convert(p) }
   ENTRY e { x = bf16[2,3,8,113] parameter(0) ROOT r = bf16[2,3,4,57] fusion(x), kind=kInput, calls=f })"},
        {"max", R"(
-  f { x = bf16[2,8,8,20] parameter(0) y = bf16[2,4,4,20] parameter(1) l = bf16[] constant(-inf) n = bf16[2,8,8,20] negate(x)
+  f { x = bf16[2,8,8,20] parameter(0) y = bf16[2,4,4,20] parameter(1) l = bf16[] constant(-inf)
+      n = bf16[2,8,8,20] negate(x)
       p = bf16[2,4,4,20] reduce-window(n, l), window={size=1x2x2x1 stride=1x2x2x1}, to_apply=max16
       ROOT r = bf16[2,4,4,20] add(p, y) }
   ENTRY e { x = bf16[2,8,8,20] parameter(0) y = bf16[2,4,4,20] parameter(1)
@@ -123,9 +126,10 @@ TEST(PoolingKernels, Bf16) {
 TEST(PoolingKernels, SeveralResults) {
   RunPooled({{"with_what_is_made_of_it", R"(
   f { x = f32[2,8,8,20] parameter(0) l = f32[] constant(-inf)
-      p = f32[2,4,4,20] reduce-window(x, l), window={size=1x2x2x1 stride=1x2x2x1}, to_apply=max n = f32[2,4,4,20] negate(p)
-      ROOT t = (f32[2,4,4,20], f32[2,4,4,20]) tuple(n, p) }
-  ENTRY e { x = f32[2,8,8,20] parameter(0) ROOT r = (f32[2,4,4,20], f32[2,4,4,20]) fusion(x), kind=kInput, calls=f })"},
+      p = f32[2,4,4,20] reduce-window(x, l), window={size=1x2x2x1 stride=1x2x2x1}, to_apply=max
+      n = f32[2,4,4,20] negate(p) ROOT t = (f32[2,4,4,20], f32[2,4,4,20]) tuple(n, p) }
+  ENTRY e { x = f32[2,8,8,20] parameter(0)
+      ROOT r = (f32[2,4,4,20], f32[2,4,4,20]) fusion(x), kind=kInput, calls=f })"},
        {"two_windows", R"(
   f { x = f32[2,8,8,20] parameter(0) l = f32[] constant(-inf) z = f32[] constant(0)
       p = f32[2,4,4,20] reduce-window(x, l), window={size=1x2x2x1 stride=1x2x2x1}, to_apply=max
@@ -133,8 +137,10 @@ TEST(PoolingKernels, SeveralResults) {
       s = f32[2,4,4,20] add(p, q) ROOT t = (f32[2,4,4,20], f32[2,4,4,20]) tuple(s, p) }
   ENTRY e { x = f32[2,8,8,20] parameter(0) ROOT r = (f32[2,4,4,20], f32[2,4,4,20]) fusion(x), kind=kInput, calls=f })"},
        {"places_of_the_largest", R"(
-  f { x = f32[2,6,40] parameter(0) l = f32[] constant(-inf) m = s32[] constant(-1) i = s32[2,6,40] iota(), iota_dimension=2
-      ROOT r = (f32[2,3,20], s32[2,3,20]) reduce-window(x, i, l, m), window={size=1x3x3 stride=1x2x2 pad=0_0x1_0x1_0}, to_apply=largest }
+  f { x = f32[2,6,40] parameter(0) l = f32[] constant(-inf) m = s32[] constant(-1)
+      i = s32[2,6,40] iota(), iota_dimension=2
+      ROOT r = (f32[2,3,20], s32[2,3,20]) reduce-window(x, i, l, m),
+        window={size=1x3x3 stride=1x2x2 pad=0_0x1_0x1_0}, to_apply=largest }
   ENTRY e { x = f32[2,6,40] parameter(0) ROOT r = (f32[2,3,20], s32[2,3,20]) fusion(x), kind=kInput, calls=f })"}});
 }
 

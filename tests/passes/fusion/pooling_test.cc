@@ -1,5 +1,5 @@
-// What joins a reduce-window's kernel: text in, the kernels that come out, and the evaluator's word that they compute the
-// same.
+// What joins a reduce-window's kernel: text in, the kernels that come out, and the evaluator's word that they compute
+// the same.
 #include "passes/fusion/pooling.h"
 
 #include <fmt/format.h>
@@ -143,7 +143,8 @@ TEST(Pooling, PlacesOfTheLargestAreNumberedInTheTaps) {
   x = f32[2,8,8,4] parameter(0)
   none = s32[] constant(-1)
   n = s32[2,8,8,4] iota(), iota_dimension=2
-  ROOT p = (f32[2,4,4,4], s32[2,4,4,4]) reduce-window(x, n, low, none), window={size=1x2x2x1 stride=1x2x2x1}, to_apply=largest)"),
+  ROOT p = (f32[2,4,4,4], s32[2,4,4,4]) reduce-window(x, n, low, none),
+    window={size=1x2x2x1 stride=1x2x2x1}, to_apply=largest)"),
               ElementsAre(KernelKind::kReduceWindow));
 }
 
