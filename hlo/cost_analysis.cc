@@ -294,6 +294,16 @@ bool MovesNothing(const Instruction& i) {
 
 }  // namespace
 
+double ElementsInWindows(const Instruction& reduce_window) {
+  const Shape& base = reduce_window.operand(0)->shape();
+  const Shape result = FlattenShape(reduce_window.shape())[0];
+  const Window& window = reduce_window.As<attr::Windowed>().window;
+  double elements = 1;
+  for (size_t d = 0; d < window.size(); ++d)
+    elements *= ValidPairs(base.dimensions()[d], result.dimensions()[d], window[d]);
+  return elements;
+}
+
 std::optional<int64_t> KnownTripCount(const Instruction& loop) {
   const std::string& config = loop.backend_config;
   size_t at = config.find("\"known_trip_count\"");

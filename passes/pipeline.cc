@@ -185,6 +185,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Fixpoint("simplify-canonical", Simplifications);
   p.Add<SkipRounding>();
   p.Add<WidenReductions>();
+  p.Add<ConstantFolding>();  // initial values, as wide
   p.Add<SplitWindows>();
   p.Add<ReduceMajorFirst>();
   p.Add<SplitReductions>();

@@ -6,8 +6,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "hlo/cost_analysis.h"
 #include "hlo/module.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/pooling.h"
 #include "passes/fusion/recompute.h"
 #include "passes/fusion/stored_result.h"
 #include "passes/fusion/updated_part.h"
@@ -19,8 +21,8 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 // How a cluster reads an instruction: how many elements in total, and where each one is read only at the place of an
-// element of another array of its dimensions, which array that is: the root, what a reduction of the cluster reads, or
-// the part that its update in place stores.
+// element of another array of its dimensions, which array that is: the root, what a reduction or a pooling of the
+// cluster reads, or the part that its update in place stores.
 struct Demand {
   double evaluations = 0;
   const Instruction* place = nullptr;
@@ -28,7 +30,7 @@ struct Demand {
 
 bool HasHeroWithEpilogue(const Instruction& instruction) {
   return instruction.Is(Opcode::kDot) || instruction.Is(Opcode::kConvolution) ||
-         (instruction.Is(Opcode::kReduce) && instruction.shape().IsArray());
+         ((instruction.Is(Opcode::kReduce) || IsPooling(instruction)) && instruction.shape().IsArray());
 }
 
 // A scalar constant, in an array's shape or not. A network's layers share these, whose turn comes after all of them.
@@ -99,6 +101,9 @@ class ClusterFinder {
       case Opcode::kReduce:
         if (slot * 2 >= user.operand_count()) return std::nullopt;  // initial values
         return Demand{elements * std::max(1.0, demand.evaluations / of_user), user.operand(0)};
+      case Opcode::kReduceWindow:
+        if (slot * 2 >= user.operand_count()) return std::nullopt;  // initial values
+        return Demand{hlo::ElementsInWindows(user) * std::max(1.0, demand.evaluations / of_user), user.operand(0)};
       case Opcode::kSort:  // once for its key, once where it ends
         return Demand{2 * elements};
       case Opcode::kDynamicUpdateSlice:
@@ -128,13 +133,22 @@ class ClusterFinder {
       // An epilogue: the whole result, once.
       if (demands.size() != 1 || !IsAtRoot(demands.begin()->second, clusters_[demands.begin()->first])) return false;
       if (!MayBeHero(*instruction, clusters_[demands.begin()->first])) return false;
-    } else if (!cost_.MayInline(*instruction, evaluations, demands.size())) {
+    } else if (!cost_.MayInline(*instruction, evaluations, demands.size()) && !IsFree(*instruction, demands)) {
       return false;
     }
     for (const auto& [cluster, demand] : demands) Join(instruction, clusters_[cluster]);
     demands_[instruction] = demands;
     if (is_hero) clusters_[demands.begin()->first].hero = instruction;
     return true;
+  }
+
+  // Whether poolings alone read it, who had rather make it as often as they do.
+  bool IsFree(const Instruction& instruction, const Demands& demands) const {
+    return std::all_of(demands.begin(), demands.end(), [&](const auto& demand) {
+      const Instruction* hero = clusters_[demand.first].hero;
+      return hero != nullptr && IsPooling(*hero) && demand.second.place == hero->operand(0) &&
+             IsFreeInTaps(instruction, *hero);
+    });
   }
 
   // Whether a cluster would read a part of an array only when an update in place, on which it depends, has overwritten
@@ -191,7 +205,8 @@ class ClusterFinder {
       return false;
     }
     return cluster.hero == nullptr || cluster.hero->Is(Opcode::kReduce) ||
-           FitsEpilogue(instruction, IsAtRoot(demand, cluster), cluster);
+           FitsEpilogue(instruction, IsAtRoot(demand, cluster), cluster) ||
+           (IsPooling(*cluster.hero) && FitsTaps(instruction, *cluster.hero));
   }
 
   // At the places at which a product's tiles have their values.
@@ -238,13 +253,14 @@ class ClusterFinder {
   void Materialise(Instruction* instruction) {
     const KernelKind kind = HeroOf(*instruction).kind;
     const bool takes_producers = kind == KernelKind::kReduction || kind == KernelKind::kInPlace ||
-                                 kind == KernelKind::kSort || (kind == KernelKind::kLoop && IsLoopOp(*instruction));
+                                 kind == KernelKind::kSort || IsPooling(*instruction) ||
+                                 (kind == KernelKind::kLoop && IsLoopOp(*instruction));
     if (instruction->Is(Opcode::kFusion) || !takes_producers || IsReinterpretation(*instruction)) return;
     const auto elements = static_cast<double>(hlo::FlattenShape(instruction->shape())[0].ElementCount());
     demands_[instruction] = {{clusters_.size(), Demand{elements, instruction}}};
     Cluster cluster;
     cluster.roots = {instruction};
-    if (instruction->Is(Opcode::kReduce)) cluster.hero = instruction;
+    if (instruction->Is(Opcode::kReduce) || IsPooling(*instruction)) cluster.hero = instruction;
     Join(instruction, cluster);
     clusters_.push_back(std::move(cluster));
   }

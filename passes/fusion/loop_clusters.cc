@@ -5,6 +5,7 @@
 
 #include "passes/fusion/cluster_graph.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/pooling.h"
 #include "passes/fusion/recompute.h"
 
 namespace hlorun::passes {
@@ -49,9 +50,11 @@ class LoopMerger {
 
  private:
   static bool IsLoop(const Cluster& cluster) {
-    return !cluster.roots.empty() && cluster.hero == nullptr &&
-           std::all_of(cluster.members.begin(), cluster.members.end(),
-                       [](const Instruction* member) { return IsContiguous(*member); });
+    if (cluster.roots.empty() || !cluster.roots[0]->shape().IsArray()) return false;
+    return (cluster.hero == nullptr || IsPooling(*cluster.hero)) &&
+           std::all_of(cluster.members.begin(), cluster.members.end(), [](const Instruction* member) {
+             return IsContiguous(*member) || IsPooling(*member);
+           });
   }
 
   // A loop whose result this one reads.

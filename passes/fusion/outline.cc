@@ -15,6 +15,7 @@ FusionKind KindFor(KernelKind kind) {
   switch (kind) {
     case KernelKind::kLoop:
     case KernelKind::kInPlace: return FusionKind::kLoop;
+    case KernelKind::kReduceWindow:
     case KernelKind::kReduction:
     case KernelKind::kRow: return FusionKind::kInput;
     case KernelKind::kDot:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "hlo/cost_analysis.h"
 #include "hlo/error.h"
 #include "hlo/evaluator/evaluator.h"
 
@@ -15,6 +16,22 @@ using hlo::Opcode;
 namespace {
 
 bool IsKnown(const Instruction* operand) { return operand->IsConstant() && !operand->As<hlo::attr::Constant>().elided; }
+
+// One number in all places.
+bool IsFilled(const Instruction* operand) {
+  return operand->Is(Opcode::kBroadcast) && operand->operand(0)->shape().rank() == 0 && IsKnown(operand->operand(0));
+}
+
+// A few windows over one number, which padding alone makes different: how many elements each has, by which average
+// pooling divides in every run.
+bool CountsElements(const Instruction& instruction) {
+  constexpr int64_t kFewResults = 1 << 16;
+  constexpr double kFewSteps = 1 << 20;
+  return instruction.Is(Opcode::kReduceWindow) && instruction.operand_count() == 2 &&
+         IsFilled(instruction.operand(0)) && IsKnown(instruction.operand(1)) &&
+         instruction.shape().ElementCount() <= kFewResults &&
+         hlo::ElementsInWindows(instruction) <= kFewSteps;
+}
 
 bool MayFold(const Instruction& instruction, const CompileOptions& options) {
   switch (instruction.opcode()) {
@@ -33,8 +50,9 @@ bool MayFold(const Instruction& instruction, const CompileOptions& options) {
   }
   if (instruction.operand_count() == 0 || !instruction.shape().IsArray() || !instruction.shape().IsStatic())
     return false;
-  if (!std::all_of(instruction.operands().begin(), instruction.operands().end(), IsKnown)) return false;
   if (instruction.HasSideEffect() || !instruction.control_predecessors().empty()) return false;
+  if (CountsElements(instruction)) return true;
+  if (!std::all_of(instruction.operands().begin(), instruction.operands().end(), IsKnown)) return false;
   // A vector of a few elements is as good as its parts.
   constexpr int64_t kAlwaysSmall = 256;
   int64_t operand_bytes = kAlwaysSmall;
@@ -44,9 +62,14 @@ bool MayFold(const Instruction& instruction, const CompileOptions& options) {
   return bytes <= operand_bytes && bytes <= options.fold_byte_limit;
 }
 
+Literal LiteralOf(const Instruction& operand) {
+  if (operand.IsConstant()) return operand.literal();
+  return hlo::EvaluateInstruction(operand, std::vector<Literal>{operand.operand(0)->literal()}, {});
+}
+
 std::optional<Literal> ValueOf(const Instruction& instruction, const CompileOptions& options) {
   std::vector<Literal> operands;
-  for (const Instruction* operand : instruction.operands()) operands.push_back(operand->literal());
+  for (const Instruction* operand : instruction.operands()) operands.push_back(LiteralOf(*operand));
   hlo::EvaluatorOptions limits;
   limits.step_limit = options.fold_step_limit;
   try {

@@ -187,7 +187,7 @@ const std::vector<Rule>& AllRules() {
     std::vector<Rule> all;
     for (const auto& group :
          {TupleRules, ArithmeticRules, LogicRules, ConvertRules, BroadcastRules, ReshapeRules, TransposeRules,
-          SliceRules, ConcatenateRules, PadRules, ScatterRules, ReduceRules, DotRules}) {
+          SliceRules, ConcatenateRules, PadRules, ScatterRules, ReduceRules, WindowRules, DotRules}) {
       for (Rule& rule : group()) all.push_back(std::move(rule));
     }
     return all;

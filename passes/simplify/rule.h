@@ -64,6 +64,7 @@ std::vector<Rule> ConcatenateRules();
 std::vector<Rule> PadRules();
 std::vector<Rule> ScatterRules();
 std::vector<Rule> ReduceRules();
+std::vector<Rule> WindowRules();
 std::vector<Rule> DotRules();
 std::vector<Rule> TupleRules();
 

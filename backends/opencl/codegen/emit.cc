@@ -221,7 +221,8 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
       return KeepsPlace(*instruction.called()->parameter(operand));
     case KernelKind::kBlocks: return MayOverwriteBlocks(instruction, operand);
     case KernelKind::kDot:
-    case KernelKind::kConvolution:  // an addend of the epilogue, never what is multiplied
+    case KernelKind::kConvolution:
+    case KernelKind::kReduceWindow:  // an addend of the epilogue, never what is multiplied or what windows read
       return is_fusion && KeepsPlace(*instruction.called()->parameter(operand));
     case KernelKind::kInPlace: {
       if (!is_fusion) return operand == 0;

@@ -57,6 +57,34 @@ hlo::Dims WindowSizes(const hlo::Window& window) {
   return sizes;
 }
 
+// Whether the taps along the innermost dimension are written one after the other: each then leaves the operand from a
+// result on that is known beforehand, where the loop over the results is cut (loop_pieces.h). Each tap has cuts of its
+// own: rows that are hardly more than their ends had rather ask, unless every lane would be asked for.
+bool WritesTapsOut(const hlo::Window& window, const hlo::Shape& result) {
+  constexpr int64_t kMostTaps = 8, kLongRow = 16;
+  if (window.empty()) return false;
+  const hlo::WindowDimension& minor = window.back();
+  const bool asks = minor.padding_low > 0 || minor.padding_high > 0;
+  return asks && minor.size <= kMostTaps && minor.base_dilation == 1 &&
+         (minor.stride > 1 || result.dimensions().back() >= minor.size * kLongRow);
+}
+
+// The places in a window, those of the innermost dimension last.
+void OverTaps(const OpAt& at, const hlo::Window& window, const std::function<void(const Indices&)>& body) {
+  hlo::Dims looped = WindowSizes(window);
+  const bool written_out = WritesTapsOut(window, hlo::FlattenShape(at.op.shape())[0]);
+  if (written_out) looped.pop_back();
+  at.values.SerialLoops(looped, [&](const Indices& k) {
+    if (!written_out) return body(k);
+    Indices place = k;
+    place.emplace_back();
+    for (int64_t tap = 0; tap < window.back().size; ++tap) {
+      place.back() = tap;
+      body(place);
+    }
+  });
+}
+
 // acc += x * y in the result's computation type.
 void MultiplyInto(const OpAt& at, const Accumulators& sum, Value x, Value y, const Expr& inside) {
   const hlo::ElementType type = at.op.shape().element_type();
@@ -108,7 +136,7 @@ Values ReduceWindowRule(const OpAt& at) {
   Values initial;
   for (int64_t i = 0; i < count; ++i) initial.push_back(at.Scalar(count + i));
   const Accumulators acc(at.body(), initial);
-  at.values.SerialLoops(WindowSizes(window), [&](const Indices& k) {
+  OverTaps(at, window, [&](const Indices& k) {
     Indices operand;
     Expr inside = Pred(true);
     for (size_t d = 0; d < window.size(); ++d) {

@@ -258,6 +258,15 @@ ir::Expr IndexMath::ToExpr(const Index& x) const {
 ir::Expr IndexMath::Within(const Index& x, int64_t begin, int64_t end) const {
   const Range range = RangeOf(x);
   if (range.max < begin || range.min >= end) return ir::Pred(false);
+  // 2 * i - 1 >= 0 is i >= 1, which says where the answer changes.
+  int64_t common = 0;
+  for (const auto& [atom, coefficient] : x.terms) common = std::gcd(common, coefficient);
+  if (common > 1) {
+    Index part;
+    for (const auto& [atom, coefficient] : x.terms) part.terms.emplace_back(atom, coefficient / common);
+    const auto bound = [&](int64_t value) { return FloorDivide(value - x.constant + common - 1, common); };
+    return Within(part, bound(begin), bound(end));
+  }
   ir::Expr inside = ir::Pred(true);
   if (range.min < begin) inside = ir::And(inside, ir::Compare(ir::Op::kGe, ToExpr(x), ir::Int(begin, type_)));
   if (range.max >= end) inside = ir::And(inside, ir::Compare(ir::Op::kLt, ToExpr(x), ir::Int(end, type_)));

@@ -46,6 +46,10 @@ TEST(IndexMath, RangesDecide) {
   const Index i = m.Of(ir::MakeIndex("i", 0, 9));
   EXPECT_TRUE(ir::IsIntConstant(m.Within(i, 0, 10), 1));
   EXPECT_EQ(ir::ToString(m.Within(i, 0, 9)), "(i < 9)");
+  // A multiple, about the number itself.
+  EXPECT_EQ(ir::ToString(m.Within(m.Add(m.Mul(i, 2), -1), 0, 100)), "(i >= 1)");
+  EXPECT_EQ(ir::ToString(m.Within(m.Add(m.Mul(i, 3), -2), -2, 8)), "(i < 4)");
+  EXPECT_EQ(ir::ToString(m.Within(m.Add(m.Mul(i, 3), -2), -2, 7)), "(i < 3)");
   EXPECT_TRUE(m.FloorDiv(i, 10) == Index(0));
   EXPECT_EQ(m.Mod(i, 10), i);
   EXPECT_EQ(m.Mod(m.Add(i, 10), 10), i);

@@ -76,6 +76,37 @@ TEST(ConstantFolding, GivesUpAtTheStepLimit) {
   EXPECT_EQ(module->entry()->root()->literal().GetDouble(0), 30);
 }
 
+// By what average pooling divides where padding does not count.
+TEST(ConstantFolding, CountsElementsOfWindows) {
+  const auto module = Parse(R"(HloModule m
+    add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+    ENTRY e {
+      one = f32[] constant(1)
+      zero = f32[] constant(0)
+      ones = f32[3,4] broadcast(one), dimensions={}
+      ROOT n = f32[3,4] reduce-window(ones, zero), window={size=3x3 pad=1_1x1_1}, to_apply=add
+    })");
+  GenericContext context;
+  EXPECT_TRUE(ConstantFolding().Run(*module, context));
+  const hlo::Literal& counts = module->entry()->root()->literal();
+  std::vector<double> values;
+  for (int64_t i = 0; i < counts.ElementCount(); ++i) values.push_back(counts.GetDouble(i));
+  EXPECT_EQ(values, (std::vector<double>{4, 6, 6, 4, 6, 9, 9, 6, 4, 6, 6, 4}));
+}
+
+TEST(ConstantFolding, LeavesManyWindowsToTheDevice) {
+  const auto module = Parse(R"(HloModule m
+    add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+    ENTRY e {
+      one = f32[] constant(1)
+      zero = f32[] constant(0)
+      ones = f32[300,300] broadcast(one), dimensions={}
+      ROOT n = f32[300,300] reduce-window(ones, zero), window={size=3x3 pad=1_1x1_1}, to_apply=add
+    })");
+  GenericContext context;
+  EXPECT_FALSE(ConstantFolding().Run(*module, context));
+}
+
 TEST(Inline, CallsInCallsAndLoopsKeepOneCaller) {
   constexpr const char* kText = R"(HloModule m
     condition { p = (s32[], f32[]) parameter(0)
