@@ -118,14 +118,22 @@ class Scans {
  public:
   explicit Scans(const Computation& computation) {
     const Instructions order = computation.PostOrder();
-    for (size_t i = 0; i < order.size(); ++i) {
-      const std::optional<Interleaving> parts = InterleavingOf(*order[i]);
-      if (!parts) continue;
-      by_elements_[parts->elements].push_back(order[i]);
-      roots_.push_back(order[i]);
-    }
-    if (roots_.empty()) return;
+    if (std::none_of(order.begin(), order.end(), [](const Instruction* op) { return InterleavingOf(*op).has_value(); }))
+      return;
     for (size_t i = 0; i < order.size(); ++i) places_[order[i]] = i;
+    std::unordered_set<const Instruction*> dead;
+    for (size_t i = order.size(); i-- > 0;) {
+      Instruction* op = order[i];
+      const auto is_dead = [&](const Instruction* user) { return dead.contains(user); };
+      if (!op->IsRoot() && std::all_of(op->users().begin(), op->users().end(), is_dead) && !op->HasSideEffect()) {
+        dead.insert(op);
+        continue;
+      }
+      const std::optional<Interleaving> parts = InterleavingOf(*op);
+      if (!parts) continue;
+      by_elements_[parts->elements].push_back(op);
+      roots_.push_back(op);
+    }
   }
 
   bool Replace() {
@@ -147,16 +155,16 @@ class Scans {
   }
 
  private:
-  // Users come before operands, so that the outermost level is seen first; then those of many arrays, which give the
+  // The outermost level is seen first. In front those of many arrays, which give the
   // results of scans of some of these too.
   void Find() {
     std::unordered_set<const Instruction*> inner;
-    for (size_t i = roots_.size(); i-- > 0;) {
-      if (inner.contains(roots_[i])) continue;
-      std::optional<SliceScan> scan = SliceScanOf(roots_[i]);
+    for (Instruction* root : roots_) {
+      if (inner.contains(root)) continue;
+      std::optional<SliceScan> scan = SliceScanOf(root);
       if (!scan) continue;
       inner.insert(scan->inner.begin(), scan->inner.end());
-      found_.emplace_back(roots_[i], *std::move(scan));
+      found_.emplace_back(root, *std::move(scan));
     }
     std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) {
       return a.second.elements.size() > b.second.elements.size();
@@ -198,7 +206,7 @@ class Scans {
     }
   }
 
-  Instructions roots_;
+  Instructions roots_;  // interleavings that are needed, users before operands
   std::unordered_map<const Instruction*, Instructions> by_elements_;
   std::unordered_map<const Instruction*, size_t> places_;  // operands have lower ones
   std::vector<std::pair<Instruction*, SliceScan>> found_;

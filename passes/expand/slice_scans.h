@@ -13,8 +13,8 @@
 //           b = get-tuple-element(s), index=2
 //
 // Scans of `reverse` become windows to the end. As in the recursion, the order in which sums are formed is open; zeros
-// keep their sign, which the sum of pads does not. Functions that samples show not to be associative stay, as does
-// everything where one level differs from the others.
+// keep their sign, which the sum of pads does not. Functions that samples show not to be associative stay, as do levels
+// that differ from those below, which are a scan of their own.
 #pragma once
 
 #include "passes/pass.h"
