@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <unordered_set>
 
 #include "hlo/error.h"
 #include "hlo/evaluator/evaluator.h"
@@ -18,8 +19,7 @@ using hlo::Opcode;
 using hlo::Shape;
 using Instructions = std::vector<Instruction*>;
 
-Instructions Combined(const SliceScan& scan, const Instructions& left, const Instructions& right,
-                      hlo::Builder& build) {
+Instructions Combined(const SliceScan& scan, const Instructions& left, const Instructions& right, hlo::Builder& build) {
   const Dims& dimensions = left[0]->shape().dimensions();
   hlo::InstructionMap image;
   const std::function<Instruction*(const Instruction*)> image_of = [&](const Instruction* op) {
@@ -59,6 +59,19 @@ std::optional<Opcode> ScanOpcode(const SliceScan& scan) {
     case Opcode::kXor: return function.opcode();
     default: return std::nullopt;
   }
+}
+
+bool IsExpensive(const SliceScan& scan) {
+  std::vector<const Instruction*> open(scan.function.begin(), scan.function.end());
+  std::unordered_set<const Instruction*> seen;
+  while (!open.empty()) {
+    const Instruction* op = open.back();
+    open.pop_back();
+    if (scan.arguments.contains(op) || !seen.insert(op).second) continue;
+    if (op->Has(hlo::kExpensive)) return true;
+    open.insert(open.end(), op->operands().begin(), op->operands().end());
+  }
+  return false;
 }
 
 namespace {

@@ -15,6 +15,9 @@ std::vector<hlo::Instruction*> Combined(const SliceScan& scan, const std::vector
 // The opcode where there is one array and the function is one op that reductions know, of both arguments.
 std::optional<hlo::Opcode> ScanOpcode(const SliceScan& scan);
 
+// Whether the function has ops that take many times as long as an addition.
+bool IsExpensive(const SliceScan& scan);
+
 // Whether f(f(a, b), c) is f(a, f(b, c)) up to rounding, as far as some hundred samples of small numbers tell. Samples
 // where either is not finite say nothing; too many of those, and the answer is no.
 bool SeemsAssociative(const SliceScan& scan);

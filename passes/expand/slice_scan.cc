@@ -247,8 +247,7 @@ class Recursion {
   bool IsArgument(const ScanArgument& argument, Instruction* op, const Application& at) {
     const bool is_right = argument.is_right;
     if (at.part == Application::Part::kHalves) {
-      Instruction* of =
-          SecondElementsOf(*op, dimension_, is_right ? 1 : 0, LengthAt(at.level), LengthAt(at.level - 1));
+      Instruction* of = SecondElementsOf(*op, dimension_, is_right ? 1 : 0, LengthAt(at.level), LengthAt(at.level - 1));
       return of != nullptr && BindElements(argument.array, at.level - 1, of);
     }
     const int64_t length = LengthAt(at.level), count = (length + 1) / 2 - 1;

@@ -13,8 +13,9 @@
 //           b = get-tuple-element(s), index=2
 //
 // Scans of `reverse` become windows to the end. As in the recursion, the order in which sums are formed is open; zeros
-// keep their sign, which the sum of pads does not. Functions that samples show not to be associative stay, as do levels
-// that differ from those below, which are a scan of their own.
+// keep their sign, which the sum of pads does not. What stays: functions that samples show not to be associative;
+// expensive ones (exp, log) along rows, which the recursion computes in vectors; levels that differ from those below,
+// which are a scan of their own.
 #pragma once
 
 #include "passes/pass.h"

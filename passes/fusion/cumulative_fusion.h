@@ -1,0 +1,20 @@
+// Cumulative ops of several arrays take in those that hold one number everywhere or are converted from narrower types,
+// and write the results that are read.
+//
+//   before: s = (pred[n], f32[n], f32[n]) reduce-window(broadcast(true), a, b, ...)
+//           r = f32[n] get-tuple-element(s), index=2
+//   after:  r = f32[n] fusion(a, b), calls={ p, q  s = reduce-window(broadcast(true), p, q, ...)
+//                                            ROOT r = get-tuple-element(s), index=2 }
+#pragma once
+
+#include "hlo/computation.h"
+
+namespace hlorun::passes {
+
+// Dead instructions are gone before.
+bool FuseCumulativeOps(hlo::Computation& computation);
+
+// Whether `root`, of a fusion, is `op`, a result of it or a tuple of such.
+bool GivesResultsOf(const hlo::Instruction& root, const hlo::Instruction& op);
+
+}  // namespace hlorun::passes
