@@ -45,6 +45,11 @@ def update_many(rows):
     return lax.fori_loop(0, 8 * rows.shape[0], step, jnp.zeros_like(rows))
 
 
+def recurrence(decay, inward):
+    """h[t] = decay[t] * h[t - 1] + inward[t], as state-space models have it."""
+    return lax.associative_scan(lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (jax.nn.sigmoid(decay), inward), axis=1)[1]
+
+
 def convolution(strides=(1, 1), groups=1, labels=("NHWC", "HWIO", "NHWC")):
     return lambda x, w: lax.conv_general_dilated(x, w, strides, "SAME", feature_group_count=groups, dimension_numbers=labels)
 
@@ -78,6 +83,10 @@ PROGRAMS = {
     "cumsum_rows": (lambda x: jnp.cumsum(x, axis=1), SQUARE),
     "cumsum_columns": (lambda x: jnp.cumsum(x, axis=0), SQUARE),
     "cumsum_window": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 4096), (1, 1), ((0, 0), (4095, 0))), ((1024, 4096), F32)),
+    "slice_scan_long": (lambda x: lax.associative_scan(jnp.add, x), ((1 << 20,), F32)),
+    "slice_scan_rows": (lambda x: lax.associative_scan(jnp.add, x, axis=1), ((1024, 4096), F32)),
+    "slice_scan_columns": (lambda x: lax.associative_scan(jnp.add, x, axis=0), ((1024, 4096), F32)),
+    "slice_scan_recurrence": (recurrence, ((8, 2048, 512), F32), ((8, 2048, 512), F32)),
     "softmax": (lambda x: jax.nn.softmax(x, axis=-1), SQUARE),
     "layer_norm": (layer_norm, SQUARE, ((4096,), F32), ((4096,), F32)),
     "rms_norm": (rms_norm, SQUARE, ((4096,), F32)),

@@ -5,7 +5,6 @@
 
 namespace hlorun::passes {
 
-using hlo::Dims;
 using hlo::Instruction;
 using hlo::Literal;
 using hlo::Opcode;
@@ -115,12 +114,20 @@ std::optional<Literal> UniformValue(const Instruction& op) {
 
 namespace {
 
+// The same dimensions, of which the same ones vary.
+bool IsSized(const hlo::Shape& shape, const hlo::Shape& like) {
+  if (shape.dimensions() != like.dimensions()) return false;
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    if (shape.is_dynamic_dimension(d) != like.is_dynamic_dimension(d)) return false;
+  }
+  return true;
+}
+
 // Level 0 has all elements, level l length >> l of them, the last one. What has been found to be an array's elements or
 // results at a level is bound to that; each finding leads to others, until all agree or two differ.
 class Recursion {
  public:
-  explicit Recursion(const Instruction& root, int64_t dimension)
-      : dimension_(dimension), dimensions_(root.shape().dimensions()) {
+  explicit Recursion(const Instruction& root, int64_t dimension) : dimension_(dimension), shape_(root.shape()) {
     while (LengthAt(last_) > 1) ++last_;
   }
   // Takes up where `scan` was found.
@@ -152,7 +159,7 @@ class Recursion {
     for (size_t k = 0; k < arrays_.size(); ++k) {
       if (arrays_[k].elements[0] == elements) return k;
     }
-    if (elements->shape().dimensions() != dimensions_) return std::nullopt;
+    if (!IsSized(elements->shape(), shape_)) return std::nullopt;
     const auto levels = static_cast<size_t>(last_) + 1;
     arrays_.push_back({std::vector<Instruction*>(levels), std::vector<Instruction*>(levels)});
     arrays_.back().elements[0] = elements;
@@ -172,7 +179,7 @@ class Recursion {
     Instruction* op;
   };
 
-  int64_t LengthAt(int64_t level) const { return dimensions_[static_cast<size_t>(dimension_)] >> level; }
+  int64_t LengthAt(int64_t level) const { return shape_.dimension(dimension_) >> level; }
 
   bool BindElements(size_t k, int64_t level, Instruction* op) {
     Instruction*& bound = arrays_[k].elements[static_cast<size_t>(level)];
@@ -260,7 +267,7 @@ class Recursion {
   }
 
   int64_t dimension_;
-  Dims dimensions_;
+  hlo::Shape shape_;  // of all elements of an array
   int64_t last_ = 0;
   std::vector<Array> arrays_;
   std::vector<Application> pending_;

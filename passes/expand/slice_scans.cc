@@ -66,7 +66,7 @@ class Replacement {
   }
 
   Instructions ByTruths() {
-    Instructions operands = {build_.Splat(Shape(ElementType::kPred, values_[0]->shape().dimensions()), int64_t{1})};
+    Instructions operands = {Truths()};
     operands.insert(operands.end(), values_.begin(), values_.end());
     operands.push_back(build_.ScalarConstant(ElementType::kPred, int64_t{0}));
     for (const Instruction* value : values_)
@@ -76,6 +76,19 @@ class Replacement {
     for (size_t k = 0; k < values_.size(); ++k)
       results.push_back(scan_.results[k] ? build_.GetTupleElement(all, static_cast<int64_t>(k) + 1) : nullptr);
     return results;
+  }
+
+  // As many as there are elements.
+  Instruction* Truths() {
+    const Shape& shape = values_[0]->shape();
+    Instruction* truths = build_.Splat(Shape(ElementType::kPred, shape.dimensions()), int64_t{1});
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      if (!shape.is_dynamic_dimension(d)) continue;
+      const hlo::attr::Dimensions along{{d}};
+      Instruction* size = build_.Make(Opcode::kGetDimensionSize, {values_[0]}, along);
+      truths = build_.Make(Opcode::kSetDimensionSize, {truths, size}, along);
+    }
+    return truths;
   }
 
   // The function where both sides are elements, else the side that is one.

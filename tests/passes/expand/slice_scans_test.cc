@@ -309,6 +309,12 @@ TEST(SliceScans, AnArrayMadeOfAnotherOnesResult) {
   RunAndCompare(module, pass);
 }
 
+TEST(SliceScans, VaryingDimensionsBesideTheScannedOne) {
+  std::string text = ModuleOf(Recurrence("s32", {4, 9}, 1), false, {1});
+  for (size_t at = 0; (at = text.find("s32[4,", at)) != std::string::npos;) text.replace(at, 6, "s32[<=4,");
+  EXPECT_THAT(Becomes(text), HasSubstr("ROOT %r = s32[<=4,9] copy"));
+}
+
 std::string Replaced(std::string text, const std::string& what, const std::string& with) {
   const size_t at = text.find(what);
   EXPECT_NE(at, std::string::npos) << what << text;
