@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hlo/builder.h"
 #include "passes/fusion/cluster.h"
 #include "passes/fusion/cumulative_window.h"
 
@@ -22,12 +23,32 @@ bool IsCheap(const Instruction& x) {
   return x.Is(Opcode::kBroadcast) && IsScalarConstant(*x.operand(0));
 }
 
+// Regions are made of kernels below this; above, a launch is short beside one.
+constexpr int64_t kLarge = 1 << 14;
+
+// In the order of the results; none where somebody wants all together or one twice.
+std::vector<Instruction*> ResultsOf(Instruction* op) {
+  std::vector<Instruction*> results(op->shape().tuple_shapes().size());
+  for (Instruction* user : op->users()) {
+    if (!user->Is(Opcode::kGetTupleElement)) return {};
+    Instruction*& result = results[static_cast<size_t>(user->tuple_index())];
+    if (result != nullptr) return {};
+    result = user;
+  }
+  if (op->operand(0)->shape().ElementCount() >= kLarge) {
+    std::erase(results, nullptr);
+    return results;
+  }
+  hlo::Builder build(op->parent(), op);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i] == nullptr) results[i] = build.GetTupleElement(op, static_cast<int64_t>(i));
+  }
+  return results;
+}
+
 bool Fuse(Instruction* op) {
   Cluster cluster;
-  for (Instruction* user : op->users()) {
-    if (!user->Is(Opcode::kGetTupleElement)) return false;
-    cluster.roots.push_back(user);
-  }
+  cluster.roots = ResultsOf(op);
   cluster.members = cluster.roots;
   cluster.members.push_back(op);
   const int64_t arrays = op->operand_count() / 2;
@@ -58,6 +79,16 @@ bool GivesResultsOf(const Instruction& root, const Instruction& op) {
   if (!root.Is(Opcode::kTuple)) return IsResultOf(root, op);
   return std::all_of(root.operands().begin(), root.operands().end(),
                      [&](const Instruction* element) { return IsResultOf(*element, op) && element != &op; });
+}
+
+bool GivesAllResultsOf(const Instruction& root, const Instruction& op) {
+  if (&root == &op) return true;
+  if (!root.Is(Opcode::kTuple) || root.operand_count() != op.operand_count() / 2) return false;
+  for (int64_t i = 0; i < root.operand_count(); ++i) {
+    const Instruction& element = *root.operand(i);
+    if (&element == &op || !IsResultOf(element, op) || element.tuple_index() != i) return false;
+  }
+  return true;
 }
 
 }  // namespace hlorun::passes

@@ -77,18 +77,28 @@ Fused Fuse(const std::string& body, const DeviceSpec& device = {}) {
   return fused;
 }
 
-TEST(CumulativeFusion, NumbersAndConvertedArraysGoInUnreadResultsAreNotWritten) {
-  const Fused fused = Fuse(R"(
+std::string Recurrence(int64_t columns) {
+  return fmt::format(R"(
   half = f32[] constant(0.5)
   zero = f32[] constant(0)
   one = f32[] constant(1)
-  x = f16[9,5] parameter(0)
-  a = f32[9,5] broadcast(half), dimensions={}
-  b = f32[9,5] convert(x)
-  w = (f32[9,5], f32[9,5]) reduce-window(a, b, one, zero), window={size=9x1 pad=8_0x0_0}, to_apply=recurrence
-  ROOT r = f32[9,5] get-tuple-element(w), index=1)");
+  x = f16[9,{0}] parameter(0)
+  a = f32[9,{0}] broadcast(half), dimensions={{}}
+  b = f32[9,{0}] convert(x)
+  w = (f32[9,{0}], f32[9,{0}]) reduce-window(a, b, one, zero), window={{size=9x1 pad=8_0x0_0}}, to_apply=recurrence
+  ROOT r = f32[9,{0}] get-tuple-element(w), index=1)",
+                     columns);
+}
+
+TEST(CumulativeFusion, NumbersAndConvertedArraysGoIn) {
+  const Fused fused = Fuse(Recurrence(5));
   EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduceWindow));
-  EXPECT_TRUE(fused.Kernel(0)->shape().IsArray());
+  EXPECT_EQ(fused.Kernel(0)->operand_count(), 1);
+}
+
+TEST(CumulativeFusion, LargeOnesDoNotWriteWhatNobodyReads) {
+  EXPECT_TRUE(Fuse(Recurrence(5)).Kernel(0)->shape().IsTuple());
+  EXPECT_TRUE(Fuse(Recurrence(2000)).Kernel(0)->shape().IsArray());
 }
 
 TEST(Fusion, ElementwiseChainIsOneLoop) {
