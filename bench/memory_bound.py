@@ -24,7 +24,7 @@ PROGRAMS = {
     "slice_scan_long": ("", "", 0.1),
     "slice_scan_rows": ("", "", 0.1),
     "slice_scan_columns": ("", "", 0.2),
-    "slice_scan_recurrence": ("0,1", "", 0.1),
+    "slice_scan_recurrence": ("0,1", "", 0.2),
     "softmax": ("0", "", 0.25),
     "layer_norm": ("0", "", 0.25),
     "rms_norm": ("0", "", 0.25),
