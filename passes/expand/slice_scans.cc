@@ -172,8 +172,8 @@ class Scans {
   }
 
  private:
-  // The outermost level is seen first. In front those of many arrays, which give the
-  // results of scans of some of these too.
+  // The outermost level is seen first. In front come those of many arrays, which give the results of scans of some of
+  // these too.
   void Find() {
     std::unordered_set<const Instruction*> inner;
     for (Instruction* root : roots_) {
