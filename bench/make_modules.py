@@ -45,6 +45,11 @@ def update_many(rows):
     return lax.fori_loop(0, 8 * rows.shape[0], step, jnp.zeros_like(rows))
 
 
+def recurrence(decay, inward):
+    """h[t] = decay[t] * h[t - 1] + inward[t], as state-space models have it."""
+    return lax.associative_scan(lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (jax.nn.sigmoid(decay), inward), axis=1)[1]
+
+
 def convolution(strides=(1, 1), groups=1, labels=("NHWC", "HWIO", "NHWC")):
     return lambda x, w: lax.conv_general_dilated(x, w, strides, "SAME", feature_group_count=groups, dimension_numbers=labels)
 
@@ -67,6 +72,15 @@ def shuffled_channels(x):
     return x.reshape(n, height, width, 2, channels // 2).transpose(0, 1, 2, 4, 3).reshape(x.shape)
 
 
+def cross_entropy(logits, labels):
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1)
+    return -chosen.mean()
+
+
+def sliding(reducer, start, *window):
+    return lambda x: lax.reduce_window(x, start, reducer, window, (1,) * len(window), "SAME")
+
+
 PROGRAMS = {
     "sort_flat_bf16": (lambda x: jnp.sort(x.reshape(-1)), ((1024, 4096), BF16)),
     "sort_rows_f32": (lambda x: jnp.sort(x, axis=-1), ((1024, 4096), F32)),
@@ -78,6 +92,13 @@ PROGRAMS = {
     "cumsum_rows": (lambda x: jnp.cumsum(x, axis=1), SQUARE),
     "cumsum_columns": (lambda x: jnp.cumsum(x, axis=0), SQUARE),
     "cumsum_window": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 4096), (1, 1), ((0, 0), (4095, 0))), ((1024, 4096), F32)),
+    "slice_scan_long": (lambda x: lax.associative_scan(jnp.add, x), ((1 << 20,), F32)),
+    "slice_scan_rows": (lambda x: lax.associative_scan(jnp.add, x, axis=1), ((1024, 4096), F32)),
+    "slice_scan_columns": (lambda x: lax.associative_scan(jnp.add, x, axis=0), ((1024, 4096), F32)),
+    "slice_scan_recurrence": (recurrence, ((8, 2048, 512), F32), ((8, 2048, 512), F32)),
+    "moving_maximum": (sliding(lax.max, -jnp.inf, 1, 101), ((64, 100000), F32)),
+    "box_filter": (sliding(lax.add, 0.0, 1, 15, 15, 1), ((4, 256, 256, 16), F32)),
+    "cross_entropy_gradient": (jax.value_and_grad(cross_entropy), ((2048, 8192), F32), ((2048,), S32)),
     "softmax": (lambda x: jax.nn.softmax(x, axis=-1), SQUARE),
     "layer_norm": (layer_norm, SQUARE, ((4096,), F32), ((4096,), F32)),
     "rms_norm": (rms_norm, SQUARE, ((4096,), F32)),

@@ -30,6 +30,7 @@
 #include "passes/expand/rng.h"
 #include "passes/expand/rng_state.h"
 #include "passes/expand/scan.h"
+#include "passes/expand/slice_scans.h"
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
@@ -134,6 +135,8 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<InlineFusions>();
   p.Add<InlineCalls>();
   p.Add<FlattenControl>();
+  // Before what would cut, merge or rewrite their slices.
+  p.Add<SliceScans>();
 
   // One module for all devices becomes one device's.
   p.Add<LowerSizesToCut>();

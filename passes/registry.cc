@@ -24,6 +24,7 @@
 #include "passes/expand/rng.h"
 #include "passes/expand/rng_state.h"
 #include "passes/expand/scan.h"
+#include "passes/expand/slice_scans.h"
 #include "passes/expand/split_reductions.h"
 #include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
@@ -75,6 +76,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<UnwrapAsync>("start and done pairs become the plain op"),
       Entry<InlineFusions>("fusion instructions become what they fuse"),
       Entry<InlineCalls>("calls become the body of what they call"),
+      Entry<SliceScans>("scans written as a recursion over slices become cumulative ops"),
       Entry<LowerSizesToCut>("sizes of a module that will be cut become s32[] instructions first"),
       Entry<PropagateShardings>("every value gets a sharding, from those that the user wrote"),
       Entry<PartitionModule>("an annotated module becomes one device's program, with collectives"),

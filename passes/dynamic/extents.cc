@@ -531,6 +531,8 @@ class ComputationWork {
           table_.Join(operand, 0, inner.Of(*it)[0]);
         else
           table_.JoinAll(operand, ReadsAll(*op));
+      } else if ((*it)->Is(Opcode::kGetTupleElement) && (*it)->operand(0)->Is(Opcode::kReduceWindow)) {
+        inner.Join((*it)->operand(0), static_cast<size_t>((*it)->tuple_index()), inner.Of(*it)[0]);
       } else if (!(*it)->Is(Opcode::kTuple)) {
         PassOnOne(**it, inner.Of(*it), inner, resolve);
       }

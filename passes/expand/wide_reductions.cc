@@ -79,7 +79,10 @@ void Widen(Instruction* reduce, Computation* reducer) {
   build.before = reduce;
   std::vector<Instruction*> operands;
   for (Instruction* operand : reduce->operands()) {
-    operands.push_back(IsNarrow(operand->shape()) ? build.Convert(operand, ElementType::kF32) : operand);
+    if (IsNarrow(operand->shape()) && operand->IsConstant() && operand->shape().IsScalar())
+      operands.push_back(build.ScalarConstant(ElementType::kF32, operand->literal().GetDouble(0)));
+    else
+      operands.push_back(IsNarrow(operand->shape()) ? build.Convert(operand, ElementType::kF32) : operand);
   }
   Instruction* wide = build.Make(reduce->opcode(), std::move(operands), reduce->attributes(), {reducer});
   const auto narrowed = [&](Instruction* value, const Shape& shape) {
@@ -92,6 +95,10 @@ void Widen(Instruction* reduce, Computation* reducer) {
   std::vector<Instruction*> leaves;
   for (size_t i = 0; i < reduce->shape().tuple_shapes().size(); ++i) {
     leaves.push_back(narrowed(build.GetTupleElement(wide, static_cast<int64_t>(i)), reduce->shape().tuple_shape(i)));
+  }
+  const std::vector<Instruction*> users = reduce->users();
+  for (Instruction* user : users) {
+    if (user->Is(Opcode::kGetTupleElement)) user->ReplaceAllUsesWith(leaves[static_cast<size_t>(user->tuple_index())]);
   }
   reduce->parent()->Replace(reduce, build.Tuple(std::move(leaves)));
 }

@@ -6,6 +6,7 @@
 
 #include "hlo/builder.h"
 #include "passes/fusion/cluster.h"
+#include "passes/fusion/cumulative_fusion.h"
 #include "passes/fusion/loop_clusters.h"
 #include "passes/fusion/recompute.h"
 #include "passes/fusion/row_clusters.h"
@@ -86,6 +87,7 @@ bool Fusion::Run(hlo::Module& module, PassContext& context) {
   for (hlo::Computation* computation : module.ControlComputations()) {
     changed |= RemoveDead(*computation);
     changed |= SplitBroadcasts(*computation);
+    changed |= FuseCumulativeOps(*computation);
     changed |= Fuse(*computation, context);
     changed |= ReshapesToBitcasts(*computation);
     changed |= RemoveDead(*computation);

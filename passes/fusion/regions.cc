@@ -11,6 +11,8 @@
 #include "hlo/cost_analysis.h"
 #include "passes/control/time_model.h"
 #include "passes/fusion/cluster.h"
+#include "passes/fusion/cumulative_fusion.h"
+#include "passes/fusion/cumulative_window.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/outline_region.h"
 #include "passes/kernel_model.h"
@@ -70,8 +72,8 @@ class Eligibility {
     switch (HeroOf(i).kind) {
       case KernelKind::kLoop:
       case KernelKind::kReduction:
-      case KernelKind::kReduceWindow:
       case KernelKind::kInPlace: return context_.kernels.Supports(i);
+      case KernelKind::kReduceWindow: return context_.kernels.Supports(i) && !IsLargeScan(i);
       case KernelKind::kScatter: return i.Is(Opcode::kScatter) && i.shape().IsArray() && context_.kernels.Supports(i);
       case KernelKind::kDot:
       case KernelKind::kConvolution:
@@ -81,6 +83,12 @@ class Eligibility {
                HeroOf(i).instruction->operand(0)->shape().ElementCount() <= kMaxRowElements;
       default: return false;
     }
+  }
+
+  // A region goes window by window where not all results are kept.
+  static bool IsLargeScan(const Instruction& i) {
+    const Instruction& op = *HeroOf(i).instruction;
+    return i.Is(Opcode::kFusion) && CumulativeWindowOf(op) && !GivesAllResultsOf(*i.called()->root(), op);
   }
 
   bool CanRunControl(const Instruction& i, int64_t depth) const {

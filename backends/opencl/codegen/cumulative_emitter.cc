@@ -6,6 +6,7 @@
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/gpu_cumulative.h"
 #include "hlo/builder.h"
+#include "passes/fusion/cumulative_fusion.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -315,8 +316,8 @@ class CumulativeKernel : private CumulativeChains {
 
 bool HasCumulativeKernel(const Instruction& instruction, const passes::Hero& hero) {
   if (!passes::CumulativeWindowOf(*hero.instruction)) return false;
-  return hero.instruction == &instruction ||
-         (instruction.Is(hlo::Opcode::kFusion) && instruction.called()->root() == hero.instruction);
+  const Instruction* root = instruction.Is(hlo::Opcode::kFusion) ? instruction.called()->root() : &instruction;
+  return passes::GivesResultsOf(*root, *hero.instruction);
 }
 
 int64_t CumulativeScratchBytes(const Instruction& instruction, const passes::Hero& hero, const DeviceSpec& device) {

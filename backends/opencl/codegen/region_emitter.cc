@@ -11,6 +11,7 @@
 #include "hlo/cost_analysis.h"
 #include "hlo/error.h"
 #include "passes/control/time_model.h"
+#include "passes/fusion/cumulative_fusion.h"
 #include "passes/fusion/cumulative_window.h"
 #include "passes/memory/operand_cut.h"
 #include "passes/memory/region_cut.h"
@@ -268,8 +269,8 @@ class RegionKernel {
                                                         const passes::Hero& hero) const {
     if (hero.kind != KernelKind::kReduceWindow || team_ == Team::kGroup) return std::nullopt;
     const Instruction* root = instruction.Is(Opcode::kFusion) ? instruction.called()->root() : &instruction;
-    if (root != hero.instruction || root->operand_count() != 2) return std::nullopt;
-    auto window = passes::CumulativeWindowOf(*root);
+    if (!passes::GivesAllResultsOf(*root, *hero.instruction)) return std::nullopt;
+    auto window = passes::CumulativeWindowOf(*hero.instruction);
     return window && CutDimension(instruction) != window->dimension ? window : std::nullopt;
   }
 
@@ -278,10 +279,16 @@ class RegionKernel {
     runs_on_ = true;
     const Frame* frame = &FrameOf(instruction);
     if (instruction.Is(Opcode::kFusion)) frame = &e_.values().Enter(*frame, instruction);
-    const hlo::Shape& shape = instruction.shape();
-    const ir::BufferRef buffer = BufferAt(layout_.PlaceOf(&instruction), shape.element_type());
-    Frame& made = e_.values().NewFrame();
-    made.Bind(&instruction, Frame::InMemory{buffer});
+    // Each operand stands for the results of its own dimensions.
+    const hlo::Shape& shape = op.operand(0)->shape();
+    const int64_t arrays = op.operand_count() / 2;
+    std::vector<ir::BufferRef> buffers;
+    std::vector<Frame*> made;
+    for (int64_t i = 0; i < arrays; ++i) {
+      buffers.push_back(BufferAt(layout_.PlaceOf(&instruction, i), op.operand(i)->shape().element_type()));
+      made.push_back(&e_.values().NewFrame());
+      made.back()->Bind(op.operand(i), Frame::InMemory{buffers.back()});
+    }
     const auto along = static_cast<size_t>(window.dimension);
     const int64_t length = shape.dimension(window.dimension);
     Dims others = shape.dimensions();
@@ -295,13 +302,18 @@ class RegionKernel {
       };
       Loops(team_, others, CutDimension(instruction), [&](const Indices& at) {
         const Indices here = place(at, 0);
-        const Value before =
-            is_first ? e_.values().Get(*frame, *op.operand(1), {}) : e_.values().Get(made, instruction, place(at, 1));
-        const Value next = e_.values().Get(*frame, *op.operand(0), here);
+        Values before, next;
+        for (int64_t i = 0; i < arrays; ++i) {
+          before.push_back(is_first ? e_.values().Get(*frame, *op.operand(arrays + i), {})
+                                    : e_.values().Get(*made[static_cast<size_t>(i)], *op.operand(i), place(at, 1)));
+          next.push_back(e_.values().Get(*frame, *op.operand(i), here));
+        }
         // In the order of the window's elements, which is not the order of the steps where those go backwards.
-        const Values sum =
-            e_.values().Apply(*op.called(), window.reverse ? Values{next, before} : Values{before, next});
-        StoreElement(e_.values(), buffer, shape, here, sum[0]);
+        if (window.reverse) std::swap(before, next);
+        before.insert(before.end(), next.begin(), next.end());
+        const Values sum = e_.values().Apply(*op.called(), std::move(before));
+        for (size_t i = 0; i < buffers.size(); ++i)
+          StoreElement(e_.values(), buffers[i], op.operand(static_cast<int64_t>(i))->shape(), here, sum[i]);
       });
     };
     results(0, true);

@@ -27,6 +27,11 @@ using testing::UnorderedElementsAre;
 constexpr const char* kHeader = R"(HloModule m
 add { add.a = f32[] parameter(0)  add.b = f32[] parameter(1)  ROOT add.r = f32[] add(add.a, add.b) }
 max { max.a = f32[] parameter(0)  max.b = f32[] parameter(1)  ROOT max.r = f32[] maximum(max.a, max.b) }
+recurrence {
+  rec.a = f32[] parameter(0)  rec.b = f32[] parameter(1)  rec.c = f32[] parameter(2)  rec.d = f32[] parameter(3)
+  rec.e = f32[] multiply(rec.a, rec.c)  rec.f = f32[] multiply(rec.c, rec.b)  rec.g = f32[] add(rec.f, rec.d)
+  ROOT rec.r = (f32[], f32[]) tuple(rec.e, rec.g)
+}
 ENTRY e {
 )";
 
@@ -70,6 +75,30 @@ Fused Fuse(const std::string& body, const DeviceSpec& device = {}) {
     if (kind != KernelKind::kNone) fused.kernels.push_back(kind);
   }
   return fused;
+}
+
+std::string Recurrence(int64_t columns) {
+  return fmt::format(R"(
+  half = f32[] constant(0.5)
+  zero = f32[] constant(0)
+  one = f32[] constant(1)
+  x = f16[9,{0}] parameter(0)
+  a = f32[9,{0}] broadcast(half), dimensions={{}}
+  b = f32[9,{0}] convert(x)
+  w = (f32[9,{0}], f32[9,{0}]) reduce-window(a, b, one, zero), window={{size=9x1 pad=8_0x0_0}}, to_apply=recurrence
+  ROOT r = f32[9,{0}] get-tuple-element(w), index=1)",
+                     columns);
+}
+
+TEST(CumulativeFusion, NumbersAndConvertedArraysGoIn) {
+  const Fused fused = Fuse(Recurrence(5));
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduceWindow));
+  EXPECT_EQ(fused.Kernel(0)->operand_count(), 1);
+}
+
+TEST(CumulativeFusion, LargeOnesDoNotWriteWhatNobodyReads) {
+  EXPECT_TRUE(Fuse(Recurrence(5)).Kernel(0)->shape().IsTuple());
+  EXPECT_TRUE(Fuse(Recurrence(2000)).Kernel(0)->shape().IsArray());
 }
 
 TEST(Fusion, ElementwiseChainIsOneLoop) {
