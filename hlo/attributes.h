@@ -25,6 +25,10 @@ struct WindowDimension {
   int64_t window_dilation = 1;  // rhs_dilate
   int64_t base_dilation = 1;    // lhs_dilate
   bool window_reversal = false;
+  // Each element alone.
+  bool IsPointwise() const {
+    return size == 1 && stride == 1 && padding_low == 0 && padding_high == 0 && base_dilation == 1;
+  }
   bool operator==(const WindowDimension&) const = default;
 };
 using Window = std::vector<WindowDimension>;

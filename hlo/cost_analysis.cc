@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include "hlo/cumulative_window.h"
 
 namespace hlorun::hlo {
 namespace {
@@ -101,7 +102,9 @@ Work ReduceWork(const Instruction& i) {
 
 Work ReduceWindowWork(const Instruction& i) {
   const Shape& result = i.shape().IsTuple() ? i.shape().tuple_shape(0) : i.shape();
-  return Total(*i.called()) * (Elements(result) * std::max(0.0, WindowSize(i) - 1));
+  // Cumulative: each result is made from the one before.
+  const double steps = CumulativeWindowOf(i) ? 1 : std::max(0.0, WindowSize(i) - 1);
+  return Total(*i.called()) * (Elements(result) * steps);
 }
 
 Work SelectAndScatterWork(const Instruction& i) {

@@ -4,7 +4,7 @@
 
 #include "hlo/computation.h"
 #include "hlo/cost_analysis.h"
-#include "passes/fusion/cumulative_window.h"
+#include "hlo/cumulative_window.h"
 #include "passes/fusion/hero.h"
 
 namespace hlorun::passes {
@@ -34,19 +34,6 @@ double Seconds1e6(double work, double giga) { return work / giga * 1e-3; }
 
 double Operations(const hlo::Cost& cost) { return cost.flops + kTranscendental * cost.transcendentals; }
 
-// A cumulative op makes each result from the one before, not from a window.
-bool IsCumulative(const Instruction& op) { return op.Is(Opcode::kReduceWindow) && CumulativeWindowOf(op).has_value(); }
-
-hlo::Cost CostOfKernel(const Instruction& instruction) {
-  hlo::Cost cost = hlo::CostOf(instruction);
-  const Hero hero = HeroOf(instruction);
-  if (hero.instruction != nullptr && IsCumulative(*hero.instruction)) {
-    cost.flops -= hlo::CostOf(*hero.instruction).flops;
-    cost.flops += static_cast<double>(hlo::FlattenShape(hero.instruction->shape())[0].ElementCount());
-  }
-  return cost;
-}
-
 // Loops of their own that one work-item goes through: each update of a scatter is one.
 double Statements(const Instruction& instruction) {
   if (!instruction.Is(Opcode::kScatter)) return 1;
@@ -72,7 +59,7 @@ bool IsVectorised(const Instruction& instruction) {
   const hlo::Shape shape = hlo::FlattenShape(instruction.shape())[0];
   const int64_t elements = shape.ElementCount();
   const Hero hero = HeroOf(instruction);
-  if (elements < 8 || (hero.instruction != nullptr && IsCumulative(*hero.instruction))) return false;
+  if (elements < 8 || (hero.instruction != nullptr && hlo::CumulativeWindowOf(*hero.instruction))) return false;
   if (shape.rank() == 1 || shape.dimension(shape.rank() - 1) >= 8) return true;
   if (elements < 64) return false;
   if (!instruction.Is(Opcode::kFusion)) return !MovesElements(instruction);
@@ -133,7 +120,7 @@ double TimeModel::Launched(const Instruction& instruction) const {
   if (instruction.Is(Opcode::kCall)) return Launched(*instruction.called());
   const KernelKind kind = HeroOf(instruction).kind;
   if (instruction.Is(Opcode::kCopy) || kind != KernelKind::kNone) {
-    const hlo::Cost cost = CostOfKernel(instruction);
+    const hlo::Cost cost = hlo::CostOf(instruction);
     const bool multiplies = kind == KernelKind::kDot || kind == KernelKind::kConvolution;
     return launch_ + std::max(Seconds1e6(Operations(cost), multiplies ? kProducts * gflops_ : gflops_),
                               Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_));
@@ -173,7 +160,7 @@ double TimeModel::Sequential(const Instruction& instruction) const {
   }
   if (instruction.Is(Opcode::kCall)) return Sequential(*instruction.called());
   if (!instruction.Is(Opcode::kCopy) && HeroOf(instruction).kind == KernelKind::kNone) return 0;
-  const hlo::Cost cost = CostOfKernel(instruction);
+  const hlo::Cost cost = hlo::CostOf(instruction);
   const double giga = IsVectorised(instruction) ? kVectorOps : kScalarOps;
   const double time =
       Statements(instruction) * kStatementUs +

@@ -12,7 +12,7 @@
 #include "passes/dynamic/dimension_remarks.h"
 #include "passes/dynamic/signature.h"
 #include "passes/expand/reducer_identity.h"
-#include "passes/fusion/cumulative_window.h"
+#include "hlo/cumulative_window.h"
 #include "passes/fusion/hero.h"
 #include "passes/kernel_model.h"
 
@@ -438,7 +438,7 @@ class ComputationWork {
   // From the end of its array to the array's size, a reversed cumulative op meets neutral elements only.
   void FindNeutralEnd(const Instruction* op) {
     const Instruction* reduce = HeroOf(*op).instruction;
-    const std::optional<CumulativeWindow> window = CumulativeWindowOf(*reduce);
+    const std::optional<hlo::CumulativeWindow> window = CumulativeWindowOf(*reduce);
     if (!window || !window->reverse || !context_.kernels.BoundsContraction(*op)) return;
     const int64_t count = reduce->operand_count() / 2;
     const std::optional<Opcode> opcode = count == 1 ? hlo::ReducerOpcode(*reduce->called()) : std::nullopt;

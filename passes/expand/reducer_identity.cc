@@ -1,5 +1,7 @@
 #include "passes/expand/reducer_identity.h"
 
+#include <cmath>
+#include <cstddef>
 #include <limits>
 
 #include "hlo/builder.h"
@@ -10,19 +12,36 @@ using hlo::ElementType;
 using hlo::Literal;
 using hlo::Opcode;
 
+namespace {
+
+// Infinity of this sign, or the number furthest that way of a type, of eight bits or less, that has none.
+Literal Furthest(ElementType type, double sign) {
+  Literal furthest = Literal::Scalar(type, sign * std::numeric_limits<double>::infinity());
+  if (std::isinf(furthest.GetDouble(0))) return furthest;
+  furthest = Literal::Scalar(type, 1.0);
+  Literal candidate = furthest;
+  for (int bits = 0; bits < 1 << hlo::BitsOf(type); ++bits) {
+    candidate.mutable_data()[0] = static_cast<std::byte>(bits);
+    const double number = candidate.GetDouble(0);
+    if (std::isfinite(number) && sign * number > sign * furthest.GetDouble(0)) furthest = candidate;
+  }
+  return furthest;
+}
+
+}  // namespace
+
 Literal ReducerIdentity(Opcode opcode, ElementType type) {
   const bool floating = hlo::IsFloating(type);
-  const double infinity = std::numeric_limits<double>::infinity();
   switch (opcode) {
     case Opcode::kMultiply: return Literal::Scalar(type, 1.0);
     case Opcode::kAnd: return Literal::Scalar(type, int64_t{type == ElementType::kPred ? 1 : -1});
     case Opcode::kMaximum: {
-      if (floating) return Literal::Scalar(type, -infinity);
+      if (floating) return Furthest(type, -1);
       const bool least_is_zero = !hlo::IsSigned(type);
       return Literal::Scalar(type, least_is_zero ? int64_t{0} : -(int64_t{1} << (hlo::BitsOf(type) - 1)));
     }
     case Opcode::kMinimum: {
-      if (floating) return Literal::Scalar(type, infinity);
+      if (floating) return Furthest(type, 1);
       if (type == ElementType::kPred) return Literal::Scalar(type, int64_t{1});
       if (!hlo::IsSigned(type)) return Literal::Scalar(type, int64_t{-1});
       return Literal::Scalar(type, static_cast<int64_t>((uint64_t{1} << (hlo::BitsOf(type) - 1)) - 1));

@@ -18,8 +18,14 @@ std::optional<hlo::Opcode> ScanOpcode(const SliceScan& scan);
 // Whether the function has ops that take many times as long as an addition.
 bool IsExpensive(const SliceScan& scan);
 
-// Whether f(f(a, b), c) is f(a, f(b, c)) up to rounding, as far as some hundred samples of small numbers tell. Samples
-// where either is not finite say nothing; too many of those, and the answer is no.
+// Whether it makes floats of less than 32 bits by conversions: a cumulative op would round so at each element, which
+// the recursion does some twenty times. (Ops on such floats themselves are widened, expand/wide_reductions.h.)
+bool RoundsAtEachStep(const SliceScan& scan);
+
+// Whether f(f(a, b), c) is f(a, f(b, c)), as far as some hundred samples tell, computed in f64: small numbers and large
+// ones, and multiples of the function's own constants. No proof: HLO does not say that a function is associative, and
+// who writes such a recursion does so because it is. Samples where either is not finite say nothing; too many of
+// those, and the answer is no.
 bool SeemsAssociative(const SliceScan& scan);
 
 }  // namespace hlorun::passes

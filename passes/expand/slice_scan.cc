@@ -1,7 +1,9 @@
 #include "passes/expand/slice_scan.h"
 
-#include <cstring>
 #include <set>
+#include <utility>
+
+#include "passes/simplify/pattern.h"
 
 namespace hlorun::passes {
 
@@ -100,16 +102,6 @@ std::optional<Interleaving> InterleavingOf(const Instruction& op) {
   Instruction* elements = FirstElementsOf(begin, *dimension, 1, length);
   if (elements == nullptr) return std::nullopt;
   return Interleaving{elements, rest, second->operand(0), *dimension};
-}
-
-std::optional<Literal> UniformValue(const Instruction& op) {
-  const Instruction& value = op.Is(Opcode::kBroadcast) ? *op.operand(0) : op;
-  if (!value.IsConstant() || value.As<hlo::attr::Constant>().elided || !value.shape().IsArray()) return std::nullopt;
-  const Literal& all = value.literal();
-  if (all.ElementCount() == 0 || !all.IsAllSame()) return std::nullopt;
-  Literal one{hlo::Shape::Scalar(all.element_type())};
-  std::memcpy(one.mutable_data(), all.data(), static_cast<size_t>(one.ByteSize()));
-  return one;
 }
 
 namespace {
@@ -228,7 +220,7 @@ class Recursion {
     if (!seen.insert({function, op}).second) return true;
     if (seen.size() > kMostPairs || function->shape().element_type() != op->shape().element_type()) return false;
     if (const std::optional<ScanArgument> argument = ArgumentOf(*function)) return IsArgument(*argument, op, at);
-    if (const std::optional<Literal> value = UniformValue(*function)) return UniformValue(*op) == value;
+    if (const std::optional<Literal> value = SplatOf(*function)) return SplatOf(*op) == value;
     if (!function->Has(hlo::kElementwise) || function->Has(hlo::kCalls) || op->opcode() != function->opcode() ||
         op->attributes() != function->attributes() || op->operand_count() != function->operand_count()) {
       return false;
@@ -286,20 +278,31 @@ std::optional<SliceScan> SliceScanOf(Instruction* root) {
   return recursion.Found();
 }
 
-bool AddResult(SliceScan& scan, Instruction* root) {
+struct ScanResults::State {
+  SliceScan& scan;
+  Recursion known;
+  bool holds = true;
+};
+
+ScanResults::ScanResults(SliceScan& scan) : state_(std::make_unique<State>(State{scan, Recursion(scan)})) {
+  for (size_t k = 0; k < scan.results.size(); ++k)
+    state_->holds = state_->holds && (scan.results[k] == nullptr || state_->known.Holds(k, scan.results[k]));
+}
+ScanResults::~ScanResults() = default;
+
+bool ScanResults::Add(Instruction* root) {
+  SliceScan& scan = state_->scan;
   const std::optional<Interleaving> parts = InterleavingOf(*root);
-  if (!parts || parts->dimension != scan.dimension) return false;
-  Recursion recursion(scan);
+  if (!state_->holds || !parts || parts->dimension != scan.dimension) return false;
   for (size_t k = 0; k < scan.elements.size(); ++k) {
     if (scan.elements[k] != parts->elements || scan.results[k] != nullptr) continue;
-    // What is known already has to hold at the same time.
-    for (size_t other = 0; other < scan.results.size(); ++other) {
-      if (scan.results[other] != nullptr && !recursion.Holds(other, scan.results[other])) return false;
-    }
-    if (!recursion.Holds(k, root)) return false;
-    std::optional<SliceScan> found = recursion.Found();
+    // What is known already has to hold at the same time; what does not leaves no trace.
+    Recursion both = state_->known;
+    if (!both.Holds(k, root)) return false;
+    std::optional<SliceScan> found = both.Found();
     if (!found || found->elements != scan.elements) return false;
-    scan = std::move(*found);
+    scan = *std::move(found);
+    state_->known = std::move(both);
     return true;
   }
   return false;

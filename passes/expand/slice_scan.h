@@ -7,6 +7,7 @@
 //     result = pad(even, 0, interior 1) + pad(odd, 0, interior 1)      `or` where elements are truth values
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -47,10 +48,17 @@ struct SliceScan {
 // linear in what it consists of. Scans of fewer than four elements are not worth it.
 std::optional<SliceScan> SliceScanOf(hlo::Instruction* root);
 
-// Adds `root` to the results of `scan` if it is what the scan gives for another of its arrays.
-bool AddResult(SliceScan& scan, hlo::Instruction* root);
+// Results of a scan that are found one after another, without looking again at those there are.
+class ScanResults {
+ public:
+  explicit ScanResults(SliceScan& scan);
+  ~ScanResults();
+  // Adds `root` to the results of the scan if it is what that gives for another of its arrays.
+  bool Add(hlo::Instruction* root);
 
-// The element that `op` holds everywhere: a constant, or a broadcast of a scalar one.
-std::optional<hlo::Literal> UniformValue(const hlo::Instruction& op);
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace hlorun::passes

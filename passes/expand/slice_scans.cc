@@ -26,6 +26,8 @@ namespace {
 constexpr size_t kMostLookedAt = 4096;
 // Of those that may give another result of a scan. There are as many as there are scans of the same array.
 constexpr size_t kMostTried = 16;
+// Each result of a scan is looked at alone first, which of many arrays takes the square of their number.
+constexpr size_t kManyArrays = 8;
 // That fill vectors.
 constexpr int64_t kManyColumns = 16;
 
@@ -176,11 +178,13 @@ class Scans {
   // these too.
   void Find() {
     std::unordered_set<const Instruction*> inner;
+    std::unordered_set<const Instruction*> of_many;  // arrays of scans of many, which give all of their results
     for (Instruction* root : roots_) {
-      if (inner.contains(root)) continue;
+      if (inner.contains(root) || of_many.contains(InterleavingOf(*root)->elements)) continue;
       std::optional<SliceScan> scan = SliceScanOf(root);
       if (!scan) continue;
       inner.insert(scan->inner.begin(), scan->inner.end());
+      if (scan->elements.size() >= kManyArrays) of_many.insert(scan->elements.begin(), scan->elements.end());
       found_.emplace_back(root, *std::move(scan));
     }
     std::stable_sort(found_.begin(), found_.end(),
@@ -207,7 +211,8 @@ class Scans {
   }
 
   static bool Suits(const SliceScan& scan) {
-    return ScanOpcode(scan) || ((!IsExpensive(scan) || HasColumns(scan)) && SeemsAssociative(scan));
+    if (ScanOpcode(scan)) return true;
+    return (!IsExpensive(scan) || HasColumns(scan)) && !RoundsAtEachStep(scan) && SeemsAssociative(scan);
   }
 
   // One element after the other takes the time of each: logaddexp along f32[1048576] 38 ms, 14 by the recursion.
@@ -217,6 +222,7 @@ class Scans {
   }
 
   void AddOtherResults(SliceScan& scan) {
+    ScanResults known(scan);
     for (size_t k = 0; k < scan.elements.size(); ++k) {
       if (scan.results[k] != nullptr) continue;
       const auto others = by_elements_.find(scan.elements[k]);
@@ -226,7 +232,7 @@ class Scans {
         if (now_.contains(other)) continue;
         if (++tried > kMostTried) break;
         if (!AreIndependentOf(other, scan.elements)) continue;
-        if (!AddResult(scan, other)) continue;
+        if (!known.Add(other)) continue;
         come_together_ = true;
         break;
       }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "hlo/builder.h"
+#include "hlo/cumulative_window.h"
 #include "passes/expand/reducer_identity.h"
-#include "passes/fusion/cumulative_window.h"
 
 namespace hlorun::passes {
 namespace {
@@ -21,7 +21,7 @@ using hlo::WindowDimension;
 constexpr double kCostOfElement = 4;
 // What the stages must spare: estimates are not better than that, and they are one launch more.
 constexpr double kWorthIt = 0.7;
-constexpr int64_t kFewestReduced = 1 << 16;  // of all windows: below this, another launch costs more than it spares
+constexpr double kFewestReduced = 1 << 16;  // of all windows: below this, another launch costs more than it spares
 
 double Product(const Dims& dims) {
   double product = 1;
@@ -29,13 +29,11 @@ double Product(const Dims& dims) {
   return product;
 }
 
-double CostOf(const Dims& results, int64_t elements) {
-  return Product(results) * (static_cast<double>(elements) + kCostOfElement);
-}
+double CostOf(const Dims& results, double elements) { return Product(results) * (elements + kCostOfElement); }
 
-int64_t ElementsOf(const Window& window) {
-  int64_t elements = 1;
-  for (const WindowDimension& w : window) elements *= w.size;
+double ElementsOf(const Window& window) {
+  double elements = 1;
+  for (const WindowDimension& w : window) elements *= static_cast<double>(w.size);
   return elements;
 }
 
@@ -44,8 +42,10 @@ bool IsCandidate(const Instruction& op) {
   const hlo::Shape& x = op.operand(0)->shape();
   const Window& window = op.As<hlo::attr::Windowed>().window;
   if (!x.IsStatic() || x.ElementCount() == 0 || op.shape().ElementCount() == 0) return false;
-  if (op.shape().ElementCount() < kFewestReduced / ElementsOf(window) || CumulativeWindowOf(op)) return false;
-  const auto is_plain = [](const WindowDimension& w) { return w.base_dilation == 1; };
+  if (Product(op.shape().dimensions()) * ElementsOf(window) < kFewestReduced || CumulativeWindowOf(op)) return false;
+  // Beyond that most of a window is padding.
+  constexpr int64_t kLongest = 1 << 24;
+  const auto is_plain = [](const WindowDimension& w) { return w.base_dilation == 1 && w.size <= kLongest; };
   return std::all_of(window.begin(), window.end(), is_plain) && hlo::ReducerOpcode(*op.called()).has_value();
 }
 
@@ -80,7 +80,7 @@ class Splitter {
     };
     for (size_t d = 0; d < window_.size(); ++d) {
       if (window_[d].size == 1) continue;
-      if (window_[d].size != ElementsOf(window_)) {
+      if (IsOneOfSeveral(d)) {
         consider({d, window_[d].size, 1, 0}, CostOfDimension(d));
         continue;
       }
@@ -153,15 +153,23 @@ class Splitter {
     return Builder().Make(Opcode::kReduceWindow, {of, initial}, hlo::attr::Windowed{window}, {op_->called()});
   }
 
+  bool IsOneOfSeveral(size_t d) const {
+    return std::any_of(window_.begin(), window_.end(),
+                       [&](const WindowDimension& w) { return &w != &window_[d] && w.size > 1; });
+  }
   double CostOfDimension(size_t d) const {
     const Dims between = ResultsOf(x_->shape().dimensions(), Only(d, window_[d]));
-    return CostOf(between, window_[d].size) + CostOf(results_, ElementsOf(window_) / window_[d].size);
+    const auto size = static_cast<double>(window_[d].size);
+    return CostOf(between, size) + CostOf(results_, ElementsOf(window_) / size);
   }
   double CostOfRuns(const Cut& cut) const {
     Dims between = x_->shape().dimensions();
     between[cut.d] = Starts(window_[cut.d], results_[cut.d], cut);
-    const double rest = cut.rest == 0 ? 0 : CostOf(results_, cut.rest);
-    return CostOf(between, cut.run) + CostOf(results_, cut.count) + rest;
+    const auto cost = [](const Dims& results, int64_t elements) {
+      return CostOf(results, static_cast<double>(elements));
+    };
+    const double rest = cut.rest == 0 ? 0 : cost(results_, cut.rest);
+    return cost(between, cut.run) + cost(results_, cut.count) + rest;
   }
 
   Instruction* op_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "hlo/builder.h"
+#include "hlo/cumulative_window.h"
 #include "passes/fusion/cluster.h"
-#include "passes/fusion/cumulative_window.h"
 
 namespace hlorun::passes {
 
@@ -47,11 +47,14 @@ std::vector<Instruction*> ResultsOf(Instruction* op) {
 }
 
 bool Fuse(Instruction* op) {
+  const bool leaves_results = op->operand(0)->shape().ElementCount() >= kLarge;
+  const int64_t arrays = op->operand_count() / 2;
+  const auto is_cheap = [](const Instruction* operand) { return IsCheap(*operand); };
+  if (!leaves_results && std::none_of(op->operands().begin(), op->operands().begin() + arrays, is_cheap)) return false;
   Cluster cluster;
   cluster.roots = ResultsOf(op);
   cluster.members = cluster.roots;
   cluster.members.push_back(op);
-  const int64_t arrays = op->operand_count() / 2;
   for (int64_t i = 0; i < arrays; ++i) {
     Instruction* array = op->operand(i);
     const bool is_new = std::find(cluster.members.begin(), cluster.members.end(), array) == cluster.members.end();

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "hlo/cost_analysis.h"
-#include "passes/fusion/cumulative_window.h"
+#include "hlo/cumulative_window.h"
 
 namespace hlorun::passes {
 

@@ -12,7 +12,7 @@
 #include "passes/control/time_model.h"
 #include "passes/fusion/cluster.h"
 #include "passes/fusion/cumulative_fusion.h"
-#include "passes/fusion/cumulative_window.h"
+#include "hlo/cumulative_window.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/outline_region.h"
 #include "passes/kernel_model.h"

@@ -30,6 +30,7 @@ bool CountsElements(const Instruction& instruction) {
   return instruction.Is(Opcode::kReduceWindow) && instruction.operand_count() == 2 &&
          IsFilled(instruction.operand(0)) && IsKnown(instruction.operand(1)) &&
          instruction.shape().ElementCount() <= kFewResults &&
+         instruction.operand(0)->shape().ElementCount() <= static_cast<int64_t>(kFewSteps) &&
          hlo::ElementsInWindows(instruction) <= kFewSteps;
 }
 

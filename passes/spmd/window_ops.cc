@@ -1,7 +1,7 @@
 // Ops whose parts need elements of their neighbours.
 #include "hlo/builder.h"
 #include "passes/expand/reducer_identity.h"
-#include "passes/fusion/cumulative_window.h"
+#include "hlo/cumulative_window.h"
 #include "passes/spmd/local_op.h"
 
 namespace hlorun::passes::spmd {
@@ -122,7 +122,7 @@ void AdaptConcatenate(LocalOp& op) {
 
 // Running sums along a cut dimension: each part's own, then combined with what all parts before it (behind it, from the
 // end) come to. Only those totals are exchanged.
-void AdaptCumulative(LocalOp& op, const CumulativeWindow& along) {
+void AdaptCumulative(LocalOp& op, const hlo::CumulativeWindow& along) {
   const int64_t d = along.dimension;
   const AxisList& axes = op.ResultAxes(d);
   const int64_t size = op.shapes[0].dimension(d), whole = op.WholeOperand(0).dimension(d);
@@ -155,7 +155,7 @@ void AdaptCumulative(LocalOp& op, const CumulativeWindow& along) {
 }
 
 void AdaptReduceWindow(LocalOp& op) {
-  const std::optional<CumulativeWindow> along = CumulativeWindowOf(op.original);
+  const std::optional<hlo::CumulativeWindow> along = CumulativeWindowOf(op.original);
   if (along && IsCutWindow(op, along->dimension)) return AdaptCumulative(op, *along);
   auto& window = std::get<attr::Windowed>(op.attributes).window;
   for (size_t i = 0; i < window.size(); ++i) {

@@ -100,6 +100,29 @@ std::vector<Program> Programs() {
   ts = f32[7,90] broadcast(t), dimensions={0}
   p = f32[7,90] multiply(x, ts)
   ROOT r = f32[90] reduce(p, zero), dimensions={0}, to_apply=add)"},
+      {"windows", R"(
+  x = f32[2,90,110,20] parameter(0)
+  zero = f32[] constant(0)
+  ROOT r = f32[2,90,110,20] reduce-window(x, zero), window={size=1x11x11x1 pad=0_0x5_5x5_5x0_0}, to_apply=add)"},
+      {"pooling", R"(
+  x = f32[3,64,51,51] parameter(0)
+  s = f32[64] parameter(1)
+  zero = f32[] constant(0)
+  ss = f32[3,64,51,51] broadcast(s), dimensions={1}
+  p = f32[3,64,51,51] multiply(x, ss)
+  w = f32[3,64,26,26] reduce-window(p, zero), window={size=1x1x3x3 stride=1x1x2x2 pad=0_0x0_0x1_1x1_1}, to_apply=add
+  part = f32[] constant(0.111)
+  parts = f32[3,64,26,26] broadcast(part), dimensions={}
+  ROOT r = f32[3,64,26,26] multiply(w, parts))"},
+      {"chosen", R"(
+  i = s32[300,1,1] parameter(0)
+  u = f32[300,1] parameter(1)
+  x = f32[300,2000] parameter(2)
+  zero = f32[] constant(0)
+  zeros = f32[300,2000] broadcast(zero), dimensions={}
+  c = f32[300,2000] scatter(zeros, i, u), update_window_dims={}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, index_vector_dim=2, to_apply=add
+  d = f32[300,2000] subtract(x, c)
+  ROOT r = f32[300] reduce(d, zero), dimensions={1}, to_apply=add)"},
       {"depthwise", R"(
   x = f32[3,40,40,64] parameter(0)
   w = f32[3,3,1,64] parameter(1)

@@ -19,7 +19,7 @@ void Running::Set(Body& body, const Values& values) const {
   }
 }
 
-CumulativeChains::CumulativeChains(const EmitRequest& request, const passes::CumulativeWindow& form)
+CumulativeChains::CumulativeChains(const EmitRequest& request, const hlo::CumulativeWindow& form)
     : e_(request.instruction, request.aliases, request.context),
       op_(*request.hero.instruction),
       form_(form),

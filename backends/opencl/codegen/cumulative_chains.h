@@ -1,4 +1,4 @@
-// What kernels of cumulative ops (passes/fusion/cumulative_window.h) have in common: the chains of elements along one
+// What kernels of cumulative ops (hlo/cumulative_window.h) have in common: the chains of elements along one
 // dimension, the dimensions before and behind it, and the values that run along a chain.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
-#include "passes/fusion/cumulative_window.h"
+#include "hlo/cumulative_window.h"
 
 namespace hlorun::opencl {
 
@@ -21,7 +21,7 @@ struct Running {
 
 class CumulativeChains {
  public:
-  CumulativeChains(const EmitRequest& request, const passes::CumulativeWindow& form);
+  CumulativeChains(const EmitRequest& request, const hlo::CumulativeWindow& form);
 
  protected:
   // The dimensions before or behind the one that values run along. Up to the last whose size is data each is a parallel
@@ -50,7 +50,7 @@ class CumulativeChains {
 
   Emission e_;
   const hlo::Instruction& op_;
-  passes::CumulativeWindow form_;
+  hlo::CumulativeWindow form_;
   int64_t arrays_;
   const hlo::Shape& shape_;  // of each array
   int64_t length_;

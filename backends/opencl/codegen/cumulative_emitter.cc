@@ -33,7 +33,7 @@ struct RunningRow {
 
 class CumulativeKernel : private CumulativeChains {
  public:
-  CumulativeKernel(const EmitRequest& request, const passes::CumulativeWindow& form)
+  CumulativeKernel(const EmitRequest& request, const hlo::CumulativeWindow& form)
       : CumulativeChains(request, form), part_(PartOf(op_, length_)) {}
 
   // A reducer of its own rounds in each of its ops, most of them the same way: parts of some sqrt(length) elements, and
@@ -315,7 +315,7 @@ class CumulativeKernel : private CumulativeChains {
 }  // namespace
 
 bool HasCumulativeKernel(const Instruction& instruction, const passes::Hero& hero) {
-  if (!passes::CumulativeWindowOf(*hero.instruction)) return false;
+  if (!hlo::CumulativeWindowOf(*hero.instruction)) return false;
   const Instruction* root = instruction.Is(hlo::Opcode::kFusion) ? instruction.called()->root() : &instruction;
   return passes::GivesResultsOf(*root, *hero.instruction);
 }
@@ -328,7 +328,7 @@ Launches EmitReduceWindow(const EmitRequest& request) {
   if (!HasCumulativeKernel(request.instruction, request.hero)) return EmitLoop(request);
   if (auto launches = EmitGpuCumulative(request)) return std::move(*launches);
   Launches launches;
-  launches.push_back(CumulativeKernel(request, *passes::CumulativeWindowOf(*request.hero.instruction)).Emit());
+  launches.push_back(CumulativeKernel(request, *hlo::CumulativeWindowOf(*request.hero.instruction)).Emit());
   return launches;
 }
 

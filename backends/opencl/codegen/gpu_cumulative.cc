@@ -45,7 +45,7 @@ struct Cut {
   }
   int64_t local_bytes() const { return by_groups ? (kSlots.Count(chunk()) + 2 * kItems) * field_bytes() : 0; }
 
-  static Cut Of(const Instruction& op, const passes::CumulativeWindow& form) {
+  static Cut Of(const Instruction& op, const hlo::CumulativeWindow& form) {
     const hlo::Shape& shape = op.operand(0)->shape();
     Cut cut{};
     cut.length = shape.dimension(form.dimension);
@@ -74,7 +74,7 @@ struct Cut {
 
 class GpuCumulativeKernel : private CumulativeChains {
  public:
-  GpuCumulativeKernel(const EmitRequest& request, const passes::CumulativeWindow& form, const Cut& cut)
+  GpuCumulativeKernel(const EmitRequest& request, const hlo::CumulativeWindow& form, const Cut& cut)
       : CumulativeChains(request, form), cut_(cut) {
     e_.GroupOf(kItems);
     outer_var_ = e_.IndexVar("outer", outer_.count);
@@ -354,7 +354,7 @@ class GpuCumulativeKernel : private CumulativeChains {
 
 int64_t GpuCumulativeScratchBytes(const Instruction& op, const DeviceSpec& device) {
   if (device.device_class != DeviceClass::kGpu || op.operand(0)->shape().ElementCount() == 0) return 0;
-  const Cut cut = Cut::Of(op, *passes::CumulativeWindowOf(op));
+  const Cut cut = Cut::Of(op, *hlo::CumulativeWindowOf(op));
   if (!cut.Fits(device) || cut.parts() == 1) return 0;
   int64_t bytes = 0;
   for (const ElementType field : cut.fields) bytes += AlignScratch(cut.chains * cut.parts() * hlo::BytesOf(field));
@@ -362,7 +362,7 @@ int64_t GpuCumulativeScratchBytes(const Instruction& op, const DeviceSpec& devic
 }
 
 std::optional<Launches> EmitGpuCumulative(const EmitRequest& request) {
-  const passes::CumulativeWindow form = *passes::CumulativeWindowOf(*request.hero.instruction);
+  const hlo::CumulativeWindow form = *hlo::CumulativeWindowOf(*request.hero.instruction);
   if (request.context.device.device_class != DeviceClass::kGpu) return std::nullopt;
   const Cut cut = Cut::Of(*request.hero.instruction, form);
   if (!cut.Fits(request.context.device)) return std::nullopt;

@@ -12,7 +12,7 @@
 #include "hlo/error.h"
 #include "passes/control/time_model.h"
 #include "passes/fusion/cumulative_fusion.h"
-#include "passes/fusion/cumulative_window.h"
+#include "hlo/cumulative_window.h"
 #include "passes/memory/operand_cut.h"
 #include "passes/memory/region_cut.h"
 #include "passes/memory/region_layout.h"
@@ -265,16 +265,16 @@ class RegionKernel {
   }
 
   // Of a cumulative op whose results are made in turn, each from the one before.
-  std::optional<passes::CumulativeWindow> RunningWindow(const Instruction& instruction,
+  std::optional<hlo::CumulativeWindow> RunningWindow(const Instruction& instruction,
                                                         const passes::Hero& hero) const {
     if (hero.kind != KernelKind::kReduceWindow || team_ == Team::kGroup) return std::nullopt;
     const Instruction* root = instruction.Is(Opcode::kFusion) ? instruction.called()->root() : &instruction;
     if (!passes::GivesAllResultsOf(*root, *hero.instruction)) return std::nullopt;
-    auto window = passes::CumulativeWindowOf(*hero.instruction);
+    auto window = hlo::CumulativeWindowOf(*hero.instruction);
     return window && CutDimension(instruction) != window->dimension ? window : std::nullopt;
   }
 
-  void EmitCumulative(const Instruction& instruction, const Instruction& op, const passes::CumulativeWindow& window) {
+  void EmitCumulative(const Instruction& instruction, const Instruction& op, const hlo::CumulativeWindow& window) {
     Flush();
     runs_on_ = true;
     const Frame* frame = &FrameOf(instruction);

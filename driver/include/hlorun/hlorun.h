@@ -205,8 +205,8 @@ class CommunicatorHandle {
  public:
   CommunicatorHandle() = default;
   template <typename Comm>
-    requires(std::is_trivially_copyable_v<Comm> && sizeof(Comm) <= sizeof(uint64_t))
-  CommunicatorHandle(Comm communicator) : bytes_(sizeof communicator) {  // NOLINT: converts on purpose
+  requires(std::is_trivially_copyable_v<Comm> && sizeof(Comm) <= sizeof(uint64_t)) CommunicatorHandle(Comm communicator)
+      : bytes_(sizeof communicator) {  // NOLINT: converts on purpose
     std::memcpy(&bits_, &communicator, sizeof communicator);
   }
   const void* get() const { return &bits_; }

@@ -14,13 +14,9 @@ namespace {
 
 const hlo::Window& WindowOf(const Match& m) { return m.root->As<hlo::attr::Windowed>().window; }
 
-bool IsPointwise(const hlo::WindowDimension& w) {
-  return w.size == 1 && w.stride == 1 && w.padding_low == 0 && w.padding_high == 0 && w.base_dilation == 1;
-}
-
 // Whether windows stay, in dimension d, with one of the copies that the broadcast A makes.
 bool KeepsToCopies(const Match& m, size_t d) {
-  return IsPointwise(WindowOf(m)[d]) && !hlo::Contains(m[A]->dimensions(), static_cast<int64_t>(d));
+  return WindowOf(m)[d].IsPointwise() && !hlo::Contains(m[A]->dimensions(), static_cast<int64_t>(d));
 }
 
 bool HasCopies(const Match& m) {

@@ -42,8 +42,8 @@ void RunPooled(const std::vector<Pooled>& cases) {
 // shape and to one for each of the last dimension's.
 Pooled BothEnds(const std::string& name, const std::string& from, const std::string& to, const std::string& window,
                 const std::string& initial, const std::string& reducer) {
-  const size_t from_rank = static_cast<size_t>(std::count(from.begin(), from.end(), ',')),
-               last = from.rfind(','), to_last = to.rfind(',');
+  const size_t from_rank = static_cast<size_t>(std::count(from.begin(), from.end(), ',')), last = from.rfind(','),
+               to_last = to.rfind(',');
   const std::string in_minor = from.substr(last + 1), out_minor = to.substr(to_last + 1);
   return {name, fmt::format(R"(
   f {{ x = f32[{0}] parameter(0) s = f32[{1}] parameter(1) y = f32[{2}] parameter(2) b = f32[{3}] parameter(3)
@@ -109,12 +109,12 @@ TEST(PoolingKernels, Bf16) {
       n = bf16[2,4,4,20] convert(p) c = bf16[] constant(0.125) cs = bf16[2,4,4,20] broadcast(c), dimensions={}
       ROOT r = bf16[2,4,4,20] multiply(n, cs) }
   ENTRY e { x = bf16[2,8,8,20] parameter(0) ROOT r = bf16[2,4,4,20] fusion(x), kind=kInput, calls=f })"},
-       {"rows", R"(
+             {"rows", R"(
   f { x = bf16[2,3,8,113] parameter(0) w = f32[2,3,8,113] convert(x) z = f32[] constant(0)
       p = f32[2,3,4,57] reduce-window(w, z), window={size=1x1x3x3 stride=1x1x2x2 pad=0_0x0_0x1_0x1_1}, to_apply=add
       ROOT n = bf16[2,3,4,57] convert(p) }
   ENTRY e { x = bf16[2,3,8,113] parameter(0) ROOT r = bf16[2,3,4,57] fusion(x), kind=kInput, calls=f })"},
-       {"max", R"(
+             {"max", R"(
   f { x = bf16[2,8,8,20] parameter(0) y = bf16[2,4,4,20] parameter(1) l = bf16[] constant(-inf)
       n = bf16[2,8,8,20] negate(x)
       p = bf16[2,4,4,20] reduce-window(n, l), window={size=1x2x2x1 stride=1x2x2x1}, to_apply=max16
@@ -130,13 +130,13 @@ TEST(PoolingKernels, SeveralResults) {
       n = f32[2,4,4,20] negate(p) ROOT t = (f32[2,4,4,20], f32[2,4,4,20]) tuple(n, p) }
   ENTRY e { x = f32[2,8,8,20] parameter(0)
       ROOT r = (f32[2,4,4,20], f32[2,4,4,20]) fusion(x), kind=kInput, calls=f })"},
-       {"two_windows", R"(
+             {"two_windows", R"(
   f { x = f32[2,8,8,20] parameter(0) l = f32[] constant(-inf) z = f32[] constant(0)
       p = f32[2,4,4,20] reduce-window(x, l), window={size=1x2x2x1 stride=1x2x2x1}, to_apply=max
       q = f32[2,4,4,20] reduce-window(x, z), window={size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_0x1_0x0_0}, to_apply=add
       s = f32[2,4,4,20] add(p, q) ROOT t = (f32[2,4,4,20], f32[2,4,4,20]) tuple(s, p) }
   ENTRY e { x = f32[2,8,8,20] parameter(0) ROOT r = (f32[2,4,4,20], f32[2,4,4,20]) fusion(x), kind=kInput, calls=f })"},
-       {"places_of_the_largest", R"(
+             {"places_of_the_largest", R"(
   f { x = f32[2,6,40] parameter(0) l = f32[] constant(-inf) m = s32[] constant(-1)
       i = s32[2,6,40] iota(), iota_dimension=2
       ROOT r = (f32[2,3,20], s32[2,3,20]) reduce-window(x, i, l, m),

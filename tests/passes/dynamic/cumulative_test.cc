@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/dynamic/extents.h"
-#include "passes/fusion/cumulative_window.h"
+#include "hlo/cumulative_window.h"
 #include "passes/fusion/hero.h"
 #include "passes/kernel_model.h"
 #include "passes/pipeline.h"

@@ -14,17 +14,17 @@ using testing::UnorderedElementsAre;
 
 // A reduce-window of x: f32[`shape`] by `reducer` from `initial` on.
 std::string WindowOf(const std::string& shape, const std::string& window, const std::string& reducer = "add",
-                     const std::string& initial = "0") {
+                     const std::string& initial = "0", const std::string& type = "f32") {
   return fmt::format(R"(HloModule m
-    reducer {{ a = f32[] parameter(0)
-              b = f32[] parameter(1)
-              ROOT c = f32[] {}(a, b) }}
+    reducer {{ a = {4}[] parameter(0)
+              b = {4}[] parameter(1)
+              ROOT c = {4}[] {0}(a, b) }}
     ENTRY e {{
-      x = f32[{}] parameter(0)
-      start = f32[] constant({})
-      ROOT r = reduce-window(x, start), window={{{}}}, to_apply=reducer
+      x = {4}[{1}] parameter(0)
+      start = {4}[] constant({2})
+      ROOT r = reduce-window(x, start), window={{{3}}}, to_apply=reducer
     }})",
-                     reducer, shape, initial, window);
+                     reducer, shape, initial, window, type);
 }
 
 // The windows' elements after the pass, which keeps the values.
@@ -64,7 +64,19 @@ TEST(SplitWindows, StartOnce) {
               UnorderedElementsAre(5, 5));
 }
 
+// Of types without infinity, too.
+TEST(SplitWindows, WhollyOutside) {
+  for (const std::string type : {"f8e4m3fn", "f8e5m2", "bf16", "s8"}) {
+    SCOPED_TRACE(type);
+    EXPECT_THAT(Stages(WindowOf("60,70", "size=9x9 pad=20_4x4_30", "maximum", "-3", type), kBitwise),
+                UnorderedElementsAre(9, 9));
+  }
+}
+
 TEST(SplitWindows, OthersStay) {
+  // Far more of them than the array has.
+  EXPECT_THAT(Stages(WindowOf("4,4", "size=1x100000000 pad=0_0x99999999_0")), UnorderedElementsAre(100000000));
+
   EXPECT_THAT(Stages(WindowOf("2,300,300", "size=1x3x3 pad=0_0x1_1x1_1")), UnorderedElementsAre(9));
   // Each element is in one window.
   EXPECT_THAT(Stages(WindowOf("20,70,70,5", "size=1x7x7x1 stride=1x7x7x1")), UnorderedElementsAre(49));

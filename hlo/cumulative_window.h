@@ -6,7 +6,7 @@
 
 #include "hlo/instruction.h"
 
-namespace hlorun::passes {
+namespace hlorun::hlo {
 
 struct CumulativeWindow {
   int64_t dimension = 0;
@@ -15,6 +15,6 @@ struct CumulativeWindow {
 
 // What `op`, a reduce-window, is along the only dimension that its window is wider than one in; nothing for other ops
 // and windows.
-std::optional<CumulativeWindow> CumulativeWindowOf(const hlo::Instruction& op);
+std::optional<CumulativeWindow> CumulativeWindowOf(const Instruction& op);
 
-}  // namespace hlorun::passes
+}  // namespace hlorun::hlo
