@@ -1,6 +1,7 @@
 #include "hlo/builder.h"
 
 #include "hlo/module.h"
+#include "hlo/reducing_opcode.h"
 #include "hlo/shape_inference.h"
 
 namespace hlorun::hlo {
@@ -114,16 +115,7 @@ Computation* MakeScalarComputation(Module* module, Opcode opcode, ElementType ty
 std::optional<Opcode> ReducerOpcode(const Computation& computation) {
   const Instruction* root = computation.root();
   if (root == nullptr || computation.parameter_count() != 2 || root->operand_count() != 2) return std::nullopt;
-  switch (root->opcode()) {
-    case Opcode::kAdd:
-    case Opcode::kMultiply:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kXor: break;
-    default: return std::nullopt;
-  }
+  if (!IsReducing(root->opcode())) return std::nullopt;
   const Instruction* x = computation.parameter(0);
   const Instruction* y = computation.parameter(1);
   const bool forward = root->operand(0) == x && root->operand(1) == y;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+
 #include "hlo/cumulative_window.h"
 
 namespace hlorun::hlo {

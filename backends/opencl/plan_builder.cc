@@ -414,16 +414,16 @@ class PlanBuilder {
     thunk.flops = cost.flops + cost.transcendentals;
     thunk.bytes = cost.bytes_read + cost.bytes_written;
     thunk.bytes_written = cost.bytes_written;
-    thunk.arithmetic = ArithmeticOf(instruction);
-    if (Multiplies(passes::HeroOf(instruction))) thunk.role = StepRole::kProduct;
+    const passes::Hero hero = passes::HeroOf(instruction);
+    thunk.arithmetic = ArithmeticOf(instruction, hero);
+    if (Multiplies(hero)) thunk.role = StepRole::kProduct;
   }
   static bool Multiplies(const passes::Hero& hero) {
     return hero.kind == KernelKind::kDot || hero.kind == KernelKind::kConvolution;
   }
 
   // What the hero multiplies; of anything else, what its result is of.
-  static hlo::ElementType ArithmeticOf(const Instruction& instruction) {
-    const passes::Hero hero = passes::HeroOf(instruction);
+  static hlo::ElementType ArithmeticOf(const Instruction& instruction, const passes::Hero& hero) {
     const bool multiplies = Multiplies(hero);
     const hlo::Shape& shape = multiplies ? hero.instruction->operand(0)->shape() : instruction.shape();
     const hlo::Shape& leaf = shape.IsTuple() && !shape.tuple_shapes().empty() ? shape.tuple_shape(0) : shape;

@@ -1,22 +1,10 @@
 #include "hlo/evaluator/reducer.h"
 
 #include "hlo/evaluator/lanes/lane_op.h"
+#include "hlo/reducing_opcode.h"
 
 namespace hlorun::hlo {
 namespace {
-
-bool IsAssociative(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kAdd:
-    case Opcode::kMultiply:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kXor: return true;
-    default: return false;
-  }
-}
 
 ElementType ComputingFloat(ElementType type) { return IsNarrowFloat(type) ? ElementType::kF32 : type; }
 
@@ -45,7 +33,7 @@ Reducer::Reducer(Evaluation& evaluation, const Computation& computation, Roundin
 
 void Reducer::Specialise(const Computation& computation, Rounding rounding) {
   const std::optional<Opcode> opcode = SingleOpcode(computation);
-  if (!opcode.has_value() || !IsAssociative(*opcode) || types_[0] != value_types_[0]) return;
+  if (!opcode.has_value() || !IsReducing(*opcode) || types_[0] != value_types_[0]) return;
   const ElementType type = types_[0];
   const bool sums = *opcode == Opcode::kAdd || *opcode == Opcode::kMultiply;
   const bool steps = rounding == Rounding::kAtEachStep && sums;

@@ -8,6 +8,7 @@
 #include "hlo/error.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/module.h"
+#include "hlo/reducing_opcode.h"
 #include "passes/simplify/pattern.h"
 
 namespace hlorun::passes {
@@ -97,16 +98,7 @@ std::optional<Opcode> ScanOpcode(const SliceScan& scan) {
   const auto left = scan.arguments.find(function.operand(0)), right = scan.arguments.find(function.operand(1));
   if (left == scan.arguments.end() || right == scan.arguments.end()) return std::nullopt;
   if (left->second.is_right == right->second.is_right) return std::nullopt;
-  switch (function.opcode()) {
-    case Opcode::kAdd:
-    case Opcode::kMultiply:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kXor: return function.opcode();
-    default: return std::nullopt;
-  }
+  return hlo::IsReducing(function.opcode()) ? std::optional(function.opcode()) : std::nullopt;
 }
 
 bool IsExpensive(const SliceScan& scan) {

@@ -9,10 +9,10 @@
 
 #include "hlo/builder.h"
 #include "hlo/cost_analysis.h"
+#include "hlo/cumulative_window.h"
 #include "passes/control/time_model.h"
 #include "passes/fusion/cluster.h"
 #include "passes/fusion/cumulative_fusion.h"
-#include "hlo/cumulative_window.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/outline_region.h"
 #include "passes/kernel_model.h"
