@@ -72,6 +72,10 @@ def shuffled_channels(x):
     return x.reshape(n, height, width, 2, channels // 2).transpose(0, 1, 2, 4, 3).reshape(x.shape)
 
 
+def distances(x, y):
+    return (x * x).sum(1)[:, None] + (y * y).sum(1)[None] - 2 * x @ y.T
+
+
 def cross_entropy(logits, labels):
     chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1)
     return -chosen.mean()
@@ -99,6 +103,8 @@ PROGRAMS = {
     "moving_maximum": (sliding(lax.max, -jnp.inf, 1, 101), ((64, 100000), F32)),
     "box_filter": (sliding(lax.add, 0.0, 1, 15, 15, 1), ((4, 256, 256, 16), F32)),
     "cross_entropy_gradient": (jax.value_and_grad(cross_entropy), ((2048, 8192), F32), ((2048,), S32)),
+    "nearest": (lambda x, y: jnp.argmin(distances(x, y), 1), ((4096, 64), F32), ((4096, 64), F32)),
+    "density": (lambda x, y: jnp.exp(-distances(x, y)).sum(1), ((4096, 16), F32), ((4096, 16), F32)),
     "softmax": (lambda x: jax.nn.softmax(x, axis=-1), SQUARE),
     "layer_norm": (layer_norm, SQUARE, ((4096,), F32), ((4096,), F32)),
     "rms_norm": (rms_norm, SQUARE, ((4096,), F32)),

@@ -28,6 +28,8 @@ PROGRAMS = {
     "moving_maximum": ("0", "", 0.25),
     "box_filter": ("0", "", 0.1),
     "cross_entropy_gradient": ("0", "8192", 0.5),
+    "nearest": ("0,1", "", 0.1),
+    "density": ("0,1", "", 0.1),
     "softmax": ("0", "", 0.25),
     "layer_norm": ("0", "", 0.25),
     "rms_norm": ("0", "", 0.25),

@@ -35,6 +35,10 @@ class KernelModel {
     return false;
   }
 
+  // How many neighbouring rows of the result of `dot`, from a multiple of so many on, its kernels finish one after
+  // another, so that they may store what those are reduced to instead; 0: none.
+  virtual int64_t RowsFinishedTogether(const hlo::Instruction& /*dot*/) const { return 0; }
+
   // Whether result leaf `result_leaf` may share the buffer of operand `operand` (each element is read before, and only
   // by the work-item that overwrites it).
   virtual bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const = 0;

@@ -25,6 +25,7 @@
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
 #include "passes/expand/ragged_dot.h"
+#include "passes/expand/reduce_in_products.h"
 #include "passes/expand/reduce_major_first.h"
 #include "passes/expand/reducer_types.h"
 #include "passes/expand/rng.h"
@@ -190,6 +191,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<WidenReductions>();
   p.Add<ConstantFolding>();  // initial values, as wide
   p.Add<SplitWindows>();
+  p.Add<ReduceInProducts>();
   p.Add<ReduceMajorFirst>();
   p.Add<SplitReductions>();
   p.Add<CommonSubexpressions>();

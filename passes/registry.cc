@@ -19,6 +19,7 @@
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
 #include "passes/expand/ragged_dot.h"
+#include "passes/expand/reduce_in_products.h"
 #include "passes/expand/reduce_major_first.h"
 #include "passes/expand/reducer_types.h"
 #include "passes/expand/rng.h"
@@ -122,6 +123,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<SplitComplexDots>("large products of complex matrices become products of their parts"),
       Entry<ReduceMajorFirst>("a short minor dimension is reduced after the others"),
       Entry<SplitWindows>("windows that overlap become stages that each reduce less"),
+      Entry<ReduceInProducts>("products that one reduction reads store what groups of their rows are reduced to"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
       Entry<SliceAfterProducts>("a product by a slice of what a loop leaves alone becomes a slice of one product"),

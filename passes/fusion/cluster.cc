@@ -217,7 +217,7 @@ class ClusterFinder {
   // Tiles of products and convolutions are finished by elementwise ops, whose other operands are arrays of the result's
   // dimensions and broadcasts.
   static bool FitsEpilogue(const Instruction& instruction, bool at_root, const Cluster& cluster) {
-    if (instruction.Is(Opcode::kBroadcast)) {
+    if (instruction.Is(Opcode::kBroadcast) || instruction.Is(Opcode::kIota)) {
       return std::none_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
         return cluster.is_member.contains(user) && IsReinterpretation(*user);
       });
@@ -227,7 +227,8 @@ class ClusterFinder {
 
   bool MayBeHero(const Instruction& hero, const Cluster& cluster) const {
     const Instruction* root = cluster.roots[0];
-    if (cluster.hero != nullptr || HeroOf(*root).kind != KernelKind::kLoop) return false;
+    const bool may_finish = HeroOf(*root).kind == KernelKind::kLoop || RowsOfGroup(*root) > 0;
+    if (cluster.hero != nullptr || !may_finish) return false;
     const StoredResult stored = StoredResultOf(*root);
     if (!stored.value->shape().SameDimensions(hero.shape())) return false;
     if (!stored.way.empty() && !hero.Is(Opcode::kDot)) return false;
@@ -238,6 +239,25 @@ class ClusterFinder {
       if (IsReinterpretation(*member) && !cluster.is_member.contains(member->operand(0))) return true;
       return FitsEpilogue(*member, IsAtRoot(demands_.at(member).at(index), cluster), cluster);
     });
+  }
+
+  // Whether the product whose result, finished, `pooling` reads may reduce groups of rows as it does.
+  bool MayReduceProduct(const Instruction& pooling) const {
+    const int64_t rows = RowsOfGroup(pooling);
+    if (rows == 0) return false;
+    const hlo::Shape& shape = pooling.operand(0)->shape();
+    std::vector<const Instruction*> work = {pooling.operand(0)};
+    std::unordered_set<const Instruction*> seen(work.begin(), work.end());
+    while (!work.empty() && seen.size() < kMaxClusterOperations) {
+      const Instruction* at = work.back();
+      work.pop_back();
+      if (at->Is(Opcode::kDot) && !kernels_.RunsAlone(*at)) return kernels_.RowsFinishedTogether(*at) == rows;
+      if (!at->Has(hlo::kElementwise) && !at->Is(Opcode::kClamp)) continue;
+      for (const Instruction* operand : at->operands()) {
+        if (operand->shape().SameDimensions(shape) && seen.insert(operand).second) work.push_back(operand);
+      }
+    }
+    return false;
   }
 
   static void Join(Instruction* instruction, Cluster& cluster) {
@@ -260,7 +280,8 @@ class ClusterFinder {
     demands_[instruction] = {{clusters_.size(), Demand{elements, instruction}}};
     Cluster cluster;
     cluster.roots = {instruction};
-    if (instruction->Is(Opcode::kReduce) || IsPooling(*instruction)) cluster.hero = instruction;
+    const bool is_pooling = IsPooling(*instruction) && !MayReduceProduct(*instruction);
+    if (instruction->Is(Opcode::kReduce) || is_pooling) cluster.hero = instruction;
     Join(instruction, cluster);
     clusters_.push_back(std::move(cluster));
   }

@@ -12,6 +12,7 @@ bool StoredResult::IsOnTheWay(const Instruction* instruction) const {
 }
 
 StoredResult StoredResultOf(const Instruction& root) {
+  if (RowsOfGroup(root) > 0) return {root.operand(0), {&root}};
   const StoredResult as_it_is{&root, {}};
   if (!root.Is(Opcode::kTranspose) || root.shape().rank() < 2 || !root.shape().IsStatic()) return as_it_is;
   const int64_t last = root.shape().rank() - 1, run = root.shape().dimension(last);
@@ -23,6 +24,22 @@ StoredResult StoredResultOf(const Instruction& root) {
   const hlo::Shape& shape = value->shape();
   if (shape.rank() == 0 || !shape.IsStatic() || shape.dimension(shape.rank() - 1) % run != 0) return as_it_is;
   return elsewhere;
+}
+
+int64_t RowsOfGroup(const Instruction& op) {
+  if (!op.Is(Opcode::kReduceWindow)) return 0;
+  const hlo::Shape& shape = op.operand(0)->shape();
+  const hlo::Window& window = op.As<hlo::attr::Windowed>().window;
+  if (!shape.IsStatic() || shape.rank() < 2 || shape.ElementCount() == 0) return 0;
+  const auto of_rows = static_cast<size_t>(shape.rank() - 2);
+  for (size_t d = 0; d < window.size(); ++d) {
+    if (d != of_rows && window[d] != hlo::WindowDimension{}) return 0;
+  }
+  const int64_t rows = window[of_rows].size, all = shape.dimension(shape.rank() - 2);
+  hlo::WindowDimension groups;
+  groups.size = groups.stride = rows;
+  groups.padding_high = (rows - all % rows) % rows;
+  return rows > 1 && window[of_rows] == groups ? rows : 0;
 }
 
 }  // namespace hlorun::passes

@@ -3,9 +3,13 @@
 //
 //   product f32[1568,512]  ->  transpose f32[8,8,196,64] (reshape f32[8,196,8,64] (value)), dimensions {0,2,1,3}
 //
-// A network's heads are brought together so, in front of its attention, and apart behind it.
+// A network's heads are brought together so, in front of its attention, and apart behind it. Or the root reduces groups
+// of neighbouring rows, and one row of each is all that is stored (expand/reduce_in_products.h makes them):
+//
+//   product f32[4096,4096]  ->  reduce-window f32[128,4096] (value), window={size=32x1 stride=32x1}
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "hlo/instruction.h"
@@ -16,8 +20,9 @@ namespace hlorun::passes {
 inline constexpr int64_t kStoredRun = 16;
 
 struct StoredResult {
-  const hlo::Instruction* value;  // of the product's dimensions
-  // From the root, a transpose, down to the last reshape before `value`; empty where the root is the value.
+  const hlo::Instruction* value;  // of the product's dimensions; of several that are reduced together, the first
+  // From the root, a transpose, down to the last reshape before `value`, or the reduce-window; empty where the root is
+  // the value.
   std::vector<const hlo::Instruction*> way;
 
   bool IsOnTheWay(const hlo::Instruction* instruction) const;
@@ -25,5 +30,9 @@ struct StoredResult {
 
 // `root` may be in a fused computation or not.
 StoredResult StoredResultOf(const hlo::Instruction& root);
+
+// How many rows each window of `op` is: of a reduce-window along the second last dimension, one window after another,
+// of which only the last may be shorter. 0: it is no such.
+int64_t RowsOfGroup(const hlo::Instruction& op);
 
 }  // namespace hlorun::passes

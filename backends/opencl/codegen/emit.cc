@@ -173,6 +173,10 @@ bool OpenClKernelModel::ComputesOperand(const Instruction& product, int64_t of_d
   return !RunsAlone(made) && MayComputeOperand(product, of_dot, made, {device_, options_});
 }
 
+int64_t OpenClKernelModel::RowsFinishedTogether(const Instruction& dot) const {
+  return RunsAlone(dot) ? 0 : RowsFinishedByDot(dot, {device_, options_});
+}
+
 bool OpenClKernelModel::RunsAlone(const Instruction& instruction) const {
   return NeedsHostEvaluation(instruction, device_) || LibraryProductOf(instruction, device_, options_).has_value();
 }

@@ -67,6 +67,7 @@ class OpenClKernelModel : public passes::KernelModel {
   std::vector<int64_t> CopiedOperands(const hlo::Instruction& instruction) const override;
   bool RunsAlone(const hlo::Instruction& instruction) const override;
   bool ComputesOperand(const hlo::Instruction& product, int64_t of_dot, const hlo::Instruction& made) const override;
+  int64_t RowsFinishedTogether(const hlo::Instruction& dot) const override;
   bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const override;
   bool BoundsContraction(const hlo::Instruction& instruction) const override;
   bool SumsOverWindow(const hlo::Instruction& convolution) const override;

@@ -13,6 +13,7 @@
 #include "backends/opencl/kernels/tiled_tasks.h"
 #include "backends/opencl/kernels/tuning_record.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/stored_result.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -53,9 +54,15 @@ std::optional<Prepared> FindProduct(const hlo::Instruction& instruction) {
   return prepared;
 }
 
+// The rows that the root of a fusion makes one of; 0 where it keeps them.
+int64_t RowsReduced(const hlo::Instruction& instruction) {
+  return instruction.Is(hlo::Opcode::kFusion) ? passes::RowsOfGroup(*instruction.called()->root()) : 0;
+}
+
 // The same with the roles that its operands have in the kernels. Null options: parameters count as changing.
+// `keeps_rows`: rows of the result are rows of tiles.
 std::optional<Prepared> PrepareRoles(const hlo::Instruction& instruction, const DeviceSpec& device,
-                                     const CompileOptions* options) {
+                                     const CompileOptions* options, bool keeps_rows) {
   std::optional<Prepared> prepared = FindProduct(instruction);
   if (prepared && options != nullptr && !MayCutIntoParts(*options)) prepared->shape.multiplies_as_typed = true;
   if (!prepared || device.device_class != DeviceClass::kCpu || !IsWhole(prepared->shape)) return prepared;
@@ -64,7 +71,7 @@ std::optional<Prepared> PrepareRoles(const hlo::Instruction& instruction, const 
   shape.rhs_is_kept = !IsComputed(prepared->lhs) && !IsComputed(prepared->rhs) &&
                       IsKept(*instruction.operand(prepared->rhs.number), device, options);
   // Tiles of the matrix unit are copies of both sides, whichever is which.
-  if (PlanMatrixUnit(shape, device)) return prepared;
+  if (keeps_rows || PlanMatrixUnit(shape, device)) return prepared;
   const bool was_swapped = shape.swapped;
   shape = WithLessToPack(shape, device);
   if (shape.swapped != was_swapped) std::swap(prepared->lhs, prepared->rhs);
@@ -80,6 +87,15 @@ const Schedule* Tuned(const Prepared& prepared, const CompileOptions& options) {
 
 ProductPlan PlanOf(const Prepared& prepared, const EmitContext& context) {
   return PlanProduct(prepared.shape, context.device, Tuned<PanelSchedule>(prepared, context.options));
+}
+
+// Rows of a tile, where all of its sums are finished in one place.
+int64_t RowsFinished(const Prepared& prepared, const EmitContext& context) {
+  const ProductShape& shape = prepared.shape;
+  if (context.device.device_class != DeviceClass::kCpu || !IsWhole(shape) || shape.swapped) return 0;
+  if (PlanMatrixUnit(shape, context.device)) return MatrixUnitPlan::kBlock;
+  const ProductPlan plan = PlanOf(prepared, context);
+  return plan.IsByRows() || plan.CombinesParts() ? 0 : plan.rows;
 }
 
 // GPU class.
@@ -107,10 +123,11 @@ bool ReadsOnce(const Prepared& prepared, bool is_rhs, const EmitContext& context
   return !plan.shape.rhs_transposed && (plan.rhs != RhsForm::kInPlace || plan.tiles == 1);
 }
 
-// Nullopt also where an operand is computed that the kernels would not read so.
+// Nullopt also where an operand is computed, or rows are reduced, that the kernels would not read, or finish, so.
 std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const EmitContext& context) {
-  std::optional<Prepared> prepared = PrepareRoles(instruction, context.device, &context.options);
-  if (!prepared) return prepared;
+  const int64_t reduced = RowsReduced(instruction);
+  std::optional<Prepared> prepared = PrepareRoles(instruction, context.device, &context.options, reduced > 0);
+  if (!prepared || (reduced > 0 && RowsFinished(*prepared, context) != reduced)) return std::nullopt;
   const bool may_compute = (!IsComputed(prepared->lhs) || ReadsOnce(*prepared, false, context)) &&
                            (!IsComputed(prepared->rhs) || ReadsOnce(*prepared, true, context));
   return may_compute ? prepared : std::nullopt;
@@ -174,8 +191,13 @@ bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, cons
   return ReadsOnce(*prepared, is_rhs, context);
 }
 
+int64_t RowsFinishedByDot(const hlo::Instruction& dot, const EmitContext& context) {
+  const std::optional<Prepared> prepared = PrepareRoles(dot, context.device, &context.options, true);
+  return prepared ? RowsFinished(*prepared, context) : 0;
+}
+
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  const std::optional<Prepared> prepared = PrepareRoles(instruction, device, nullptr);
+  const std::optional<Prepared> prepared = PrepareRoles(instruction, device, nullptr, RowsReduced(instruction) > 0);
   if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;
   std::optional<ProductProblem> problem = ProductProblemOf(*prepared->hero);
   // These have nothing to choose.

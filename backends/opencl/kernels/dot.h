@@ -28,6 +28,10 @@ std::vector<int64_t> OperandsCopiedByDot(const hlo::Instruction& instruction, co
 bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, const hlo::Instruction& made,
                        const EmitContext& context);
 
+// How many neighbouring rows, from a multiple of so many on, a work-item of `dot`'s kernels finishes one after another;
+// 0: none, or not always. Fusions whose root reduces so many rows each are EmitDot's too.
+int64_t RowsFinishedByDot(const hlo::Instruction& dot, const EmitContext& context);
+
 // What a tuner may choose a schedule for: the product of an executed instruction, all of it; nullopt: not one, or not
 // computed by these kernels.
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device);

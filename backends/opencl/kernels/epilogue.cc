@@ -76,15 +76,18 @@ int64_t RunLength(const RegisterTile& tile) { return (tile.rows() + tile.lanes()
 Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& hero, const AliasPattern& aliases,
                    KernelParameters& parameters)
     : instruction_(instruction), hero_(hero) {
-  const hlo::Shape& shape = instruction.shape();
-  result_ = parameters.Add("result", shape.element_type(), shape.ElementCount(),
-                           {.kind = ArgumentRef::Kind::kResult, .number = 0, .written = true});
-  visited_ = {result_};
+  for (const hlo::Shape& shape : hlo::FlattenShape(instruction.shape())) {
+    const auto leaf = static_cast<int64_t>(results_.size());
+    results_.push_back(parameters.Add(leaf == 0 ? "result" : fmt::format("result{}", leaf), shape.element_type(),
+                                      shape.ElementCount(),
+                                      {.kind = ArgumentRef::Kind::kResult, .number = leaf, .written = true}));
+  }
+  visited_ = {results_[0]};
   if (IsPlain()) return;
   const passes::StoredResult stored = passes::StoredResultOf(*instruction.called()->root());
   value_ = stored.value;
   if (!stored.way.empty()) {
-    transpose_ = stored.way.front();
+    (stored.way.front()->Is(hlo::Opcode::kReduceWindow) ? reduction_ : transpose_) = stored.way.front();
     visited_.clear();
   }
   for (const hlo::Instruction* parameter : instruction.called()->parameters()) {
@@ -96,15 +99,17 @@ Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& 
     if (parameter->shape().SameDimensions(hero.shape())) visited_.push_back(operands_.back());
     if (std::find(aliases.begin(), aliases.end(), number) == aliases.end()) continue;
     operands_.back()->restrict_ = false;
-    result_->restrict_ = false;
-    std::erase(visited_, result_);
+    results_[0]->restrict_ = false;
+    std::erase(visited_, results_[0]);
   }
 }
 
 bool Epilogue::Supports(const hlo::Instruction& instruction, const hlo::Instruction& hero) {
   if (&instruction == &hero) return HasKernelType(instruction.shape());
   const hlo::Computation& computation = *instruction.called();
-  if (!computation.root()->shape().IsArray()) return false;
+  const std::vector<hlo::Shape> leaves = hlo::FlattenShape(computation.root()->shape());
+  if (leaves.size() > 1 && passes::RowsOfGroup(*computation.root()) == 0) return false;
+  if (!std::all_of(leaves.begin(), leaves.end(), HasKernelType)) return false;
   const passes::StoredResult stored = passes::StoredResultOf(*computation.root());
   if (!stored.value->shape().SameDimensions(hero.shape())) return false;
   for (const auto& owned : computation.instructions()) {
@@ -112,7 +117,10 @@ bool Epilogue::Supports(const hlo::Instruction& instruction, const hlo::Instruct
     if (&op == &hero || stored.IsOnTheWay(&op)) continue;
     if (!HasKernelType(op.shape())) return false;
     if (IsForOperandsOnly(op, hero)) continue;
-    if (op.Is(hlo::Opcode::kParameter) || op.Is(hlo::Opcode::kBroadcast) || IsInlineConstant(op)) continue;
+    if (op.Is(hlo::Opcode::kParameter) || op.Is(hlo::Opcode::kBroadcast) || op.Is(hlo::Opcode::kIota) ||
+        IsInlineConstant(op)) {
+      continue;
+    }
     if (!IsElementwise(op)) return false;
     // The hero's value is known at one place only.
     if (Contains(op.operands(), &hero) && !op.shape().SameDimensions(hero.shape())) return false;
@@ -130,32 +138,42 @@ Expr Epilogue::Linear(const RunIndex& at) const {
 
 bool Epilogue::StoresVectors(const RunIndex& at, int64_t lanes) const {
   if (IsPlain()) return true;
-  if (transpose_ == nullptr || value_ != &hero_) return false;
+  if (reduction_ != nullptr || transpose_ == nullptr || value_ != &hero_) return false;
   return at.lane_dimension + 1 == at.index.size() && transpose_->shape().dimensions().back() % lanes == 0 &&
          KnownFactor(at.index[at.lane_dimension], lanes) == lanes;
 }
 
 Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& values) const {
-  Expr result = ir::Cast(values, ir::ComputeType(result_->storage));
-  if (result_->storage == hlo::ElementType::kBF16) result = RoundResult(result, result_->storage);
-  return ir::Store(result_, ir::Ramp(transpose_ == nullptr ? Linear(at) : StoredAt(at), values->type.lanes), result);
+  const ir::BufferRef& stored = results_[0];
+  Expr result = ir::Cast(values, ir::ComputeType(stored->storage));
+  if (stored->storage == hlo::ElementType::kBF16) result = RoundResult(result, stored->storage);
+  return ir::Store(stored, ir::Ramp(transpose_ == nullptr ? Linear(at) : StoredAt(at), values->type.lanes), result);
 }
 
 Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& first, const Expr& second, bool rounds_pairs) const {
   const int lanes = first->type.lanes;
-  if (rounds_pairs && result_->storage == hlo::ElementType::kBF16 &&
+  if (rounds_pairs && results_[0]->storage == hlo::ElementType::kBF16 &&
       first->type == ir::Type{hlo::ElementType::kF32, 16}) {
     // The order in which the instruction has them is that of the run.
     const Expr words = ir::Call({hlo::ElementType::kU32, lanes}, kRoundToAnyPairs, {first, second});
-    return ir::Store(result_, ir::Ramp(Linear(at), lanes), words);
+    return ir::Store(results_[0], ir::Ramp(Linear(at), lanes), words);
   }
   RunIndex next = at;
   next.index[at.lane_dimension] = next.index[at.lane_dimension] + lanes;
   return ir::Block({StorePlain(at, first), StorePlain(next, second)});
 }
 
+Frame& Epilogue::FrameOf(FusedValues& values) const {
+  Frame& frame = values.NewFrame();
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (operands_[i])
+      frame.Bind(instruction_.called()->parameter(static_cast<int64_t>(i)), Frame::InMemory{operands_[i]});
+  }
+  return frame;
+}
+
 Stmt Epilogue::FinishPlaces(const RunIndex& at, const ir::Var& place, const Expr& begin, const Expr& end, int64_t lanes,
-                            const std::function<Expr(const Expr&)>& value, const Expr& stored_at) const {
+                            const std::function<Expr(const Expr&)>& value, const Sink& sink) const {
   IndexMath math(ir::kIndex);
   Body body;
   FusedValues values(math, body);
@@ -170,30 +188,85 @@ Stmt Epilogue::FinishPlaces(const RunIndex& at, const ir::Var& place, const Expr
   }
   const hlo::ElementType hero_type = hero_.shape().element_type();
   const Expr raw = body.Name(ir::Cast(value(ir::Ref(place)), ir::ComputeType(hero_type)), "product");
-  Value result{raw, nullptr};
+  Values finished{{raw, nullptr}};
   if (!IsPlain()) {
-    Frame& frame = values.NewFrame();
-    const hlo::Computation& computation = *instruction_.called();
+    Frame& frame = FrameOf(values);
     frame.Bind(&hero_, Values{{body.Name(RoundResult(raw, hero_type), "rounded"), nullptr}});
-    for (size_t i = 0; i < operands_.size(); ++i) {
-      if (operands_[i]) frame.Bind(computation.parameter(static_cast<int64_t>(i)), Frame::InMemory{operands_[i]});
-    }
-    result = values.Get(frame, *value_, index);
+    finished = {values.Get(frame, *value_, index)};
+    for (size_t i = 1; i < results_.size(); ++i)
+      finished.push_back(values.Get(frame, *reduction_->operand(static_cast<int64_t>(i)), index));
   }
-  if (stored_at != nullptr) {
-    body.Add(ir::Store(result_, stored_at + (ir::Ref(place) - begin), result.re));
-  } else {
-    StoreElement(values, result_, instruction_.shape(), index, result);
-  }
+  sink(values, index, finished);
   statements.push_back(ir::For(ir::LoopRole::kVector, place, begin, end, body.Close(), 1, static_cast<int>(lanes)));
   return ir::Block(std::move(statements));
 }
 
 Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
                         const std::function<Expr(const Expr&)>& value) const {
+  HLORUN_CHECK(reduction_ == nullptr);
   if (transpose_ != nullptr) return StoreRearranged(at, count, lanes, value);
   const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex);
-  return FinishPlaces(at, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), lanes, value, nullptr);
+  const auto store = [&](FusedValues& values, const Indices& index, const Values& finished) {
+    StoreElement(values, results_[0], instruction_.shape(), index, finished[0]);
+  };
+  return FinishPlaces(at, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), lanes, value, store);
+}
+
+Stmt Epilogue::StoreRows(const ir::Var& row, const Expr& first, const Expr& end, const OfRow& at, int64_t count,
+                         int64_t lanes, const std::function<Expr(const Expr&)>& value) const {
+  if (reduction_ != nullptr) return ReduceRows(row, first, end, at, count, lanes, value);
+  return ir::For(ir::LoopRole::kSerial, row, first, end, StoreRun(at(ir::Ref(row)), count, lanes, value));
+}
+
+// Columns are lanes: each is reduced by itself, row by row, in private arrays.
+Stmt Epilogue::ReduceRows(const ir::Var& row, const Expr& first, const Expr& end, const OfRow& at, int64_t count,
+                          int64_t lanes, const std::function<Expr(const Expr&)>& value) const {
+  const RunIndex first_run = at(first);
+  const size_t of_rows = first_run.index.size() - 2;
+  HLORUN_CHECK(first_run.lane_dimension == of_rows + 1);
+  const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex);
+  const Expr none = ir::Int(0, ir::kIndex), all = ir::Int(count, ir::kIndex);
+  std::vector<Stmt> statements;
+  std::vector<ir::BufferRef> reduced;
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const hlo::ElementType type = ir::ComputeType(results_[i]->storage);
+    reduced.push_back(MakeStaging(fmt::format("reduced{}", i), type, count));
+    statements.push_back(ir::DeclareArray(reduced.back()));
+  }
+  const auto for_places = [&](const std::function<void(FusedValues&, size_t)>& body_of) {
+    IndexMath math(ir::kIndex);
+    Body body;
+    FusedValues values(math, body);
+    for (size_t i = 0; i < results_.size(); ++i) body_of(values, i);
+    statements.push_back(ir::For(ir::LoopRole::kVector, place, none, all, body.Close(), 1, static_cast<int>(lanes)));
+  };
+  for_places([&](FusedValues& values, size_t i) {
+    const hlo::Instruction& initial = *reduction_->operand(static_cast<int64_t>(results_.size() + i));
+    values.body().Add(ir::Store(reduced[i], ir::Ref(place), values.Get(FrameOf(values), initial, {}).re));
+  });
+  const auto reduce = [&](FusedValues& values, const Indices&, const Values& finished) {
+    Values arguments;
+    for (const ir::BufferRef& array : reduced)
+      arguments.push_back({values.body().Name(ir::Load(array, ir::Ref(place))), nullptr});
+    arguments.insert(arguments.end(), finished.begin(), finished.end());
+    const Values both = values.Apply(*reduction_->called(), std::move(arguments));
+    for (size_t i = 0; i < reduced.size(); ++i) values.body().Add(ir::Store(reduced[i], ir::Ref(place), both[i].re));
+  };
+  statements.push_back(ir::For(ir::LoopRole::kSerial, row, first, end,
+                               FinishPlaces(at(ir::Ref(row)), place, none, all, lanes, value, reduce)));
+  hlo::Dims groups = hero_.shape().dimensions();
+  const int64_t of_group = passes::RowsOfGroup(*reduction_);
+  groups[of_rows] = (groups[of_rows] + of_group - 1) / of_group;
+  Expr group = none;
+  for (size_t d = 0; d < groups.size(); ++d) {
+    const Expr& index = first_run.index[d];
+    group = group * groups[d] +
+            (d == of_rows ? ir::Binary(ir::Op::kFloorDiv, index, ir::Int(of_group, ir::kIndex)) : index);
+  }
+  for_places([&](FusedValues& values, size_t i) {
+    values.body().Add(ir::Store(results_[i], group + ir::Ref(place), ir::Load(reduced[i], ir::Ref(place))));
+  });
+  return ir::Scope(ir::Block(std::move(statements)));
 }
 
 // Each of the hero's dimensions is several of the reshape's, as a rule, and its digits depend on its index alone: those
@@ -238,9 +311,12 @@ Stmt Epilogue::StoreRearranged(const RunIndex& at, int64_t count, int64_t lanes,
                   stored_at = ir::MakeVar("stored_at", ir::kIndex);
     RunIndex start = at;
     start.index[at.lane_dimension] = start.index[at.lane_dimension] + first;
+    const auto store_there = [&](FusedValues& values, const Indices&, const Values& finished) {
+      values.body().Add(ir::Store(results_[0], ir::Ref(stored_at) + (ir::Ref(place) - first), finished[0].re));
+    };
     return ir::Block({ir::Let(stored_at, StoredAt(start)),
                       FinishPlaces(at, place, first, first + length, length == count ? lanes : std::gcd(length, lanes),
-                                   value, ir::Ref(stored_at))});
+                                   value, store_there)});
   };
   const Expr none = ir::Int(0, ir::kIndex), end = ir::Int(count, ir::kIndex);
   Stmt pieces = ir::For(ir::LoopRole::kSerial, begin, none, end, store(ir::Ref(begin), piece), piece);
@@ -345,9 +421,9 @@ Stmt TileStore::Emit(const RegisterTile& tile, const ir::BufferRef& staging, con
   const ir::Var row = ir::MakeIndex("row", 0, tile.rows() - 1, ir::kIndex);
   const Stmt save = Save(tile, staging);
   const Expr staged = ir::Ref(row) * tile.columns();
-  const Stmt run = epilogue_.StoreRun(index(ir::Ref(row), ir::Int(0, ir::kIndex)), columns, tile.lanes(),
-                                      [&](const Expr& place) { return ir::Load(staging, staged + place); });
-  const Stmt rows = ir::For(ir::LoopRole::kSerial, row, first, end, run);
+  const auto at = [&](const Expr& of_row) { return index(of_row, ir::Int(0, ir::kIndex)); };
+  const Stmt rows = epilogue_.StoreRows(row, first, end, at, columns, tile.lanes(),
+                                        [&](const Expr& place) { return ir::Load(staging, staged + place); });
   const Stmt general = KeptVectors(rows) > kMostKeptVectors ? ir::Outline(rows) : rows;
   if (!is_direct || all_rows || columns != tile.columns()) return ir::Block({save, general});
   // Most tiles are whole: only the last one of a column of tiles recomputes rows of the one before.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "backends/opencl/codegen/fused_values.h"
 #include "backends/opencl/kernels/kernel_draft.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "hlo/instruction.h"
@@ -24,7 +25,7 @@ class Epilogue {
            KernelParameters& parameters);
 
   // Whether consumers of `hero` in `instruction` have a form that this class evaluates: elementwise ops, and a root
-  // that puts the result elsewhere (passes/fusion/stored_result.h).
+  // that puts the result elsewhere or reduces groups of rows (passes/fusion/stored_result.h).
   static bool Supports(const hlo::Instruction& instruction, const hlo::Instruction& hero);
 
   // True when values are stored as they are, where the hero has them.
@@ -39,17 +40,27 @@ class Epilogue {
   // Finishes and stores `count` values along a run, `lanes` at a time; value(i) is the hero's value at place i.
   ir::Stmt StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
                     const std::function<ir::Expr(const ir::Expr&)>& value) const;
+  // The same of rows first .. end of a tile (s64), each a run of `count` values from at(row) on; value(place) is that
+  // of the row that the variable `row` is. Where the root reduces rows, these are a group of them, or its end.
+  using OfRow = std::function<RunIndex(const ir::Expr& row)>;
+  ir::Stmt StoreRows(const ir::Var& row, const ir::Expr& first, const ir::Expr& end, const OfRow& at, int64_t count,
+                     int64_t lanes, const std::function<ir::Expr(const ir::Expr&)>& value) const;
   // Sends for the cache lines that a run of `count` values will be stored to, and be finished with, while they are
   // summed: a short row in each of many long ones is no stream that the hardware sees (docs/products.md).
   ir::Stmt SendForRun(const RunIndex& at, int64_t count) const;
 
  private:
+  // What is done with the values at a place of a run, whose index in the hero's result is given.
+  using Sink = std::function<void(FusedValues& values, const Indices& index, const Values& finished)>;
+
   ir::Expr Linear(const RunIndex& at) const;
-  // The loop of `place` over begin .. end of a run. `stored_at`: where the first of them lies, where the root puts it
-  // elsewhere; else null.
+  // The loop of `place` over begin .. end of a run.
   ir::Stmt FinishPlaces(const RunIndex& at, const ir::Var& place, const ir::Expr& begin, const ir::Expr& end,
-                        int64_t lanes, const std::function<ir::Expr(const ir::Expr&)>& value,
-                        const ir::Expr& stored_at) const;
+                        int64_t lanes, const std::function<ir::Expr(const ir::Expr&)>& value, const Sink& sink) const;
+  // A new frame of the fused computation, which knows what is in memory.
+  Frame& FrameOf(FusedValues& values) const;
+  ir::Stmt ReduceRows(const ir::Var& row, const ir::Expr& first, const ir::Expr& end, const OfRow& at, int64_t count,
+                      int64_t lanes, const std::function<ir::Expr(const ir::Expr&)>& value) const;
   ir::Stmt StoreRearranged(const RunIndex& at, int64_t count, int64_t lanes,
                            const std::function<ir::Expr(const ir::Expr&)>& value) const;
   // Where the root puts what the hero has at `at`.
@@ -59,7 +70,8 @@ class Epilogue {
   const hlo::Instruction& hero_;
   const hlo::Instruction* value_ = nullptr;      // of a fusion: what is stored, of the hero's dimensions
   const hlo::Instruction* transpose_ = nullptr;  // the root that puts it elsewhere, where there is one
-  ir::BufferRef result_;
+  const hlo::Instruction* reduction_ = nullptr;  // the root that reduces groups of rows, where there is one
+  std::vector<ir::BufferRef> results_;           // of a reduction as many as it has, else one
   std::vector<ir::BufferRef> operands_;  // of the fusion; null where only the hero reads them
   std::vector<ir::BufferRef> visited_;   // at each value's own index: the result and operands of its dimensions
 };

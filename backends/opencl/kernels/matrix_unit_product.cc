@@ -210,16 +210,15 @@ class UnitMultiplication {
 
   Stmt FinishRows(const Expr& sums, int64_t columns) const {
     const ir::Var row = IndexVar("row", kBlock);
-    const Expr from = sums + ir::Ref(row) * kBlock;
-    std::vector<Stmt> body;
+    const Expr from = sums + ir::Ref(row) * kBlock, end = Inside(row_, shape_.m);
     if (epilogue_->IsPlain() && columns == kBlock) {
       const auto half = [&](int64_t c) { return ir::Load(sums_, ir::Ramp(from + c, kLanes)); };
-      body.push_back(epilogue_->StorePlain(ResultAt(ir::Ref(row), Index(0)), half(0), half(kSide), plan_.rounds_pairs));
-    } else {
-      body.push_back(epilogue_->StoreRun(ResultAt(ir::Ref(row), Index(0)), columns, kSide,
-                                         [&](const Expr& place) { return ir::Load(sums_, from + place); }));
+      return Loop(row, Index(0), end,
+                  epilogue_->StorePlain(ResultAt(ir::Ref(row), Index(0)), half(0), half(kSide), plan_.rounds_pairs));
     }
-    return Loop(row, Index(0), Inside(row_, shape_.m), ir::Block(std::move(body)));
+    return epilogue_->StoreRows(
+        row, Index(0), end, [&](const Expr& of_row) { return ResultAt(of_row, Index(0)); }, columns, kSide,
+        [&](const Expr& place) { return ir::Load(sums_, from + place); });
   }
 
   const ProductTask& task_;

@@ -1,0 +1,247 @@
+#include "passes/expand/reduce_in_products.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "hlo/builder.h"
+#include "passes/dynamic/signature.h"
+#include "passes/expand/reducer_identity.h"
+#include "passes/kernel_model.h"
+
+namespace hlorun::passes {
+namespace {
+
+using hlo::Computation;
+using hlo::Contains;
+using hlo::Dims;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+
+// A result that the second cache holds is read again from there.
+constexpr int64_t kCachesOfResult = 2;
+// Groups of rows at least, so that reducing them costs little beside it; and a result's elements for one of an operand,
+// which other roles than its own may make the product copy.
+constexpr int64_t kFewestGroups = 2, kGrowth = 4;
+// Of elementwise ops between a product and its reduction.
+constexpr size_t kMostFinishing = 64;
+
+// What is between a product and its reduction, all of the product's dimensions.
+struct Finished {
+  Instruction* dot = nullptr;
+  std::unordered_set<const Instruction*> made_of_dot;
+};
+
+bool IsElementwise(const Instruction& op) { return op.Has(hlo::kElementwise) || op.Is(Opcode::kClamp); }
+
+// One product, which nothing outside of `reduce` needs, nor what is made of it; else no dot.
+Finished FinishedBefore(const Instruction& reduce) {
+  const Shape& shape = reduce.operand(0)->shape();
+  std::vector<Instruction*> work;
+  std::unordered_set<const Instruction*> seen;
+  std::vector<Instruction*> order;
+  const auto add = [&](Instruction* x) {
+    if (x->shape().IsArray() && x->shape().SameDimensions(shape) && seen.insert(x).second) work.push_back(x);
+  };
+  for (int64_t i = 0; i < reduce.operand_count() / 2; ++i) add(reduce.operand(i));
+  Finished finished;
+  while (!work.empty()) {
+    Instruction* x = work.back();
+    work.pop_back();
+    order.push_back(x);
+    if (order.size() > kMostFinishing) return {};
+    if (x->Is(Opcode::kDot)) {
+      if (std::exchange(finished.dot, x) != nullptr) return {};
+      continue;
+    }
+    if (!IsElementwise(*x)) continue;
+    for (Instruction* operand : x->operands()) add(operand);
+  }
+  if (finished.dot == nullptr || finished.dot->shape().rank() < 2 || finished.dot->shape().rank() > 3) return {};
+  finished.made_of_dot = {finished.dot};
+  for (bool grows = true; std::exchange(grows, false);) {
+    for (const Instruction* x : order) {
+      const auto is_made = [&](const Instruction* operand) { return finished.made_of_dot.contains(operand); };
+      if (!is_made(x) && std::any_of(x->operands().begin(), x->operands().end(), is_made))
+        grows |= finished.made_of_dot.insert(x).second;
+    }
+  }
+  for (const Instruction* x : finished.made_of_dot) {
+    const auto is_inside = [&](const Instruction* user) {
+      return user == &reduce || finished.made_of_dot.contains(user);
+    };
+    if (x->IsRoot() || !std::all_of(x->users().begin(), x->users().end(), is_inside)) return {};
+  }
+  return finished;
+}
+
+// Values with their last two dimensions exchanged, made of what they are made of; null where memory has one of them.
+class Exchange {
+ public:
+  Exchange(hlo::Builder& build, const Finished& finished) : build_(build), finished_(finished) {}
+
+  Instruction* Of(Instruction* x) {
+    if (const auto known = done_.find(x); known != done_.end()) return known->second;
+    Instruction* exchanged = Make(x);
+    return done_[x] = exchanged;
+  }
+
+ private:
+  Instruction* Make(Instruction* x) {
+    if (x == finished_.dot) return Dot(*x);
+    if (x->Is(Opcode::kBroadcast)) {
+      std::vector<int64_t> dimensions = x->dimensions();
+      for (int64_t& d : dimensions) d = Exchanged(d, x->shape().rank());
+      if (std::is_sorted(dimensions.begin(), dimensions.end()))
+        return build_.Broadcast(x->operand(0), Exchanged(x->shape()), dimensions);
+      return nullptr;
+    }
+    if (x->Is(Opcode::kIota))
+      return build_.Iota(Shape(x->shape().element_type(), Exchanged(x->shape())),
+                         Exchanged(x->dimensions()[0], x->shape().rank()));
+    if (!IsElementwise(*x)) return nullptr;
+    std::vector<Instruction*> operands;
+    for (Instruction* operand : x->operands()) {
+      const bool is_scalar = operand->shape().rank() == 0;  // of select and clamp
+      operands.push_back(is_scalar ? operand : Of(operand));
+      if (operands.back() == nullptr) return nullptr;
+    }
+    const Shape shape(x->shape().element_type(), Exchanged(x->shape()));
+    return x->parent()->Add(x->CloneWithOperands(shape, std::move(operands)), build_.before);
+  }
+
+  Instruction* Dot(const Instruction& dot) {
+    hlo::attr::Dot attributes = dot.As<hlo::attr::Dot>();
+    std::swap(attributes.lhs_batch, attributes.rhs_batch);
+    std::swap(attributes.lhs_contracting, attributes.rhs_contracting);
+    std::reverse(attributes.precision.begin(), attributes.precision.end());
+    return build_.Dot(dot.operand(1), dot.operand(0), std::move(attributes), dot.shape().element_type());
+  }
+
+  static int64_t Exchanged(int64_t d, int64_t rank) { return d < rank - 2 ? d : 2 * rank - 3 - d; }
+  static Dims Exchanged(const Shape& shape) {
+    Dims dimensions = shape.dimensions();
+    std::swap(dimensions[dimensions.size() - 1], dimensions[dimensions.size() - 2]);
+    return dimensions;
+  }
+
+  hlo::Builder& build_;
+  const Finished& finished_;
+  std::unordered_map<Instruction*, Instruction*> done_;
+};
+
+// Whether each result of a reducer of several is one of the two that it is given: what is reduced once more with an
+// initial value stays as it is.
+bool SelectsResults(const Computation& reducer) {
+  const Instruction* root = reducer.root();
+  if (!root->Is(Opcode::kTuple)) return false;
+  const int64_t count = root->operand_count();
+  for (int64_t i = 0; i < count; ++i) {
+    const Instruction *select = root->operand(i), *x = reducer.parameter(i), *y = reducer.parameter(count + i);
+    if (!select->Is(Opcode::kSelect)) return false;
+    const Instruction *a = select->operand(1), *b = select->operand(2);
+    if (!(a == x && b == y) && !(a == y && b == x)) return false;
+  }
+  return true;
+}
+
+// What groups start from; empty where that may not be done more than once.
+std::vector<Instruction*> StartsOfGroups(const Instruction& reduce, hlo::Builder& build) {
+  const int64_t count = reduce.operand_count() / 2;
+  if (count == 1) {
+    const auto identity = ReducerIdentity(*reduce.called(), reduce.operand(0)->shape().element_type());
+    return identity ? std::vector<Instruction*>{build.Constant(*identity)} : std::vector<Instruction*>{};
+  }
+  if (!SelectsResults(*reduce.called())) return {};
+  return {reduce.operands().begin() + count, reduce.operands().end()};
+}
+
+class Rewriter {
+ public:
+  Rewriter(Instruction* reduce, const PassContext& context)
+      : reduce_(reduce), context_(context), build_(reduce->parent(), reduce) {
+    build_.before = reduce;
+  }
+
+  bool Run() {
+    const Finished finished = FinishedBefore(*reduce_);
+    if (finished.dot == nullptr || !IsLarge(*finished.dot)) return false;
+    const int64_t rank = finished.dot->shape().rank();
+    const bool reduces_rows = Contains(reduce_->dimensions(), rank - 2);
+    if (!reduces_rows && (!Contains(reduce_->dimensions(), rank - 1) || !Grows(*finished.dot))) return false;
+    const int64_t count = reduce_->operand_count() / 2;
+    std::vector<Instruction*> values(reduce_->operands().begin(), reduce_->operands().begin() + count);
+    std::vector<int64_t> dimensions = reduce_->dimensions();
+    const Instruction* dot = finished.dot;
+    if (!reduces_rows) {
+      Exchange exchange(build_, finished);
+      for (Instruction*& value : values) {
+        value = exchange.Of(value);
+        if (value == nullptr) return false;
+      }
+      dot = exchange.Of(finished.dot);
+      std::replace(dimensions.begin(), dimensions.end(), rank - 1, rank - 2);
+    }
+    return Reduce(std::move(values), *dot, std::move(dimensions));
+  }
+
+ private:
+  bool IsLarge(const Instruction& dot) const {
+    return dot.shape().ByteSize() >= kCachesOfResult * context_.device.l2_bytes;
+  }
+  static bool Grows(const Instruction& dot) {
+    return std::all_of(dot.operands().begin(), dot.operands().end(), [&](const Instruction* operand) {
+      return dot.shape().ElementCount() >= kGrowth * operand->shape().ElementCount();
+    });
+  }
+
+  // Rows of `values` by groups, then the groups.
+  bool Reduce(std::vector<Instruction*> values, const Instruction& dot, std::vector<int64_t> dimensions) {
+    const auto of_rows = static_cast<size_t>(dot.shape().rank() - 2);
+    const int64_t rows = dot.shape().dimensions()[of_rows], together = context_.kernels.RowsFinishedTogether(dot);
+    if (together == 0 || rows < kFewestGroups * together) return false;
+    const std::vector<Instruction*> starts = StartsOfGroups(*reduce_, build_);
+    if (starts.empty()) return false;
+    hlo::Window window(of_rows + 2);
+    window[of_rows].size = window[of_rows].stride = together;
+    window[of_rows].padding_high = (together - rows % together) % together;
+    const size_t count = values.size();
+    std::vector<Instruction*> operands = std::move(values);
+    operands.insert(operands.end(), starts.begin(), starts.end());
+    Instruction* groups =
+        build_.Make(Opcode::kReduceWindow, operands, hlo::attr::Windowed{window}, {reduce_->called()});
+    std::vector<Instruction*> partial = {groups};
+    if (count > 1) {
+      partial.clear();
+      for (size_t i = 0; i < count; ++i) partial.push_back(build_.GetTupleElement(groups, static_cast<int64_t>(i)));
+    }
+    const std::vector<Instruction*> initial(reduce_->operands().begin() + static_cast<int64_t>(count),
+                                            reduce_->operands().end());
+    reduce_->parent()->Replace(reduce_, build_.Reduce(partial, initial, std::move(dimensions), reduce_->called()));
+    return true;
+  }
+
+  Instruction* reduce_;
+  const PassContext& context_;
+  hlo::Builder build_;
+};
+
+}  // namespace
+
+bool ReduceInProducts::Run(hlo::Module& module, PassContext& context) {
+  // Kernels of products whose sizes vary end at the sizes.
+  if (context.device.device_class != DeviceClass::kCpu || !SignatureOf(module).empty()) return false;
+  bool changed = false;
+  for (Computation* computation : module.ControlComputations()) {
+    for (Instruction* instruction : computation->PostOrder()) {
+      if (instruction->Is(Opcode::kReduce) && !instruction->dimensions().empty())
+        changed |= Rewriter(instruction, context).Run();
+    }
+  }
+  return changed;
+}
+
+}  // namespace hlorun::passes

@@ -1,0 +1,156 @@
+// Reductions of products that the products' own kernels begin: the evaluator's values, and no matrix in memory.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "driver/api/literals.h"
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
+#include "hlorun/hlorun.h"
+#include "tests/passes/equivalence.h"
+
+namespace hlorun {
+namespace {
+
+using hlo::Literal;
+
+struct Program {
+  std::string name, type;
+  int64_t m = 420, n = 337, k = 19;
+  std::string body;  // of d: type[m,n], u: type[m], v: type[n]; the reduction at its root
+  bool has_batch = false;
+};
+
+constexpr const char* kReducers = R"(HloModule m
+add { a = TYPE[] parameter(0)
+      b = TYPE[] parameter(1)
+      ROOT c = TYPE[] add(a, b) }
+least { a = TYPE[] parameter(0)
+        b = TYPE[] parameter(1)
+        ROOT c = TYPE[] minimum(a, b) }
+first_least { a = TYPE[] parameter(0)
+              i = s32[] parameter(1)
+              b = TYPE[] parameter(2)
+              j = s32[] parameter(3)
+              less = pred[] compare(a, b), direction=LT
+              same = pred[] compare(a, b), direction=EQ
+              before = pred[] compare(i, j), direction=LT
+              earlier = pred[] and(same, before)
+              takes = pred[] or(less, earlier)
+              x = TYPE[] select(takes, a, b)
+              n = s32[] select(takes, i, j)
+              ROOT t = (TYPE[], s32[]) tuple(x, n) }
+)";
+
+constexpr const char* kDistances = R"(
+  us = TYPE[M,N] broadcast(u), dimensions={0}
+  vs = TYPE[M,N] broadcast(v), dimensions={1}
+  sums = TYPE[M,N] add(us, vs)
+  e = TYPE[M,N] subtract(sums, d))";
+constexpr const char* kNearest = R"(
+  numbers = s32[M,N] iota(), iota_dimension=1
+  far = TYPE[] constant(LARGEST)
+  none = s32[] constant(0)
+  ROOT r = (TYPE[M], s32[M]) reduce(e, numbers, far, none), dimensions={1}, to_apply=first_least)";
+
+std::vector<Program> Programs() {
+  const std::string distances = kDistances, nearest = distances + kNearest;
+  const std::string sum_rows = R"(
+  ROOT r = TYPE[N] reduce(d, start), dimensions={0}, to_apply=add)";
+  const std::string sum_columns = R"(
+  f = TYPE[M,N] abs(d)
+  ROOT r = TYPE[M] reduce(f, start), dimensions={1}, to_apply=add)";
+  return {
+      {.name = "rows", .type = "f32", .body = sum_rows},
+      {.name = "columns", .type = "f32", .body = sum_columns},
+      {.name = "rows_by_deep", .type = "f32", .k = 100, .body = sum_rows},
+      {.name = "columns_of_few_rows", .type = "f32", .m = 1680, .n = 130, .body = sum_columns},
+      {.name = "all", .type = "f32", .body = R"(
+  f = TYPE[M,N] multiply(d, d)
+  ROOT r = TYPE[] reduce(f, start), dimensions={0,1}, to_apply=add)"},
+      {.name = "least", .type = "f32", .body = distances + R"(
+  ROOT r = TYPE[M] reduce(e, start), dimensions={1}, to_apply=least)"},
+      {.name = "nearest", .type = "f32", .body = nearest},
+      {.name = "nearest_f64", .type = "f64", .body = nearest},
+      {.name = "rows_s32", .type = "s32", .body = sum_rows},
+      {.name = "rows_f16", .type = "f16", .m = 525, .n = 600, .body = R"(
+  ROOT r = TYPE[N] reduce(d, start), dimensions={0}, to_apply=least)"},
+      {.name = "nearest_bf16", .type = "bf16", .m = 525, .n = 1200, .k = 64, .body = nearest},
+      {.name = "columns_bf16", .type = "bf16", .m = 525, .n = 600, .k = 128, .body = sum_columns},
+      {.name = "batches",
+       .type = "f32",
+       .m = 170,
+       .n = 337,
+       .body = R"(
+  f = TYPE[3,M,N] negate(d)
+  ROOT r = TYPE[3,M] reduce(f, start), dimensions={2}, to_apply=add)",
+       .has_batch = true},
+      {.name = "over_batches",
+       .type = "f32",
+       .m = 170,
+       .n = 337,
+       .body = R"(
+  ROOT r = TYPE[N] reduce(d, start), dimensions={0,1}, to_apply=add)",
+       .has_batch = true},
+  };
+}
+
+std::string Replaced(std::string text, const std::vector<std::pair<std::string, std::string>>& words) {
+  for (const auto& [word, with] : words) {
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += with.size())
+      text.replace(at, word.size(), with);
+  }
+  return text;
+}
+
+std::string TextOf(const Program& p) {
+  const std::string batch = p.has_batch ? "3," : "",
+                    attributes = p.has_batch ? "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, "
+                                               "rhs_contracting_dims={2}"
+                                             : "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+  const std::string text = fmt::format(R"({}
+ENTRY e {{
+  x = TYPE[{}M,K] parameter(0)
+  y = TYPE[{}N,K] parameter(1)
+  u = TYPE[M] parameter(2)
+  v = TYPE[N] parameter(3)
+  start = TYPE[] constant(3)
+  d = TYPE[{}M,N] dot(x, y), {}{}
+}})",
+                                       kReducers, batch, batch, batch, attributes, p.body);
+  return Replaced(text, {{"TYPE", p.type},
+                         {"M,", std::to_string(p.m) + ","},
+                         {"M]", std::to_string(p.m) + "]"},
+                         {"N,", std::to_string(p.n) + ","},
+                         {"N]", std::to_string(p.n) + "]"},
+                         {"K]", std::to_string(p.k) + "]"},
+                         {"LARGEST", p.type == "s32" ? "2147483647" : "inf"}});
+}
+
+class ProductReductionsTest : public ::testing::TestWithParam<Program> {};
+
+void PrintTo(const Program& program, std::ostream* out) { *out << program.name; }
+
+TEST_P(ProductReductionsTest, EqualsTheEvaluatorAndStoresNoMatrix) {
+  const std::string text = TextOf(GetParam());
+  ClientOptions options;
+  options.device_spec = R"({"l2_bytes": 262144})";  // products of half a megabyte are large
+  const auto client = Client::Create(options);
+  const auto executable = client->Compile(Module::FromText(text), {});
+  const auto module = passes::Parse(text);
+  const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, 1);
+  const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
+  const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
+  for (size_t i = 0; i < results.size(); ++i)
+    EXPECT_EQ(passes::Difference(expected[i], results[i], passes::kRounding), "") << "result " << i;
+  const auto is_product = [](const auto& op) { return op->Is(hlo::Opcode::kDot); };
+  const auto& all = module->entry()->instructions();
+  const int64_t matrix = (*std::find_if(all.begin(), all.end(), is_product))->shape().ByteSize();
+  EXPECT_LT(executable->memory().arena_bytes, matrix);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, ProductReductionsTest, ::testing::ValuesIn(Programs()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace hlorun
