@@ -25,7 +25,7 @@ using hlo::Shape;
 constexpr int64_t kCachesOfResult = 2;
 // Groups of rows at least, so that reducing them costs little beside it; and a result's elements for one of an operand,
 // which other roles than its own may make the product copy.
-constexpr int64_t kFewestGroups = 2, kGrowth = 4;
+constexpr int64_t kFewestGroups = 2, kGrowth = 1;
 // Of elementwise ops between a product and its reduction.
 constexpr size_t kMostFinishing = 64;
 
