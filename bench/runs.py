@@ -81,6 +81,17 @@ def on_xla_cpu(module, inputs, iterations, outputs=None):
     return command + (["--outputs", outputs] if outputs else [])
 
 
+def on_torch(module, inputs, expected, iterations, bounds):
+    """The command that runs the module's peer in PyTorch, if it has one, and prints a report for each of SIDES of bench/torch_of_module.py."""
+    return [sys.executable, os.path.join(HERE, "torch_of_module.py"), module, "--inputs", inputs, "--expected", expected,
+            "--iterations", str(iterations), *bounds]
+
+
+def module_name(path):
+    """Its folder and name, without ".hlo"."""
+    return os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path))), os.path.basename(path).removesuffix(".hlo"))
+
+
 def compared(ours, theirs):
     """hlorun's reports beside XLA:CPU's of the same rounds: what a row of a table says of both. Bytes: bench/xla_memory.py."""
     best, peer_best = min(r["best_ms"] for r in ours), min(r["best_ms"] for r in theirs)

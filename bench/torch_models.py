@@ -17,7 +17,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ import torch
 import bert
 import torch_networks
 from runs import HERE, Failed, arguments, chosen, cpu, on_xla_cpu, report, run, save_rows
-from torch_peer import rewritten
+from torch_peer import torch_report
 
 # name: (what scripts/export_torch.py takes, the function itself, inputs of a seed)
 MODELS = {
@@ -61,17 +60,6 @@ def write_batch(folder, count, batch, expected):
     for i, tensor in enumerate(batch):
         np.save(os.path.join(folder, "inputs", f"{count - len(batch) + i}.npy"), tensor.numpy())
     np.save(os.path.join(folder, "expected", "0.npy"), expected.numpy())
-
-
-def torch_report(model, batch, iterations):
-    """Best and median of runs, as hlorun reports them, each on inputs written just before."""
-    times = []
-    for _ in range(iterations):
-        fresh = [rewritten(tensor) for tensor in batch]
-        start = time.perf_counter()
-        model(*fresh)
-        times.append((time.perf_counter() - start) * 1e3)
-    return {"best_ms": min(times), "median_ms": statistics.median(times)}
 
 
 def row_of(name, rounds):
