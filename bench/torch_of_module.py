@@ -20,7 +20,6 @@ from module_peers import PEERS, path_of
 from runs import module_name
 from torch_peer import load_array, torch_report
 
-SIDES = {"eager": lambda network: network, "compiled": torch.compile}
 # Largest error as a share of the largest value, and relative L2 error: hlorun's (driver/arrays/compare.cc).
 RELATIVE_BOUNDS = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 
@@ -68,8 +67,9 @@ def differences(results, folder, flags):
     return None
 
 
-def side_report(peer, batch, flags):
+def side_report(make, values, wrap, batch, flags):
     """Times of a peer whose first results are right."""
+    peer = make({path: value.clone() for path, value in values.items()}, wrap)  # a step of training changes its weights
     start = time.perf_counter()
     result = peer.run(*batch)
     first_ms = (time.perf_counter() - start) * 1e3
@@ -79,20 +79,21 @@ def side_report(peer, batch, flags):
     return {"first_ms": first_ms, **torch_report(peer.run, batch, flags.iterations)}
 
 
+def compiled_report(*of_side):
+    """torch.compile needs a C++ compiler, and does not take everything."""
+    try:
+        return side_report(*of_side)
+    except Exception as trouble:  # pylint: disable=broad-except  inductor raises what its parts raise
+        return {"trouble": f"not measured: {(str(trouble).strip().splitlines() or [type(trouble).__name__])[0]}"}
+
+
 def reports(text, flags):
     names, make = PEERS[module_name(flags.module)]
     values = {path: load_array(os.path.join(flags.inputs, f"{i}.npy"), type_name)
               for i, (path, type_name) in enumerate(entry_parameters(text))}
     batch = [value for path, value in values.items() if path.partition("/")[0] in names]
-    made = {}
-    for side, wrap in SIDES.items():
-        try:
-            # A step of training changes its weights.
-            peer = make({path: value.clone() for path, value in values.items()}, wrap)
-            made[side] = side_report(peer, batch, flags)
-        except Exception as trouble:  # pylint: disable=broad-except  inductor raises what its parts raise
-            made[side] = {"trouble": f"not measured: {(str(trouble).strip().splitlines() or [type(trouble).__name__])[0]}"}
-    return made
+    return {"eager": side_report(make, values, lambda network: network, batch, flags),
+            "compiled": compiled_report(make, values, torch.compile, batch, flags)}
 
 
 def main():
