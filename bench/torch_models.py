@@ -5,8 +5,8 @@
                                   [--most RATIO] [NAME ...]
 
 bench/bert.py and bench/torch_networks.py hold them; scripts/export_torch.py exports each, into --keep where it is not there yet.
-Each round has other inputs, of which all four take their times, copied anew before each iteration by PyTorch and XLA:CPU; hlorun's
-result is compared with PyTorch's in each round. --constant: weights that do not change, for hlorun (--constant_params) and
+Each round has other inputs, of which all four take their times, copied anew before each iteration by XLA:CPU, and by PyTorch with the
+values in other places; hlorun's result is compared with PyTorch's in each round. --constant: weights that do not change, for hlorun (--constant_params) and
 inductor (freezing); else each packs them in each run as it likes. Times are medians over the rounds of a round's median, in
 brackets the best; ratios are hlorun's time over the other's, below 1 hlorun is faster: the median of the rounds, and their
 largest over their smallest. What torch.compile cannot run is "not measured". Exits 1 where hlorun or XLA:CPU fails, or a model's ratio
