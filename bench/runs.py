@@ -81,13 +81,32 @@ def on_xla_cpu(module, inputs, iterations, outputs=None):
     return command + (["--outputs", outputs] if outputs else [])
 
 
+def on_torch(module, inputs, expected, iterations, bounds):
+    """The command that runs the module's peer in PyTorch, if it has one, and prints reports of PyTorch's two sides."""
+    return [sys.executable, os.path.join(HERE, "torch_of_module.py"), module, "--inputs", inputs, "--expected", expected,
+            "--iterations", str(iterations), *bounds]
+
+
+def module_name(path):
+    """Its folder and name, without ".hlo"."""
+    return os.path.join(os.path.basename(os.path.dirname(os.path.abspath(path))), os.path.basename(path).removesuffix(".hlo"))
+
+
+def times(reports, side=""):
+    """The best time and the median of the rounds' medians; keys begin with `side`."""
+    return {side + "best_ms": min(r["best_ms"] for r in reports), side + "median_ms": statistics.median(r["median_ms"] for r in reports)}
+
+
+def ratios(ours, theirs, side=""):
+    """hlorun's times over another's of the same rounds; keys begin with `side`."""
+    of_rounds = [a["median_ms"] / b["median_ms"] for a, b in zip(ours, theirs)]
+    return {side + "ratio": min(r["best_ms"] for r in ours) / min(r["best_ms"] for r in theirs),
+            side + "median_ratio": statistics.median(of_rounds), side + "spread": max(of_rounds) / min(of_rounds), side + "ratios": of_rounds}
+
+
 def compared(ours, theirs):
     """hlorun's reports beside XLA:CPU's of the same rounds: what a row of a table says of both. Bytes: bench/xla_memory.py."""
-    best, peer_best = min(r["best_ms"] for r in ours), min(r["best_ms"] for r in theirs)
-    ratios = [a["median_ms"] / b["median_ms"] for a, b in zip(ours, theirs)]
-    return {"best_ms": best, "xla_best_ms": peer_best, "ratio": best / peer_best,
-            "median_ms": statistics.median(r["median_ms"] for r in ours), "xla_median_ms": statistics.median(r["median_ms"] for r in theirs),
-            "median_ratio": statistics.median(ratios), "spread": max(ratios) / min(ratios), "ratios": ratios,
+    return {**times(ours), **times(theirs, "xla_"), **ratios(ours, theirs),
             "peak_bytes": ours[-1]["peak_bytes"], "xla_peak_bytes": theirs[-1]["peak_bytes"], "device": ours[-1]["device"],
             "compile_s": min(r["compile_s"] for r in ours), "xla_compile_s": min(r["compile_s"] for r in theirs), "kernels": ours[-1]["kernels"]}
 

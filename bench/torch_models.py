@@ -5,8 +5,8 @@
                                   [--most RATIO] [NAME ...]
 
 bench/bert.py and bench/torch_networks.py hold them; scripts/export_torch.py exports each, into --keep where it is not there yet.
-Each round has other inputs, of which all four take their times, copied anew before each iteration by PyTorch and XLA:CPU; hlorun's
-result is compared with PyTorch's in each round. --constant: weights that do not change, for hlorun (--constant_params) and
+Each round has other inputs, of which all four take their times, copied anew before each iteration by XLA:CPU, and by PyTorch with the
+values in other places; hlorun's result is compared with PyTorch's in each round. --constant: weights that do not change, for hlorun (--constant_params) and
 inductor (freezing); else each packs them in each run as it likes. Times are medians over the rounds of a round's median, in
 brackets the best; ratios are hlorun's time over the other's, below 1 hlorun is faster: the median of the rounds, and their
 largest over their smallest. What torch.compile cannot run is "not measured". Exits 1 where hlorun or XLA:CPU fails, or a model's ratio
@@ -17,7 +17,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ import torch
 import bert
 import torch_networks
 from runs import HERE, Failed, arguments, chosen, cpu, on_xla_cpu, report, run, save_rows
-from torch_peer import rewritten
+from torch_peer import torch_report
 
 # name: (what scripts/export_torch.py takes, the function itself, inputs of a seed)
 MODELS = {
@@ -61,17 +60,6 @@ def write_batch(folder, count, batch, expected):
     for i, tensor in enumerate(batch):
         np.save(os.path.join(folder, "inputs", f"{count - len(batch) + i}.npy"), tensor.numpy())
     np.save(os.path.join(folder, "expected", "0.npy"), expected.numpy())
-
-
-def torch_report(model, batch, iterations):
-    """Best and median of runs, as hlorun reports them, each on inputs written just before."""
-    times = []
-    for _ in range(iterations):
-        fresh = [rewritten(tensor) for tensor in batch]
-        start = time.perf_counter()
-        model(*fresh)
-        times.append((time.perf_counter() - start) * 1e3)
-    return {"best_ms": min(times), "median_ms": statistics.median(times)}
 
 
 def row_of(name, rounds):

@@ -2,6 +2,7 @@
 
 import math
 import os
+import statistics
 import tempfile
 import time
 
@@ -36,6 +37,17 @@ def rewritten(tensor):
     else:
         copy = torch.from_numpy(dense.numpy().copy())
     return copy.permute([order.index(d) for d in range(tensor.dim())])
+
+
+def torch_report(run, batch, iterations):
+    """Best and median of runs, as hlorun reports them, each on other values, written just before."""
+    times = []
+    for i in range(iterations):
+        fresh = [rewritten(tensor.roll(i)) for tensor in batch]
+        start = time.perf_counter()
+        run(*fresh)
+        times.append((time.perf_counter() - start) * 1e3)
+    return {"best_ms": min(times), "median_ms": statistics.median(times)}
 
 
 class Way:
