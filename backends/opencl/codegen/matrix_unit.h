@@ -39,6 +39,8 @@ inline constexpr const char* kUnitFirstPart = "hl_unit_first_part";
 // (float16, float16): words of numbers that are bf16: pairs of both at each place; the first's, then the second's.
 inline constexpr const char* kUnitPairs = "hl_unit_pairs";
 inline constexpr const char* kUnitRun = "hl_unit_run";
+// (char16, char16, char16, char16): words of numbers that follow each other.
+inline constexpr const char* kUnitBytes = "hl_unit_bytes";
 // (ulong at, ulong bytes): 64 bytes from anywhere, of which only so many are read; the others are 0.
 inline constexpr const char* kUnitRow = "hl_unit_row";
 inline constexpr const char* kUnitPartOfRow = "hl_unit_part_of_row";
@@ -83,7 +85,7 @@ inline constexpr const char* kUnitPartOfRow = "hl_unit_part_of_row";
   HLORUN_UNIT_FIRST_RHS HLORUN_UNIT_LHS(LOW2, HIGH2) HLORUN_UNIT_LHS(LOW1, HIGH1) HLORUN_UNIT_RHS("2048") \
       HLORUN_UNIT_LHS(LOW0, HIGH0) HLORUN_UNIT_RHS("4096") HLORUN_UNIT_RHS("0")
 
-inline constexpr std::array<NamedSource, 18> kUnitFunctions = {{
+inline constexpr std::array<NamedSource, 19> kUnitFunctions = {{
     // Palette 1; 64 bytes (0x40) and 16 rows (0x10) of each tile.
     {kUnitBegin,
      "static inline void hl_unit_begin(void) {\n"
@@ -156,6 +158,9 @@ inline constexpr std::array<NamedSource, 18> kUnitFunctions = {{
      "static inline uint16 hl_unit_run(float16 first, float16 second) {\n"
      "  return (uint16)(as_uint8(convert_ushort16(as_uint16(first) >> 16)),\n"
      "                  as_uint8(convert_ushort16(as_uint16(second) >> 16)));\n}\n"},
+    {kUnitBytes,
+     "static inline uint16 hl_unit_bytes(char16 a, char16 b, char16 c, char16 d) {\n"
+     "  return (uint16)(as_uint4(a), as_uint4(b), as_uint4(c), as_uint4(d));\n}\n"},
     {kUnitRow,
      "typedef uint16 hl_loose_words __attribute__((aligned(1)));\n"
      "static inline uint16 hl_unit_row(ulong at) { return *(__global const hl_loose_words*)(at); }\n"},

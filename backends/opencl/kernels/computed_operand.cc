@@ -139,8 +139,10 @@ class Computation {
     if (predicate) line_of = ir::Min(line_of, ir::Int(elements / along - 1, type));
     const ir::Var line = place_of("line", elements / along, 1, line_of);
     // All lanes that count are of one line, so that none of them goes round its end.
+    const Index in_line = math.Mod(*start, along);
+    const bool stays_in_line = math.RangeOf(in_line).max <= along - lanes;
     const ir::Var column = place_of("column", along > lanes ? along - lanes + 1 : along, std::gcd(factor, along),
-                                    math.ToExpr(math.Mod(*start, along)));
+                                    math.ToExpr(in_line));
 
     FusedValues values(math, body_);
     Frame& frame = values.NewFrame();
@@ -166,7 +168,7 @@ class Computation {
     if (predicate) {
       makes = Guarded(makes, predicate, lanes);
       made = ir::Select(predicate, made, ir::Zero(made->type));
-    } else if (along % lanes != 0) {
+    } else if (along % lanes != 0 && !stays_in_line) {
       // Kernels read beyond a line where more of the array lies, and leave those lanes out.
       makes = Guarded(makes, ir::Compare(ir::Op::kLt, ir::Ramp(ir::Ref(column), lanes), ir::Int(along, type)), lanes);
     }

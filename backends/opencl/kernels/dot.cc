@@ -98,6 +98,18 @@ int64_t RowsFinished(const Prepared& prepared, const EmitContext& context) {
   return plan.IsByRows() || plan.CombinesParts() ? 0 : plan.rows;
 }
 
+// Whether rows that the unit could read as they lie are better copied where they are computed. Rows of bf16 are not: a
+// kernel of their own, which takes two numbers at once, writes them as quickly, and tall operands of short rows more so
+// (docs/products.md).
+bool CopiesWhenComputed(const MatrixUnitPlan& plan) { return plan.shape.lhs_type == hlo::ElementType::kS8; }
+
+// A lhs that is computed is copied where it would else be read as it lies: sums are the same.
+std::optional<MatrixUnitPlan> UnitPlanOf(const Prepared& prepared, const DeviceSpec& device) {
+  std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(prepared.shape, device);
+  if (plan && IsComputed(prepared.lhs)) plan->lhs_in_place = false;
+  return plan;
+}
+
 // GPU class.
 ProductSchedule GpuScheduleOf(const Prepared& prepared, const EmitContext& context) {
   const ProductSchedule* tuned = IsWhole(prepared.shape) ? TunedScheduleOf(*prepared.hero, context.options) : nullptr;
@@ -114,7 +126,8 @@ bool ReadsOnce(const Prepared& prepared, bool is_rhs, const EmitContext& context
     const auto* tiled = std::get_if<TiledSchedule>(&schedule);
     return tiled != nullptr && (is_rhs ? shape.m <= tiled->rows() : shape.n <= tiled->columns());
   }
-  if (PlanMatrixUnit(shape, context.device)) return false;
+  if (const auto unit = PlanMatrixUnit(shape, context.device))
+    return is_rhs || unit->PacksLhs() || CopiesWhenComputed(*unit);
   const ProductPlan plan = PlanOf(prepared, context);
   if (plan.IsByRows()) return is_rhs;
   if (plan.words) return false;
@@ -134,7 +147,7 @@ std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const EmitC
 }
 
 std::vector<KernelDraft> Kernels(const ProductTask& task, const Prepared& prepared, const EmitContext& context) {
-  if (const auto unit = PlanMatrixUnit(prepared.shape, context.device)) return MatrixUnitKernels(task, *unit);
+  if (const auto unit = UnitPlanOf(prepared, context.device)) return MatrixUnitKernels(task, *unit);
   if (context.device.device_class == DeviceClass::kCpu) return ProductKernels(task, PlanOf(prepared, context));
   return GpuProductKernels(TiledDot(task, prepared.shape), GpuScheduleOf(prepared, context), context.device);
 }
@@ -158,7 +171,7 @@ bool HasProductKernel(const hlo::Instruction& instruction) { return FindProduct(
 int64_t DotScratchBytes(const hlo::Instruction& instruction, const EmitContext& context) {
   const std::optional<Prepared> prepared = Prepare(instruction, context);
   if (!prepared) return 0;
-  if (const auto unit = PlanMatrixUnit(prepared->shape, context.device)) return unit->ScratchBytes();
+  if (const auto unit = UnitPlanOf(*prepared, context.device)) return unit->ScratchBytes();
   const bool is_cpu = context.device.device_class == DeviceClass::kCpu;
   return is_cpu ? PlanOf(*prepared, context).ScratchBytes()
                 : PartBytes(prepared->shape, GpuScheduleOf(*prepared, context));

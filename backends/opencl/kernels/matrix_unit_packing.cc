@@ -32,6 +32,7 @@ struct Side {
   bool wants_depth_inner;  // so do those of a tile's row
 
   bool Turns() const { return depth_is_inner != wants_depth_inner; }
+  bool IsComputed() const { return argument.kind == ArgumentRef::Kind::kComputed; }
 };
 
 class SidePacking {
@@ -44,13 +45,22 @@ class SidePacking {
     tiles_ = parameters.Add("tiles" + number, hlo::ElementType::kU32, side.out.bytes / 4, side.out);
   }
 
+  // What Copy calls.
+  std::vector<std::string_view> Functions() const {
+    if (IsCut()) return {kUnitPart, kUnitFirstPart, kUnitPairs, kUnitRun};
+    if (LoadsNumbers()) return {side_.depth_is_inner ? kUnitRun : kUnitPairs};
+    if (!side_.depth_is_inner) return {};
+    return side_.IsComputed() ? std::vector<std::string_view>{kUnitBytes}
+                              : std::vector<std::string_view>{kUnitRow, kUnitPartOfRow};
+  }
+
   // A work-group's share walks along what lies side by side in the source.
   int64_t Shares() const { return plan_.shape.batch * Outer() * Chunks(); }
 
   Stmt Copy(const Expr& share) {
     const ir::Var batch = IndexVar("batch", plan_.shape.batch), outer = IndexVar("outer", Outer()),
                   inner = IndexVar("inner", Inner()), side = IndexVar("side", 2);
-    const ir::Var first = ir::MakeIndex("first", 0, side_.blocks * MatrixUnitPlan::kBlock, kIndex);
+    const ir::Var first = ir::MakeIndex("first", 0, side_.blocks * MatrixUnitPlan::kBlock - kSide, kIndex);
     const ir::Var to = ir::MakeVar("to", kIndex);
     const Expr block = ir::Ref(side_.depth_is_inner ? outer : inner);
     step_ = ir::Ref(side_.depth_is_inner ? inner : outer);
@@ -74,23 +84,40 @@ class SidePacking {
   int64_t Chunks() const { return CeilDiv(Inner(), kRunOfShare); }
 
   // A tile within the matrix, or one that its end cuts.
-  Stmt Tile() const {
+  Stmt Tile() {
     const int64_t whole_steps = plan_.shape.k / plan_.ElementsOfStep();
     const Expr is_whole =
         ir::And(ir::Compare(Op::kLe, first_ + kSide, Index(side_.extent)), step_ < Index(whole_steps));
     const bool always = side_.extent % MatrixUnitPlan::kBlock == 0 && whole_steps == plan_.steps;
-    return always ? WholeTile() : ir::If(is_whole, WholeTile(), CutTile());
+    if (always) return WholeTile();
+    const Stmt cut = CutTile();
+    return ir::If(is_whole, side_.IsComputed() ? Within(whole_steps) : WholeTile(), cut);
   }
 
-  // Words along the depth are put together from integers of the elements' size; parts are made of numbers.
+  // A tile within the matrix whose place says so: an operand that is computed finds its line without dividing.
+  Stmt Within(int64_t whole_steps) {
+    if (whole_steps == 0 || side_.extent < kSide) return ir::Block({});
+    const ir::Var first = ir::MakeIndex("first_within", 0, side_.extent - kSide, kIndex);
+    const ir::Var step = IndexVar("step_within", whole_steps);
+    const Stmt first_is = ir::Let(first, first_), step_is = ir::Let(step, step_);
+    first_ = ir::Ref(first);
+    step_ = ir::Ref(step);
+    return ir::Block({first_is, step_is, WholeTile()});
+  }
+
+  // Words along the depth are put together from integers of the elements' size; parts are made of numbers, and so is
+  // what is computed.
   hlo::ElementType SourceType() const {
-    if (IsCut()) return side_.type;
+    if (IsCut() || side_.IsComputed()) return side_.type;
     return hlo::BytesOf(side_.type) == 1 ? hlo::ElementType::kU8 : hlo::ElementType::kU16;
   }
   bool IsCut() const { return plan_.parts > 1; }  // elements into parts
+  // Lines of bf16, or in parts of it, are loaded as numbers.
+  bool LoadsNumbers() const { return IsCut() || (side_.IsComputed() && side_.type == hlo::ElementType::kBF16); }
 
   Stmt WholeTile() const {
-    if (IsCut()) return ir::Block({LinesOfParts(false), TurnParts()});
+    if (LoadsNumbers()) return ir::Block({LinesOfParts(false), TurnParts()});
+    if (side_.IsComputed()) return ir::Block({LinesOfBytes(false), TurnParts()});
     std::vector<Stmt> body;
     for (int64_t i = 0; i < kSide; ++i)
       body.push_back(Save(0, Index(i), side_.depth_is_inner ? Row(i) : Words(Index(i))));
@@ -99,7 +126,8 @@ class SidePacking {
   }
 
   Stmt CutTile() const {
-    if (IsCut()) return ir::Block({LinesOfParts(true), TurnParts()});
+    if (LoadsNumbers()) return ir::Block({LinesOfParts(true), TurnParts()});
+    if (side_.IsComputed()) return ir::Block({LinesOfBytes(true), TurnParts()});
     const ir::Var line = IndexVar("line", kSide);
     const Stmt save =
         Save(0, ir::Ref(line), side_.depth_is_inner ? PartOfRow(ir::Ref(line)) : Words(ir::Ref(line), true));
@@ -108,11 +136,25 @@ class SidePacking {
 
   Stmt LinesOfParts(bool is_cut) const {
     const ir::Var line = IndexVar("line", kSide);
-    const auto [first, second] = side_.depth_is_inner ? RunOfRow(ir::Ref(line), is_cut) : Pairs(ir::Ref(line), is_cut);
+    const auto [first, second] =
+        side_.depth_is_inner ? std::pair(RunOfRow(ir::Ref(line), 0, is_cut), RunOfRow(ir::Ref(line), kLanes, is_cut))
+                             : Pairs(ir::Ref(line), is_cut);
     const char* const join = side_.depth_is_inner ? kUnitRun : kUnitPairs;
     return Loop(line, Index(0), Index(kSide),
                 SaveBf16Parts(first, second, plan_.parts, join,
                               [&](int64_t part, const Expr& words) { return Save(part, ir::Ref(line), words); }));
+  }
+
+  // Of s8 that are computed.
+  Stmt LinesOfBytes(bool is_cut) const {
+    const ir::Var line = IndexVar("line", kSide);
+    if (!side_.depth_is_inner)
+      return Loop(line, Index(0), Index(kSide), Save(0, ir::Ref(line), Words(ir::Ref(line), is_cut)));
+    std::vector<Expr> quarters;
+    for (int64_t from = 0; from < plan_.ElementsOfStep(); from += kLanes)
+      quarters.push_back(RunOfRow(ir::Ref(line), from, is_cut));
+    return Loop(line, Index(0), Index(kSide),
+                Save(0, ir::Ref(line), ir::Call(kWords, kUnitBytes, std::move(quarters))));
   }
 
   Stmt Save(int64_t part, const Expr& line, const Expr& words) const {
@@ -132,17 +174,14 @@ class SidePacking {
     return TurnSquare(square_, part * MatrixUnitPlan::kTileWords, tiles_, to_ + part * kPartWords, kSide);
   }
 
-  // Elements of f32 along the depth of a row, those of the first half of a step and of the second.
-  std::pair<Expr, Expr> RunOfRow(const Expr& line, bool is_cut) const {
+  // 16 elements along the depth of a row, `from` so many of a step.
+  Expr RunOfRow(const Expr& line, int64_t from, bool is_cut) const {
     const Expr depth = step_ * plan_.ElementsOfStep();
     const Expr row = (batch_ * side_.extent + first_ + line) * plan_.shape.k;
-    const auto half = [&](int64_t from) {
-      const Expr place = ir::Ramp(depth + from, kLanes);
-      const Expr inside = ir::And(ir::Compare(Op::kLt, place, Index(plan_.shape.k)),
-                                  ir::Splat((first_ + line) < Index(side_.extent), kLanes));
-      return ir::Load(source_, ir::Ramp(row + (depth + from), kLanes), is_cut ? inside : nullptr);
-    };
-    return {half(0), half(kLanes)};
+    const Expr place = ir::Ramp(depth + from, kLanes);
+    const Expr inside = ir::And(ir::Compare(Op::kLt, place, Index(plan_.shape.k)),
+                                ir::Splat((first_ + line) < Index(side_.extent), kLanes));
+    return ir::Load(source_, ir::Ramp(row + (depth + from), kLanes), is_cut ? inside : nullptr);
   }
   // And 16 rows or columns at two places of the depth, where those lie side by side.
   std::pair<Expr, Expr> Pairs(const Expr& line, bool is_cut) const {
@@ -174,7 +213,9 @@ class SidePacking {
     const Expr depth = step_ * plan_.ElementsOfStep() + line * elements;
     Expr joined;
     for (int64_t e = 0; e < elements; ++e) {
-      const Expr element = ir::Cast(AtDepth(depth + e, is_cut), hlo::ElementType::kU32);
+      const Expr number = AtDepth(depth + e, is_cut);
+      const Expr narrow = side_.IsComputed() ? ir::BitCast(number, hlo::ElementType::kU8) : number;
+      const Expr element = ir::Cast(narrow, hlo::ElementType::kU32);
       const Expr placed = e == 0 ? element : ir::Binary(Op::kShl, element, ir::Int(e * bits, element->type));
       joined = e == 0 ? placed : ir::Binary(Op::kOr, joined, placed);
     }
@@ -194,21 +235,19 @@ KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<Side>& sides
   const ir::Var share = ir::MakeVar("share", kIndex);
   Stmt copy;
   int64_t shares = 0;
-  bool has_rows = false, turns = false;
+  bool turns = false;
+  std::vector<std::string_view> functions;
   for (const Side& side : sides) {
     SidePacking packing(plan, side, square, parameters);
     const Stmt one = packing.Copy(ir::Ref(share) - shares);
     copy = copy == nullptr ? one : ir::If(ir::Ref(share) < Index(shares), copy, one);
     shares += packing.Shares();
-    has_rows |= side.depth_is_inner;
+    const std::vector<std::string_view> called = packing.Functions();
+    functions.insert(functions.end(), called.begin(), called.end());
     turns |= side.Turns();
   }
   const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
-  std::vector<ir::Helper> helpers;
-  if (plan.parts > 1)
-    helpers = UnitHelpers({kUnitPart, kUnitFirstPart, kUnitPairs, kUnitRun});
-  else if (has_rows)
-    helpers = UnitHelpers({kUnitRow, kUnitPartOfRow});
+  std::vector<ir::Helper> helpers = HelpersNamed(kUnitFunctions, functions);
   if (!turns) return Packing(MakeDraft("pack_tiles", parameters, nest, std::move(helpers)));
   for (ir::Helper& helper : TurnHelpers(plan.inline_assembly)) helpers.push_back(std::move(helper));
   return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
