@@ -225,5 +225,27 @@ TEST(ComputedOperandOfUnit, RowsThatLieInTiles) {
   }
 }
 
+// Two arrays of long rows would be read 64 rows at once.
+TEST(ComputedOperandOfUnit, NotOfTwoArraysOfLongRows) {
+  DeviceSpec spec = Runner().spec();
+  spec.device_class = DeviceClass::kCpu;
+  spec.has_bf16_tiles = true;
+  const auto may = [&](int64_t k, bool lhs_transposed, const char* makes) {
+    const std::string lhs = ShapeOf("f32", 0, 512, k, lhs_transposed), rhs = ShapeOf("f32", 0, k, 768, false);
+    const std::string text = fmt::format(
+        "HloModule m\nENTRY e {{\n  a = {0} parameter(0)\n  b = {0} parameter(1)\n  w = {1} parameter(2)\n"
+        "  x = {0} {2}\n  ROOT r = f32[512,768] dot(x, w), lhs_contracting_dims={{{3}}}, rhs_contracting_dims={{0}}\n}}\n",
+        lhs, rhs, makes, lhs_transposed ? 0 : 1);
+    const auto module = hlo::ParseModule(text);
+    const hlo::Instruction& dot = *module->entry()->root();
+    EXPECT_TRUE(PlanMatrixUnit(*ProductShapeOf(dot), spec));
+    return MayComputeOperand(dot, 0, *dot.operand(0), {spec, {}});
+  };
+  EXPECT_FALSE(may(2048, false, "multiply(a, b)"));
+  EXPECT_TRUE(may(1024, false, "multiply(a, b)"));
+  EXPECT_TRUE(may(2048, true, "multiply(a, b)"));
+  EXPECT_TRUE(may(2048, false, "abs(a)"));
+}
+
 }  // namespace
 }  // namespace hlorun::opencl

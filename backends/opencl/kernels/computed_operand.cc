@@ -141,8 +141,8 @@ class Computation {
     // All lanes that count are of one line, so that none of them goes round its end.
     const Index in_line = math.Mod(*start, along);
     const bool stays_in_line = math.RangeOf(in_line).max <= along - lanes;
-    const ir::Var column = place_of("column", along > lanes ? along - lanes + 1 : along, std::gcd(factor, along),
-                                    math.ToExpr(in_line));
+    const ir::Var column =
+        place_of("column", along > lanes ? along - lanes + 1 : along, std::gcd(factor, along), math.ToExpr(in_line));
 
     FusedValues values(math, body_);
     Frame& frame = values.NewFrame();

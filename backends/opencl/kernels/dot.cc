@@ -1,5 +1,6 @@
 #include "backends/opencl/kernels/dot.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/opencl/kernels/bf16_parts.h"
@@ -136,6 +137,21 @@ bool ReadsOnce(const Prepared& prepared, bool is_rhs, const EmitContext& context
   return !plan.shape.rhs_transposed && (plan.rhs != RhsForm::kInPlace || plan.tiles == 1);
 }
 
+// Whether the matrix unit's copies would read more rows at once than the CPU sends for by itself: 32 of each array that
+// an operand is made of, a short run at a time, which matters where rows are longer than a page (docs/products.md).
+bool ReadsTooManyRows(const Prepared& prepared, int64_t of_dot, const hlo::Instruction& made,
+                      const DeviceSpec& device) {
+  constexpr int64_t kPageBytes = 4096;
+  const ProductShape& shape = prepared.shape;
+  const bool is_rhs = of_dot == 1;
+  const int64_t row_bytes = shape.k * hlo::BytesOf(is_rhs ? shape.rhs_type : shape.lhs_type);
+  if ((is_rhs ? !shape.rhs_transposed : shape.lhs_transposed) || row_bytes <= kPageBytes) return false;
+  const auto arrays = std::count_if(made.operands().begin(), made.operands().end(), [&](const auto* operand) {
+    return operand->shape().IsArray() && operand->shape().ElementCount() >= made.shape().ElementCount();
+  });
+  return arrays > 1 && PlanMatrixUnit(shape, device).has_value();
+}
+
 // Nullopt also where an operand is computed, or rows are reduced, that the kernels would not read, or finish, so.
 std::optional<Prepared> Prepare(const hlo::Instruction& instruction, const EmitContext& context) {
   const int64_t reduced = RowsReduced(instruction);
@@ -198,6 +214,7 @@ bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, cons
   if (!prepared || !IsWhole(prepared->shape) || prepared->shape.rhs_is_kept ||
       IsSameInEveryTrip(made, context.device) || IsSameInEveryRun(made, context.options))
     return false;
+  if (ReadsTooManyRows(*prepared, of_dot, made, context.device)) return false;
   if (IsComputed(instruction, *prepared->hero, of_dot)) return true;  // as it is, so with more
   const int64_t number = OperandNumber(instruction, *prepared->hero, of_dot);
   const bool is_rhs = !IsComputed(prepared->rhs) && prepared->rhs.number == number;

@@ -10,7 +10,7 @@ namespace hlorun::opencl {
 
 // Both operands, or rhs alone: tiles of rows of lhs, 64 bytes of depth each; tiles of 16 columns of rhs, of which a row
 // holds a word of each column, two bf16 or four s8 along the depth. In one launch; rhs in one of its own where it is
-// kept.
+// kept. Operands that are computed (computed_operand.h) are loaded as vectors of elements, each once.
 std::vector<KernelDraft> PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan);
 
 }  // namespace hlorun::opencl
