@@ -38,7 +38,8 @@ def difference(result, expected, bounds):
         return None if torch.equal(result, expected) else "other integers"
     result, expected = result.double().flatten(), expected.double().flatten()
     finite = result.isfinite() & expected.isfinite()
-    if not torch.equal(result[~finite].nan_to_num(), expected[~finite].nan_to_num()):
+    # Equal or both NaN: without tolerances, what is not finite.
+    if not torch.allclose(result[~finite], expected[~finite], rtol=0, atol=0, equal_nan=True):
         return "other infinities or NaN"
     return apart(result[finite], expected[finite], *bounds)
 
@@ -67,24 +68,29 @@ def differences(results, folder, flags):
     return None
 
 
-def side_report(make, values, wrap, batch, flags):
-    """Times of a peer whose first results are right."""
+def first_run(make, values, wrap, batch):
+    """The peer, its result and what that took."""
     peer = make({path: value.clone() for path, value in values.items()}, wrap)  # a step of training changes its weights
     start = time.perf_counter()
     result = peer.run(*batch)
-    first_ms = (time.perf_counter() - start) * 1e3
+    return peer, result, (time.perf_counter() - start) * 1e3
+
+
+def side_report(peer, result, first_ms, batch, flags):
+    """Times of a peer whose first results are right."""
     trouble = differences(peer.outputs(result), flags.expected, flags)
     if trouble:
         return {"trouble": f"differs: {trouble}"}
     return {"first_ms": first_ms, **torch_report(peer.run, batch, flags.iterations)}
 
 
-def compiled_report(*of_side):
+def compiled_report(make, values, batch, flags):
     """torch.compile needs a C++ compiler, and does not take everything."""
     try:
-        return side_report(*of_side)
+        first = first_run(make, values, torch.compile, batch)
     except Exception as trouble:  # pylint: disable=broad-except  inductor raises what its parts raise
         return {"trouble": f"not measured: {(str(trouble).strip().splitlines() or [type(trouble).__name__])[0]}"}
+    return side_report(*first, batch, flags)
 
 
 def reports(text, flags):
@@ -92,8 +98,8 @@ def reports(text, flags):
     values = {path: load_array(os.path.join(flags.inputs, f"{i}.npy"), type_name)
               for i, (path, type_name) in enumerate(entry_parameters(text))}
     batch = [value for path, value in values.items() if path.partition("/")[0] in names]
-    return {"eager": side_report(make, values, lambda network: network, batch, flags),
-            "compiled": compiled_report(make, values, torch.compile, batch, flags)}
+    return {"eager": side_report(*first_run(make, values, lambda network: network, batch), batch, flags),
+            "compiled": compiled_report(make, values, batch, flags)}
 
 
 def main():

@@ -42,7 +42,7 @@ def rewritten(tensor):
 def torch_report(run, batch, iterations):
     """Best and median of runs, as hlorun reports them, each on other values, written just before."""
     times = []
-    for i in range(iterations):
+    for i in range(1, iterations + 1):
         fresh = [rewritten(tensor.roll(i)) for tensor in batch]
         start = time.perf_counter()
         run(*fresh)

@@ -32,17 +32,40 @@ constexpr size_t kMostFinishing = 64;
 // What is between a product and its reduction, all of the product's dimensions.
 struct Finished {
   Instruction* dot = nullptr;
-  std::unordered_set<const Instruction*> made_of_dot;
+  std::vector<Instruction*> values;  // users before operands, the dot and arrays in memory among them
 };
 
 bool IsElementwise(const Instruction& op) { return op.Has(hlo::kElementwise) || op.Is(Opcode::kClamp); }
 
-// One product, which nothing outside of `reduce` needs, nor what is made of it; else no dot.
+// What a product's kernel finishes its result with: computed at each place, or found there in memory.
+bool MayFinish(const Instruction& op) {
+  if (hlo::IsComplex(op.shape().element_type())) return false;
+  return IsElementwise(op) || op.Is(Opcode::kDot) || op.Is(Opcode::kBroadcast) || op.Is(Opcode::kIota) ||
+         op.Is(Opcode::kParameter) || op.Is(Opcode::kConstant);
+}
+
+// Whether nothing outside of `reduce` needs the product, nor what is made of it.
+bool IsOnlyReduced(const Finished& finished, const Instruction& reduce) {
+  std::unordered_set<const Instruction*> made_of_dot = {finished.dot};
+  const auto is_made = [&](const Instruction* x) { return made_of_dot.contains(x); };
+  for (bool grows = true; std::exchange(grows, false);) {
+    for (const Instruction* x : finished.values) {
+      if (!is_made(x) && std::any_of(x->operands().begin(), x->operands().end(), is_made))
+        grows |= made_of_dot.insert(x).second;
+    }
+  }
+  return std::all_of(made_of_dot.begin(), made_of_dot.end(), [&](const Instruction* x) {
+    return !x->IsRoot() && x->control_successors().empty() && x->control_predecessors().empty() &&
+           std::all_of(x->users().begin(), x->users().end(),
+                       [&](const Instruction* user) { return user == &reduce || is_made(user); });
+  });
+}
+
+// One product, with what finishes it; else no dot.
 Finished FinishedBefore(const Instruction& reduce) {
   const Shape& shape = reduce.operand(0)->shape();
   std::vector<Instruction*> work;
   std::unordered_set<const Instruction*> seen;
-  std::vector<Instruction*> order;
   const auto add = [&](Instruction* x) {
     if (x->shape().IsArray() && x->shape().SameDimensions(shape) && seen.insert(x).second) work.push_back(x);
   };
@@ -51,34 +74,34 @@ Finished FinishedBefore(const Instruction& reduce) {
   while (!work.empty()) {
     Instruction* x = work.back();
     work.pop_back();
-    order.push_back(x);
-    if (order.size() > kMostFinishing) return {};
-    if (x->Is(Opcode::kDot)) {
-      if (std::exchange(finished.dot, x) != nullptr) return {};
-      continue;
-    }
+    finished.values.push_back(x);
+    if (!MayFinish(*x) || finished.values.size() > kMostFinishing) return {};
+    if (x->Is(Opcode::kDot) && std::exchange(finished.dot, x) != nullptr) return {};
     if (!IsElementwise(*x)) continue;
     for (Instruction* operand : x->operands()) add(operand);
   }
   if (finished.dot == nullptr || finished.dot->shape().rank() < 2 || finished.dot->shape().rank() > 3) return {};
-  finished.made_of_dot = {finished.dot};
-  for (bool grows = true; std::exchange(grows, false);) {
-    for (const Instruction* x : order) {
-      const auto is_made = [&](const Instruction* operand) { return finished.made_of_dot.contains(operand); };
-      if (!is_made(x) && std::any_of(x->operands().begin(), x->operands().end(), is_made))
-        grows |= finished.made_of_dot.insert(x).second;
-    }
-  }
-  for (const Instruction* x : finished.made_of_dot) {
-    const auto is_inside = [&](const Instruction* user) {
-      return user == &reduce || finished.made_of_dot.contains(user);
-    };
-    if (x->IsRoot() || !std::all_of(x->users().begin(), x->users().end(), is_inside)) return {};
-  }
-  return finished;
+  return IsOnlyReduced(finished, reduce) ? finished : Finished{};
 }
 
-// Values with their last two dimensions exchanged, made of what they are made of; null where memory has one of them.
+int64_t Exchanged(int64_t d, int64_t rank) { return d < rank - 2 ? d : 2 * rank - 3 - d; }
+
+std::vector<int64_t> ExchangedPlaces(const Instruction& broadcast) {
+  std::vector<int64_t> places = broadcast.dimensions();
+  for (int64_t& d : places) d = Exchanged(d, broadcast.shape().rank());
+  return places;
+}
+
+// Whether all values can be made with their last two dimensions exchanged: memory has none of them.
+bool MayExchange(const Finished& finished) {
+  return std::all_of(finished.values.begin(), finished.values.end(), [](const Instruction* x) {
+    if (!x->Is(Opcode::kBroadcast)) return !x->Is(Opcode::kParameter) && !x->Is(Opcode::kConstant);
+    const std::vector<int64_t> places = ExchangedPlaces(*x);
+    return std::is_sorted(places.begin(), places.end());
+  });
+}
+
+// Values with their last two dimensions exchanged, made of what they are made of, where MayExchange.
 class Exchange {
  public:
   Exchange(hlo::Builder& build, const Finished& finished) : build_(build), finished_(finished) {}
@@ -92,25 +115,19 @@ class Exchange {
  private:
   Instruction* Make(Instruction* x) {
     if (x == finished_.dot) return Dot(*x);
-    if (x->Is(Opcode::kBroadcast)) {
-      std::vector<int64_t> dimensions = x->dimensions();
-      for (int64_t& d : dimensions) d = Exchanged(d, x->shape().rank());
-      if (std::is_sorted(dimensions.begin(), dimensions.end()))
-        return build_.Broadcast(x->operand(0), Exchanged(x->shape()), dimensions);
-      return nullptr;
-    }
+    if (x->Is(Opcode::kBroadcast)) return build_.Broadcast(x->operand(0), Exchanged(x->shape()), ExchangedPlaces(*x));
     if (x->Is(Opcode::kIota))
       return build_.Iota(Shape(x->shape().element_type(), Exchanged(x->shape())),
-                         Exchanged(x->dimensions()[0], x->shape().rank()));
-    if (!IsElementwise(*x)) return nullptr;
+                         passes::Exchanged(x->dimensions()[0], x->shape().rank()));
     std::vector<Instruction*> operands;
     for (Instruction* operand : x->operands()) {
       const bool is_scalar = operand->shape().rank() == 0;  // of select and clamp
       operands.push_back(is_scalar ? operand : Of(operand));
-      if (operands.back() == nullptr) return nullptr;
     }
     const Shape shape(x->shape().element_type(), Exchanged(x->shape()));
-    return x->parent()->Add(x->CloneWithOperands(shape, std::move(operands)), build_.before);
+    Instruction* clone = x->parent()->Add(x->CloneWithOperands(shape, std::move(operands)), build_.before);
+    clone->sharding.reset();
+    return clone;
   }
 
   Instruction* Dot(const Instruction& dot) {
@@ -118,10 +135,13 @@ class Exchange {
     std::swap(attributes.lhs_batch, attributes.rhs_batch);
     std::swap(attributes.lhs_contracting, attributes.rhs_contracting);
     std::reverse(attributes.precision.begin(), attributes.precision.end());
-    return build_.Dot(dot.operand(1), dot.operand(0), std::move(attributes), dot.shape().element_type());
+    Instruction* exchanged =
+        build_.Dot(dot.operand(1), dot.operand(0), std::move(attributes), dot.shape().element_type());
+    exchanged->frontend_attributes = dot.frontend_attributes;
+    exchanged->backend_config = dot.backend_config;
+    return exchanged;
   }
 
-  static int64_t Exchanged(int64_t d, int64_t rank) { return d < rank - 2 ? d : 2 * rank - 3 - d; }
   static Dims Exchanged(const Shape& shape) {
     Dims dimensions = shape.dimensions();
     std::swap(dimensions[dimensions.size() - 1], dimensions[dimensions.size() - 2]);
@@ -133,15 +153,37 @@ class Exchange {
   std::unordered_map<Instruction*, Instruction*> done_;
 };
 
-// Whether each result of a reducer of several is one of the two that it is given: what is reduced once more with an
-// initial value stays as it is.
-bool SelectsResults(const Computation& reducer) {
+// Whether `predicate` only asks how pairs of parameters compare, at least one of them by order.
+bool ComparesPairs(const Instruction* predicate, const Computation& reducer) {
+  const int64_t count = reducer.parameter_count() / 2;
+  bool orders = false;
+  std::vector<const Instruction*> work = {predicate};
+  while (!work.empty()) {
+    const Instruction* x = work.back();
+    work.pop_back();
+    if (x->Is(Opcode::kAnd) || x->Is(Opcode::kOr) || x->Is(Opcode::kNot)) {
+      work.insert(work.end(), x->operands().begin(), x->operands().end());
+      continue;
+    }
+    if (!x->Is(Opcode::kCompare)) return false;
+    const Instruction *a = x->operand(0), *b = x->operand(1);
+    if (!a->Is(Opcode::kParameter) || !b->Is(Opcode::kParameter)) return false;
+    if (a->parameter_number() % count != b->parameter_number() % count) return false;
+    const hlo::ComparisonDirection direction = x->As<hlo::attr::Compare>().direction;
+    orders |= a != b && direction != hlo::ComparisonDirection::kEq && direction != hlo::ComparisonDirection::kNe;
+  }
+  return orders;
+}
+
+// Whether each result of a reducer of several is one of the two that it is given, by their order (argmin): what is
+// reduced once more with an initial value stays as it is.
+bool SelectsByOrder(const Computation& reducer) {
   const Instruction* root = reducer.root();
   if (!root->Is(Opcode::kTuple)) return false;
   const int64_t count = root->operand_count();
   for (int64_t i = 0; i < count; ++i) {
     const Instruction *select = root->operand(i), *x = reducer.parameter(i), *y = reducer.parameter(count + i);
-    if (!select->Is(Opcode::kSelect)) return false;
+    if (!select->Is(Opcode::kSelect) || !ComparesPairs(select->operand(0), reducer)) return false;
     const Instruction *a = select->operand(1), *b = select->operand(2);
     if (!(a == x && b == y) && !(a == y && b == x)) return false;
   }
@@ -155,7 +197,8 @@ std::vector<Instruction*> StartsOfGroups(const Instruction& reduce, hlo::Builder
     const auto identity = ReducerIdentity(*reduce.called(), reduce.operand(0)->shape().element_type());
     return identity ? std::vector<Instruction*>{build.Constant(*identity)} : std::vector<Instruction*>{};
   }
-  if (!SelectsResults(*reduce.called())) return {};
+  // Groups of rows by columns are another order than rows by columns, which ties may tell.
+  if (reduce.dimensions().size() > 1 || !SelectsByOrder(*reduce.called())) return {};
   return {reduce.operands().begin() + count, reduce.operands().end()};
 }
 
@@ -171,21 +214,26 @@ class Rewriter {
     if (finished.dot == nullptr || !IsLarge(*finished.dot)) return false;
     const int64_t rank = finished.dot->shape().rank();
     const bool reduces_rows = Contains(reduce_->dimensions(), rank - 2);
-    if (!reduces_rows && (!Contains(reduce_->dimensions(), rank - 1) || !Grows(*finished.dot))) return false;
+    if (!reduces_rows &&
+        (!Contains(reduce_->dimensions(), rank - 1) || !Grows(*finished.dot) || !MayExchange(finished))) {
+      return false;
+    }
+    const std::vector<Instruction*> starts = StartsOfGroups(*reduce_, build_);
+    if (starts.empty()) return false;
     const int64_t count = reduce_->operand_count() / 2;
     std::vector<Instruction*> values(reduce_->operands().begin(), reduce_->operands().begin() + count);
     std::vector<int64_t> dimensions = reduce_->dimensions();
     const Instruction* dot = finished.dot;
     if (!reduces_rows) {
       Exchange exchange(build_, finished);
-      for (Instruction*& value : values) {
-        value = exchange.Of(value);
-        if (value == nullptr) return false;
-      }
+      for (Instruction*& value : values) value = exchange.Of(value);
       dot = exchange.Of(finished.dot);
       std::replace(dimensions.begin(), dimensions.end(), rank - 1, rank - 2);
     }
-    return Reduce(std::move(values), *dot, std::move(dimensions));
+    if (Reduce(values, starts, *dot, std::move(dimensions))) return true;
+    for (Instruction* unused : values) RemoveDead(unused);
+    for (Instruction* unused : starts) RemoveDead(unused);
+    return false;
   }
 
  private:
@@ -198,18 +246,21 @@ class Rewriter {
     });
   }
 
+  static void RemoveDead(Instruction* unused) {
+    if (unused->IsDead() && !unused->Is(Opcode::kParameter)) unused->parent()->RemoveWithDeadOperands(unused);
+  }
+
   // Rows of `values` by groups, then the groups.
-  bool Reduce(std::vector<Instruction*> values, const Instruction& dot, std::vector<int64_t> dimensions) {
+  bool Reduce(const std::vector<Instruction*>& values, const std::vector<Instruction*>& starts, const Instruction& dot,
+              std::vector<int64_t> dimensions) {
     const auto of_rows = static_cast<size_t>(dot.shape().rank() - 2);
     const int64_t rows = dot.shape().dimensions()[of_rows], together = context_.kernels.RowsFinishedTogether(dot);
     if (together == 0 || rows < kFewestGroups * together) return false;
-    const std::vector<Instruction*> starts = StartsOfGroups(*reduce_, build_);
-    if (starts.empty()) return false;
     hlo::Window window(of_rows + 2);
     window[of_rows].size = window[of_rows].stride = together;
     window[of_rows].padding_high = (together - rows % together) % together;
     const size_t count = values.size();
-    std::vector<Instruction*> operands = std::move(values);
+    std::vector<Instruction*> operands = values;
     operands.insert(operands.end(), starts.begin(), starts.end());
     Instruction* groups =
         build_.Make(Opcode::kReduceWindow, operands, hlo::attr::Windowed{window}, {reduce_->called()});

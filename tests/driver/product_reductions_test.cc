@@ -28,6 +28,9 @@ add { a = TYPE[] parameter(0)
 least { a = TYPE[] parameter(0)
         b = TYPE[] parameter(1)
         ROOT c = TYPE[] minimum(a, b) }
+either { a = pred[] parameter(0)
+         b = pred[] parameter(1)
+         ROOT c = pred[] or(a, b) }
 first_least { a = TYPE[] parameter(0)
               i = s32[] parameter(1)
               b = TYPE[] parameter(2)
@@ -77,6 +80,24 @@ std::vector<Program> Programs() {
   ROOT r = TYPE[N] reduce(d, start), dimensions={0}, to_apply=least)"},
       {.name = "nearest_bf16", .type = "bf16", .m = 525, .n = 1200, .k = 64, .body = nearest},
       {.name = "columns_bf16", .type = "bf16", .m = 525, .n = 600, .k = 128, .body = sum_columns},
+      {.name = "start_given", .type = "f32", .body = R"(
+  given = TYPE[1] slice(u), slice={[7:8]}
+  number = TYPE[] reshape(given)
+  ROOT r = TYPE[M] reduce(d, number), dimensions={1}, to_apply=least)"},
+      {.name = "any", .type = "f32", .body = R"(
+  vs = TYPE[M,N] broadcast(v), dimensions={1}
+  above = pred[M,N] compare(d, vs), direction=GT
+  no = pred[] constant(false)
+  ROOT r = pred[M] reduce(above, no), dimensions={1}, to_apply=either)"},
+      // Two values of the product at once.
+      {.name = "nearest_of_squares", .type = "f32", .body = R"(
+  numbers = s32[M,N] iota(), iota_dimension=1
+  squares = TYPE[M,N] multiply(d, d)
+  whole = s32[M,N] convert(d)
+  places = s32[M,N] add(whole, numbers)
+  far = TYPE[] constant(LARGEST)
+  none = s32[] constant(0)
+  ROOT r = (TYPE[M], s32[M]) reduce(squares, places, far, none), dimensions={1}, to_apply=first_least)"},
       {.name = "batches",
        .type = "f32",
        .m = 170,
@@ -147,6 +168,36 @@ TEST_P(ProductReductionsTest, EqualsTheEvaluatorAndStoresNoMatrix) {
   const auto& all = module->entry()->instructions();
   const int64_t matrix = (*std::find_if(all.begin(), all.end(), is_product))->shape().ByteSize();
   EXPECT_LT(executable->memory().arena_bytes, matrix);
+}
+
+// Whatever else is kept from run to run: the rows of a group are the same when fusions are formed and when kernels are.
+TEST(ProductReductions, OfConstantParameters) {
+  const std::string text = Replaced(kReducers, {{"TYPE", "f32"}}) + R"(
+ENTRY e {
+  x = f32[320,64] parameter(0)
+  y = f32[4096,64] parameter(1)
+  half = f32[] constant(0.5)
+  halves = f32[4096,64] broadcast(half), dimensions={}
+  z = f32[4096,64] multiply(y, halves)
+  d = f32[320,4096] dot(x, z), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  start = f32[] constant(0)
+  ROOT r = f32[4096] reduce(d, start), dimensions={0}, to_apply=add
+})";
+  const auto client = Client::Create({});
+  const auto module = passes::Parse(text);
+  const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, 1);
+  const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
+  std::vector<int64_t> arenas;
+  for (const bool keeps : {false, true}) {
+    CompileOptions options;
+    if (keeps) options.constant_parameters = {1};
+    const auto executable = client->Compile(Module::FromText(text), options);
+    const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
+    EXPECT_EQ(passes::Difference(expected[0], results[0], passes::kRounding), "");
+    arenas.push_back(executable->memory().arena_bytes);
+  }
+  // Kernels of products keep a copy of what does not change; a loop of sums would not.
+  EXPECT_GT(arenas[1], arenas[0]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, ProductReductionsTest, ::testing::ValuesIn(Programs()),

@@ -68,8 +68,9 @@ std::optional<Prepared> PrepareRoles(const hlo::Instruction& instruction, const 
   if (prepared && options != nullptr && !MayCutIntoParts(*options)) prepared->shape.multiplies_as_typed = true;
   if (!prepared || device.device_class != DeviceClass::kCpu || !IsWhole(prepared->shape)) return prepared;
   ProductShape& shape = prepared->shape;
-  // Whether an operand may be computed depends on the plan, so the plan does not on what else the module keeps.
-  shape.rhs_is_kept = !IsComputed(prepared->lhs) && !IsComputed(prepared->rhs) &&
+  // Whether an operand may be computed, and how many rows are reduced, depends on the plan, so the plan does not on
+  // what else the module keeps.
+  shape.rhs_is_kept = !keeps_rows && !IsComputed(prepared->lhs) && !IsComputed(prepared->rhs) &&
                       IsKept(*instruction.operand(prepared->rhs.number), device, options);
   // Tiles of the matrix unit are copies of both sides, whichever is which.
   if (keeps_rows || PlanMatrixUnit(shape, device)) return prepared;

@@ -40,6 +40,16 @@ constexpr const char* kHeader = R"(HloModule m
                   x = f32[] select(takes, a, b)
                   n = s32[] select(takes, i, j)
                   ROOT t = (f32[], s32[]) tuple(x, n) }
+    last_set { a = f32[] parameter(0)
+               i = pred[] parameter(1)
+               b = f32[] parameter(2)
+               j = pred[] parameter(3)
+               x = f32[] select(j, b, a)
+               n = pred[] select(j, j, i)
+               ROOT t = (f32[], pred[]) tuple(x, n) }
+    add_complex { a = c64[] parameter(0)
+                  b = c64[] parameter(1)
+                  ROOT c = c64[] add(a, b) }
     )";
 
 // `body` of d: f32[1040,530], the product of x: f32[1040,3] and y: f32[530,3].
@@ -112,6 +122,15 @@ TEST(ReduceInProducts, OthersStay) {
               IsEmpty());
   // No neutral element.
   EXPECT_THAT(Groups("ROOT r = f32[530] reduce(d, start), dimensions={0}, to_apply=mean"), IsEmpty());
+  // What a kernel of products does not finish its result with: complex numbers, and what lies at other places.
+  EXPECT_THAT(Groups(R"(c = c64[1040,530] convert(d)
+                        none = c64[] constant((0, 0))
+                        ROOT r = c64[530] reduce(c, none), dimensions={0}, to_apply=add_complex)"),
+              IsEmpty());
+  EXPECT_THAT(Groups(R"(back = f32[1040,530] reverse(w), dimensions={0}
+                        e = f32[1040,530] add(d, back)
+                        ROOT r = f32[530] reduce(e, start), dimensions={0}, to_apply=add)"),
+              IsEmpty());
   // Two products.
   EXPECT_THAT(Groups(R"(c = f32[1040,530] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}
                         e = f32[1040,530] multiply(c, d)
@@ -121,6 +140,25 @@ TEST(ReduceInProducts, OthersStay) {
   ReduceInProducts pass;
   const auto module = RunPass(ProgramOf("ROOT r = f32[530] reduce(d, start), dimensions={0}, to_apply=add"), pass);
   EXPECT_EQ(Count(*module, hlo::Opcode::kReduceWindow), 0);
+}
+
+// Another start for each group may show in the result; and so may another order where values are equal.
+TEST(ReduceInProducts, SeveralResultsByTheirOrder) {
+  EXPECT_THAT(Groups(R"(is_set = pred[1040,530] compare(d, w), direction=GT
+                        yes = pred[] constant(true)
+                        ROOT r = (f32[530], pred[530]) reduce(d, is_set, start, yes), dimensions={0}, to_apply=last_set)"),
+              IsEmpty());
+  EXPECT_THAT(Groups(R"(numbers = s32[1040,530] iota(), iota_dimension=1
+                        none = s32[] constant(600)
+                        ROOT r = (f32[], s32[]) reduce(d, numbers, start, none), dimensions={0,1}, to_apply=first_least)"),
+              IsEmpty());
+}
+
+// Nothing is left of a product of exchanged operands that no kernel wants.
+TEST(ReduceInProducts, LeavesNothingBehind) {
+  ReduceInProducts pass;
+  const auto module = RunPass(ProgramOf("ROOT r = f32[1040] reduce(d, start), dimensions={1}, to_apply=add"), pass);
+  EXPECT_EQ(Count(*module, hlo::Opcode::kDot), 1);
 }
 
 TEST(RowsOfGroup, OneWindowAfterAnother) {
