@@ -245,16 +245,14 @@ class ClusterFinder {
   bool MayReduceProduct(const Instruction& pooling) const {
     const int64_t rows = RowsOfGroup(pooling);
     if (rows == 0) return false;
-    const hlo::Shape& shape = pooling.operand(0)->shape();
     std::vector<const Instruction*> work = {pooling.operand(0)};
     std::unordered_set<const Instruction*> seen(work.begin(), work.end());
     while (!work.empty() && seen.size() < kMaxClusterOperations) {
       const Instruction* at = work.back();
       work.pop_back();
       if (at->Is(Opcode::kDot) && !kernels_.RunsAlone(*at)) return kernels_.RowsFinishedTogether(*at) == rows;
-      if (!at->Has(hlo::kElementwise) && !at->Is(Opcode::kClamp)) continue;
       for (const Instruction* operand : at->operands()) {
-        if (operand->shape().SameDimensions(shape) && seen.insert(operand).second) work.push_back(operand);
+        if (ReadsSamePlace(*at, *operand) && seen.insert(operand).second) work.push_back(operand);
       }
     }
     return false;
