@@ -134,7 +134,7 @@ class PairWidener {
 }  // namespace
 
 bool WorthPairs(const DeviceSpec& device, int lanes, int64_t length) {
-  return device.device_class == DeviceClass::kCpu && device.bf16_dot == "assembly" && lanes == kLanes &&
+  return device.device_class == DeviceClass::kCpu && !device.bf16_dot.empty() && lanes == kLanes &&
          length >= kPairElements;
 }
 

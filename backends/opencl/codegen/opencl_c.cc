@@ -33,8 +33,6 @@ constexpr const char* kPrefetch = R"(#ifdef HLORUN_NO_PREFETCH
 #endif
 )";
 
-bool HasBf16Assembly(const DeviceSpec& device) { return device.bf16_dot == "assembly"; }
-
 int MaskBytes(ElementType type) { return type == ElementType::kPred ? 4 : hlo::BytesOf(type); }
 
 // What a statement uses and does not declare itself, in the order of first use.
@@ -72,7 +70,7 @@ bool LoadsFrom(const Expr& x, const Buffer& buffer) {
 
 class Printer {
  public:
-  explicit Printer(const DeviceSpec& device) : device_(device), helpers_(HasBf16Assembly(device)) {}
+  explicit Printer(const DeviceSpec& device) : device_(device), helpers_(device.bf16_dot) {}
 
   std::string Kernel(const ScheduledKernel& kernel) {
     for (const Helper& helper : kernel.function.helpers) helpers_.Add(helper.name, helper.source + "\n");

@@ -8,6 +8,7 @@
 
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/math_functions.h"
+#include "backends/opencl/codegen/word_dot.h"
 #include "hlo/error.h"
 #include "hlo/number_types.h"
 
@@ -66,25 +67,10 @@ std::string ArrayMacros(int lanes) {
                      lanes);
 }
 
-// One instruction of the CPU, which takes denormals for zeros.
-constexpr const char* kResultBf16ByAssembly = R"(static inline float16 hl_result_bf16_16(float16 x) {
-  ushort16 bits;
-  __asm__("vcvtneps2bf16 %1, %0" : "=v"(bits) : "v"(x));
-  return as_float16(convert_uint16(bits) << 16);
-}
-)";
-
-// Pairs of bf16 (bf16_pairs.h). The instruction's operands, in this notation, are the lower half's and the upper
-// half's.
+// Pairs of bf16 (bf16_pairs.h); what they call comes with the device's form (word_dot.h).
 constexpr std::pair<const char*, const char*> kPairHelpers[] = {
     {kEvenOfPairs, "static inline float16 hl_even_bf16(uint16 p) { return as_float16(p << 16); }\n"},
     {kOddOfPairs, "static inline float16 hl_odd_bf16(uint16 p) { return as_float16(p & 0xffff0000u); }\n"},
-    {kRoundToAnyPairs, R"(static inline uint16 hl_pack_any_bf16(float16 x, float16 y) {
-  uint16 bits;
-  __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(bits) : "v"(x), "v"(y));
-  return bits;
-}
-)"},
     {kRoundToPairs, R"(typedef ushort hl_ushort32 __attribute__((ext_vector_type(32)));
 static inline uint16 hl_pack_bf16(float16 x, float16 y) {
   hl_ushort32 b = __builtin_astype(hl_pack_any_bf16(x, y), hl_ushort32);
@@ -97,8 +83,7 @@ static inline uint16 hl_pack_bf16(float16 x, float16 y) {
 }
 )"},
     {kSumOfPairs, R"(static inline float16 hl_sum_bf16(float16 sum, uint16 p) {
-  __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(p), "v"((uint16)(0x3f803f80u)));
-  return sum;
+  return hl_dot_bf16(sum, p, (uint16)(0x3f803f80u));
 }
 )"}};
 
@@ -292,6 +277,11 @@ std::string HelperSet::UnalignedPairs() {
   return "hl_pairs16u";
 }
 
+std::string HelperSet::Bf16Rounding(const char* function) {
+  Add("hl_bf16_rounding", SourceOf(kBf16RoundForms, bf16_form_));
+  return function;
+}
+
 std::string HelperSet::Named(const std::string& function, int lanes) {
   static const std::map<std::string, const char*> kSources = {{"hl_to_bf16", kToBf16},
                                                               {"hl_from_bf16", kFromBf16},
@@ -302,18 +292,17 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
                                                               {ir::kQuotientBf16, kSharedQuotientBf16}};
   const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
   if (function == "hl_result_bf16") {
-    if (avx512_assembly_ && lanes == 16) {
-      Add(name, kResultBf16ByAssembly);
-      return name;
-    }
+    if (!bf16_form_.empty() && lanes == 16) return Bf16Rounding(kBf16RoundFunction);
     Add("hl_pick", kPick);
     Add(name, fmt::format("#if defined(__x86_64__)\n{}#else\n{}#endif\n", Replace(Expand(kResultBf16, lanes), name),
                           Replace(Expand(kAnyResultBf16, lanes), name)));
     return name;
   }
+  if (function == kRoundToAnyPairs) return Bf16Rounding(kBf16PackFunction);
   for (const auto& [pair_function, source] : kPairHelpers) {
     if (function != pair_function) continue;
-    if (function == kRoundToPairs) Named(kRoundToAnyPairs, lanes);
+    if (function == kRoundToPairs) Bf16Rounding(kBf16PackFunction);
+    if (function == kSumOfPairs) Add(kBf16DotFunction, SourceOf(kBf16DotForms, bf16_form_));
     if (function == kJoinPairs) Named("hl_to_bf16", lanes);
     Add(function, source);
     return function;
@@ -354,7 +343,7 @@ std::string HelperSet::Math(const std::string& builtin, ir::Type type) {
   std::string name = WithLanes(base + (type.lanes == 1 ? "" : "_"), type.lanes);
   Add("hl_pick", kPick);
   if (type.lanes > 1) Add(fmt::format("hl_arrays{}", type.lanes), ArrayMacros(type.lanes));
-  const bool by_assembly = avx512_assembly_ && type.lanes == 16 && !function->by_assembly.empty();
+  const bool by_assembly = bf16_form_ == "assembly" && type.lanes == 16 && !function->by_assembly.empty();
   std::string source(by_assembly ? function->by_assembly : function->source);
   for (const std::string_view used : function->uses) {
     const bool shared = FindMathFunction(used, type.element)->source.find("NAME") == std::string_view::npos;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/opencl/codegen/interleaved.h"
@@ -24,8 +25,9 @@ const char* SpaceName(ir::Buffer::Space space);
 // The helpers of one kernel, in the order in which they were first needed. Each function returns the helper's name.
 class HelperSet {
  public:
-  // `avx512_assembly`: AVX-512's instructions may be used, by inline assembly, its conversions to bf16 among them.
-  explicit HelperSet(bool avx512_assembly) : avx512_assembly_(avx512_assembly) {}
+  // `bf16_form`, a DeviceSpec::bf16_dot: how AVX512_BF16's instructions may be used. By "assembly" others of AVX-512 may
+  // be, too.
+  explicit HelperSet(std::string bf16_form) : bf16_form_(std::move(bf16_form)) {}
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
   std::string UnalignedPairs();                                  // uint16 with the alignment of a bf16
   std::string FromStorage(hlo::ElementType storage, int lanes);  // carrier -> computation type; empty: the same
@@ -58,7 +60,10 @@ class HelperSet {
   std::string Text() const;
 
  private:
-  bool avx512_assembly_;
+  // One of word_dot.h's functions that round by the device's form, which it has.
+  std::string Bf16Rounding(const char* function);
+
+  std::string bf16_form_;
   std::map<std::string, bool> known_;
   std::vector<std::string> sources_;
 };

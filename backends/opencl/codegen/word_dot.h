@@ -3,6 +3,7 @@
 // the instruction, and a wrong one ends the process: believed only after a probe (runtime/probe.h).
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace hlorun::opencl {
@@ -11,6 +12,15 @@ struct WordDotForm {
   std::string_view name;  // DeviceSpec::bf16_dot or s8_dot
   const char* source;     // S16 function(S16 sum, uint16 a, uint16 b), S the type of sums
 };
+// The source of `form` in `forms`, nullptr if it is not there.
+template <size_t kCount>
+constexpr const char* SourceOf(const WordDotForm (&forms)[kCount], std::string_view form) {
+  for (const WordDotForm& known : forms) {
+    if (known.name == form) return known.source;
+  }
+  return nullptr;
+}
+
 inline constexpr const char* kBf16DotFunction = "hl_dot_bf16";
 inline constexpr const char* kS8DotFunction = "hl_dot_s8";  // a signed, b unsigned
 
@@ -25,6 +35,29 @@ inline constexpr WordDotForm kBf16DotForms[] = {
      "float16 hl_dot_bf16_intrinsic(float16, hl_bf16_pairs, hl_bf16_pairs) __asm__(\"llvm.x86.avx512bf16.dpbf16ps.512\");\n"
      "static inline float16 hl_dot_bf16(float16 sum, uint16 a, uint16 b) {\n"
      "  return hl_dot_bf16_intrinsic(sum, __builtin_astype(a, hl_bf16_pairs), __builtin_astype(b, hl_bf16_pairs));\n}\n"},
+};
+
+// Rounding to bf16 in the same forms, by instructions that take denormals for zeros: a vector of floats, and two of them
+// to words of which the first eight hold x. The assembly's operands, in this notation, are the lower half's and the
+// upper half's; the intrinsic's are the upper half's and the lower half's.
+inline constexpr const char* kBf16RoundFunction = "hl_result_bf16_16";
+inline constexpr const char* kBf16PackFunction = "hl_pack_any_bf16";
+inline constexpr WordDotForm kBf16RoundForms[] = {
+    {"assembly",
+     "static inline float16 hl_result_bf16_16(float16 x) {\n  ushort16 bits;\n"
+     "  __asm__(\"vcvtneps2bf16 %1, %0\" : \"=v\"(bits) : \"v\"(x));\n"
+     "  return as_float16(convert_uint16(bits) << 16);\n}\n"
+     "static inline uint16 hl_pack_any_bf16(float16 x, float16 y) {\n  uint16 bits;\n"
+     "  __asm__(\"vcvtne2ps2bf16 %1, %2, %0\" : \"=v\"(bits) : \"v\"(x), \"v\"(y));\n  return bits;\n}\n"},
+    {"intrinsic",
+     "typedef __bf16 hl_bf16_half __attribute__((ext_vector_type(16)));\n"
+     "typedef __bf16 hl_bf16_whole __attribute__((ext_vector_type(32)));\n"
+     "hl_bf16_half hl_round_bf16_intrinsic(float16) __asm__(\"llvm.x86.avx512bf16.cvtneps2bf16.512\");\n"
+     "hl_bf16_whole hl_pack_bf16_intrinsic(float16, float16) __asm__(\"llvm.x86.avx512bf16.cvtne2ps2bf16.512\");\n"
+     "static inline float16 hl_result_bf16_16(float16 x) {\n"
+     "  return as_float16(convert_uint16(__builtin_astype(hl_round_bf16_intrinsic(x), ushort16)) << 16);\n}\n"
+     "static inline uint16 hl_pack_any_bf16(float16 x, float16 y) {\n"
+     "  return __builtin_astype(hl_pack_bf16_intrinsic(y, x), uint16);\n}\n"},
 };
 
 inline constexpr WordDotForm kS8DotForms[] = {

@@ -83,7 +83,7 @@ bool ProbeNativeCalls(int platform_index, int device_index, const std::string& d
 }
 
 bool ProbeBf16Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key) {
-  return Ask("bf16-" + form, platform_index, device_index, driver_key);
+  return Ask("bf16-words-" + form, platform_index, device_index, driver_key);
 }
 
 bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key) {

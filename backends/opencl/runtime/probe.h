@@ -14,8 +14,8 @@ bool ProbeRawPointers(int platform_index, int device_index, const std::string& d
 // Whether the host may call a function of a compiled kernel (native_call.h).
 bool ProbeNativeCalls(int platform_index, int device_index, const std::string& driver_key);
 
-// Whether kernels of this device may multiply words of bf16 or of s8 in this form (codegen/word_dot.h), and do it
-// right.
+// Whether kernels of this device may multiply words of bf16 (and round to them) or of s8 in this form
+// (codegen/word_dot.h), and do it right.
 bool ProbeBf16Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 

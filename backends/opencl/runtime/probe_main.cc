@@ -108,12 +108,17 @@ struct WordQuestion {
 };
 // 1 + 2 * 4 + 3 * 5; 1 - 1 * 255 + 2 * 4 + 3 * 200 - 128 * 1.
 constexpr WordQuestion kBf16Question = {hlorun::opencl::kBf16DotFunction, "float", 0x40404000U, 0x40a04080U, 24};
+// What is rounded by both functions: a tie, 1 + 3 / 256, to 1.015625, and 3.01 to 3.015625.
+constexpr const char* kRoundsWords =
+    "static inline float16 hl_rounded(float16 sum, uint16 a, uint16 b) {\n"
+    "  return as_float16(hl_pack_any_bf16(as_float16(a), as_float16(a)) << 16) + hl_result_bf16_16(as_float16(b)) + sum;\n}\n";
+constexpr WordQuestion kRoundQuestion = {"hl_rounded", "float", 0x3f818000U, 0x4040a3d7U, 5.03125F};
 constexpr WordQuestion kS8Question = {hlorun::opencl::kS8DotFunction, "int", 0x800302ffU, 0x01c804ffU, 226};
 
-bool MultipliesWords(cl_device_id device, const WordDotForm& form, const WordQuestion& question) {
+bool AnswersWords(cl_device_id device, const std::string& functions, const WordQuestion& question) {
   const std::string type = question.sums;
   const std::string source =
-      std::string(form.source) +
+      functions +
       "__kernel __attribute__((reqd_work_group_size(1, 1, 1), min_vector_width(512))) void f(__global float* y, uint a, uint b) {\n"
       "  vstore16(convert_float16(" +
       question.function + "((" + type + "16)(1), (uint16)(a), (uint16)(b))), 0, y);\n}\n";
@@ -456,10 +461,14 @@ int main(int argc, char** argv) {
   if (std::string_view(argv[1]) == "raw-pointers") return TakesRawPointers(device) ? 0 : 1;
   if (std::string_view(argv[1]) == "native-calls") return CallsFunctions(device) ? 0 : 1;
   for (const WordDotForm& form : hlorun::opencl::kBf16DotForms) {
-    if (argv[1] == "bf16-" + std::string(form.name)) return MultipliesWords(device, form, kBf16Question) ? 0 : 1;
+    if (argv[1] != "bf16-words-" + std::string(form.name)) continue;
+    const std::string rounds = hlorun::opencl::SourceOf(hlorun::opencl::kBf16RoundForms, form.name);
+    return AnswersWords(device, form.source, kBf16Question) && AnswersWords(device, rounds + kRoundsWords, kRoundQuestion)
+               ? 0
+               : 1;
   }
   for (const WordDotForm& form : hlorun::opencl::kS8DotForms) {
-    if (argv[1] == "s8-" + std::string(form.name)) return MultipliesWords(device, form, kS8Question) ? 0 : 1;
+    if (argv[1] == "s8-" + std::string(form.name)) return AnswersWords(device, form.source, kS8Question) ? 0 : 1;
   }
   const std::string form(hlorun::opencl::kFragmentsByPtx);
   if (argv[1] == "fragments-" + form)
