@@ -25,8 +25,8 @@ const char* SpaceName(ir::Buffer::Space space);
 // The helpers of one kernel, in the order in which they were first needed. Each function returns the helper's name.
 class HelperSet {
  public:
-  // `bf16_form`, a DeviceSpec::bf16_dot: how AVX512_BF16's instructions may be used. By "assembly" others of AVX-512 may
-  // be, too.
+  // `bf16_form`, a DeviceSpec::bf16_dot: how AVX512_BF16's instructions may be used. By "assembly" others of AVX-512
+  // may be, too.
   explicit HelperSet(std::string bf16_form) : bf16_form_(std::move(bf16_form)) {}
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
   std::string UnalignedPairs();                                  // uint16 with the alignment of a bf16

@@ -37,9 +37,9 @@ inline constexpr WordDotForm kBf16DotForms[] = {
      "  return hl_dot_bf16_intrinsic(sum, __builtin_astype(a, hl_bf16_pairs), __builtin_astype(b, hl_bf16_pairs));\n}\n"},
 };
 
-// Rounding to bf16 in the same forms, by instructions that take denormals for zeros: a vector of floats, and two of them
-// to words of which the first eight hold x. The assembly's operands, in this notation, are the lower half's and the
-// upper half's; the intrinsic's are the upper half's and the lower half's.
+// Rounding to bf16 in the same forms, by instructions that take denormals for zeros: a vector of floats, and two of
+// them to words of which the first eight hold x. The assembly's operands, in this notation, are the lower half's and
+// the upper half's; the intrinsic's are the upper half's and the lower half's.
 inline constexpr const char* kBf16RoundFunction = "hl_result_bf16_16";
 inline constexpr const char* kBf16PackFunction = "hl_pack_any_bf16";
 inline constexpr WordDotForm kBf16RoundForms[] = {

@@ -463,7 +463,8 @@ int main(int argc, char** argv) {
   for (const WordDotForm& form : hlorun::opencl::kBf16DotForms) {
     if (argv[1] != "bf16-words-" + std::string(form.name)) continue;
     const std::string rounds = hlorun::opencl::SourceOf(hlorun::opencl::kBf16RoundForms, form.name);
-    return AnswersWords(device, form.source, kBf16Question) && AnswersWords(device, rounds + kRoundsWords, kRoundQuestion)
+    return AnswersWords(device, form.source, kBf16Question) &&
+                   AnswersWords(device, rounds + kRoundsWords, kRoundQuestion)
                ? 0
                : 1;
   }
