@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/math_functions.h"
@@ -254,6 +255,11 @@ const char* SpaceName(Buffer::Space space) {
   return space == Buffer::Space::kGlobal ? "__global" : space == Buffer::Space::kLocal ? "__local" : "__private";
 }
 
+HelperSet::HelperSet(std::string bf16_form) : bf16_form_(std::move(bf16_form)) {
+  if (!bf16_form_.empty() && SourceOf(kBf16RoundForms, bf16_form_) == nullptr)
+    Invalid("device spec: there is no way \"{}\" to round to bf16", bf16_form_);
+}
+
 void HelperSet::Add(const std::string& name, const std::string& source) {
   if (!known_.emplace(name, true).second) return;
   sources_.push_back(fmt::format("#ifndef HAVE_{0}\n#define HAVE_{0}\n{1}#endif\n", name, source));
@@ -298,10 +304,10 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
                           Replace(Expand(kAnyResultBf16, lanes), name)));
     return name;
   }
-  if (function == kRoundToAnyPairs) return Bf16Rounding(kBf16PackFunction);
+  if (function == kRoundToAnyPairs) return Bf16Rounding(kRoundToAnyPairs);
   for (const auto& [pair_function, source] : kPairHelpers) {
     if (function != pair_function) continue;
-    if (function == kRoundToPairs) Bf16Rounding(kBf16PackFunction);
+    if (function == kRoundToPairs) Bf16Rounding(kRoundToAnyPairs);
     if (function == kSumOfPairs) Add(kBf16DotFunction, SourceOf(kBf16DotForms, bf16_form_));
     if (function == kJoinPairs) Named("hl_to_bf16", lanes);
     Add(function, source);

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "backends/opencl/codegen/interleaved.h"
@@ -26,8 +25,8 @@ const char* SpaceName(ir::Buffer::Space space);
 class HelperSet {
  public:
   // `bf16_form`, a DeviceSpec::bf16_dot: how AVX512_BF16's instructions may be used. By "assembly" others of AVX-512
-  // may be, too.
-  explicit HelperSet(std::string bf16_form) : bf16_form_(std::move(bf16_form)) {}
+  // may be, too. Throws Error kInvalidArgument where word_dot.h has no such form.
+  explicit HelperSet(std::string bf16_form);
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
   std::string UnalignedPairs();                                  // uint16 with the alignment of a bf16
   std::string FromStorage(hlo::ElementType storage, int lanes);  // carrier -> computation type; empty: the same

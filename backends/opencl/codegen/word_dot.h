@@ -3,18 +3,17 @@
 // the instruction, and a wrong one ends the process: believed only after a probe (runtime/probe.h).
 #pragma once
 
-#include <cstddef>
+#include <span>
 #include <string_view>
 
 namespace hlorun::opencl {
 
 struct WordDotForm {
   std::string_view name;  // DeviceSpec::bf16_dot or s8_dot
-  const char* source;     // S16 function(S16 sum, uint16 a, uint16 b), S the type of sums
+  const char* source;     // S16 function(S16 sum, uint16 a, uint16 b), S the type of sums, or functions that round
 };
 // The source of `form` in `forms`, nullptr if it is not there.
-template <size_t kCount>
-constexpr const char* SourceOf(const WordDotForm (&forms)[kCount], std::string_view form) {
+constexpr const char* SourceOf(std::span<const WordDotForm> forms, std::string_view form) {
   for (const WordDotForm& known : forms) {
     if (known.name == form) return known.source;
   }
@@ -38,10 +37,9 @@ inline constexpr WordDotForm kBf16DotForms[] = {
 };
 
 // Rounding to bf16 in the same forms, by instructions that take denormals for zeros: a vector of floats, and two of
-// them to words of which the first eight hold x. The assembly's operands, in this notation, are the lower half's and
+// them (bf16_pairs.h's kRoundToAnyPairs) to words of which the first eight hold x. The assembly's operands, in this notation, are the lower half's and
 // the upper half's; the intrinsic's are the upper half's and the lower half's.
 inline constexpr const char* kBf16RoundFunction = "hl_result_bf16_16";
-inline constexpr const char* kBf16PackFunction = "hl_pack_any_bf16";
 inline constexpr WordDotForm kBf16RoundForms[] = {
     {"assembly",
      "static inline float16 hl_result_bf16_16(float16 x) {\n  ushort16 bits;\n"

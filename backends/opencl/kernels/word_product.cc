@@ -35,9 +35,7 @@ std::vector<ir::Helper> WordHelpers(const WordForm& words) {
   std::vector<ir::Helper> helpers;
   if (!words) return helpers;
   const WordForms forms = FormsOf(words.kind);
-  for (const WordDotForm& form : forms.forms) {
-    if (form.name == words.dot) helpers.push_back({forms.function, form.source});
-  }
+  if (const char* source = SourceOf(forms.forms, words.dot)) helpers.push_back({forms.function, source});
   return helpers;
 }
 

@@ -81,11 +81,11 @@ PeakKernel S32(const DeviceSpec& device, const std::string& name, int64_t rounds
 // sum + products of words: `elements` of them in each of 16 lanes.
 PeakKernel Words(const DeviceSpec& device, const std::string& name, int64_t rounds, std::span<const WordDotForm> forms,
                  const std::string& form, const char* function, const std::string& sums, int64_t elements) {
-  const auto found = std::find_if(forms.begin(), forms.end(), [&](const WordDotForm& f) { return f.name == form; });
-  if (found == forms.end()) Invalid("device spec: there is no way \"{}\" to multiply words", form);
+  const char* dot = SourceOf(forms, form);
+  if (dot == nullptr) Invalid("device spec: there is no way \"{}\" to multiply words", form);
   const int64_t chains = ChainsOf(device);
   PeakKernel kernel;
-  kernel.functions.push_back(found->source);
+  kernel.functions.push_back(dot);
   kernel.source = Header(device, name) + "  const uint16 m = (uint16)((uint)(half_one * 2));\n" +
                   Chains(sums, "", fmt::format("{}(@, m, m)", function), chains, rounds) + Footer(sums, chains);
   kernel.operations = 2.0 * 16 * static_cast<double>(elements * chains * rounds);
