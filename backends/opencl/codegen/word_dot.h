@@ -37,8 +37,8 @@ inline constexpr WordDotForm kBf16DotForms[] = {
 };
 
 // Rounding to bf16 in the same forms, by instructions that take denormals for zeros: a vector of floats, and two of
-// them (bf16_pairs.h's kRoundToAnyPairs) to words of which the first eight hold x. The assembly's operands, in this notation, are the lower half's and
-// the upper half's; the intrinsic's are the upper half's and the lower half's.
+// them (bf16_pairs.h's kRoundToAnyPairs) to words of which the first eight hold x. The assembly's operands, in this
+// notation, are the lower half's and the upper half's; the intrinsic's are the upper half's and the lower half's.
 inline constexpr const char* kBf16RoundFunction = "hl_result_bf16_16";
 inline constexpr WordDotForm kBf16RoundForms[] = {
     {"assembly",
