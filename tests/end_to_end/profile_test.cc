@@ -17,7 +17,8 @@ using testing_support::Hlorun;
 using testing_support::HlorunRanks;
 using testing_support::TemporaryFolder;
 
-// A product whose right side is packed, and a sum over what it gives.
+// A product whose right side is packed, and a sum over what it gives; both are results, so that neither is a part of
+// the other's kernel.
 constexpr const char* kModule = R"(HloModule layer
 add {
   a = f32[] parameter(0)
@@ -29,7 +30,8 @@ ENTRY main {
   w = f32[512,512]{1,0} parameter(1)
   product = f32[1024,512]{1,0} dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
   zero = f32[] constant(0)
-  ROOT sums = f32[1024]{0} reduce(product, zero), dimensions={1}, to_apply=add
+  sums = f32[1024]{0} reduce(product, zero), dimensions={1}, to_apply=add
+  ROOT both = (f32[1024,512]{1,0}, f32[1024]{0}) tuple(product, sums)
 }
 )";
 
