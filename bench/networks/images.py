@@ -57,6 +57,25 @@ def densenet_block(weights, x):
     return x
 
 
+def googlenet(weights, image):
+    """Branches of several windows beside each other, whose results are concatenated."""
+
+    def layer(x, features, window=1, stride=1):
+        return jax.nn.relu(batch_norm(weights, convolution(weights, x, features, window, stride)))
+
+    def pool(x, stride):
+        return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, stride, stride, 1), "SAME")
+
+    x = layer(layer(pool(layer(image, 64, 7, 2), 2), 64), 192, 3)
+    for stage in (((64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64)),
+                  ((192, 96, 208, 16, 48, 64), (160, 112, 224, 24, 64, 64), (128, 128, 256, 24, 64, 64), (112, 144, 288, 32, 64, 64),
+                   (256, 160, 320, 32, 128, 128)), ((256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128))):
+        x = pool(x, 2)
+        for one, few, three, fewer, five, pooled in stage:
+            x = jnp.concatenate([layer(x, one), layer(layer(x, few), three, 3), layer(layer(x, fewer), five, 5), layer(pool(x, 1), pooled)], -1)
+    return dense(weights, x.mean((1, 2)), 1000)
+
+
 def mixer(weights, image):
     x = patches(weights, image, 16, 512)
     for _ in range(8):
@@ -209,6 +228,7 @@ NETWORKS = {
     "efficientnet": (efficientnet, IMAGE),
     "convnext": (convnext, IMAGE),
     "densenet_block": (densenet_block, ((4, 56, 56, 64), F32)),
+    "googlenet": (googlenet, IMAGE),
     "mixer": (mixer, IMAGE),
     "vit_small": (vit_small, IMAGE),
     "swin_blocks": (swin_blocks, ((1, 56, 56, 96), F32)),

@@ -227,11 +227,12 @@ class ClusterFinder {
 
   bool MayBeHero(const Instruction& hero, const Cluster& cluster) const {
     const Instruction* root = cluster.roots[0];
-    const bool may_finish = HeroOf(*root).kind == KernelKind::kLoop || RowsOfGroup(*root) > 0;
-    if (cluster.hero != nullptr || !may_finish) return false;
     const StoredResult stored = StoredResultOf(*root);
+    const bool is_part = root->Is(Opcode::kDynamicUpdateSlice) && stored.IsOnTheWay(root);
+    const bool may_finish = HeroOf(*root).kind == KernelKind::kLoop || RowsOfGroup(*root) > 0 || is_part;
+    if (cluster.hero != nullptr || !may_finish) return false;
     if (!stored.value->shape().SameDimensions(hero.shape())) return false;
-    if (!stored.way.empty() && !hero.Is(Opcode::kDot)) return false;
+    if (!stored.way.empty() && !is_part && !hero.Is(Opcode::kDot)) return false;
     const size_t index = static_cast<size_t>(&cluster - clusters_.data());
     return std::all_of(cluster.members.begin(), cluster.members.end(), [&](const Instruction* member) {
       if (stored.IsOnTheWay(member)) return true;

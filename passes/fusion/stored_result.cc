@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hlo/known_starts.h"
+
 namespace hlorun::passes {
 
 using hlo::Instruction;
@@ -13,6 +15,8 @@ bool StoredResult::IsOnTheWay(const Instruction* instruction) const {
 
 StoredResult StoredResultOf(const Instruction& root) {
   if (RowsOfGroup(root) > 0) return {root.operand(0), {&root}};
+  if (root.Is(Opcode::kDynamicUpdateSlice) && root.shape().IsStatic() && hlo::KnownStarts(root))
+    return {root.operand(1), {&root}};
   const StoredResult as_it_is{&root, {}};
   if (!root.Is(Opcode::kTranspose) || root.shape().rank() < 2 || !root.shape().IsStatic()) return as_it_is;
   const int64_t last = root.shape().rank() - 1, run = root.shape().dimension(last);

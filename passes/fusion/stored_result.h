@@ -7,6 +7,10 @@
 // of neighbouring rows, and one row of each is all that is stored (expand/reduce_in_products.h makes them):
 //
 //   product f32[4096,4096]  ->  reduce-window f32[128,4096] (value), window={size=32x1 stride=32x1}
+//
+// Or it is a part of a larger array, at a place that is known: of a concatenation (expand/concatenate_in_place.h).
+//
+//   product f32[64,32]  ->  dynamic-update-slice f32[64,96] (array, value, 0, 32)
 #pragma once
 
 #include <cstdint>
@@ -21,8 +25,8 @@ inline constexpr int64_t kStoredRun = 16;
 
 struct StoredResult {
   const hlo::Instruction* value;  // of the product's dimensions; of several that are reduced together, the first
-  // From the root, a transpose, down to the last reshape before `value`, or the reduce-window; empty where the root is
-  // the value.
+  // From the root, a transpose, down to the last reshape before `value`, or the reduce-window, or the update; empty
+  // where the root is the value.
   std::vector<const hlo::Instruction*> way;
 
   bool IsOnTheWay(const hlo::Instruction* instruction) const;

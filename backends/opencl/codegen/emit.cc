@@ -1,6 +1,7 @@
 #include "backends/opencl/codegen/emit.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <unordered_set>
 
@@ -12,6 +13,7 @@
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/library_product.h"
 #include "hlo/error.h"
+#include "passes/expand/concatenate_in_place.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/updated_part.h"
@@ -35,16 +37,36 @@ Launches EmitReduction(const EmitRequest& request) {
   return HasColumns(request.instruction, *request.hero.instruction) ? EmitColumns(request) : EmitLoop(request);
 }
 
-// The fast kernels where they know the form, serial loops with vectors along the result where they do not.
+bool UpdatesPart(const Instruction& instruction) {
+  return instruction.Is(Opcode::kFusion) && instruction.called()->root()->Is(Opcode::kDynamicUpdateSlice);
+}
+
+// Behind the copy of the array that is updated in part, where that stays as it was.
+Launches BehindCopy(const EmitRequest& request, Launches launches) {
+  if (!UpdatesPart(request.instruction)) return launches;
+  Launches all = CopyUpdated(request, *request.instruction.called()->root());
+  all.insert(all.end(), std::make_move_iterator(launches.begin()), std::make_move_iterator(launches.end()));
+  return all;
+}
+
+// Serial loops with vectors along the result, or along the part of it that is updated.
+Launches EmitSums(const EmitRequest& request) {
+  if (!UpdatesPart(request.instruction)) return EmitLoop(request);
+  const Hero update{KernelKind::kInPlace, request.instruction.called()->root()};
+  return EmitInPlaceUpdate({request.instruction, update, request.aliases, request.context});
+}
+
+// The fast kernels where they know the form, sums by loops where they do not.
 Launches EmitProduct(const EmitRequest& request) {
-  if (auto launches = EmitDot(request.instruction, request.aliases, request.context)) return std::move(*launches);
-  return EmitLoop(request);
+  if (auto launches = EmitDot(request.instruction, request.aliases, request.context))
+    return BehindCopy(request, std::move(*launches));
+  return EmitSums(request);
 }
 
 Launches EmitWindows(const EmitRequest& request) {
   if (auto launches = EmitConvolution(request.instruction, request.aliases, request.context))
-    return std::move(*launches);
-  return EmitLoop(request);
+    return BehindCopy(request, std::move(*launches));
+  return EmitSums(request);
 }
 
 Launches EmitElements(const EmitRequest& request) {
@@ -54,6 +76,7 @@ Launches EmitElements(const EmitRequest& request) {
 Launches EmitCustom(const EmitRequest& request) {
   if (HasTopKKernel(request.instruction, request.context.device)) return EmitTopK(request);
   if (IsFft(request.instruction)) return EmitFft(request);
+  if (passes::IsUninitialized(request.instruction)) return {};
   Fail(ErrorCode::kUnimplemented, "{}: no kernel for {}", request.instruction.name(),
        hlo::OpcodeName(request.instruction.opcode()));
 }
@@ -159,7 +182,8 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
     case KernelKind::kScatter:
     case KernelKind::kSelectAndScatter:
     case KernelKind::kRng: return true;
-    case KernelKind::kCustom: return IsFft(instruction) || HasTopKKernel(instruction, device_);
+    case KernelKind::kCustom:
+      return IsFft(instruction) || passes::IsUninitialized(instruction) || HasTopKKernel(instruction, device_);
     default: return CanInline(instruction);
   }
 }
@@ -227,6 +251,8 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
     case KernelKind::kDot:
     case KernelKind::kConvolution:
     case KernelKind::kReduceWindow:  // an addend of the epilogue, never what is multiplied or what windows read
+      if (UpdatesPart(instruction))
+        return passes::OnlyUpdatedPartIsRead(*instruction.called()->parameter(operand), *instruction.called()->root());
       return is_fusion && KeepsPlace(*instruction.called()->parameter(operand));
     case KernelKind::kInPlace: {
       if (!is_fusion) return operand == 0;

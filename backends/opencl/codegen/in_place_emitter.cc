@@ -7,13 +7,15 @@ namespace hlorun::opencl {
 
 using hlo::Instruction;
 
+Launches CopyUpdated(const EmitRequest& request, const Instruction& update) {
+  if (!request.aliases.empty() && request.aliases[0] >= 0) return {};
+  Emission copy(request.instruction, request.aliases, request.context);
+  return {CopyInto(copy, 0, copy.frame(), *update.operand(0))};
+}
+
 Launches EmitInPlaceUpdate(const EmitRequest& request) {
   const Instruction& update = *request.hero.instruction;
-  Launches launches;
-  if (request.aliases.empty() || request.aliases[0] < 0) {
-    Emission copy(request.instruction, request.aliases, request.context);
-    launches.push_back(CopyInto(copy, 0, copy.frame(), *update.operand(0)));
-  }
+  Launches launches = CopyUpdated(request, update);
   Emission e(request.instruction, request.aliases, request.context);
   const auto& output = e.outputs()[0];
   const hlo::Shape& region = update.operand(1)->shape();

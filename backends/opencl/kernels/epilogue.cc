@@ -13,6 +13,7 @@
 #include "backends/opencl/kernels/computed_operand.h"
 #include "hlo/computation.h"
 #include "hlo/error.h"
+#include "hlo/known_starts.h"
 #include "passes/fusion/stored_result.h"
 
 namespace hlorun::opencl {
@@ -82,25 +83,29 @@ Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& 
                                       shape.ElementCount(),
                                       {.kind = ArgumentRef::Kind::kResult, .number = leaf, .written = true}));
   }
-  visited_ = {results_[0]};
   if (IsPlain()) return;
-  const passes::StoredResult stored = passes::StoredResultOf(*instruction.called()->root());
+  const hlo::Instruction& root = *instruction.called()->root();
+  const passes::StoredResult stored = passes::StoredResultOf(root);
   value_ = stored.value;
   if (!stored.way.empty()) {
-    (stored.way.front()->Is(hlo::Opcode::kReduceWindow) ? reduction_ : transpose_) = stored.way.front();
-    visited_.clear();
+    switch (root.opcode()) {
+      case hlo::Opcode::kReduceWindow: reduction_ = &root; break;
+      case hlo::Opcode::kDynamicUpdateSlice: update_ = &root; break;
+      default: transpose_ = &root;
+    }
   }
+  if (update_ != nullptr) starts_ = hlo::KnownStarts(root).value();
   for (const hlo::Instruction* parameter : instruction.called()->parameters()) {
     const int64_t number = parameter->parameter_number();
     operands_.push_back(nullptr);
-    if (!IsSideOperand(*parameter, hero)) continue;
+    if (!IsSideOperand(*parameter, hero) || (update_ != nullptr && parameter == update_->operand(0))) continue;
     operands_.back() = parameters.Add(fmt::format("side{}", number), parameter->shape().element_type(),
                                       parameter->shape().ElementCount(), {.number = number});
     if (parameter->shape().SameDimensions(hero.shape())) visited_.push_back(operands_.back());
     if (std::find(aliases.begin(), aliases.end(), number) == aliases.end()) continue;
     operands_.back()->restrict_ = false;
     results_[0]->restrict_ = false;
-    std::erase(visited_, results_[0]);
+    sends_result_ = false;  // the operand, which lies there, is sent for
   }
 }
 
@@ -136,18 +141,28 @@ Expr Epilogue::Linear(const RunIndex& at) const {
   return linear;
 }
 
+Expr Epilogue::StoredAt(const RunIndex& at) const {
+  if (transpose_ != nullptr) return RearrangedAt(at);
+  if (update_ == nullptr) return Linear(at);
+  const hlo::Dims strides = update_->shape().Strides();
+  Expr place = ir::Int(0, ir::kIndex);
+  for (size_t d = 0; d < at.index.size(); ++d) place = place + (at.index[d] + starts_[d]) * strides[d];
+  return place;
+}
+
 bool Epilogue::StoresVectors(const RunIndex& at, int64_t lanes) const {
   if (IsPlain()) return true;
-  if (reduction_ != nullptr || transpose_ == nullptr || value_ != &hero_) return false;
-  return at.lane_dimension + 1 == at.index.size() && transpose_->shape().dimensions().back() % lanes == 0 &&
-         KnownFactor(at.index[at.lane_dimension], lanes) == lanes;
+  if ((transpose_ == nullptr && update_ == nullptr) || value_ != &hero_) return false;
+  if (at.lane_dimension + 1 != at.index.size()) return false;
+  return update_ != nullptr || (transpose_->shape().dimensions().back() % lanes == 0 &&
+                                KnownFactor(at.index[at.lane_dimension], lanes) == lanes);
 }
 
 Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& values) const {
   const ir::BufferRef& stored = results_[0];
   Expr result = ir::Cast(values, ir::ComputeType(stored->storage));
   if (stored->storage == hlo::ElementType::kBF16) result = RoundResult(result, stored->storage);
-  return ir::Store(stored, ir::Ramp(transpose_ == nullptr ? Linear(at) : StoredAt(at), values->type.lanes), result);
+  return ir::Store(stored, ir::Ramp(StoredAt(at), values->type.lanes), result);
 }
 
 Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& first, const Expr& second, bool rounds_pairs) const {
@@ -207,7 +222,9 @@ Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
   if (transpose_ != nullptr) return StoreRearranged(at, count, lanes, value);
   const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex);
   const auto store = [&](FusedValues& values, const Indices& index, const Values& finished) {
-    StoreElement(values, results_[0], instruction_.shape(), index, finished[0]);
+    Indices there = index;
+    for (size_t d = 0; d < starts_.size(); ++d) there[d] = values.math().Add(there[d], hlorun::opencl::Index(starts_[d]));
+    StoreElement(values, results_[0], instruction_.shape(), there, finished[0]);
   };
   return FinishPlaces(at, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), lanes, value, store);
 }
@@ -271,7 +288,7 @@ Stmt Epilogue::ReduceRows(const ir::Var& row, const Expr& first, const Expr& end
 
 // Each of the hero's dimensions is several of the reshape's, as a rule, and its digits depend on its index alone: those
 // of the columns are the same for all rows of a tile.
-Expr Epilogue::StoredAt(const RunIndex& at) const {
+Expr Epilogue::RearrangedAt(const RunIndex& at) const {
   const hlo::Dims &from = transpose_->operand(0)->shape().dimensions(), &dimensions = hero_.shape().dimensions();
   const hlo::Dims strides = transpose_->shape().Strides();
   const auto& order = transpose_->dimensions();
@@ -314,7 +331,7 @@ Stmt Epilogue::StoreRearranged(const RunIndex& at, int64_t count, int64_t lanes,
     const auto store_there = [&](FusedValues& values, const Indices&, const Values& finished) {
       values.body().Add(ir::Store(results_[0], ir::Ref(stored_at) + (ir::Ref(place) - first), finished[0].re));
     };
-    return ir::Block({ir::Let(stored_at, StoredAt(start)),
+    return ir::Block({ir::Let(stored_at, RearrangedAt(start)),
                       FinishPlaces(at, place, first, first + length, length == count ? lanes : std::gcd(length, lanes),
                                    value, store_there)});
   };
@@ -327,10 +344,10 @@ Stmt Epilogue::StoreRearranged(const RunIndex& at, int64_t count, int64_t lanes,
 }
 
 Stmt Epilogue::SendForRun(const RunIndex& at, int64_t count) const {
-  const Expr first = Linear(at);
   std::vector<Stmt> lines;
-  lines.reserve(visited_.size());
-  for (const ir::BufferRef& buffer : visited_) lines.push_back(PrefetchLines(buffer, first, count));
+  if (sends_result_ && transpose_ == nullptr && reduction_ == nullptr)
+    lines.push_back(PrefetchLines(results_[0], StoredAt(at), count));
+  for (const ir::BufferRef& buffer : visited_) lines.push_back(PrefetchLines(buffer, Linear(at), count));
   return ir::Block(std::move(lines));
 }
 

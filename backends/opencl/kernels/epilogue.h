@@ -65,15 +65,19 @@ class Epilogue {
                            const std::function<ir::Expr(const ir::Expr&)>& value) const;
   // Where the root puts what the hero has at `at`.
   ir::Expr StoredAt(const RunIndex& at) const;
+  ir::Expr RearrangedAt(const RunIndex& at) const;
 
   const hlo::Instruction& instruction_;
   const hlo::Instruction& hero_;
   const hlo::Instruction* value_ = nullptr;      // of a fusion: what is stored, of the hero's dimensions
   const hlo::Instruction* transpose_ = nullptr;  // the root that puts it elsewhere, where there is one
   const hlo::Instruction* reduction_ = nullptr;  // the root that reduces groups of rows, where there is one
+  const hlo::Instruction* update_ = nullptr;     // the root that updates a part of an array, where there is one
+  hlo::Dims starts_;                             // of that part
+  bool sends_result_ = true;
   std::vector<ir::BufferRef> results_;           // of a reduction as many as it has, else one
   std::vector<ir::BufferRef> operands_;  // of the fusion; null where only the hero reads them
-  std::vector<ir::BufferRef> visited_;   // at each value's own index: the result and operands of its dimensions
+  std::vector<ir::BufferRef> visited_;   // at each value's own index: operands of the hero's dimensions
 };
 
 // What a finished register tile does with its values.

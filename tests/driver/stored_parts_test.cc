@@ -1,0 +1,158 @@
+// Products and convolutions that store a part of a larger array: the evaluator's values, whether the array is theirs to
+// write or is copied first.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/opencl/compiler.h"
+#include "driver/api/literals.h"
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/leaves.h"
+#include "hlorun/hlorun.h"
+#include "tests/passes/equivalence.h"
+
+namespace hlorun {
+namespace {
+
+using hlo::Literal;
+
+struct Program {
+  std::string name, body;  // of the entry
+};
+
+// Two products of `x`, one finished by an activation, beside an array; parts of vectors, rows, columns and batches.
+Program Products(const std::string& type, int64_t k) {
+  return {"products_" + type, fmt::format(R"(
+  x = {0}[333,{1}] parameter(0)
+  y = {0}[{1},72] parameter(1)
+  z = {0}[201,{1}] parameter(2)
+  p = {0}[333,13] parameter(3)
+  u = {0}[72] parameter(4)
+  d = {0}[333,72] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  e = {0}[333,201] dot(x, z), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+  us = {0}[333,72] broadcast(u), dimensions={{1}}
+  f = {0}[333,72] maximum(d, us)
+  ROOT c = {0}[333,286] concatenate(e, p, f), dimensions={{1}})",
+                                           type, k)};
+}
+
+constexpr const char* kConvolutions = R"(
+  x = f32[2,30,30,24] parameter(0)
+  v = f32[1,1,24,32] parameter(1)
+  w = f32[3,3,24,48] parameter(2)
+  t = f32[3,3,1,24] parameter(3)
+  u = f32[5,5,6,32] parameter(4)
+  o = f32[3,3,136,16] parameter(5)
+  zero = f32[] constant(0)
+  zeros = f32[2,30,30,48] broadcast(zero), dimensions={}
+  a = f32[2,30,30,32] convolution(x, v), window={size=1x1}, dim_labels=b01f_01io->b01f
+  b = f32[2,30,30,48] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  c = f32[2,30,30,48] maximum(b, zeros)
+  d = f32[2,30,30,24] convolution(x, t), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=24
+  e = f32[2,30,30,32] convolution(x, u), window={size=5x5 pad=2_2x2_2}, dim_labels=b01f_01io->b01f, feature_group_count=4
+  f = f32[2,30,30,136] concatenate(a, c, d, e), dimensions={3}
+  g = f32[2,30,30,16] convolution(f, o), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  ROOT r = (f32[2,30,30,136], f32[2,30,30,16]) tuple(f, g))";
+
+std::vector<Program> Programs() {
+  return {
+      Products("f32", 64),
+      Products("f32", 1),
+      Products("f64", 40),
+      Products("f16", 64),
+      Products("bf16", 64),
+      Products("s32", 20),
+      {"convolutions", kConvolutions},
+      {"rows", R"(
+  x = f32[130,40] parameter(0)
+  y = f32[40,131] parameter(1)
+  z = f32[77,40] parameter(2)
+  d = f32[130,131] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[77,131] dot(z, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT c = f32[207,131] concatenate(d, e), dimensions={0})"},
+      {"batches", R"(
+  x = f32[6,70,40] parameter(0)
+  y = f32[6,40,50] parameter(1)
+  z = f32[6,70,30] parameter(2)
+  d = f32[6,70,50] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+  ROOT c = f32[6,70,80] concatenate(z, d), dimensions={2})"},
+      // One column of a product, and a product of one row.
+      {"columns", R"(
+  x = f32[20000,40] parameter(0)
+  y = f32[40,16] parameter(1)
+  z = f32[40,1] parameter(2)
+  d = f32[20000,16] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[20000,1] dot(x, z), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT c = f32[20000,17] concatenate(e, d), dimensions={1})"},
+      {"one_row", R"(
+  x = f32[1,400] parameter(0)
+  y = f32[400,16500] parameter(1)
+  p = f32[1,3] parameter(2)
+  d = f32[1,16500] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT c = f32[1,16503] concatenate(p, d), dimensions={1})"},
+      // The array that is updated is needed as it was; and a start that is clamped.
+      {"update_of_a_copy", R"(
+  x = f32[130,40] parameter(0)
+  y = f32[40,50] parameter(1)
+  a = f32[200,70] parameter(2)
+  b = f32[200,70] add(a, a)
+  d = f32[130,50] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  five = s32[] constant(5)
+  far = s32[] constant(100)
+  c = f32[200,70] dynamic-update-slice(b, d, five, far)
+  ROOT t = (f32[200,70], f32[200,70]) tuple(b, c))"},
+      // A part's product reads the array that the part goes to.
+      {"update_of_an_operand", R"(
+  x = f32[64,64] parameter(0)
+  w = f32[64,32] parameter(1)
+  a = f32[64,64] add(x, x)
+  d = f32[64,32] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  zero = s32[] constant(0)
+  some = s32[] constant(16)
+  ROOT c = f32[64,64] dynamic-update-slice(a, d, zero, some))"},
+      // What finishes a part reads the part as it was.
+      {"update_by_what_was", R"(
+  x = f32[64,40] parameter(0)
+  w = f32[40,32] parameter(1)
+  y = f32[64,64] parameter(2)
+  a = f32[64,64] add(y, y)
+  d = f32[64,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  old = f32[64,32] slice(a), slice={[0:64], [16:48]}
+  s = f32[64,32] add(d, old)
+  zero = s32[] constant(0)
+  some = s32[] constant(16)
+  ROOT c = f32[64,64] dynamic-update-slice(a, s, zero, some))"},
+  };
+}
+
+std::string TextOf(const Program& program) { return "HloModule m\nENTRY e {" + program.body + "\n}"; }
+
+class StoredPartsTest : public ::testing::TestWithParam<std::tuple<std::string, size_t>> {};
+
+TEST_P(StoredPartsTest, EqualsTheEvaluator) {
+  const auto& [device_class, number] = GetParam();
+  const std::string text = TextOf(Programs()[number]);
+  ClientOptions options;
+  options.device_spec = fmt::format(R"({{"device_class": "{}", "l2_bytes": 65536}})", device_class);
+  const auto client = Client::Create(options);
+  const auto executable = client->Compile(Module::FromText(text), {});
+  const auto module = passes::Parse(text);
+  for (const uint64_t seed : {1, 2}) {
+    const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, seed);
+    const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
+    const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
+    for (size_t i = 0; i < results.size(); ++i)
+      EXPECT_EQ(passes::Difference(expected[i], results[i], passes::kRounding), "") << "result " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, StoredPartsTest,
+                         ::testing::Combine(::testing::Values("cpu", "gpu"),
+                                            ::testing::Range<size_t>(0, Programs().size())),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + std::to_string(std::get<1>(info.param)) + "_" +
+                                  Programs()[std::get<1>(info.param)].name;
+                         });
+
+}  // namespace
+}  // namespace hlorun
