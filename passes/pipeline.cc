@@ -34,6 +34,7 @@
 #include "passes/expand/scan.h"
 #include "passes/expand/slice_scans.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/split_sorts.h"
 #include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
 #include "passes/expand/top_k.h"
@@ -182,6 +183,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<TileProducts>();
 
   // The forms that kernels take.
+  p.Add<SplitSorts>();
   p.Add<SortAlongMinor>();
   p.Add<CanonicalizeConvolutions>();
   p.Add<ChannelsLast>();

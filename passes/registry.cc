@@ -28,6 +28,7 @@
 #include "passes/expand/scan.h"
 #include "passes/expand/slice_scans.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/split_sorts.h"
 #include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
 #include "passes/expand/top_k.h"
@@ -117,6 +118,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandRng>("rng becomes rng-bit-generator and arithmetic"),
       Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),
       Entry<ConditionalToSelect>("conditionals of cheap, pure branches become both branches and a select"),
+      Entry<SplitSorts>("sorts by several keys become stable sorts by one each, the last first"),
       Entry<SortAlongMinor>("sorts along another dimension than the last go along it, between transposes"),
       Entry<ChannelsLast>("what lies between convolutions takes their order of dimensions"),
       Entry<CanonicalizeConvolutions>("convolutions become NHWC by HWIO, or dots"),

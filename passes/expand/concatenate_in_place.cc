@@ -70,7 +70,8 @@ bool Pays(const Instruction& concatenate, const PassContext& context) {
   int64_t bytes = 0;
   for (const Instruction* part : concatenate.operands()) {
     const auto times = std::count(concatenate.operands().begin(), concatenate.operands().end(), part);
-    if (times == 1 && BytesTogether(*part, dimension) >= kFewestBytesTogether && IsMadeByProduct(*part, context.kernels))
+    if (times == 1 && BytesTogether(*part, dimension) >= kFewestBytesTogether &&
+        IsMadeByProduct(*part, context.kernels))
       bytes += part->shape().ByteSize();
   }
   return bytes >= context.device.l2_bytes;
@@ -99,8 +100,7 @@ hlo::Literal Zeros(hlo::OpCall& call) { return hlo::Literal(call.shape); }
 }  // namespace
 
 bool IsUninitialized(const Instruction& instruction) {
-  return instruction.Is(Opcode::kCustomCall) &&
-         instruction.As<hlo::attr::CustomCall>().target == kUninitializedTarget;
+  return instruction.Is(Opcode::kCustomCall) && instruction.As<hlo::attr::CustomCall>().target == kUninitializedTarget;
 }
 
 void RegisterUninitializedEvaluator() {

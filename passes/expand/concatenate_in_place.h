@@ -5,8 +5,8 @@
 //   after:  u = f32[64,96] custom-call(), custom_call_target="hlorun.uninitialized"
 //           v = f32[64,96] dynamic-update-slice(u, a, 0, 0)    c = f32[64,96] dynamic-update-slice(v, b, 0, 32)
 //
-// Where the concatenation has to lie in memory (consumers that compute it where they read it keep it), and products make
-// more of it than the second cache holds.
+// Where the concatenation has to lie in memory (consumers that compute it where they read it keep it), and products
+// make more of it than the second cache holds.
 #pragma once
 
 #include "passes/pass.h"

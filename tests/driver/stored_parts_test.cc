@@ -33,7 +33,7 @@ Program Products(const std::string& type, int64_t k) {
   us = {0}[333,72] broadcast(u), dimensions={{1}}
   f = {0}[333,72] maximum(d, us)
   ROOT c = {0}[333,286] concatenate(e, p, f), dimensions={{1}})",
-                                           type, k)};
+                                          type, k)};
 }
 
 constexpr const char* kConvolutions = R"(

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "hlo/error.h"
+#include "passes/expand/key_comparison.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -16,34 +17,6 @@ using ir::Expr;
 
 constexpr ir::Type kU32{ElementType::kU32, 1};
 constexpr ir::Type kU64{ElementType::kU64, 1};
-
-bool IsScalarFunction(const Instruction& op) {
-  return op.IsConstant() ? op.shape().ElementCount() == 1
-                         : IsElementwise(op) || op.Is(Opcode::kBroadcast) || op.Is(Opcode::kReshape);
-}
-
-// The only parameter that `op` depends on, if there is just one and everything between is elementwise on scalars.
-bool FindParameter(const Instruction& op, const Instruction*& parameter) {
-  if (op.Is(Opcode::kParameter)) {
-    if (parameter != nullptr && parameter != &op) return false;
-    parameter = &op;
-    return true;
-  }
-  if (!IsScalarFunction(op)) return false;
-  return std::all_of(op.operands().begin(), op.operands().end(),
-                     [&](const Instruction* o) { return FindParameter(*o, parameter); });
-}
-
-// The same function, of `x` on the one side and of `y` on the other.
-bool SameFunction(const Instruction& a, const Instruction& b) {
-  if (a.Is(Opcode::kParameter)) return b.Is(Opcode::kParameter) && a.shape() == b.shape();
-  if (a.opcode() != b.opcode() || a.shape() != b.shape() || a.operand_count() != b.operand_count()) return false;
-  if (a.attributes() != b.attributes()) return false;
-  for (int64_t i = 0; i < a.operand_count(); ++i) {
-    if (!SameFunction(*a.operand(i), *b.operand(i))) return false;
-  }
-  return true;
-}
 
 // f16 and the f8 types are computed as f32, where their order is the same.
 ElementType KeyType(ElementType type) {
@@ -116,16 +89,11 @@ std::optional<SortKey> SortKey::Of(const hlo::Computation& comparator, Nan nan) 
   const auto& compare = root.As<hlo::attr::Compare>();
   const bool less = compare.direction == ComparisonDirection::kLt;
   if (!less && compare.direction != ComparisonDirection::kGt) return std::nullopt;
-  const ElementType type = root.operand(0)->shape().element_type();
-  if (hlo::IsComplex(type)) return std::nullopt;
-  const bool is_partial = hlo::IsFloating(type) && compare.type != hlo::ComparisonType::kTotalOrder;
+  const auto key = passes::KeyComparison::Of(root);
+  if (!key) return std::nullopt;
+  const bool is_partial = passes::IsPartialOrder(root);
   if (is_partial && nan == Nan::kNoKey) return std::nullopt;
-  const Instruction *left = nullptr, *right = nullptr;
-  if (!FindParameter(*root.operand(0), left) || !FindParameter(*root.operand(1), right)) return std::nullopt;
-  if (left == nullptr || right == nullptr || !SameFunction(*root.operand(0), *root.operand(1))) return std::nullopt;
-  const int64_t l = left->parameter_number(), r = right->parameter_number();
-  if (l / 2 != r / 2 || l == r) return std::nullopt;
-  return SortKey(left, root.operand(0), less != (l < r), is_partial);
+  return SortKey(key->parameter, key->key, less != key->begins_with_first, is_partial);
 }
 
 Expr SortKey::Bits(FusedValues& values, const Value& element) const {
