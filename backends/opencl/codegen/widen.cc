@@ -6,6 +6,7 @@
 
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/loop_pieces.h"
 #include "backends/opencl/codegen/widener.h"
 
@@ -20,6 +21,11 @@ constexpr int64_t kShortest = 4;     // loop that is worth a vector
 Stmt Serial(const Stmt& loop, const Expr& begin, const Expr& end) {
   return For(LoopRole::kSerial, loop->var, begin, end, loop->body[0]);
 }
+
+// Work of an iteration from which on a tail is worth vectors of its own, which are as much code again.
+constexpr int64_t kWorkOfTail = 64;
+
+Stmt WidenPiece(const Stmt& loop);
 
 std::vector<Stmt> StatementsOf(const Stmt& body) {
   return body->kind == StmtKind::kBlock ? body->body : std::vector<Stmt>{body};
@@ -69,6 +75,11 @@ class Steps {
     }
     const Var split = MakeVar(loop_->var->name + "_split", type);
     const Expr whole = Mul(Binary(Op::kDiv, Sub(loop_->end, loop_->begin), Int(step, type)), Int(step, type));
+    if (extent && (HasLoop(loop_->body[0]) || WorkOf(loop_->body[0]) >= kWorkOfTail)) {
+      const Expr begin = Add(loop_->begin, Int(*extent / step * step, type));
+      const Stmt tail = For(LoopRole::kVector, loop_->var, begin, loop_->end, loop_->body[0], 1, width_);
+      return Block({over(begin, At(Ref(at))), Scope(WidenPiece(tail))});
+    }
     return Block(
         {Let(split, Add(loop_->begin, whole)), over(Ref(split), At(Ref(at))), Serial(loop_, Ref(split), loop_->end)});
   }

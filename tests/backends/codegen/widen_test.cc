@@ -106,6 +106,42 @@ TEST(Widen, APlaceByAnotherNameIsStillEven) {
   EXPECT_EQ(KnownFactor(place->args[0], 16), 16);
 }
 
+// How many lanes each store has, in the order of the code.
+void StoredLanes(const ir::Stmt& s, std::vector<int>& lanes) {
+  if (s->kind == ir::StmtKind::kStore) lanes.push_back(s->value->type.lanes);
+  for (const ir::Stmt& b : s->body) StoredLanes(b, lanes);
+}
+
+// Of: for i in 0 .. extent: sum = 0; for k in 0 .. 10: sum += y[k * extent + i]; x[i] = x[i] * sum, which may not run
+// twice, by vectors of 16. Without the sums it is little work.
+std::vector<int> LanesInPlace(int64_t extent, bool sums) {
+  const auto global = [&](const char* name, int64_t elements) {
+    return ir::MakeBuffer(name, hlo::ElementType::kF32, elements, ir::Buffer::Space::kGlobal, true);
+  };
+  const ir::BufferRef x = global("x", extent), y = global("y", 10 * extent);
+  const ir::Var i = ir::MakeIndex("i", 0, extent - 1, ir::kIndex32), k = ir::MakeIndex("k", 0, 9, ir::kIndex32),
+                sum = ir::MakeVar("sum", ir::kF32Type);
+  std::vector<ir::Stmt> body = {ir::Let(sum, ir::Real(0))};
+  if (sums) {
+    const ir::Expr next = ir::Ref(sum) + ir::Load(y, ir::Ref(k) * extent + ir::Ref(i));
+    body.push_back(ir::For(ir::LoopRole::kSerial, k, ir::Int(0), ir::Int(10), ir::Assign(sum, next)));
+  }
+  body.push_back(ir::Store(x, ir::Ref(i), ir::Load(x, ir::Ref(i)) * ir::Ref(sum)));
+  std::vector<int> lanes;
+  StoredLanes(WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Int(0), ir::Int(extent), ir::Block(body), 1, 16)),
+              lanes);
+  return lanes;
+}
+
+TEST(Widen, TailsOfMuchWorkAreVectorsToo) {
+  EXPECT_EQ(LanesInPlace(64, true), (std::vector<int>{16}));
+  EXPECT_EQ(LanesInPlace(200, true), (std::vector<int>{16, 8}));
+  EXPECT_EQ(LanesInPlace(20, true), (std::vector<int>{16, 4}));
+  EXPECT_EQ(LanesInPlace(29, true), (std::vector<int>{16, 8, 4, 1}));
+  EXPECT_EQ(LanesInPlace(18, true), (std::vector<int>{16, 1}));
+  EXPECT_EQ(LanesInPlace(29, false), (std::vector<int>{16, 1}));
+}
+
 ir::Expr Multiple(int64_t factor) {
   const ir::Var x = ir::MakeIndex("x", 0, 1 << 20, ir::kIndex32);
   x->factor = factor;
