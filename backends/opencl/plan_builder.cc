@@ -22,6 +22,7 @@
 #include "passes/control/loop_carry.h"
 #include "passes/control/predication.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/updated_part.h"
 #include "passes/spmd/spmd.h"
 
 namespace hlorun::opencl {
@@ -471,7 +472,7 @@ class PlanBuilder {
       Add(sequence, instruction, std::move(thunk));
       sequence.thunks.back().role = launch.role;
       if (StoresWholeValues(instruction) && guards_.empty() && &sequence == &plan_.entry)
-        overwritten_.emplace(sequence.thunks.size() - 1, launch.overwritten);
+        overwritten_.emplace(sequence.thunks.size() - 1, Overwritten(instruction, launch));
       if (is_last) AddCost(instruction, sequence.thunks.back());
     }
   }
@@ -498,7 +499,17 @@ class PlanBuilder {
     return false;
   }
 
-  // Kinds whose launches never rely on what was in memory before.
+  // By argument: a launch stores all of it, and loads nothing of it.
+  static std::vector<bool> Overwritten(const Instruction& instruction, const EmittedLaunch& launch) {
+    std::vector<bool> overwritten = launch.overwritten;
+    if (passes::UpdateAtRoot(instruction) == nullptr) return overwritten;
+    for (size_t i = 0; i < overwritten.size(); ++i) {
+      if (launch.arguments[i].kind == ArgumentRef::Kind::kResult) overwritten[i] = false;
+    }
+    return overwritten;
+  }
+
+  // Kinds whose launches never rely on what was in memory before, but for what an update in place leaves.
   static bool StoresWholeValues(const Instruction& instruction) {
     constexpr KernelKind kKinds[] = {KernelKind::kLoop, KernelKind::kReduction,   KernelKind::kRow,
                                      KernelKind::kDot,  KernelKind::kConvolution, KernelKind::kBlocks};

@@ -21,6 +21,12 @@ bool TakesOnce(const Instruction& update, const Instruction* operand, int64_t nu
 
 }  // namespace
 
+const Instruction* UpdateAtRoot(const Instruction& instruction) {
+  if (!instruction.Is(Opcode::kFusion)) return nullptr;
+  const Instruction* root = instruction.called()->root();
+  return root->Is(Opcode::kDynamicUpdateSlice) ? root : nullptr;
+}
+
 bool ReadsSamePlace(const Instruction& op, const Instruction& operand) {
   return (op.Has(hlo::kElementwise) || op.Is(Opcode::kClamp)) && operand.shape().SameDimensions(op.shape());
 }

@@ -16,6 +16,9 @@ inline bool UpdatesPart(const hlo::Instruction& op) {
   return op.Is(hlo::Opcode::kDynamicUpdateSlice) || op.Is(hlo::Opcode::kScatter);
 }
 
+// The dynamic-update-slice that is the root of a fusion; null where `instruction` is no such.
+const hlo::Instruction* UpdateAtRoot(const hlo::Instruction& instruction);
+
 // Whether each element of `op` is computed from the element of `operand` at the same place, and from no other of it.
 bool ReadsSamePlace(const hlo::Instruction& op, const hlo::Instruction& operand);
 

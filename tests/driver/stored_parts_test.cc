@@ -135,14 +135,23 @@ TEST_P(StoredPartsTest, EqualsTheEvaluator) {
   ClientOptions options;
   options.device_spec = fmt::format(R"({{"device_class": "{}", "l2_bytes": 65536}})", device_class);
   const auto client = Client::Create(options);
-  const auto executable = client->Compile(Module::FromText(text), {});
   const auto module = passes::Parse(text);
-  for (const uint64_t seed : {1, 2}) {
-    const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, seed);
-    const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
-    const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
-    for (size_t i = 0; i < results.size(); ++i)
-      EXPECT_EQ(passes::Difference(expected[i], results[i], passes::kRounding), "") << "result " << i;
+  const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, 1);
+  const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
+  const auto given = ToDevice(*client, arguments);
+  // One part is the same in every run, or all are, or none.
+  for (std::vector<int64_t> constant : {std::vector<int64_t>{}, {0, 1}, {0, 2}, {0, 1, 2, 3}}) {
+    std::erase_if(constant, [&](int64_t number) { return number >= static_cast<int64_t>(arguments.size()); });
+    CompileOptions compile;
+    compile.constant_parameters = constant;
+    const auto executable = client->Compile(Module::FromText(text), compile);
+    for (int run = 0; run < 2; ++run) {
+      const std::vector<Literal> results = ToLiterals(executable->Run(given));
+      for (size_t i = 0; i < results.size(); ++i) {
+        EXPECT_EQ(passes::Difference(expected[i], results[i], passes::kRounding), "")
+            << "result " << i << ", run " << run << ", " << constant.size() << " constant parameters";
+      }
+    }
   }
 }
 

@@ -37,23 +37,21 @@ Launches EmitReduction(const EmitRequest& request) {
   return HasColumns(request.instruction, *request.hero.instruction) ? EmitColumns(request) : EmitLoop(request);
 }
 
-bool UpdatesPart(const Instruction& instruction) {
-  return instruction.Is(Opcode::kFusion) && instruction.called()->root()->Is(Opcode::kDynamicUpdateSlice);
-}
-
 // Behind the copy of the array that is updated in part, where that stays as it was.
 Launches BehindCopy(const EmitRequest& request, Launches launches) {
-  if (!UpdatesPart(request.instruction)) return launches;
-  Launches all = CopyUpdated(request, *request.instruction.called()->root());
+  const Instruction* update = passes::UpdateAtRoot(request.instruction);
+  if (update == nullptr) return launches;
+  Launches all = CopyUpdated(request, *update);
   all.insert(all.end(), std::make_move_iterator(launches.begin()), std::make_move_iterator(launches.end()));
   return all;
 }
 
 // Serial loops with vectors along the result, or along the part of it that is updated.
 Launches EmitSums(const EmitRequest& request) {
-  if (!UpdatesPart(request.instruction)) return EmitLoop(request);
-  const Hero update{KernelKind::kInPlace, request.instruction.called()->root()};
-  return EmitInPlaceUpdate({request.instruction, update, request.aliases, request.context});
+  const Instruction* update = passes::UpdateAtRoot(request.instruction);
+  if (update == nullptr) return EmitLoop(request);
+  const Hero hero{KernelKind::kInPlace, update};
+  return EmitInPlaceUpdate({request.instruction, hero, request.aliases, request.context});
 }
 
 // The fast kernels where they know the form, sums by loops where they do not.
@@ -251,8 +249,8 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
     case KernelKind::kDot:
     case KernelKind::kConvolution:
     case KernelKind::kReduceWindow:  // an addend of the epilogue, never what is multiplied or what windows read
-      if (UpdatesPart(instruction))
-        return passes::OnlyUpdatedPartIsRead(*instruction.called()->parameter(operand), *instruction.called()->root());
+      if (const Instruction* update = passes::UpdateAtRoot(instruction))
+        return passes::OnlyUpdatedPartIsRead(*instruction.called()->parameter(operand), *update);
       return is_fusion && KeepsPlace(*instruction.called()->parameter(operand));
     case KernelKind::kInPlace: {
       if (!is_fusion) return operand == 0;

@@ -223,7 +223,7 @@ Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
   const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex);
   const auto store = [&](FusedValues& values, const Indices& index, const Values& finished) {
     Indices there = index;
-    for (size_t d = 0; d < starts_.size(); ++d) there[d] = values.math().Add(there[d], hlorun::opencl::Index(starts_[d]));
+    for (size_t d = 0; d < starts_.size(); ++d) there[d] = values.math().Add(there[d], starts_[d]);
     StoreElement(values, results_[0], instruction_.shape(), there, finished[0]);
   };
   return FinishPlaces(at, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), lanes, value, store);
