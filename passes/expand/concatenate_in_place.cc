@@ -74,7 +74,7 @@ bool Pays(const Instruction& concatenate, const PassContext& context) {
         IsMadeByProduct(*part, context.kernels))
       bytes += part->shape().ByteSize();
   }
-  return bytes >= context.device.l2_bytes;
+  return bytes > context.device.l2_bytes;
 }
 
 void UpdateParts(Instruction* concatenate) {
@@ -84,11 +84,11 @@ void UpdateParts(Instruction* concatenate) {
   call.target = kUninitializedTarget;
   Instruction* array = build.Make(Opcode::kCustomCall, {}, std::move(call), {}, concatenate->shape());
   const auto dimension = static_cast<size_t>(concatenate->dimensions()[0]);
-  Instruction* zero = build.ScalarConstant(hlo::ElementType::kS32, 0);
+  Instruction* zero = build.ScalarConstant(hlo::ElementType::kS64, 0);
   int64_t start = 0;
   for (Instruction* part : concatenate->operands()) {
     std::vector<Instruction*> starts(static_cast<size_t>(part->shape().rank()), zero);
-    if (start > 0) starts[dimension] = build.ScalarConstant(hlo::ElementType::kS32, start);
+    if (start > 0) starts[dimension] = build.ScalarConstant(hlo::ElementType::kS64, start);
     array = build.DynamicUpdateSlice(array, part, std::move(starts));
     start += part->shape().dimension(static_cast<int64_t>(dimension));
   }

@@ -228,7 +228,8 @@ class ClusterFinder {
   bool MayBeHero(const Instruction& hero, const Cluster& cluster) const {
     const Instruction* root = cluster.roots[0];
     const StoredResult stored = StoredResultOf(*root);
-    const bool is_part = root->Is(Opcode::kDynamicUpdateSlice) && stored.IsOnTheWay(root);
+    const bool is_product = hero.Is(Opcode::kDot) || hero.Is(Opcode::kConvolution);
+    const bool is_part = is_product && root->Is(Opcode::kDynamicUpdateSlice) && stored.IsOnTheWay(root);
     const bool may_finish = HeroOf(*root).kind == KernelKind::kLoop || RowsOfGroup(*root) > 0 || is_part;
     if (cluster.hero != nullptr || !may_finish) return false;
     if (!stored.value->shape().SameDimensions(hero.shape())) return false;

@@ -13,9 +13,9 @@ enum class KernelKind : uint8_t {
   kLoop,         // one value per element of the result; any mix of elementwise and index ops
   kReduction,    // one or more reduces of the same operand dimensions (several results), with producers and consumers
   kRow,          // several reductions over the same rows, and elementwise results of the row's shape (softmax, norms)
-  kDot,          // `dot` with elementwise consumers (epilogue)
-  kConvolution,  // `convolution` with elementwise consumers (epilogue)
-  kInPlace,      // dynamic-update-slice at the root, updating its operand in place
+  kDot,          // `dot` with what finishes and stores its result (epilogue, stored_result.h)
+  kConvolution,  // `convolution`, likewise
+  kInPlace,      // dynamic-update-slice at the root of anything else, updating its operand in place
   kScatter,
   kSort,
   kReduceWindow,

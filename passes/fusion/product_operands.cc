@@ -9,6 +9,7 @@
 #include "passes/dynamic/extents.h"
 #include "passes/fusion/cluster.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/updated_part.h"
 
 namespace hlorun::passes {
 namespace {
@@ -69,13 +70,21 @@ bool IsPointwise(const Instruction& kernel) {
 bool ReadsPartOfWhatChanges(const Instruction& kernel) {
   const auto changes = [&](const Instruction* user) {
     const KernelKind kind = HeroOf(*user).kind;
-    return user != &kernel && (kind == KernelKind::kInPlace || kind == KernelKind::kScatter ||
-                               kind == KernelKind::kRegion || user->Has(hlo::kControl));
+    return user != &kernel &&
+           (kind == KernelKind::kInPlace || kind == KernelKind::kScatter || kind == KernelKind::kRegion ||
+            UpdateAtRoot(*user) != nullptr || user->Has(hlo::kControl));
   };
   return std::any_of(kernel.operands().begin(), kernel.operands().end(), [&](const Instruction* array) {
     return array->shape().IsArray() && array->shape().ByteSize() >= 2 * kernel.shape().ByteSize() &&
            std::any_of(array->users().begin(), array->users().end(), changes);
   });
+}
+
+// Whether `product` stores a part of an array that `kernel` reads, which a product that does so, too, would copy first.
+bool UpdatesOperandOf(const Instruction& product, const Instruction& kernel) {
+  const Instruction* update = UpdateAtRoot(product);
+  if (update == nullptr || !update->operand(0)->Is(Opcode::kParameter)) return false;
+  return kernel.OperandIndex(product.operand(update->operand(0)->parameter_number())) >= 0;
 }
 
 int64_t OperationsIn(const Instruction& kernel) {
@@ -92,7 +101,8 @@ std::optional<Maker> MakerOf(Instruction* operand, const Instruction& user) {
     maker = {operand, operand->operand(0)};
     if (!HasOneUser(*maker.kernel, *operand) || !IsPlainArray(operand->shape()) || !KeepsRuns(*operand)) return {};
   }
-  return IsPointwise(*maker.kernel) && !ReadsPartOfWhatChanges(*maker.kernel) ? std::optional(maker) : std::nullopt;
+  if (!IsPointwise(*maker.kernel) || ReadsPartOfWhatChanges(*maker.kernel)) return std::nullopt;
+  return UpdatesOperandOf(user, *maker.kernel) ? std::nullopt : std::optional(maker);
 }
 
 // The computation of the joined kernel, filled from two that call each other's results.

@@ -6,6 +6,7 @@
 
 #include "hlo/cost_analysis.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/updated_part.h"
 
 namespace hlorun::passes {
 namespace {
@@ -122,7 +123,7 @@ std::vector<Instruction*> Recomputation::MakersOver(int64_t time) const {
 bool Recomputation::IsRepeatable(const Instruction& instruction) const {
   if (MovesNoData(instruction) || instruction.Has(hlo::kAsync) || instruction.HasSideEffect()) return false;
   if (!instruction.control_predecessors().empty() || !instruction.control_successors().empty()) return false;
-  if (kernels_.RunsAlone(instruction)) return false;
+  if (kernels_.RunsAlone(instruction) || UpdateAtRoot(instruction) != nullptr) return false;
   switch (HeroOf(instruction).kind) {
     case KernelKind::kNone:
       if (!instruction.Is(Opcode::kCopy)) return false;

@@ -54,6 +54,63 @@ constexpr const char* kConvolutions = R"(
   g = f32[2,30,30,16] convolution(f, o), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
   ROOT r = (f32[2,30,30,136], f32[2,30,30,16]) tuple(f, g))";
 
+// Small and large products in a loop's body, and in a branch.
+constexpr const char* kLoop = R"(
+body { p = (s32[], f32[SIZE,40], f32[40,24], f32[64,40]) parameter(0)
+       i = s32[] get-tuple-element(p), index=0
+       x = f32[SIZE,40] get-tuple-element(p), index=1
+       w = f32[40,24] get-tuple-element(p), index=2
+       v = f32[64,40] get-tuple-element(p), index=3
+       d = f32[SIZE,24] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+       c = f32[SIZE,64] concatenate(d, x), dimensions={1}
+       f = f32[SIZE,40] dot(c, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+       little = f32[] constant(0.01)
+       scale = f32[SIZE,40] broadcast(little), dimensions={}
+       k = f32[SIZE,40] multiply(f, scale)
+       g = f32[SIZE,40] tanh(k)
+       e = f32[SIZE,24] dot(g, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+       zero = s32[] constant(0)
+       some = s32[] constant(9)
+       h = f32[SIZE,40] dynamic-update-slice(g, e, zero, some)
+       one = s32[] constant(1)
+       j = s32[] add(i, one)
+       ROOT t = (s32[], f32[SIZE,40], f32[40,24], f32[64,40]) tuple(j, h, w, v) }
+condition { p = (s32[], f32[SIZE,40], f32[40,24], f32[64,40]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            n = s32[] constant(5)
+            ROOT l = pred[] compare(i, n), direction=LT }
+ENTRY e { x = f32[SIZE,40] parameter(0)
+          w = f32[40,24] parameter(1)
+          v = f32[64,40] parameter(2)
+          zero = s32[] constant(0)
+          t = (s32[], f32[SIZE,40], f32[40,24], f32[64,40]) tuple(zero, x, w, v)
+          l = (s32[], f32[SIZE,40], f32[40,24], f32[64,40]) while(t), condition=condition, body=body
+          ROOT r = f32[SIZE,40] get-tuple-element(l), index=1 })";
+
+constexpr const char* kBranch = R"(
+taken { p = (f32[SIZE,40], f32[40,24]) parameter(0)
+        x = f32[SIZE,40] get-tuple-element(p), index=0
+        w = f32[40,24] get-tuple-element(p), index=1
+        d = f32[SIZE,24] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        ROOT c = f32[SIZE,64] concatenate(x, d), dimensions={1} }
+other { p = (f32[SIZE,40], f32[40,24]) parameter(0)
+        x = f32[SIZE,40] get-tuple-element(p), index=0
+        zero = f32[] constant(0)
+        ROOT c = f32[SIZE,64] pad(x, zero), padding=0_0x3_21 }
+ENTRY e { x = f32[SIZE,40] parameter(0)
+          w = f32[40,24] parameter(1)
+          t = (f32[SIZE,40], f32[40,24]) tuple(x, w)
+          first = f32[1,1] slice(x), slice={[0:1], [0:1]}
+          number = f32[] reshape(first)
+          zero = f32[] constant(0)
+          which = pred[] compare(number, zero), direction=GT
+          ROOT r = f32[SIZE,64] conditional(which, t, t), true_computation=taken, false_computation=other })";
+
+std::string WithSize(std::string text, int64_t size) {
+  for (size_t at = 0; (at = text.find("SIZE", at)) != std::string::npos;) text.replace(at, 4, std::to_string(size));
+  return text;
+}
+
 std::vector<Program> Programs() {
   return {
       Products("f32", 64),
@@ -63,6 +120,9 @@ std::vector<Program> Programs() {
       Products("bf16", 64),
       Products("s32", 20),
       {"convolutions", kConvolutions},
+      {"loop", WithSize(kLoop, 1000)},
+      {"small_loop", WithSize(kLoop, 3)},
+      {"branch", WithSize(kBranch, 1000)},
       {"rows", R"(
   x = f32[130,40] parameter(0)
   y = f32[40,131] parameter(1)
@@ -101,15 +161,50 @@ std::vector<Program> Programs() {
   far = s32[] constant(100)
   c = f32[200,70] dynamic-update-slice(b, d, five, far)
   ROOT t = (f32[200,70], f32[200,70]) tuple(b, c))"},
-      // A part's product reads the array that the part goes to.
+      // A part's product reads the array that the part goes to, by another shape, and a function of it.
       {"update_of_an_operand", R"(
   x = f32[64,64] parameter(0)
-  w = f32[64,32] parameter(1)
+  w = f32[128,32] parameter(1)
   a = f32[64,64] add(x, x)
-  d = f32[64,32] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[32,128] reshape(a)
+  d = f32[32,32] dot(b, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   zero = s32[] constant(0)
   some = s32[] constant(16)
   ROOT c = f32[64,64] dynamic-update-slice(a, d, zero, some))"},
+      {"update_of_what_is_computed", R"(
+  x = f32[64,64] parameter(0)
+  w = f32[64,32] parameter(1)
+  a = f32[64,64] add(x, x)
+  b = f32[64,64] abs(a)
+  d = f32[64,32] dot(b, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  zero = s32[] constant(0)
+  some = s32[] constant(16)
+  ROOT c = f32[64,64] dynamic-update-slice(a, d, zero, some))"},
+      {"update_of_numbers", R"(
+  x = f32[64,40] parameter(0)
+  w = f32[40,32] parameter(1)
+  one = f32[] constant(1)
+  a = f32[64,64] broadcast(one), dimensions={}
+  d = f32[64,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  zero = s32[] constant(0)
+  some = s32[] constant(16)
+  ROOT c = f32[64,64] dynamic-update-slice(a, d, zero, some))"},
+      // A sum and a pooling are no products.
+      {"update_by_a_sum", R"(
+  x = f32[300,700] parameter(0)
+  a = f32[1000] parameter(1)
+  b = f32[1000] add(a, a)
+  start = f32[] constant(0)
+  d = f32[300] reduce(x, start), dimensions={1}, to_apply=add
+  some = s32[] constant(17)
+  ROOT c = f32[1000] dynamic-update-slice(b, d, some))"},
+      {"windows_beside_a_convolution", R"(
+  x = f32[2,30,30,24] parameter(0)
+  w = f32[3,3,24,48] parameter(1)
+  b = f32[2,30,30,48] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  start = f32[] constant(-inf)
+  p = f32[2,30,30,24] reduce-window(x, start), window={size=1x3x3x1 pad=0_0x1_1x1_1x0_0}, to_apply=largest
+  ROOT f = f32[2,30,30,72] concatenate(p, b), dimensions={3})"},
       // What finishes a part reads the part as it was.
       {"update_by_what_was", R"(
   x = f32[64,40] parameter(0)
@@ -125,7 +220,18 @@ std::vector<Program> Programs() {
   };
 }
 
-std::string TextOf(const Program& program) { return "HloModule m\nENTRY e {" + program.body + "\n}"; }
+std::string TextOf(const Program& program) {
+  const std::string reducers = R"(HloModule m
+add { a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = f32[] add(a, b) }
+largest { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = f32[] maximum(a, b) }
+)";
+  return program.body.find("ENTRY") != std::string::npos ? reducers + program.body
+                                                         : reducers + "ENTRY e {" + program.body + "\n}";
+}
 
 class StoredPartsTest : public ::testing::TestWithParam<std::tuple<std::string, size_t>> {};
 

@@ -248,9 +248,10 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
     case KernelKind::kBlocks: return MayOverwriteBlocks(instruction, operand);
     case KernelKind::kDot:
     case KernelKind::kConvolution:
-    case KernelKind::kReduceWindow:  // an addend of the epilogue, never what is multiplied or what windows read
       if (const Instruction* update = passes::UpdateAtRoot(instruction))
         return passes::OnlyUpdatedPartIsRead(*instruction.called()->parameter(operand), *update);
+      [[fallthrough]];
+    case KernelKind::kReduceWindow:  // an addend of the epilogue, never what is multiplied or what windows read
       return is_fusion && KeepsPlace(*instruction.called()->parameter(operand));
     case KernelKind::kInPlace: {
       if (!is_fusion) return operand == 0;

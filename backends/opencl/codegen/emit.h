@@ -49,8 +49,8 @@ struct EmitContext {
 
 // The launches, in order, that compute `instruction` (a fusion or a single op of an executed computation). Throws Error
 // kUnimplemented naming the instruction when there is no emitter for it.
-// The first launches of kInPlace and kScatter copy the array that they update to the result, where `aliases` does not
-// say that the two are one.
+// The first launches of kInPlace and kScatter, and of products that store a part, copy the array that they update to
+// the result, where `aliases` does not say that the two are one.
 std::vector<EmittedLaunch> EmitInstruction(const hlo::Instruction& instruction, const AliasPattern& aliases,
                                            const EmitContext& context);
 

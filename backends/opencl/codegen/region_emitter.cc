@@ -9,10 +9,11 @@
 #include "backends/opencl/codegen/scatter_updates.h"
 #include "backends/opencl/codegen/schedule.h"
 #include "hlo/cost_analysis.h"
+#include "hlo/cumulative_window.h"
 #include "hlo/error.h"
 #include "passes/control/time_model.h"
 #include "passes/fusion/cumulative_fusion.h"
-#include "hlo/cumulative_window.h"
+#include "passes/fusion/updated_part.h"
 #include "passes/memory/operand_cut.h"
 #include "passes/memory/region_cut.h"
 #include "passes/memory/region_layout.h"
@@ -243,6 +244,7 @@ class RegionKernel {
     const passes::Hero hero = passes::HeroOf(instruction);
     if (hero.kind == KernelKind::kNone) return;
     if (hero.kind == KernelKind::kInPlace) return EmitUpdate(instruction, *hero.instruction);
+    if (const Instruction* update = passes::UpdateAtRoot(instruction)) return EmitUpdate(instruction, *update);
     if (hero.kind == KernelKind::kScatter) return EmitScatter(instruction);
     if (const auto window = RunningWindow(instruction, hero))
       return EmitCumulative(instruction, *hero.instruction, *window);
@@ -265,8 +267,7 @@ class RegionKernel {
   }
 
   // Of a cumulative op whose results are made in turn, each from the one before.
-  std::optional<hlo::CumulativeWindow> RunningWindow(const Instruction& instruction,
-                                                        const passes::Hero& hero) const {
+  std::optional<hlo::CumulativeWindow> RunningWindow(const Instruction& instruction, const passes::Hero& hero) const {
     if (hero.kind != KernelKind::kReduceWindow || team_ == Team::kGroup) return std::nullopt;
     const Instruction* root = instruction.Is(Opcode::kFusion) ? instruction.called()->root() : &instruction;
     if (!passes::GivesAllResultsOf(*root, *hero.instruction)) return std::nullopt;

@@ -17,13 +17,12 @@ using namespace ir;  // NOLINT: this file is about nothing else
 
 constexpr int64_t kMostVectors = 4;  // that a step takes
 constexpr int64_t kShortest = 4;     // loop that is worth a vector
+// Work of an iteration from which on a tail is worth vectors of its own, which are as much code again.
+constexpr int64_t kWorkOfTail = 64;
 
 Stmt Serial(const Stmt& loop, const Expr& begin, const Expr& end) {
   return For(LoopRole::kSerial, loop->var, begin, end, loop->body[0]);
 }
-
-// Work of an iteration from which on a tail is worth vectors of its own, which are as much code again.
-constexpr int64_t kWorkOfTail = 64;
 
 Stmt WidenPiece(const Stmt& loop);
 
@@ -73,13 +72,13 @@ class Steps {
       last->factor = std::gcd(at->factor, KnownFactor(loop_->end, step));
       return over(loop_->end, Block({Let(last, Min(Ref(at), loop_->end - step)), At(Ref(last))}));
     }
-    const Var split = MakeVar(loop_->var->name + "_split", type);
-    const Expr whole = Mul(Binary(Op::kDiv, Sub(loop_->end, loop_->begin), Int(step, type)), Int(step, type));
     if (extent && (HasLoop(loop_->body[0]) || WorkOf(loop_->body[0]) >= kWorkOfTail)) {
       const Expr begin = Add(loop_->begin, Int(*extent / step * step, type));
       const Stmt tail = For(LoopRole::kVector, loop_->var, begin, loop_->end, loop_->body[0], 1, width_);
       return Block({over(begin, At(Ref(at))), Scope(WidenPiece(tail))});
     }
+    const Var split = MakeVar(loop_->var->name + "_split", type);
+    const Expr whole = Mul(Binary(Op::kDiv, Sub(loop_->end, loop_->begin), Int(step, type)), Int(step, type));
     return Block(
         {Let(split, Add(loop_->begin, whole)), over(Ref(split), At(Ref(at))), Serial(loop_, Ref(split), loop_->end)});
   }

@@ -171,7 +171,7 @@ Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& first, const Expr& sec
       first->type == ir::Type{hlo::ElementType::kF32, 16}) {
     // The order in which the instruction has them is that of the run.
     const Expr words = ir::Call({hlo::ElementType::kU32, lanes}, kRoundToAnyPairs, {first, second});
-    return ir::Store(results_[0], ir::Ramp(Linear(at), lanes), words);
+    return ir::Store(results_[0], ir::Ramp(StoredAt(at), lanes), words);
   }
   RunIndex next = at;
   next.index[at.lane_dimension] = next.index[at.lane_dimension] + lanes;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,40 +107,46 @@ TEST(Widen, APlaceByAnotherNameIsStillEven) {
   EXPECT_EQ(KnownFactor(place->args[0], 16), 16);
 }
 
-// How many lanes each store has, in the order of the code.
-void StoredLanes(const ir::Stmt& s, std::vector<int>& lanes) {
-  if (s->kind == ir::StmtKind::kStore) lanes.push_back(s->value->type.lanes);
-  for (const ir::Stmt& b : s->body) StoredLanes(b, lanes);
+// Where each loop begins, or a store where there is none, and how many lanes are stored, in the order of the code.
+using Steps = std::vector<std::pair<int64_t, int>>;
+void StoredSteps(const ir::Stmt& s, const ir::Expr& first, std::optional<int64_t> begin, Steps& steps) {
+  if (s->kind == ir::StmtKind::kFor) begin = ir::ConstantDifference(s->begin, first);
+  if (s->kind == ir::StmtKind::kStore) {
+    const ir::Expr& place = s->index->kind == ir::ExprKind::kRamp ? s->index->args[0] : s->index;
+    steps.emplace_back(begin ? *begin : ir::ConstantDifference(place, first).value_or(-1), s->value->type.lanes);
+  }
+  for (const ir::Stmt& b : s->body) StoredSteps(b, first, begin, steps);
 }
 
-// Of: for i in 0 .. extent: sum = 0; for k in 0 .. 10: sum += y[k * extent + i]; x[i] = x[i] * sum, which may not run
-// twice, by vectors of 16. Without the sums it is little work.
-std::vector<int> LanesInPlace(int64_t extent, bool sums) {
+// Of: for i in first .. first + extent: sum = 0; for k in 0 .. 10: sum += y[k * 64 + i]; x[i] = x[i] * sum, which may
+// not run twice, by vectors of 16. Without the sums it is little work.
+Steps StepsInPlace(int64_t extent, bool sums) {
   const auto global = [&](const char* name, int64_t elements) {
     return ir::MakeBuffer(name, hlo::ElementType::kF32, elements, ir::Buffer::Space::kGlobal, true);
   };
-  const ir::BufferRef x = global("x", extent), y = global("y", 10 * extent);
-  const ir::Var i = ir::MakeIndex("i", 0, extent - 1, ir::kIndex32), k = ir::MakeIndex("k", 0, 9, ir::kIndex32),
-                sum = ir::MakeVar("sum", ir::kF32Type);
+  const ir::BufferRef x = global("x", 1 << 20), y = global("y", 1 << 20);
+  const ir::Var i = ir::MakeIndex("i", 0, 1 << 19, ir::kIndex32), k = ir::MakeIndex("k", 0, 9, ir::kIndex32),
+                first = ir::MakeIndex("first", 0, 1 << 10, ir::kIndex32), sum = ir::MakeVar("sum", ir::kF32Type);
   std::vector<ir::Stmt> body = {ir::Let(sum, ir::Real(0))};
   if (sums) {
-    const ir::Expr next = ir::Ref(sum) + ir::Load(y, ir::Ref(k) * extent + ir::Ref(i));
+    const ir::Expr next = ir::Ref(sum) + ir::Load(y, ir::Ref(k) * 64 + ir::Ref(i));
     body.push_back(ir::For(ir::LoopRole::kSerial, k, ir::Int(0), ir::Int(10), ir::Assign(sum, next)));
   }
   body.push_back(ir::Store(x, ir::Ref(i), ir::Load(x, ir::Ref(i)) * ir::Ref(sum)));
-  std::vector<int> lanes;
-  StoredLanes(WidenVectorLoop(ir::For(ir::LoopRole::kVector, i, ir::Int(0), ir::Int(extent), ir::Block(body), 1, 16)),
-              lanes);
-  return lanes;
+  Steps steps;
+  StoredSteps(WidenVectorLoop(
+                  ir::For(ir::LoopRole::kVector, i, ir::Ref(first), ir::Ref(first) + extent, ir::Block(body), 1, 16)),
+              ir::Ref(first), std::nullopt, steps);
+  return steps;
 }
 
 TEST(Widen, TailsOfMuchWorkAreVectorsToo) {
-  EXPECT_EQ(LanesInPlace(64, true), (std::vector<int>{16}));
-  EXPECT_EQ(LanesInPlace(200, true), (std::vector<int>{16, 8}));
-  EXPECT_EQ(LanesInPlace(20, true), (std::vector<int>{16, 4}));
-  EXPECT_EQ(LanesInPlace(29, true), (std::vector<int>{16, 8, 4, 1}));
-  EXPECT_EQ(LanesInPlace(18, true), (std::vector<int>{16, 1}));
-  EXPECT_EQ(LanesInPlace(29, false), (std::vector<int>{16, 1}));
+  EXPECT_EQ(StepsInPlace(64, true), (Steps{{0, 16}}));
+  EXPECT_EQ(StepsInPlace(200, true), (Steps{{0, 16}, {192, 8}}));
+  EXPECT_EQ(StepsInPlace(20, true), (Steps{{0, 16}, {16, 4}}));
+  EXPECT_EQ(StepsInPlace(29, true), (Steps{{0, 16}, {16, 8}, {24, 4}, {28, 1}}));
+  EXPECT_EQ(StepsInPlace(18, true), (Steps{{0, 16}, {16, 1}}));
+  EXPECT_EQ(StepsInPlace(29, false).size(), 2);
 }
 
 ir::Expr Multiple(int64_t factor) {
