@@ -17,7 +17,7 @@
 #include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/complex_dot.h"
-#include "passes/expand/concatenate_in_place.h"
+#include "passes/expand/parts_in_place.h"
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
@@ -199,7 +199,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<SplitReductions>();
   p.Add<CommonSubexpressions>();
   p.Add<DeadCode>();
-  p.Add<ConcatenateInPlace>();  // one array each, which nothing may merge
+  p.Add<PartsInPlace>();  // one array each, which nothing may merge
   p.Add<AssignRowMajorLayouts>();
 
   // One kernel from many instructions; then where and when each value lives.

@@ -11,7 +11,6 @@
 #include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/complex_dot.h"
-#include "passes/expand/concatenate_in_place.h"
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
@@ -19,6 +18,7 @@
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
+#include "passes/expand/parts_in_place.h"
 #include "passes/expand/ragged_dot.h"
 #include "passes/expand/reduce_in_products.h"
 #include "passes/expand/reduce_major_first.h"
@@ -127,7 +127,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ReduceMajorFirst>("a short minor dimension is reduced after the others"),
       Entry<SplitWindows>("windows that overlap become stages that each reduce less"),
       Entry<ReduceInProducts>("products that one reduction reads store what groups of their rows are reduced to"),
-      Entry<ConcatenateInPlace>("concatenations of what products make become updates of one array, in place"),
+      Entry<PartsInPlace>("concatenations of what products make become updates of one array, in place"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
       Entry<SliceAfterProducts>("a product by a slice of what a loop leaves alone becomes a slice of one product"),

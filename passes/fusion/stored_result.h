@@ -8,7 +8,7 @@
 //
 //   product f32[4096,4096]  ->  reduce-window f32[128,4096] (value), window={size=32x1 stride=32x1}
 //
-// Or it is a part of a larger array, at a place that is known: of a concatenation (expand/concatenate_in_place.h).
+// Or it is a part of a larger array, at a place that is known: of a concatenation (expand/parts_in_place.h).
 //
 //   product f32[64,32]  ->  dynamic-update-slice f32[64,96] (array, value, 0, 32)
 #pragma once

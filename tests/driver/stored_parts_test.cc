@@ -150,6 +150,12 @@ std::vector<Program> Programs() {
   p = f32[1,3] parameter(2)
   d = f32[1,16500] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   ROOT c = f32[1,16503] concatenate(p, d), dimensions={1})"},
+      {"padded", R"(
+  x = bf16[300,40] parameter(0)
+  y = bf16[40,131] parameter(1)
+  u = bf16[] parameter(2)
+  d = bf16[300,131] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT c = bf16[307,141] pad(d, u), padding=3_4x9_1)"},
       // The array that is updated is needed as it was; and a start that is clamped.
       {"update_of_a_copy", R"(
   x = f32[130,40] parameter(0)

@@ -1,5 +1,5 @@
 // Concatenations whose parts products make: updates of one array, which fusion gives to the products' kernels.
-#include "passes/expand/concatenate_in_place.h"
+#include "passes/expand/parts_in_place.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -35,12 +35,12 @@ std::string ProgramOf(const std::string& body) {
 
 // How many updates the pass makes of concatenations; values stay.
 int64_t Updates(const std::string& body) {
-  ConcatenateInPlace pass;
+  PartsInPlace pass;
   RunAndCompare(ProgramOf(body), pass, kBitwise);
   return Count(*RunPass(ProgramOf(body), pass), Opcode::kDynamicUpdateSlice);
 }
 
-TEST(ConcatenateInPlace, PartsOfOneArray) {
+TEST(PartsInPlace, PartsOfOneArray) {
   EXPECT_EQ(Updates("ROOT c = f32[6000,144] concatenate(d, p, e), dimensions={1}"), 3);
   EXPECT_EQ(Updates(R"(f = f32[6000,64] tanh(d)
                        g = f32[6000,64] multiply(f, f)
@@ -50,7 +50,24 @@ TEST(ConcatenateInPlace, PartsOfOneArray) {
   EXPECT_EQ(Updates("ROOT c = f32[12000,64] concatenate(d, d), dimensions={0}"), 0);  // one product, used twice
 }
 
-TEST(ConcatenateInPlace, OthersStay) {
+TEST(PartsInPlace, PaddedProducts) {
+  EXPECT_EQ(Updates(R"(n = f32[] constant(3)
+                       ROOT c = f32[6005,80] pad(d, n), padding=2_3x16_0)"),
+            4);
+  EXPECT_EQ(Updates(R"(n = f32[] constant(3)
+                       f = f32[6000,64] negate(d)
+                       ROOT c = f32[6001,64] pad(f, n), padding=1_0x0_0)"),
+            2);
+  // Elements between others, or left out.
+  EXPECT_EQ(Updates(R"(n = f32[] constant(3)
+                       ROOT c = f32[11999,64] pad(d, n), padding=0_0_1x0_0)"),
+            0);
+  EXPECT_EQ(Updates(R"(n = f32[] constant(3)
+                       ROOT c = f32[6000,70] pad(d, n), padding=0_0x-2_8)"),
+            0);
+}
+
+TEST(PartsInPlace, OthersStay) {
   // Read by others, too.
   EXPECT_EQ(Updates(R"(c = f32[6000,112] concatenate(d, p), dimensions={1}
                        ROOT t = (f32[6000,112], f32[6000,64]) tuple(c, d))"),
@@ -75,8 +92,8 @@ TEST(ConcatenateInPlace, OthersStay) {
 }
 
 // What fusion makes of it: products that store parts, and nothing beside them but what no product makes.
-TEST(ConcatenateInPlace, ProductsStoreTheirParts) {
-  ConcatenateInPlace pass;
+TEST(PartsInPlace, ProductsStoreTheirParts) {
+  PartsInPlace pass;
   const auto module = RunPass(ProgramOf(R"(f = f32[6000,64] tanh(d)
       ROOT c = f32[6000,144] concatenate(f, p, e), dimensions={1})"),
                               pass);

@@ -5,8 +5,10 @@
 //   after:  u = f32[64,96] custom-call(), custom_call_target="hlorun.uninitialized"
 //           v = f32[64,96] dynamic-update-slice(u, a, 0, 0)    c = f32[64,96] dynamic-update-slice(v, b, 0, 32)
 //
-// Where the concatenation has to lie in memory (consumers that compute it where they read it keep it), and products
-// make more of it than the second cache holds.
+// A padded product likewise, whose edges are parts of one number.
+//
+// Where the whole has to lie in memory (consumers that compute it where they read it keep it), and products make more of
+// it than the second cache holds.
 #pragma once
 
 #include "passes/pass.h"
@@ -20,9 +22,9 @@ bool IsUninitialized(const hlo::Instruction& instruction);
 // Lets the evaluator run it.
 void RegisterUninitializedEvaluator();
 
-class ConcatenateInPlace : public Pass {
+class PartsInPlace : public Pass {
  public:
-  std::string_view name() const override { return "concatenate-in-place"; }
+  std::string_view name() const override { return "parts-in-place"; }
   bool Run(hlo::Module& module, PassContext& context) override;
 };
 
