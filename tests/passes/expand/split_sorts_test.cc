@@ -70,6 +70,27 @@ TEST(SplitSorts, KeysInTheirOrder) {
             3);
 }
 
+TEST(SplitSorts, ShortRowsAndOtherDimensions) {
+  const std::string two_keys = R"(less = pred[] compare(e, f), direction=LT
+                                  same = pred[] compare(e, f), direction=EQ
+                                  next = pred[] compare(c, d), direction=GT
+                                  both = pred[] and(same, next)
+                                  ROOT r = pred[] or(less, both))";
+  const auto sorts = [&](const std::string& shape, const std::string& dimensions) {
+    std::string text = ProgramOf(two_keys, ", is_stable=true");
+    for (const auto& [from, to] : {std::pair{std::string("[3,100]"), shape}, {"dimensions={1}", dimensions}}) {
+      for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
+    }
+    SplitSorts pass;
+    RunAndCompare(text, pass);
+    return Count(*RunPass(text, pass), hlo::Opcode::kSort);
+  };
+  EXPECT_EQ(sorts("[100,7]", "dimensions={1}"), 1);
+  EXPECT_EQ(sorts("[100,8]", "dimensions={1}"), 2);
+  EXPECT_EQ(sorts("[100,7]", "dimensions={0}"), 2);
+}
+
 TEST(SplitSorts, OthersStay) {
   // One key.
   EXPECT_EQ(Sorts("ROOT r = pred[] compare(c, d), direction=LT"), 1);
