@@ -18,7 +18,7 @@ PROGRAMS = {
     "argsort": ("0", "", 0.05),
     "top_k_8": ("0", "", 0.5),
     "top_k_64": ("0", "", 0.5),
-    "sort_by_two_keys": ("1", "1000", 0.05),
+    "sort_by_two_keys": ("1", "1000", 0.1),
     "sort_rows_by_two_keys": ("1", "8", 0.05),
     "cumsum_rows": ("", "", 0.05),
     "cumsum_columns": ("", "", 0.05),
