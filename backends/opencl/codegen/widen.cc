@@ -44,7 +44,8 @@ int64_t VectorsOfLine(const Stmt& body, const LoopEffects& effects, int width) {
   if (!is_plain || in_turn || !IsRepeatable(effects)) return 1;
   int64_t vectors = 1;
   for (const Buffer* buffer : effects.stored) {
-    if (buffer->streams) vectors = std::max<int64_t>(vectors, kLineBytes / (width * hlo::BytesOf(buffer->storage)));
+    if (buffer->streams)
+      vectors = std::max<int64_t>(vectors, kLineBytes / (int64_t{width} * hlo::BytesOf(buffer->storage)));
   }
   return std::min(vectors, kMostVectors);
 }

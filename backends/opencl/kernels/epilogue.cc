@@ -94,7 +94,7 @@ Epilogue::Epilogue(const hlo::Instruction& instruction, const hlo::Instruction& 
       default: transpose_ = &root;
     }
   }
-  if (update_ != nullptr) starts_ = hlo::KnownStarts(root).value();
+  if (update_ != nullptr) starts_ = hlo::KnownStarts(root).value_or(hlo::Dims());
   for (const hlo::Instruction* parameter : instruction.called()->parameters()) {
     const int64_t number = parameter->parameter_number();
     operands_.push_back(nullptr);
