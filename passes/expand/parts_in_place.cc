@@ -150,15 +150,16 @@ std::optional<Parts> PartsOf(const Instruction& whole) {
 
 hlo::Literal Zeros(hlo::OpCall& call) { return hlo::Literal(call.shape); }
 
+// Lets the evaluator run kUninitializedTarget.
+void RegisterUninitializedEvaluator() {
+  static const bool kOnce = (hlo::RegisterCustomCallEvaluator(kUninitializedTarget, Zeros), true);
+  static_cast<void>(kOnce);
+}
+
 }  // namespace
 
 bool IsUninitialized(const Instruction& instruction) {
   return instruction.Is(Opcode::kCustomCall) && instruction.As<hlo::attr::CustomCall>().target == kUninitializedTarget;
-}
-
-void RegisterUninitializedEvaluator() {
-  static const bool kOnce = (hlo::RegisterCustomCallEvaluator(kUninitializedTarget, Zeros), true);
-  static_cast<void>(kOnce);
 }
 
 bool PartsInPlace::Run(hlo::Module& module, PassContext& context) {

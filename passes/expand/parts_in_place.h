@@ -19,8 +19,6 @@ namespace hlorun::passes {
 // kernel runs for it; the evaluator makes zeros.
 inline constexpr const char* kUninitializedTarget = "hlorun.uninitialized";
 bool IsUninitialized(const hlo::Instruction& instruction);
-// Lets the evaluator run it.
-void RegisterUninitializedEvaluator();
 
 class PartsInPlace : public Pass {
  public:

@@ -70,9 +70,8 @@ bool IsPointwise(const Instruction& kernel) {
 bool ReadsPartOfWhatChanges(const Instruction& kernel) {
   const auto changes = [&](const Instruction* user) {
     const KernelKind kind = HeroOf(*user).kind;
-    return user != &kernel &&
-           (kind == KernelKind::kInPlace || kind == KernelKind::kScatter || kind == KernelKind::kRegion ||
-            UpdateAtRoot(*user) != nullptr || user->Has(hlo::kControl));
+    return user != &kernel && (UpdateAtRoot(*user) != nullptr || kind == KernelKind::kScatter ||
+                               kind == KernelKind::kRegion || user->Has(hlo::kControl));
   };
   return std::any_of(kernel.operands().begin(), kernel.operands().end(), [&](const Instruction* array) {
     return array->shape().IsArray() && array->shape().ByteSize() >= 2 * kernel.shape().ByteSize() &&
@@ -82,9 +81,8 @@ bool ReadsPartOfWhatChanges(const Instruction& kernel) {
 
 // Whether `product` stores a part of an array that `kernel` reads, which a product that does so, too, would copy first.
 bool UpdatesOperandOf(const Instruction& product, const Instruction& kernel) {
-  const Instruction* update = UpdateAtRoot(product);
-  if (update == nullptr || !update->operand(0)->Is(Opcode::kParameter)) return false;
-  return kernel.OperandIndex(product.operand(update->operand(0)->parameter_number())) >= 0;
+  const Instruction* array = UpdatedOperand(product);
+  return array != nullptr && kernel.OperandIndex(array) >= 0;
 }
 
 int64_t OperationsIn(const Instruction& kernel) {

@@ -22,9 +22,16 @@ bool TakesOnce(const Instruction& update, const Instruction* operand, int64_t nu
 }  // namespace
 
 const Instruction* UpdateAtRoot(const Instruction& instruction) {
-  if (!instruction.Is(Opcode::kFusion)) return nullptr;
-  const Instruction* root = instruction.called()->root();
+  const Instruction* root = instruction.Is(Opcode::kFusion) ? instruction.called()->root() : &instruction;
   return root->Is(Opcode::kDynamicUpdateSlice) ? root : nullptr;
+}
+
+const Instruction* UpdatedOperand(const Instruction& instruction) {
+  const Instruction* update = UpdateAtRoot(instruction);
+  if (update == nullptr) return nullptr;
+  const Instruction* array = update->operand(0);
+  if (update == &instruction) return array;
+  return array->Is(Opcode::kParameter) ? instruction.operand(array->parameter_number()) : nullptr;
 }
 
 bool ReadsSamePlace(const Instruction& op, const Instruction& operand) {

@@ -16,8 +16,11 @@ inline bool UpdatesPart(const hlo::Instruction& op) {
   return op.Is(hlo::Opcode::kDynamicUpdateSlice) || op.Is(hlo::Opcode::kScatter);
 }
 
-// The dynamic-update-slice that is the root of a fusion; null where `instruction` is no such.
+// The dynamic-update-slice that `instruction` is, or that is the root of the fusion that it is; else null.
 const hlo::Instruction* UpdateAtRoot(const hlo::Instruction& instruction);
+
+// The operand of `instruction` that this updates; null where there is none, or the fusion computes it.
+const hlo::Instruction* UpdatedOperand(const hlo::Instruction& instruction);
 
 // Whether each element of `op` is computed from the element of `operand` at the same place, and from no other of it.
 bool ReadsSamePlace(const hlo::Instruction& op, const hlo::Instruction& operand);

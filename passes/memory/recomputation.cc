@@ -128,7 +128,6 @@ bool Recomputation::IsRepeatable(const Instruction& instruction) const {
     case KernelKind::kNone:
       if (!instruction.Is(Opcode::kCopy)) return false;
       break;
-    case KernelKind::kInPlace:
     case KernelKind::kScatter:
     case KernelKind::kRegion:
     case KernelKind::kBlocks:

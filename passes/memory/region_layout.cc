@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/error.h"
+#include "passes/fusion/updated_part.h"
 #include "passes/memory/colocation.h"
 #include "passes/memory/copy_insertion.h"
 #include "passes/memory/flatten_control.h"
@@ -45,12 +46,10 @@ const Instruction* OriginOf(const Instruction* value) {
       case Opcode::kBitcast:
       case Opcode::kScatter:
       case Opcode::kDynamicUpdateSlice: value = value->operand(0); break;
-      case Opcode::kFusion: {
-        const Instruction* root = value->called()->root();
-        if (!root->Is(Opcode::kDynamicUpdateSlice) || !root->operand(0)->Is(Opcode::kParameter)) return nullptr;
-        value = value->operand(root->operand(0)->parameter_number());
+      case Opcode::kFusion:
+        value = UpdatedOperand(*value);
+        if (value == nullptr) return nullptr;
         break;
-      }
       case Opcode::kGetTupleElement: {
         const Instruction* loop = value->operand(0);
         if (!loop->Is(Opcode::kWhile) || !loop->operand(0)->Is(Opcode::kTuple)) return nullptr;

@@ -239,6 +239,8 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
     return false;
   }
   const bool is_fusion = instruction.Is(Opcode::kFusion);
+  if (const Instruction* update = passes::UpdateAtRoot(instruction))
+    return is_fusion ? passes::OnlyUpdatedPartIsRead(*instruction.called()->parameter(operand), *update) : operand == 0;
   switch (hero.kind) {
     case KernelKind::kHost: return passes::AliasesOperand(instruction, operand, result_leaf);
     case KernelKind::kLoop:
@@ -248,15 +250,8 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
     case KernelKind::kBlocks: return MayOverwriteBlocks(instruction, operand);
     case KernelKind::kDot:
     case KernelKind::kConvolution:
-      if (const Instruction* update = passes::UpdateAtRoot(instruction))
-        return passes::OnlyUpdatedPartIsRead(*instruction.called()->parameter(operand), *update);
-      [[fallthrough]];
     case KernelKind::kReduceWindow:  // an addend of the epilogue, never what is multiplied or what windows read
       return is_fusion && KeepsPlace(*instruction.called()->parameter(operand));
-    case KernelKind::kInPlace: {
-      if (!is_fusion) return operand == 0;
-      return passes::OnlyUpdatedPartIsRead(*instruction.called()->parameter(operand), *hero.instruction);
-    }
     case KernelKind::kScatter: return !is_fusion && operand < instruction.operand_count() / 2 && operand == result_leaf;
     default: return false;
   }

@@ -61,7 +61,7 @@ int64_t CumulativeScratchBytes(const hlo::Instruction& instruction, const passes
 
 // dynamic-update-slice at the root: only the updated region is written; the rest is copied first where not in place.
 Launches EmitInPlaceUpdate(const EmitRequest& request);
-// That copy of the array that `update`, the root, is given; none in place.
+// Those copies of the arrays that `update`, the root or a scatter, is given; none of what is in place.
 Launches CopyUpdated(const EmitRequest& request, const hlo::Instruction& update);
 
 Launches EmitScatter(const EmitRequest& request);

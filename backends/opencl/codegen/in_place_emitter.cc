@@ -8,9 +8,13 @@ namespace hlorun::opencl {
 using hlo::Instruction;
 
 Launches CopyUpdated(const EmitRequest& request, const Instruction& update) {
-  if (!request.aliases.empty() && request.aliases[0] >= 0) return {};
-  Emission copy(request.instruction, request.aliases, request.context);
-  return {CopyInto(copy, 0, copy.frame(), *update.operand(0))};
+  Launches launches;
+  for (size_t leaf = 0; leaf < hlo::FlattenShape(update.shape()).size(); ++leaf) {
+    if (leaf < request.aliases.size() && request.aliases[leaf] >= 0) continue;
+    Emission copy(request.instruction, request.aliases, request.context);
+    launches.push_back(CopyInto(copy, leaf, copy.frame(), *update.operand(static_cast<int64_t>(leaf))));
+  }
+  return launches;
 }
 
 Launches EmitInPlaceUpdate(const EmitRequest& request) {

@@ -243,7 +243,6 @@ class RegionKernel {
   void EmitKernel(const Instruction& instruction) {
     const passes::Hero hero = passes::HeroOf(instruction);
     if (hero.kind == KernelKind::kNone) return;
-    if (hero.kind == KernelKind::kInPlace) return EmitUpdate(instruction, *hero.instruction);
     if (const Instruction* update = passes::UpdateAtRoot(instruction)) return EmitUpdate(instruction, *update);
     if (hero.kind == KernelKind::kScatter) return EmitScatter(instruction);
     if (const auto window = RunningWindow(instruction, hero))

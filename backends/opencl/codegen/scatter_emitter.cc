@@ -138,13 +138,7 @@ Launches EmitScatter(const EmitRequest& request) {
          request.instruction.name());
   }
   if (HasSplitScatter(scatter, request.context.device)) return EmitSplitScatter(request);
-  Launches launches;
-  const std::vector<hlo::Shape> leaves = hlo::FlattenShape(request.instruction.shape());
-  for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
-    if (leaf < request.aliases.size() && request.aliases[leaf] >= 0) continue;
-    Emission copy(request.instruction, request.aliases, request.context);
-    launches.push_back(CopyInto(copy, leaf, copy.frame(), *scatter.operand(static_cast<int64_t>(leaf))));
-  }
+  Launches launches = CopyUpdated(request, scatter);
   if (scatter.operand(scatter.operand_count() - 1)->shape().ElementCount() == 0) return launches;
   if (HasScatterParts(scatter, request.context.device)) {
     for (EmittedLaunch& launch : EmitScatterParts(request)) launches.push_back(std::move(launch));
