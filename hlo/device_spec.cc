@@ -37,6 +37,7 @@ void ForEachField(Spec& spec, Visit&& visit) {
   visit("spare_registers", spec.spare_registers);
   visit("bf16_dot", spec.bf16_dot);
   visit("s8_dot", spec.s8_dot);
+  visit("half_conversion", spec.half_conversion);
   visit("has_bf16_tiles", spec.has_bf16_tiles);
   visit("has_s8_tiles", spec.has_s8_tiles);
   visit("matrix_fragments", spec.matrix_fragments);

@@ -38,6 +38,7 @@ struct DeviceSpec {
   int64_t spare_registers = 0;  // of 32 vector registers, how many a kernel's tiles leave to the platform's compiler
   std::string bf16_dot;         // how kernels multiply pairs of bf16 ("assembly", "intrinsic"); empty: not
   std::string s8_dot;           // how they multiply words of four s8
+  std::string half_conversion;  // how they convert halves by F16C ("assembly", "vectors"); empty: by integers
   bool has_bf16_tiles = false;  // products of bf16 by the CPU's matrix unit (AMX), by inline assembly
   bool has_s8_tiles = false;    // of s8
 

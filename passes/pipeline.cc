@@ -34,6 +34,7 @@
 #include "passes/expand/scan.h"
 #include "passes/expand/slice_scans.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/split_selections.h"
 #include "passes/expand/split_sorts.h"
 #include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
@@ -197,6 +198,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<ReduceInProducts>();
   p.Add<ReduceMajorFirst>();
   p.Add<SplitReductions>();
+  p.Add<SplitSelections>();
   p.Add<CommonSubexpressions>();
   p.Add<DeadCode>();
   p.Add<PartsInPlace>();  // one array each, which nothing may merge

@@ -28,6 +28,7 @@
 #include "passes/expand/scan.h"
 #include "passes/expand/slice_scans.h"
 #include "passes/expand/split_reductions.h"
+#include "passes/expand/split_selections.h"
 #include "passes/expand/split_sorts.h"
 #include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
@@ -129,6 +130,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ReduceInProducts>("products that one reduction reads store what groups of their rows are reduced to"),
       Entry<PartsInPlace>("concatenations of what products make become updates of one array, in place"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
+      Entry<SplitSelections>("argmax and its likes of long rows become those of groups and of what groups give"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
       Entry<SliceAfterProducts>("a product by a slice of what a loop leaves alone becomes a slice of one product"),
       Entry<HoistLoopInvariants>("what every trip of a loop computes alike moves in front of it"),

@@ -51,11 +51,16 @@ bool IsIndexVector(const Instruction& instruction) {
 }
 
 // Columns put side by side as short rows, [4096,3] of three [4096,1]: in a loop over such rows vectors would have to
-// run across them, with a question for each column. A kernel of their own asks nothing.
+// run across them, with a question for each column. A kernel of their own asks nothing, nor does a loop that writes the
+// shortest of such rows out, as one over the same places does.
 bool JoinsColumns(const Instruction& instruction) {
-  constexpr int64_t kFewest = 3, kShortRow = 8, kManyRows = 64;
+  constexpr int64_t kFewest = 3, kWrittenOut = 4, kShortRow = 8, kManyRows = 64;
   if (!instruction.Is(Opcode::kConcatenate)) return false;
   const int64_t minor = instruction.shape().rank() - 1, row = instruction.shape().dimension(minor);
+  const auto& users = instruction.users();
+  if (row <= kWrittenOut &&
+      std::all_of(users.begin(), users.end(), [](const Instruction* user) { return user->Has(hlo::kElementwise); }))
+    return false;
   return instruction.dimensions()[0] == minor && row >= kFewest && row < kShortRow &&
          instruction.shape().ElementCount() >= row * kManyRows;
 }

@@ -3,6 +3,8 @@
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/interleaved.h"
+#include "passes/fusion/recompute.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -78,12 +80,31 @@ EmittedLaunch ConcatenateOnGpu(const EmitRequest& request) {
       ir::For(ir::LoopRole::kParallel, tile, e.IndexInt(0), e.IndexInt(tile->max + 1), ir::Block(std::move(tiles))), 1);
 }
 
+// Columns that become rows of a few elements.
+bool JoinsColumns(const Instruction& concatenate) {
+  const Dims& dims = concatenate.shape().dimensions();
+  const size_t minor = dims.size() - 1;
+  return static_cast<size_t>(concatenate.dimensions()[0]) == minor && minor > 0 && dims[minor] <= kLongestStoredRow;
+}
+
+// Whether something that is fused into it is computed by a loop for each element.
+bool HasLoop(const Instruction& instruction) {
+  if (!instruction.Is(Opcode::kFusion)) return false;
+  const auto& fused = instruction.called()->PostOrder();
+  return std::any_of(fused.begin(), fused.end(), [](const Instruction* op) {
+    return !passes::IsLoopOp(*op) && !op->Is(Opcode::kParameter) && !op->Is(Opcode::kConstant);
+  });
+}
+
 }  // namespace
 
-bool HasConcatenateRoot(const Instruction& instruction) {
+bool HasConcatenateRoot(const Instruction& instruction, const DeviceSpec& device) {
   const Instruction& root = Root(instruction);
   if (!root.Is(Opcode::kConcatenate)) return false;
   const Dims& dims = root.shape().dimensions();
+  if (device.device_class == DeviceClass::kCpu && JoinsColumns(root) && !HasLoop(instruction) &&
+      dims[dims.size() - 2] >= device.vector_bytes)
+    return false;
   int64_t places = 1;
   for (int64_t d = 0; d < root.dimensions()[0]; ++d) places *= dims[static_cast<size_t>(d)];
   return places >= kFewestPlaces;

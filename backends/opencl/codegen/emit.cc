@@ -68,7 +68,7 @@ Launches EmitWindows(const EmitRequest& request) {
 }
 
 Launches EmitElements(const EmitRequest& request) {
-  return HasConcatenateRoot(request.instruction) ? EmitConcatenate(request) : EmitLoop(request);
+  return HasConcatenateRoot(request.instruction, request.context.device) ? EmitConcatenate(request) : EmitLoop(request);
 }
 
 Launches EmitCustom(const EmitRequest& request) {

@@ -23,7 +23,9 @@ Launches EmitLoop(const EmitRequest& request);
 
 // A concatenation at the root: one loop an operand, without asking each element where it comes from.
 Launches EmitConcatenate(const EmitRequest& request);
-bool HasConcatenateRoot(const hlo::Instruction& instruction);
+// Of an instruction that EmitLoop would ask for each element where it comes from. Columns that a loop puts together as
+// rows of a few elements (interleaved.h) are its.
+bool HasConcatenateRoot(const hlo::Instruction& instruction, const DeviceSpec& device);
 
 // Reductions along rows that lie contiguously: vector accumulators, then lanes; several reductions that depend on each
 // other, and results of the rows' own shape (softmax, norms).

@@ -14,6 +14,7 @@
 #include "backends/opencl/codegen/schedule.h"
 #include "backends/opencl/codegen/staged_tile.h"
 #include "backends/opencl/codegen/turned_loads.h"
+#include "backends/opencl/codegen/turned_rows.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -116,11 +117,11 @@ class LoopKernel {
   bool HasStagedTile() const { return StagedTileOf().has_value(); }
 
   EmittedLaunch Finish() {
-    const size_t v = VectorDimension();
+    size_t v = VectorDimension();
     if (const auto staged = StagedTileOf()) return FinishStaged(staged->dimension, staged->tile);
     if (const auto crossed = CrossedDimension(v); crossed && !e_.IsGpu()) return FinishBlocked(v, *crossed);
-    const bool by_rows = WritesRowsOut(v);
-    if (by_rows) WriteRowsOut();
+    const bool by_rows = WriteRowsOut(v);
+    if (!by_rows) v = TurnRows(v);
     ir::Stmt body = VectorLoop(v);
     int64_t work = WorkOf(body);
     for (size_t d = dims_.size(); d-- > 0;) {
@@ -128,7 +129,8 @@ class LoopKernel {
       body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), EndOf(d), body);
     }
     if (tile_var_) body = ir::For(ir::LoopRole::kParallel, tile_var_, e_.IndexInt(0), e_.IndexInt(tiles_), body);
-    return e_.Finish(body, GrainOf(work));
+    return e_.Finish(body, GrainOf(work),
+                     turned_rows_ ? turned_rows_->Helpers(e_.device().has_inline_assembly) : std::vector<ir::Helper>());
   }
 
  private:
@@ -212,23 +214,23 @@ class LoopKernel {
   }
 
   // Rows of up to four elements, points and pixels: vectors go along the dimension outside of them, and a row's
-  // elements are put together in registers before they are stored (interleaved.h).
-  bool WritesRowsOut(size_t v) const {
-    constexpr int64_t kMostWork = 64;
+  // elements are put together in registers before they are stored (interleaved.h). Where columns are put side by side,
+  // each element is known to be of one of them. Whether it is so; inner_ is a row's then.
+  bool WriteRowsOut(size_t v) {
+    constexpr int64_t kMostWork = 64;  // an element
     const int64_t row = dims_.back();
     const bool is_next = v + 2 == dims_.size() && row > 1 && row <= kLongestStoredRow;
-    return is_next && !e_.IsGpu() && !loops_.back().extent && dims_[v] >= e_.Lanes() && !HasLoop(inner_) &&
-           WorkOf(inner_) <= kMostWork;
-  }
-
-  void WriteRowsOut() {
+    if (!is_next || e_.IsGpu() || loops_.back().extent || dims_[v] < e_.Lanes() || HasLoop(inner_)) return false;
     std::vector<Indices> places;
-    for (int64_t element = 0; element < dims_.back(); ++element) {
+    for (int64_t element = 0; element < row; ++element) {
       places.push_back(AtVariables());
       places.back().back() = element;
     }
-    inner_ = BodyAt(places);
-    elements_together_ = dims_.back();
+    const ir::Stmt body = BodyAt(places);
+    if (WorkOf(body) > kMostWork * row) return false;
+    inner_ = body;
+    elements_together_ = row;
+    return true;
   }
 
   // Where a load strides along the vectors: the dimension along which it is contiguous.
@@ -416,12 +418,28 @@ class LoopKernel {
     return kBytesTogether / bytes / e_.Lanes() * e_.Lanes();
   }
 
+  // Where rows are reduced that vectors read whole: the dimension of the rows, `v` unless it has too few; else `v`.
+  size_t TurnRows(size_t v) {
+    if (e_.IsGpu() || e_.InPlace()) return v;
+    const bool is_short = dims_[v] < e_.Lanes();
+    for (size_t d = is_short ? 0 : v; d <= v; ++d) {
+      if (loops_[d].extent || dims_[d] < e_.Lanes()) continue;
+      turned_rows_ = TurnedRows::Of(inner_, loop_vars_[d], e_.Lanes());
+      if (turned_rows_) return d;
+    }
+    return v;
+  }
+
+  // Elements begin .. end along the vectors.
+  ir::Stmt Elements(size_t v, const ir::Expr& begin, const ir::Expr& end) {
+    if (turned_rows_) return turned_rows_->Loop(begin, end);
+    return ir::For(ir::LoopRole::kVector, loop_vars_[v], begin, end, inner_, 1, e_.Lanes());
+  }
+
   // The vector dimension, cut into tiles.
   ir::Stmt VectorLoop(size_t v) {
     const int64_t extent = dims_[v], tile = TileAlong(v);
-    const ir::Var& variable = loop_vars_[v];
-    if (tile >= extent)
-      return ir::For(ir::LoopRole::kVector, variable, e_.IndexInt(0), EndOf(v), inner_, 1, e_.Lanes());
+    if (tile >= extent) return Elements(v, e_.IndexInt(0), EndOf(v));
     if (e_.IsGpu() && !loops_[v].extent && GoesTogether(inner_)) return TogetherOnGpu(v, tile);
 
     tiles_ = CeilDiv(extent, tile);
@@ -431,18 +449,15 @@ class LoopKernel {
     const ir::Var begin = ir::MakeVar("begin", e_.math().type());
     if (extent % tile == 0 || e_.InPlace()) begin->factor = tile;
     if (extent % tile == 0) {
-      return ir::Block({ir::Let(begin, first), ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin),
-                                                       ir::Ref(begin) + tile, inner_, 1, e_.Lanes())});
+      return ir::Block({ir::Let(begin, first), Elements(v, ir::Ref(begin), ir::Ref(begin) + tile)});
     }
     if (e_.InPlace() || e_.IsGpu()) {
       const ir::Expr end = ir::Min(ir::Ref(begin) + tile, e_.IndexInt(extent));
-      return ir::Block({ir::Let(begin, first),
-                        ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), end, inner_, 1, e_.Lanes())});
+      return ir::Block({ir::Let(begin, first), Elements(v, ir::Ref(begin), end)});
     }
     // The last tile reaches back and writes some elements again, with the same values, so that all tiles are whole.
-    return ir::Block(
-        {ir::Let(begin, ir::Min(first, e_.IndexInt(extent - tile))),
-         ir::For(ir::LoopRole::kVector, variable, ir::Ref(begin), ir::Ref(begin) + tile, inner_, 1, e_.Lanes())});
+    return ir::Block({ir::Let(begin, ir::Min(first, e_.IndexInt(extent - tile))),
+                      Elements(v, ir::Ref(begin), ir::Ref(begin) + tile)});
   }
 
   Emission e_;
@@ -451,6 +466,7 @@ class LoopKernel {
   Dims dims_;
   std::vector<ir::Var> loop_vars_;
   ir::Stmt inner_;
+  std::optional<TurnedRows> turned_rows_;
   ir::Var tile_var_;
   int64_t tiles_ = 1;
   int64_t elements_together_ = 1;  // of a row, in inner_

@@ -70,7 +70,7 @@ bool LoadsFrom(const Expr& x, const Buffer& buffer) {
 
 class Printer {
  public:
-  explicit Printer(const DeviceSpec& device) : device_(device), helpers_(device.bf16_dot) {}
+  explicit Printer(const DeviceSpec& device) : device_(device), helpers_(device) {}
 
   std::string Kernel(const ScheduledKernel& kernel) {
     for (const Helper& helper : kernel.function.helpers) helpers_.Add(helper.name, helper.source + "\n");

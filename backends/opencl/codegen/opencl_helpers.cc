@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "backends/opencl/codegen/bf16_pairs.h"
+#include "backends/opencl/codegen/half_conversion.h"
 #include "backends/opencl/codegen/math_functions.h"
 #include "backends/opencl/codegen/word_dot.h"
 #include "hlo/error.h"
@@ -255,9 +257,12 @@ const char* SpaceName(Buffer::Space space) {
   return space == Buffer::Space::kGlobal ? "__global" : space == Buffer::Space::kLocal ? "__local" : "__private";
 }
 
-HelperSet::HelperSet(std::string bf16_form) : bf16_form_(std::move(bf16_form)) {
+HelperSet::HelperSet(const DeviceSpec& device)
+    : bf16_form_(device.bf16_dot), half_form_(device.half_conversion) {
   if (!bf16_form_.empty() && SourceOf(kBf16RoundForms, bf16_form_) == nullptr)
     Invalid("device spec: there is no way \"{}\" to round to bf16", bf16_form_);
+  if (!half_form_.empty() && std::find(kHalfForms.begin(), kHalfForms.end(), half_form_) == kHalfForms.end())
+    Invalid("device spec: there is no way \"{}\" to convert halves", half_form_);
 }
 
 void HelperSet::Add(const std::string& name, const std::string& source) {
@@ -312,6 +317,10 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
     if (function == kJoinPairs) Named("hl_to_bf16", lanes);
     Add(function, source);
     return function;
+  }
+  if (!half_form_.empty() && (function == "hl_to_f16" || function == "hl_from_f16")) {
+    Add(WithLanes("hl_halves_", lanes), HalfConversions(half_form_, lanes));
+    return name;
   }
   if (const auto found = kSources.find(function); found != kSources.end()) {
     Add("hl_pick", kPick);

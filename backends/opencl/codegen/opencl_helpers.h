@@ -8,6 +8,7 @@
 
 #include "backends/opencl/codegen/interleaved.h"
 #include "backends/opencl/codegen/kernel_ir.h"
+#include "hlo/device_spec.h"
 
 namespace hlorun::opencl {
 
@@ -24,9 +25,9 @@ const char* SpaceName(ir::Buffer::Space space);
 // The helpers of one kernel, in the order in which they were first needed. Each function returns the helper's name.
 class HelperSet {
  public:
-  // `bf16_form`, a DeviceSpec::bf16_dot: how AVX512_BF16's instructions may be used. By "assembly" others of AVX-512
-  // may be, too. Throws Error kInvalidArgument where word_dot.h has no such form.
-  explicit HelperSet(std::string bf16_form);
+  // By `device`'s bf16_dot AVX512_BF16's instructions may be used; by "assembly" others of AVX-512 may be, too; by its
+  // half_conversion those of F16C. Throws Error kInvalidArgument where word_dot.h or half_conversion.h has no such form.
+  explicit HelperSet(const DeviceSpec& device);
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
   std::string UnalignedPairs();                                  // uint16 with the alignment of a bf16
   std::string FromStorage(hlo::ElementType storage, int lanes);  // carrier -> computation type; empty: the same
@@ -63,6 +64,7 @@ class HelperSet {
   std::string Bf16Rounding(const char* function);
 
   std::string bf16_form_;
+  std::string half_form_;
   std::map<std::string, bool> known_;
   std::vector<std::string> sources_;
 };

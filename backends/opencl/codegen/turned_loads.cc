@@ -113,7 +113,7 @@ Stmt TurnedLoads::Fill(const Block& block) const {
       return ir::Load(from, ir::Ramp(place, static_cast<int>(count)));
     };
     const auto write = [&](int64_t i, const Expr& elements) {
-      return ir::Store(crossing.turned, ir::Ramp((ir::Ref(column) + i) * block.width + ir::Ref(row), block.lanes),
+      return ir::Store(crossing.turned, ir::Ramp((ir::Ref(column) + (block.at + i)) * block.width + ir::Ref(row), block.lanes),
                        elements);
     };
     const auto loop = [&](const ir::Var& var, int64_t end, const Stmt& body) {
@@ -128,6 +128,7 @@ Stmt TurnedLoads::Fill(const Block& block) const {
 
 // Lines of the block after the next one, each of a row of its own: more rows than the hardware's prefetcher follows.
 Stmt TurnedLoads::ReadAhead(const Crossing& crossing, const Expr& row, const Block& block) {
+  if (!block.reads_ahead) return ir::Block({});
   const ir::BufferRef& from = crossing.load->buffer;
   const int64_t ahead = kBlocksAhead * block.side, span = block.width * crossing.stride.value_or(0);
   if (from->size > INT32_MAX - ahead - span && row->type == ir::kIndex32) return ir::Block({});

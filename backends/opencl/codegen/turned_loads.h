@@ -34,6 +34,8 @@ class TurnedLoads {
     ir::Expr begin, first;
     int64_t width, side;
     int lanes;
+    int64_t at = 0;           // where `first` lies in the arrays, along `across`
+    bool reads_ahead = true;  // of rows with more behind the block
   };
   // Arrays of blocks of that size, to be declared before `Fill` and `Body`.
   std::vector<ir::Stmt> Declare(int64_t width, int64_t side);

@@ -181,6 +181,10 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
       ProbeS8Dot(quirks.s8_dot, platform_index_, device_index_, Fingerprint())) {
     spec_.s8_dot = quirks.s8_dot;
   }
+  if (quirks.half_conversion != nullptr && has_instructions("f16c") &&
+      ProbeHalves(quirks.half_conversion, platform_index_, device_index_, Fingerprint())) {
+    spec_.half_conversion = quirks.half_conversion;
+  }
   const auto has_tiles = [&](const char* feature, const char* type) {
     return quirks.matrix_unit && has_instructions(feature) &&
            ProbeMatrixUnit(type, platform_index_, device_index_, Fingerprint());

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "backends/opencl/codegen/fragments.h"
+#include "backends/opencl/codegen/half_conversion.h"
 #include "backends/opencl/codegen/matrix_unit.h"
 #include "backends/opencl/codegen/sub_groups.h"
 #include "backends/opencl/codegen/wide_fragments.h"
@@ -142,6 +144,70 @@ bool AnswersWords(cl_device_id device, const std::string& functions, const WordQ
     if (value != question.expected) return false;
   }
   return true;
+}
+
+// What a half's bits stand for; infinity counts as what would come next, 65536.
+float ValueOfHalf(int bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                   : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return bits < 0x8000 ? size : -size;
+}
+
+// By every number of lanes, of so many values each.
+constexpr int kHalfLanes[] = {1, 2, 4, 8, 16};
+std::string HalfSource(std::string_view form, size_t count, const std::string& from, const std::string& to,
+                       const std::string& function) {
+  std::string source, body;
+  for (const int lanes : kHalfLanes) {
+    const std::string n = std::to_string(lanes);
+    source += hlorun::opencl::HalfConversions(form, lanes);
+    body += "  for (int i = 0; i < " + std::to_string(count / lanes) + "; ++i) ";
+    body += lanes == 1 ? "y[i] = " + function + "(x[i]);\n"
+                       : "vstore" + n + "(" + function + "_" + n + "(vload" + n + "(i, x)), i, y);\n";
+    body += "  y += " + std::to_string(count) + ";\n";
+  }
+  return source + "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void f(__global const " + from +
+         "* x, __global " + to + "* y) {\n" + body + "}\n";
+}
+
+template <typename From, typename To>
+bool ConvertsTo(cl_device_id device, const std::string& source, std::vector<From> values, const std::vector<To>& want) {
+  const auto [queue, kernel] = Build(device, source.c_str());
+  if (kernel == nullptr) return false;
+  std::vector<To> y(values.size() * std::size(kHalfLanes));
+  if (!RunOnArrays(queue, kernel, {{values.data(), values.size() * sizeof(From)}, {y.data(), y.size() * sizeof(To)}},
+                   1))
+    return false;
+  for (size_t i = 0; i < y.size(); ++i) {
+    if (y[i] != want[i % want.size()]) return false;
+  }
+  return true;
+}
+
+// Every half but NaN; every half, what is next to the middle between it and the next one, and the middle itself.
+bool ConvertsHalves(cl_device_id device, std::string_view form) {
+  std::vector<cl_ushort> bits, rounded;
+  std::vector<float> values, exact;
+  for (int half = 0; half < 0xfc00; ++half) {
+    if ((half & 0x7fff) >= 0x7c00) continue;
+    const float value = ValueOfHalf(half), middle = (value + ValueOfHalf(half + 1)) / 2;
+    bits.push_back(static_cast<cl_ushort>(half));
+    exact.push_back(value);
+    for (const float tried : {value, std::nextafter(middle, value), middle, std::nextafter(middle, 2 * middle)}) {
+      values.push_back(tried);
+      const bool next = std::abs(tried) > std::abs(middle) || (tried == middle && (half & 1) != 0);
+      rounded.push_back(static_cast<cl_ushort>(half + (next ? 1 : 0)));
+    }
+  }
+  for (const cl_ushort infinity : {0x7c00, 0xfc00}) {
+    for (int i = 0; i < 8; ++i) {
+      bits.push_back(infinity);
+      exact.push_back(infinity < 0x8000 ? INFINITY : -INFINITY);
+    }
+  }
+  return ConvertsTo(device, HalfSource(form, bits.size(), "ushort", "float", "hl_from_f16"), bits, exact) &&
+         ConvertsTo(device, HalfSource(form, values.size(), "float", "ushort", "hl_to_f16"), values, rounded);
 }
 
 // A kind of tiles: small integers as the last element of a word.
@@ -470,6 +536,9 @@ int main(int argc, char** argv) {
   }
   for (const WordDotForm& form : hlorun::opencl::kS8DotForms) {
     if (argv[1] == "s8-" + std::string(form.name)) return AnswersWords(device, form.source, kS8Question) ? 0 : 1;
+  }
+  for (const std::string_view form : hlorun::opencl::kHalfForms) {
+    if (argv[1] == "halves-" + std::string(form)) return ConvertsHalves(device, form) ? 0 : 1;
   }
   const std::string form(hlorun::opencl::kFragmentsByPtx);
   if (argv[1] == "fragments-" + form)

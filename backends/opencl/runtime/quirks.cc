@@ -28,6 +28,7 @@ const Row kRows[] = {
       .inline_assembly = true,
       .bf16_dot = "assembly",
       .s8_dot = "assembly",
+      .half_conversion = "assembly",
       .matrix_unit = true,
 #endif
       .volatile_memory_size = true,
@@ -46,6 +47,7 @@ const Row kRows[] = {
       .spare_registers = 4,
       .bf16_dot = "intrinsic",
       .s8_dot = "intrinsic",
+      .half_conversion = "vectors",
       .matrix_unit = true}},
     // PTX by inline assembly; measured on an H200 (docs/gpu.md).
     {"NVIDIA", false, {.matrix_fragments = "ptx", .sub_group_moves = "ptx"}},

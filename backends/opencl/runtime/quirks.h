@@ -43,6 +43,8 @@ struct Quirks {
   // The forms of codegen/word_dot.h that its compiler may take on a CPU that has the instructions, or null.
   const char* bf16_dot = nullptr;
   const char* s8_dot = nullptr;
+  // ... and of codegen/half_conversion.h.
+  const char* half_conversion = nullptr;
   // Kernels may drive the CPU's matrix unit (codegen/matrix_unit.h).
   bool matrix_unit = false;
   // How its kernels may use the GPU's matrix instructions (codegen/fragments.h), or null.

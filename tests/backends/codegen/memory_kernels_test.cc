@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,9 @@ std::string Transpose(const std::string& type, int64_t rows, int64_t columns) {
 std::string SourceOf(const std::string& text, const DeviceSpec& spec) {
   const auto module = hlo::ParseModule(text);
   const CompileOptions options;
-  return EmitInstruction(*module->entry()->root(), {-1}, {spec, options}).front().source;
+  const hlo::Instruction& root = *module->entry()->root();
+  const AliasPattern apart(static_cast<size_t>(hlo::LeafCount(root.shape())), -1);
+  return EmitInstruction(root, apart, {spec, options}).front().source;
 }
 
 bool Has(const std::string& source, const std::string& part) { return source.find(part) != std::string::npos; }
@@ -219,6 +222,91 @@ std::string TapsLast(int64_t channels) {
   return fmt::format(
       "ENTRY e {{ x = f32[3,3,{0},2] parameter(0) ROOT r = f32[{0},3,3,2] transpose(x), dimensions={{2,0,1,3}} }}",
       channels);
+}
+
+// Columns side by side as rows of two to four elements: known columns of each vector, converted behind or not, of two
+// columns at once; rows of five, short dimensions around them and windows in them go their own ways.
+TEST(MemoryKernels, ColumnsBecomeRows) {
+  Cases cases;
+  for (const char* type : {"u8", "bf16", "s64"}) {
+    for (const int64_t columns : {2, 3, 4, 5}) {
+      for (const int64_t across : {7, 75}) {
+        std::string parameters, inner, names;
+        for (int64_t c = 0; c < columns; ++c) {
+          parameters += fmt::format("  x{0} = {1}[3,{2},1] parameter({0})\n", c, type, across);
+          inner += fmt::format("  n{0} = {1}[3,{2},1] add(x{0}, x{3})\n", c, type, across, (c + 1) % columns);
+          names += fmt::format("{}n{}", c == 0 ? "" : ", ", c);
+        }
+        std::string arguments;
+        for (int64_t c = 0; c < columns; ++c) arguments += fmt::format("{}x{}", c == 0 ? "" : ", ", c);
+        cases.emplace_back(
+            fmt::format("{}_{}_{}", type, columns, across),
+            fmt::format("HloModule m\nf {{\n{2}{3}  ROOT r = {0}[3,{1},{4}] concatenate({5}), dimensions={{2}}\n}}\n"
+                        "g {{\n{2}{3}  c = {0}[3,{1},{4}] concatenate({5}), dimensions={{2}}\n"
+                        "  ROOT r = f32[3,{1},{4}] convert(c)\n}}\n"
+                        "ENTRY e {{\n{2}  a = {0}[3,{1},{4}] fusion({6}), kind=kLoop, calls=f\n"
+                        "  b = f32[3,{1},{4}] fusion({6}), kind=kLoop, calls=g\n"
+                        "  ROOT t = ({0}[3,{1},{4}], f32[3,{1},{4}]) tuple(a, b)\n}}\n",
+                        type, across, parameters, inner, columns, names, arguments));
+      }
+    }
+  }
+  cases.emplace_back("wider_part", R"(ENTRY e { x = u8[5,70,3] parameter(0) y = u8[5,70,1] parameter(1)
+                                      ROOT r = u8[5,70,4] concatenate(x, y), dimensions={2} })");
+  RunCases(cases);
+  const auto module_text = [](int64_t columns) {
+    return fmt::format(
+        "ENTRY e {{ x = f32[9,640,1] parameter(0) y = f32[9,640,{}] parameter(1) "
+        "ROOT r = f32[9,640,{}] concatenate(x, y), dimensions={{2}} }}",
+        columns - 1, columns);
+  };
+  EXPECT_TRUE(Has(SourceOf(module_text(3), SpecOf(64, 0)), "hl_store_in_turns3"));
+  EXPECT_FALSE(Has(SourceOf(module_text(5), SpecOf(64, 0)), "hl_store_in_turns"));
+}
+
+// A module's beginning: the first of the largest, as JAX writes it.
+std::string FirstLargest(const std::string& type) {
+  return fmt::format(
+      "HloModule m\nlargest {{\n  a = {0}[] parameter(0)\n  i = s32[] parameter(1)\n  b = {0}[] parameter(2)\n"
+      "  j = s32[] parameter(3)\n  more = pred[] compare(a, b), direction=GT\n"
+      "  is_nan = pred[] compare(a, a), direction=NE\n  keeps = pred[] or(more, is_nan)\n"
+      "  v = {0}[] select(keeps, a, b)\n  same = pred[] compare(a, b), direction=EQ\n"
+      "  first = pred[] compare(i, j), direction=LT\n  both = pred[] and(same, first)\n  o = pred[] or(keeps, both)\n"
+      "  w = s32[] select(o, i, j)\n  ROOT t = ({0}[], s32[]) tuple(v, w)\n}}\n",
+      type);
+}
+
+// Lanes that are rows read them whole and turn them: rows of whole squares and with a rest, of few and many, of several
+// dimensions of results, sums that go by their order, values that are computed where they are read.
+TEST(MemoryKernels, LanesThatAreRowsReadThemWhole) {
+  Cases cases;
+  for (const char* type : {"bf16", "f32", "f64"}) {
+    for (const int64_t row : {12, 16, 21, 256}) {
+      for (const std::string rows : {"37", "50,6"}) {
+        // Few different values, so that many are the same.
+        const std::string fused = fmt::format(
+            "f {{\n  x = {0}[{1},{2}] parameter(0)\n  y = s32[{1},{2}] convert(x)\n  z = {0}[{1},{2}] convert(y)\n"
+            "  n = s32[{1},{2}] iota(), iota_dimension={3}\n  c = {0}[] constant(0)\n  d = s32[] constant(0)\n"
+            "  ROOT r = ({0}[{1}], s32[{1}]) reduce(z, n, c, d), dimensions={{{3}}}, to_apply=largest\n}}\n"
+            "ENTRY e {{\n  x = {0}[{1},{2}] parameter(0)\n"
+            "  ROOT r = ({0}[{1}], s32[{1}]) fusion(x), kind=kInput, calls=f\n}}\n",
+            type, rows, row, std::count(rows.begin(), rows.end(), ',') + 1);
+        cases.emplace_back(fmt::format("{}_{}_{}", type, row, rows), FirstLargest(type) + fused);
+      }
+    }
+  }
+  RunCases(cases);
+  const auto turns = [](int64_t row) {
+    const std::string entry = fmt::format(
+        "ENTRY e {{\n  x = f32[64,{0}] parameter(0)\n  n = s32[64,{0}] parameter(1)\n  c = f32[] constant(0)\n"
+        "  d = s32[] constant(0)\n"
+        "  ROOT r = (f32[64], s32[64]) reduce(x, n, c, d), dimensions={{1}}, to_apply=largest\n}}\n",
+        row);
+    return Has(SourceOf(FirstLargest("f32") + entry, SpecOf(64, 0)), "turned0");
+  };
+  EXPECT_TRUE(turns(21));
+  EXPECT_FALSE(turns(8)) << "rows of less than a square";
+  EXPECT_FALSE(turns(300)) << "lanes' rows that leave the first cache";
 }
 
 TEST(MemoryKernels, GroupsDoNotShareLinesOfResults) {
