@@ -38,6 +38,7 @@
 #include "passes/expand/split_sorts.h"
 #include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
+#include "passes/expand/tiny_products.h"
 #include "passes/expand/top_k.h"
 #include "passes/expand/unrounded.h"
 #include "passes/expand/wide_reductions.h"
@@ -188,6 +189,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<SortAlongMinor>();
   p.Add<CanonicalizeConvolutions>();
   p.Add<ChannelsLast>();
+  p.Add<TinyProducts>();
   p.Add<CanonicalizeDots>();
   p.Add<SplitComplexDots>();
   p.Fixpoint("simplify-canonical", Simplifications);

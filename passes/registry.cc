@@ -32,6 +32,7 @@
 #include "passes/expand/split_sorts.h"
 #include "passes/expand/split_windows.h"
 #include "passes/expand/tile_products.h"
+#include "passes/expand/tiny_products.h"
 #include "passes/expand/top_k.h"
 #include "passes/expand/unrounded.h"
 #include "passes/expand/wide_reductions.h"
@@ -115,6 +116,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<ExpandCholesky>("cholesky becomes a loop over columns"),
       Entry<ExpandTriangularSolve>("triangular-solve becomes a loop over rows"),
       Entry<ExpandFft>("fft becomes a kernel of stages, or matrix products of its factors"),
+      Entry<TinyProducts>("products with a matrix of a few elements become sums of elementwise products"),
       Entry<TileProducts>("products that take much of the memory, up to what contracts them, become loops over tiles"),
       Entry<ExpandRng>("rng becomes rng-bit-generator and arithmetic"),
       Entry<ExpandMap>("map becomes the mapped computation, over whole arrays"),

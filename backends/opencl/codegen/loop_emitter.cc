@@ -217,7 +217,7 @@ class LoopKernel {
   // elements are put together in registers before they are stored (interleaved.h). Where columns are put side by side,
   // each element is known to be of one of them. Whether it is so; inner_ is a row's then.
   bool WriteRowsOut(size_t v) {
-    constexpr int64_t kMostWork = 64;  // an element
+    constexpr int64_t kMostWork = 128;  // an element
     const int64_t row = dims_.back();
     const bool is_next = v + 2 == dims_.size() && row > 1 && row <= kLongestStoredRow;
     if (!is_next || e_.IsGpu() || loops_.back().extent || dims_[v] < e_.Lanes() || HasLoop(inner_)) return false;
