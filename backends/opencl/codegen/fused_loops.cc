@@ -85,6 +85,15 @@ void OverTaps(const OpAt& at, const hlo::Window& window, const std::function<voi
   });
 }
 
+// A reduction of rows of a few elements: where each of them lies in its row is known if they are written one after the
+// other, so that all come from the same vectors (interleaved.h).
+bool IsShortRow(const hlo::Instruction& reduce) {
+  constexpr int64_t kLongest = 9;  // of more, vectors wait for registers
+  const hlo::Shape& shape = reduce.operand(0)->shape();
+  const int64_t minor = shape.rank() - 1;
+  return reduce.dimensions() == std::vector<int64_t>{minor} && shape.dimension(minor) <= kLongest;
+}
+
 // acc += x * y in the result's computation type.
 void MultiplyInto(const OpAt& at, const Accumulators& sum, Value x, Value y, const Expr& inside) {
   const hlo::ElementType type = at.op.shape().element_type();
@@ -114,7 +123,7 @@ Values ReduceRule(const OpAt& at) {
   const hlo::Shape& shape = at.OperandShape(0);
   hlo::Dims extents;
   for (const int64_t d : at.op.dimensions()) extents.push_back(shape.dimension(d));
-  at.values.SerialLoops(extents, [&](const Indices& k) {
+  const auto element = [&](const Indices& k) {
     Indices operand(static_cast<size_t>(shape.rank()));
     for (size_t d = 0, kept = 0; d < operand.size(); ++d) {
       const auto found = std::find(at.op.dimensions().begin(), at.op.dimensions().end(), static_cast<int64_t>(d));
@@ -126,7 +135,12 @@ Values ReduceRule(const OpAt& at) {
     Values arguments = acc.Current();
     for (int64_t i = 0; i < count; ++i) arguments.push_back(at.Operand(i, operand));
     acc.Set(at.body(), at.values.Apply(*at.op.called(), std::move(arguments)));
-  });
+  };
+  if (IsShortRow(at.op)) {
+    for (int64_t k = 0; k < extents[0]; ++k) element({k});
+  } else {
+    at.values.SerialLoops(extents, element);
+  }
   return acc.Current();
 }
 

@@ -29,7 +29,9 @@ using hlo::Instruction;
 using hlo::Opcode;
 using ir::Expr;
 
-constexpr int64_t kShortestRow = 8;         // shorter rows leave the vectors to the kept dimensions
+// Shorter rows leave the vectors to the kept dimensions, which spares them the lanes' folding and the lanes that stay
+// empty; sums of what is only read do so where rows are shorter still.
+constexpr int64_t kShortestRow = 16, kShortestSummedRow = 8;
 constexpr int64_t kSplitRow = 1 << 15;      // elements from which a row may be shared by several groups
 constexpr int64_t kPartElements = 1 << 13;  // ... of at least so many each
 constexpr int64_t kKeptBytes = 1 << 16;     // of private memory for what several sweeps over a row need
@@ -333,7 +335,7 @@ class RowKernel {
   // from memory waits for that.
   bool GoesByTwoRows() const {
     const bool has_registers = VectorRegisters(e_.device()) == 32;
-    const bool is_short = shape_.length() >= int64_t{2} * lanes_ && shape_.length() <= kLongestPairedRow * step_;
+    const bool is_short = shape_.length() <= kLongestPairedRow * step_;
     const bool all_there = row_loops_.size() == 1 && ir::IsIntConstant(row_loops_[0].second, shape_.rows());
     return has_registers && is_short && all_there && shape_.rows() % 2 == 0 && shape_.rows() >= kFewestPairedRows &&
            shape_.outer_count() == 1 && BytesMoved() <= e_.device().l3_bytes / 2;
@@ -709,14 +711,19 @@ bool HasRows(const Instruction& instruction, const Instruction& reduce) {
     if (leaf.ElementCount() != shape.rows() && leaf.ElementCount() != all) return false;
   }
   if (all == 0) return false;
-  if (shape.length() < kShortestRow) return false;
+  if (shape.length() < kShortestSummedRow) return false;
   // Every reduce by a computation of its own is serial in a row as well as in a loop, but the loop has lanes.
-  for (const auto& level : ReduceLevels(instruction)) {
+  const auto levels = ReduceLevels(instruction);
+  bool has_lanes = false, only_sums = levels.size() == 1;
+  for (const auto& level : levels) {
     for (const Instruction* op : level) {
-      if (HasLanes(*op)) return true;
+      has_lanes |= HasLanes(*op);
+      const bool is_read = !instruction.Is(Opcode::kFusion) || op->operand(0)->Is(Opcode::kParameter);
+      only_sums &= is_read && HasLanes(*op) && !IsExtreme(*hlo::ReducerOpcode(*op->called()));
     }
   }
-  return false;
+  const bool gives_rows = instruction.shape().IsArray() && instruction.shape().ElementCount() == shape.rows();
+  return has_lanes && (shape.length() >= kShortestRow || (only_sums && gives_rows));
 }
 
 int64_t RowsScratchBytes(const Instruction& instruction, const Instruction& reduce) {
