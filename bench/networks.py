@@ -16,7 +16,9 @@ from runs import HERE, Failed, arguments, chosen, compared, cpu, on_xla_cpu, rep
 sys.path[:0] = [os.path.join(HERE, "networks"), os.path.join(HERE, "..", "scripts")]
 
 # Relative or absolute error: outputs of random networks of up to 50 layers, of magnitude 1 to 10.
-BOUNDS, BOUNDS_BF16 = (1e-3, 5e-3), (2e-2, 1e-1)
+BOUNDS, BOUNDS_NARROW = (1e-3, 5e-3), (2e-2, 1e-1)
+# Of halves (names that end so), and of bytes, where a sum beside the middle of two steps goes to either.
+NARROW = ("f16", "resnet_s8", "mobilenet_s8", "transformer_s8", "aware_of_bytes", "scaled_step")
 
 
 def networks():
@@ -25,12 +27,14 @@ def networks():
     import estimates  # pylint: disable=import-outside-toplevel
     import images  # pylint: disable=import-outside-toplevel
     import losses  # pylint: disable=import-outside-toplevel
+    import narrow  # pylint: disable=import-outside-toplevel
+    import pixels  # pylint: disable=import-outside-toplevel
     import sciences  # pylint: disable=import-outside-toplevel
     import signals  # pylint: disable=import-outside-toplevel
     import texts  # pylint: disable=import-outside-toplevel
     import trainings  # pylint: disable=import-outside-toplevel
 
-    kinds = (algorithms, compressed, estimates, images, losses, signals, texts, trainings, sciences)
+    kinds = (algorithms, compressed, estimates, images, losses, narrow, pixels, signals, texts, trainings, sciences)
     return {name: network for kind in kinds for name, network in kind.NETWORKS.items()}
 
 
@@ -56,7 +60,7 @@ def measure(name, network, flags, folder):
     os.makedirs(folder, exist_ok=True)
     module, inputs, expected = (os.path.join(folder, part) for part in ("module.hlo", "inputs", "expected"))
     ours, theirs = [], []
-    relative, absolute = BOUNDS_BF16 if "bf16" in name else BOUNDS
+    relative, absolute = BOUNDS_NARROW if name.endswith(NARROW) else BOUNDS
     try:
         if not os.path.exists(module):
             export(network, folder)
