@@ -111,11 +111,15 @@ class Hoister {
     int64_t read = 0;
     for (const Instruction* operand : i.operands()) read += operand->shape().ByteSize();
     constexpr int64_t kSmallBytes = 4096;
+    // Weights in halves that each trip would widen; of more than the second cache holds the narrow ones are read sooner.
+    constexpr int64_t kKeptBytes = 1 << 20;
+    const bool is_operand = i.Has(hlo::kElementwise) && OnlyProductsRead(i);
+    if (is_operand && i.shape().ByteSize() <= kKeptBytes) return true;
     if (i.shape().ByteSize() > std::max(read, kSmallBytes)) return i.Is(Opcode::kDot) || i.Is(Opcode::kConvolution);
     if (!i.Has(hlo::kElementwise) && !i.Has(hlo::kDataMovement) && !i.Is(Opcode::kBroadcast) && !i.Is(Opcode::kIota))
       return true;
     // Each trip would store it.
-    if (i.Has(hlo::kElementwise) && OnlyProductsRead(i)) return true;
+    if (is_operand) return true;
     return WorkOf(i) >= kOperationsWorthReading * static_cast<double>(i.shape().ElementCount());
   }
 

@@ -6,7 +6,7 @@
 //                                                f32[32,1] reduce(f32[32,128] of the last 128)), ...), dimensions={1}
 //
 // Where groups do not fit, the last one begins early: an element that is given twice is chosen as if it were given
-// once. Elements stay in their order, so ties are decided as before, and NaNs, too. Groups depend on shapes alone.
+// once, for reducers that are sure to (selecting_reducer.h). Groups depend on shapes alone.
 // Nothing on GPU class, whose kernels take rows of any length (codegen/ordered_reduction_emitter.cc).
 #pragma once
 

@@ -72,10 +72,9 @@ class Expansion {
     std::vector<int64_t> sizes;
     for (const int64_t d : lhs.contracting) sizes.push_back(lhs.value->shape().dimension(d));
     std::vector<int64_t> at(sizes.size(), 0);
-    Instruction* sum = nullptr;
+    Instruction* sum = Zero();  // so that a sum of negative zeros is one of a product, too
     do {
-      Instruction* product = build_.Binary(Opcode::kMultiply, Part(lhs, at), Part(rhs, at));
-      sum = sum == nullptr ? product : build_.Binary(Opcode::kAdd, sum, product);
+      sum = build_.Binary(Opcode::kAdd, sum, build_.Binary(Opcode::kMultiply, Part(lhs, at), Part(rhs, at)));
     } while (Next(at, sizes));
     const ElementType result = dot_->shape().element_type();
     dot_->parent()->Replace(dot_, type_ == result ? sum : build_.Convert(sum, result));
@@ -88,6 +87,10 @@ class Expansion {
       at[i] = 0;
     }
     return false;
+  }
+
+  Instruction* Zero() {
+    return build_.Broadcast(build_.Constant(hlo::Literal::Scalar(type_, 0.0)), dot_->shape().dimensions(), {});
   }
 
   // The side's elements at a place of the contracting dimensions, where the results are that they belong to.

@@ -57,10 +57,14 @@ bool JoinsColumns(const Instruction& instruction) {
   constexpr int64_t kFewest = 3, kWrittenOut = 4, kShortRow = 8, kManyRows = 64;
   if (!instruction.Is(Opcode::kConcatenate)) return false;
   const int64_t minor = instruction.shape().rank() - 1, row = instruction.shape().dimension(minor);
-  const auto& users = instruction.users();
-  if (row <= kWrittenOut &&
-      std::all_of(users.begin(), users.end(), [](const Instruction* user) { return user->Has(hlo::kElementwise); }))
-    return false;
+  const auto are_elementwise = [](const Instruction& of) {
+    return std::all_of(of.users().begin(), of.users().end(),
+                       [](const Instruction* user) { return user->Has(hlo::kElementwise); });
+  };
+  const bool keeps_places =
+      are_elementwise(instruction) && std::all_of(instruction.users().begin(), instruction.users().end(),
+                                                  [&](const Instruction* user) { return are_elementwise(*user); });
+  if (row <= kWrittenOut && keeps_places) return false;
   return instruction.dimensions()[0] == minor && row >= kFewest && row < kShortRow &&
          instruction.shape().ElementCount() >= row * kManyRows;
 }

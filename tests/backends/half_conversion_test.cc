@@ -35,9 +35,12 @@ LaunchRunner& Runner() {
 // By integers, and by the device's own form.
 std::vector<DeviceSpec> Forms() {
   std::vector<DeviceSpec> specs;
-  const std::string here = FindDevice("")->spec().half_conversion;
+  const DeviceSpec device = FindDevice("")->spec();
+  const std::string here = device.half_conversion;
   for (const std::string& form : {std::string(), here}) {
     for (const int64_t vector_bytes : {4, 8, 16, 32, 64}) {
+      // Assembly has no operand for vectors that the device has not.
+      if (!form.empty() && vector_bytes > device.vector_bytes) continue;
       DeviceSpec& spec = specs.emplace_back(Runner().spec());
       spec.vector_bytes = vector_bytes;
       spec.half_conversion = form;

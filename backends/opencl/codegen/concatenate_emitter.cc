@@ -13,6 +13,7 @@ using hlo::Dims;
 using hlo::Instruction;
 using hlo::Opcode;
 
+constexpr int64_t kMostLanes = 16;     // of a vector of any type
 constexpr int64_t kFewestPlaces = 16;  // before the concatenated dimension, to keep all cores busy
 
 const Instruction& Root(const Instruction& instruction) {
@@ -102,9 +103,8 @@ bool HasConcatenateRoot(const Instruction& instruction, const DeviceSpec& device
   const Instruction& root = Root(instruction);
   if (!root.Is(Opcode::kConcatenate)) return false;
   const Dims& dims = root.shape().dimensions();
-  if (device.device_class == DeviceClass::kCpu && JoinsColumns(root) && !HasLoop(instruction) &&
-      dims[dims.size() - 2] >= device.vector_bytes)
-    return false;
+  const bool is_loop = device.device_class == DeviceClass::kCpu && JoinsColumns(root) && !HasLoop(instruction);
+  if (is_loop && dims[dims.size() - 2] >= kMostLanes) return false;
   int64_t places = 1;
   for (int64_t d = 0; d < root.dimensions()[0]; ++d) places *= dims[static_cast<size_t>(d)];
   return places >= kFewestPlaces;

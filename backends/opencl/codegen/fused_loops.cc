@@ -85,13 +85,23 @@ void OverTaps(const OpAt& at, const hlo::Window& window, const std::function<voi
   });
 }
 
-// A reduction of rows of a few elements: where each of them lies in its row is known if they are written one after the
-// other, so that all come from the same vectors (interleaved.h).
+// Ops that compute an element, up to so many.
+int OpsOf(const hlo::Instruction& value, int most) {
+  if (value.Is(Opcode::kParameter) || value.Is(Opcode::kConstant) || most <= 0) return 0;
+  int ops = 1;
+  for (const hlo::Instruction* operand : value.operands()) ops += OpsOf(*operand, most - ops);
+  return ops;
+}
+
+// A reduction of rows of a few elements, each little work: where each of them lies in its row is known if they are
+// written one after the other, so that all come from the same vectors (interleaved.h).
 bool IsShortRow(const hlo::Instruction& reduce) {
   constexpr int64_t kLongest = 9;  // of more, vectors wait for registers
   const hlo::Shape& shape = reduce.operand(0)->shape();
   const int64_t minor = shape.rank() - 1;
-  return reduce.dimensions() == std::vector<int64_t>{minor} && shape.dimension(minor) <= kLongest;
+  constexpr int kMostOps = 8;
+  return reduce.dimensions() == std::vector<int64_t>{minor} && shape.dimension(minor) <= kLongest &&
+         OpsOf(*reduce.operand(0), kMostOps + 1) <= kMostOps;
 }
 
 // acc += x * y in the result's computation type.

@@ -1,7 +1,7 @@
 // Conversions between halves and floats by F16C's instructions, in the two forms in which OpenCL compilers make good
 // code of them. Rounds to nearest even, denormal halves as they are, like the sequences of integer instructions in
-// opencl_helpers.cc, which take five times as long. Neither form checks whether the CPU has the instructions: believed
-// only after a probe (runtime/probe.h).
+// opencl_helpers.cc, which take five times as long; of a NaN its upper bits stay, where those have one NaN a sign.
+// Neither form checks whether the CPU has the instructions: believed only after a probe (runtime/probe.h).
 #pragma once
 
 #include <array>

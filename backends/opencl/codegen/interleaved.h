@@ -10,7 +10,7 @@
 
 namespace hlorun::opencl {
 
-inline constexpr int64_t kLongestLoadedRow = 15;  // a 3 x 3 matrix; longer ones cost a load an element anyway
+inline constexpr int64_t kLongestLoadedRow = 15;  // of f32, less than a cache line: longer ones are a load an element anyway
 inline constexpr int64_t kLongestStoredRow = 4;
 
 // The elements first, first + stride, ... of a buffer. Where it is known of which rows they are, `first` is where the

@@ -221,6 +221,7 @@ class LoopKernel {
     const int64_t row = dims_.back();
     const bool is_next = v + 2 == dims_.size() && row > 1 && row <= kLongestStoredRow;
     if (!is_next || e_.IsGpu() || loops_.back().extent || dims_[v] < e_.Lanes() || HasLoop(inner_)) return false;
+    if (WorkOf(inner_) > kMostWork * row) return false;
     std::vector<Indices> places;
     for (int64_t element = 0; element < row; ++element) {
       places.push_back(AtVariables());

@@ -257,8 +257,7 @@ const char* SpaceName(Buffer::Space space) {
   return space == Buffer::Space::kGlobal ? "__global" : space == Buffer::Space::kLocal ? "__local" : "__private";
 }
 
-HelperSet::HelperSet(const DeviceSpec& device)
-    : bf16_form_(device.bf16_dot), half_form_(device.half_conversion) {
+HelperSet::HelperSet(const DeviceSpec& device) : bf16_form_(device.bf16_dot), half_form_(device.half_conversion) {
   if (!bf16_form_.empty() && SourceOf(kBf16RoundForms, bf16_form_) == nullptr)
     Invalid("device spec: there is no way \"{}\" to round to bf16", bf16_form_);
   if (!half_form_.empty() && std::find(kHalfForms.begin(), kHalfForms.end(), half_form_) == kHalfForms.end())

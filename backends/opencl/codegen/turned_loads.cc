@@ -97,14 +97,16 @@ Stmt TurnedLoads::Fill(const Block& block) const {
       const ir::Var corner = ir::MakeVar(name + "_from", index),
                     ahead = ir::MakeIndex(name + "_ahead", 0, block.width - 1, index);
       fills.push_back(ir::Let(corner, place_of(block.begin)));
-      const Stmt lines = ReadAhead(crossing, ir::Ref(corner) + ir::Ref(ahead) * *crossing.stride, block);
-      fills.push_back(ir::For(ir::LoopRole::kSerial, ahead, ir::Int(0, index), ir::Int(block.width, index), lines));
+      if (block.reads_ahead) {
+        const Stmt lines = ReadAhead(crossing, ir::Ref(corner) + ir::Ref(ahead) * *crossing.stride, block);
+        fills.push_back(ir::For(ir::LoopRole::kSerial, ahead, ir::Int(0, index), ir::Int(block.width, index), lines));
+      }
       for (int64_t i = 0; i < block.lanes; ++i) rows.push_back(ir::Ref(corner) + (ir::Ref(row) + i) * *crossing.stride);
     } else {
       for (int64_t i = 0; i < block.lanes; ++i) {
         const ir::Var begin = ir::MakeVar(fmt::format("{}_from{}", name, i), index);
         squares.push_back(ir::Let(begin, place_of(block.begin + (ir::Ref(row) + i))));
-        squares.push_back(ReadAhead(crossing, ir::Ref(begin), block));
+        if (block.reads_ahead) squares.push_back(ReadAhead(crossing, ir::Ref(begin), block));
         rows.push_back(ir::Ref(begin));
       }
     }
@@ -113,7 +115,8 @@ Stmt TurnedLoads::Fill(const Block& block) const {
       return ir::Load(from, ir::Ramp(place, static_cast<int>(count)));
     };
     const auto write = [&](int64_t i, const Expr& elements) {
-      return ir::Store(crossing.turned, ir::Ramp((ir::Ref(column) + (block.at + i)) * block.width + ir::Ref(row), block.lanes),
+      return ir::Store(crossing.turned,
+                       ir::Ramp((ir::Ref(column) + (block.at + i)) * block.width + ir::Ref(row), block.lanes),
                        elements);
     };
     const auto loop = [&](const ir::Var& var, int64_t end, const Stmt& body) {
@@ -128,7 +131,6 @@ Stmt TurnedLoads::Fill(const Block& block) const {
 
 // Lines of the block after the next one, each of a row of its own: more rows than the hardware's prefetcher follows.
 Stmt TurnedLoads::ReadAhead(const Crossing& crossing, const Expr& row, const Block& block) {
-  if (!block.reads_ahead) return ir::Block({});
   const ir::BufferRef& from = crossing.load->buffer;
   const int64_t ahead = kBlocksAhead * block.side, span = block.width * crossing.stride.value_or(0);
   if (from->size > INT32_MAX - ahead - span && row->type == ir::kIndex32) return ir::Block({});

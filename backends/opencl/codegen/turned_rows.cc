@@ -12,8 +12,9 @@ using ir::Expr;
 using ir::Stmt;
 using ir::StmtKind;
 
-// Rows of a vector's lanes that stay in the first cache.
-constexpr int64_t kLongestRow = 256;
+// Of a row, and of what is kept of all rows that are walked together: more comes from the second cache, twice.
+constexpr int64_t kLongestRow = 256, kMostBytes = 64 << 10;
+constexpr int kFewestLanes = 4;  // fewer are no vectors
 
 // Variables that a statement sets.
 void CollectSet(const Stmt& s, std::vector<ir::Var>& set) {
@@ -36,7 +37,7 @@ TurnedRows::TurnedRows(Stmt body, ir::Var along, int lanes, size_t loop, TurnedL
 }
 
 std::optional<TurnedRows> TurnedRows::Of(const Stmt& body, const ir::Var& along, int lanes) {
-  if (body->kind != StmtKind::kBlock || lanes < 2) return std::nullopt;
+  if (body->kind != StmtKind::kBlock || lanes < kFewestLanes) return std::nullopt;
   std::vector<ir::Var> set;
   CollectSet(body, set);
   for (size_t i = 0; i < body->body.size(); ++i) {
@@ -50,7 +51,10 @@ std::optional<TurnedRows> TurnedRows::Of(const Stmt& body, const ir::Var& along,
                    return var != loop->var && ir::Uses(crossing.place, var);
                  });
         });
-    if (!loads.empty() && is_known) return TurnedRows(body, along, lanes, i, std::move(loads));
+    int64_t bytes = 0;
+    for (const TurnedLoads::Crossing& crossing : loads.crossings())
+      bytes += 2 * lanes * loop->end->integer * hlo::BytesOf(crossing.load->type.element);
+    if (!loads.empty() && is_known && bytes <= kMostBytes) return TurnedRows(body, along, lanes, i, std::move(loads));
   }
   return std::nullopt;
 }
@@ -79,6 +83,7 @@ Stmt TurnedRows::Loop(const Expr& begin, const Expr& end) const {
   inside.push_back(ir::Scope(loads_.Fill(squares)));
   if (whole < length) inside.push_back(ir::Scope(loads_.Fill(last)));
   inside.push_back(ir::For(ir::LoopRole::kVector, lane, ir::Int(0, index), ir::Int(lanes_, index), row, 1, lanes_));
+  if (ConstantDifference(end, begin) == lanes_) return ir::Block({ir::Let(strip, begin), ir::Block(std::move(inside))});
   // A reducer waits for what it made of the row's element before.
   const Stmt two = Jammed(ir::Block(std::move(inside)), strip, ir::Ref(strip), ir::Ref(strip) + lanes_);
   return ir::For(ir::LoopRole::kSerial, strip, begin, end, two, 2 * lanes_);

@@ -182,7 +182,7 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
     spec_.s8_dot = quirks.s8_dot;
   }
   if (quirks.half_conversion != nullptr && has_instructions("f16c") &&
-      ProbeHalves(quirks.half_conversion, platform_index_, device_index_, Fingerprint())) {
+      ProbeHalves(quirks.half_conversion, spec_.vector_bytes / 4, platform_index_, device_index_, Fingerprint())) {
     spec_.half_conversion = quirks.half_conversion;
   }
   const auto has_tiles = [&](const char* feature, const char* type) {

@@ -90,8 +90,8 @@ bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, c
   return Ask("s8-" + form, platform_index, device_index, driver_key);
 }
 
-bool ProbeHalves(const std::string& form, int platform_index, int device_index, const std::string& driver_key) {
-  return Ask("halves-" + form, platform_index, device_index, driver_key);
+bool ProbeHalves(const std::string& form, int64_t lanes, int platform_index, int device_index, const std::string& driver_key) {
+  return Ask("halves-" + form + "-" + std::to_string(lanes), platform_index, device_index, driver_key);
 }
 
 bool ProbeMatrixUnit(const std::string& type, int platform_index, int device_index, const std::string& driver_key) {

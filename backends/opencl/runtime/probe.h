@@ -19,8 +19,8 @@ bool ProbeNativeCalls(int platform_index, int device_index, const std::string& d
 bool ProbeBf16Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
 
-// Whether they may convert halves in this form (codegen/half_conversion.h), and do it right.
-bool ProbeHalves(const std::string& form, int platform_index, int device_index, const std::string& driver_key);
+// Whether they may convert halves in this form (codegen/half_conversion.h), up to `lanes` at a time, and do it right.
+bool ProbeHalves(const std::string& form, int64_t lanes, int platform_index, int device_index, const std::string& driver_key);
 
 // Whether they may multiply tiles of "bf16" or "s8" on the CPU's matrix unit (codegen/matrix_unit.h).
 bool ProbeMatrixUnit(const std::string& type, int platform_index, int device_index, const std::string& driver_key);

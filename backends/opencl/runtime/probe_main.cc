@@ -154,14 +154,24 @@ float ValueOfHalf(int bits) {
   return bits < 0x8000 ? size : -size;
 }
 
-// By every number of lanes, of so many values each.
-constexpr int kHalfLanes[] = {1, 2, 4, 8, 16};
-std::string HalfSource(std::string_view form, size_t count, const std::string& from, const std::string& to,
+// Conversions by every number of lanes up to the widest: assembly has no operand for vectors that the device has not.
+struct HalfQuestion {
+  std::string_view form;
+  int lanes;
+};
+std::vector<int> LanesOf(const HalfQuestion& question) {
+  std::vector<int> lanes;
+  for (int n = 1; n <= question.lanes; n *= 2) lanes.push_back(n);
+  return lanes;
+}
+
+// ... of so many values each.
+std::string HalfSource(const HalfQuestion& question, size_t count, const std::string& from, const std::string& to,
                        const std::string& function) {
   std::string source, body;
-  for (const int lanes : kHalfLanes) {
+  for (const int lanes : LanesOf(question)) {
     const std::string n = std::to_string(lanes);
-    source += hlorun::opencl::HalfConversions(form, lanes);
+    source += hlorun::opencl::HalfConversions(question.form, lanes);
     body += "  for (int i = 0; i < " + std::to_string(count / lanes) + "; ++i) ";
     body += lanes == 1 ? "y[i] = " + function + "(x[i]);\n"
                        : "vstore" + n + "(" + function + "_" + n + "(vload" + n + "(i, x)), i, y);\n";
@@ -172,21 +182,23 @@ std::string HalfSource(std::string_view form, size_t count, const std::string& f
 }
 
 template <typename From, typename To>
-bool ConvertsTo(cl_device_id device, const std::string& source, std::vector<From> values, const std::vector<To>& want) {
+bool ConvertsTo(cl_device_id device, const std::string& source, size_t times, std::vector<From> values,
+                const std::vector<To>& want) {
   const auto [queue, kernel] = Build(device, source.c_str());
   if (kernel == nullptr) return false;
-  std::vector<To> y(values.size() * std::size(kHalfLanes));
+  std::vector<To> y(values.size() * times);
   if (!RunOnArrays(queue, kernel, {{values.data(), values.size() * sizeof(From)}, {y.data(), y.size() * sizeof(To)}},
                    1))
     return false;
   for (size_t i = 0; i < y.size(); ++i) {
-    if (y[i] != want[i % want.size()]) return false;
+    if (std::memcmp(&y[i], &want[i % want.size()], sizeof(To)) != 0) return false;
   }
   return true;
 }
 
 // Every half but NaN; every half, what is next to the middle between it and the next one, and the middle itself.
-bool ConvertsHalves(cl_device_id device, std::string_view form) {
+bool ConvertsHalves(cl_device_id device, const HalfQuestion& question) {
+  const size_t times = LanesOf(question).size();
   std::vector<cl_ushort> bits, rounded;
   std::vector<float> values, exact;
   for (int half = 0; half < 0xfc00; ++half) {
@@ -206,8 +218,9 @@ bool ConvertsHalves(cl_device_id device, std::string_view form) {
       exact.push_back(infinity < 0x8000 ? INFINITY : -INFINITY);
     }
   }
-  return ConvertsTo(device, HalfSource(form, bits.size(), "ushort", "float", "hl_from_f16"), bits, exact) &&
-         ConvertsTo(device, HalfSource(form, values.size(), "float", "ushort", "hl_to_f16"), values, rounded);
+  return ConvertsTo(device, HalfSource(question, bits.size(), "ushort", "float", "hl_from_f16"), times, bits, exact) &&
+         ConvertsTo(device, HalfSource(question, values.size(), "float", "ushort", "hl_to_f16"), times, values,
+                    rounded);
 }
 
 // A kind of tiles: small integers as the last element of a word.
@@ -538,7 +551,9 @@ int main(int argc, char** argv) {
     if (argv[1] == "s8-" + std::string(form.name)) return AnswersWords(device, form.source, kS8Question) ? 0 : 1;
   }
   for (const std::string_view form : hlorun::opencl::kHalfForms) {
-    if (argv[1] == "halves-" + std::string(form)) return ConvertsHalves(device, form) ? 0 : 1;
+    const std::string question = argv[1], start = "halves-" + std::string(form) + "-";
+    if (question.starts_with(start))
+      return ConvertsHalves(device, {form, std::atoi(question.c_str() + start.size())}) ? 0 : 1;
   }
   const std::string form(hlorun::opencl::kFragmentsByPtx);
   if (argv[1] == "fragments-" + form)

@@ -294,6 +294,15 @@ TEST(MemoryKernels, LanesThatAreRowsReadThemWhole) {
         cases.emplace_back(fmt::format("{}_{}_{}", type, row, rows), FirstLargest(type) + fused);
       }
     }
+    // Rows that do not merge, few of them side by side; numbers that are read, too.
+    const std::string apart = fmt::format(
+        "f {{\n  x = {0}[50,9,33] parameter(0)\n  y = {0}[50,6,33] slice(x), slice={{[0:50], [2:8], [0:33]}}\n"
+        "  n = s32[50,6,33] parameter(1)\n  c = {0}[] constant(0)\n  d = s32[] constant(0)\n"
+        "  ROOT r = ({0}[50,6], s32[50,6]) reduce(y, n, c, d), dimensions={{2}}, to_apply=largest\n}}\n"
+        "ENTRY e {{\n  x = {0}[50,9,33] parameter(0)\n  n = s32[50,6,33] parameter(1)\n"
+        "  ROOT r = ({0}[50,6], s32[50,6]) fusion(x, n), kind=kInput, calls=f\n}}\n",
+        type);
+    cases.emplace_back(fmt::format("{}_apart", type), FirstLargest(type) + apart);
   }
   RunCases(cases);
   const auto turns = [](int64_t row) {

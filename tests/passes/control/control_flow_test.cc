@@ -251,6 +251,45 @@ TEST(HoistLoopInvariants, MovesAScaledMatrixThatProductsRead) {
             0);
 }
 
+// Weights in halves: widened once, unless what each trip would read is then more than the second cache holds.
+TEST(HoistLoopInvariants, WidensSmallMatricesThatProductsRead) {
+  const auto text = [](int64_t side) {
+    return fmt::format(R"(HloModule m
+      condition {{ p = (s32[], f32[4,{0}], f16[{0},{0}]) parameter(0)
+                   i = s32[] get-tuple-element(p), index=0
+                   n = s32[] constant(2)
+                   ROOT b = pred[] compare(i, n), direction=LT }}
+      body {{ p = (s32[], f32[4,{0}], f16[{0},{0}]) parameter(0)
+              i = s32[] get-tuple-element(p), index=0
+              v = f32[4,{0}] get-tuple-element(p), index=1
+              x = f16[{0},{0}] get-tuple-element(p), index=2
+              c = f32[{0},{0}] convert(x)
+              d = f32[4,{0}] dot(v, c), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+              w = f32[4,{0}] tanh(d)
+              one = s32[] constant(1)
+              j = s32[] add(i, one)
+              ROOT t = (s32[], f32[4,{0}], f16[{0},{0}]) tuple(j, w, x) }}
+      ENTRY e {{ v = f32[4,{0}] parameter(0)
+                 x = f16[{0},{0}] parameter(1)
+                 z = s32[] constant(0)
+                 t = (s32[], f32[4,{0}], f16[{0},{0}]) tuple(z, v, x)
+                 l = (s32[], f32[4,{0}], f16[{0},{0}]) while(t), condition=condition, body=body
+                 ROOT r = f32[4,{0}] get-tuple-element(l), index=1 }})",
+                       side);
+  };
+  const auto hoisted = [&](int64_t side) {
+    HoistLoopInvariants pass;
+    const auto module = RunPass(text(side), pass);
+    const auto& instructions = module->entry()->instructions();
+    return std::count_if(instructions.begin(), instructions.end(),
+                         [](const auto& instruction) { return instruction->Is(Opcode::kConvert); });
+  };
+  HoistLoopInvariants pass;
+  RunAndCompare(text(64), pass);
+  EXPECT_EQ(hoisted(512), 1);
+  EXPECT_EQ(hoisted(513), 0);
+}
+
 TEST(TripBound, IsTheCounterOfAConjunction) {
   const auto module = Parse(R"(HloModule m
     condition { p = (s32[], f32[]) parameter(0)

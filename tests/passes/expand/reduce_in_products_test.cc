@@ -36,8 +36,10 @@ constexpr const char* kHeader = R"(HloModule m
                   same = pred[] compare(a, b), direction=EQ
                   before = pred[] compare(i, j), direction=LT
                   earlier = pred[] and(same, before)
-                  takes = pred[] or(less, earlier)
-                  x = f32[] select(takes, a, b)
+                  is_nan = pred[] compare(a, a), direction=NE
+                  keeps = pred[] or(less, is_nan)
+                  takes = pred[] or(keeps, earlier)
+                  x = f32[] select(keeps, a, b)
                   n = s32[] select(takes, i, j)
                   ROOT t = (f32[], s32[]) tuple(x, n) }
     last_set { a = f32[] parameter(0)

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Of the first of the largest, as JAX writes it; of the last of the least, whose NaNs are passed over.
+// Of the first of the largest, as JAX writes it; of the last of the least, and of the first NaN.
 constexpr const char* kFirstLargest = R"(
       more = pred[] compare(a, b), direction=GT
       is_nan = pred[] compare(a, a), direction=NE
@@ -24,9 +24,29 @@ constexpr const char* kFirstLargest = R"(
       v = f32[] select(keeps, a, b)
       w = s32[] select(takes, i, j))";
 constexpr const char* kLastLeast = R"(
-      less = pred[] compare(b, a), direction=LE
+      less = pred[] compare(a, b), direction=LT
+      is_nan = pred[] compare(a, a), direction=NE
+      keeps = pred[] or(less, is_nan)
+      same = pred[] compare(a, b), direction=EQ
+      is_last = pred[] compare(i, j), direction=GT
+      both = pred[] and(same, is_last)
+      takes = pred[] or(keeps, both)
+      v = f32[] select(keeps, a, b)
+      w = s32[] select(takes, i, j))";
+// The later of equals, whatever its number: a group that finds nothing better would give the initial value again.
+constexpr const char* kLaterLargest = R"(
+      less = pred[] compare(b, a), direction=GE
       v = f32[] select(less, b, a)
       w = s32[] select(less, j, i))";
+// What follows a NaN wins over it, so that it matters where a group begins.
+constexpr const char* kNanLoses = R"(
+      less = pred[] compare(a, b), direction=GT
+      same = pred[] compare(a, b), direction=EQ
+      is_first = pred[] compare(i, j), direction=LT
+      both = pred[] and(same, is_first)
+      takes = pred[] or(less, both)
+      v = f32[] select(less, a, b)
+      w = s32[] select(takes, i, j))";
 // Of values and numbers apart: no choice of one element.
 constexpr const char* kSums = R"(
       v = f32[] add(a, b)
@@ -48,11 +68,11 @@ std::string ProgramOf(const std::string& body, const std::string& shape, int64_t
       x = f32[{1}] parameter(0)
       whole = f32[{1}] round-nearest-even(x)
       n = s32[{1}] iota(), iota_dimension={2}
-      low = f32[] constant(-inf)
-      none = s32[] constant(0)
-      ROOT r = (f32[{3}], s32[{3}]) reduce({4}, n, low, none), dimensions={{{2}}}, to_apply=f
+      start = f32[] constant({5})
+      none = s32[] constant(3)
+      ROOT r = (f32[{3}], s32[{3}]) reduce({4}, n, start, none), dimensions={{{2}}}, to_apply=f
     }})",
-                     body, shape, dimension, result, few ? "whole" : "x");
+                     body, shape, dimension, result, few ? "whole" : "x", body == kLastLeast ? "0.5" : "-0.5");
 }
 
 // The shapes of what is reduced, first results alone.
@@ -87,7 +107,8 @@ TEST(SplitSelections, OthersStay) {
   EXPECT_THAT(Reduced(kFirstLargest, "3,256", 1, "3"), ElementsAre("f32[3,256]"));
   EXPECT_THAT(Reduced(kFirstLargest, "1000,3", 0, "3"), ElementsAre("f32[1000,3]"));
   SplitSelections pass;
-  EXPECT_EQ(Count(*RunPass(ProgramOf(kSums, "3,1000", 1, "3", false), pass), hlo::Opcode::kReduce), 1);
+  for (const char* body : {kSums, kLaterLargest, kNanLoses})
+    EXPECT_EQ(Count(*RunPass(ProgramOf(body, "3,1000", 1, "3", false), pass), hlo::Opcode::kReduce), 1) << body;
 }
 
 }  // namespace
