@@ -150,15 +150,17 @@ struct Merged {
   bool contracting_first;
 };
 
-// [B,K,F] or [B,F,K], without B when there is no batch; transposed only when it lies in neither order.
-Merged Merge(const Side& side, bool with_batch, hlo::Builder& build) {
+// [B,K,F] or [B,F,K], without B when there is no batch; transposed only when it lies in neither order, or when it must
+// be the latter.
+Merged Merge(const Side& side, bool with_batch, bool free_first_only, hlo::Builder& build) {
   const std::vector<int64_t> free_first = Joined({&side.batch, &side.free, &side.contracting});
   const std::vector<int64_t> contracting_first = Joined({&side.batch, &side.contracting, &side.free});
   Merged merged{side.value, false};
   if (!LiesAs(side, free_first)) {
     // The minor dimension stays minor, so that the transpose copies runs.
     const int64_t minor = side.value->shape().rank() - 1;
-    merged.contracting_first = LiesAs(side, contracting_first) || !Contains(side.contracting, minor);
+    merged.contracting_first =
+        !free_first_only && (LiesAs(side, contracting_first) || !Contains(side.contracting, minor));
     if (!LiesAs(side, merged.contracting_first ? contracting_first : free_first)) {
       merged.value = build.Transpose(side.value, merged.contracting_first ? contracting_first : free_first);
     }
@@ -182,13 +184,24 @@ bool WantsExchange(const Instruction& dot, const Side& lhs, const Side& rhs) {
   return minor >= static_cast<int64_t>(batches) && minor < first_rhs;
 }
 
-void Canonicalize(Instruction* dot) {
+// Many rows that lie along what is contracted, by two to four columns: exchanged, the rows are read as they lie, once,
+// where lanes would hold four columns at most; the columns and what has to be turned back are little.
+bool HasFewColumns(const Instruction& dot, const Side& lhs, const Side& rhs) {
+  constexpr int64_t kMostColumns = 4, kFewestRows = 1024, kShortestSum = 16;
+  const int64_t columns = rhs.CountOf(rhs.free);
+  return dot.As<hlo::attr::Dot>().lhs_batch.empty() && columns >= 2 && columns <= kMostColumns &&
+         lhs.CountOf(lhs.free) >= kFewestRows && lhs.CountOf(lhs.contracting) >= kShortestSum &&
+         LiesAs(lhs, Joined({&lhs.free, &lhs.contracting}));
+}
+
+void Canonicalize(Instruction* dot, bool is_cpu) {
   const auto& attributes = dot->As<hlo::attr::Dot>();
   Side lhs = MakeSide(dot->operand(0), attributes.lhs_batch, attributes.lhs_contracting);
   Side rhs = MakeSide(dot->operand(1), attributes.rhs_batch, attributes.rhs_contracting);
   AbsorbTransposes(lhs);
   AbsorbTransposes(rhs);
-  const bool exchange = WantsExchange(*dot, lhs, rhs);
+  const bool has_few_columns = is_cpu && HasFewColumns(*dot, lhs, rhs);
+  const bool exchange = has_few_columns || WantsExchange(*dot, lhs, rhs);
   if (exchange) std::swap(lhs, rhs);
   OrderContracting(lhs, rhs);
 
@@ -197,8 +210,8 @@ void Canonicalize(Instruction* dot) {
   const auto& sizes = dot->shape().dimensions();
   const Dims batch(sizes.begin(), sizes.begin() + static_cast<int64_t>(attributes.lhs_batch.size()));
   const bool with_batch = hlo::CheckedProduct(batch) != 1;
-  const Merged left = Merge(lhs, with_batch, build);
-  const Merged right = Merge(rhs, with_batch, build);
+  const Merged left = Merge(lhs, with_batch, has_few_columns, build);
+  const Merged right = Merge(rhs, with_batch, false, build);
 
   hlo::attr::Dot form;
   form.precision = attributes.precision;
@@ -325,7 +338,7 @@ bool SumInPlaceOfDot(Instruction* dot) {
   return true;
 }
 
-bool MayImprove(const Instruction& dot) {
+bool MayImprove(const Instruction& dot, bool is_cpu) {
   const auto& attributes = dot.As<hlo::attr::Dot>();
   const auto is_static = [](const Instruction* operand) { return operand->shape().IsStatic(); };
   if (dot.operand_count() != 2 || !std::all_of(dot.operands().begin(), dot.operands().end(), is_static)) return false;
@@ -333,9 +346,10 @@ bool MayImprove(const Instruction& dot) {
   const auto has_transpose = [](const Instruction* operand) {
     return operand->Is(Opcode::kTranspose) || HidesTranspose(*operand);
   };
-  return std::any_of(dot.operands().begin(), dot.operands().end(), has_transpose) ||
-         WantsExchange(dot, MakeSide(dot.operand(0), attributes.lhs_batch, attributes.lhs_contracting),
-                       MakeSide(dot.operand(1), attributes.rhs_batch, attributes.rhs_contracting));
+  const Side lhs = MakeSide(dot.operand(0), attributes.lhs_batch, attributes.lhs_contracting),
+             rhs = MakeSide(dot.operand(1), attributes.rhs_batch, attributes.rhs_contracting);
+  return std::any_of(dot.operands().begin(), dot.operands().end(), has_transpose) || WantsExchange(dot, lhs, rhs) ||
+         (is_cpu && HasFewColumns(dot, lhs, rhs));
 }
 
 }  // namespace
@@ -359,12 +373,13 @@ std::optional<DotForm> DotFormOf(const Instruction& dot) {
   return form;
 }
 
-bool CanonicalizeDots::Run(hlo::Module& module, PassContext&) {
+bool CanonicalizeDots::Run(hlo::Module& module, PassContext& context) {
+  const bool is_cpu = context.device.device_class == DeviceClass::kCpu;
   bool changed = false;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* instruction : computation->PostOrder()) {
-      if (!instruction->Is(Opcode::kDot) || !MayImprove(*instruction)) continue;
-      if (!SumInPlaceOfDot(instruction)) Canonicalize(instruction);
+      if (!instruction->Is(Opcode::kDot) || !MayImprove(*instruction, is_cpu)) continue;
+      if (!SumInPlaceOfDot(instruction)) Canonicalize(instruction, is_cpu);
       changed = true;
     }
   }

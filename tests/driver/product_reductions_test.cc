@@ -40,8 +40,10 @@ first_least { a = TYPE[] parameter(0)
               same = pred[] compare(a, b), direction=EQ
               before = pred[] compare(i, j), direction=LT
               earlier = pred[] and(same, before)
-              takes = pred[] or(less, earlier)
-              x = TYPE[] select(takes, a, b)
+              is_nan = pred[] compare(a, a), direction=NE
+              keeps = pred[] or(less, is_nan)
+              takes = pred[] or(keeps, earlier)
+              x = TYPE[] select(keeps, a, b)
               n = s32[] select(takes, i, j)
               ROOT t = (TYPE[], s32[]) tuple(x, n) }
 )";

@@ -1,4 +1,5 @@
 // Dots of every arrangement come to the kernels' form and keep their value.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "passes/expand/dot.h"
@@ -206,6 +207,29 @@ TEST(CanonicalizeDots, ReadsThroughTransposesBehindUnits) {
     ROOT d = f32[1,4,6] dot(x, u), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})"}) {
     RunAndCompare(text, pass, kRounding);
   }
+}
+
+// Many rows by a few columns: the rows are read as they lie, as the right side of the columns.
+TEST(CanonicalizeDots, ExchangesAFewColumns) {
+  const auto rows_of_dot = [](int64_t rows, int64_t depth, const std::string& columns, int64_t contracting,
+                              int64_t count) {
+    const std::string text = fmt::format(
+        "x = f32[{0},{1}] parameter(0)\n y = f32[{2}] parameter(1)\n "
+        "ROOT d = f32[{0},{4}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{{3}}}",
+        rows, depth, columns, contracting, count);
+    CanonicalizeDots pass;
+    RunAndCompare(text, pass, kRounding);
+    const auto module = RunPass(text, pass);
+    for (const auto& op : module->entry()->instructions()) {
+      if (op->Is(hlo::Opcode::kDot)) return op->shape().dimension(0);
+    }
+    return int64_t{0};
+  };
+  EXPECT_EQ(rows_of_dot(1024, 16, "16,3", 0, 3), 3);
+  EXPECT_EQ(rows_of_dot(2000, 20, "4,20", 1, 4), 4);
+  EXPECT_EQ(rows_of_dot(1024, 16, "16,5", 0, 5), 1024) << "more columns";
+  EXPECT_EQ(rows_of_dot(1000, 16, "16,3", 0, 3), 1000) << "fewer rows";
+  EXPECT_EQ(rows_of_dot(1024, 15, "15,3", 0, 3), 1024) << "shorter sums";
 }
 
 }  // namespace
