@@ -85,7 +85,7 @@ EmittedLaunch ConcatenateOnGpu(const EmitRequest& request) {
 bool JoinsColumns(const Instruction& concatenate) {
   const Dims& dims = concatenate.shape().dimensions();
   const size_t minor = dims.size() - 1;
-  return static_cast<size_t>(concatenate.dimensions()[0]) == minor && minor > 0 && dims[minor] <= kLongestStoredRow;
+  return static_cast<size_t>(concatenate.dimensions()[0]) == minor && minor > 0 && dims[minor] <= kLongestLine;
 }
 
 // Whether something that is fused into it is computed by a loop for each element.

@@ -125,7 +125,7 @@ class LoopKernel {
     ir::Stmt body = VectorLoop(v);
     int64_t work = WorkOf(body);
     for (size_t d = dims_.size(); d-- > 0;) {
-      if (d == v || (by_rows && d == v + 1)) continue;
+      if (d == v || (by_rows && d > v)) continue;
       body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), EndOf(d), body);
     }
     if (tile_var_) body = ir::For(ir::LoopRole::kParallel, tile_var_, e_.IndexInt(0), e_.IndexInt(tiles_), body);
@@ -213,19 +213,23 @@ class LoopKernel {
     return cost;
   }
 
-  // Rows of up to four elements, points and pixels: vectors go along the dimension outside of them, and a row's
-  // elements are put together in registers before they are stored (interleaved.h). Where columns are put side by side,
-  // each element is known to be of one of them. Whether it is so; inner_ is a row's then.
+  // Rows of a few elements, points, pixels and small matrices: vectors go along the dimension outside of them, and a
+  // row's elements are put together in registers before they are stored (interleaved.h). Where columns are put side by
+  // side, each element is known to be of one of them. Whether it is so; inner_ is a row's then.
   bool WriteRowsOut(size_t v) {
     constexpr int64_t kMostWork = 128;  // an element
-    const int64_t row = dims_.back();
-    const bool is_next = v + 2 == dims_.size() && row > 1 && row <= kLongestStoredRow;
-    if (!is_next || e_.IsGpu() || loops_.back().extent || dims_[v] < e_.Lanes() || HasLoop(inner_)) return false;
+    const Dims inside(dims_.begin() + static_cast<ptrdiff_t>(v) + 1, dims_.end());
+    const int64_t row = hlo::CheckedProduct(inside);
+    const bool is_row = row > 1 && row <= (inside.size() == 1 ? kLongestLine : kLongestStoredRow) &&
+                        std::none_of(loops_.begin() + static_cast<ptrdiff_t>(v) + 1, loops_.end(),
+                                     [](const LoopDim& loop) { return loop.extent.has_value(); });
+    if (!is_row || e_.IsGpu() || dims_[v] < e_.Lanes() || HasLoop(inner_)) return false;
     if (WorkOf(inner_) > kMostWork * row) return false;
     std::vector<Indices> places;
     for (int64_t element = 0; element < row; ++element) {
       places.push_back(AtVariables());
-      places.back().back() = element;
+      int64_t rest = element;
+      for (size_t d = dims_.size(); d-- > v + 1; rest /= dims_[d]) places.back()[d] = rest % dims_[d];
     }
     const ir::Stmt body = BodyAt(places);
     if (WorkOf(body) > kMostWork * row) return false;

@@ -207,6 +207,14 @@ TEST(MemoryKernels, RowsOfAFewElementsAreWrittenOut) {
          ENTRY e { x = f32[2,3,70] parameter(0) y = f32[2,70,3] parameter(1)
            ROOT r = (f32[2,70,3], bf16[2,70,3]) fusion(x, y), kind=kLoop, calls=f })";
   cases.emplace_back("two_results", kTwoResults);
+  // Small matrices: turned, and products of two points' elements.
+  constexpr const char* kMatrices =
+      R"(f { a = f32[70,3,2] parameter(0) b = f32[70,2] parameter(1) c = f32[70,3] parameter(2)
+           t = f32[70,2,3] transpose(a), dimensions={0,2,1} d = f32[70,2,3] broadcast(b), dimensions={0,1}
+           g = f32[70,2,3] broadcast(c), dimensions={0,2} h = f32[70,2,3] multiply(d, g) ROOT r = f32[70,2,3] add(t, h) }
+         ENTRY e { a = f32[70,3,2] parameter(0) b = f32[70,2] parameter(1) c = f32[70,3] parameter(2)
+           ROOT r = f32[70,2,3] fusion(a, b, c), kind=kLoop, calls=f })";
+  cases.emplace_back("matrices", kMatrices);
   RunCases(cases);
   const auto in_turns = [](const std::string& text, const char* vector) {
     return Has(SourceOf(text, SpecOf(32, 0)), fmt::format("hl_store_in_turns3_g_{}", vector));
@@ -215,6 +223,7 @@ TEST(MemoryKernels, RowsOfAFewElementsAreWrittenOut) {
   EXPECT_TRUE(in_turns(Transpose("bf16", 3, 100), "ushort8"));
   EXPECT_TRUE(in_turns(kTwoResults, "float8") && in_turns(kTwoResults, "ushort8"));
   EXPECT_FALSE(in_turns(Transpose("f32", 3, 7), "float8")) << "fewer than a vector";
+  EXPECT_TRUE(Has(SourceOf(kMatrices, SpecOf(32, 0)), "hl_store_in_turns6_g_float8"));
 }
 
 // Vectors along channels whose results lie between those of other taps: a group takes all taps of a few channels.
