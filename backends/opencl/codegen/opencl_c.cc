@@ -543,7 +543,7 @@ std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device) {
   return Printer(device).Kernel(kernel);
 }
 
-std::string WithGuards(std::string source, const std::string& kernel, const std::vector<GuardText>& guards) {
+std::string WithGuards(const std::string& source, const std::string& kernel, const std::vector<GuardText>& guards) {
   const size_t head = source.find(fmt::format("\nvoid {}(", kernel));
   const size_t end = head == std::string::npos ? head : source.find(") {\n", head);
   HLORUN_CHECK(end != std::string::npos);

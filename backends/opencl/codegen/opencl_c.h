@@ -20,6 +20,6 @@ struct GuardText {
   std::string element_type;  // of the array that the guard is
   std::string condition;
 };
-std::string WithGuards(std::string source, const std::string& kernel, const std::vector<GuardText>& guards);
+std::string WithGuards(const std::string& source, const std::string& kernel, const std::vector<GuardText>& guards);
 
 }  // namespace hlorun::opencl

@@ -276,7 +276,7 @@ std::string HelperSet::Text() const {
 }
 
 std::string HelperSet::Unaligned(const std::string& element, int lanes) {
-  const std::string name = fmt::format("hl_{}{}u", element, lanes);
+  std::string name = fmt::format("hl_{}{}u", element, lanes);
   Add(name, fmt::format("typedef {0} {1} __attribute__((ext_vector_type({2}), aligned(sizeof({0}))));\n", element, name,
                         lanes));
   return name;
@@ -300,7 +300,7 @@ std::string HelperSet::Named(const std::string& function, int lanes) {
                                                               {"hl_from_f16", kFromF16},
                                                               {"hl_cut_bf16", kCutBf16},
                                                               {ir::kQuotientBf16, kSharedQuotientBf16}};
-  const std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
+  std::string name = WithLanes(function + (lanes == 1 ? "" : "_"), lanes);
   if (function == "hl_result_bf16") {
     if (!bf16_form_.empty() && lanes == 16) return Bf16Rounding(kBf16RoundFunction);
     Add("hl_pick", kPick);
@@ -380,7 +380,7 @@ std::string HelperSet::Math(const std::string& builtin, ir::Type type) {
 std::string HelperSet::FromStorage(ElementType storage, int lanes) {
   if (CarrierType(storage) == ir::ComputeType(storage)) return "";
   if (storage == ElementType::kPred) {
-    const std::string name = WithLanes("hl_from_pred_", lanes);
+    std::string name = WithLanes("hl_from_pred_", lanes);
     Add(name, lanes == 1 ? fmt::format("static inline int {}(uchar x) {{ return x != 0; }}\n", name)
                          : fmt::format("static inline int{0} {1}(uchar{0} x) {{ return convert_int{0}(x) != 0; }}\n",
                                        lanes, name));
@@ -392,7 +392,7 @@ std::string HelperSet::FromStorage(ElementType storage, int lanes) {
 std::string HelperSet::ToStorage(ElementType storage, int lanes) {
   if (CarrierType(storage) == ir::ComputeType(storage)) return "";
   if (storage == ElementType::kPred) {
-    const std::string name = WithLanes("hl_to_pred_", lanes);
+    std::string name = WithLanes("hl_to_pred_", lanes);
     Add(name, lanes == 1 ? fmt::format("static inline uchar {}(int x) {{ return (uchar)(x & 1); }}\n", name)
                          : fmt::format("static inline uchar{0} {1}(int{0} x) {{ return convert_uchar{0}(x & 1); }}\n",
                                        lanes, name));
@@ -402,7 +402,7 @@ std::string HelperSet::ToStorage(ElementType storage, int lanes) {
 }
 
 std::string HelperSet::Gather(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
-  const std::string name = fmt::format("hl_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
+  std::string name = fmt::format("hl_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
   std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4}{1} i) {{ return ({0}{1})(", element,
                                  lanes, name, SpaceName(space), index);
   for (int i = 0; i < lanes; ++i) text += fmt::format("{}p[i.s{}]", i == 0 ? "" : ", ", kLaneNames[i]);
@@ -412,7 +412,7 @@ std::string HelperSet::Gather(Buffer::Space space, const std::string& element, i
 
 std::string HelperSet::StridedGather(Buffer::Space space, const std::string& element, int lanes,
                                      const std::string& index) {
-  const std::string name = fmt::format("hl_strided_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
+  std::string name = fmt::format("hl_strided_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
   std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4} stride) {{ return ({0}{1})(", element,
                                  lanes, name, SpaceName(space), index);
   for (int i = 0; i < lanes; ++i) text += fmt::format("{}p[{} * stride]", i == 0 ? "" : ", ", i);
@@ -423,20 +423,20 @@ std::string HelperSet::StridedGather(Buffer::Space space, const std::string& ele
 std::string HelperSet::EveryNth(Buffer::Space space, const std::string& element, int lanes,
                                 const opencl::EveryNth& which) {
   const std::string phase = which.phase ? fmt::format("_{}", *which.phase) : "";
-  const std::string name = fmt::format("hl_every{}{}_{}_{}{}", which.stride, phase, SpaceLetter(space), element, lanes);
+  std::string name = fmt::format("hl_every{}{}_{}_{}{}", which.stride, phase, SpaceLetter(space), element, lanes);
   Add(name, LoadOfEveryNth(name, {SpaceName(space), element, Unaligned(element, lanes), lanes}, which));
   return name;
 }
 
 std::string HelperSet::StoreInTurns(Buffer::Space space, const std::string& element, int lanes, int64_t stride) {
-  const std::string name = fmt::format("hl_store_in_turns{}_{}_{}{}", stride, SpaceLetter(space), element, lanes);
+  std::string name = fmt::format("hl_store_in_turns{}_{}_{}{}", stride, SpaceLetter(space), element, lanes);
   Add(name, opencl::StoreInTurns(name, {SpaceName(space), element, Unaligned(element, lanes), lanes}, stride));
   return name;
 }
 
 std::string HelperSet::MaskedGather(Buffer::Space space, const std::string& element, int lanes,
                                     const std::string& index) {
-  const std::string name = fmt::format("hl_masked_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
+  std::string name = fmt::format("hl_masked_gather_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
   std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4}{1} i, int{1} m) {{ return ({0}{1})(",
                                  element, lanes, name, SpaceName(space), index);
   for (int i = 0; i < lanes; ++i)
@@ -448,7 +448,7 @@ std::string HelperSet::MaskedGather(Buffer::Space space, const std::string& elem
 std::string HelperSet::MaskedLoad(Buffer::Space space, ElementType storage, int lanes, const std::string& index,
                                   bool known) {
   const std::string element = CarrierName(storage);
-  const std::string name =
+  std::string name =
       fmt::format("hl_{}masked_load_{}_{}{}_{}", known ? "known_" : "", SpaceLetter(space), element, lanes, index);
   std::string text = fmt::format("static inline {0}{1} {2}({3} const {0}* p, {4} i, int{1} m, {4} last) {{\n", element,
                                  lanes, name, SpaceName(space), index);
@@ -469,7 +469,7 @@ std::string HelperSet::MaskedLoad(Buffer::Space space, ElementType storage, int 
 }
 
 std::string HelperSet::Scatter(Buffer::Space space, const std::string& element, int lanes, const std::string& index) {
-  const std::string name = fmt::format("hl_scatter_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
+  std::string name = fmt::format("hl_scatter_{}_{}{}_{}", SpaceLetter(space), element, lanes, index);
   std::string text = fmt::format("static inline void {2}({3} {0}* p, {4}{1} i, {0}{1} v) {{", element, lanes, name,
                                  SpaceName(space), index);
   for (int i = 0; i < lanes; ++i) text += fmt::format(" p[i.s{0}] = v.s{0};", kLaneNames[i]);
@@ -482,7 +482,7 @@ std::string HelperSet::Scatter(Buffer::Space space, const std::string& element, 
 // 2^-53.
 std::string HelperSet::Quotient(ir::Type type) {
   const std::string integers = CTypeName(type), doubles = WithLanes("double", type.lanes);
-  const std::string name = "hl_quotient_" + integers;
+  std::string name = "hl_quotient_" + integers;
   std::string quotient = fmt::format("convert_{}(x) / convert_{}(y)", doubles, doubles);
   if (hlo::BitsOf(type.element) < 32) quotient = fmt::format("convert_{}({})", WithLanes("int", type.lanes), quotient);
   Add(name,
@@ -492,14 +492,14 @@ std::string HelperSet::Quotient(ir::Type type) {
 
 std::string HelperSet::Remainder(ir::Type type) {
   const std::string integers = CTypeName(type), quotient = Quotient(type);
-  const std::string name = "hl_remainder_" + integers;
+  std::string name = "hl_remainder_" + integers;
   Add(name,
       fmt::format("static inline {0} {1}({0} x, {0} y) {{ return x - {2}(x, y) * y; }}\n", integers, name, quotient));
   return name;
 }
 
 std::string HelperSet::UpperHalf(const std::string& half, const std::string& whole) {
-  const std::string name = "hl_upper_half_" + whole;
+  std::string name = "hl_upper_half_" + whole;
   // Quirks::doubts_upper_halves defines HLORUN_HALVES_IN_MEMORY.
   Add(name, fmt::format("static inline {0} {2}({1} x) {{\n#ifdef HLORUN_HALVES_IN_MEMORY\n  return (({0}*)&x)[1];\n"
                         "#else\n  return x.hi;\n#endif\n}}\n",
@@ -516,7 +516,7 @@ std::string HelperSet::ReduceLanes(ir::Op op, ir::Type type) {
                                                        {ir::Op::kAnd, "a & b"},     {ir::Op::kOr, "a | b"}};
   HLORUN_CHECK(kNames.count(op) != 0);
   const std::string element = CTypeName(type.WithLanes(1));
-  const std::string name = fmt::format("hl_reduce_{}_{}{}", kNames.at(op), element, type.lanes);
+  std::string name = fmt::format("hl_reduce_{}_{}{}", kNames.at(op), element, type.lanes);
   std::string text = fmt::format("static inline {0} {1}({0}{2} x) {{\n", element, name, type.lanes);
   std::string from = "x";
   for (int lanes = type.lanes / 2; lanes >= 1; lanes /= 2) {

@@ -53,7 +53,7 @@ std::optional<TurnedRows> TurnedRows::Of(const Stmt& body, const ir::Var& along,
         });
     int64_t bytes = 0;
     for (const TurnedLoads::Crossing& crossing : loads.crossings())
-      bytes += 2 * lanes * loop->end->integer * hlo::BytesOf(crossing.load->type.element);
+      bytes += int64_t{2} * lanes * loop->end->integer * hlo::BytesOf(crossing.load->type.element);
     if (!loads.empty() && is_known && bytes <= kMostBytes) return TurnedRows(body, along, lanes, i, std::move(loads));
   }
   return std::nullopt;
@@ -86,7 +86,7 @@ Stmt TurnedRows::Loop(const Expr& begin, const Expr& end) const {
   if (ConstantDifference(end, begin) == lanes_) return ir::Block({ir::Let(strip, begin), ir::Block(std::move(inside))});
   // A reducer waits for what it made of the row's element before.
   const Stmt two = Jammed(ir::Block(std::move(inside)), strip, ir::Ref(strip), ir::Ref(strip) + lanes_);
-  return ir::For(ir::LoopRole::kSerial, strip, begin, end, two, 2 * lanes_);
+  return ir::For(ir::LoopRole::kSerial, strip, begin, end, two, int64_t{2} * lanes_);
 }
 
 }  // namespace hlorun::opencl

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/opencl/codegen/fragments.h"
@@ -172,10 +173,14 @@ std::string HalfSource(const HalfQuestion& question, size_t count, const std::st
   for (const int lanes : LanesOf(question)) {
     const std::string n = std::to_string(lanes);
     source += hlorun::opencl::HalfConversions(question.form, lanes);
-    body += "  for (int i = 0; i < " + std::to_string(count / lanes) + "; ++i) ";
-    body += lanes == 1 ? "y[i] = " + function + "(x[i]);\n"
-                       : "vstore" + n + "(" + function + "_" + n + "(vload" + n + "(i, x)), i, y);\n";
-    body += "  y += " + std::to_string(count) + ";\n";
+    const std::string elements = lanes == 1 ? "y[i] = FUNCTION(x[i]);" : "vstoreN(FUNCTION_N(vloadN(i, x)), i, y);";
+    std::string loop = "  for (int i = 0; i < COUNT / LANES; ++i) " + elements + "\n  y += COUNT;\n";
+    for (const auto& [word, with] : std::initializer_list<std::pair<std::string, std::string>>{
+             {"FUNCTION", function}, {"COUNT", std::to_string(count)}, {"LANES", n}, {"N", n}}) {
+      for (size_t at = loop.find(word); at != std::string::npos; at = loop.find(word, at + with.size()))
+        loop.replace(at, word.size(), with);
+    }
+    body += loop;
   }
   return source + "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void f(__global const " + from +
          "* x, __global " + to + "* y) {\n" + body + "}\n";
@@ -191,7 +196,9 @@ bool ConvertsTo(cl_device_id device, const std::string& source, size_t times, st
                    1))
     return false;
   for (size_t i = 0; i < y.size(); ++i) {
-    if (std::memcmp(&y[i], &want[i % want.size()], sizeof(To)) != 0) return false;
+    const To wanted = want[i % want.size()];
+    if (y[i] != wanted || std::signbit(static_cast<float>(y[i])) != std::signbit(static_cast<float>(wanted)))
+      return false;
   }
   return true;
 }
