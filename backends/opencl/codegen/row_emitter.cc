@@ -30,8 +30,9 @@ using hlo::Opcode;
 using ir::Expr;
 
 // Shorter rows leave the vectors to the kept dimensions, which spares them the lanes' folding and the lanes that stay
-// empty; sums of what is only read do so where rows are shorter still.
-constexpr int64_t kShortestRow = 16, kShortestSummedRow = 8;
+// empty; sums of what is only read do so where rows are shorter still, extremes, whose fold is long, where they are not
+// much longer.
+constexpr int64_t kShortestRow = 16, kShortestSummedRow = 8, kShortestExtremeRow = 36;
 constexpr int64_t kSplitRow = 1 << 15;      // elements from which a row may be shared by several groups
 constexpr int64_t kPartElements = 1 << 13;  // ... of at least so many each
 constexpr int64_t kKeptBytes = 1 << 16;     // of private memory for what several sweeps over a row need
@@ -714,15 +715,18 @@ bool HasRows(const Instruction& instruction, const Instruction& reduce) {
   if (shape.length() < kShortestSummedRow) return false;
   // Every reduce by a computation of its own is serial in a row as well as in a loop, but the loop has lanes.
   const auto levels = ReduceLevels(instruction);
-  bool has_lanes = false, only_sums = levels.size() == 1;
+  bool has_lanes = false, only_sums = levels.size() == 1, only_extremes = only_sums;
   for (const auto& level : levels) {
     for (const Instruction* op : level) {
       has_lanes |= HasLanes(*op);
       const bool is_read = !instruction.Is(Opcode::kFusion) || op->operand(0)->Is(Opcode::kParameter);
-      only_sums &= is_read && HasLanes(*op) && !IsExtreme(*hlo::ReducerOpcode(*op->called()));
+      const bool is_extreme = HasLanes(*op) && IsExtreme(*hlo::ReducerOpcode(*op->called()));
+      only_sums &= is_read && HasLanes(*op) && !is_extreme;
+      only_extremes &= is_read && is_extreme;
     }
   }
   const bool gives_rows = instruction.shape().IsArray() && instruction.shape().ElementCount() == shape.rows();
+  if (only_extremes && gives_rows && shape.length() < kShortestExtremeRow) return false;
   return has_lanes && (shape.length() >= kShortestRow || (only_sums && gives_rows));
 }
 
