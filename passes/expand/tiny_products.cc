@@ -69,26 +69,18 @@ class Expansion {
   }
 
   void Run(const Side& lhs, const Side& rhs) {
-    std::vector<int64_t> sizes;
+    Dims sizes;
     for (const int64_t d : lhs.contracting) sizes.push_back(lhs.value->shape().dimension(d));
-    std::vector<int64_t> at(sizes.size(), 0);
+    Dims at(sizes.size(), 0);
     Instruction* sum = Zero();  // so that a sum of negative zeros is one of a product, too
     do {
       sum = build_.Binary(Opcode::kAdd, sum, build_.Binary(Opcode::kMultiply, Part(lhs, at), Part(rhs, at)));
-    } while (Next(at, sizes));
+    } while (hlo::NextIndex(at, sizes));
     const ElementType result = dot_->shape().element_type();
     dot_->parent()->Replace(dot_, type_ == result ? sum : build_.Convert(sum, result));
   }
 
  private:
-  static bool Next(std::vector<int64_t>& at, const std::vector<int64_t>& sizes) {
-    for (size_t i = at.size(); i-- > 0;) {
-      if (++at[i] < sizes[i]) return true;
-      at[i] = 0;
-    }
-    return false;
-  }
-
   Instruction* Zero() {
     return build_.Broadcast(build_.Constant(hlo::Literal::Scalar(type_, 0.0)), dot_->shape().dimensions(), {});
   }

@@ -89,7 +89,7 @@ bool JoinsColumns(const Instruction& concatenate) {
 }
 
 // Whether something that is fused into it is computed by a loop for each element.
-bool HasLoop(const Instruction& instruction) {
+bool FusesLoops(const Instruction& instruction) {
   if (!instruction.Is(Opcode::kFusion)) return false;
   const auto& fused = instruction.called()->PostOrder();
   return std::any_of(fused.begin(), fused.end(), [](const Instruction* op) {
@@ -103,7 +103,7 @@ bool HasConcatenateRoot(const Instruction& instruction, const DeviceSpec& device
   const Instruction& root = Root(instruction);
   if (!root.Is(Opcode::kConcatenate)) return false;
   const Dims& dims = root.shape().dimensions();
-  const bool is_loop = device.device_class == DeviceClass::kCpu && JoinsColumns(root) && !HasLoop(instruction);
+  const bool is_loop = device.device_class == DeviceClass::kCpu && JoinsColumns(root) && !FusesLoops(instruction);
   if (is_loop && dims[dims.size() - 2] >= kMostLanes) return false;
   int64_t places = 1;
   for (int64_t d = 0; d < root.dimensions()[0]; ++d) places *= dims[static_cast<size_t>(d)];

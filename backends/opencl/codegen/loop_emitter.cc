@@ -226,11 +226,11 @@ class LoopKernel {
     if (!is_row || e_.IsGpu() || dims_[v] < e_.Lanes() || HasLoop(inner_)) return false;
     if (WorkOf(inner_) > kMostWork * row) return false;
     std::vector<Indices> places;
-    for (int64_t element = 0; element < row; ++element) {
+    Dims element(inside.size(), 0);
+    do {
       places.push_back(AtVariables());
-      int64_t rest = element;
-      for (size_t d = dims_.size(); d-- > v + 1; rest /= dims_[d]) places.back()[d] = rest % dims_[d];
-    }
+      std::copy(element.begin(), element.end(), places.back().begin() + static_cast<ptrdiff_t>(v) + 1);
+    } while (hlo::NextIndex(element, inside));
     const ir::Stmt body = BodyAt(places);
     if (WorkOf(body) > kMostWork * row) return false;
     inner_ = body;
