@@ -62,10 +62,6 @@ TEST(Dot, TurnedPanelsCopiedByTheGroupThatMultipliesThem) {
   ASSERT_TRUE(exchanged.swapped);
   ASSERT_EQ(PlanProduct(exchanged, small).rhs, RhsForm::kBlocks);
   ExpectProduct({0, 256, 2000, 400, false, true}, small);
-  small.l2_bytes = 1300 << 10;  // blocks of depth that end within a square
-  const ProductPlan uneven = PlanProduct({.m = 260, .n = 300, .k = 2100, .rhs_transposed = true}, small);
-  ASSERT_NE(uneven.k_block % uneven.lanes, 0);
-  ExpectProduct({0, 260, 2100, 300, false, true}, small);
 }
 
 // Exchanged, 128 rows are eight whole vectors; 197 are thirteen, of which one has five columns, where tiles of 11 rows

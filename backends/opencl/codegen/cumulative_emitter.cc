@@ -24,7 +24,7 @@ constexpr int64_t kChains = 4;
 constexpr int64_t kChainsOfParts = 2;
 constexpr int64_t kWidestTile = 4096;
 constexpr int64_t kTileQuantum = 64;
-constexpr int64_t kLongChain = 256;
+constexpr int64_t kLongChain = 256, kLongSum = 4096;
 
 // A row of them, in private arrays.
 struct RunningRow {
@@ -37,9 +37,12 @@ class CumulativeKernel : private CumulativeChains {
       : CumulativeChains(request, form), part_(PartOf(op_, length_)) {}
 
   // A reducer of its own rounds in each of its ops, most of them the same way: parts of some sqrt(length) elements, and
-  // what came before each of them, keep the errors of long chains small. 0: in one go.
+  // what came before each of them, keep the errors of long chains small; those of a sum grow slower. 0: in one go.
   static int64_t PartOf(const Instruction& op, int64_t length) {
-    if (length < kLongChain || (op.operand_count() == 2 && hlo::ReducerOpcode(*op.called()))) return 0;
+    const auto opcode = op.operand_count() == 2 ? hlo::ReducerOpcode(*op.called()) : std::nullopt;
+    const bool rounds =
+        !opcode || (opcode == hlo::Opcode::kAdd && hlo::IsFloating(op.operand(0)->shape().element_type()));
+    if (!rounds || length < (opcode ? kLongSum : kLongChain)) return 0;
     int64_t part = 1;
     while (part * part < length) part *= 2;
     return part;
@@ -99,15 +102,17 @@ class CumulativeKernel : private CumulativeChains {
     // Of each row what has been combined of its part, and all parts before that.
     std::vector<Running> running, earlier;
     const Values initial = Initial();
+    // Chains of vectors are shorter.
+    const bool has_parts = part_ > 0 && (!opcode || length_ / (pieces * e_.Lanes()) >= kLongSum / 4);
     for (int64_t c = 0; c < chains; ++c) {
       running.push_back(Variables(initial));
-      if (part_ > 0) earlier.push_back(Variables(initial));
+      if (has_parts) earlier.push_back(Variables(initial));
     }
     const auto step = [&](const Index& i) {
       for (size_t c = 0; c < running.size(); ++c) {
         const Indices place = Place(e_.math().Add(e_.math().Of(first), static_cast<int64_t>(c)), i, 0);
         running[c].Set(e_.body(), Next(running[c].Current(), place));
-        StoreAt(place, part_ > 0 ? Combine(earlier[c].Current(), running[c].Current()) : running[c].Current());
+        StoreAt(place, has_parts ? Combine(earlier[c].Current(), running[c].Current()) : running[c].Current());
       }
     };
     const auto begin = [&] {
@@ -118,7 +123,7 @@ class CumulativeKernel : private CumulativeChains {
         earlier[c].Set(e_.body(), Combine(earlier[c].Current(), running[c].Current()));
     };
     if (opcode) {
-      const Expr done = VectorSteps(*opcode, pieces, first, running);
+      const Expr done = VectorSteps(*opcode, pieces, first, {running, earlier}, {begin, end_part});
       StepsBehind(done, step);
     } else {
       Steps(begin, step, end_part);
@@ -151,46 +156,77 @@ class CumulativeKernel : private CumulativeChains {
     return is_sized_ || length_ % (pieces * e_.Lanes()) != 0 ? 1 : pieces;
   }
 
+  // Of each row what has been combined of its part, and of all parts before, where there are parts.
+  struct Chains {
+    const std::vector<Running>&running, &earlier;
+  };
+  struct PartEnds {
+    const std::function<void()>&begin, &end;
+  };
+
   // Some vectors of each row at a time, while there are whole ones: sums of 2, 4, 8 ... neighbours, then what came
   // before. Gives how many elements that were.
-  Expr VectorSteps(hlo::Opcode opcode, int64_t pieces, const Var& first_row, const std::vector<Running>& running) {
-    const int64_t lanes = e_.Lanes(), step = lanes * pieces;
-    const Expr whole = is_sized_ ? Over(end_, step) : e_.IndexInt(length_ / step);
+  Expr VectorSteps(hlo::Opcode opcode, int64_t pieces, const Var& first_row, const Chains& chains,
+                   const PartEnds& ends) {
+    const int64_t step = e_.Lanes() * pieces, steps = length_ / step;
+    const Expr whole = is_sized_ ? Over(end_, step) : e_.IndexInt(steps);
     const ir::BufferRef values = RowOf(shape_.element_type(), step);
-    e_.values().SerialLoop(length_ / step, whole, [&](const Index& number) {
-      Index start = e_.math().Mul(number, step);
-      if (form_.reverse) {
-        const Var at = e_.IndexVar(e_.body().FreshName("at"), length_);
-        at->factor = length_ % step == 0 && !is_sized_ ? step : 1;
-        e_.body().Add(ir::Let(at, end_ - step - e_.math().ToExpr(start)));
-        start = e_.math().Of(at);
-      }
-      for (size_t c = 0; c < running.size(); ++c) {
-        const Index row = e_.math().Add(e_.math().Of(first_row), static_cast<int64_t>(c));
-        const auto over = [&](int64_t begin, int64_t end, const auto& body) {
-          const Var l = e_.IndexVar(e_.body().FreshName("l"), step);
-          e_.values().Open();
-          body(Place(row, e_.math().Add(start, e_.math().Of(l)), 0), ir::Ref(l));
-          e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(begin), e_.IndexInt(end), e_.values().Close(), 1,
-                                static_cast<int>(lanes)));
-        };
-        for (int64_t piece = 0; piece < pieces; ++piece) {
-          const int64_t begin = (form_.reverse ? pieces - 1 - piece : piece) * lanes;
-          over(begin, begin + lanes, [&](const Indices& place, const Expr& l) {
-            e_.body().Add(ir::Store(values, l, e_.values().Get(e_.frame(), *op_.operand(0), place).re));
-          });
-          RunAlong(opcode, values, begin, running[c]);
-        }
-        over(0, step, [&](const Indices& place, const Expr& l) {
-          StoreAt(place, {{e_.body().Name(ir::Load(values, l)), nullptr}});
-        });
-      }
+    const auto at_step = [&](const Index& number) { VectorStep(opcode, pieces, first_row, chains, values, number); };
+    if (chains.earlier.empty()) {
+      e_.values().SerialLoop(steps, whole, at_step);
+      return whole * step;
+    }
+    const int64_t parts = (steps + part_ - 1) / part_;
+    const Expr needed = is_sized_ ? Over(whole + (part_ - 1), part_) : e_.IndexInt(parts);
+    e_.values().SerialLoop(parts, needed, [&](const Index& number) {
+      ends.begin();
+      const Index first = e_.math().Mul(number, part_);
+      const Expr count = ir::Min(e_.IndexInt(part_), whole - e_.math().ToExpr(first));
+      e_.values().SerialLoop(part_, count, [&](const Index& i) {
+        const Var at = e_.IndexVar(e_.body().FreshName("step"), steps);
+        e_.body().Add(ir::Let(at, e_.math().ToExpr(first) + e_.math().ToExpr(i)));
+        at_step(e_.math().Of(at));
+      });
+      ends.end();
     });
+    ends.begin();
     return whole * step;
   }
 
+  void VectorStep(hlo::Opcode opcode, int64_t pieces, const Var& first_row, const Chains& chains,
+                  const ir::BufferRef& values, const Index& number) {
+    const int64_t lanes = e_.Lanes(), step = lanes * pieces;
+    Index start = e_.math().Mul(number, step);
+    if (form_.reverse) {
+      const Var at = e_.IndexVar(e_.body().FreshName("at"), length_);
+      at->factor = length_ % step == 0 && !is_sized_ ? step : 1;
+      e_.body().Add(ir::Let(at, end_ - step - e_.math().ToExpr(start)));
+      start = e_.math().Of(at);
+    }
+    for (size_t c = 0; c < chains.running.size(); ++c) {
+      const Index row = e_.math().Add(e_.math().Of(first_row), static_cast<int64_t>(c));
+      const auto over = [&](int64_t begin, int64_t end, const auto& body) {
+        const Var l = e_.IndexVar(e_.body().FreshName("l"), step);
+        e_.values().Open();
+        body(Place(row, e_.math().Add(start, e_.math().Of(l)), 0), ir::Ref(l));
+        e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(begin), e_.IndexInt(end), e_.values().Close(), 1,
+                              static_cast<int>(lanes)));
+      };
+      for (int64_t piece = 0; piece < pieces; ++piece) {
+        const int64_t begin = (form_.reverse ? pieces - 1 - piece : piece) * lanes;
+        over(begin, begin + lanes, [&](const Indices& place, const Expr& l) {
+          e_.body().Add(ir::Store(values, l, e_.values().Get(e_.frame(), *op_.operand(0), place).re));
+        });
+        RunAlong(opcode, values, begin, chains, c);
+      }
+      over(0, step, [&](const Indices& place, const Expr& l) {
+        StoreAt(place, {{e_.body().Name(ir::Load(values, l)), nullptr}});
+      });
+    }
+  }
+
   // The running values of a vector's elements, from `first` on, in their place, from those of all before.
-  void RunAlong(hlo::Opcode opcode, const ir::BufferRef& vector, int64_t first, const Running& running) {
+  void RunAlong(hlo::Opcode opcode, const ir::BufferRef& vector, int64_t first, const Chains& chains, size_t chain) {
     const int lanes = e_.Lanes();
     const auto combined = [&](const Expr& before, const Expr& here) {
       const Expr &low = form_.reverse ? here : before, &high = form_.reverse ? before : here;
@@ -204,9 +240,14 @@ class CumulativeKernel : private CumulativeChains {
                                             : ir::Compare(ir::Op::kGe, lane, ir::Splat(ir::Int(by), lanes));
       values = e_.body().Name(ir::Select(has_before, combined(before, values), values));
     }
-    values = e_.body().Name(combined(ir::Splat(ir::Ref(running.re[0]), lanes), values));
-    e_.body().Add(ir::Store(vector, all, values));
+    const auto behind = [&](const Running& before) {
+      values = e_.body().Name(combined(ir::Splat(ir::Ref(before.re[0]), lanes), values));
+    };
+    const Running& running = chains.running[chain];
+    behind(running);
     running.Set(e_.body(), {{ir::Lane(values, form_.reverse ? 0 : lanes - 1), nullptr}});
+    if (!chains.earlier.empty()) behind(chains.earlier[chain]);
+    e_.body().Add(ir::Store(vector, all, values));
   }
 
   // One step after the other behind the first `done` elements.

@@ -10,6 +10,7 @@
 #include "backends/opencl/kernels/matrix_unit_product.h"
 #include "backends/opencl/kernels/multiply.h"
 #include "backends/opencl/kernels/packing.h"
+#include "backends/opencl/kernels/pixel_convolution.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/kernels/tiled_tasks.h"
@@ -79,9 +80,18 @@ std::optional<DepthwisePlan> ChannelsPlan(const hlo::Instruction& instruction, c
   return shape ? PlanDepthwise(*shape, device) : std::nullopt;
 }
 
-// The features of a group are whole vectors: others are left to loops.
+// Rows of pixels, where all of the result is wanted.
+std::optional<PixelConvolutionPlan> PixelsPlan(const hlo::Instruction& instruction,
+                                               const std::optional<ConvolutionShape>& shape, const DeviceSpec& device) {
+  if (!shape || device.device_class != DeviceClass::kCpu || !passes::ExtentsOf(instruction).empty())
+    return std::nullopt;
+  return PlanPixelConvolution(*shape, device);
+}
+
+// The features of a group of channels are whole vectors: others are left to loops.
 bool FillsVectors(const ConvolutionShape& shape, const DeviceSpec& device) {
-  return shape.groups == 1 || shape.group_features() % RegisterLanes(device, shape.compute_type) == 0;
+  if (shape.groups == 1) return true;
+  return shape.channels > 1 && shape.group_features() % RegisterLanes(device, shape.compute_type) == 0;
 }
 
 // The numbers of a schedule of this kind that the options hold; null: the rules choose.
@@ -151,9 +161,11 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
     return plans->unit ? MatrixUnitGradientKernels(task, *plans->unit) : WeightGradientKernels(task, plans->plan);
   }
   const ConvolutionTask task{instruction, *prepared->hero, aliases, prepared->input, prepared->weights};
+  const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
+  if (const auto plan = PixelsPlan(instruction, shape, device))
+    return std::vector<KernelDraft>{PixelConvolutionKernel(task, *plan)};
   if (const auto plan = ChannelsPlan(instruction, *prepared->hero, device))
     return std::vector<KernelDraft>{DepthwiseKernel(task, *plan)};
-  const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
   if (!shape || !FillsVectors(*shape, device)) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu && shape->groups > 1) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu)
@@ -191,8 +203,9 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitC
     return PartBytes(problem.shape, GpuScheduleOf(instruction, *prepared->hero, *shape, context));
   }
   if (const auto plans = GradientPlan(*prepared->hero, context)) return plans->ScratchBytes();
-  if (ChannelsPlan(instruction, *prepared->hero, device)) return 0;
   const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
+  if (const auto plan = PixelsPlan(instruction, shape, device)) return plan->ScratchBytes();
+  if (ChannelsPlan(instruction, *prepared->hero, device)) return 0;
   if (!shape || !FillsVectors(*shape, device)) return 0;
   if (shape->IsProduct()) return PointwiseOf(instruction, *prepared->hero, *shape, context).ScratchBytes();
   if (const auto plan = WindowsPlan(instruction, *shape, device)) return plan->ScratchBytes();

@@ -120,7 +120,6 @@ std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convo
   shape.batch = input.dimension(0);
   shape.groups = attributes.feature_group_count;
   shape.channels = weights.dimension(spatial);
-  if (shape.groups > 1 && shape.channels == 1) return std::nullopt;
   shape.features = output.dimension(spatial + 1);
   for (int64_t d = 0; d < spatial; ++d) {
     const hlo::WindowDimension& window = attributes.window[static_cast<size_t>(d)];

@@ -49,8 +49,7 @@ struct ConvolutionShape {
   bool IsProduct() const;
 };
 
-// What `convolution` computes, when it is b01f_01io->b01f (or b0f_0io->b0f) with a type that kernels have and either
-// one group of features or several of more than one channel.
+// What `convolution` computes, when it is b01f_01io->b01f (or b0f_0io->b0f) with a type that kernels have.
 std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convolution);
 
 struct ConvolutionPlan {

@@ -7,6 +7,7 @@
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/loop_ends.h"
 #include "backends/opencl/kernels/register_tile.h"
+#include "backends/opencl/kernels/section_sums.h"
 #include "backends/opencl/kernels/word_product.h"
 
 namespace hlorun::opencl {
@@ -20,6 +21,8 @@ using ir::Stmt;
 
 // A panel of weights of this size stays in any device's first cache.
 constexpr int64_t kPanelBytesKept = 24 << 10;
+// Sections of a row of the window, where sums go by sections: equal ones of at most so many steps.
+constexpr int64_t kMostSectionSteps = 2 * kSectionSteps;
 // Of a pair of bf16.
 constexpr int64_t kBitsOfHalf = 16, kLowerHalf = 0xffff;
 
@@ -231,8 +234,17 @@ class DirectConvolution {
     const auto send = [&](const Expr& pixel) {
       return plan_.result_is_far ? epilogue_->SendForRun(index(pixel, Index(0)), features) : nullptr;
     };
-    return ir::Block({tile.Declare(), Steps(tile, first_row, y, x, panel, send),
+    return ir::Block({tile.Declare(), GoesBySections() ? tile.Store(staging_, WaitingPosition(tile)) : nullptr,
+                      Steps(tile, first_row, y, x, panel, send),
                       TileStore(*epilogue_).Emit(tile, staging_, done, Index(TilePixels()), features, index)});
+  }
+
+  // Steps that one loop walks: the channels of a row of the window, or of one tap.
+  int64_t LoopDepth() const { return shape_.columns.dilation == 1 ? plan_.RowDepth() : shape_.channels; }
+
+  bool GoesBySections() const {
+    const int64_t loops = shape_.rows.window * (shape_.columns.dilation == 1 ? 1 : shape_.columns.window);
+    return opencl::GoesBySections(shape_.compute_type, loops * LoopDepth());
   }
 
   // All taps of the window. The first steps send for where a pixel each will be stored.
@@ -243,7 +255,7 @@ class DirectConvolution {
     const int64_t tile_row = rows.tile_stride() * pitch_, tile_column = columns.tile_stride() * c;
     const ir::Var kh = IndexVar("kh", rows.window), kw = IndexVar("kw", columns.window);
     const bool merged = columns.dilation == 1;
-    const int64_t depth = merged ? plan_.RowDepth() : c, stride = plan_.pairs_overlap ? plan_.words.elements : 1;
+    const int64_t depth = LoopDepth(), stride = plan_.pairs_overlap ? plan_.words.elements : 1;
     const ir::Var k = IndexVar("k", depth);
     const ir::Var pixel = ir::MakeVar("pixel_at", kIndex), weight = ir::MakeVar("weight_at", kIndex);
     const ir::Var tap = ir::MakeVar("tap_at", kIndex), taps = ir::MakeVar("tap_weights", kIndex);
@@ -283,8 +295,15 @@ class DirectConvolution {
     // What the last pair of a row holds beside its one element is not multiplied by zero: it may be infinite.
     const bool ends_with_half = plan_.pairs_overlap && columns.window * c % stride != 0;
     const int64_t whole = ends_with_half ? depth - 1 : depth;
-    Stmt body = ir::Block({ir::Let(tap, buffer), ir::Let(taps, packed), Loop(k, Index(0), Index(whole), at_step(false)),
-                           ends_with_half ? Loop(k, Index(whole), Index(depth), at_step(true)) : nullptr});
+    const auto steps = [&](const Expr& begin, const Expr& end) {
+      if (!ends_with_half) return Loop(k, begin, end, at_step(false));
+      return ir::Block({Loop(k, begin, ir::Min(end, Index(whole)), at_step(false)),
+                        Loop(k, ir::Max(begin, Index(whole)), end, at_step(true))});
+    };
+    const int64_t section = CeilDiv(depth, CeilDiv(depth, kMostSectionSteps));
+    Stmt body = ir::Block({ir::Let(tap, buffer), ir::Let(taps, packed),
+                           GoesBySections() ? SumSections(tile, staging_, Index(0), Index(depth), section, depth, steps)
+                                            : steps(Index(0), Index(depth))});
     if (!merged) body = Loop(kw, Index(0), Index(columns.window), body);
     return Loop(kh, first, end, body);
   }

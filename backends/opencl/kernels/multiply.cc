@@ -12,6 +12,7 @@
 #include "backends/opencl/kernels/product_extents.h"
 #include "backends/opencl/kernels/product_result.h"
 #include "backends/opencl/kernels/register_tile.h"
+#include "backends/opencl/kernels/section_sums.h"
 #include "backends/opencl/kernels/streamed_product.h"
 #include "backends/opencl/kernels/turned_panel.h"
 #include "backends/opencl/kernels/word_product.h"
@@ -161,7 +162,7 @@ class Multiplication {
     panel.number = ir::Ref(number);
     panel.from = (batch_ * shape_.n + panel.number * panel.width) * shape_.k;
     panel.to = OwnPanel(panel.number, k_begin);
-    const bool even = shape_.k % plan_.lanes == 0 && plan_.k_block % plan_.lanes == 0;
+    const bool even = shape_.k % plan_.lanes == 0;
     const Expr end = Bounded(own_panels_, plan_.panels_per_block, plan_.panels);
     return Loop(number, own_panels_, end, CopyTurned(panel, k_begin, k_end, even));
   }
@@ -334,7 +335,15 @@ class Multiplication {
     }
     const Expr is_last_block = partial_ ? ir::Compare(Op::kEq, k_end, part_end_) : nullptr;
     const auto send = [&](const Expr& step) { return SendForResult(step, row, first_column, columns, is_last_block); };
-    body.push_back(Steps(registers, tile, row, panel, columns, k_begin, k_end, send));
+    const auto steps = [&](const Expr& begin, const Expr& end) {
+      return Steps(registers, {tile, row, panel, columns, k_begin}, begin, end, send);
+    };
+    if (plan_.GoesBySections()) {
+      body.push_back(registers.Store(staging_, WaitingPosition(registers)));
+      body.push_back(SumSections(registers, staging_, k_begin, k_end, plan_.section, shape_.k, steps));
+    } else {
+      body.push_back(steps(k_begin, k_end));
+    }
     const auto partial = [&] { return StorePartial(registers, row, first_column, columns, done); };
     const auto result = [&] { return StoreResult(registers, row, first_column, columns, done); };
     if (!epilogue_) {
@@ -381,24 +390,19 @@ class Multiplication {
     return Loop(r, first, Index(plan_.rows), ir::Block(std::move(body)));
   }
 
-  RegisterTile::Position StagingPosition(const RegisterTile& registers) const {
-    const int64_t width = registers.columns(), lanes = plan_.lanes;
-    return [width, lanes](int64_t r, int64_t v) { return Index(r * width + v * lanes); };
-  }
-
   Stmt LoadPartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns) {
     if (columns == registers.columns()) {
       return registers.Load(
           partial_, [&](int64_t r, int64_t v) { return PartialIndex(row + r, first_column + v * plan_.lanes); });
     }
     return ir::Block({MovePartial(registers, row, first_column, columns, Index(0), true),
-                      registers.Load(staging_, StagingPosition(registers))});
+                      registers.Load(staging_, WaitingPosition(registers))});
   }
 
   // Rows that the tile before has stored must stay as they are: they hold this block's sum already.
   Stmt StorePartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns,
                     const Expr& done) {
-    const Stmt staged = ir::Block({registers.Store(staging_, StagingPosition(registers)),
+    const Stmt staged = ir::Block({registers.Store(staging_, WaitingPosition(registers)),
                                    MovePartial(registers, row, first_column, columns, done, false)});
     if (columns != registers.columns()) return staged;
     const Stmt direct = registers.Store(
@@ -419,34 +423,42 @@ class Multiplication {
     return ir::If(is_last_block ? ir::And(is_last_block, wanted) : wanted, send);
   }
 
-  // acc += lhs * rhs over k_begin .. k_end.
-  Stmt Steps(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, int64_t columns,
-             const Expr& k_begin, const Expr& k_end, const std::function<Stmt(const Expr& step)>& send) {
-    const bool whole_vectors = plan_.rhs != RhsForm::kInPlace || columns % plan_.lanes == 0;
-    if (whole_vectors) return StepLoop(registers, tile, row, panel, k_begin, k_end, false, send);
+  // The sums of a register tile, and where its block of depth begins.
+  struct Place {
+    Expr tile, row, panel;
+    int64_t columns;  // of the panel's that exist
+    Expr block_begin;
+  };
+
+  // acc += lhs * rhs over begin .. end.
+  Stmt Steps(const RegisterTile& registers, const Place& place, const Expr& begin, const Expr& end,
+             const std::function<Stmt(const Expr& step)>& send) {
+    const bool whole_vectors = plan_.rhs != RhsForm::kInPlace || place.columns % plan_.lanes == 0;
+    if (whole_vectors) return StepLoop(registers, place, begin, end, false, send);
     // The last rows of rhs in place end before the last vector does.
     const int64_t touched = (shape_.n / plan_.columns()) * plan_.columns() + registers.columns();
     const int64_t careful = std::min(shape_.k, CeilDiv(touched, shape_.n) - 1);
-    const Expr safe_end = ir::Max(k_begin, ir::Min(k_end, Index(shape_.k - careful)));
-    return ir::Block({StepLoop(registers, tile, row, panel, k_begin, safe_end, false, send),
-                      StepLoop(registers, tile, row, panel, safe_end, k_end, true, send)});
+    const Expr safe_end = ir::Max(begin, ir::Min(end, Index(shape_.k - careful)));
+    return ir::Block({StepLoop(registers, place, begin, safe_end, false, send),
+                      StepLoop(registers, place, safe_end, end, true, send)});
   }
 
-  Stmt StepLoop(const RegisterTile& registers, const Expr& tile, const Expr& row, const Expr& panel, const Expr& begin,
-                const Expr& end, bool careful, const std::function<Stmt(const Expr& step)>& send) {
+  Stmt StepLoop(const RegisterTile& registers, const Place& place, const Expr& begin, const Expr& end, bool careful,
+                const std::function<Stmt(const Expr& step)>& send) {
+    const auto& [tile, row, panel, columns, block_begin] = place;
     const ir::Var k = IndexVar("k", shape_.k);
     const ir::Var lhs_base = ir::MakeVar("lhs_at", kIndex), rhs_base = ir::MakeVar("rhs_at", kIndex);
     const auto [lhs_first, lhs_row, lhs_k] = LhsStrides(tile, row);
     const bool panels = plan_.rhs != RhsForm::kInPlace;
     const int64_t rhs_k = panels ? plan_.columns() : shape_.n;
-    const Expr rhs_first = plan_.rhs == RhsForm::kBlocks ? OwnPanel(panel, begin)
+    const Expr rhs_first = plan_.rhs == RhsForm::kBlocks ? OwnPanel(panel, block_begin)
                            : panels ? (batch_ * plan_.panels + panel) * (shape_.k * plan_.columns())
                                     : batch_ * (shape_.k * shape_.n) + panel * plan_.columns();
     std::vector<Stmt> body = {ir::Let(lhs_base, lhs_first + ir::Ref(k) * lhs_k),
                               ir::Let(rhs_base, rhs_first + ir::Ref(k) * rhs_k),
                               PrefetchNextTile(lhs_first, panel, ir::Ref(k))};
-    if (!careful) body.push_back(send(ir::Ref(k) - begin));
-    body.push_back(SendForNextRun(tile, panel, ir::Ref(k) - begin));
+    if (!careful) body.push_back(send(ir::Ref(k) - block_begin));
+    body.push_back(SendForNextRun(tile, panel, ir::Ref(k) - block_begin));
     if (panels) body.push_back(registers.ReadAhead(rhs_, ir::Ref(rhs_base)));
     if (!panels && !careful) {
       const int64_t run_bytes = registers.columns() * hlo::BytesOf(shape_.rhs_type);

@@ -54,7 +54,7 @@ constexpr int64_t kTurnedStore = 2;
 // lhs [k][m] is read in place when its rows are short: a tile touches k of them.
 constexpr int64_t kInPlaceTransposedRows = 128;
 // Depth of a block when both operands lie with k outermost: their blocks then stay in the second-level cache.
-constexpr int64_t kTransposedBlock = 256;
+constexpr int64_t kTransposedBlock = kSectionSteps;
 // A depth that is worth blocks of its own, where fewer panels than these fit into half the second cache; how many
 // panels of a block do. Less depth is worth them where the panels that fit have fewer columns than these.
 constexpr int64_t kDeepest = 2048, kFewestPanels = 3, kPanelsPerDepthBlock = 16, kFewestColumns = 48;
@@ -214,6 +214,9 @@ void ChooseForms(ProductPlan& plan, const DeviceSpec& device) {
   plan.rhs = !shape.rhs_transposed && (short_rows || few_uses) ? RhsForm::kInPlace : RhsForm::kPanels;
 }
 
+// A depth of blocks that sums by sections and others may have.
+int64_t WholeSections(int64_t depth) { return std::max<int64_t>(depth / kSectionSteps, 1) * kSectionSteps; }
+
 // 0, or the depth of blocks where k is so deep that few panels fit into the second cache: all of lhs would be read
 // again for each few of them.
 int64_t DepthBlock(const ProductPlan& plan, const DeviceSpec& device) {
@@ -221,7 +224,7 @@ int64_t DepthBlock(const ProductPlan& plan, const DeviceSpec& device) {
   const int64_t panels_in_room = room / (plan.part_k() * row_bytes);
   if (plan.panels <= kFewestPanels || panels_in_room >= kFewestPanels) return 0;
   if (plan.part_k() <= kDeepest && panels_in_room * plan.columns() >= kFewestColumns) return 0;
-  return std::max(room / (kPanelsPerDepthBlock * row_bytes), kTransposedBlock);
+  return WholeSections(room / (kPanelsPerDepthBlock * row_bytes));
 }
 
 void ChooseBlocks(ProductPlan& plan, const DeviceSpec& device) {
@@ -256,13 +259,17 @@ int64_t WastedByExchange(const ProductShape& shape, const DeviceSpec& device) {
   return std::max<int64_t>(more_rows, 0) * shape.n * shape.k / std::max<int64_t>(lanes / 4, 1);
 }
 
+// Few tiles over crowded rows of rhs: the fewer of those a block has, the longer, and within a page the hardware's
+// prefetcher follows them.
+bool IsLowOverCrowdedRows(const ProductPlan& plan, const DeviceSpec& device) {
+  return plan.tiles < kFewestTilesThatSend && RowsOfRhsAreCrowded(plan.shape, device);
+}
+
 // Panels that each work-group copies for itself, where all rows of lhs meet them at once.
 void ChooseOwnBlocks(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t element = hlo::BytesOf(shape.compute_type);
-  // Of crowded rows the fewer, the longer: within a page the hardware's prefetcher follows them.
-  const bool is_low = plan.tiles < kFewestTilesThatSend && RowsOfRhsAreCrowded(shape, device);
-  const int64_t depth_block = is_low ? kCrowdedDepth : DepthBlock(plan, device);
+  const int64_t depth_block = IsLowOverCrowdedRows(plan, device) ? kCrowdedDepth : DepthBlock(plan, device);
   const int64_t panel_bytes = (depth_block > 0 ? depth_block : shape.k) * plan.columns() * element;
   if (plan.words || plan.vectors != 2 || plan.CombinesParts() || !IsWorthOwnBlocks(shape, device)) return;
   const int64_t wanted = kBlocksOfUnit * device.compute_units;
@@ -303,7 +310,7 @@ void ChooseParts(ProductPlan& plan, const DeviceSpec& device) {
   if (k_outermost && plan.part_k() > 2 * kTransposedBlock) {
     plan.k_block = kTransposedBlock;
   } else if (plan.part_k() > largest) {
-    plan.k_block = std::max<int64_t>(largest / 2, kTransposedBlock);
+    plan.k_block = WholeSections(largest / 2);
   } else if (plan.rhs == RhsForm::kPanels) {
     plan.k_block = DepthBlock(plan, device);
   }
@@ -473,6 +480,7 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   ChooseTile(plan, device);
   plan.tiles = CeilDiv(shape.m, plan.rows);
   plan.panels = CeilDiv(shape.n, plan.columns());
+  if (IsLowOverCrowdedRows(plan, device)) plan.section = kCrowdedDepth;
   ChooseForms(plan, device);
   ChooseParts(plan, device);
   ChooseBlocks(plan, device);

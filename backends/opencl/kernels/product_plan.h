@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/opencl/kernels/section_sums.h"
 #include "backends/opencl/kernels/word_form.h"
 #include "hlo/device_spec.h"
 #include "hlo/instruction.h"
@@ -70,10 +71,12 @@ struct ProductPlan {
   // Sums over parts of k go through scratch and are combined by a launch of their own. Where the work-group of a part
   // walks it in blocks, its sums wait in scratch between them.
   int64_t k_parts = 1, k_block = 0;  // k_block 0: not in blocks
-  bool lhs_is_far = false;           // it comes from beyond the caches each time that it is read
-  bool result_is_far = false;        // where it is stored, and what it is finished with, is beyond the second cache
-  bool rhs_stays = false;            // kInPlace: a work-group's tiles find it in the second cache, all but the first
-  int64_t slots = 1;                 // kBlocks: work-groups; each walks blocks of panels at this distance
+  // Steps of a section, where the depth of a part is summed by sections; k_block is then a multiple of it.
+  int64_t section = kSectionSteps;
+  bool lhs_is_far = false;     // it comes from beyond the caches each time that it is read
+  bool result_is_far = false;  // where it is stored, and what it is finished with, is beyond the second cache
+  bool rhs_stays = false;      // kInPlace: a work-group's tiles find it in the second cache, all but the first
+  int64_t slots = 1;           // kBlocks: work-groups; each walks blocks of panels at this distance
 
   // Of copied operands.
   hlo::ElementType PackedType() const { return words ? hlo::ElementType::kU32 : shape.compute_type; }
@@ -92,6 +95,7 @@ struct ProductPlan {
   // Whether tiles send for the block of panels that their unit copies next.
   bool SendsForBlocks() const;
   int64_t part_k() const;  // depth of a part, the last may be shorter
+  bool GoesBySections() const { return opencl::GoesBySections(shape.compute_type, part_k()); }
   int64_t block_k() const { return k_block > 0 ? k_block : part_k(); }
   // Offsets into scratch, bytes.
   int64_t LhsBytes() const;

@@ -39,15 +39,28 @@ Stmt RegisterTile::Declare() const {
   return ir::Block(std::move(statements));
 }
 
-Stmt RegisterTile::Load(const ir::BufferRef& buffer, const Position& position) const {
+Stmt RegisterTile::SetEach(const Position& value) const {
   std::vector<Stmt> statements;
   for (int64_t row = 0; row < rows_; ++row) {
-    for (int64_t vector = 0; vector < vectors_; ++vector) {
-      statements.push_back(
-          ir::Assign(Accumulator(row, vector), ir::Load(buffer, ir::Ramp(position(row, vector), type_.lanes))));
-    }
+    for (int64_t vector = 0; vector < vectors_; ++vector)
+      statements.push_back(ir::Assign(Accumulator(row, vector), value(row, vector)));
   }
   return ir::Block(std::move(statements));
+}
+
+Stmt RegisterTile::Clear() const {
+  return SetEach([&](int64_t, int64_t) { return ir::Zero(type_); });
+}
+
+Stmt RegisterTile::Load(const ir::BufferRef& buffer, const Position& position) const {
+  return SetEach(
+      [&](int64_t row, int64_t vector) { return ir::Load(buffer, ir::Ramp(position(row, vector), type_.lanes)); });
+}
+
+Stmt RegisterTile::Add(const ir::BufferRef& buffer, const Position& position) const {
+  return SetEach([&](int64_t row, int64_t vector) {
+    return At(row, vector) + ir::Load(buffer, ir::Ramp(position(row, vector), type_.lanes));
+  });
 }
 
 Stmt RegisterTile::Fill(const Element& element) const {

@@ -33,8 +33,11 @@ class RegisterTile {
 
   // Declares the accumulators, all zero.
   ir::Stmt Declare() const;
-  // Sets them to zero, or to what `buffer` holds.
+  // Sets them to zero.
+  ir::Stmt Clear() const;
+  // Sets them to what `buffer` holds, or adds that.
   ir::Stmt Load(const ir::BufferRef& buffer, const Position& position) const;
+  ir::Stmt Add(const ir::BufferRef& buffer, const Position& position) const;
   // Sets the accumulators of each row to its element.
   ir::Stmt Fill(const Element& element) const;
   // How a step adds to an accumulator, and of what elements.
@@ -53,6 +56,8 @@ class RegisterTile {
 
  private:
   const ir::Var& Accumulator(int64_t row, int64_t vector) const;
+  // Each accumulator becomes `value` of it.
+  ir::Stmt SetEach(const Position& value) const;
 
   std::string name_;
   int64_t rows_, vectors_;
