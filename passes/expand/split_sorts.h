@@ -6,7 +6,8 @@
 //           sort(x', y', z'), comparator x0 < x1, is_stable
 //
 // Floats are in total order, or behind a function that makes one representative of what is equal, as JAX's keys are.
-// CPU class, and rows that are long enough to gain.
+// CPU class, and rows that are long enough to gain. GPU class merges, in one sort whatever the comparator, for which
+// several keys are one (codegen/sort_key_words.h): a sort each would be as many times the passes over memory.
 #pragma once
 
 #include "passes/pass.h"

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "backends/opencl/codegen/fragments.h"
 #include "backends/opencl/kernels/convolution_plan.h"
 #include "backends/opencl/kernels/matrix_unit_gradient_plan.h"
 #include "backends/opencl/kernels/matrix_unit_plan.h"
@@ -414,10 +415,99 @@ TEST(Convolution, NarrowVectorsAndSmallCaches) {
   for (const size_t i : {0, 1, 2, 3, 12}) ExpectConvolution(Cases()[i], true, narrow);
 }
 
-TEST(Convolution, GpuClass) {
+DeviceSpec GpuSpec() {
   DeviceSpec gpu = Runner().spec();
   gpu.device_class = DeviceClass::kGpu;
-  for (size_t i = 0; i < Cases().size(); ++i) ExpectConvolution(Cases()[i], i % 2 == 0, gpu);
+  gpu.vector_bytes = 4;
+  return gpu;
+}
+
+TEST(Convolution, GpuClass) {
+  for (size_t i = 0; i < Cases().size(); ++i) ExpectConvolution(Cases()[i], i % 2 == 0, GpuSpec());
+}
+
+// Groups are a batch of products: channels and features that fill vectors and do not, windows of every kind, one
+// spatial dimension, sums in parts, gradients of weights (channels that are images).
+const std::vector<Case>& GroupedCases() {
+  const auto labels = [](int64_t groups) { return fmt::format("b01f_01io->b01f, feature_group_count={}", groups); };
+  static const std::vector<Case> kCases = {
+      {"f32[2,9,11,32]", "f32[3,3,8,64]", "f32[2,9,11,64]", "size=3x3 pad=1_1x1_1", labels(4)},
+      {"f32[1,14,13,33]", "f32[3,3,11,39]", "f32[1,7,7,39]", "size=3x3 stride=2x2 pad=1_1x1_1", labels(3)},
+      {"f32[1,16,15,24]", "f32[5,3,12,36]", "f32[1,16,13,36]", "size=5x3 pad=4_4x0_2 rhs_dilate=2x2", labels(2)},
+      {"f32[2,6,5,32]", "f32[3,3,16,32]", "f32[2,12,10,32]", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2", labels(2)},
+      {"f32[1,12,12,18]", "f32[3,3,9,20]", "f32[1,8,9,20]", "size=3x3 pad=-1_-1x0_-1", labels(2)},
+      {"f32[2,7,9,64]", "f32[1,1,16,48]", "f32[2,7,9,48]", "size=1x1", labels(4)},
+      {"f32[2,50,32]", "f32[3,16,24]", "f32[2,50,24]", "size=3 pad=1_1", "b0f_0io->b0f, feature_group_count=2"},
+      {"f32[1,5,5,512]", "f32[3,3,256,32]", "f32[1,5,5,32]", "size=3x3 pad=1_1x1_1", labels(2)},
+      {"f32[16,40,40,6]", "f32[38,38,2,48]", "f32[16,3,3,48]", "size=38x38", labels(3)},
+      {"bf16[1,13,13,32]", "bf16[3,3,16,48]", "bf16[1,7,7,48]", "size=3x3 stride=2x2 pad=1_1x1_1", labels(2)},
+      {"bf16[1,9,9,21]", "bf16[3,3,7,30]", "bf16[1,9,9,30]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", labels(3)},
+      {"f64[1,6,6,32]", "f64[3,3,16,18]", "f64[1,6,6,18]", "size=3x3 pad=1_1x1_1", labels(2)},
+      {"s32[1,8,9,24]", "s32[3,3,12,32]", "s32[1,8,9,32]", "size=3x3 pad=1_1x1_1", labels(2)},
+  };
+  return kCases;
+}
+
+// Whether blocks of the operands lie in local memory, and whether matrix instructions multiply them.
+std::string KernelOf(const Case& c, const DeviceSpec& spec) {
+  const auto module = hlo::ParseModule(ConvolutionText(c, false));
+  const auto launches = EmitConvolution(*module->entry()->root(), {-1}, {spec, {}});
+  if (!launches) return "loops";
+  const std::string& source = launches->front().source;
+  return source.find(kFragmentPlain) != std::string::npos ? "fragments"
+         : source.find("__local") != std::string::npos    ? "tiles"
+                                                          : "";
+}
+
+TEST(Convolution, GroupsOnGpus) {
+  DeviceSpec fragments = GpuSpec();
+  fragments.matrix_fragments = "plain";
+  fragments.has_s8_fragments = true;
+  fragments.local_memory_bytes = 48 << 10;
+  DeviceSpec poor = GpuSpec();
+  poor.local_memory_bytes = 4 << 10;
+  poor.max_work_group_size = 64;
+  for (size_t i = 0; i < GroupedCases().size(); ++i) {
+    const Case& c = GroupedCases()[i];
+    EXPECT_EQ(KernelOf(c, GpuSpec()), "tiles") << c.input;
+    EXPECT_EQ(KernelOf(c, fragments), c.input[0] == 'b' ? "fragments" : "tiles") << c.input;
+    for (const bool fused : {false, true}) ExpectConvolution(c, fused, GpuSpec());
+    ExpectConvolution(c, i % 2 == 0, c.input[0] == 'b' ? fragments : poor);
+  }
+  ExpectConvolution({"s8[1,9,9,32]", "s8[3,3,16,32]", "s32[1,9,9,32]", "size=3x3 pad=1_1x1_1",
+                     "b01f_01io->b01f, feature_group_count=2"},
+                    true, fragments);
+}
+
+// Where most of a tile would be empty, and where each channel has a window of its own.
+TEST(Convolution, SmallGroupsOnGpusAreLoops) {
+  const auto kernel_of = [](const std::string& type, int64_t channels, int64_t features, int64_t window,
+                            const DeviceSpec& spec) {
+    constexpr int64_t kGroups = 32;
+    return KernelOf({fmt::format("{}[1,32,32,{}]", type, kGroups * channels),
+                     fmt::format("{0}[{1},{1},{2},{3}]", type, window, channels, kGroups * features),
+                     fmt::format("{}[1,32,32,{}]", type, kGroups * features),
+                     fmt::format("size={0}x{0} pad={1}_{1}x{1}_{1}", window, window / 2),
+                     fmt::format("b01f_01io->b01f, feature_group_count={}", kGroups)},
+                    spec);
+  };
+  DeviceSpec fragments = GpuSpec();
+  fragments.matrix_fragments = "plain";
+  fragments.local_memory_bytes = 48 << 10;
+  EXPECT_EQ(kernel_of("f32", 8, 8, 3, GpuSpec()), "tiles");
+  EXPECT_EQ(kernel_of("f32", 4, 4, 3, GpuSpec()), "loops");
+  EXPECT_EQ(kernel_of("f32", 16, 8, 1, GpuSpec()), "tiles");
+  EXPECT_EQ(kernel_of("f32", 4, 8, 1, GpuSpec()), "loops");
+  EXPECT_EQ(kernel_of("f32", 1, 8, 3, GpuSpec()), "loops");
+  EXPECT_EQ(kernel_of("bf16", 4, 4, 3, fragments), "fragments");
+  EXPECT_EQ(kernel_of("bf16", 2, 2, 3, fragments), "loops");
+  // A gradient of weights: channels are images.
+  const std::string labels = "b01f_01io->b01f, feature_group_count=32";
+  const Case gradient{"f32[1,42,42,64]", "f32[40,40,2,64]", "f32[1,3,3,64]", "size=40x40", labels};
+  EXPECT_EQ(KernelOf(gradient, GpuSpec()), "tiles");
+  ExpectConvolution(gradient, true, GpuSpec());
+  EXPECT_EQ(KernelOf({"f32[1,42,42,64]", "f32[40,40,2,32]", "f32[1,3,3,32]", "size=40x40", labels}, GpuSpec()),
+            "loops");
 }
 
 TEST(Convolution, FormsWithoutAKernelAreLeftToTheGenericEmitter) {

@@ -133,8 +133,10 @@ TEST(ProductCandidates, KeepTheRulesPartsOfASum) {
 
 // Two images, padded by a row and a column before.
 ProductProblem ConvolutionOf(int64_t size, int64_t window, int64_t stride, int64_t channels, int64_t features,
-                             hlo::ElementType type = kF32, std::optional<hlo::ElementType> result = std::nullopt) {
+                             hlo::ElementType type = kF32, std::optional<hlo::ElementType> result = std::nullopt,
+                             int64_t groups = 1) {
   ConvolutionShape shape;
+  shape.groups = groups;
   const int64_t low = window > 1 ? 1 : 0;
   shape.batch = 2;
   shape.channels = channels;
@@ -150,11 +152,12 @@ std::string ProductText(const ProductProblem& p) {
     const ConvolutionShape& c = *p.convolution;
     const ConvolutionDimension& d = c.rows;
     return fmt::format(
-        "HloModule m\nENTRY e {{\n  a = {0}[{1},{2},{2},{3}] parameter(0)\n  b = {0}[{4},{4},{3},{5}] parameter(1)\n"
+        "HloModule m\nENTRY e {{\n  a = {0}[{1},{2},{2},{11}] parameter(0)\n  b = {0}[{4},{4},{3},{5}] parameter(1)\n"
         "  ROOT d = {10}[{1},{6},{6},{5}] convolution(a, b), window={{size={4}x{4} stride={7}x{7} pad={8}_{9}x{8}_{9}}}, "
-        "dim_labels=b01f_01io->b01f\n}}\n",
+        "dim_labels=b01f_01io->b01f, feature_group_count={12}\n}}\n",
         hlo::ElementTypeName(c.input_type), c.batch, d.in, c.channels, d.window, c.features, d.out, d.stride, d.low,
-        (d.out - 1) * d.stride + d.window - d.in - d.low, hlo::ElementTypeName(p.result_type));
+        (d.out - 1) * d.stride + d.window - d.in - d.low, hlo::ElementTypeName(p.result_type), c.groups * c.channels,
+        c.groups);
   }
   const ProductShape& s = p.shape;
   const bool batched = s.batch > 1;
@@ -255,6 +258,15 @@ TEST(ProductCandidates, ConvolutionsGiveTheSameBits) {
   ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 2, 5, 21), OfClass(DeviceClass::kGpu), 11);
   ExpectAllCandidatesAgree(ConvolutionOf(7, 1, 1, 19, 33, kBF16), OfClass(DeviceClass::kGpu), 13);
   ExpectAllCandidatesAgree(ConvolutionOf(14, 1, 1, 64, 96), OfClass(DeviceClass::kCpu));
+  ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 2, 16, 54, kF32, kF32, 3), OfClass(DeviceClass::kGpu), 17);
+  ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 1, 8, 32, kF32, kF32, 4), OfClass(DeviceClass::kGpu), 5);
+}
+
+// Of groups of a few features few tiles are not mostly empty: there is more than the rule's to choose from.
+TEST(ProductCandidates, NarrowOnesForSmallGroups) {
+  const auto candidates = ProductCandidates(ConvolutionOf(28, 3, 1, 8, 256, kF32, kF32, 32), Device(DeviceClass::kGpu),
+                                            /*few=*/true, /*other_orders=*/true);
+  EXPECT_GE(candidates.size(), 4u);
 }
 
 TEST(ProductCandidates, PartsOfLongSumsOnGpuClass) {
@@ -287,6 +299,7 @@ TEST(ProductCandidates, FragmentsGiveTheSameBits) {
   ExpectAllCandidatesAgree(Problem(1, 17, 40, 2100, kBF16), device, 47);
   ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 2, 16, 24, kBF16), device, 47);
   ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 1, 5, 21, kBF16), device, 61);
+  ExpectAllCandidatesAgree(ConvolutionOf(9, 3, 2, 16, 48, kBF16, kBF16, 2), device, 47);
 }
 
 // Of s8: words of four k as they are in memory, turned on the way there, and element by element.
@@ -362,6 +375,7 @@ TuningRecord SampleRecord(const DeviceSpec& device) {
   library.numbers.fill(8);
   record.Set(Problem(2, 64, 64, 64, kF32, 2), {library, false, 1, 2});
   record.Set(ConvolutionOf(56, 3, 2, 64, 128), {TiledSchedule{256, 16, 4, 4, 8}, false, 3, 4});
+  record.Set(ConvolutionOf(56, 3, 2, 16, 128, kF32, kF32, 4), {TiledSchedule{128, 16, 4, 4, 8}, false, 3, 4});
   return record;
 }
 
@@ -377,6 +391,8 @@ TEST(TuningRecord, JsonAndBack) {
   EXPECT_EQ(read.Find(Problem(1, 512, 512, 513)), nullptr);
   EXPECT_NE(read.Find(ConvolutionOf(56, 3, 2, 64, 128)), nullptr);
   EXPECT_EQ(read.Find(ConvolutionOf(56, 3, 1, 64, 128)), nullptr);
+  EXPECT_NE(read.Find(ConvolutionOf(56, 3, 2, 16, 128, kF32, kF32, 4)), nullptr);
+  EXPECT_EQ(read.Find(ConvolutionOf(56, 3, 2, 16, 128)), nullptr);
 }
 
 TEST(TuningRecord, EveryKindOfScheduleComesBack) {
@@ -416,7 +432,7 @@ TEST(TuningRecord, ComplaintsAreOneLineThatSaysWhere) {
               HasSubstr("f.json: was measured on another device: name is H, here generic"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"cpu\"", device), HasSubstr("another device"));
   EXPECT_THAT(complaint("\"class\":\"gpu\"", "\"class\":\"tpu\"", device), HasSubstr("\"class\" must be"));
-  EXPECT_THAT(complaint("\"depth\":16", "\"deep\":16", device), HasSubstr("product 1: \"depth\" is missing"));
+  EXPECT_THAT(complaint("\"depth\":16", "\"deep\":16", device), HasSubstr("product 2: \"depth\" is missing"));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":16,\"split\":2", device), HasSubstr("unknown field \"split\""));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":4096", device), HasSubstr("depth=4096: must be 1 to 128"));
   EXPECT_THAT(complaint("\"depth\":16", "\"depth\":-1", device), HasSubstr("depth=-1: must be"));

@@ -6,6 +6,8 @@
 // fit a block are done then, several short ones a group. Longer ones are merged by further launches, each twice the run
 // of the one before: a group makes a block of the merged run.
 //
+// Keys, one or several, are compared as words (sort_word.h, sort_key_words.h), whatever the comparator computes of them.
+//
 // A comparator that orders nothing (several keys that NaNs have no place in) gives elements in some order, of which
 // some may be there twice and others not at all; nothing outside the arrays is touched. Plain `less` of floats with
 // NaNs among them is none of these (SortKey::Nan).

@@ -26,6 +26,10 @@ SortElementForm::SortElementForm(const Instruction& sort)
     if (words_->has_positions()) fields_.push_back(ElementType::kU32);
     return;
   }
+  if ((key_words_ = SortKeyWords::Of(sort))) {
+    fields_ = key_words_->types();
+    return;
+  }
   for (int64_t i = 0; i < sort.operand_count(); ++i) {
     const bool travels = IsRead(*sort.called(), 2 * i) || IsRead(*sort.called(), 2 * i + 1);
     has_position_ |= !travels;
@@ -48,6 +52,7 @@ SortElementForm::Element SortElementForm::At(Emission& e, const Indices& place, 
     const Word word = words_->At(e, sort_, place, j);
     return words_->has_positions() ? Element{word.word, word.position} : Element{word.word};
   }
+  if (key_words_) return key_words_->At(e, sort_, place, j);
   Element element;
   for (size_t i = 0; i < first_field_.size(); ++i) {
     if (first_field_[i] < 0) continue;
@@ -78,6 +83,7 @@ Values SortElementForm::CompareArguments(const Element& a, const Element& b) con
 
 Expr SortElementForm::Before(Emission& e, const Element& later, const Element& earlier) const {
   if (words_) return ir::Compare(ir::Op::kLt, words_->Order(later[0]), words_->Order(earlier[0]));
+  if (key_words_) return key_words_->Before(later, earlier);
   return e.values().Apply(*sort_.called(), CompareArguments(later, earlier))[0].re;
 }
 
@@ -87,6 +93,7 @@ void SortElementForm::StoreResults(Emission& e, const Element& sorted, const Wor
     const Word word{sorted[0], words_->has_positions() ? sorted[1] : nullptr};
     return words_->StoreResults(e, sort_, word, place, j, length);
   }
+  if (key_words_) return GatherResults(e, sort_, key_words_->Position(sorted), place, place(j), length);
   if (has_position_) return GatherResults(e, sort_, sorted.back(), place, place(j), length);
   const Indices to = place(j);
   for (const auto& output : e.outputs()) {

@@ -1,12 +1,13 @@
 // What travels of a sort's elements while they are moved about: a few values of computation types, side by side.
 //
-// Words (sort_word.h) where the comparator orders by one key; otherwise the operands that the comparator reads, and the
-// position where there are others.
+// Words where the comparator orders by one key (sort_word.h) or by several (sort_key_words.h); otherwise the operands
+// that the comparator reads, and the position where there are others.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "backends/opencl/codegen/sort_key_words.h"
 #include "backends/opencl/codegen/sort_word.h"
 
 namespace hlorun::opencl {
@@ -32,8 +33,9 @@ class SortElementForm {
 
   const hlo::Instruction& sort_;
   std::optional<WordForm> words_;
+  std::optional<SortKeyWords> key_words_;  // without words
   std::vector<hlo::ElementType> fields_;
-  // Without words: by operand the number of its first field, -1 where it does not travel.
+  // Without either: by operand the number of its first field, -1 where it does not travel.
   std::vector<int64_t> first_field_;
   bool has_position_ = false;  // the last field
 };

@@ -83,15 +83,14 @@ SortKey::SortKey(const Instruction* parameter, const Instruction* key, bool desc
       descending_(descending),
       is_partial_(is_partial) {}
 
-std::optional<SortKey> SortKey::Of(const hlo::Computation& comparator, Nan nan) {
-  const Instruction& root = *comparator.root();
-  if (!root.Is(Opcode::kCompare)) return std::nullopt;
-  const auto& compare = root.As<hlo::attr::Compare>();
+std::optional<SortKey> SortKey::Of(const Instruction& comparison, Nan nan) {
+  if (!comparison.Is(Opcode::kCompare)) return std::nullopt;
+  const auto& compare = comparison.As<hlo::attr::Compare>();
   const bool less = compare.direction == ComparisonDirection::kLt;
   if (!less && compare.direction != ComparisonDirection::kGt) return std::nullopt;
-  const auto key = passes::KeyComparison::Of(root);
+  const auto key = passes::KeyComparison::Of(comparison);
   if (!key) return std::nullopt;
-  const bool is_partial = passes::IsPartialOrder(root);
+  const bool is_partial = passes::IsPartialOrder(comparison);
   if (is_partial && nan == Nan::kNoKey) return std::nullopt;
   return SortKey(key->parameter, key->key, less != key->begins_with_first, is_partial);
 }

@@ -1,14 +1,14 @@
-// Comparators that order by one key: which operand, what is computed of it, which way.
+// Comparisons that order a sort's elements by a key: which operand, what is computed of it, which way.
 //
 // JAX's comparators map NaN and zeros to one representative each and compare in total order; then the key is a function
-// of one operand's element, and equal keys mean equal elements to the sort. Others (several keys, partial orders of
-// floats) are not of this form.
+// of one operand's element, and equal keys mean equal elements to the comparison. Others (partial orders of floats) are
+// not of this form.
 #pragma once
 
 #include <optional>
 
 #include "backends/opencl/codegen/fused_values.h"
-#include "hlo/computation.h"
+#include "hlo/instruction.h"
 
 namespace hlorun::opencl {
 
@@ -17,7 +17,7 @@ class SortKey {
   // What a partial order of floats is taken for. In it NaN equals everything: no key says that, and where there are
   // NaNs it orders nothing. With kAnyPlace it is a key whose zeros are equal and whose NaNs are equal and the greatest.
   enum class Nan : uint8_t { kNoKey, kAnyPlace };
-  static std::optional<SortKey> Of(const hlo::Computation& comparator, Nan nan = Nan::kNoKey);
+  static std::optional<SortKey> Of(const hlo::Instruction& comparison, Nan nan = Nan::kNoKey);
 
   // The operand of the sort that the key is computed of.
   int64_t operand() const { return operand_; }

@@ -11,7 +11,7 @@ using ir::Op;
 using ir::Var;
 
 std::optional<WordForm> WordForm::Of(const Instruction& sort, SortKey::Nan nan) {
-  const auto key = SortKey::Of(*sort.called(), nan);
+  const auto key = SortKey::Of(*sort.called()->root(), nan);
   if (!key) return std::nullopt;
   const ElementType first = sort.operand(0)->shape().element_type();
   const bool by_position = sort.operand_count() > 1 || !FitsPayload(first);

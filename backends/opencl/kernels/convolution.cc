@@ -1,5 +1,6 @@
 #include "backends/opencl/kernels/convolution.h"
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/bf16_parts.h"
 #include "backends/opencl/kernels/constant_operand.h"
 #include "backends/opencl/kernels/convolution_plan.h"
@@ -88,10 +89,36 @@ std::optional<PixelConvolutionPlan> PixelsPlan(const hlo::Instruction& instructi
   return PlanPixelConvolution(*shape, device);
 }
 
-// The features of a group of channels are whole vectors: others are left to loops.
+// CPU class: the features of a group are whole vectors.
 bool FillsVectors(const ConvolutionShape& shape, const DeviceSpec& device) {
+  return shape.group_features() % RegisterLanes(device, shape.compute_type) == 0;
+}
+
+// GPU class: not too much of the narrowest tiles lies beyond a group's features, and of their blocks beyond its window
+// and channels. A multiplication costs some five instructions in a loop, one and a quarter in a tile, a tenth of that
+// by matrix instructions; and to find where an element of the input lies is the dearer, the fewer features read it
+// (docs/gpu.md).
+bool FillsTiles(const ConvolutionShape& shape, const DeviceSpec& device) {
+  constexpr int64_t kSide = 16;
+  constexpr double kTooMuch = 4, kTooMuchByFragments = 8;  // times what is wanted
+  const auto work = [](int64_t extent) {
+    return static_cast<double>(CeilDiv(extent, kSide) * kSide) / static_cast<double>(extent);
+  };
+  // Nothing that is loaded meets two features: as in gradients of depthwise weights.
+  if (shape.group_features() == 1) return false;
+  const ProductShape product = ConvolutionProblem(shape, shape.compute_type).shape;
+  const ProductSchedule schedule = GpuScheduleByRule(product, true, device);
+  // Few long sums, as gradients of weights have them: in parts more work-items share them than in loops.
+  if (PartsOfSums(schedule, product.k) > 1) return true;
+  const bool by_fragments = std::holds_alternative<FragmentSchedule>(schedule);
+  return work(product.n) * work(product.k) < (by_fragments ? kTooMuchByFragments : kTooMuch);
+}
+
+// Other groups than those, and those of one channel, are left to loops.
+bool HasProduct(const ConvolutionShape& shape, const DeviceSpec& device) {
   if (shape.groups == 1) return true;
-  return shape.channels > 1 && shape.group_features() % RegisterLanes(device, shape.compute_type) == 0;
+  if (shape.channels == 1) return false;
+  return device.device_class == DeviceClass::kGpu ? FillsTiles(shape, device) : FillsVectors(shape, device);
 }
 
 // The numbers of a schedule of this kind that the options hold; null: the rules choose.
@@ -166,8 +193,7 @@ std::optional<std::vector<KernelDraft>> Kernels(const hlo::Instruction& instruct
     return std::vector<KernelDraft>{PixelConvolutionKernel(task, *plan)};
   if (const auto plan = ChannelsPlan(instruction, *prepared->hero, device))
     return std::vector<KernelDraft>{DepthwiseKernel(task, *plan)};
-  if (!shape || !FillsVectors(*shape, device)) return std::nullopt;
-  if (device.device_class == DeviceClass::kGpu && shape->groups > 1) return std::nullopt;
+  if (!shape || !HasProduct(*shape, device)) return std::nullopt;
   if (device.device_class == DeviceClass::kGpu)
     return GpuProductKernels(TiledConvolution(task, *shape), GpuScheduleOf(instruction, task.hero, *shape, context),
                              device);
@@ -198,7 +224,7 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitC
   if (!prepared) return 0;
   if (device.device_class == DeviceClass::kGpu) {
     const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
-    if (!shape || shape->groups > 1) return 0;
+    if (!shape || !HasProduct(*shape, device)) return 0;
     const ProductProblem problem = ConvolutionProblem(*shape, prepared->hero->shape().element_type());
     return PartBytes(problem.shape, GpuScheduleOf(instruction, *prepared->hero, *shape, context));
   }
@@ -206,7 +232,7 @@ int64_t ConvolutionScratchBytes(const hlo::Instruction& instruction, const EmitC
   const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
   if (const auto plan = PixelsPlan(instruction, shape, device)) return plan->ScratchBytes();
   if (ChannelsPlan(instruction, *prepared->hero, device)) return 0;
-  if (!shape || !FillsVectors(*shape, device)) return 0;
+  if (!shape || !HasProduct(*shape, device)) return 0;
   if (shape->IsProduct()) return PointwiseOf(instruction, *prepared->hero, *shape, context).ScratchBytes();
   if (const auto plan = WindowsPlan(instruction, *shape, device)) return plan->ScratchBytes();
   if (const auto plan = SquaresPlan(instruction, *shape, device)) return plan->ScratchBytes();
@@ -218,7 +244,7 @@ std::optional<ProductProblem> TunableConvolutionOf(const hlo::Instruction& instr
   const std::optional<Prepared> prepared = Prepare(instruction);
   if (!prepared || !passes::ExtentsOf(instruction).empty()) return std::nullopt;
   const std::optional<ConvolutionShape> shape = ShapeOf(instruction, *prepared, context.options);
-  if (!shape || !FillsVectors(*shape, device) || shape->groups > 1) return std::nullopt;
+  if (!shape || !HasProduct(*shape, device)) return std::nullopt;
   const ProductProblem problem = ConvolutionProblem(*shape, prepared->hero->shape().element_type());
   if (device.device_class == DeviceClass::kGpu) return problem;
   const bool is_other = GradientPlan(*prepared->hero, context) || ChannelsPlan(instruction, *prepared->hero, device);

@@ -12,7 +12,7 @@
 namespace hlorun::opencl {
 
 // The launches that compute `instruction` (passes::KernelKind::kConvolution); nullopt: not in a form that these kernels
-// know (b01f_01io->b01f or f01b_i01o->01bf, one feature group), the generic emitter takes it.
+// know (b01f_01io->b01f or f01b_i01o->01bf; feature groups that are not too small), the generic emitter takes it.
 std::optional<std::vector<EmittedLaunch>> EmitConvolution(const hlo::Instruction& instruction,
                                                           const AliasPattern& aliases, const EmitContext& context);
 

@@ -16,6 +16,10 @@ constexpr TiledSchedule kFewTiles[] = {
     {64, 8, 8, 8, 16},  {64, 8, 8, 8, 8, 2},   {128, 32, 4, 4, 16}, {32, 8, 4, 4, 16},
 };
 
+// For few columns, as groups of few features have: those above would be mostly empty.
+constexpr TiledSchedule kNarrowTiles[] = {{128, 4, 4, 4, 16, 2}, {64, 4, 8, 4, 16}, {128, 2, 4, 4, 16}};
+constexpr int64_t kFewColumns = 16;
+
 // Depths are those of 16-bit floats.
 constexpr FragmentSchedule kFewFragments[] = {
     {2, 2, 4, 4, 32}, {2, 2, 4, 4, 32, 2}, {4, 2, 4, 4, 32}, {2, 4, 4, 4, 32}, {2, 4, 4, 2, 32, 2},
@@ -76,6 +80,9 @@ void AddLikeRule(Schedule tile, const Schedule& rule, const ProductShape& shape,
 void AddTiles(const ProductShape& shape, const TiledSchedule& rule, bool few, bool other_orders, Collection& out) {
   const auto add = [&](const TiledSchedule& s) { AddLikeRule(s, rule, shape, other_orders, out); };
   for (const TiledSchedule& s : kFewTiles) add(s);
+  if (shape.n <= kFewColumns) {
+    for (const TiledSchedule& s : kNarrowTiles) add(s);
+  }
   if (other_orders) {
     for (const TiledSchedule& s : {rule, kSmallestTile}) AddParts(s, shape, few, out);
   }

@@ -319,10 +319,11 @@ double ProductProblem::flops() const {
 std::string ProductProblem::ToString() const {
   if (convolution) {
     const ConvolutionShape& c = *convolution;
+    const std::string groups = c.groups > 1 ? fmt::format(", {} groups", c.groups) : "";
     return fmt::format(
-        "convolution of {} {} images, rank {}, {} channels to {} features of {} -> {}; rows {}; columns {}", c.batch,
-        hlo::ElementTypeName(c.input_type), c.spatial_rank, c.channels, c.features, hlo::ElementTypeName(c.weight_type),
-        hlo::ElementTypeName(result_type), TextOf(c.rows), TextOf(c.columns));
+        "convolution of {} {} images, rank {}, {} channels to {} features{} of {} -> {}; rows {}; columns {}", c.batch,
+        hlo::ElementTypeName(c.input_type), c.spatial_rank, c.channels, c.features, groups,
+        hlo::ElementTypeName(c.weight_type), hlo::ElementTypeName(result_type), TextOf(c.rows), TextOf(c.columns));
   }
   const auto matrix = [&](hlo::ElementType type, int64_t rows, int64_t columns, bool transposed) {
     return fmt::format("{}[{},{},{}]{}", hlo::ElementTypeName(type), shape.batch, rows, columns,
@@ -341,8 +342,9 @@ std::optional<ProductProblem> ProductProblemOf(const hlo::Instruction& dot) {
 
 ProductProblem ConvolutionProblem(const ConvolutionShape& shape, hlo::ElementType result_type) {
   ProductProblem problem;
+  problem.shape.batch = shape.groups;
   problem.shape.m = shape.batch * shape.rows.out * shape.columns.out;
-  problem.shape.n = shape.features;
+  problem.shape.n = shape.group_features();
   problem.shape.k = shape.Depth();
   problem.shape.lhs_run = shape.channels;
   problem.shape.lhs_type = shape.input_type;

@@ -56,6 +56,9 @@ Tap TapOf(const Expr& k, int64_t channels) {
   return {Quotient(k, channels), Remainder(k, channels)};
 }
 
+// `x` further on by as many as each group before `group` has.
+Expr InGroup(const Expr& x, const Expr& group, int64_t of_each) { return group * of_each + x; }
+
 // The largest power of two in `extent`, as far as vectors go.
 int64_t RunIn(int64_t extent) { return std::gcd<int64_t>(extent, 16); }
 
@@ -108,15 +111,16 @@ TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShap
   TiledProduct product{.instruction = task.instruction,
                        .hero = task.hero,
                        .aliases = task.aliases,
-                       .batch = 1,
+                       .batch = shape.groups,
                        .m = shape.batch * shape.rows.out * shape.columns.out,
-                       .n = shape.features,
+                       .n = shape.group_features(),
                        .k = shape.Depth(),
                        .compute_type = shape.compute_type,
                        .lhs = {},
                        .rhs = {},
                        .result = {}};
-  const auto pixels = [shape](const Expr&, const Expr& pixel, const Expr& k) {
+  const int64_t channels = shape.groups * shape.channels, features = shape.group_features();
+  const auto pixels = [shape, channels](const Expr& group, const Expr& pixel, const Expr& k) {
     const auto [tap, channel] = TapOf(k, shape.channels);
     const Expr row_of_pixel = Quotient(pixel, shape.columns.out);
     const ElementPlace row =
@@ -124,27 +128,25 @@ TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShap
     const ElementPlace column =
         PlaceOf(shape.columns, Remainder(pixel, shape.columns.out), Remainder(tap, shape.columns.window));
     const Expr image = Quotient(row_of_pixel, shape.rows.out);
-    const Expr at = ((image * shape.rows.in + row.index) * shape.columns.in + column.index) * shape.channels + channel;
-    return ElementPlace{at, row.inside && column.inside ? ir::And(row.inside, column.inside)
-                            : row.inside                ? row.inside
-                                                        : column.inside};
+    const Expr at = ((image * shape.rows.in + row.index) * shape.columns.in + column.index) * channels + channel;
+    return ElementPlace{InGroup(at, group, shape.channels), row.inside && column.inside
+                                                                ? ir::And(row.inside, column.inside)
+                                                            : row.inside ? row.inside
+                                                                         : column.inside};
   };
-  product.lhs = {
-      task.input, shape.input_type,     shape.batch * shape.rows.in * shape.columns.in * shape.channels, pixels,
-      true,       RunIn(shape.channels)};
-  const int64_t features = shape.features;
-  const auto weights = [features](const Expr&, const Expr& feature, const Expr& k) {
-    return ElementPlace{k * features + feature, nullptr};
+  product.lhs = {task.input, shape.input_type,     shape.batch * shape.rows.in * shape.columns.in * channels, pixels,
+                 true,       RunIn(shape.channels)};
+  const auto weights = [shape, features](const Expr& group, const Expr& feature, const Expr& k) {
+    return ElementPlace{InGroup(k * shape.features + feature, group, features), nullptr};
   };
-  product.rhs = {task.weights, shape.weight_type,    shape.Depth() * shape.features, weights,
-                 false,        RunIn(shape.features)};
-  product.result = [shape](const Expr&, const Expr& pixel, const Expr& feature) {
+  product.rhs = {task.weights, shape.weight_type, shape.Depth() * shape.features, weights, false, RunIn(features)};
+  product.result = [shape, features](const Expr& group, const Expr& pixel, const Expr& feature) {
     const Expr row_of_pixel = Quotient(pixel, shape.columns.out);
     RunIndex at;
     at.index.push_back(Quotient(row_of_pixel, shape.rows.out));
     if (shape.spatial_rank == 2) at.index.push_back(Remainder(row_of_pixel, shape.rows.out));
     at.index.push_back(Remainder(pixel, shape.columns.out));
-    at.index.push_back(feature);
+    at.index.push_back(InGroup(feature, group, features));
     at.lane_dimension = at.index.size() - 1;
     return at;
   };

@@ -9,6 +9,7 @@
 namespace hlorun::opencl {
 
 TiledProduct TiledDot(const ProductTask& task, const ProductShape& shape);
+// Pixels and, by window and channel, weights; groups of features are a batch of such products.
 TiledProduct TiledConvolution(const ConvolutionTask& task, const ConvolutionShape& shape);
 
 // By tiles or fragments, as `schedule` says; and a second one where that cuts sums into parts, which then lie in the

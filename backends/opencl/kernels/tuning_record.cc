@@ -51,16 +51,18 @@ Json JsonOf(const ProductProblem& problem) {
   const auto name = [](hlo::ElementType type) { return std::string(hlo::ElementTypeName(type)); };
   if (problem.convolution) {
     const ConvolutionShape& c = *problem.convolution;
-    return {{"op", "convolution"},
-            {"batch", c.batch},
-            {"channels", c.channels},
-            {"features", c.features},
-            {"spatial_rank", c.spatial_rank},
-            {"lhs", name(c.input_type)},
-            {"rhs", name(c.weight_type)},
-            {"result", name(problem.result_type)},
-            {"rows", JsonOf(c.rows)},
-            {"columns", JsonOf(c.columns)}};
+    Json json = {{"op", "convolution"},
+                 {"batch", c.batch},
+                 {"channels", c.channels},
+                 {"features", c.features},
+                 {"spatial_rank", c.spatial_rank},
+                 {"lhs", name(c.input_type)},
+                 {"rhs", name(c.weight_type)},
+                 {"result", name(problem.result_type)},
+                 {"rows", JsonOf(c.rows)},
+                 {"columns", JsonOf(c.columns)}};
+    if (c.groups > 1) json["groups"] = c.groups;
+    return json;
   }
   return {{"op", "dot"},
           {"batch", s.batch},
@@ -122,6 +124,7 @@ class Reader {
     if (!json_.contains(field)) Complain(fmt::format("\"{}\" is missing", field));
     return json_[field];
   }
+  bool Has(const char* field) const { return json_.contains(field); }
   // After all fields were read.
   void RefuseOthers() const {
     for (const auto& [field, unused] : json_.items()) {
@@ -153,6 +156,8 @@ ProductProblem ReadConvolution(Reader& reader, const std::string& where) {
   shape.batch = reader.GetExtent("batch");
   shape.channels = reader.GetExtent("channels");
   shape.features = reader.GetExtent("features");
+  if (reader.Has("groups")) shape.groups = reader.GetExtent("groups");
+  if (shape.features % shape.groups != 0) reader.Complain("\"groups\" do not divide \"features\"");
   shape.spatial_rank = reader.GetExtent("spatial_rank");
   shape.input_type = reader.GetType("lhs");
   shape.weight_type = reader.GetType("rhs");

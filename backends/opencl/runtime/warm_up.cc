@@ -22,6 +22,10 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   void* data() const { return data_; }
+  void Clear() {
+    if (madvise(data_, bytes_, MADV_DONTNEED) != 0)
+      Fail(ErrorCode::kInternal, "warm-up scratch of {} bytes cannot be cleared", bytes_);
+  }
 
  private:
   size_t bytes_;
@@ -63,6 +67,10 @@ void WarmUp(const ProgramRequest& request, const cl::Program& program, const cl:
     for (cl_uint i = 0; i < kernel.integers; ++i)
       CheckCl(clSetKernelArg(made(), pointers + i, sizeof(kZero), &kZero), "setting a warm-up argument");
     for (const Grid& variant : kernel.variants) Launch(queue, made, variant);
+    if (kernel.guarded) continue;
+    // What this kernel stored may be no index to the next one.
+    CheckCl(clFinish(queue()), "warming a kernel up");
+    for (Scratch& argument : scratch) argument.Clear();
   }
   CheckCl(clFinish(queue()), "warming kernels up");
 }

@@ -71,6 +71,7 @@ hlo::Instruction* AddConvolution(const ProductProblem& problem, hlo::Computation
   const ConvolutionShape& c = *problem.convolution;
   hlo::Dims input = {c.batch}, weights, output = {c.batch};
   hlo::attr::Convolution attributes;
+  attributes.feature_group_count = c.groups;
   hlo::attr::ConvolutionDimensions& labels = attributes.dimensions;
   const auto add = [&](const ConvolutionDimension& d) {
     const auto number = static_cast<int64_t>(weights.size());
@@ -87,7 +88,7 @@ hlo::Instruction* AddConvolution(const ProductProblem& problem, hlo::Computation
   const auto rank = static_cast<int64_t>(weights.size());
   labels.input_feature = labels.output_feature = labels.kernel_output_feature = rank + 1;
   labels.kernel_input_feature = rank;
-  input.push_back(c.channels);
+  input.push_back(c.groups * c.channels);
   weights.push_back(c.channels);
   weights.push_back(c.features);
   output.push_back(c.features);

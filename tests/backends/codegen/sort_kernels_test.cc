@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/opencl/codegen/sort_key.h"
+#include "backends/opencl/codegen/sort_key_words.h"
 #include "hlo/text/parser.h"
 #include "tests/backends/codegen/kernel_runner.h"
 
@@ -191,11 +194,61 @@ TEST(SortKernels, ManyRowsOfAGroupOnGpus) {
   RunOn(SmallGpuSpec(), cases);
 }
 
+// Keys of `types`, each of which decides where those before it are equal, of the first operands; another one travels.
+std::string SeveralKeysText(const std::vector<std::string>& types, int64_t length) {
+  std::string comparator = "lt {", operands, shapes, entry = "ENTRY e {";
+  const auto add = [&](const std::string& type) {
+    const size_t i = static_cast<size_t>(std::count(operands.begin(), operands.end(), 'x'));
+    comparator += fmt::format("\n a{0} = {1}[] parameter({2}) b{0} = {1}[] parameter({3})", i, type, 2 * i, 2 * i + 1);
+    entry += fmt::format("\n n{0} = s32[3,{2}] parameter({0}) x{0} = {1}[3,{2}] convert(n{0})", i, type, length);
+    operands += fmt::format("{}x{}", i == 0 ? "" : ", ", i);
+    shapes += fmt::format("{}{}[3,{}]", i == 0 ? "" : ", ", type, length);
+  };
+  for (const std::string& type : types) add(type);
+  add("f32");
+  std::string next;
+  for (size_t i = types.size(); i-- > 0;) {
+    const std::string order = types[i][0] == 'f' || types[i][0] == 'b' ? ", type=TOTALORDER" : "";
+    comparator +=
+        fmt::format("\n less{0} = pred[] compare(a{0}, b{0}), direction={1}{2}", i, i % 2 ? "GT" : "LT", order);
+    comparator += fmt::format("\n same{0} = pred[] compare(a{0}, b{0}), direction=EQ{1}", i, order);
+    if (!next.empty()) comparator += fmt::format("\n next{0} = pred[] select(same{0}, {1}, less{0})", i, next);
+    next = fmt::format("{}{}", next.empty() ? "less" : "next", i);
+  }
+  comparator.insert(comparator.rfind(next + " ="), "ROOT ");
+  return comparator + " }\n" + entry +
+         fmt::format("\n ROOT s = ({}) sort({}), dimensions={{1}}, is_stable=true, to_apply=lt }}", shapes, operands);
+}
+
+TEST(SortKernels, SeveralKeysOnGpus) {
+  const auto words = [](const std::vector<std::string>& keys) {
+    const auto module = hlo::ParseModule("HloModule m\n" + SeveralKeysText(keys, 20));
+    const auto form = SortKeyWords::Of(*module->entry()->root());
+    std::string text;
+    for (const hlo::ElementType type : form ? form->types() : std::vector<hlo::ElementType>())
+      text += (text.empty() ? "" : " ") + std::string(hlo::ElementTypeName(type));
+    return text;
+  };
+  // The position goes below the last key where there is room.
+  EXPECT_EQ(words({"bf16", "s16"}), "u64");
+  EXPECT_EQ(words({"s32", "f32"}), "u64 u32");
+  EXPECT_EQ(words({"u8", "f32"}), "u64 u32");
+  EXPECT_EQ(words({"s32", "f64"}), "u32 u64 u32");
+  EXPECT_EQ(words({"f64", "u16", "pred"}), "u64 u64");
+  Cases cases;
+  for (const std::vector<std::string>& keys :
+       {std::vector<std::string>{"bf16", "s16"}, {"s32", "f32"}, {"s8", "f64"}, {"f64", "u16", "pred"}}) {
+    for (const int64_t length : {6, 2500})
+      cases.emplace_back(fmt::format("{}_{}", fmt::join(keys, "_"), length), SeveralKeysText(keys, length));
+  }
+  RunOn(SmallGpuSpec(), cases);
+}
+
 TEST(SortKernels, RecognisedComparators) {
   const auto is_key = [](const std::string& comparator) {
     const auto module = hlo::ParseModule("HloModule m\n" + comparator + "ENTRY e { ROOT x = f32[] parameter(0) }");
     for (const auto& computation : module->computations()) {
-      if (computation->name() != "e") return SortKey::Of(*computation).has_value();
+      if (computation->name() != "e") return SortKey::Of(*computation->root()).has_value();
     }
     return false;
   };
