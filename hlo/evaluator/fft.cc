@@ -1,4 +1,6 @@
 // fft: computed in f64, by halving even lengths and by the definition for odd ones.
+#include "hlo/evaluator/fft.h"
+
 #include <complex>
 #include <numbers>
 
@@ -8,12 +10,10 @@
 #include "hlo/number_types.h"
 
 namespace hlorun::hlo {
-namespace {
 
 using Value = std::complex<double>;
 
-// Unnormalised transform; sign -1 forward, +1 inverse.
-std::vector<Value> Transform(const std::vector<Value>& x, double sign) {
+std::vector<Value> TransformInDouble(const std::vector<Value>& x, double sign) {
   const size_t n = x.size();
   if (n <= 1) return x;
   std::vector<Value> result(n);
@@ -32,8 +32,8 @@ std::vector<Value> Transform(const std::vector<Value>& x, double sign) {
     even[i] = x[2 * i];
     odd[i] = x[2 * i + 1];
   }
-  even = Transform(even, sign);
-  odd = Transform(odd, sign);
+  even = TransformInDouble(even, sign);
+  odd = TransformInDouble(odd, sign);
   for (size_t k = 0; k < n / 2; ++k) {
     const Value turned = root(k) * odd[k];
     result[k] = even[k] + turned;
@@ -41,6 +41,8 @@ std::vector<Value> Transform(const std::vector<Value>& x, double sign) {
   }
   return result;
 }
+
+namespace {
 
 // Transforms all lines along dimension `d` of a row-major array.
 void TransformDimension(std::vector<Value>& values, const Dims& dimensions, size_t d, bool inverse) {
@@ -51,7 +53,7 @@ void TransformDimension(std::vector<Value>& values, const Dims& dimensions, size
   for (size_t start = 0; start < values.size(); ++start) {
     if (start / stride % n != 0) continue;
     for (size_t i = 0; i < n; ++i) line[i] = values[start + i * stride];
-    line = Transform(line, inverse ? 1 : -1);
+    line = TransformInDouble(line, inverse ? 1 : -1);
     for (size_t i = 0; i < n; ++i) {
       values[start + i * stride] = inverse ? line[i] / static_cast<double>(n) : line[i];
     }

@@ -6,6 +6,7 @@
 
 #include "hlo/builder.h"
 #include "hlo/error.h"
+#include "passes/expand/chirp.h"
 #include "passes/expand/fft_stages.h"
 #include "passes/kernel_model.h"
 
@@ -20,8 +21,8 @@ using hlo::Shape;
 
 namespace {
 
-constexpr int64_t kLargestMatrix = 1024;  // points of one product; its matrix is 4 MiB
-constexpr int64_t kGoodMatrix = 32;       // points that make a product worth while
+constexpr int64_t kLargestMatrix = 64;  // points of one product; beyond, a convolution takes less
+constexpr int64_t kGoodMatrix = 32;     // points that make a product worth while
 
 // A complex array as two real ones.
 struct Complex {
@@ -64,10 +65,14 @@ class Transform {
     return columns > 1 && n > 1 && kernels_.HasFftKernel(type_, n, columns);
   }
 
+  // Whether n points cost no more than a few log n operations each.
+  bool IsFast(int64_t n) const { return HasKernel(n) || LargestPrimeFactor(n) > kLargestMatrix; }
+
   // Along the last of two dimensions [batch, n]; without the inverse's factor 1/n.
   Complex Run(const Complex& x, bool inverse) {
     const int64_t batch = x.real->shape().dimension(0), n = x.real->shape().dimension(1);
     if (HasKernel(n)) return ByKernel(x, inverse);
+    if (LargestPrimeFactor(n) > kLargestMatrix) return ByChirp(x, inverse);
     const int64_t a = FactorOf(n), b = n / a;
     const double sign = inverse ? 2 * std::numbers::pi : -2 * std::numbers::pi;
     if (b == 1) return Product(x, n, 1, sign);
@@ -84,6 +89,15 @@ class Transform {
     return Each(z, [&](Instruction* v) {
       return build_.Reshape(build_.Transpose(build_.Reshape(v, {batch, a, b}), {0, 2, 1}), {batch, n});
     });
+  }
+
+  // x times `factor`, where it is a real array's, too.
+  Complex Times(const Complex& x, const Complex& factor) {
+    const auto times = [&](Instruction* u, Instruction* v) { return build_.Binary(Opcode::kMultiply, u, v); };
+    const Complex of_real = {times(x.real, factor.real), times(x.real, factor.imaginary)};
+    if (x.imaginary == nullptr) return of_real;
+    return {build_.Binary(Opcode::kSubtract, of_real.real, times(x.imaginary, factor.imaginary)),
+            build_.Binary(Opcode::kAdd, of_real.imaginary, times(x.imaginary, factor.real))};
   }
 
   template <typename F>
@@ -145,6 +159,25 @@ class Transform {
             build_.Binary(Opcode::kAdd, of_real.imaginary, Dot(x.imaginary, cosines, dimension))};
   }
 
+  // Zeros behind the points make of the wrapped convolution one that does not wrap.
+  Complex ByChirp(const Complex& x, bool inverse) {
+    const int64_t batch = x.real->shape().dimension(0), n = x.real->shape().dimension(1);
+    Chirp chirp = ChirpOf(type_, n, inverse);
+    const auto spread = [&](Chirp::Parts& parts, int64_t size) {
+      const auto row = [&](Literal& part) {
+        return build_.Broadcast(build_.Constant(std::move(part)), {batch, size}, {1});
+      };
+      return Complex{row(parts[0]), row(parts[1])};
+    };
+    const Complex factors = spread(chirp.factors, n), spectrum = spread(chirp.spectrum, chirp.length);
+    Instruction* zero = build_.ScalarConstant(type_, 0);
+    const Complex padded = Each(Times(x, factors), [&](Instruction* v) {
+      return build_.Pad(v, zero, {{0, 0, 0}, {0, chirp.length - n, 0}});
+    });
+    const Complex convolved = Run(Times(Run(padded, false), spectrum), true);
+    return Times(Each(convolved, [&](Instruction* v) { return build_.Slice(v, {0, 0}, {batch, n}, {1, 1}); }), factors);
+  }
+
   // y[batch, i, j] times e^(i angle i j), i < rows, j < columns.
   Complex Multiply(const Complex& y, int64_t batch, int64_t rows, int64_t columns, double angle) {
     const int64_t n = rows * columns;
@@ -152,9 +185,7 @@ class Transform {
     const auto spread = [&](Instruction* table) { return build_.Broadcast(table, {batch, rows, columns}, {1, 2}); };
     Instruction* cosines = spread(Table(rows, columns, n, full_turn, [](double v) { return std::cos(v); }));
     Instruction* sines = spread(Table(rows, columns, n, full_turn, [](double v) { return std::sin(v); }));
-    const auto times = [&](Instruction* u, Instruction* v) { return build_.Binary(Opcode::kMultiply, u, v); };
-    return {build_.Binary(Opcode::kSubtract, times(y.real, cosines), times(y.imaginary, sines)),
-            build_.Binary(Opcode::kAdd, times(y.real, sines), times(y.imaginary, cosines))};
+    return Times(y, {cosines, sines});
   }
 
   hlo::Builder& build_;
@@ -183,7 +214,7 @@ class Expansion {
     const int64_t last = x->shape().rank() - 1;
     // The real side of a real transform is its last dimension: first on the way there, last on the way back.
     const int64_t n = attributes_.length.empty() ? 1 : attributes_.length.back();
-    const bool by_pairs = n % 2 == 0 && transform_.HasKernel(n / 2);
+    const bool by_pairs = n % 2 == 0 && transform_.IsFast(n / 2);
     if (attributes_.type == FftType::kIrfft) {
       for (int64_t i = 1; i < count; ++i) value = Along(value, last - i, true);
       value = by_pairs ? RealFromHalf(value, n) : Along(MirroredHalf(value, n), last, true);
@@ -319,9 +350,7 @@ class Expansion {
     // i (cos + i sin) and -i (cos - i sin): the real parts are the same.
     Instruction* real = table([](double v) { return std::sin(v); }, -1);
     Instruction* imaginary = table([](double v) { return std::cos(v); }, sign);
-    const auto times = [&](Instruction* u, Instruction* v) { return build_.Binary(Opcode::kMultiply, u, v); };
-    return {build_.Binary(Opcode::kSubtract, times(x.real, real), times(x.imaginary, imaginary)),
-            build_.Binary(Opcode::kAdd, times(x.real, imaginary), times(x.imaginary, real))};
+    return transform_.Times(x, {real, imaginary});
   }
 
   Complex Scaled(const Complex& x, double factor) {
@@ -337,9 +366,7 @@ class Expansion {
 
 bool MayExpand(const Instruction& instruction) {
   if (!instruction.Is(Opcode::kFft) || instruction.shape().ElementCount() == 0) return false;
-  const auto& length = instruction.As<hlo::attr::Fft>().length;
-  return !length.empty() &&
-         std::all_of(length.begin(), length.end(), [](int64_t n) { return LargestPrimeFactor(n) <= kLargestMatrix; });
+  return !instruction.As<hlo::attr::Fft>().length.empty();
 }
 
 }  // namespace

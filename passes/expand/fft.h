@@ -2,7 +2,9 @@
 // real matrix products. A transform of n = a b points is b transforms of a points, factors, and a transforms of b points
 // (Cooley and Tukey): down to what a kernel takes, or to the prime factors, grouped so that the products are not tiny.
 //
-// All four kinds, over one to three dimensions. Left alone where a prime factor is so large that its matrix is, too.
+// Where a prime factor is large, all n points are a convolution (chirp.h), by transforms of other lengths.
+//
+// All four kinds, over one to three dimensions.
 #pragma once
 
 #include "passes/pass.h"

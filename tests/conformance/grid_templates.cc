@@ -136,7 +136,7 @@ void AddSorts(std::vector<Template>& templates) {
 }
 
 void AddTransforms(std::vector<Template>& templates) {
-  for (const int n : {1, 2, 3, 4, 5, 7, 9, 16, 30, 64, 143, 180, 486}) {
+  for (const int n : {1, 2, 3, 4, 5, 7, 9, 16, 30, 61, 64, 67, 143, 146, 180, 486, 1031}) {
     for (const char* kind : {"FFT", "IFFT"}) {
       templates.push_back({fmt::format("fft-{}-{}", kind, n), "c64 c128",
                            fmt::format("ENTRY e {{ x = $T[2,{0}] parameter(0)\n ROOT r = $T[2,{0}] fft(x), fft_type={1}, fft_length={{{0}}} }}", n, kind),
@@ -158,7 +158,7 @@ void AddTransforms(std::vector<Template>& templates) {
 
 // Columns side by side, whose last tile reaches back over the one before.
 void AddTransformsOfColumns(std::vector<Template>& templates) {
-  for (const int n : {2, 7, 24, 143}) {
+  for (const int n : {2, 7, 24, 73, 143}) {
     for (const char* kind : {"FFT", "IFFT"}) {
       templates.push_back({fmt::format("fft-columns-{}-{}", kind, n), "c64 c128",
                            fmt::format("ENTRY e {{ x = $T[2,{0},18] parameter(0)\n ROOT r = $T[2,{0},18] fft(x), fft_type={1}, fft_length={{{0},18}} }}", n, kind),

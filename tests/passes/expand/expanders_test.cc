@@ -203,12 +203,16 @@ TEST(ExpandFft, EveryKindOverOneDimension) {
   }
 }
 
-// Transforms of up to 200 points, where they have stages, are a kernel's.
+// Transforms of up to `most` points, where they have stages, are a kernel's.
 class TransformsByStages : public GenericKernelModel {
  public:
+  explicit TransformsByStages(int64_t most = 200) : most_(most) {}
   bool HasFftKernel(hlo::ElementType, int64_t points, int64_t columns) const override {
-    return points <= 200 && (columns == 1 || columns >= 16) && !FftStagesOf(points).empty();
+    return points <= most_ && (columns == 1 || columns >= 16) && !FftStagesOf(points).empty();
   }
+
+ private:
+  int64_t most_;
 };
 
 TEST(ExpandFft, KernelsOfStages) {
@@ -230,6 +234,29 @@ TEST(ExpandFft, KernelsOfStages) {
   RunAndCompare(R"(x = f32[2,40,66] parameter(0)
       ROOT r = c64[2,40,34] fft(x), fft_type=RFFT, fft_length={40,66})",
                 pass, {false, 1e-5}, kernels);
+}
+
+// No product of a large prime's points: transforms of other lengths, of each part of a real array too.
+TEST(ExpandFft, LargePrimesByOtherLengths) {
+  ExpandFft pass;
+  const TransformsByStages kernels(4096);
+  for (int n : {67, 2 * 67, 3 * 71, 211, 1031}) {
+    for (const auto& [x, r, type] :
+         {std::tuple("c64", "c64", "FFT"), {"c64", "c64", "IFFT"}, {"f32", "c64", "RFFT"}, {"c64", "f32", "IRFFT"}}) {
+      const int half = n / 2 + 1;
+      const std::string text = fmt::format(R"(x = {0}[2,{1}] parameter(0)
+          ROOT r = {2}[2,{3}] fft(x), fft_type={4}, fft_length={{{5}}})",
+                                           x, std::string_view(type) == "IRFFT" ? half : n, r,
+                                           std::string_view(type) == "RFFT" ? half : n, type, n);
+      RunAndCompare(text, pass, {false, 1e-5}, kernels);
+      const auto module = RunPass(text, pass, kernels);
+      EXPECT_EQ(Count(*module, Opcode::kDot), 0) << text;
+      EXPECT_EQ(Count(*module, Opcode::kFft), 0) << text;
+    }
+  }
+  RunAndCompare(R"(x = c128[67,3] parameter(0)
+      ROOT r = c128[67,3] fft(x), fft_type=FFT, fft_length={67,3})",
+                pass, {false, 1e-12});
 }
 
 // Along other dimensions than the last, columns are transformed where they lie.
