@@ -56,6 +56,7 @@ void ArrayLives::AddArrays() {
     array.ends_shared = std::any_of(set.lives.begin(), set.lives.end(), [&](const Colocation::Life& life) {
       return life.value != id && life.range.begin == array.life.end;
     });
+    array.is_lodged = set.lives.size() > 1;
     arrays_.push_back(std::move(array));
   }
 }

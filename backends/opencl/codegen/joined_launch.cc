@@ -1,0 +1,140 @@
+#include "backends/opencl/codegen/joined_launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "backends/opencl/codegen/opencl_c.h"
+#include "backends/opencl/codegen/schedule.h"
+
+namespace hlorun::opencl {
+namespace {
+
+bool KeepsToItself(const ir::Stmt& s) {
+  const bool is_local = s->kind == ir::StmtKind::kDeclareArray && s->buffer->space == ir::Buffer::Space::kLocal;
+  return s->kind != ir::StmtKind::kBarrier && !is_local && std::all_of(s->body.begin(), s->body.end(), KeepsToItself);
+}
+
+// One kernel in the making, of launches whose groups have as many work-items.
+class JoinedKernel {
+ public:
+  explicit JoinedKernel(const DeviceSpec& device) : device_(device) {}
+
+  void Add(const EmittedLaunch& launch) {
+    const auto [known, added] = run_of_.try_emplace({launch.source, launch.grid.groups[0]}, runs_.size());
+    if (added) runs_.push_back({&launch, {}});
+    std::vector<size_t>& numbers = runs_[known->second].members.emplace_back();
+    for (size_t i = 0; i < launch.arguments.size(); ++i)
+      numbers.push_back(NumberOf(launch.arguments[i], *launch.kernel->function.parameters[i]));
+  }
+
+  EmittedLaunch Finish() const {
+    EmittedLaunch joined;
+    std::string functions, branches;
+    int64_t begin = 0;
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      const Run& run = runs_[r];
+      const std::string name = fmt::format("{}_{}", kKernelName, r);
+      functions += ToOpenClFunction(run.first->kernel->function, name, device_);
+      const int64_t end = begin + run.groups() * static_cast<int64_t>(run.members.size());
+      branches += fmt::format("{} {{\n{}  }}", r + 1 < runs_.size() ? fmt::format("if (this_group < {})", end) : "",
+                              CallsOf(run, name, begin));
+      branches += r + 1 < runs_.size() ? " else " : "\n";
+      joined.kernel_ir +=
+          fmt::format("groups {} to {}, {} times:\n{}", begin, end - 1, run.members.size(), run.first->kernel_ir);
+      begin = end;
+    }
+    joined.grid = {{begin, 1, 1}, runs_[0].first->grid.local};
+    joined.arguments = arguments_;
+    joined.source = functions + KernelText(joined.grid.local[0], branches);
+    return joined;
+  }
+
+ private:
+  // Equal launches: by launch, by parameter of the first one's kernel, the number of the argument.
+  struct Run {
+    const EmittedLaunch* first;
+    std::vector<std::vector<size_t>> members;
+    int64_t groups() const { return first->grid.groups[0]; }
+  };
+
+  size_t NumberOf(const ArgumentRef& argument, const ir::Buffer& array) {
+    const auto [known, added] = number_of_.try_emplace(
+        {static_cast<int>(argument.kind), argument.number, argument.offset, argument.bytes}, arguments_.size());
+    if (added) arguments_.push_back(argument);
+    if (added) types_.push_back(PointerTo(array));
+    ArgumentRef& joined = arguments_[known->second];
+    if (argument.written && !joined.written) types_[known->second] = PointerTo(array);
+    joined.written |= argument.written;
+    return known->second;
+  }
+
+  std::string KernelText(int64_t items, const std::string& branches) const {
+    std::string parameters;
+    for (size_t i = 0; i < arguments_.size(); ++i)
+      parameters += fmt::format("{}{} a{}", i == 0 ? "" : ", ", types_[i], i);
+    return fmt::format(
+        "__kernel __attribute__((reqd_work_group_size({}, 1, 1)))\nvoid {}({}) {{\n"
+        "  const int this_group = (int)get_group_id(0);\n  const int this_item = {};\n  {}}}\n",
+        items, kKernelName, parameters, items == 1 ? "0" : "(int)get_local_id(0)", branches);
+  }
+
+  // What the groups from `begin` on do.
+  static std::string CallsOf(const Run& run, const std::string& name, int64_t begin) {
+    const auto& parameters = run.first->kernel->function.parameters;
+    std::string declarations, pointers;
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      declarations += fmt::format("    {} p{};\n", PointerTo(*parameters[p]), p);
+      pointers += fmt::format("p{}, ", p);
+    }
+    std::string cases;
+    for (size_t m = 0; m < run.members.size(); ++m) {
+      cases += m + 1 < run.members.size() ? fmt::format("      case {}:", m) : "      default:";
+      for (size_t p = 0; p < parameters.size(); ++p)
+        cases += fmt::format(" p{} = ({})a{};", p, PointerTo(*parameters[p]), run.members[m][p]);
+      cases += " break;\n";
+    }
+    return fmt::format(
+        "{}    switch ((this_group - {}) / {}) {{\n{}    }}\n    {}({}(this_group - {}) % {}, this_item);\n",
+        declarations, begin, run.groups(), cases, name, pointers, begin, run.groups());
+  }
+
+  const DeviceSpec& device_;
+  std::vector<Run> runs_;
+  std::map<std::pair<std::string, int64_t>, size_t> run_of_;
+  std::vector<ArgumentRef> arguments_;
+  std::vector<std::string> types_;  // of the arguments
+  std::map<std::tuple<int, int64_t, int64_t, int64_t>, size_t> number_of_;
+};
+
+}  // namespace
+
+bool MayJoin(const EmittedLaunch& launch) {
+  return launch.kernel != nullptr && launch.grid.groups[1] == 1 && launch.grid.groups[2] == 1 &&
+         launch.kernel->function.sub_group_items == 0 && KeepsToItself(launch.kernel->function.body);
+}
+
+std::vector<EmittedLaunch> JoinLaunches(const std::vector<EmittedLaunch>& launches, const DeviceSpec& device) {
+  std::vector<EmittedLaunch> few;
+  std::map<std::array<int64_t, 3>, std::vector<const EmittedLaunch*>> alike;  // by size of the groups
+  for (const EmittedLaunch& launch : launches) {
+    if (MayJoin(launch))
+      alike[launch.grid.local].push_back(&launch);
+    else
+      few.push_back(launch);
+  }
+  for (const auto& [local, together] : alike) {
+    if (together.size() == 1) {
+      few.push_back(*together[0]);
+      continue;
+    }
+    JoinedKernel kernel(device);
+    for (const EmittedLaunch* launch : together) kernel.Add(*launch);
+    few.push_back(kernel.Finish());
+  }
+  return few;
+}
+
+}  // namespace hlorun::opencl
