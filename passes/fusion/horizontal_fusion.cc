@@ -69,7 +69,8 @@ class Eligibility {
 
   bool Allows(const Instruction& i) const {
     const KernelKind kind = HeroOf(i).kind;
-    if ((kind != KernelKind::kLoop && kind != KernelKind::kReduction) || i.Is(Opcode::kCopy)) return false;
+    const bool is_known = kind == KernelKind::kLoop || kind == KernelKind::kReduction || kind == KernelKind::kRow;
+    if (!is_known || i.Is(Opcode::kCopy)) return false;
     if (UpdateAtRoot(i) != nullptr || !ExtentsOf(i).empty()) return false;
     if (!i.control_predecessors().empty() || !i.control_successors().empty()) return false;
     if (i.HasSideEffect() || (i.users().empty() && !i.IsRoot())) return false;

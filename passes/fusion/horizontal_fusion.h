@@ -8,9 +8,9 @@
 // reader, or earlier, after what makes its operands. It stays on its side of collectives, host steps and whatever else
 // has effects, so that what hides behind what stays. Joined are kernels of the same ops (of arrays of any sizes:
 // different ones would be compiled in each company anew) that take less time than their launch, as many as a launch has
-// arguments for, where the arrays that live longer so fit beneath the module's peak (or 1/64, or a megabyte, above it). What is
-// constant is left alone, since it runs but once; so are updates of a part of an array in place, kernels that end at a
-// size, and all of a module under --memory_limit. GPU class only (docs/performance.md).
+// arguments for, where the arrays that live longer so fit beneath the module's peak (or 1/64, or a megabyte, above it).
+// What is constant is left alone, since it runs but once; so are updates of a part of an array in place, kernels that
+// end at a size, and all of a module under --memory_limit. GPU class only (docs/performance.md).
 #pragma once
 
 #include "passes/pass.h"

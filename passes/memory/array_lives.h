@@ -34,7 +34,8 @@ struct LivingArray {
   bool escapes = false;      // tuples, control flow, asynchronous ops or results hold it
   bool is_updated = false;   // a reader would like to write its result over it
   bool ends_shared = false;  // what its last reader makes lies in its place
-  bool is_lodged = false;    // others lie in its place at other times
+  bool is_preceded = false;  // another lies in its place before
+  bool is_followed = false;  // or behind
 };
 
 // Whether all that it does is to give a name to an array that its operand holds.

@@ -31,17 +31,17 @@ bool MovedLives::Move(const Instruction& kernel, int64_t time) {
   Moved move;
   for (const ArrayId array : results) {
     const LivingArray& result = lives_.at(array);
-    if (time < now && result.is_lodged) return false;
+    if (time < now && result.is_preceded) return false;
     if (time < now) move.changes.push_back({{time, now - 1}, result.bytes});
-    if (time > now && !result.is_lodged) move.changes.push_back({{now, time - 1}, -result.bytes});
+    if (time > now && !result.is_preceded) move.changes.push_back({{now, time - 1}, -result.bytes});
   }
   for (const ArrayId array : ArraysOf(lives_, kernel.operands())) {
     const LivingArray& read = lives_.at(array);
     const int64_t end = EndOf(array);
     if (read.is_given) continue;
     // What the kernel itself overwrites it takes with it.
-    if (read.is_lodged && !(read.ends_shared && end == now) && time >= end) return false;
-    if (read.is_lodged || time <= end) continue;
+    if (read.is_followed && !(read.ends_shared && end == now) && time >= end) return false;
+    if (read.is_followed || time <= end) continue;
     move.changes.push_back({{end + 1, time}, read.bytes});
     move.ends.emplace_back(array, end);
   }

@@ -229,12 +229,8 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
 }
 
 bool OpenClKernelModel::RunsBesideOthers(const Instruction& instruction) const {
-  if (RunsAlone(instruction)) return false;
-  const Hero hero = passes::HeroOf(instruction);
-  if (hero.kind == KernelKind::kLoop) return true;
-  // Lanes that join their sums meet at barriers.
-  return hero.kind == KernelKind::kReduction && !HasGroupReduction(instruction, *hero.instruction, device_) &&
-         !HasOrderedReduction(instruction, *hero.instruction, device_);
+  // Scratch is for launches that need each other.
+  return !RunsAlone(instruction) && ScratchBytes(instruction) == 0;
 }
 
 bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t result_leaf) const {

@@ -6,16 +6,15 @@
 #include <map>
 #include <tuple>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/opencl_c.h"
 #include "backends/opencl/codegen/schedule.h"
 
 namespace hlorun::opencl {
 namespace {
 
-bool KeepsToItself(const ir::Stmt& s) {
-  const bool is_local = s->kind == ir::StmtKind::kDeclareArray && s->buffer->space == ir::Buffer::Space::kLocal;
-  return s->kind != ir::StmtKind::kBarrier && !is_local && std::all_of(s->body.begin(), s->body.end(), KeepsToItself);
-}
+// Where a group's arrays begin, bytes.
+constexpr int64_t kLocalAlignment = 64;
 
 // One kernel in the making, of launches whose groups have as many work-items.
 class JoinedKernel {
@@ -33,14 +32,18 @@ class JoinedKernel {
   EmittedLaunch Finish() const {
     EmittedLaunch joined;
     std::string functions, branches;
-    int64_t begin = 0;
+    int64_t begin = 0, local_bytes = 0;
     for (size_t r = 0; r < runs_.size(); ++r) {
       const Run& run = runs_[r];
       const std::string name = fmt::format("{}_{}", kKernelName, r);
-      functions += ToOpenClFunction(run.first->kernel->function, name, device_);
+      const OpenClFunction function = ToOpenClFunction(run.first->kernel->function, name, device_);
+      functions += function.text;
+      int64_t bytes = 0;
+      const std::string arrays = LocalArguments(function, bytes);
+      local_bytes = std::max(local_bytes, bytes);
       const int64_t end = begin + run.groups() * static_cast<int64_t>(run.members.size());
       branches += fmt::format("{} {{\n{}  }}", r + 1 < runs_.size() ? fmt::format("if (this_group < {})", end) : "",
-                              CallsOf(run, name, begin));
+                              CallsOf(run, name, arrays, begin));
       branches += r + 1 < runs_.size() ? " else " : "\n";
       joined.kernel_ir +=
           fmt::format("groups {} to {}, {} times:\n{}", begin, end - 1, run.members.size(), run.first->kernel_ir);
@@ -48,7 +51,7 @@ class JoinedKernel {
     }
     joined.grid = {{begin, 1, 1}, runs_[0].first->grid.local};
     joined.arguments = arguments_;
-    joined.source = functions + KernelText(joined.grid.local[0], branches);
+    joined.source = functions + KernelText(joined.grid.local[0], local_bytes, branches);
     return joined;
   }
 
@@ -71,18 +74,31 @@ class JoinedKernel {
     return known->second;
   }
 
-  std::string KernelText(int64_t items, const std::string& branches) const {
+  // Parts of the kernel's memory, one behind the other.
+  static std::string LocalArguments(const OpenClFunction& function, int64_t& bytes) {
+    std::string arguments;
+    for (const ir::BufferRef& array : function.local_arrays) {
+      arguments += fmt::format("({})(memory + {}), ", PointerTo(*array), bytes);
+      bytes += CeilDiv(array->size * hlo::BytesOf(array->storage), kLocalAlignment) * kLocalAlignment;
+    }
+    return arguments;
+  }
+
+  std::string KernelText(int64_t items, int64_t local_bytes, const std::string& branches) const {
     std::string parameters;
     for (size_t i = 0; i < arguments_.size(); ++i)
       parameters += fmt::format("{}{} a{}", i == 0 ? "" : ", ", types_[i], i);
+    std::string memory;
+    if (local_bytes > 0)
+      memory = fmt::format("  __local char memory[{}] __attribute__((aligned({})));\n", local_bytes, kLocalAlignment);
     return fmt::format(
-        "__kernel __attribute__((reqd_work_group_size({}, 1, 1)))\nvoid {}({}) {{\n"
+        "__kernel __attribute__((reqd_work_group_size({}, 1, 1)))\nvoid {}({}) {{\n{}"
         "  const int this_group = (int)get_group_id(0);\n  const int this_item = {};\n  {}}}\n",
-        items, kKernelName, parameters, items == 1 ? "0" : "(int)get_local_id(0)", branches);
+        items, kKernelName, parameters, memory, items == 1 ? "0" : "(int)get_local_id(0)", branches);
   }
 
   // What the groups from `begin` on do.
-  static std::string CallsOf(const Run& run, const std::string& name, int64_t begin) {
+  static std::string CallsOf(const Run& run, const std::string& name, const std::string& arrays, int64_t begin) {
     const auto& parameters = run.first->kernel->function.parameters;
     std::string declarations, pointers;
     for (size_t p = 0; p < parameters.size(); ++p) {
@@ -98,7 +114,7 @@ class JoinedKernel {
     }
     return fmt::format(
         "{}    switch ((this_group - {}) / {}) {{\n{}    }}\n    {}({}(this_group - {}) % {}, this_item);\n",
-        declarations, begin, run.groups(), cases, name, pointers, begin, run.groups());
+        declarations, begin, run.groups(), cases, name, pointers + arrays, begin, run.groups());
   }
 
   const DeviceSpec& device_;
@@ -113,7 +129,7 @@ class JoinedKernel {
 
 bool MayJoin(const EmittedLaunch& launch) {
   return launch.kernel != nullptr && launch.grid.groups[1] == 1 && launch.grid.groups[2] == 1 &&
-         launch.kernel->function.sub_group_items == 0 && KeepsToItself(launch.kernel->function.body);
+         launch.kernel->function.sub_group_items == 0;
 }
 
 std::vector<EmittedLaunch> JoinLaunches(const std::vector<EmittedLaunch>& launches, const DeviceSpec& device) {

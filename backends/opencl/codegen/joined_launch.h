@@ -6,7 +6,8 @@
 //           with c and d, the others are those of l
 //
 // A kernel's text becomes a function, equal kernels one, which is called at one place with the pointers that its group
-// has: forty of them take no longer to compile than one. A whole work-group does one thing.
+// has: forty of them take no longer to compile than one. A whole work-group does one thing, so
+// that barriers stay; the arrays of a group are parts of one.
 #pragma once
 
 #include <vector>
@@ -15,8 +16,7 @@
 
 namespace hlorun::opencl {
 
-// Whether a launch can be part of another: work-groups in a line, without barriers and memory of their own (a function
-// declares no local arrays, and both CPU platforms compile some kernels wrongly where barriers lie in branches).
+// Whether a launch can be part of another: work-groups in a line, of sub-groups as the device likes them.
 bool MayJoin(const EmittedLaunch& launch);
 
 // `launches`, whose arguments are seen from one instruction, as few: those that may join and have groups of as many

@@ -68,6 +68,17 @@ bool LoadsFrom(const Expr& x, const Buffer& buffer) {
   return std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return LoadsFrom(a, buffer); });
 }
 
+Stmt WithoutLocalArrays(const Stmt& s, std::vector<BufferRef>& arrays) {
+  if (s->kind == StmtKind::kDeclareArray && s->buffer->space == Buffer::Space::kLocal) {
+    arrays.push_back(s->buffer);
+    return Block({});
+  }
+  if (s->body.empty()) return s;
+  StmtNode node = *s;
+  for (Stmt& b : node.body) b = WithoutLocalArrays(b, arrays);
+  return std::make_shared<const StmtNode>(std::move(node));
+}
+
 class Printer {
  public:
   explicit Printer(const DeviceSpec& device) : device_(device), helpers_(device) {}
@@ -82,15 +93,21 @@ class Printer {
     return text + fmt::format("\nvoid {}({}) {{\n{}}}\n", kernel.function.name, Parameters(kernel.function), body_);
   }
 
-  std::string Function(ir::Function function, const std::string& name) {
+  OpenClFunction Function(ir::Function function, const std::string& name) {
+    OpenClFunction printed;
+    function.body = WithoutLocalArrays(function.body, printed.local_arrays);
     const Expr group = Ref(MakeVar(kGroupArgument, kIndex32)), lane = Ref(MakeVar(kLaneArgument, kIndex32));
     function.body = Rewrite(function.body, [&](const Expr& x) -> Expr {
       if (x->kind != ExprKind::kCall) return nullptr;
       return x->function == "get_group_id" ? group : x->function == "get_local_id" ? lane : nullptr;
     });
-    const std::string before = Body(function);
-    return before + fmt::format("static{} void {}({}, int {}, int {}) {{\n{}}}\n", WidthAttribute(), name,
-                                Parameters(function), kGroupArgument, kLaneArgument, body_);
+    printed.text = Body(function);
+    std::string parameters = Parameters(function);
+    for (const BufferRef& array : printed.local_arrays)
+      parameters += fmt::format(", {} {}", PointerTo(*array), array->name);
+    printed.text += fmt::format("static{} void {}({}, int {}, int {}) {{\n{}}}\n", WidthAttribute(), name, parameters,
+                                kGroupArgument, kLaneArgument, body_);
+    return printed;
   }
 
  private:
@@ -558,10 +575,10 @@ std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device) {
 }
 
 std::string PointerTo(const ir::Buffer& array) {
-  return fmt::format("__global {}{}*", array.written ? "" : "const ", CarrierName(array.storage));
+  return fmt::format("{} {}{}*", SpaceName(array.space), array.written ? "" : "const ", CarrierName(array.storage));
 }
 
-std::string ToOpenClFunction(const ir::Function& function, const std::string& name, const DeviceSpec& device) {
+OpenClFunction ToOpenClFunction(const ir::Function& function, const std::string& name, const DeviceSpec& device) {
   return Printer(device).Function(function, name);
 }
 

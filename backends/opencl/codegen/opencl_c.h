@@ -14,13 +14,17 @@ namespace hlorun::opencl {
 // has them.
 std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device);
 
-// The body of a scheduled kernel as a function that a kernel calls: void NAME(parameters, int hl_group, int hl_lane),
-// what the kernel's own groups and work-items count from 0. It must have no local arrays.
+// The body of a scheduled kernel as a function that a kernel calls: void NAME(parameters, local arrays, int hl_group,
+// int hl_lane), what the kernel's own groups and work-items count from 0.
 inline constexpr const char* kGroupArgument = "hl_group";
 inline constexpr const char* kLaneArgument = "hl_lane";
-std::string ToOpenClFunction(const ir::Function& function, const std::string& name, const DeviceSpec& device);
+struct OpenClFunction {
+  std::string text;                         // behind the helpers that it needs
+  std::vector<ir::BufferRef> local_arrays;  // which a function may not declare
+};
+OpenClFunction ToOpenClFunction(const ir::Function& function, const std::string& name, const DeviceSpec& device);
 
-// "__global const float*", of a parameter.
+// "__global const float*", of a parameter, or "__local float*".
 std::string PointerTo(const ir::Buffer& array);
 
 // `source`, which ToOpenClC printed, with parameters guard0, guard1 ... behind the others: the kernel returns at once

@@ -115,20 +115,22 @@ TEST(SideBySideKernels, WhatIsUpdatedInPlaceIsOneArgument) {
     EXPECT_EQ(argument.written, argument.kind == ArgumentRef::Kind::kResult);
 }
 
-// A sum over long rows has lanes that meet at barriers.
-TEST(SideBySideKernels, KernelsWithBarriersAreLaunchedByThemselves) {
+// A sum over long rows has lanes that meet at barriers, in arrays of their group.
+TEST(SideBySideKernels, GroupsMeetWithinTheirPart) {
   const Part rows{"f32[8,4096]", "reduce($0, shared), dimensions={1}, to_apply=add", 1, "f32[8]"};
+  const Part all{"f32[90,40]", "reduce($0, shared), dimensions={0,1}, to_apply=add", 1, "f32[]"};
+  const Part columns{"f32[300,64]", "reduce($0, shared), dimensions={0}, to_apply=add", 1, "f32[64]"};
   const Part sine{"f32[100]", "sine($0)"};
+  const Part turned{"f32[70,90]", "transpose($0), dimensions={1,0}", 1, "f32[90,70]"};
   KernelRunner runner(GpuSpec());
   runner.Add("with_rows", SideBySide({rows, sine, rows, sine}));
+  runner.Add("alike", SideBySide(std::vector<Part>(12, all)));
+  runner.Add("unlike", SideBySide({all, columns, sine, rows, turned, all, columns, turned, sine}));
   runner.RunAll();
-  const auto launches = LaunchesOf(SideBySide({rows, sine, rows, sine}), AliasPattern(4, -1), GpuSpec());
-  size_t apart = 0;
-  for (const EmittedLaunch& launch : launches) {
-    if (!MayJoin(launch)) ++apart;
-    EXPECT_FALSE(Times(launch.source, "barrier(") > 0 && Times(launch.source, "this_group") > 0);
-  }
-  EXPECT_GT(launches.size(), 1u);
+  const auto launches = LaunchesOf(SideBySide(std::vector<Part>(12, all)), AliasPattern(12, -1), GpuSpec());
+  ASSERT_EQ(launches.size(), 1u);
+  EXPECT_THAT(launches[0].source, HasSubstr("barrier("));
+  EXPECT_EQ(Times(launches[0].source, "__local char memory["), 1u);
 }
 
 }  // namespace
