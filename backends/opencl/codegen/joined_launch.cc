@@ -31,27 +31,25 @@ class JoinedKernel {
 
   EmittedLaunch Finish() const {
     EmittedLaunch joined;
-    std::string functions, branches;
+    std::string helpers, branches;
     int64_t begin = 0, local_bytes = 0;
-    for (size_t r = 0; r < runs_.size(); ++r) {
-      const Run& run = runs_[r];
-      const std::string name = fmt::format("{}_{}", kKernelName, r);
-      const OpenClFunction function = ToOpenClFunction(run.first->kernel->function, name, device_);
-      functions += function.text;
-      int64_t bytes = 0;
-      const std::string arrays = LocalArguments(function, bytes);
-      local_bytes = std::max(local_bytes, bytes);
+    for (const Run& run : runs_) {
+      const OpenClBody body = ToOpenClBody(run.first->kernel->function, 2, device_);
       const int64_t end = begin + run.groups() * static_cast<int64_t>(run.members.size());
-      branches += fmt::format("{} {{\n{}  }}", r + 1 < runs_.size() ? fmt::format("if (this_group < {})", end) : "",
-                              CallsOf(run, name, arrays, begin));
-      branches += r + 1 < runs_.size() ? " else " : "\n";
+      int64_t bytes = 0;
+      const std::string scope = PointersOf(run, begin) + LocalArrays(body, bytes) + body.text;
+      const bool is_last = &run == &runs_.back();
+      branches += fmt::format("{}{{\n{}  }}{}", is_last ? "" : fmt::format("if (this_group < {}) ", end), scope,
+                              is_last ? "\n" : " else ");
+      helpers += body.helpers;
+      local_bytes = std::max(local_bytes, bytes);
       joined.kernel_ir +=
           fmt::format("groups {} to {}, {} times:\n{}", begin, end - 1, run.members.size(), run.first->kernel_ir);
       begin = end;
     }
     joined.grid = {{begin, 1, 1}, runs_[0].first->grid.local};
     joined.arguments = arguments_;
-    joined.source = functions + KernelText(joined.grid.local[0], local_bytes, branches);
+    joined.source = helpers + KernelText(joined.grid.local[0], local_bytes, branches);
     return joined;
   }
 
@@ -74,47 +72,44 @@ class JoinedKernel {
     return known->second;
   }
 
-  // Parts of the kernel's memory, one behind the other.
-  static std::string LocalArguments(const OpenClFunction& function, int64_t& bytes) {
-    std::string arguments;
-    for (const ir::BufferRef& array : function.local_arrays) {
-      arguments += fmt::format("({})(memory + {}), ", PointerTo(*array), bytes);
-      bytes += CeilDiv(array->size * hlo::BytesOf(array->storage), kLocalAlignment) * kLocalAlignment;
-    }
-    return arguments;
-  }
-
   std::string KernelText(int64_t items, int64_t local_bytes, const std::string& branches) const {
-    std::string parameters;
+    std::string parameters, memory;
     for (size_t i = 0; i < arguments_.size(); ++i)
-      parameters += fmt::format("{}{} a{}", i == 0 ? "" : ", ", types_[i], i);
-    std::string memory;
+      parameters += fmt::format("{}{} hl_argument{}", i == 0 ? "" : ", ", types_[i], i);
     if (local_bytes > 0)
       memory = fmt::format("  __local char memory[{}] __attribute__((aligned({})));\n", local_bytes, kLocalAlignment);
     return fmt::format(
         "__kernel __attribute__((reqd_work_group_size({}, 1, 1)))\nvoid {}({}) {{\n{}"
-        "  const int this_group = (int)get_group_id(0);\n  const int this_item = {};\n  {}}}\n",
-        items, kKernelName, parameters, memory, items == 1 ? "0" : "(int)get_local_id(0)", branches);
+        "  const int this_group = (int)get_group_id(0);\n  const int {} = {};\n  {}}}\n",
+        items, kKernelName, parameters, memory, kLane, items == 1 ? "0" : "(int)get_local_id(0)", branches);
   }
 
-  // What the groups from `begin` on do.
-  static std::string CallsOf(const Run& run, const std::string& name, const std::string& arrays, int64_t begin) {
-    const auto& parameters = run.first->kernel->function.parameters;
-    std::string declarations, pointers;
-    for (size_t p = 0; p < parameters.size(); ++p) {
-      declarations += fmt::format("    {} p{};\n", PointerTo(*parameters[p]), p);
-      pointers += fmt::format("p{}, ", p);
+  // Parts of the group's memory, one behind the other.
+  static std::string LocalArrays(const OpenClBody& body, int64_t& bytes) {
+    std::string text;
+    for (const ir::BufferRef& array : body.local_arrays) {
+      text += fmt::format("    {0} {1} = ({0})(memory + {2});\n", PointerTo(*array), array->name, bytes);
+      bytes += CeilDiv(array->size * hlo::BytesOf(array->storage), kLocalAlignment) * kLocalAlignment;
     }
-    std::string cases;
+    return text;
+  }
+
+  // What the group, of those from `begin` on, is given.
+  static std::string PointersOf(const Run& run, int64_t begin) {
+    std::string declarations, cases;
+    for (const ir::BufferRef& p : run.first->kernel->function.parameters)
+      declarations += fmt::format("    {} {};\n", PointerTo(*p), p->name);
     for (size_t m = 0; m < run.members.size(); ++m) {
       cases += m + 1 < run.members.size() ? fmt::format("      case {}:", m) : "      default:";
-      for (size_t p = 0; p < parameters.size(); ++p)
-        cases += fmt::format(" p{} = ({})a{};", p, PointerTo(*parameters[p]), run.members[m][p]);
+      for (size_t i = 0; i < run.members[m].size(); ++i) {
+        const ir::Buffer& p = *run.first->kernel->function.parameters[i];
+        cases += fmt::format(" {} = ({})hl_argument{};", p.name, PointerTo(p), run.members[m][i]);
+      }
       cases += " break;\n";
     }
     return fmt::format(
-        "{}    switch ((this_group - {}) / {}) {{\n{}    }}\n    {}({}(this_group - {}) % {}, this_item);\n",
-        declarations, begin, run.groups(), cases, name, pointers + arrays, begin, run.groups());
+        "{0}    switch ((this_group - {1}) / {2}) {{\n{3}    }}\n    const int {4} = (this_group - {1}) % {2};\n",
+        declarations, begin, run.groups(), cases, kGroup);
   }
 
   const DeviceSpec& device_;

@@ -5,9 +5,9 @@
 //   8
 //           with c and d, the others are those of l
 //
-// A kernel's text becomes a function, equal kernels one, which is called at one place with the pointers that its group
-// has: forty of them take no longer to compile than one. A whole work-group does one thing, so
-// that barriers stay; the arrays of a group are parts of one.
+// Equal kernels are one body, with the pointers of whichever group it is: forty of them take no longer to compile than
+// one. A whole work-group does one thing, so that barriers stay; the arrays of a group are parts of one. (Bodies as
+// functions: LLVM 15, PoCL's, crashed where it inlined them.)
 #pragma once
 
 #include <vector>

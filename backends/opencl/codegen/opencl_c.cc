@@ -93,28 +93,23 @@ class Printer {
     return text + fmt::format("\nvoid {}({}) {{\n{}}}\n", kernel.function.name, Parameters(kernel.function), body_);
   }
 
-  OpenClFunction Function(ir::Function function, const std::string& name) {
-    OpenClFunction printed;
-    function.body = WithoutLocalArrays(function.body, printed.local_arrays);
-    const Expr group = Ref(MakeVar(kGroupArgument, kIndex32)), lane = Ref(MakeVar(kLaneArgument, kIndex32));
-    function.body = Rewrite(function.body, [&](const Expr& x) -> Expr {
+  OpenClBody PartOfKernel(ir::Function function, int depth) {
+    const Expr group = Ref(MakeVar(kGroup, kIndex32)), lane = Ref(MakeVar(kLane, kIndex32));
+    OpenClBody part;
+    function.body = Rewrite(WithoutLocalArrays(function.body, part.local_arrays), [&](const Expr& x) -> Expr {
       if (x->kind != ExprKind::kCall) return nullptr;
       return x->function == "get_group_id" ? group : x->function == "get_local_id" ? lane : nullptr;
     });
-    printed.text = Body(function);
-    std::string parameters = Parameters(function);
-    for (const BufferRef& array : printed.local_arrays)
-      parameters += fmt::format(", {} {}", PointerTo(*array), array->name);
-    printed.text += fmt::format("static{} void {}({}, int {}, int {}) {{\n{}}}\n", WidthAttribute(), name, parameters,
-                                kGroupArgument, kLaneArgument, body_);
-    return printed;
+    part.helpers = Body(function, depth);
+    part.text = body_;
+    return part;
   }
 
  private:
   // Fills body_; what stands before it.
-  std::string Body(const ir::Function& function) {
+  std::string Body(const ir::Function& function, int depth = 1) {
     for (const Helper& helper : function.helpers) helpers_.Add(helper.name, helper.source + "\n");
-    depth_ = 1;
+    depth_ = depth;
     unrestricted_ = Unrestricted(function.body);
     CollectAssigned(function.body);
     Print(function.body);
@@ -578,8 +573,8 @@ std::string PointerTo(const ir::Buffer& array) {
   return fmt::format("{} {}{}*", SpaceName(array.space), array.written ? "" : "const ", CarrierName(array.storage));
 }
 
-OpenClFunction ToOpenClFunction(const ir::Function& function, const std::string& name, const DeviceSpec& device) {
-  return Printer(device).Function(function, name);
+OpenClBody ToOpenClBody(const ir::Function& function, int depth, const DeviceSpec& device) {
+  return Printer(device).PartOfKernel(function, depth);
 }
 
 std::string WithGuards(const std::string& source, const std::string& kernel, const std::vector<GuardText>& guards) {

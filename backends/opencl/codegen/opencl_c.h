@@ -14,15 +14,15 @@ namespace hlorun::opencl {
 // has them.
 std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device);
 
-// The body of a scheduled kernel as a function that a kernel calls: void NAME(parameters, local arrays, int hl_group,
-// int hl_lane), what the kernel's own groups and work-items count from 0.
-inline constexpr const char* kGroupArgument = "hl_group";
-inline constexpr const char* kLaneArgument = "hl_lane";
-struct OpenClFunction {
-  std::string text;                         // behind the helpers that it needs
-  std::vector<ir::BufferRef> local_arrays;  // which a function may not declare
+// What a scheduled kernel does, for a scope of another kernel in which its parameters and local arrays are pointers of
+// their names, and kGroup and kLane what its own groups and work-items count from 0.
+inline constexpr const char* kGroup = "hl_group";
+inline constexpr const char* kLane = "hl_lane";
+struct OpenClBody {
+  std::string helpers, text;
+  std::vector<ir::BufferRef> local_arrays;
 };
-OpenClFunction ToOpenClFunction(const ir::Function& function, const std::string& name, const DeviceSpec& device);
+OpenClBody ToOpenClBody(const ir::Function& function, int depth, const DeviceSpec& device);
 
 // "__global const float*", of a parameter, or "__local float*".
 std::string PointerTo(const ir::Buffer& array);

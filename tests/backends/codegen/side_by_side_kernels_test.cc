@@ -97,11 +97,11 @@ size_t Times(const std::string& text, const std::string& what) {
   return times;
 }
 
-TEST(SideBySideKernels, EqualKernelsAreOneFunction) {
+TEST(SideBySideKernels, EqualKernelsAreOneBody) {
   const std::string text = SideBySide(std::vector<Part>(40, Part{"f32[1000]", "subtract($0, $1)", 2}));
   const auto launches = LaunchesOf(text, AliasPattern(40, -1), GpuSpec());
   ASSERT_EQ(launches.size(), 1u);
-  EXPECT_EQ(Times(launches[0].source, "static void"), 1u);
+  EXPECT_EQ(Times(launches[0].source, "switch ("), 1u);
   EXPECT_EQ(launches[0].arguments.size(), 120u);
   EXPECT_EQ(launches[0].grid.groups[0] % 40, 0);
 }
