@@ -28,6 +28,7 @@ void ForEachField(Spec& spec, Visit&& visit) {
   visit("global_memory_bytes", spec.global_memory_bytes);
   visit("max_allocation_bytes", spec.max_allocation_bytes);
   visit("buffer_alignment", spec.buffer_alignment);
+  visit("argument_bytes", spec.argument_bytes);
   visit("has_f64", spec.has_f64);
   visit("has_f16", spec.has_f16);
   visit("has_int64_atomics", spec.has_int64_atomics);

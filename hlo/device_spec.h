@@ -28,6 +28,7 @@ struct DeviceSpec {
   int64_t global_memory_bytes = int64_t{8} << 30;
   int64_t max_allocation_bytes = int64_t{2} << 30;
   int64_t buffer_alignment = 64;  // of a buffer's start, bytes
+  int64_t argument_bytes = 1024;  // all of a kernel's arguments together: what every device takes
 
   bool has_f64 = true;
   bool has_f16 = false;  // arithmetic in half; storage always works

@@ -4,6 +4,8 @@
 #include <unordered_set>
 
 #include "hlo/computation.h"
+#include "passes/fusion/hero.h"
+#include "passes/fusion/side_by_side.h"
 #include "passes/fusion/updated_part.h"
 
 namespace hlorun::passes {
@@ -54,6 +56,8 @@ bool AliasesOperand(const Instruction& instruction, int64_t operand, int64_t res
 }
 
 bool GenericKernelModel::MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t result_leaf) const {
+  if (HeroOf(instruction).kind == KernelKind::kSideBySide)
+    return MayShareBesideOthers(instruction, operand, result_leaf, *this);
   const auto leaves = hlo::FlattenShape(instruction.shape());
   const hlo::Shape& result = leaves[static_cast<size_t>(result_leaf)];
   if (instruction.operand(operand)->shape().ByteSize() != result.ByteSize()) return false;

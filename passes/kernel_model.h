@@ -39,6 +39,9 @@ class KernelModel {
   // another, so that they may store what those are reduced to instead; 0: none.
   virtual int64_t RowsFinishedTogether(const hlo::Instruction& /*dot*/) const { return 0; }
 
+  // Whether the kernel of `instruction` may have some of a launch's work-groups, beside kernels that have the others.
+  virtual bool RunsBesideOthers(const hlo::Instruction&) const { return true; }
+
   // Whether result leaf `result_leaf` may share the buffer of operand `operand` (each element is read before, and only
   // by the work-item that overwrites it).
   virtual bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const = 0;

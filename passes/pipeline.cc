@@ -44,6 +44,7 @@
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/fusion.h"
+#include "passes/fusion/horizontal_fusion.h"
 #include "passes/fusion/product_operands.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
@@ -219,6 +220,8 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<Schedule>();
   p.Add<OverlapCollectives>();
   p.Add<Rematerialize>();  // under --memory_limit: computed again rather than kept
+  // Small kernels that share nothing become one launch.
+  p.Add<HorizontalFusion>();
   p.Add<CopyInsertion>();
   return p;
 }

@@ -38,6 +38,7 @@
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/fusion.h"
+#include "passes/fusion/horizontal_fusion.h"
 #include "passes/fusion/product_operands.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
@@ -146,6 +147,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<FlattenControl>("each computation that control flow executes gets one caller"),
       Entry<Schedule>("the order of execution"),
       Entry<Rematerialize>("what the memory limit has no room for is computed again where it is read later"),
+      Entry<HorizontalFusion>("small kernels that share nothing become one launch, each with work-groups of its own"),
       Entry<CopyInsertion>("copies where values would overwrite each other"),
   };
   return kPasses;

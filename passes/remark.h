@@ -16,7 +16,8 @@ struct Remark {
     kProduct,
     kSharding,
     kCollective,
-    kMemory
+    kMemory,
+    kLaunch
   };
   Subject subject = Subject::kConditional;
   std::string instruction;  // its name in the module

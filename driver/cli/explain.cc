@@ -7,8 +7,8 @@
 namespace hlorun::cli {
 namespace {
 
-constexpr std::array<const char*, 8> kSubjects = {"conditional", "while",    "dimension",  "host call",
-                                                  "product",     "sharding", "collective", "memory"};
+constexpr std::array<const char*, 9> kSubjects = {"conditional", "while",      "dimension", "host call", "product",
+                                                  "sharding",    "collective", "memory",    "launch"};
 
 constexpr const char* kNoSource =
     "the module does not tell source lines: export it with metadata (jax: compiler_ir(\"hlo\").as_hlo_module().to_string() "

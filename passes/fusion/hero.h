@@ -24,6 +24,8 @@ enum class KernelKind : uint8_t {
   kCustom,  // hlorun.* internal custom-calls, and everything with an emitter of its own (topk, fft, cholesky ...)
   kRegion,  // kernels, loops and branches that one work-item runs in turn (regions.h)
   kBlocks,  // kernels that are run in turn on one block of their arrays after another (blocks.h)
+  // Kernels that need nothing of each other, in one launch (horizontal_fusion.h).
+  kSideBySide,
   kCollective,
   kHost,  // runs on the host: user custom-calls, infeed, outfeed, send, recv
 };
@@ -35,9 +37,10 @@ struct Hero {
   const hlo::Instruction* instruction = nullptr;
 };
 
-// The backend_config of a fusion that is a region, and of one that is made of blocks.
+// The backend_config of a fusion that is a region, of one that is made of blocks, and of kernels side by side.
 inline constexpr const char* kRegionConfig = R"({"region":"sequential"})";
 inline constexpr const char* kBlocksConfig = R"({"region":"blocks"})";
+inline constexpr const char* kSideBySideConfig = R"({"region":"side_by_side"})";
 
 Hero HeroOf(const hlo::Instruction& instruction);
 

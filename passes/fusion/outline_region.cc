@@ -21,14 +21,15 @@ using Members = std::vector<Instruction*>;
 // Moves members into a computation of their own.
 class Outliner {
  public:
-  Outliner(Computation& computation, const Members& members, const char* config)
+  Outliner(Computation& computation, const Members& members, const char* config, const char* name)
       : computation_(&computation),
         members_(members),
         config_(config),
+        name_(name),
         inside_(members.begin(), members.end()),
-        body_(computation.module()->AddComputation("region")) {}
+        body_(computation.module()->AddComputation(name)) {}
 
-  void Run() {
+  Instruction* Run() {
     FindCarriers();
     for (Instruction* member : members_) {
       std::vector<Instruction*> operands;
@@ -45,6 +46,7 @@ class Outliner {
     }
     for (Instruction* member : members_) RedirectUsers(member);
     RemoveAll();
+    return region;
   }
 
  private:
@@ -153,7 +155,7 @@ class Outliner {
                                               hlo::attr::Fusion{hlo::FusionKind::kCustom, {}},
                                               std::vector<Computation*>{body_});
     made->backend_config = config_;
-    made->set_name("region");
+    made->set_name(name_);
     const auto control = std::find_if(members_.begin(), members_.end(), [](const Instruction* i) {
       return i->Is(Opcode::kWhile) || i->Is(Opcode::kConditional);
     });
@@ -187,7 +189,7 @@ class Outliner {
 
   Computation* computation_;
   const Members& members_;
-  const char* const config_;
+  const char *const config_, *const name_;
   std::unordered_set<const Instruction*> inside_;
   Computation* body_;
   std::unordered_map<const Instruction*, Instruction*> map_;
@@ -201,8 +203,9 @@ class Outliner {
 
 }  // namespace
 
-void OutlineRegion(Computation& computation, const std::vector<Instruction*>& members, const char* config) {
-  Outliner(computation, members, config).Run();
+Instruction* OutlineRegion(Computation& computation, const std::vector<Instruction*>& members, const char* config,
+                           const char* name) {
+  return Outliner(computation, members, config, name).Run();
 }
 
 }  // namespace hlorun::passes

@@ -56,6 +56,10 @@ void ArrayLives::AddArrays() {
     array.ends_shared = std::any_of(set.lives.begin(), set.lives.end(), [&](const Colocation::Life& life) {
       return life.value != id && life.range.begin == array.life.end;
     });
+    for (const Colocation::Life& life : set.lives) {
+      if (life.value == id) continue;
+      (life.range.begin < array.life.begin ? array.is_preceded : array.is_followed) = true;
+    }
     arrays_.push_back(std::move(array));
   }
 }

@@ -34,6 +34,8 @@ struct LivingArray {
   bool escapes = false;      // tuples, control flow, asynchronous ops or results hold it
   bool is_updated = false;   // a reader would like to write its result over it
   bool ends_shared = false;  // what its last reader makes lies in its place
+  bool is_preceded = false;  // another lies in its place before
+  bool is_followed = false;  // or behind
 };
 
 // Whether all that it does is to give a name to an array that its operand holds.
@@ -50,6 +52,8 @@ class ArrayLives {
   // By leaf of the result; kNoValue for tokens.
   const std::vector<ArrayId>& ArraysOf(const hlo::Instruction* instruction) const;
   LiveProfile& profile() { return profile_; }
+  // 2t of an instruction.
+  int64_t TimeOf(const hlo::Instruction* instruction) const { return live_.TimeOf(instruction); }
 
   // Takes in `made`, which stands in front of what runs at `time` by now, with its reads.
   void Insert(hlo::Instruction* made, int64_t time);

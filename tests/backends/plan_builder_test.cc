@@ -705,5 +705,37 @@ TEST(PlanBuilder, AMeasuredChoiceIsTaken) {
   EXPECT_GE(cut.memory.arena_bytes, 2 * 3 * 32 * 16 * 4);
 }
 
+// A branch's kernels ask for its predicate, also where they are one launch.
+TEST(PlanBuilder, SmallKernelsOfABranchAreOneLaunchOnAGpu) {
+  const auto branch = [](const std::string& name, const std::string& op) {
+    return name + R"( { t = (f32[4096], f32[5000]) parameter(0)
+  x = f32[4096] get-tuple-element(t), index=0
+  y = f32[5000] get-tuple-element(t), index=1
+  a = f32[4096] )" +
+           op + "(x)\n b = f32[5000] " + op + R"((y)
+  ROOT r = (f32[4096], f32[5000]) tuple(a, b) }
+)";
+  };
+  const std::string text = "HloModule m\n" + branch("one", "sine") + branch("two", "tanh") + R"(
+ENTRY e {
+  p = pred[] parameter(0)
+  x = f32[4096] parameter(1)
+  y = f32[5000] parameter(2)
+  t = (f32[4096], f32[5000]) tuple(x, y)
+  ROOT r = (f32[4096], f32[5000]) conditional(p, t, t), true_computation=one, false_computation=two
+})";
+  DeviceSpec gpu;
+  gpu.device_class = DeviceClass::kGpu;
+  CompileOptions options;
+  options.branches = BranchStrategy::kPredicate;
+  const Plan plan = CompileModule(*hlo::ParseModule(text), gpu, options).plan;
+  const auto launches = ThunksOf<LaunchThunk>(plan.entry);
+  ASSERT_EQ(launches.size(), 2u);
+  for (const LaunchThunk* launch : launches) {
+    EXPECT_EQ(launch->arguments.size(), 5u);
+    EXPECT_THAT(plan.kernels[static_cast<size_t>(launch->kernel)].source, HasSubstr("guard0[0]"));
+  }
+}
+
 }  // namespace
 }  // namespace hlorun::opencl

@@ -242,10 +242,11 @@ EmittedLaunch Emission::Finish(const ir::Stmt& loops, int64_t grain, std::vector
     launch.arguments.push_back(argument);
   }
   launch.overwritten = ir::OverwrittenParameters(function);
-  const ScheduledKernel scheduled = Schedule(function, context_.device);
+  ScheduledKernel scheduled = Schedule(function, context_.device);
   launch.source = ToOpenClC(scheduled, context_.device);
   launch.kernel_ir = ir::ToString(function);
   launch.grid = scheduled.grid;
+  launch.kernel = std::make_shared<const ScheduledKernel>(std::move(scheduled));
   return launch;
 }
 

@@ -16,6 +16,7 @@
 #include "passes/expand/parts_in_place.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/side_by_side.h"
 #include "passes/fusion/updated_part.h"
 #include "passes/memory/region_layout.h"
 
@@ -95,6 +96,7 @@ const std::map<KernelKind, Emitter>& Emitters() {
       {KernelKind::kReduceWindow, EmitReduceWindow},
       {KernelKind::kRegion, EmitSequentially},
       {KernelKind::kBlocks, EmitBlocks},
+      {KernelKind::kSideBySide, EmitSideBySide},
       {KernelKind::kScatter, EmitScatter},
       {KernelKind::kSelectAndScatter, EmitSelectAndScatter},
       {KernelKind::kSort, EmitSort},
@@ -176,6 +178,7 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
     case KernelKind::kHost:
     case KernelKind::kRegion:
     case KernelKind::kBlocks:
+    case KernelKind::kSideBySide:
     case KernelKind::kSort:
     case KernelKind::kScatter:
     case KernelKind::kSelectAndScatter:
@@ -207,6 +210,7 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   if (RunsAlone(instruction)) return 0;
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kRegion) return RegionScratchBytes(instruction, {device_, options_}, *this);
+  if (hero.kind == KernelKind::kSideBySide) return SideBySideScratchBytes(instruction, *this);
   if (hero.kind == KernelKind::kReduceWindow) return CumulativeScratchBytes(instruction, hero, device_);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction, device_);
   if (HasTopKKernel(instruction, device_)) return TopKScratchBytes(instruction, device_);
@@ -224,12 +228,19 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   return 0;
 }
 
+bool OpenClKernelModel::RunsBesideOthers(const Instruction& instruction) const {
+  // Scratch is for launches that need each other.
+  return !RunsAlone(instruction) && ScratchBytes(instruction) == 0;
+}
+
 bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t result_leaf) const {
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kRegion) {
     return passes::RegionAliases(instruction)[static_cast<size_t>(result_leaf)] == operand ||
            passes::MayOverwriteOperand(instruction, operand, result_leaf);
   }
+  if (hero.kind == KernelKind::kSideBySide)
+    return passes::MayShareBesideOthers(instruction, operand, result_leaf, *this);
   const hlo::Shape& from = instruction.operand(operand)->shape();
   const hlo::Shape to = hlo::FlattenShape(instruction.shape())[static_cast<size_t>(result_leaf)];
   if (!from.IsArray() || from.ElementCount() != to.ElementCount() || from.ByteSize() != to.ByteSize()) return false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "passes/options.h"
 
 namespace hlorun::opencl {
+
+struct ScheduledKernel;
 
 // What a kernel parameter points to, seen from the instruction.
 struct ArgumentRef {
@@ -32,6 +35,7 @@ struct EmittedLaunch {
   std::vector<ArgumentRef> arguments;
   std::vector<bool> overwritten;  // by argument: it is stored to, and nothing of it is loaded; empty: none is
   StepRole role = StepRole::kWork;
+  std::shared_ptr<const ScheduledKernel> kernel;  // what `source` prints; null where it is made of text
 
   // Whether nothing is loaded of what is stored to.
   bool Overwrites() const;
@@ -68,6 +72,7 @@ class OpenClKernelModel : public passes::KernelModel {
   bool RunsAlone(const hlo::Instruction& instruction) const override;
   bool ComputesOperand(const hlo::Instruction& product, int64_t of_dot, const hlo::Instruction& made) const override;
   int64_t RowsFinishedTogether(const hlo::Instruction& dot) const override;
+  bool RunsBesideOthers(const hlo::Instruction& instruction) const override;
   bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const override;
   bool BoundsContraction(const hlo::Instruction& instruction) const override;
   bool SumsOverWindow(const hlo::Instruction& convolution) const override;

@@ -68,38 +68,64 @@ bool LoadsFrom(const Expr& x, const Buffer& buffer) {
   return std::any_of(x->args.begin(), x->args.end(), [&](const Expr& a) { return LoadsFrom(a, buffer); });
 }
 
+Stmt WithoutLocalArrays(const Stmt& s, std::vector<BufferRef>& arrays) {
+  if (s->kind == StmtKind::kDeclareArray && s->buffer->space == Buffer::Space::kLocal) {
+    arrays.push_back(s->buffer);
+    return Block({});
+  }
+  if (s->body.empty()) return s;
+  StmtNode node = *s;
+  for (Stmt& b : node.body) b = WithoutLocalArrays(b, arrays);
+  return std::make_shared<const StmtNode>(std::move(node));
+}
+
 class Printer {
  public:
   explicit Printer(const DeviceSpec& device) : device_(device), helpers_(device) {}
 
   std::string Kernel(const ScheduledKernel& kernel) {
-    for (const Helper& helper : kernel.function.helpers) helpers_.Add(helper.name, helper.source + "\n");
-    depth_ = 1;
-    unrestricted_ = Unrestricted(kernel.function.body);
-    CollectAssigned(kernel.function.body);
-    Print(kernel.function.body);
-    for (const BufferRef& p : kernel.function.parameters) uses_double_ |= p->storage == ElementType::kF64;
-    std::string text = helpers_.Text();
-    if (uses_double_ && !device_.has_f64) {
-      Fail(ErrorCode::kUnimplemented, "kernel {} computes in f64, which {} has not", kernel.function.name,
-           device_.name);
-    }
-    if (uses_double_) text = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" + text;
+    std::string text = Body(kernel.function);
     text += fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {})))", kernel.grid.local[0],
                         kernel.grid.local[1], kernel.grid.local[2]);
     if (const int64_t items = kernel.function.sub_group_items; items > 0)
       text += fmt::format(" __attribute__((intel_reqd_sub_group_size({})))", items);
     text += WidthAttribute();
-    text += fmt::format("\nvoid {}(", kernel.function.name);
-    std::string parameters;
-    for (const BufferRef& p : kernel.function.parameters) {
-      parameters += fmt::format("{}__global {}{}*{} {}", parameters.empty() ? "" : ", ", p->written ? "" : "const ",
-                                CarrierName(p->storage), Restrict(*p), p->name);
-    }
-    return text + parameters + ") {\n" + body_ + "}\n";
+    return text + fmt::format("\nvoid {}({}) {{\n{}}}\n", kernel.function.name, Parameters(kernel.function), body_);
+  }
+
+  OpenClBody PartOfKernel(ir::Function function, int depth) {
+    const Expr group = Ref(MakeVar(kGroup, kIndex32)), lane = Ref(MakeVar(kLane, kIndex32));
+    OpenClBody part;
+    function.body = Rewrite(WithoutLocalArrays(function.body, part.local_arrays), [&](const Expr& x) -> Expr {
+      if (x->kind != ExprKind::kCall) return nullptr;
+      return x->function == "get_group_id" ? group : x->function == "get_local_id" ? lane : nullptr;
+    });
+    part.helpers = Body(function, depth);
+    part.text = body_;
+    return part;
   }
 
  private:
+  // Fills body_; what stands before it.
+  std::string Body(const ir::Function& function, int depth = 1) {
+    for (const Helper& helper : function.helpers) helpers_.Add(helper.name, helper.source + "\n");
+    depth_ = depth;
+    unrestricted_ = Unrestricted(function.body);
+    CollectAssigned(function.body);
+    Print(function.body);
+    for (const BufferRef& p : function.parameters) uses_double_ |= p->storage == ElementType::kF64;
+    if (uses_double_ && !device_.has_f64)
+      Fail(ErrorCode::kUnimplemented, "kernel {} computes in f64, which {} has not", function.name, device_.name);
+    return (uses_double_ ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" : "") + helpers_.Text();
+  }
+
+  std::string Parameters(const ir::Function& function) const {
+    std::string parameters;
+    for (const BufferRef& p : function.parameters)
+      parameters += fmt::format("{}{}{} {}", parameters.empty() ? "" : ", ", PointerTo(*p), Restrict(*p), p->name);
+    return parameters;
+  }
+
   std::string TypeName(Type type) {
     uses_double_ |= type.element == ElementType::kF64;
     return CTypeName(type);
@@ -541,6 +567,14 @@ class Printer {
 
 std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device) {
   return Printer(device).Kernel(kernel);
+}
+
+std::string PointerTo(const ir::Buffer& array) {
+  return fmt::format("{} {}{}*", SpaceName(array.space), array.written ? "" : "const ", CarrierName(array.storage));
+}
+
+OpenClBody ToOpenClBody(const ir::Function& function, int depth, const DeviceSpec& device) {
+  return Printer(device).PartOfKernel(function, depth);
 }
 
 std::string WithGuards(const std::string& source, const std::string& kernel, const std::vector<GuardText>& guards) {

@@ -14,6 +14,19 @@ namespace hlorun::opencl {
 // has them.
 std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device);
 
+// What a scheduled kernel does, for a scope of another kernel in which its parameters and local arrays are pointers of
+// their names, and kGroup and kLane what its own groups and work-items count from 0.
+inline constexpr const char* kGroup = "hl_group";
+inline constexpr const char* kLane = "hl_lane";
+struct OpenClBody {
+  std::string helpers, text;
+  std::vector<ir::BufferRef> local_arrays;
+};
+OpenClBody ToOpenClBody(const ir::Function& function, int depth, const DeviceSpec& device);
+
+// "__global const float*", of a parameter, or "__local float*".
+std::string PointerTo(const ir::Buffer& array);
+
 // `source`, which ToOpenClC printed, with parameters guard0, guard1 ... behind the others: the kernel returns at once
 // unless every condition (an OpenCL C expression of its guard) holds.
 struct GuardText {

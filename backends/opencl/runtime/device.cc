@@ -146,6 +146,7 @@ Device::Device(cl::Platform platform, cl::Device device, int platform_index, int
   spec_.global_memory_bytes = static_cast<int64_t>(device_.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>());
   spec_.max_allocation_bytes = static_cast<int64_t>(device_.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>());
   spec_.buffer_alignment = std::max<int64_t>(64, device_.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8);
+  spec_.argument_bytes = static_cast<int64_t>(device_.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>());
   if (is_cpu) {
     FillFromCpu(spec_);
   } else {
