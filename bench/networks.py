@@ -25,6 +25,7 @@ def networks():
     import algorithms  # pylint: disable=import-outside-toplevel
     import compressed  # pylint: disable=import-outside-toplevel
     import estimates  # pylint: disable=import-outside-toplevel
+    import filters  # pylint: disable=import-outside-toplevel
     import images  # pylint: disable=import-outside-toplevel
     import losses  # pylint: disable=import-outside-toplevel
     import narrow  # pylint: disable=import-outside-toplevel
@@ -34,7 +35,7 @@ def networks():
     import texts  # pylint: disable=import-outside-toplevel
     import trainings  # pylint: disable=import-outside-toplevel
 
-    kinds = (algorithms, compressed, estimates, images, losses, narrow, pixels, signals, texts, trainings, sciences)
+    kinds = (algorithms, compressed, estimates, filters, images, losses, narrow, pixels, signals, texts, trainings, sciences)
     return {name: network for kind in kinds for name, network in kind.NETWORKS.items()}
 
 

@@ -187,6 +187,53 @@ Frame& Epilogue::FrameOf(FusedValues& values) const {
   return frame;
 }
 
+Values Epilogue::Finished(FusedValues& values, const Indices& index, const Expr& raw) const {
+  const hlo::ElementType hero_type = hero_.shape().element_type();
+  Body& body = values.body();
+  const Expr product = body.Name(ir::Cast(raw, ir::ComputeType(hero_type)), "product");
+  if (IsPlain()) return {{product, nullptr}};
+  Frame& frame = FrameOf(values);
+  frame.Bind(&hero_, Values{{body.Name(RoundResult(product, hero_type), "rounded"), nullptr}});
+  Values finished = {values.Get(frame, *value_, index)};
+  for (size_t i = 1; i < results_.size(); ++i)
+    finished.push_back(values.Get(frame, *reduction_->operand(static_cast<int64_t>(i)), index));
+  return finished;
+}
+
+void Epilogue::StoreFinished(FusedValues& values, const Indices& index, const Values& finished) const {
+  Indices there = index;
+  for (size_t d = 0; d < starts_.size(); ++d) there[d] = values.math().Add(there[d], starts_[d]);
+  StoreElement(values, results_[0], instruction_.shape(), there, finished[0]);
+}
+
+Stmt Epilogue::StoreSideBySide(const std::vector<RunIndex>& runs, int64_t count, int64_t lanes,
+                               const std::function<Expr(size_t run, const Expr& place)>& value) const {
+  IndexMath math(ir::kIndex);
+  Body body;
+  FusedValues values(math, body);
+  const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex);
+  const hlo::Dims& dimensions = hero_.shape().dimensions();
+  std::vector<Stmt> statements;
+  Indices first;
+  for (size_t d = 0; d < dimensions.size(); ++d) {
+    const ir::Var base = ir::MakeIndex(fmt::format("at{}", d), 0, dimensions[d] - 1, ir::kIndex);
+    statements.push_back(ir::Let(base, runs[0].index[d]));
+    first.push_back(math.Of(base));
+    if (d == runs[0].lane_dimension) first.back() = math.Add(first.back(), math.Of(place));
+  }
+  std::vector<std::pair<Indices, Values>> finished;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    Indices index = first;
+    index.back() = math.Add(index.back(), static_cast<int64_t>(r));
+    Values of_run = Finished(values, index, value(r, ir::Ref(place)));
+    finished.emplace_back(std::move(index), std::move(of_run));
+  }
+  for (const auto& [index, of_run] : finished) StoreFinished(values, index, of_run);
+  statements.push_back(ir::For(ir::LoopRole::kVector, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex),
+                               body.Close(), 1, static_cast<int>(lanes)));
+  return ir::Block(std::move(statements));
+}
+
 Stmt Epilogue::FinishPlaces(const RunIndex& at, const ir::Var& place, const Expr& begin, const Expr& end, int64_t lanes,
                             const std::function<Expr(const Expr&)>& value, const Sink& sink) const {
   IndexMath math(ir::kIndex);
@@ -201,17 +248,7 @@ Stmt Epilogue::FinishPlaces(const RunIndex& at, const ir::Var& place, const Expr
     index.push_back(math.Of(base));
     if (d == at.lane_dimension) index.back() = math.Add(index.back(), math.Of(place));
   }
-  const hlo::ElementType hero_type = hero_.shape().element_type();
-  const Expr raw = body.Name(ir::Cast(value(ir::Ref(place)), ir::ComputeType(hero_type)), "product");
-  Values finished{{raw, nullptr}};
-  if (!IsPlain()) {
-    Frame& frame = FrameOf(values);
-    frame.Bind(&hero_, Values{{body.Name(RoundResult(raw, hero_type), "rounded"), nullptr}});
-    finished = {values.Get(frame, *value_, index)};
-    for (size_t i = 1; i < results_.size(); ++i)
-      finished.push_back(values.Get(frame, *reduction_->operand(static_cast<int64_t>(i)), index));
-  }
-  sink(values, index, finished);
+  sink(values, index, Finished(values, index, value(ir::Ref(place))));
   statements.push_back(ir::For(ir::LoopRole::kVector, place, begin, end, body.Close(), 1, static_cast<int>(lanes)));
   return ir::Block(std::move(statements));
 }
@@ -222,9 +259,7 @@ Stmt Epilogue::StoreRun(const RunIndex& at, int64_t count, int64_t lanes,
   if (transpose_ != nullptr) return StoreRearranged(at, count, lanes, value);
   const ir::Var place = ir::MakeIndex("place", 0, count - 1, ir::kIndex);
   const auto store = [&](FusedValues& values, const Indices& index, const Values& finished) {
-    Indices there = index;
-    for (size_t d = 0; d < starts_.size(); ++d) there[d] = values.math().Add(there[d], starts_[d]);
-    StoreElement(values, results_[0], instruction_.shape(), there, finished[0]);
+    StoreFinished(values, index, finished);
   };
   return FinishPlaces(at, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex), lanes, value, store);
 }

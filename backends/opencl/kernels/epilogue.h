@@ -45,6 +45,12 @@ class Epilogue {
   using OfRow = std::function<RunIndex(const ir::Expr& row)>;
   ir::Stmt StoreRows(const ir::Var& row, const ir::Expr& first, const ir::Expr& end, const OfRow& at, int64_t count,
                      int64_t lanes, const std::function<ir::Expr(const ir::Expr&)>& value) const;
+  // Finishes and stores runs that lie side by side: value(r, i) is run r's at place i. They differ in the last index
+  // alone, each is one further than the one before, and each vector of all of them is put together before it is stored.
+  ir::Stmt StoreSideBySide(const std::vector<RunIndex>& runs, int64_t count, int64_t lanes,
+                           const std::function<ir::Expr(size_t run, const ir::Expr& place)>& value) const;
+  // Whether they lie so: nothing puts the result elsewhere.
+  bool MayStoreSideBySide() const { return transpose_ == nullptr && reduction_ == nullptr; }
   // Sends for the cache lines that a run of `count` values will be stored to, and be finished with, while they are
   // summed: a short row in each of many long ones is no stream that the hardware sees (docs/products.md).
   ir::Stmt SendForRun(const RunIndex& at, int64_t count) const;
@@ -54,6 +60,10 @@ class Epilogue {
   using Sink = std::function<void(FusedValues& values, const Indices& index, const Values& finished)>;
 
   ir::Expr Linear(const RunIndex& at) const;
+  // A value of the hero at a place, finished.
+  Values Finished(FusedValues& values, const Indices& index, const ir::Expr& raw) const;
+  // Stores it where the root puts it.
+  void StoreFinished(FusedValues& values, const Indices& index, const Values& finished) const;
   // The loop of `place` over begin .. end of a run.
   ir::Stmt FinishPlaces(const RunIndex& at, const ir::Var& place, const ir::Expr& begin, const ir::Expr& end,
                         int64_t lanes, const std::function<ir::Expr(const ir::Expr&)>& value, const Sink& sink) const;
@@ -75,7 +85,7 @@ class Epilogue {
   const hlo::Instruction* update_ = nullptr;     // the root that updates a part of an array, where there is one
   hlo::Dims starts_;                             // of that part
   bool sends_result_ = true;
-  std::vector<ir::BufferRef> results_;           // of a reduction as many as it has, else one
+  std::vector<ir::BufferRef> results_;   // of a reduction as many as it has, else one
   std::vector<ir::BufferRef> operands_;  // of the fusion; null where only the hero reads them
   std::vector<ir::BufferRef> visited_;   // at each value's own index: operands of the hero's dimensions
 };

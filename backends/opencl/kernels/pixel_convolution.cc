@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/ceil_div.h"
+#include "backends/opencl/codegen/interleaved.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
 #include "backends/opencl/kernels/register_tile.h"
@@ -25,12 +26,12 @@ class PixelConvolution {
     buffer_ = parameters_.Add("buffer", shape_.compute_type, plan.groups * plan.BufferElements(),
                               ScratchSlice(0, plan.ScratchBytes(), true));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
-    staging_ = MakeStaging("staging", shape_.compute_type, shape_.group_features() * plan.tile());
+    staging_ = MakeStaging("staging", shape_.compute_type, shape_.features * plan.tile());
   }
 
   KernelDraft Emit() {
     const ir::Var slot = IndexVar("slot", plan_.groups), block = IndexVar("block", plan_.blocks());
-    const ir::Var image = IndexVar("image", shape_.batch), group = IndexVar("group", shape_.groups);
+    const ir::Var image = IndexVar("image", shape_.batch);
     const ir::Var first_row = IndexVar("first_row", shape_.rows.out),
                   first_column = IndexVar("first_column", shape_.columns.out);
     const ir::Var y = IndexVar("y", shape_.rows.out);
@@ -39,14 +40,13 @@ class PixelConvolution {
     first_row_ = ir::Ref(first_row);
     first_column_ = ir::Ref(first_column);
     buffer_at_ = ir::Ref(slot) * plan_.BufferElements();
-    group_ = ir::Ref(group);
     y_ = ir::Ref(y);
     const Expr end_row = EndOfRun(first_row_, plan_.rows_per_block, shape_.rows.out);
     const Stmt body =
         ir::Block({ir::Let(image, Quotient(rows, plan_.row_blocks())),
                    ir::Let(first_row, Remainder(rows, plan_.row_blocks()) * plan_.rows_per_block),
                    ir::Let(first_column, Remainder(ir::Ref(block), plan_.column_blocks()) * plan_.columns_per_block),
-                   CopyRows(), Loop(group, Index(0), Index(shape_.groups), Loop(y, first_row_, end_row, Tiles()))});
+                   CopyRows(), Loop(y, first_row_, end_row, Tiles())});
     const Stmt walk = Loop(block, ir::Ref(slot), Index(plan_.blocks()), body, plan_.groups);
     const Stmt nest = ir::For(LoopRole::kParallel, slot, Index(0), Index(plan_.groups), walk);
     return MakeDraft("pixel_convolution", parameters_, ir::Block({ir::DeclareArray(staging_), nest}));
@@ -140,45 +140,60 @@ class PixelConvolution {
     return Loop(x, first_column_, end, either(), width);
   }
 
+  // The sums of each group of features, and then all of them at once: they lie side by side.
   Stmt Tile(int64_t columns) {
     const int64_t features = shape_.group_features();
     const RegisterTile tile("acc", features, CeilDiv(columns, plan_.lanes), {shape_.compute_type, Lanes()});
-    const auto index = [&](const Expr& feature, const Expr& column) {
-      RunIndex at;
-      at.index = {image_, x_ + column};
-      at.lane_dimension = 1;
-      if (shape_.spatial_rank == 2 && plan_.is_column) at.index.push_back(y_);
-      if (shape_.spatial_rank == 2 && !plan_.is_column) at.index.insert(at.index.begin() + at.lane_dimension++, y_);
-      at.index.push_back(group_ * features + feature);
-      return at;
-    };
-    return ir::Block({tile.Declare(), Taps(tile), Store(tile, columns, index)});
+    const ir::Var group = IndexVar("group", shape_.groups);
+    if (shape_.features == 1) {
+      const auto index = [&](const Expr& feature, const Expr& column) { return At(column, feature); };
+      return ir::Block({tile.Declare(), Taps(tile, Index(0)),
+                        TileStore(*epilogue_).Emit(tile, staging_, Index(0), Index(1), columns, index)});
+    }
+    const Stmt save = tile.Store(staging_, [&](int64_t f, int64_t v) {
+      return (ir::Ref(group) * features + f) * tile.columns() + v * plan_.lanes;
+    });
+    const Stmt sums = ir::Block({tile.Declare(), Taps(tile, ir::Ref(group)), save});
+    return ir::Block({Loop(group, Index(0), Index(shape_.groups), sums), StoreFeatures(tile.columns(), columns)});
   }
 
-  Stmt Store(const RegisterTile& tile, int64_t columns, const TileStore::Index& index) {
-    // Pixels of one feature lie side by side.
-    if (shape_.features == 1)
-      return TileStore(*epilogue_).Emit(tile, staging_, Index(0), Index(tile.rows()), columns, index);
-    const ir::Var feature = IndexVar("feature", tile.rows());
-    const Stmt save =
-        tile.Store(staging_, [&](int64_t f, int64_t v) { return Index(f * tile.columns() + v * plan_.lanes); });
-    const Expr staged = ir::Ref(feature) * tile.columns();
+  // Of the tile's pixel `column`.
+  RunIndex At(const Expr& column, const Expr& feature) const {
+    RunIndex at;
+    at.index = {image_, x_ + column};
+    at.lane_dimension = 1;
+    if (shape_.spatial_rank == 2 && plan_.is_column) at.index.push_back(y_);
+    if (shape_.spatial_rank == 2 && !plan_.is_column)
+      at.index.insert(at.index.begin() + static_cast<ptrdiff_t>(at.lane_dimension++), y_);
+    at.index.push_back(feature);
+    return at;
+  }
+
+  // `columns` pixels of each feature, from rows of `width` staged sums.
+  Stmt StoreFeatures(int64_t width, int64_t columns) const {
+    if (shape_.features <= kLongestStoredRow && epilogue_->MayStoreSideBySide()) {
+      std::vector<RunIndex> runs;
+      for (int64_t f = 0; f < shape_.features; ++f) runs.push_back(At(Index(0), Index(f)));
+      return epilogue_->StoreSideBySide(runs, columns, plan_.lanes, [&](size_t f, const Expr& place) {
+        return ir::Load(staging_, place + static_cast<int64_t>(f) * width);
+      });
+    }
+    const ir::Var feature = IndexVar("feature", shape_.features);
     // Stores some elements apart are no faster as vectors; what is computed before them is.
     const int64_t lanes = epilogue_->IsPlain() ? 1 : plan_.lanes;
-    const Stmt rows = epilogue_->StoreRows(
-        feature, Index(0), Index(tile.rows()), [&](const Expr& f) { return index(f, Index(0)); }, columns, lanes,
-        [&](const Expr& place) { return ir::Load(staging_, staged + place); });
-    return ir::Block({save, rows});
+    return epilogue_->StoreRows(
+        feature, Index(0), Index(shape_.features), [&](const Expr& f) { return At(Index(0), f); }, columns, lanes,
+        [&](const Expr& place) { return ir::Load(staging_, ir::Ref(feature) * width + place); });
   }
 
   // Each tap's weights meet a run of pixels.
-  Stmt Taps(const RegisterTile& tile) const {
+  Stmt Taps(const RegisterTile& tile, const Expr& group) const {
     const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
     const ir::Var kh = IndexVar("kh", rows.window), c = IndexVar("c", shape_.channels),
                   kw = IndexVar("kw", columns.window), pixel = ir::MakeVar("pixel_at", kIndex),
                   weight = ir::MakeVar("weight_at", kIndex);
     const Expr row = (y_ - first_row_) * rows.tile_stride() + ir::Ref(kh) * rows.dilation;
-    const Expr channel = group_ * shape_.channels + ir::Ref(c), tap = ir::Ref(kw) * columns.dilation;
+    const Expr channel = group * shape_.channels + ir::Ref(c), tap = ir::Ref(kw) * columns.dilation;
     const Expr place = plan_.phases() == 1
                            ? tap
                            : Remainder(tap, columns.stride) * plan_.PhaseElements() + Quotient(tap, columns.stride);
@@ -187,7 +202,7 @@ class PixelConvolution {
                             (x_ - first_column_)),
          ir::Let(weight,
                  ((ir::Ref(kh) * columns.window + ir::Ref(kw)) * shape_.channels + ir::Ref(c)) * shape_.features +
-                     group_ * shape_.group_features()),
+                     group * shape_.group_features()),
          tile.Step([&](int64_t f) { return ir::Cast(ir::Load(weights_, ir::Ref(weight) + f), shape_.compute_type); },
                    [&](int64_t v) { return ir::Load(buffer_, ir::Ramp(ir::Ref(pixel) + v * plan_.lanes, Lanes())); })});
     return Loop(kh, Index(0), Index(rows.window),
@@ -199,7 +214,7 @@ class PixelConvolution {
   KernelParameters parameters_;
   ir::BufferRef input_, weights_, buffer_, staging_;
   std::optional<Epilogue> epilogue_;
-  Expr image_, first_row_, first_column_, buffer_at_, group_, y_, x_;
+  Expr image_, first_row_, first_column_, buffer_at_, y_, x_;
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kMostFeatures = 8, kMostChannels = 16;
 // Depthwise channels that make vectors of their own: so many at least, in whole vectors of so few.
 constexpr int64_t kDepthwiseChannels = 8, kDepthwiseLanes = 4;
+// All sums of a tile of pixels wait for each other.
+constexpr int64_t kMostResults = 64;
 // As many sums as keep the multipliers busy.
 constexpr int64_t kMostVectors = 8;
 // Outputs of a row of a block, about.
@@ -22,6 +24,7 @@ constexpr int64_t kBlocksOfUnit = 4, kGroupsOfUnit = 8;
 
 bool HasFewChannels(const ConvolutionShape& shape, int64_t lanes) {
   if (shape.group_features() > std::min(kMostFeatures, lanes / 2)) return false;
+  if (shape.features > kMostResults) return false;
   const int64_t channels = shape.groups * shape.channels;
   const bool is_depthwise = shape.channels == 1 && shape.groups > 1;
   return is_depthwise ? channels < kDepthwiseChannels || channels % kDepthwiseLanes != 0 : channels <= kMostChannels;
