@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "hlo/error.h"
+#include "backends/opencl/codegen/opencl_helpers.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -13,27 +13,6 @@ using ir::Stmt;
 
 constexpr int64_t kRegisterBytes = 16;  // of the narrowest vector register
 
-// OpenCL C names of a type and of the unsigned integer of its size, which shuffle masks are made of.
-struct TypeNames {
-  const char *value, *mask;
-};
-TypeNames NamesOf(hlo::ElementType type) {
-  using enum hlo::ElementType;
-  switch (type) {
-    case kF32: return {"float", "uint"};
-    case kF64: return {"double", "ulong"};
-    case kS8: return {"char", "uchar"};
-    case kU8: return {"uchar", "uchar"};
-    case kS16: return {"short", "ushort"};
-    case kU16: return {"ushort", "ushort"};
-    case kS32: return {"int", "uint"};
-    case kU32: return {"uint", "uint"};
-    case kS64: return {"long", "ulong"};
-    case kU64: return {"ulong", "ulong"};
-    default: FailCheck("a type of sums", __FILE__, __LINE__);
-  }
-}
-
 // Elements of a row that are loaded at once.
 int64_t PieceOf(ir::Type vector, bool whole_rows) {
   const int64_t lanes = vector.lanes, piece = kRegisterBytes / hlo::BytesOf(vector.element);
@@ -42,10 +21,9 @@ int64_t PieceOf(ir::Type vector, bool whole_rows) {
 
 // Helpers of all kernels of a program share their names.
 std::string InterleaveName(ir::Type vector, int64_t piece, bool high) {
-  return fmt::format("interleave_{}_{}{}_{}", high ? "high" : "low", NamesOf(vector.element).value, vector.lanes,
-                     piece);
+  return fmt::format("interleave_{}_{}{}_{}", high ? "high" : "low", CarrierName(vector.element), vector.lanes, piece);
 }
-std::string JoinName(ir::Type vector) { return fmt::format("join_{}{}", NamesOf(vector.element).value, vector.lanes); }
+std::string JoinName(ir::Type vector) { return fmt::format("join_{}{}", CarrierName(vector.element), vector.lanes); }
 
 // A function whose value the compiler may not take apart where `inline_assembly` can say so: LLVM makes one shuffle of
 // several, and then many instructions of it (0.9 ns an element instead of 0.2). Vectors of less than a register have no
@@ -54,30 +32,30 @@ std::string KeptFunction(ir::Type vector, const std::string& name, const std::st
                          const std::string& value, bool inline_assembly) {
   const bool is_kept = inline_assembly && vector.lanes * hlo::BytesOf(vector.element) >= kRegisterBytes;
   return fmt::format("static inline {0}{1} {2}({3}) {{\n  {0}{1} value = {4};\n{5}  return value;\n}}\n",
-                     NamesOf(vector.element).value, vector.lanes, name, parameters, value,
+                     CarrierName(vector.element), vector.lanes, name, parameters, value,
                      is_kept ? "  __asm__(\"\" : \"+v\"(value));\n" : "");
 }
 
-// low(a, b) = a0 b0 a1 b1 ..., and high of the upper halves, in each piece.
+// low(a, b) = a0 b0 a1 b1 ..., and high of the upper halves, in each piece. (PoCL's shuffle2 goes element by element
+// where these are integers of 8 or 16 bits.)
 ir::Helper InterleaveHelper(ir::Type vector, int64_t piece, bool high, bool inline_assembly) {
-  const TypeNames names = NamesOf(vector.element);
-  std::string mask;
+  const std::string name = CarrierName(vector.element);
+  std::string lanes;
   for (int64_t i = 0; i < vector.lanes; ++i) {
     const int64_t place = i % piece, first = i - place + (high ? piece / 2 : 0);
-    const int64_t lane = first + place / 2 + (place % 2 != 0 ? vector.lanes : 0);
-    mask += fmt::format("{}{}", i == 0 ? "" : ", ", lane);
+    lanes += fmt::format("{}{}.s{:x}", i == 0 ? "" : ", ", place % 2 == 0 ? "a" : "b", first + place / 2);
   }
   ir::Helper helper;
   helper.name = InterleaveName(vector, piece, high);
-  const std::string value = fmt::format("shuffle2(a, b, ({}{})({}))", names.mask, vector.lanes, mask);
-  helper.source = KeptFunction(vector, helper.name, fmt::format("{0}{1} a, {0}{1} b", names.value, vector.lanes), value,
-                               inline_assembly);
+  const std::string value = fmt::format("({}{})({})", name, vector.lanes, lanes);
+  helper.source =
+      KeptFunction(vector, helper.name, fmt::format("{0}{1} a, {0}{1} b", name, vector.lanes), value, inline_assembly);
   return helper;
 }
 
 // A vector of its pieces; through memory where the platform wants halves there (Quirks::doubts_upper_halves).
 ir::Helper JoinHelper(ir::Type vector, int64_t piece, bool inline_assembly) {
-  const char* value = NamesOf(vector.element).value;
+  const std::string value = CarrierName(vector.element);
   std::string parameters, values;
   for (int64_t i = 0; i < vector.lanes / piece; ++i) {
     parameters += fmt::format("{}{}{} p{}", i == 0 ? "" : ", ", value, piece, i);
