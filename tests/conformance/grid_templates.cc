@@ -193,6 +193,32 @@ void AddRunningSums(std::vector<Template>& templates) {
   }
 }
 
+// So long that they go part by part, with what begins once and not with each: vectors of rows with a tail, single
+// elements, columns; reducers of an op and of several.
+void AddLongRunningSums(std::vector<Template>& templates) {
+  constexpr struct {
+    const char *name, *types, *shape, *window;
+  } kForms[] = {{"rows", "f32 f64 f16", "3,16500", "size=1x16500 pad=0_0x16499_0"},
+                {"rows-reversed", "f32 f64 bf16", "2,16500", "size=1x16500 pad=0_0x0_16499"},
+                {"whole-rows-reversed", "f32", "5,16384", "size=1x16384 pad=0_0x0_16383"},
+                {"columns", "f32 f16", "4200,70", "size=4200x1 pad=4199_0x0_0"},
+                {"columns-reversed", "f32 f64", "4200,35", "size=4200x1 pad=0_4199x0_0"}};
+  for (const auto& form : kForms) {
+    templates.push_back({fmt::format("running-long-{}", form.name), form.types,
+                         fmt::format("$ADDENTRY e {{ x = $T[{0}] parameter(0)\n z = $T[] constant(7)\n ROOT r = $T[{0}] reduce-window(x, z), "
+                                     "window={{{1}}}, to_apply=add }}",
+                                     form.shape, form.window)});
+    templates.push_back({fmt::format("running-long-logarithms-{}", form.name), "f64",
+                         fmt::format("f {{ a = $T[] parameter(0)\n b = $T[] parameter(1)\n m = $T[] maximum(a, b)\n d = $T[] subtract(a, b)\n"
+                                     " p = $T[] abs(d)\n n = $T[] negate(p)\n e = $T[] exponential(n)\n l = $T[] log-plus-one(e)\n"
+                                     " ROOT r = $T[] add(m, l) }}\n"
+                                     "ENTRY e {{ x = $T[{0}] parameter(0)\n z = $T[] constant(9)\n ROOT r = $T[{0}] reduce-window(x, z), "
+                                     "window={{{1}}}, to_apply=f }}",
+                                     form.shape, form.window),
+                         4, 1e-10});
+  }
+}
+
 }  // namespace
 
 std::vector<Template> GridTemplates() {
@@ -205,6 +231,7 @@ std::vector<Template> GridTemplates() {
   AddTransforms(templates);
   AddTransformsOfColumns(templates);
   AddRunningSums(templates);
+  AddLongRunningSums(templates);
   return templates;
 }
 

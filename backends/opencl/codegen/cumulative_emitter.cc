@@ -65,27 +65,23 @@ class CumulativeKernel : private CumulativeChains {
     else
       e_.values().SerialLoop(length_, step);
   }
-  // The same part by part.
-  void Steps(const std::function<void()>& begin, const std::function<void(const Index&)>& body,
+  // The same part by part: `first` takes the first of each, which nothing of its part comes before.
+  void Steps(const std::function<void(const Index&)>& first, const std::function<void(const Index&)>& body,
              const std::function<void()>& end) {
-    if (part_ == 0) {
-      begin();
-      Steps(body);
-      return;
-    }
     const int64_t parts = (length_ + part_ - 1) / part_;
     const Expr needed = is_sized_ ? Over(end_ + (part_ - 1), part_) : e_.IndexInt(parts);
+    const auto at_step = [&](const Expr& step, const std::function<void(const Index&)>& at_index) {
+      const Var at = e_.IndexVar(e_.body().FreshName("at"), length_);
+      e_.body().Add(ir::Let(at, form_.reverse ? end_ - 1 - step : step));
+      at_index(e_.math().Of(at));
+    };
     e_.values().SerialLoop(parts, needed, [&](const Index& number) {
-      begin();
       const Var start = e_.IndexVar("start", length_);
       e_.body().Add(ir::Let(start, e_.math().ToExpr(number) * part_));
-      const Expr count = ir::Min(e_.IndexInt(part_), end_ - ir::Ref(start));
-      e_.values().SerialLoop(part_, count, [&](const Index& i) {
-        const Var at = e_.IndexVar("at", length_);
-        const Expr step = ir::Ref(start) + e_.math().ToExpr(i);
-        e_.body().Add(ir::Let(at, form_.reverse ? end_ - 1 - step : step));
-        body(e_.math().Of(at));
-      });
+      at_step(ir::Ref(start), first);
+      const Expr others = ir::Min(e_.IndexInt(part_), end_ - ir::Ref(start)) - 1;
+      e_.values().SerialLoop(part_ - 1, others,
+                             [&](const Index& i) { at_step(ir::Ref(start) + 1 + e_.math().ToExpr(i), body); });
       end();
     });
   }
@@ -99,34 +95,45 @@ class CumulativeKernel : private CumulativeChains {
     const Var block = e_.IndexVar("block", blocks), first = e_.IndexVar("first", rows - chains + 1);
     e_.values().Open();
     e_.body().Add(ir::Let(first, ir::Min(ir::Ref(block) * chains, e_.IndexInt(rows - chains))));
-    // Of each row what has been combined of its part, and all parts before that.
+    // Of each row what has been combined of its part, and all before that. Chains of vectors are shorter.
     std::vector<Running> running, earlier;
     const Values initial = Initial();
-    // Chains of vectors are shorter.
-    const bool has_parts = part_ > 0 && (!opcode || length_ / (pieces * e_.Lanes()) >= kLongSum / 4);
+    const bool has_parts = part_ > 0 && (!opcode || length_ / e_.Lanes() >= kLongSum / 4);
     for (int64_t c = 0; c < chains; ++c) {
-      running.push_back(Variables(initial));
+      running.push_back(Variables(opcode && has_parts ? NoSum() : initial));
       if (has_parts) earlier.push_back(Variables(initial));
     }
+    const auto place_of = [&](size_t chain, const Index& i) {
+      return Place(e_.math().Add(e_.math().Of(first), static_cast<int64_t>(chain)), i, 0);
+    };
+    const auto store = [&](size_t c, const Indices& place) {
+      StoreAt(place, has_parts ? Combine(earlier[c].Current(), running[c].Current()) : running[c].Current());
+    };
     const auto step = [&](const Index& i) {
       for (size_t c = 0; c < running.size(); ++c) {
-        const Indices place = Place(e_.math().Add(e_.math().Of(first), static_cast<int64_t>(c)), i, 0);
+        const Indices place = place_of(c, i);
         running[c].Set(e_.body(), Next(running[c].Current(), place));
-        StoreAt(place, has_parts ? Combine(earlier[c].Current(), running[c].Current()) : running[c].Current());
+        store(c, place);
       }
     };
-    const auto begin = [&] {
-      for (const Running& chain : running) chain.Set(e_.body(), initial);
+    const auto first_step = [&](const Index& i) {
+      for (size_t c = 0; c < running.size(); ++c) {
+        const Indices place = place_of(c, i);
+        running[c].Set(e_.body(), ElementsAt(place));
+        store(c, place);
+      }
     };
     const auto end_part = [&] {
       for (size_t c = 0; c < running.size(); ++c)
         earlier[c].Set(e_.body(), Combine(earlier[c].Current(), running[c].Current()));
     };
     if (opcode) {
-      const Expr done = VectorSteps(*opcode, pieces, first, {running, earlier}, {begin, end_part});
+      const Expr done = VectorSteps(*opcode, pieces, first, {running, earlier}, end_part);
       StepsBehind(done, step);
+    } else if (has_parts) {
+      Steps(first_step, step, end_part);
     } else {
-      Steps(begin, step, end_part);
+      Steps(step);
     }
     const ir::Stmt body = e_.values().Close();
     const Expr end = outer_.is_sized ? Over(outer_.end + (chains - 1), chains) : e_.IndexInt(blocks);
@@ -160,14 +167,13 @@ class CumulativeKernel : private CumulativeChains {
   struct Chains {
     const std::vector<Running>&running, &earlier;
   };
-  struct PartEnds {
-    const std::function<void()>&begin, &end;
-  };
+  // What a part of a sum begins with.
+  Values NoSum() const { return {{ir::Zero({shape_.element_type(), 1}), nullptr}}; }
 
   // Some vectors of each row at a time, while there are whole ones: sums of 2, 4, 8 ... neighbours, then what came
   // before. Gives how many elements that were.
   Expr VectorSteps(hlo::Opcode opcode, int64_t pieces, const Var& first_row, const Chains& chains,
-                   const PartEnds& ends) {
+                   const std::function<void()>& end_part) {
     const int64_t step = e_.Lanes() * pieces, steps = length_ / step;
     const Expr whole = is_sized_ ? Over(end_, step) : e_.IndexInt(steps);
     const ir::BufferRef values = RowOf(shape_.element_type(), step);
@@ -176,20 +182,20 @@ class CumulativeKernel : private CumulativeChains {
       e_.values().SerialLoop(steps, whole, at_step);
       return whole * step;
     }
-    const int64_t parts = (steps + part_ - 1) / part_;
-    const Expr needed = is_sized_ ? Over(whole + (part_ - 1), part_) : e_.IndexInt(parts);
+    // As many vectors, however many are stored together.
+    const int64_t part = part_ / pieces, parts = (steps + part - 1) / part;
+    const Expr needed = is_sized_ ? Over(whole + (part - 1), part) : e_.IndexInt(parts);
     e_.values().SerialLoop(parts, needed, [&](const Index& number) {
-      ends.begin();
-      const Index first = e_.math().Mul(number, part_);
-      const Expr count = ir::Min(e_.IndexInt(part_), whole - e_.math().ToExpr(first));
-      e_.values().SerialLoop(part_, count, [&](const Index& i) {
+      const Index first = e_.math().Mul(number, part);
+      const Expr count = ir::Min(e_.IndexInt(part), whole - e_.math().ToExpr(first));
+      e_.values().SerialLoop(part, count, [&](const Index& i) {
         const Var at = e_.IndexVar(e_.body().FreshName("step"), steps);
         e_.body().Add(ir::Let(at, e_.math().ToExpr(first) + e_.math().ToExpr(i)));
         at_step(e_.math().Of(at));
       });
-      ends.end();
+      end_part();
+      for (const Running& chain : chains.running) chain.Set(e_.body(), NoSum());
     });
-    ends.begin();
     return whole * step;
   }
 
@@ -280,20 +286,23 @@ class CumulativeKernel : private CumulativeChains {
       body(e_.math().Add(e_.math().Of(first), e_.math().Of(l)), ir::Ref(l));
       e_.body().Add(ir::For(ir::LoopRole::kVector, l, e_.IndexInt(0), width, e_.values().Close(), 1, e_.Lanes()));
     };
-    const auto begin = [&] { over_tile([&](const Index&, const Expr& l) { Keep(running, l, Initial()); }); };
-    const auto step = [&](const Index& i) {
+    const auto take = [&](const Index& i, bool is_first) {
       over_tile([&](const Index& column, const Expr& l) {
         const Indices place = Place(e_.math().Of(outer), i, column);
-        const Values next = Next(Kept(running, l), place);
+        const Values next = is_first ? ElementsAt(place) : Next(Kept(running, l), place);
         Keep(running, l, next);
         StoreAt(place, part_ > 0 ? Combine(Kept(earlier, l), next) : next);
       });
     };
+    const auto step = [&](const Index& i) { take(i, false); };
     const auto end_part = [&] {
       over_tile([&](const Index&, const Expr& l) { Keep(earlier, l, Combine(Kept(earlier, l), Kept(running, l))); });
     };
-    if (part_ > 0) over_tile([&](const Index&, const Expr& l) { Keep(earlier, l, Initial()); });
-    Steps(begin, step, end_part);
+    over_tile([&](const Index&, const Expr& l) { Keep(part_ > 0 ? earlier : running, l, Initial()); });
+    if (part_ > 0)
+      Steps([&](const Index& i) { take(i, true); }, step, end_part);
+    else
+      Steps(step);
     const ir::Stmt body = e_.values().Close();
     const ir::Stmt loop = ir::For(ir::LoopRole::kParallel, tile_var, e_.IndexInt(0), e_.IndexInt(tiles), body);
     return Finish(ir::For(ir::LoopRole::kParallel, outer, e_.IndexInt(0), outer_.end, loop), body);
