@@ -13,33 +13,38 @@ namespace hlorun::hlo {
 
 using Value = std::complex<double>;
 
-std::vector<Value> TransformInDouble(const std::vector<Value>& x, double sign) {
-  const size_t n = x.size();
-  if (n <= 1) return x;
+namespace {
+
+// Of every step-th element of x from `first` on; roots[k] = e^(sign 2 pi i k / n) of all n of them.
+std::vector<Value> Transform(const std::vector<Value>& x, size_t first, size_t step, const std::vector<Value>& roots) {
+  const size_t n = x.size() / step;
+  if (n == 1) return {x[first]};
   std::vector<Value> result(n);
-  auto root = [&](size_t power) {
-    return std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(power) / static_cast<double>(n));
-  };
   if (n % 2 != 0) {
     for (size_t k = 0; k < n; ++k) {
-      for (size_t j = 0; j < n; ++j) result[k] += x[j] * root(j * k % n);
+      for (size_t j = 0; j < n; ++j) result[k] += x[first + j * step] * roots[j * k % n * step];
     }
     return result;
   }
-  std::vector<Value> even(n / 2);
-  std::vector<Value> odd(n / 2);
-  for (size_t i = 0; i < n / 2; ++i) {
-    even[i] = x[2 * i];
-    odd[i] = x[2 * i + 1];
-  }
-  even = TransformInDouble(even, sign);
-  odd = TransformInDouble(odd, sign);
+  const std::vector<Value> even = Transform(x, first, 2 * step, roots),
+                           odd = Transform(x, first + step, 2 * step, roots);
   for (size_t k = 0; k < n / 2; ++k) {
-    const Value turned = root(k) * odd[k];
+    const Value turned = roots[k * step] * odd[k];
     result[k] = even[k] + turned;
     result[k + n / 2] = even[k] - turned;
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<Value> TransformInDouble(const std::vector<Value>& x, double sign) {
+  const size_t n = x.size();
+  if (n == 0) return x;
+  std::vector<Value> roots;
+  for (size_t k = 0; k < n; ++k)
+    roots.push_back(std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n)));
+  return Transform(x, 0, 1, roots);
 }
 
 namespace {

@@ -11,7 +11,7 @@ namespace {
 
 using Value = std::complex<double>;
 
-// The least of 2^a, 3 2^a, 5 2^a, 9 2^a, 15 2^a.
+// The least of 2^a, 3 2^a, 5 2^a, 9 2^a, 15 2^a that is at least `least`.
 int64_t SmoothLength(int64_t least) {
   int64_t best = 0;
   for (const int64_t odd : {1, 3, 5, 9, 15}) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "hlo/text/printer.h"
 #include "passes/control/time_model.h"
 #include "passes/dynamic/extents.h"
 #include "passes/fusion/hero.h"
@@ -56,10 +57,13 @@ std::string OpsOf(const Instruction& kernel) {
   return ops;
 }
 
-std::string SizesOf(const Instruction& kernel) {
-  std::string sizes = kernel.shape().ToString(false);
-  for (const Instruction* operand : kernel.operands()) sizes += operand->shape().ToString(false);
-  return sizes;
+// What the kernel's code follows from: sizes, constants, attributes.
+std::string BodyOf(const Instruction& kernel) {
+  constexpr hlo::PrintOptions kByMeaning{.canonical = true};
+  if (kernel.Is(Opcode::kFusion)) return hlo::PrintComputation(*kernel.called(), kByMeaning);
+  std::string body = hlo::PrintInstruction(kernel, kByMeaning);
+  for (const Instruction* operand : kernel.operands()) body += operand->shape().ToString(false);
+  return body;
 }
 
 // Which kernels are worth joining, by themselves.
@@ -107,7 +111,7 @@ class Eligibility {
 
   const TimeModel& time() const { return time_; }
   size_t most_arguments() const {
-    return static_cast<size_t>(context_.device.argument_bytes / kPointerBytes - kOtherArguments);
+    return static_cast<size_t>(std::max<int64_t>(context_.device.argument_bytes / kPointerBytes - kOtherArguments, 0));
   }
 
  private:
@@ -210,7 +214,7 @@ class Joiner {
 
   bool Join(Instruction& kernel, Group& group) {
     const size_t operations = kernel.Is(Opcode::kFusion) ? kernel.called()->instructions().size() : 1;
-    const std::string body = SizesOf(kernel);
+    const std::string body = BodyOf(kernel);
     const bool is_new = !group.bodies.contains(body);
     size_t arguments = group.operands.size() + group.results + LeavesOf(kernel);
     for (const Instruction* operand : kernel.operands()) arguments += group.operands.contains(operand) ? 0 : 1;

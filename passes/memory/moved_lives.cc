@@ -7,7 +7,7 @@ namespace {
 
 using hlo::Instruction;
 
-// Of operands (each once) or results.
+// Each once.
 std::vector<ArrayId> ArraysOf(const ArrayLives& lives, const std::vector<Instruction*>& instructions) {
   std::vector<ArrayId> arrays;
   for (const Instruction* instruction : instructions) {

@@ -197,7 +197,8 @@ void ExpectConvolution(const ConvolutionCase& c, bool fused, const DeviceSpec& s
     const double difference = std::abs(expected - got.GetDouble(static_cast<int64_t>(i)));
     error = std::isnan(difference) ? INFINITY : std::max(error, difference);
   }
-  EXPECT_LE(error, (root.shape().element_type() == ElementType::kBF16 ? 1e-2 : 1e-5) * largest);
+  const ElementType type = root.shape().element_type();
+  EXPECT_LE(error, (type == ElementType::kBF16 ? 1e-2 : type == ElementType::kF64 ? 1e-13 : 1e-5) * largest);
 }
 
 }  // namespace hlorun::opencl

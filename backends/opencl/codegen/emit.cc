@@ -210,7 +210,6 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   if (RunsAlone(instruction)) return 0;
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kRegion) return RegionScratchBytes(instruction, {device_, options_}, *this);
-  if (hero.kind == KernelKind::kSideBySide) return SideBySideScratchBytes(instruction, *this);
   if (hero.kind == KernelKind::kReduceWindow) return CumulativeScratchBytes(instruction, hero, device_);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction, device_);
   if (HasTopKKernel(instruction, device_)) return TopKScratchBytes(instruction, device_);

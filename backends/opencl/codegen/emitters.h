@@ -56,7 +56,6 @@ Launches EmitBlocks(const EmitRequest& request);
 
 // Kernels that need nothing of each other, each with work-groups of its own (passes/fusion/horizontal_fusion.h).
 Launches EmitSideBySide(const EmitRequest& request);
-int64_t SideBySideScratchBytes(const hlo::Instruction& joined, const passes::KernelModel& kernels);
 
 // Windows that reach to the beginning or end of a dimension (cumulative sums and their like) as running values; others
 // element by element.

@@ -1,9 +1,8 @@
 // Launches that need nothing of each other as one.
 //
 //   before: k(a, b) of 8 groups   k(c, d) of 8 groups   l(e) of 3 groups
-//   after:  one kernel of 19 groups and (a, b, c, d, e): group g < 8 is k's group g with a and b, g < 16 k's group g -
-//   8
-//           with c and d, the others are those of l
+//   after:  one kernel of 19 groups and (a, b, c, d, e): the first 8 are k's with a and b, the next 8 k's with c and d,
+//           the last 3 those of l
 //
 // Equal kernels are one body, with the pointers of whichever group it is: forty of them take no longer to compile than
 // one. A whole work-group does one thing, so that barriers stay; the arrays of a group are parts of one. (Bodies as

@@ -4,8 +4,8 @@
 
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/joined_launch.h"
-#include "backends/opencl/codegen/scratch.h"
 #include "hlo/computation.h"
+#include "hlo/error.h"
 #include "passes/fusion/side_by_side.h"
 
 namespace hlorun::opencl {
@@ -28,10 +28,10 @@ class Parts {
 
   const std::vector<const Instruction*>& list() const { return parts_; }
 
-  Launches Emit(const Instruction& part, int64_t scratch) const {
+  Launches Emit(const Instruction& part) const {
     Launches launches = EmitInstruction(part, AliasesOf(part), request_.context);
     for (EmittedLaunch& launch : launches) {
-      for (ArgumentRef& argument : launch.arguments) argument = Outside(part, argument, scratch);
+      for (ArgumentRef& argument : launch.arguments) argument = Outside(part, argument);
     }
     return launches;
   }
@@ -63,8 +63,8 @@ class Parts {
     return aliases;
   }
 
-  ArgumentRef Outside(const Instruction& part, ArgumentRef argument, int64_t scratch) const {
-    if (argument.kind == ArgumentRef::Kind::kScratch) argument.offset += scratch;
+  ArgumentRef Outside(const Instruction& part, ArgumentRef argument) const {
+    HLORUN_CHECK(argument.kind != ArgumentRef::Kind::kScratch);  // KernelModel::RunsBesideOthers
     if (argument.kind == ArgumentRef::Kind::kResult)
       argument.number = leaves_.at(&part)[static_cast<size_t>(argument.number)];
     if (argument.kind != ArgumentRef::Kind::kOperand) return argument;
@@ -86,13 +86,10 @@ class Parts {
 }  // namespace
 
 Launches EmitSideBySide(const EmitRequest& request) {
-  const OpenClKernelModel kernels(request.context.device, request.context.options);
   const Parts parts(request);
   std::vector<Launches> turns;
-  int64_t scratch = 0;
   for (const Instruction* part : parts.list()) {
-    Launches launches = parts.Emit(*part, scratch);
-    scratch += AlignScratch(kernels.ScratchBytes(*part));
+    Launches launches = parts.Emit(*part);
     turns.resize(std::max(turns.size(), launches.size()));
     for (size_t i = 0; i < launches.size(); ++i) turns[i].push_back(std::move(launches[i]));
   }
@@ -101,12 +98,6 @@ Launches EmitSideBySide(const EmitRequest& request) {
     for (EmittedLaunch& launch : JoinLaunches(turn, request.context.device)) all.push_back(std::move(launch));
   }
   return all;
-}
-
-int64_t SideBySideScratchBytes(const Instruction& joined, const passes::KernelModel& kernels) {
-  int64_t bytes = 0;
-  for (const Instruction* part : passes::PartsOf(joined)) bytes += AlignScratch(kernels.ScratchBytes(*part));
-  return bytes;
 }
 
 }  // namespace hlorun::opencl

@@ -244,7 +244,8 @@ class DirectConvolution {
 
   bool GoesBySections() const {
     const int64_t loops = shape_.rows.window * (shape_.columns.dilation == 1 ? 1 : shape_.columns.window);
-    return opencl::GoesBySections(shape_.compute_type, loops * LoopDepth());
+    // A section ends with its loop: short ones would be mostly ends.
+    return 2 * LoopDepth() >= kSectionSteps && opencl::GoesBySections(shape_.compute_type, loops * LoopDepth());
   }
 
   // All taps of the window. The first steps send for where a pixel each will be stored.

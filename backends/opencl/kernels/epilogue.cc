@@ -208,6 +208,7 @@ void Epilogue::StoreFinished(FusedValues& values, const Indices& index, const Va
 
 Stmt Epilogue::StoreSideBySide(const std::vector<RunIndex>& runs, int64_t count, int64_t lanes,
                                const std::function<Expr(size_t run, const Expr& place)>& value) const {
+  HLORUN_CHECK(transpose_ == nullptr && reduction_ == nullptr);
   IndexMath math(ir::kIndex);
   Body body;
   FusedValues values(math, body);
@@ -231,7 +232,8 @@ Stmt Epilogue::StoreSideBySide(const std::vector<RunIndex>& runs, int64_t count,
   for (const auto& [index, of_run] : finished) StoreFinished(values, index, of_run);
   statements.push_back(ir::For(ir::LoopRole::kVector, place, ir::Int(0, ir::kIndex), ir::Int(count, ir::kIndex),
                                body.Close(), 1, static_cast<int>(lanes)));
-  return ir::Block(std::move(statements));
+  const Stmt stores = ir::Block(std::move(statements));
+  return KeptVectors(stores) > kMostKeptVectors ? ir::Outline(stores) : stores;
 }
 
 Stmt Epilogue::FinishPlaces(const RunIndex& at, const ir::Var& place, const Expr& begin, const Expr& end, int64_t lanes,

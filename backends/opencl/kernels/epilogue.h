@@ -47,10 +47,9 @@ class Epilogue {
                      int64_t lanes, const std::function<ir::Expr(const ir::Expr&)>& value) const;
   // Finishes and stores runs that lie side by side: value(r, i) is run r's at place i. They differ in the last index
   // alone, each is one further than the one before, and each vector of all of them is put together before it is stored.
+  // Not where the root rearranges or reduces what is stored.
   ir::Stmt StoreSideBySide(const std::vector<RunIndex>& runs, int64_t count, int64_t lanes,
                            const std::function<ir::Expr(size_t run, const ir::Expr& place)>& value) const;
-  // Whether they lie so: nothing puts the result elsewhere.
-  bool MayStoreSideBySide() const { return transpose_ == nullptr && reduction_ == nullptr; }
   // Sends for the cache lines that a run of `count` values will be stored to, and be finished with, while they are
   // summed: a short row in each of many long ones is no stream that the hardware sees (docs/products.md).
   ir::Stmt SendForRun(const RunIndex& at, int64_t count) const;

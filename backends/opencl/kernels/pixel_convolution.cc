@@ -171,7 +171,7 @@ class PixelConvolution {
 
   // `columns` pixels of each feature, from rows of `width` staged sums.
   Stmt StoreFeatures(int64_t width, int64_t columns) const {
-    if (shape_.features <= kLongestStoredRow && epilogue_->MayStoreSideBySide()) {
+    if (shape_.features <= kLongestStoredRow) {
       std::vector<RunIndex> runs;
       for (int64_t f = 0; f < shape_.features; ++f) runs.push_back(At(Index(0), Index(f)));
       return epilogue_->StoreSideBySide(runs, columns, plan_.lanes, [&](size_t f, const Expr& place) {

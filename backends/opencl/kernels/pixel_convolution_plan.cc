@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kMostFeatures = 8, kMostChannels = 16;
 // Depthwise channels that make vectors of their own: so many at least, in whole vectors of so few.
 constexpr int64_t kDepthwiseChannels = 8, kDepthwiseLanes = 4;
+// Elements copied, beside the products of a tap, a feature and a pixel: taps far apart copy all that lies between.
+constexpr int64_t kMostCopies = 2;
 // All sums of a tile of pixels wait for each other.
 constexpr int64_t kMostResults = 64;
 // As many sums as keep the multipliers busy.
@@ -80,6 +82,8 @@ std::optional<PixelConvolutionPlan> PlanPixelConvolution(const ConvolutionShape&
   const int64_t most = (VectorRegisters(device) - 3) / (shape.group_features() + 1);
   plan.vectors = std::clamp<int64_t>(std::min(most, CeilDiv(columns.out, plan.lanes)), 1, kMostVectors);
   ChooseBlocks(plan, device);
+  const int64_t products = shape.batch * shape.rows.out * shape.columns.out * shape.features * shape.Depth();
+  if (plan.blocks() * plan.BufferElements() > kMostCopies * products) return std::nullopt;
   return plan;
 }
 

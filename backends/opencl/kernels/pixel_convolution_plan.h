@@ -6,6 +6,7 @@
 // that the pixels that a tap meets lie side by side: those of one remainder by the stride together.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -27,8 +28,11 @@ struct PixelConvolutionPlan {
   int64_t blocks() const { return shape.batch * row_blocks() * column_blocks(); }
   // Of the input: the channels of all groups.
   int64_t channels() const { return shape.groups * shape.channels; }
-  // Remainders by the stride that taps meet.
-  int64_t phases() const { return shape.columns.window == 1 ? 1 : shape.columns.stride; }
+  // Remainders by the stride: those that the first taps meet, or all where taps lie apart.
+  int64_t phases() const {
+    const ConvolutionDimension& d = shape.columns;
+    return d.dilation == 1 || d.window == 1 ? std::min(d.stride, d.window) : d.stride;
+  }
   // Elements of the buffer: of one phase, of a row of one channel, of all, of a work-group.
   int64_t PhaseElements() const;
   int64_t ChannelElements() const { return phases() * PhaseElements(); }
