@@ -5,6 +5,7 @@
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/input_element.h"
 #include "backends/opencl/kernels/loop_ends.h"
 #include "backends/opencl/kernels/register_tile.h"
 #include "backends/opencl/kernels/section_sums.h"
@@ -139,17 +140,10 @@ class DirectConvolution {
     const ir::Var r = IndexVar("buffer_row", count), h = ir::MakeIndex("place", -d.low, d.in * d.base_dilation, kIndex);
     const Expr place = first_row * d.stride + ir::Ref(r) * d.copy_stride() - d.low;
     const Expr at = buffer_at_ + ir::Ref(r) * pitch_;
-    Expr inside =
-        ir::And(ir::Compare(Op::kGe, ir::Ref(h), Index(0)), ir::Ref(h) < Index((d.in - 1) * d.base_dilation + 1));
-    Expr row = ir::Ref(h);
-    if (d.base_dilation > 1) {
-      inside =
-          ir::And(inside, ir::Compare(Op::kEq, ir::Binary(Op::kMod, ir::Ref(h), Index(d.base_dilation)), Index(0)));
-      row = ir::Binary(Op::kDiv, ir::Ref(h), Index(d.base_dilation));
-    }
+    const auto [is_there, row] = InputElementAt(d, ir::Ref(h));
     const Stmt copy =
         CopyRow(at, ((image_ * d.in) + row) * (shape_.columns.in * PixelElements()) + group_ * shape_.channels);
-    return Loop(r, Index(0), Index(count), ir::Block({ir::Let(h, place), ir::If(inside, copy, Zero(at, pitch_))}));
+    return Loop(r, Index(0), Index(count), ir::Block({ir::Let(h, place), ir::If(is_there, copy, Zero(at, pitch_))}));
   }
 
   Stmt CopyRow(const Expr& at, const Expr& from) const {

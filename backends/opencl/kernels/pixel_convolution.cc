@@ -6,6 +6,7 @@
 #include "backends/opencl/codegen/interleaved.h"
 #include "backends/opencl/kernels/epilogue.h"
 #include "backends/opencl/kernels/index_math.h"
+#include "backends/opencl/kernels/input_element.h"
 #include "backends/opencl/kernels/register_tile.h"
 
 namespace hlorun::opencl {
@@ -77,17 +78,12 @@ class PixelConvolution {
                   h = ir::MakeIndex("place", -d.low, d.in * d.base_dilation, kIndex),
                   row = ir::MakeVar("row_at", kIndex), channel = IndexVar("channel", plan_.channels());
     const Expr at = buffer_at_ + ir::Ref(r) * plan_.RowElements();
-    Expr inside =
-        ir::And(ir::Compare(Op::kGe, ir::Ref(h), Index(0)), ir::Ref(h) < Index((d.in - 1) * d.base_dilation + 1));
-    if (d.base_dilation > 1)
-      inside =
-          ir::And(inside, ir::Compare(Op::kEq, ir::Binary(Op::kMod, ir::Ref(h), Index(d.base_dilation)), Index(0)));
-    const Expr number = ir::Binary(Op::kDiv, ir::Ref(h), Index(d.base_dilation));
+    const auto [is_there, number] = InputElementAt(d, ir::Ref(h));
     const Stmt copy =
         ir::Block({ir::Let(row, (image_ * d.in + number) * (shape_.columns.in * plan_.channels())),
                    Loop(channel, Index(0), Index(plan_.channels()),
                         CopyChannel(at + ir::Ref(channel) * plan_.ChannelElements(), ir::Ref(row), ir::Ref(channel)))});
-    const Stmt either = ir::If(inside, copy, Zero("zero", at, Index(0), Index(plan_.RowElements())));
+    const Stmt either = ir::If(is_there, copy, Zero("zero", at, Index(0), Index(plan_.RowElements())));
     return Loop(r, Index(0), Index(plan_.BufferRows()),
                 ir::Block({ir::Let(h, first_row_ * d.stride + ir::Ref(r) * d.copy_stride() - d.low), either}));
   }
