@@ -50,6 +50,7 @@ std::optional<SortKeyWords> SortKeyWords::Of(const Instruction& sort) {
 
 std::vector<ElementType> SortKeyWords::types() const {
   std::vector<ElementType> types;
+  types.reserve(words_.size());
   for (const Word& word : words_) types.push_back(word.type().element);
   return types;
 }

@@ -15,20 +15,20 @@ namespace {
 using ir::Expr;
 using ir::kIndex;
 using ir::LoopRole;
-using ir::Op;
 using ir::Stmt;
 
 class PixelConvolution {
  public:
-  PixelConvolution(const ConvolutionTask& task, const PixelConvolutionPlan& plan) : plan_(plan), shape_(plan.shape) {
-    const int64_t pixels = shape_.batch * shape_.rows.in * shape_.columns.in;
-    input_ = parameters_.Add("input", shape_.input_type, pixels * plan.channels(), task.input);
-    weights_ = parameters_.Add("weights", shape_.weight_type, shape_.Depth() * shape_.features, task.weights);
-    buffer_ = parameters_.Add("buffer", shape_.compute_type, plan.groups * plan.BufferElements(),
-                              ScratchSlice(0, plan.ScratchBytes(), true));
-    epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
-    staging_ = MakeStaging("staging", shape_.compute_type, shape_.features * plan.tile());
-  }
+  PixelConvolution(const ConvolutionTask& task, const PixelConvolutionPlan& plan)
+      : plan_(plan),
+        shape_(plan.shape),
+        input_(parameters_.Add("input", shape_.input_type,
+                               shape_.batch * shape_.rows.in * shape_.columns.in * plan.channels(), task.input)),
+        weights_(parameters_.Add("weights", shape_.weight_type, shape_.Depth() * shape_.features, task.weights)),
+        buffer_(parameters_.Add("buffer", shape_.compute_type, plan.groups * plan.BufferElements(),
+                                ScratchSlice(0, plan.ScratchBytes(), true))),
+        epilogue_(task.instruction, task.hero, task.aliases, parameters_),
+        staging_(MakeStaging("staging", shape_.compute_type, shape_.features * plan.tile())) {}
 
   KernelDraft Emit() {
     const ir::Var slot = IndexVar("slot", plan_.groups), block = IndexVar("block", plan_.blocks());
@@ -144,7 +144,7 @@ class PixelConvolution {
     if (shape_.features == 1) {
       const auto index = [&](const Expr& feature, const Expr& column) { return At(column, feature); };
       return ir::Block({tile.Declare(), Taps(tile, Index(0)),
-                        TileStore(*epilogue_).Emit(tile, staging_, Index(0), Index(1), columns, index)});
+                        TileStore(epilogue_).Emit(tile, staging_, Index(0), Index(1), columns, index)});
     }
     const Stmt save = tile.Store(staging_, [&](int64_t f, int64_t v) {
       return (ir::Ref(group) * features + f) * tile.columns() + v * plan_.lanes;
@@ -170,14 +170,14 @@ class PixelConvolution {
     if (shape_.features <= kLongestStoredRow) {
       std::vector<RunIndex> runs;
       for (int64_t f = 0; f < shape_.features; ++f) runs.push_back(At(Index(0), Index(f)));
-      return epilogue_->StoreSideBySide(runs, columns, plan_.lanes, [&](size_t f, const Expr& place) {
+      return epilogue_.StoreSideBySide(runs, columns, plan_.lanes, [&](size_t f, const Expr& place) {
         return ir::Load(staging_, place + static_cast<int64_t>(f) * width);
       });
     }
     const ir::Var feature = IndexVar("feature", shape_.features);
     // Stores some elements apart are no faster as vectors; what is computed before them is.
-    const int64_t lanes = epilogue_->IsPlain() ? 1 : plan_.lanes;
-    return epilogue_->StoreRows(
+    const int64_t lanes = epilogue_.IsPlain() ? 1 : plan_.lanes;
+    return epilogue_.StoreRows(
         feature, Index(0), Index(shape_.features), [&](const Expr& f) { return At(Index(0), f); }, columns, lanes,
         [&](const Expr& place) { return ir::Load(staging_, ir::Ref(feature) * width + place); });
   }
@@ -208,8 +208,9 @@ class PixelConvolution {
   const PixelConvolutionPlan& plan_;
   const ConvolutionShape& shape_;
   KernelParameters parameters_;
-  ir::BufferRef input_, weights_, buffer_, staging_;
-  std::optional<Epilogue> epilogue_;
+  const ir::BufferRef input_, weights_, buffer_;
+  const Epilogue epilogue_;
+  const ir::BufferRef staging_;
   Expr image_, first_row_, first_column_, buffer_at_, y_, x_;
 };
 
