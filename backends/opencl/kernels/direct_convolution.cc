@@ -228,7 +228,7 @@ class DirectConvolution {
     const auto send = [&](const Expr& pixel) {
       return plan_.result_is_far ? epilogue_->SendForRun(index(pixel, Index(0)), features) : nullptr;
     };
-    return ir::Block({tile.Declare(), GoesBySections() ? tile.Store(staging_, WaitingPosition(tile)) : nullptr,
+    return ir::Block({tile.Declare(), GoesBySections() ? tile.Store(staging_, tile.RowByRow()) : nullptr,
                       Steps(tile, first_row, y, x, panel, send),
                       TileStore(*epilogue_).Emit(tile, staging_, done, Index(TilePixels()), features, index)});
   }

@@ -412,8 +412,7 @@ Stmt TileStore::EmitDirect(const RegisterTile& tile, const Index& index) const {
 }
 
 Stmt TileStore::Save(const RegisterTile& tile, const ir::BufferRef& staging) {
-  return tile.Store(staging,
-                    [&](int64_t r, int64_t v) { return ir::Int(r * tile.columns() + v * tile.lanes(), ir::kIndex); });
+  return tile.Store(staging, tile.RowByRow());
 }
 
 int64_t TileStore::TurnedElements(const RegisterTile& tile) { return tile.lanes() * RunLength(tile); }

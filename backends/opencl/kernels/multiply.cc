@@ -339,7 +339,7 @@ class Multiplication {
       return Steps(registers, {tile, row, panel, columns, k_begin}, begin, end, send);
     };
     if (plan_.GoesBySections()) {
-      body.push_back(registers.Store(staging_, WaitingPosition(registers)));
+      body.push_back(registers.Store(staging_, registers.RowByRow()));
       body.push_back(SumSections(registers, staging_, k_begin, k_end, plan_.section, shape_.k, steps));
     } else {
       body.push_back(steps(k_begin, k_end));
@@ -396,13 +396,13 @@ class Multiplication {
           partial_, [&](int64_t r, int64_t v) { return PartialIndex(row + r, first_column + v * plan_.lanes); });
     }
     return ir::Block({MovePartial(registers, row, first_column, columns, Index(0), true),
-                      registers.Load(staging_, WaitingPosition(registers))});
+                      registers.Load(staging_, registers.RowByRow())});
   }
 
   // Rows that the tile before has stored must stay as they are: they hold this block's sum already.
   Stmt StorePartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns,
                     const Expr& done) {
-    const Stmt staged = ir::Block({registers.Store(staging_, WaitingPosition(registers)),
+    const Stmt staged = ir::Block({registers.Store(staging_, registers.RowByRow()),
                                    MovePartial(registers, row, first_column, columns, done, false)});
     if (columns != registers.columns()) return staged;
     const Stmt direct = registers.Store(

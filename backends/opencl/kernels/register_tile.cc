@@ -33,6 +33,12 @@ const ir::Var& RegisterTile::Accumulator(int64_t row, int64_t vector) const {
 
 Expr RegisterTile::At(int64_t row, int64_t vector) const { return ir::Ref(Accumulator(row, vector)); }
 
+RegisterTile::Position RegisterTile::RowByRow() const {
+  return [width = columns(), lanes = lanes()](int64_t row, int64_t vector) {
+    return ir::Int(row * width + vector * lanes, ir::kIndex);
+  };
+}
+
 Stmt RegisterTile::Declare() const {
   std::vector<Stmt> statements;
   for (const ir::Var& accumulator : accumulators_) statements.push_back(ir::Let(accumulator, ir::Zero(type_)));

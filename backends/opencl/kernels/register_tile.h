@@ -31,6 +31,9 @@ class RegisterTile {
   using Vector = std::function<ir::Expr(int64_t vector)>;                 // `lanes` wide
   using Position = std::function<ir::Expr(int64_t row, int64_t vector)>;  // element index of a vector's first lane
 
+  // Places in an array of the tile's size, row by row.
+  Position RowByRow() const;
+
   // Declares the accumulators, all zero.
   ir::Stmt Declare() const;
   // Sets them to zero.

@@ -19,15 +19,10 @@ bool GoesBySections(hlo::ElementType type, int64_t steps) {
   return hlo::IsFloating(type) && steps >= kFewestSections * kSectionSteps;
 }
 
-RegisterTile::Position WaitingPosition(const RegisterTile& tile) {
-  const int64_t width = tile.columns(), lanes = tile.lanes();
-  return [width, lanes](int64_t row, int64_t vector) { return Index(row * width + vector * lanes); };
-}
-
 Stmt SumSections(const RegisterTile& tile, const ir::BufferRef& waiting, const Expr& begin, const Expr& end,
                  int64_t section, int64_t limit, const std::function<Stmt(const Expr& begin, const Expr& end)>& steps) {
   const ir::Var first = IndexVar("section", limit);
-  const RegisterTile::Position at = WaitingPosition(tile);
+  const RegisterTile::Position at = tile.RowByRow();
   const Stmt body = ir::Block({tile.Clear(), steps(ir::Ref(first), ir::Min(ir::Ref(first) + section, end)),
                                tile.Add(waiting, at), tile.Store(waiting, at)});
   return ir::For(ir::LoopRole::kSerial, first, begin, end, body, section);

@@ -23,7 +23,4 @@ ir::Stmt SumSections(const RegisterTile& tile, const ir::BufferRef& waiting, con
                      int64_t section, int64_t limit,
                      const std::function<ir::Stmt(const ir::Expr& begin, const ir::Expr& end)>& steps);
 
-// Places in such an array.
-RegisterTile::Position WaitingPosition(const RegisterTile& tile);
-
 }  // namespace hlorun::opencl
