@@ -459,6 +459,29 @@ std::string KernelOf(const Case& c, const DeviceSpec& spec) {
                                                           : "";
 }
 
+// Groups whose features are half a register's, and whole ones.
+TEST(Convolution, GroupsOfHalfVectors) {
+  const auto labels = [](int64_t groups) { return fmt::format("b01f_01io->b01f, feature_group_count={}", groups); };
+  const std::vector<Case> cases = {
+      {"f32[2,9,30,24]", "f32[3,3,8,24]", "f32[2,9,30,24]", "size=3x3 pad=1_1x1_1", labels(3)},
+      {"f32[1,14,13,48]", "f32[3,3,24,48]", "f32[1,7,7,48]", "size=3x3 stride=2x2 pad=1_1x1_1", labels(2)},
+      {"f32[1,12,15,15]", "f32[3,3,5,120]", "f32[1,12,15,120]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", labels(3)},
+      {"f32[1,6,5,768]", "f32[3,3,256,24]", "f32[1,6,5,24]", "size=3x3 pad=1_1x1_1", labels(3)},
+      {"f32[2,6,5,32]", "f32[3,3,16,32]", "f32[2,12,10,32]", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2", labels(2)},
+      {"bf16[1,9,20,56]", "bf16[3,3,8,56]", "bf16[1,9,20,56]", "size=3x3 pad=1_1x1_1", labels(7)},
+      {"f64[1,6,6,24]", "f64[3,3,12,8]", "f64[1,6,6,8]", "size=3x3 pad=1_1x1_1", labels(2)},
+      {"s32[1,8,9,24]", "s32[3,3,12,16]", "s32[1,8,9,16]", "size=3x3 pad=1_1x1_1", labels(2)},
+  };
+  DeviceSpec wide = Runner().spec(), narrow = Runner().spec();
+  wide.vector_bytes = 64;
+  narrow.vector_bytes = 32;
+  for (const Case& c : cases) {
+    EXPECT_EQ(KernelOf(c, wide), "") << c.input;  // neither loops nor tiles of a GPU
+    for (const bool fused : {false, true}) ExpectConvolution(c, fused, wide);
+    ExpectConvolution(c, true, narrow);
+  }
+}
+
 TEST(Convolution, GroupsOnGpus) {
   DeviceSpec fragments = GpuSpec();
   fragments.matrix_fragments = "plain";

@@ -54,6 +54,29 @@ constexpr const char* kConvolutions = R"(
   g = f32[2,30,30,16] convolution(f, o), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
   ROOT r = (f32[2,30,30,136], f32[2,30,30,16]) tuple(f, g))";
 
+// Filters of few channels, whose vectors are pixels of a row, above each other.
+constexpr const char* kFilters = R"(
+  x = f32[2,40,150,3] parameter(0)
+  v = f32[5,5,1,3] parameter(1)
+  w = f32[3,3,3,3] parameter(2)
+  p = f32[2,3,150,3] parameter(3)
+  a = f32[2,40,150,3] convolution(x, v), window={size=5x5 pad=2_2x2_2}, dim_labels=b01f_01io->b01f, feature_group_count=3
+  b = f32[2,40,150,3] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  c = f32[2,40,150,3] tanh(b)
+  ROOT f = f32[2,83,150,3] concatenate(a, p, c), dimensions={1})";
+
+// A few features among others of each pixel, from a start that is clamped.
+constexpr const char* kFeatures = R"(
+  x = f32[2,40,150,3] parameter(0)
+  w = f32[3,3,3,2] parameter(1)
+  y = f32[2,45,150,7] parameter(2)
+  a = f32[2,45,150,7] add(y, y)
+  b = f32[2,40,150,2] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  zero = s32[] constant(0)
+  far = s32[] constant(100)
+  some = s32[] constant(3)
+  ROOT c = f32[2,45,150,7] dynamic-update-slice(a, b, zero, far, zero, some))";
+
 // Small and large products in a loop's body, and in a branch.
 constexpr const char* kLoop = R"(
 body { p = (s32[], f32[SIZE,40], f32[40,24], f32[64,40]) parameter(0)
@@ -120,6 +143,8 @@ std::vector<Program> Programs() {
       Products("bf16", 64),
       Products("s32", 20),
       {"convolutions", kConvolutions},
+      {"filters", kFilters},
+      {"filtered_features", kFeatures},
       {"loop", WithSize(kLoop, 1000)},
       {"small_loop", WithSize(kLoop, 3)},
       {"branch", WithSize(kBranch, 1000)},

@@ -91,7 +91,7 @@ std::optional<PixelConvolutionPlan> PixelsPlan(const hlo::Instruction& instructi
 
 // CPU class: the features of a group are whole vectors.
 bool FillsVectors(const ConvolutionShape& shape, const DeviceSpec& device) {
-  return shape.group_features() % RegisterLanes(device, shape.compute_type) == 0;
+  return shape.group_features() % LanesOfGroup(shape.group_features(), shape.compute_type, device) == 0;
 }
 
 // GPU class: not too much of the narrowest tiles lies beyond a group's features, and of their blocks beyond its window
@@ -255,20 +255,29 @@ std::optional<ProductProblem> TunableConvolutionOf(const hlo::Instruction& instr
 
 int64_t FeatureGroupsTogether(const hlo::Instruction& convolution, const DeviceSpec& device) {
   // Beyond, most products would be with zeros.
-  constexpr int64_t kMostTogether = 8;
+  constexpr int64_t kMostTogether = 8, kPair = 2;
   const auto& attributes = convolution.As<hlo::attr::Convolution>();
-  const hlo::Shape& weights = convolution.operand(1)->shape();
+  const hlo::Shape &input = convolution.operand(0)->shape(), &weights = convolution.operand(1)->shape();
   const int64_t groups = attributes.feature_group_count;
-  const std::optional<hlo::ElementType> sums = SumType(convolution.operand(0)->shape().element_type(),
-                                                       weights.element_type(), convolution.shape().element_type());
+  const std::optional<hlo::ElementType> sums =
+      SumType(input.element_type(), weights.element_type(), convolution.shape().element_type());
   // Channels of their own lie in vectors as they are.
   const bool is_depthwise = weights.dimension(attributes.dimensions.kernel_input_feature) == 1;
   if (device.device_class != DeviceClass::kCpu || groups == 1 || is_depthwise || !sums) return 1;
   const int64_t features = weights.dimension(attributes.dimensions.kernel_output_feature) / groups;
-  for (int64_t together = 1; together <= kMostTogether; ++together) {
-    if (groups % together == 0 && features * together % RegisterLanes(device, *sums) == 0) return together;
-  }
-  return 1;
+  const auto fewest = [&](const auto& lanes_of) -> std::optional<int64_t> {
+    for (int64_t together = 1; together <= kMostTogether; ++together) {
+      if (groups % together == 0 && features * together % lanes_of(features * together) == 0) return together;
+    }
+    return std::nullopt;
+  };
+  // A register of pairs of bf16 is two steps, which makes up for zeros in half of it.
+  const bool is_pairs = input.element_type() == weights.element_type() &&
+                        WordFormOf(input.element_type(), *sums, kPair, device).kind == WordKind::kBf16Pairs;
+  std::optional<int64_t> together;
+  if (is_pairs) together = fewest([&](int64_t) { return RegisterLanes(device, *sums); });
+  if (!together) together = fewest([&](int64_t merged) { return LanesOfGroup(merged, *sums, device); });
+  return together.value_or(1);
 }
 
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device) {

@@ -147,10 +147,17 @@ int64_t ConvolutionPlan::BufferBytes() const {
   return AlignScratch(groups * BufferElements() * hlo::BytesOf(shape.compute_type));
 }
 
+int64_t LanesOfGroup(int64_t group_features, hlo::ElementType compute_type, const DeviceSpec& device) {
+  const int64_t lanes = RegisterLanes(device, compute_type), half = std::max<int64_t>(1, lanes / 2);
+  return group_features % lanes != 0 && group_features % half == 0 ? half : lanes;
+}
+
 // Words of s8 would want borders that are not zero. Pairs that overlap lie along a row that is copied as it is.
 WordForm PairsOf(const ConvolutionShape& shape, const DeviceSpec& device) {
   constexpr int64_t kPair = 2;
   if (shape.input_type != shape.weight_type) return {};
+  // Words fill registers.
+  if (shape.groups > 1 && shape.group_features() % RegisterLanes(device, shape.compute_type) != 0) return {};
   const ConvolutionDimension& columns = shape.columns;
   const bool may_overlap = shape.groups == 1 && columns.dilation == 1 && columns.base_dilation == 1 &&
                            columns.window > 1 && shape.features >= kFeaturesOfOverlap;
@@ -162,7 +169,8 @@ WordForm PairsOf(const ConvolutionShape& shape, const DeviceSpec& device) {
 ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec& device) {
   ConvolutionPlan plan;
   plan.shape = shape;
-  plan.lanes = RegisterLanes(device, shape.compute_type);
+  plan.lanes = shape.groups == 1 ? RegisterLanes(device, shape.compute_type)
+                                 : LanesOfGroup(shape.group_features(), shape.compute_type, device);
   plan.words = PairsOf(shape, device);
   plan.pairs_overlap = plan.words && shape.channels % plan.words.elements != 0;
   if (plan.pairs_overlap) {
