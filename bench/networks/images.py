@@ -223,6 +223,40 @@ def resnet(weights, image):
     return dense(weights, x.mean((1, 2)), 1000)
 
 
+def grouped_bottleneck(weights, x, inner, features, stride, groups, squeeze):
+    y = jax.nn.relu(batch_norm(weights, convolution(weights, x, inner, 1)))
+    y = jax.nn.relu(batch_norm(weights, convolution(weights, y, inner, 3, stride, groups)))
+    if squeeze:
+        gate = jax.nn.relu(dense(weights, y.mean((1, 2)), x.shape[-1] // 4))
+        y = y * jax.nn.sigmoid(dense(weights, gate, inner))[:, None, None]
+    y = batch_norm(weights, convolution(weights, y, features, 1))
+    kept = x if x.shape == y.shape else batch_norm(weights, convolution(weights, x, features, 1, stride))
+    return jax.nn.relu(y + kept)
+
+
+def regnet(width, stages, squeeze):
+    """Groups of `width` features in each window's convolution."""
+    def network(weights, image):
+        x = jax.nn.relu(batch_norm(weights, convolution(weights, image, 32, 3, 2)))
+        for features, count in stages:
+            for i in range(count):
+                x = grouped_bottleneck(weights, x, features, features, 1 if i else 2, features // width, squeeze)
+        return dense(weights, x.mean((1, 2)), 1000)
+    return network
+
+
+def resnext(weights, image):
+    x = jax.nn.relu(batch_norm(weights, convolution(weights, image, 64, 7, 2)))
+    x = lax.reduce_window(x, jnp.array(-jnp.inf, x.dtype), lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+    for features, count, stride in ((256, 3, 1), (512, 4, 2), (1024, 6, 2), (2048, 3, 2)):
+        for i in range(count):
+            x = grouped_bottleneck(weights, x, features // 2, features, 1 if i else stride, 32, False)
+    return dense(weights, x.mean((1, 2)), 1000)
+
+
+REGNET_Y_400M = regnet(8, ((48, 1), (104, 3), (208, 6), (440, 6)), True)
+REGNET_X_1600M = regnet(24, ((72, 2), (168, 4), (408, 10), (912, 2)), False)
+
 NETWORKS = {
     "mobilenet_v2": (mobilenet_v2, IMAGE),
     "efficientnet": (efficientnet, IMAGE),
@@ -239,5 +273,9 @@ NETWORKS = {
     "resnet": (resnet, IMAGE),
     "resnet_bf16": (resnet, (IMAGE[0], jnp.bfloat16), jnp.bfloat16),
     "vit_small_bf16": (vit_small, (IMAGE[0], jnp.bfloat16), jnp.bfloat16),
+    "regnet_y": (REGNET_Y_400M, IMAGE),
+    "regnet_y_bf16": (REGNET_Y_400M, (IMAGE[0], jnp.bfloat16), jnp.bfloat16),
+    "regnet_x": (REGNET_X_1600M, IMAGE),
+    "resnext": (resnext, IMAGE),
     "detector": (detector, ((1, 256, 256, 3), F32)),
 }

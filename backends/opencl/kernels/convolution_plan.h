@@ -88,7 +88,7 @@ struct ConvolutionPlan {
 };
 
 // Lanes of a vector of one group's features: half a register where that divides them and a whole register does not. A
-// CPU whose multipliers are half a register wide loses nothing by it, any other what zeros in the other half would cost.
+// CPU whose multipliers are half a register wide loses nothing by it, any other what zeros in the other half take.
 int64_t LanesOfGroup(int64_t group_features, hlo::ElementType compute_type, const DeviceSpec& device);
 
 // Pairs of elements that PlanConvolution's kernels multiply with one instruction; kNone: one by one.
