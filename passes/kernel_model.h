@@ -65,6 +65,10 @@ class KernelModel {
   // How many feature groups of `convolution` a kernel wants as one, whose weights are zero between them; 1: as they
   // are.
   virtual int64_t GroupsTogether(const hlo::Instruction& /*convolution*/) const { return 1; }
+
+  // How many features, of weights of zero, a kernel wants behind those of each feature group of `convolution`; 0 where
+  // groups are to be merged.
+  virtual int64_t FeaturesToAdd(const hlo::Instruction& /*convolution*/) const { return 0; }
 };
 
 // Whether a custom-call says (output_to_operand_aliasing) that result leaf `result_leaf` lies where `operand` does.

@@ -62,8 +62,9 @@ bool GoesByTaps(const ConvolutionParts& parts, const KernelModel& kernels) {
 bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
   const ConvolutionParts parts(convolution);
   if (IsConvolutionOverWindow(*convolution)) return GoesOverWindow(convolution, parts, kernels);
-  return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 && !IsPointwise(parts) &&
-         !IsPatches(parts) && !IsSumOverWindow(parts) && !HasPlanes(parts) && !GoesByTaps(parts, kernels);
+  return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 &&
+         kernels.FeaturesToAdd(*convolution) == 0 && !IsPointwise(parts) && !IsPatches(parts) &&
+         !IsSumOverWindow(parts) && !HasPlanes(parts) && !GoesByTaps(parts, kernels);
 }
 
 void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
@@ -73,8 +74,12 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   const bool goes_over_window = GoesOverWindow(convolution, parts, kernels);
   if (!goes_over_window) BatchGroupsToFeatureGroups(parts, build);
   ReverseKernel(parts, build);
-  if (convolution->As<hlo::attr::Convolution>().batch_group_count == 1)
+  int64_t added = 0;
+  if (convolution->As<hlo::attr::Convolution>().batch_group_count == 1) {
     MergeFeatureGroups(parts, kernels.GroupsTogether(*convolution), build);
+    added = kernels.FeaturesToAdd(*convolution);
+    AddFeatures(parts, added, build);
+  }
   AddUnitSpatialDimensions(parts, build);
   Instruction* result = nullptr;
   std::vector<Instruction*> rest;
@@ -98,6 +103,7 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
     if (!HasPlainPadding(parts)) PadInput(parts, build);
     result = TransposeIntoForm(parts, build);
   }
+  result = WithoutAddedFeatures(result, parts, added, build);
   if (!result->shape().SameAs(convolution->shape())) result = build.Reshape(result, convolution->shape().dimensions());
   convolution->parent()->Replace(convolution, result);
   for (Instruction* convolution_left : rest) {

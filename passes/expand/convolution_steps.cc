@@ -36,6 +36,18 @@ std::vector<int64_t> ToOutputOrder(const hlo::attr::ConvolutionDimensions& dimen
   return inverse;
 }
 
+// The kernel as [taps..., channels, features].
+void OrderKernel(ConvolutionParts& parts, hlo::Builder& build) {
+  auto& labels = parts.attributes.dimensions;
+  const int64_t spatial = parts.spatial_rank();
+  std::vector<int64_t> order = labels.kernel_spatial;
+  order.insert(order.end(), {labels.kernel_input_feature, labels.kernel_output_feature});
+  parts.kernel = Transposed(parts.kernel, order, build);
+  std::iota(labels.kernel_spatial.begin(), labels.kernel_spatial.end(), 0);
+  labels.kernel_input_feature = spatial;
+  labels.kernel_output_feature = spatial + 1;
+}
+
 // x with `extra` unit dimensions at the end.
 Instruction* AppendUnits(Instruction* x, int64_t extra, hlo::Builder& build) {
   Dims dimensions = x->shape().dimensions();
@@ -188,11 +200,9 @@ void ReverseKernel(ConvolutionParts& parts, hlo::Builder& build) {
 
 void MergeFeatureGroups(ConvolutionParts& parts, int64_t together, hlo::Builder& build) {
   if (together == 1) return;
-  auto& labels = parts.attributes.dimensions;
+  OrderKernel(parts, build);
   const int64_t spatial = parts.spatial_rank(), groups = parts.attributes.feature_group_count / together;
-  std::vector<int64_t> order = labels.kernel_spatial;
-  order.insert(order.end(), {labels.kernel_input_feature, labels.kernel_output_feature});
-  Instruction* kernel = Transposed(parts.kernel, order, build);
+  Instruction* kernel = parts.kernel;
   const int64_t channels = kernel->shape().dimension(spatial);
   const int64_t features = kernel->shape().dimension(spatial + 1) / (groups * together);
   // [taps..., of which group's channels, channel, merged group, group in it, feature], zero where the two groups
@@ -213,9 +223,40 @@ void MergeFeatureGroups(ConvolutionParts& parts, int64_t together, hlo::Builder&
   merged.insert(merged.end(), {together * channels, groups * together * features});
   parts.kernel = build.Reshape(kernel, merged);
   parts.attributes.feature_group_count = groups;
-  std::iota(labels.kernel_spatial.begin(), labels.kernel_spatial.end(), 0);
-  labels.kernel_input_feature = spatial;
-  labels.kernel_output_feature = spatial + 1;
+}
+
+void AddFeatures(ConvolutionParts& parts, int64_t added, hlo::Builder& build) {
+  if (added == 0) return;
+  OrderKernel(parts, build);
+  const auto last = static_cast<size_t>(parts.spatial_rank()) + 1;
+  const int64_t groups = parts.attributes.feature_group_count;
+  Dims together = parts.kernel->shape().dimensions(), apart = together;
+  apart.back() = groups;
+  apart.push_back(together.back() / groups);
+  std::vector<hlo::PaddingDimension> padding(apart.size());
+  padding.back().high = added;
+  Instruction* zero = build.ScalarConstant(parts.kernel->shape().element_type(), 0.0);
+  together[last] += groups * added;
+  parts.kernel = build.Reshape(build.Pad(build.Reshape(parts.kernel, apart), zero, padding), together);
+  Dims output = parts.output.dimensions();
+  output[static_cast<size_t>(parts.attributes.dimensions.output_feature)] = together[last];
+  parts.output = hlo::Shape(parts.output.element_type(), output);
+}
+
+Instruction* WithoutAddedFeatures(Instruction* result, const ConvolutionParts& parts, int64_t added,
+                                  hlo::Builder& build) {
+  if (added == 0) return result;
+  const auto feature = static_cast<size_t>(parts.attributes.dimensions.output_feature);
+  const int64_t groups = parts.attributes.feature_group_count;
+  Dims apart = result->shape().dimensions(), together = apart;
+  const int64_t wide = apart[feature] / groups;
+  apart[feature] = groups;
+  apart.insert(apart.begin() + static_cast<int64_t>(feature) + 1, wide);
+  Dims limits = apart;
+  limits[feature + 1] = wide - added;
+  together[feature] = groups * (wide - added);
+  Instruction* own = build.Slice(build.Reshape(result, apart), Dims(apart.size(), 0), limits, Dims(apart.size(), 1));
+  return build.Reshape(own, together);
 }
 
 void AddUnitSpatialDimensions(ConvolutionParts& parts, hlo::Builder& build) {

@@ -24,6 +24,11 @@ void BatchGroupsToFeatureGroups(ConvolutionParts& parts, hlo::Builder& build);
 void ReverseKernel(ConvolutionParts& parts, hlo::Builder& build);
 // `together` neighbouring feature groups as one, whose weights are zero between what were groups.
 void MergeFeatureGroups(ConvolutionParts& parts, int64_t together, hlo::Builder& build);
+// `added` features with weights of zero behind those of each feature group; and a result, in the order of parts.output,
+// without them.
+void AddFeatures(ConvolutionParts& parts, int64_t added, hlo::Builder& build);
+hlo::Instruction* WithoutAddedFeatures(hlo::Instruction* result, const ConvolutionParts& parts, int64_t added,
+                                       hlo::Builder& build);
 // Up to two spatial dimensions.
 void AddUnitSpatialDimensions(ConvolutionParts& parts, hlo::Builder& build);
 // Padding is not negative and the base not dilated.

@@ -285,4 +285,8 @@ int64_t OpenClKernelModel::GroupsTogether(const Instruction& convolution) const 
   return FeatureGroupsTogether(convolution, device_);
 }
 
+int64_t OpenClKernelModel::FeaturesToAdd(const Instruction& convolution) const {
+  return FeaturesToFillVectors(convolution, device_);
+}
+
 }  // namespace hlorun::opencl

@@ -114,6 +114,25 @@ bool FillsTiles(const ConvolutionShape& shape, const DeviceSpec& device) {
   return work(product.n) * work(product.k) < (by_fragments ? kTooMuchByFragments : kTooMuch);
 }
 
+// Groups, channels, features and types of a convolution in any form whose feature groups kernels of CPU class sum; not
+// of channels of their own, which lie in vectors as they are.
+std::optional<ConvolutionShape> GroupsOf(const hlo::Instruction& convolution, const DeviceSpec& device) {
+  const auto& attributes = convolution.As<hlo::attr::Convolution>();
+  const hlo::Shape &input = convolution.operand(0)->shape(), &weights = convolution.operand(1)->shape();
+  const std::optional<hlo::ElementType> sums =
+      SumType(input.element_type(), weights.element_type(), convolution.shape().element_type());
+  ConvolutionShape shape;
+  shape.groups = attributes.feature_group_count;
+  shape.channels = weights.dimension(attributes.dimensions.kernel_input_feature);
+  shape.features = weights.dimension(attributes.dimensions.kernel_output_feature);
+  if (device.device_class != DeviceClass::kCpu || shape.groups == 1 || shape.channels == 1 || !sums)
+    return std::nullopt;
+  shape.input_type = input.element_type();
+  shape.weight_type = weights.element_type();
+  shape.compute_type = *sums;
+  return shape;
+}
+
 // Other groups than those, and those of one channel, are left to loops.
 bool HasProduct(const ConvolutionShape& shape, const DeviceSpec& device) {
   if (shape.groups == 1) return true;
@@ -256,28 +275,35 @@ std::optional<ProductProblem> TunableConvolutionOf(const hlo::Instruction& instr
 int64_t FeatureGroupsTogether(const hlo::Instruction& convolution, const DeviceSpec& device) {
   // Beyond, most products would be with zeros.
   constexpr int64_t kMostTogether = 8, kPair = 2;
-  const auto& attributes = convolution.As<hlo::attr::Convolution>();
-  const hlo::Shape &input = convolution.operand(0)->shape(), &weights = convolution.operand(1)->shape();
-  const int64_t groups = attributes.feature_group_count;
-  const std::optional<hlo::ElementType> sums =
-      SumType(input.element_type(), weights.element_type(), convolution.shape().element_type());
-  // Channels of their own lie in vectors as they are.
-  const bool is_depthwise = weights.dimension(attributes.dimensions.kernel_input_feature) == 1;
-  if (device.device_class != DeviceClass::kCpu || groups == 1 || is_depthwise || !sums) return 1;
-  const int64_t features = weights.dimension(attributes.dimensions.kernel_output_feature) / groups;
+  const std::optional<ConvolutionShape> shape = GroupsOf(convolution, device);
+  if (!shape) return 1;
+  const hlo::ElementType sums = shape->compute_type;
   const auto fewest = [&](const auto& lanes_of) -> std::optional<int64_t> {
     for (int64_t together = 1; together <= kMostTogether; ++together) {
-      if (groups % together == 0 && features * together % lanes_of(features * together) == 0) return together;
+      const int64_t merged = shape->group_features() * together;
+      if (shape->groups % together == 0 && merged % lanes_of(merged) == 0) return together;
     }
     return std::nullopt;
   };
   // A register of pairs of bf16 is two steps, which makes up for zeros in half of it.
-  const bool is_pairs = input.element_type() == weights.element_type() &&
-                        WordFormOf(input.element_type(), *sums, kPair, device).kind == WordKind::kBf16Pairs;
+  const bool is_pairs = shape->input_type == shape->weight_type &&
+                        WordFormOf(shape->input_type, sums, kPair, device).kind == WordKind::kBf16Pairs;
   std::optional<int64_t> together;
-  if (is_pairs) together = fewest([&](int64_t) { return RegisterLanes(device, *sums); });
-  if (!together) together = fewest([&](int64_t merged) { return LanesOfGroup(merged, *sums, device); });
+  if (is_pairs) together = fewest([&](int64_t) { return RegisterLanes(device, sums); });
+  if (!together) together = fewest([&](int64_t merged) { return LanesOfGroup(merged, sums, device); });
   return together.value_or(1);
+}
+
+int64_t FeaturesToFillVectors(const hlo::Instruction& convolution, const DeviceSpec& device) {
+  // Of what is stored, and multiplications of an output that are worth storing as much, and reading it again.
+  constexpr int64_t kMostTimes = 4, kFewestSteps = 16;
+  const std::optional<ConvolutionShape> shape = GroupsOf(convolution, device);
+  if (!shape || FeatureGroupsTogether(convolution, device) > 1 || HasFewChannels(*shape, device)) return 0;
+  int64_t steps = shape->channels;
+  for (const hlo::WindowDimension& d : convolution.As<hlo::attr::Convolution>().window) steps *= d.size;
+  const int64_t half = std::max<int64_t>(1, RegisterLanes(device, shape->compute_type) / 2);
+  const int64_t whole = CeilDiv(shape->group_features(), half) * half;
+  return steps < kFewestSteps || whole > kMostTimes * shape->group_features() ? 0 : whole - shape->group_features();
 }
 
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device) {

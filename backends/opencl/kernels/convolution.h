@@ -29,4 +29,8 @@ bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSp
 // Feature groups that fill vectors together: how many of them are to be made one, with weights of zero between them.
 int64_t FeatureGroupsTogether(const hlo::Instruction& convolution, const DeviceSpec& device);
 
+// Feature groups that do so neither as they are nor together: how many features with weights of zero each lacks. 0
+// where that would be too many, or another kernel takes them.
+int64_t FeaturesToFillVectors(const hlo::Instruction& convolution, const DeviceSpec& device);
+
 }  // namespace hlorun::opencl

@@ -24,14 +24,6 @@ constexpr int64_t kMostVectors = 8;
 constexpr int64_t kBlockColumns = 1024;
 constexpr int64_t kBlocksOfUnit = 4, kGroupsOfUnit = 8;
 
-bool HasFewChannels(const ConvolutionShape& shape, int64_t lanes) {
-  if (shape.group_features() > std::min(kMostFeatures, lanes / 2)) return false;
-  if (shape.features > kMostResults) return false;
-  const int64_t channels = shape.groups * shape.channels;
-  const bool is_depthwise = shape.channels == 1 && shape.groups > 1;
-  return is_depthwise ? channels < kDepthwiseChannels || channels % kDepthwiseLanes != 0 : channels <= kMostChannels;
-}
-
 void ChooseBlocks(PixelConvolutionPlan& plan, const DeviceSpec& device) {
   const ConvolutionDimension &rows = plan.shape.rows, &columns = plan.shape.columns;
   const int64_t element = hlo::BytesOf(plan.shape.compute_type);
@@ -57,6 +49,15 @@ void ChooseBlocks(PixelConvolutionPlan& plan, const DeviceSpec& device) {
 
 }  // namespace
 
+bool HasFewChannels(const ConvolutionShape& shape, const DeviceSpec& device) {
+  const int64_t lanes = RegisterLanes(device, shape.compute_type);
+  if (shape.group_features() > std::min(kMostFeatures, lanes / 2)) return false;
+  if (shape.features > kMostResults) return false;
+  const int64_t channels = shape.groups * shape.channels;
+  const bool is_depthwise = shape.channels == 1 && shape.groups > 1;
+  return is_depthwise ? channels < kDepthwiseChannels || channels % kDepthwiseLanes != 0 : channels <= kMostChannels;
+}
+
 int64_t PixelConvolutionPlan::row_blocks() const { return CeilDiv(shape.rows.out, rows_per_block); }
 int64_t PixelConvolutionPlan::column_blocks() const { return CeilDiv(shape.columns.out, columns_per_block); }
 int64_t PixelConvolutionPlan::PhaseElements() const {
@@ -76,7 +77,7 @@ std::optional<PixelConvolutionPlan> PlanPixelConvolution(const ConvolutionShape&
   if (plan.is_column) std::swap(rows, columns);
   const bool has_strided_holes = columns.base_dilation > 1 && columns.stride > 1;
   if (plan.lanes < 4 || columns.out < plan.lanes || has_strided_holes || shape.IsProduct() ||
-      !HasFewChannels(shape, plan.lanes))
+      !HasFewChannels(shape, device))
     return std::nullopt;
   // Beside the sums, a vector of pixels for each column of them and a weight.
   const int64_t most = (VectorRegisters(device) - 3) / (shape.group_features() + 1);

@@ -42,6 +42,9 @@ struct PixelConvolutionPlan {
   int64_t ScratchBytes() const;  // of all work-groups
 };
 
+// Whether lanes are better pixels than features: of the shape's groups, channels and features alone.
+bool HasFewChannels(const ConvolutionShape& shape, const DeviceSpec& device);
+
 // nullopt: rows are too short, or features or channels so many that vectors of them are worth more.
 std::optional<PixelConvolutionPlan> PlanPixelConvolution(const ConvolutionShape& shape, const DeviceSpec& device);
 

@@ -226,6 +226,46 @@ TEST(FeatureGroups, AreMergedWhereAKernelWantsThat) {
   }
 }
 
+// Features in fours.
+class FoursOfFeatures : public GenericKernelModel {
+ public:
+  int64_t FeaturesToAdd(const hlo::Instruction& convolution) const override {
+    const auto& attributes = convolution.As<hlo::attr::Convolution>();
+    const int64_t groups = attributes.feature_group_count;
+    const int64_t features =
+        convolution.operand(1)->shape().dimension(attributes.dimensions.kernel_output_feature) / groups;
+    return groups == 1 ? 0 : (4 - features % 4) % 4;
+  }
+};
+
+TEST(FeatureGroups, GetFeaturesWhereAKernelWantsThat) {
+  struct {
+    const char *input, *kernel, *output, *attributes;
+  } constexpr kGroups[] = {
+      {"f32[2,6,6,9]", "f32[3,3,3,15]", "f32[2,6,6,15]",
+       "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=3"},
+      {"f32[2,12,6]", "f32[6,2,3]", "f32[2,6,4]", "window={size=3}, dim_labels=bf0_oi0->bf0, feature_group_count=6"},
+      {"bf16[1,8,3,3]", "bf16[6,4,3,3]", "bf16[1,6,6,6]",
+       "window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2 rhs_reversal=1x0}, dim_labels=bf01_oi01->bf01, "
+       "feature_group_count=2"},
+      {"s32[1,5,5,5,6]", "s32[2,2,2,2,9]", "s32[1,4,4,4,9]",
+       "window={size=2x2x2}, dim_labels=b012f_012io->b012f, feature_group_count=3"},
+  };
+  for (const auto& c : kGroups) {
+    const std::string text =
+        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
+                    c.output, c.attributes);
+    CanonicalizeConvolutions pass;
+    RunAndCompare(text, pass, kRounding, FoursOfFeatures());
+    const auto module = RunPass(text, pass, FoursOfFeatures());
+    for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
+      if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
+      EXPECT_EQ(FoursOfFeatures().FeaturesToAdd(*instruction), 0) << instruction->ToString();
+      EXPECT_TRUE(IsCanonicalConvolution(*instruction)) << instruction->ToString();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ConvolutionTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
