@@ -246,7 +246,14 @@ void AddFeatures(ConvolutionParts& parts, int64_t added, hlo::Builder& build) {
 Instruction* WithoutAddedFeatures(Instruction* result, const ConvolutionParts& parts, int64_t added,
                                   hlo::Builder& build) {
   if (added == 0) return result;
-  const auto feature = static_cast<size_t>(parts.attributes.dimensions.output_feature);
+  auto feature = static_cast<size_t>(parts.attributes.dimensions.output_feature);
+  // In front of a transpose, so that it may meet another one.
+  std::vector<int64_t> permutation;
+  if (result->Is(Opcode::kTranspose)) {
+    permutation = result->dimensions();
+    feature = static_cast<size_t>(permutation[feature]);
+    result = result->operand(0);
+  }
   const int64_t groups = parts.attributes.feature_group_count;
   Dims apart = result->shape().dimensions(), together = apart;
   const int64_t wide = apart[feature] / groups;
@@ -256,7 +263,8 @@ Instruction* WithoutAddedFeatures(Instruction* result, const ConvolutionParts& p
   limits[feature + 1] = wide - added;
   together[feature] = groups * (wide - added);
   Instruction* own = build.Slice(build.Reshape(result, apart), Dims(apart.size(), 0), limits, Dims(apart.size(), 1));
-  return build.Reshape(own, together);
+  own = build.Reshape(own, together);
+  return permutation.empty() ? own : build.Transpose(own, permutation);
 }
 
 void AddUnitSpatialDimensions(ConvolutionParts& parts, hlo::Builder& build) {

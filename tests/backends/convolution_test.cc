@@ -459,6 +459,47 @@ std::string KernelOf(const Case& c, const DeviceSpec& spec) {
                                                           : "";
 }
 
+// What is asked of the pass that brings convolutions into the kernels' form; of what it makes, nothing more.
+TEST(Convolution, WhatFeatureGroupsLack) {
+  struct {
+    const char* type;
+    int64_t width, groups, channels, features;  // of outputs; of a group
+    int64_t together, added;
+  } constexpr kRows[] = {
+      {"f32", 28, 32, 8, 8, 1, 0},   {"f32", 28, 32, 16, 16, 1, 0},  {"f32", 28, 7, 24, 24, 1, 0},
+      {"f32", 28, 32, 4, 4, 2, 0},   {"f32", 28, 8, 12, 12, 2, 0},   {"f32", 28, 13, 4, 4, 1, 4},
+      {"f32", 28, 3, 20, 20, 1, 4},  {"f32", 28, 13, 4, 1, 1, 0},  // eight times as many
+      {"f32", 28, 2, 24, 24, 2, 0},                                // one group has squares
+      {"f32", 28, 13, 1, 3, 1, 0},                                 // channels of their own
+      {"f32", 28, 3, 5, 5, 1, 0},                                  // pixels are the lanes
+      {"f32", 14, 3, 5, 5, 1, 3},                                  // of too few
+      {"bf16", 28, 32, 8, 8, 2, 0},  {"bf16", 28, 7, 8, 8, 1, 0},    {"bf16", 28, 3, 20, 20, 1, 12},
+      {"bf16", 28, 4, 10, 5, 1, 11}, {"bf16", 28, 14, 10, 3, 1, 13}, {"f64", 28, 3, 20, 20, 1, 0},
+      {"f64", 28, 3, 22, 22, 1, 2},
+  };
+  DeviceSpec spec = Runner().spec();
+  spec.device_class = DeviceClass::kCpu;
+  spec.vector_bytes = 64;
+  spec.bf16_dot = "plain";
+  for (const auto& row : kRows) {
+    const auto asked = [&](int64_t groups, int64_t channels, int64_t features) {
+      const Case c{fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, groups * channels),
+                   fmt::format("{}[3,3,{},{}]", row.type, channels, groups * features),
+                   fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, groups * features), "size=3x3 pad=1_1x1_1",
+                   fmt::format("b01f_01io->b01f, feature_group_count={}", groups)};
+      const auto module = hlo::ParseModule(ConvolutionText(c, false));
+      const hlo::Instruction& root = *module->entry()->root();
+      return std::pair(FeatureGroupsTogether(root, spec), FeaturesToFillVectors(root, spec));
+    };
+    const auto [together, added] = asked(row.groups, row.channels, row.features);
+    EXPECT_EQ(std::pair(together, added), std::pair(row.together, row.added))
+        << row.type << " " << row.groups << " of " << row.channels << " to " << row.features;
+    EXPECT_EQ(asked(row.groups / together, row.channels * together, row.features * together + added),
+              std::pair(int64_t{1}, int64_t{0}))
+        << row.type << " " << row.groups << " of " << row.channels << " to " << row.features;
+  }
+}
+
 // Groups whose features are half a register's, and whole ones.
 TEST(Convolution, GroupsOfHalfVectors) {
   const auto labels = [](int64_t groups) { return fmt::format("b01f_01io->b01f, feature_group_count={}", groups); };

@@ -114,8 +114,17 @@ bool FillsTiles(const ConvolutionShape& shape, const DeviceSpec& device) {
   return work(product.n) * work(product.k) < (by_fragments ? kTooMuchByFragments : kTooMuch);
 }
 
-// Groups, channels, features and types of a convolution in any form whose feature groups kernels of CPU class sum; not
-// of channels of their own, which lie in vectors as they are.
+// Whether rows of outputs, or of images of one column, fill vectors.
+bool HasWideOutputs(const hlo::Instruction& convolution, int64_t lanes) {
+  const auto& spatial = convolution.As<hlo::attr::Convolution>().dimensions.output_spatial;
+  const auto size = [&](size_t from_last) {
+    return from_last < spatial.size() ? convolution.shape().dimension(spatial[spatial.size() - 1 - from_last]) : 1;
+  };
+  return size(0) >= lanes || (size(0) == 1 && size(1) >= lanes);
+}
+
+// Groups, channels, features and types of a convolution in any form whose feature groups kernels of CPU class sum by
+// vectors of features: not channels of their own, which lie in vectors as they are, nor so few that pixels do.
 std::optional<ConvolutionShape> GroupsOf(const hlo::Instruction& convolution, const DeviceSpec& device) {
   const auto& attributes = convolution.As<hlo::attr::Convolution>();
   const hlo::Shape &input = convolution.operand(0)->shape(), &weights = convolution.operand(1)->shape();
@@ -130,7 +139,15 @@ std::optional<ConvolutionShape> GroupsOf(const hlo::Instruction& convolution, co
   shape.input_type = input.element_type();
   shape.weight_type = weights.element_type();
   shape.compute_type = *sums;
+  if (HasFewChannels(shape, device) && HasWideOutputs(convolution, RegisterLanes(device, *sums))) return std::nullopt;
   return shape;
+}
+
+// A register of pairs of bf16 is two steps, which makes up for zeros in half of it.
+bool IsByPairs(const ConvolutionShape& shape, const DeviceSpec& device) {
+  constexpr int64_t kPair = 2;
+  return shape.input_type == shape.weight_type &&
+         WordFormOf(shape.input_type, shape.compute_type, kPair, device).kind == WordKind::kBf16Pairs;
 }
 
 // Other groups than those, and those of one channel, are left to loops.
@@ -274,10 +291,10 @@ std::optional<ProductProblem> TunableConvolutionOf(const hlo::Instruction& instr
 
 int64_t FeatureGroupsTogether(const hlo::Instruction& convolution, const DeviceSpec& device) {
   // Beyond, most products would be with zeros.
-  constexpr int64_t kMostTogether = 8, kPair = 2;
+  constexpr int64_t kMostTogether = 8;
   const std::optional<ConvolutionShape> shape = GroupsOf(convolution, device);
   if (!shape) return 1;
-  const hlo::ElementType sums = shape->compute_type;
+  const int64_t whole = RegisterLanes(device, shape->compute_type);
   const auto fewest = [&](const auto& lanes_of) -> std::optional<int64_t> {
     for (int64_t together = 1; together <= kMostTogether; ++together) {
       const int64_t merged = shape->group_features() * together;
@@ -285,12 +302,10 @@ int64_t FeatureGroupsTogether(const hlo::Instruction& convolution, const DeviceS
     }
     return std::nullopt;
   };
-  // A register of pairs of bf16 is two steps, which makes up for zeros in half of it.
-  const bool is_pairs = shape->input_type == shape->weight_type &&
-                        WordFormOf(shape->input_type, sums, kPair, device).kind == WordKind::kBf16Pairs;
+  // One group has more kernels than several: squares of outputs, a matrix unit's.
   std::optional<int64_t> together;
-  if (is_pairs) together = fewest([&](int64_t) { return RegisterLanes(device, sums); });
-  if (!together) together = fewest([&](int64_t merged) { return LanesOfGroup(merged, sums, device); });
+  if (IsByPairs(*shape, device) || shape->groups == 2) together = fewest([&](int64_t) { return whole; });
+  if (!together) together = fewest([&](int64_t merged) { return LanesOfGroup(merged, shape->compute_type, device); });
   return together.value_or(1);
 }
 
@@ -298,12 +313,17 @@ int64_t FeaturesToFillVectors(const hlo::Instruction& convolution, const DeviceS
   // Of what is stored, and multiplications of an output that are worth storing as much, and reading it again.
   constexpr int64_t kMostTimes = 4, kFewestSteps = 16;
   const std::optional<ConvolutionShape> shape = GroupsOf(convolution, device);
-  if (!shape || FeatureGroupsTogether(convolution, device) > 1 || HasFewChannels(*shape, device)) return 0;
+  if (!shape || FeatureGroupsTogether(convolution, device) > 1) return 0;
+  const int64_t features = shape->group_features();
+  if (features % LanesOfGroup(features, shape->compute_type, device) == 0) return 0;
   int64_t steps = shape->channels;
   for (const hlo::WindowDimension& d : convolution.As<hlo::attr::Convolution>().window) steps *= d.size;
-  const int64_t half = std::max<int64_t>(1, RegisterLanes(device, shape->compute_type) / 2);
-  const int64_t whole = CeilDiv(shape->group_features(), half) * half;
-  return steps < kFewestSteps || whole > kMostTimes * shape->group_features() ? 0 : whole - shape->group_features();
+  const int64_t whole = RegisterLanes(device, shape->compute_type), half = std::max<int64_t>(1, whole / 2);
+  const bool by_pairs = IsByPairs(*shape, device);
+  const int64_t lanes = by_pairs ? whole : half;
+  const int64_t filled = CeilDiv(features, lanes) * lanes;
+  const bool is_too_much = filled > (by_pairs ? 2 : 1) * kMostTimes * features;
+  return steps < kFewestSteps || is_too_much ? 0 : filled - features;
 }
 
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device) {

@@ -14,14 +14,18 @@ namespace hlorun::opencl {
 namespace {
 
 constexpr int64_t kGroupsPerUnit = 8;
+// So few rows of a tile load an element for each three multiplications and still keep the multipliers busy.
+constexpr int64_t kRowsOfThreeVectors = 6;
 // Each element is copied as two: fewer features do not pay for it.
 constexpr int64_t kFeaturesOfOverlap = 16;
 
 // Pixels along a row, and rows where one is short.
 void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
-  const bool whole_pairs = shape.groups == 1 || shape.group_features() % (2 * plan.lanes) == 0;
-  plan.vectors = shape.features <= plan.lanes || !whole_pairs ? 1 : 2;
+  const auto divide_group = [&](int64_t vectors) { return shape.group_features() % (vectors * plan.lanes) == 0; };
+  plan.vectors = shape.features <= plan.lanes || (shape.groups > 1 && !divide_group(2)) ? 1 : 2;
+  if (shape.groups > 1 && plan.vectors == 1 && divide_group(3) && MostTileRows(device, 3) >= kRowsOfThreeVectors)
+    plan.vectors = 3;
   const int64_t limit = MostTileRows(device, plan.vectors);
   plan.tile_columns = EvenTileRows(shape.columns.out, limit);
   int64_t best = -1;
