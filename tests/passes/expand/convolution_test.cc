@@ -194,6 +194,28 @@ TEST(SumOfTaps, IsMadeOfOneDotForFewFeatures) {
   ExpectOneDotOrNone(kFew, KernelsForManyFeatures());
 }
 
+struct Grouped {
+  std::string input, kernel, output, attributes;
+};
+
+// The values stay, and `model` asks nothing more of what convolutions became.
+void ExpectWhatKernelsWant(const std::vector<Grouped>& convolutions, const KernelModel& model) {
+  for (const Grouped& c : convolutions) {
+    const std::string text =
+        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
+                    c.output, c.attributes);
+    CanonicalizeConvolutions pass;
+    RunAndCompare(text, pass, kRounding, model);
+    const auto module = RunPass(text, pass, model);
+    for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
+      if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
+      EXPECT_EQ(model.GroupsTogether(*instruction), 1) << instruction->ToString();
+      EXPECT_EQ(model.FeaturesToAdd(*instruction), 0) << instruction->ToString();
+      EXPECT_TRUE(IsCanonicalConvolution(*instruction)) << instruction->ToString();
+    }
+  }
+}
+
 class PairsOfGroups : public GenericKernelModel {
  public:
   int64_t GroupsTogether(const hlo::Instruction& convolution) const override {
@@ -202,28 +224,13 @@ class PairsOfGroups : public GenericKernelModel {
 };
 
 TEST(FeatureGroups, AreMergedWhereAKernelWantsThat) {
-  struct {
-    const char *input, *kernel, *output, *attributes;
-  } constexpr kGroups[] = {
-      {"f32[2,6,6,12]", "f32[3,3,3,8]", "f32[2,6,6,8]",
-       "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=4"},
-      {"f32[2,12,6]", "f32[6,2,3]", "f32[2,6,4]", "window={size=3}, dim_labels=bf0_oi0->bf0, feature_group_count=6"},
-      {"bf16[1,3,3,8]", "bf16[3,3,2,8]", "bf16[1,6,6,8]",
-       "window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f, feature_group_count=4"},
-  };
-  for (const auto& c : kGroups) {
-    const std::string text =
-        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
-                    c.output, c.attributes);
-    CanonicalizeConvolutions pass;
-    RunAndCompare(text, pass, kRounding, PairsOfGroups());
-    const auto module = RunPass(text, pass, PairsOfGroups());
-    for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
-      if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
-      EXPECT_LE(instruction->As<hlo::attr::Convolution>().feature_group_count, 3) << instruction->ToString();
-      EXPECT_TRUE(IsCanonicalConvolution(*instruction)) << instruction->ToString();
-    }
-  }
+  ExpectWhatKernelsWant(
+      {{"f32[2,6,6,12]", "f32[3,3,3,8]", "f32[2,6,6,8]",
+        "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=4"},
+       {"f32[2,12,6]", "f32[6,2,3]", "f32[2,6,4]", "window={size=3}, dim_labels=bf0_oi0->bf0, feature_group_count=6"},
+       {"bf16[1,3,3,8]", "bf16[3,3,2,8]", "bf16[1,6,6,8]",
+        "window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f, feature_group_count=4"}},
+      PairsOfGroups());
 }
 
 // Features in fours.
@@ -239,31 +246,16 @@ class FoursOfFeatures : public GenericKernelModel {
 };
 
 TEST(FeatureGroups, GetFeaturesWhereAKernelWantsThat) {
-  struct {
-    const char *input, *kernel, *output, *attributes;
-  } constexpr kGroups[] = {
-      {"f32[2,6,6,9]", "f32[3,3,3,15]", "f32[2,6,6,15]",
-       "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=3"},
-      {"f32[2,12,6]", "f32[6,2,3]", "f32[2,6,4]", "window={size=3}, dim_labels=bf0_oi0->bf0, feature_group_count=6"},
-      {"bf16[1,8,3,3]", "bf16[6,4,3,3]", "bf16[1,6,6,6]",
-       "window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2 rhs_reversal=1x0}, dim_labels=bf01_oi01->bf01, "
-       "feature_group_count=2"},
-      {"s32[1,5,5,5,6]", "s32[2,2,2,2,9]", "s32[1,4,4,4,9]",
-       "window={size=2x2x2}, dim_labels=b012f_012io->b012f, feature_group_count=3"},
-  };
-  for (const auto& c : kGroups) {
-    const std::string text =
-        fmt::format("x = {} parameter(0)\n k = {} parameter(1)\n ROOT r = {} convolution(x, k), {}", c.input, c.kernel,
-                    c.output, c.attributes);
-    CanonicalizeConvolutions pass;
-    RunAndCompare(text, pass, kRounding, FoursOfFeatures());
-    const auto module = RunPass(text, pass, FoursOfFeatures());
-    for (const hlo::Instruction* instruction : module->entry()->PostOrder()) {
-      if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
-      EXPECT_EQ(FoursOfFeatures().FeaturesToAdd(*instruction), 0) << instruction->ToString();
-      EXPECT_TRUE(IsCanonicalConvolution(*instruction)) << instruction->ToString();
-    }
-  }
+  ExpectWhatKernelsWant(
+      {{"f32[2,6,6,9]", "f32[3,3,3,15]", "f32[2,6,6,15]",
+        "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=3"},
+       {"f32[2,12,6]", "f32[6,2,3]", "f32[2,6,4]", "window={size=3}, dim_labels=bf0_oi0->bf0, feature_group_count=6"},
+       {"bf16[1,8,3,3]", "bf16[6,4,3,3]", "bf16[1,6,6,6]",
+        "window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2 rhs_reversal=1x0}, dim_labels=bf01_oi01->bf01, "
+        "feature_group_count=2"},
+       {"s32[1,5,5,5,6]", "s32[2,2,2,2,9]", "s32[1,4,4,4,9]",
+        "window={size=2x2x2}, dim_labels=b012f_012io->b012f, feature_group_count=3"}},
+      FoursOfFeatures());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConvolutionTest, testing::ValuesIn(kCases),
