@@ -78,9 +78,9 @@ ENTRY e {
 TEST(PlanBuilder, WorkThatOnlyPassesThroughTheResultIsDoneOnce) {
   const std::string text = R"(HloModule m
 ENTRY e {
-  x = f32[1,28,28,256] parameter(0)
-  w = f32[3,3,8,256] parameter(1)
-  ROOT y = f32[1,28,28,256] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=32
+  x = f32[1,28,28,512] parameter(0)
+  w = f32[3,3,4,512] parameter(1)
+  ROOT y = f32[1,28,28,512] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=128
 })";
   CompileOptions options;
   options.constant_parameters = {1};
