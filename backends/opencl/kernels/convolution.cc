@@ -57,7 +57,7 @@ std::optional<GradientPlans> GradientPlan(const hlo::Instruction& convolution, c
   if (!plan) return std::nullopt;
   std::optional<MatrixUnitGradientPlan> unit = PlanMatrixUnitGradient(*shape, device);
   if (unit && unit->parts > 1 && !MayCutIntoParts(context.options)) unit.reset();
-  return GradientPlans{*std::move(plan), std::move(unit)};
+  return GradientPlans{*plan, unit};
 }
 
 std::optional<ConvolutionShape> ShapeOf(const hlo::Instruction& instruction, const Prepared& prepared,
