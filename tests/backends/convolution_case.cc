@@ -119,6 +119,8 @@ LaunchRunner& Runner() {
   return runner;
 }
 
+std::string Grouped(int64_t groups) { return fmt::format("b01f_01io->b01f, feature_group_count={}", groups); }
+
 std::string ConvolutionText(const ConvolutionCase& c, bool fused) {
   const std::string conv =
       fmt::format("{} convolution(x, w), window={{{}}}, dim_labels={}", c.output, c.window, c.labels);

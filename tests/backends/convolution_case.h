@@ -1,6 +1,7 @@
 // Convolutions of random operands on the first OpenCL device, compared with sums in double on the host.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct ConvolutionCase {
   std::string input, weights, output, window;
   std::string labels = "b01f_01io->b01f";
 };
+
+// Labels of an image with channels last, of so many feature groups.
+std::string Grouped(int64_t groups);
 
 // The process's one.
 LaunchRunner& Runner();

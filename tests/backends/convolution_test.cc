@@ -71,23 +71,22 @@ const std::vector<Case>& Cases() {
 
 // A window for each channel.
 const std::vector<Case>& DepthwiseCases() {
-  const auto labels = [](int64_t groups) { return fmt::format("b01f_01io->b01f, feature_group_count={}", groups); };
   static const std::vector<Case> kCases = {
-      {"f32[2,9,37,48]", "f32[3,3,1,48]", "f32[2,9,37,48]", "size=3x3 pad=1_1x1_1", labels(48)},
-      {"f32[1,7,7,80]", "f32[5,5,1,80]", "f32[1,7,7,80]", "size=5x5 pad=2_2x2_2", labels(80)},
-      {"f32[1,13,33,24]", "f32[5,5,1,24]", "f32[1,7,17,24]", "size=5x5 stride=2x2 pad=2_2x2_2", labels(24)},
-      {"f32[1,12,50,16]", "f32[3,3,1,16]", "f32[1,6,25,16]", "size=3x3 stride=2x2 pad=0_1x0_1", labels(16)},
-      {"f32[3,20,31,12]", "f32[7,7,1,12]", "f32[3,20,31,12]", "size=7x7 pad=3_3x3_3", labels(12)},
-      {"f32[1,15,40,32]", "f32[3,3,1,32]", "f32[1,15,40,32]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", labels(32)},
-      {"f32[1,30,2,16]", "f32[3,1,1,16]", "f32[1,12,4,16]", "size=3x1 stride=2x1 pad=0_-4x1_1", labels(16)},
-      {"f32[2,30,29,32]", "f32[1,1,1,32]", "f32[2,15,15,32]", "size=1x1 stride=2x2", labels(32)},
-      {"f32[1,12,64,16]", "f32[3,1,1,16]", "f32[1,6,22,16]", "size=3x1 stride=2x3 pad=0_1x0_0", labels(16)},
-      {"f32[1,1,100,112]", "f32[1,31,1,112]", "f32[1,1,100,112]", "size=1x31 pad=0_0x15_15", labels(112)},
-      {"f32[2,5,4,20]", "f32[9,9,1,20]", "f32[2,5,4,20]", "size=9x9 pad=4_4x4_4", labels(20)},
-      {"f32[1,5,6,32]", "f32[2,4,1,32]", "f32[1,9,12,32]", "size=2x4 pad=3_2x5_4", labels(32)},
-      {"bf16[2,9,20,96]", "bf16[3,3,1,96]", "bf16[2,9,20,96]", "size=3x3 pad=1_1x1_1", labels(96)},
-      {"f64[1,8,9,24]", "f64[3,3,1,24]", "f64[1,8,9,24]", "size=3x3 pad=1_1x1_1", labels(24)},
-      {"s32[1,8,9,16]", "s32[3,3,1,16]", "s32[1,8,9,16]", "size=3x3 pad=1_1x1_1", labels(16)},
+      {"f32[2,9,37,48]", "f32[3,3,1,48]", "f32[2,9,37,48]", "size=3x3 pad=1_1x1_1", Grouped(48)},
+      {"f32[1,7,7,80]", "f32[5,5,1,80]", "f32[1,7,7,80]", "size=5x5 pad=2_2x2_2", Grouped(80)},
+      {"f32[1,13,33,24]", "f32[5,5,1,24]", "f32[1,7,17,24]", "size=5x5 stride=2x2 pad=2_2x2_2", Grouped(24)},
+      {"f32[1,12,50,16]", "f32[3,3,1,16]", "f32[1,6,25,16]", "size=3x3 stride=2x2 pad=0_1x0_1", Grouped(16)},
+      {"f32[3,20,31,12]", "f32[7,7,1,12]", "f32[3,20,31,12]", "size=7x7 pad=3_3x3_3", Grouped(12)},
+      {"f32[1,15,40,32]", "f32[3,3,1,32]", "f32[1,15,40,32]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", Grouped(32)},
+      {"f32[1,30,2,16]", "f32[3,1,1,16]", "f32[1,12,4,16]", "size=3x1 stride=2x1 pad=0_-4x1_1", Grouped(16)},
+      {"f32[2,30,29,32]", "f32[1,1,1,32]", "f32[2,15,15,32]", "size=1x1 stride=2x2", Grouped(32)},
+      {"f32[1,12,64,16]", "f32[3,1,1,16]", "f32[1,6,22,16]", "size=3x1 stride=2x3 pad=0_1x0_0", Grouped(16)},
+      {"f32[1,1,100,112]", "f32[1,31,1,112]", "f32[1,1,100,112]", "size=1x31 pad=0_0x15_15", Grouped(112)},
+      {"f32[2,5,4,20]", "f32[9,9,1,20]", "f32[2,5,4,20]", "size=9x9 pad=4_4x4_4", Grouped(20)},
+      {"f32[1,5,6,32]", "f32[2,4,1,32]", "f32[1,9,12,32]", "size=2x4 pad=3_2x5_4", Grouped(32)},
+      {"bf16[2,9,20,96]", "bf16[3,3,1,96]", "bf16[2,9,20,96]", "size=3x3 pad=1_1x1_1", Grouped(96)},
+      {"f64[1,8,9,24]", "f64[3,3,1,24]", "f64[1,8,9,24]", "size=3x3 pad=1_1x1_1", Grouped(24)},
+      {"s32[1,8,9,16]", "s32[3,3,1,16]", "s32[1,8,9,16]", "size=3x3 pad=1_1x1_1", Grouped(16)},
   };
   return kCases;
 }
@@ -429,21 +428,20 @@ TEST(Convolution, GpuClass) {
 // Groups are a batch of products: channels and features that fill vectors and do not, windows of every kind, one
 // spatial dimension, sums in parts, gradients of weights (channels that are images).
 const std::vector<Case>& GroupedCases() {
-  const auto labels = [](int64_t groups) { return fmt::format("b01f_01io->b01f, feature_group_count={}", groups); };
   static const std::vector<Case> kCases = {
-      {"f32[2,9,11,32]", "f32[3,3,8,64]", "f32[2,9,11,64]", "size=3x3 pad=1_1x1_1", labels(4)},
-      {"f32[1,14,13,33]", "f32[3,3,11,39]", "f32[1,7,7,39]", "size=3x3 stride=2x2 pad=1_1x1_1", labels(3)},
-      {"f32[1,16,15,24]", "f32[5,3,12,36]", "f32[1,16,13,36]", "size=5x3 pad=4_4x0_2 rhs_dilate=2x2", labels(2)},
-      {"f32[2,6,5,32]", "f32[3,3,16,32]", "f32[2,12,10,32]", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2", labels(2)},
-      {"f32[1,12,12,18]", "f32[3,3,9,20]", "f32[1,8,9,20]", "size=3x3 pad=-1_-1x0_-1", labels(2)},
-      {"f32[2,7,9,64]", "f32[1,1,16,48]", "f32[2,7,9,48]", "size=1x1", labels(4)},
+      {"f32[2,9,11,32]", "f32[3,3,8,64]", "f32[2,9,11,64]", "size=3x3 pad=1_1x1_1", Grouped(4)},
+      {"f32[1,14,13,33]", "f32[3,3,11,39]", "f32[1,7,7,39]", "size=3x3 stride=2x2 pad=1_1x1_1", Grouped(3)},
+      {"f32[1,16,15,24]", "f32[5,3,12,36]", "f32[1,16,13,36]", "size=5x3 pad=4_4x0_2 rhs_dilate=2x2", Grouped(2)},
+      {"f32[2,6,5,32]", "f32[3,3,16,32]", "f32[2,12,10,32]", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2", Grouped(2)},
+      {"f32[1,12,12,18]", "f32[3,3,9,20]", "f32[1,8,9,20]", "size=3x3 pad=-1_-1x0_-1", Grouped(2)},
+      {"f32[2,7,9,64]", "f32[1,1,16,48]", "f32[2,7,9,48]", "size=1x1", Grouped(4)},
       {"f32[2,50,32]", "f32[3,16,24]", "f32[2,50,24]", "size=3 pad=1_1", "b0f_0io->b0f, feature_group_count=2"},
-      {"f32[1,5,5,512]", "f32[3,3,256,32]", "f32[1,5,5,32]", "size=3x3 pad=1_1x1_1", labels(2)},
-      {"f32[16,40,40,6]", "f32[38,38,2,48]", "f32[16,3,3,48]", "size=38x38", labels(3)},
-      {"bf16[1,13,13,32]", "bf16[3,3,16,48]", "bf16[1,7,7,48]", "size=3x3 stride=2x2 pad=1_1x1_1", labels(2)},
-      {"bf16[1,9,9,21]", "bf16[3,3,7,30]", "bf16[1,9,9,30]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", labels(3)},
-      {"f64[1,6,6,32]", "f64[3,3,16,18]", "f64[1,6,6,18]", "size=3x3 pad=1_1x1_1", labels(2)},
-      {"s32[1,8,9,24]", "s32[3,3,12,32]", "s32[1,8,9,32]", "size=3x3 pad=1_1x1_1", labels(2)},
+      {"f32[1,5,5,512]", "f32[3,3,256,32]", "f32[1,5,5,32]", "size=3x3 pad=1_1x1_1", Grouped(2)},
+      {"f32[16,40,40,6]", "f32[38,38,2,48]", "f32[16,3,3,48]", "size=38x38", Grouped(3)},
+      {"bf16[1,13,13,32]", "bf16[3,3,16,48]", "bf16[1,7,7,48]", "size=3x3 stride=2x2 pad=1_1x1_1", Grouped(2)},
+      {"bf16[1,9,9,21]", "bf16[3,3,7,30]", "bf16[1,9,9,30]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", Grouped(3)},
+      {"f64[1,6,6,32]", "f64[3,3,16,18]", "f64[1,6,6,18]", "size=3x3 pad=1_1x1_1", Grouped(2)},
+      {"s32[1,8,9,24]", "s32[3,3,12,32]", "s32[1,8,9,32]", "size=3x3 pad=1_1x1_1", Grouped(2)},
   };
   return kCases;
 }
@@ -486,7 +484,7 @@ TEST(Convolution, WhatFeatureGroupsLack) {
       const Case c{fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, groups * channels),
                    fmt::format("{}[3,3,{},{}]", row.type, channels, groups * features),
                    fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, groups * features), "size=3x3 pad=1_1x1_1",
-                   fmt::format("b01f_01io->b01f, feature_group_count={}", groups)};
+                   Grouped(groups)};
       const auto module = hlo::ParseModule(ConvolutionText(c, false));
       const hlo::Instruction& root = *module->entry()->root();
       return std::pair(FeatureGroupsTogether(root, spec), FeaturesToFillVectors(root, spec));
@@ -502,16 +500,15 @@ TEST(Convolution, WhatFeatureGroupsLack) {
 
 // Groups whose features are half a register's, and whole ones.
 TEST(Convolution, GroupsOfHalfVectors) {
-  const auto labels = [](int64_t groups) { return fmt::format("b01f_01io->b01f, feature_group_count={}", groups); };
   const std::vector<Case> cases = {
-      {"f32[2,9,30,24]", "f32[3,3,8,24]", "f32[2,9,30,24]", "size=3x3 pad=1_1x1_1", labels(3)},
-      {"f32[1,14,13,48]", "f32[3,3,24,48]", "f32[1,7,7,48]", "size=3x3 stride=2x2 pad=1_1x1_1", labels(2)},
-      {"f32[1,12,15,15]", "f32[3,3,5,120]", "f32[1,12,15,120]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", labels(3)},
-      {"f32[1,6,5,768]", "f32[3,3,256,24]", "f32[1,6,5,24]", "size=3x3 pad=1_1x1_1", labels(3)},
-      {"f32[2,6,5,32]", "f32[3,3,16,32]", "f32[2,12,10,32]", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2", labels(2)},
-      {"bf16[1,9,20,56]", "bf16[3,3,8,56]", "bf16[1,9,20,56]", "size=3x3 pad=1_1x1_1", labels(7)},
-      {"f64[1,6,6,24]", "f64[3,3,12,8]", "f64[1,6,6,8]", "size=3x3 pad=1_1x1_1", labels(2)},
-      {"s32[1,8,9,24]", "s32[3,3,12,16]", "s32[1,8,9,16]", "size=3x3 pad=1_1x1_1", labels(2)},
+      {"f32[2,9,30,24]", "f32[3,3,8,24]", "f32[2,9,30,24]", "size=3x3 pad=1_1x1_1", Grouped(3)},
+      {"f32[1,14,13,48]", "f32[3,3,24,48]", "f32[1,7,7,48]", "size=3x3 stride=2x2 pad=1_1x1_1", Grouped(2)},
+      {"f32[1,12,15,15]", "f32[3,3,5,120]", "f32[1,12,15,120]", "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", Grouped(3)},
+      {"f32[1,6,5,768]", "f32[3,3,256,24]", "f32[1,6,5,24]", "size=3x3 pad=1_1x1_1", Grouped(3)},
+      {"f32[2,6,5,32]", "f32[3,3,16,32]", "f32[2,12,10,32]", "size=3x3 pad=2_1x2_1 lhs_dilate=2x2", Grouped(2)},
+      {"bf16[1,9,20,56]", "bf16[3,3,8,56]", "bf16[1,9,20,56]", "size=3x3 pad=1_1x1_1", Grouped(7)},
+      {"f64[1,6,6,24]", "f64[3,3,12,8]", "f64[1,6,6,8]", "size=3x3 pad=1_1x1_1", Grouped(2)},
+      {"s32[1,8,9,24]", "s32[3,3,12,16]", "s32[1,8,9,16]", "size=3x3 pad=1_1x1_1", Grouped(2)},
   };
   DeviceSpec wide = Runner().spec(), narrow = Runner().spec();
   wide.vector_bytes = 64;
@@ -538,9 +535,8 @@ TEST(Convolution, GroupsOnGpus) {
     for (const bool fused : {false, true}) ExpectConvolution(c, fused, GpuSpec());
     ExpectConvolution(c, i % 2 == 0, c.input[0] == 'b' ? fragments : poor);
   }
-  ExpectConvolution({"s8[1,9,9,32]", "s8[3,3,16,32]", "s32[1,9,9,32]", "size=3x3 pad=1_1x1_1",
-                     "b01f_01io->b01f, feature_group_count=2"},
-                    true, fragments);
+  ExpectConvolution({"s8[1,9,9,32]", "s8[3,3,16,32]", "s32[1,9,9,32]", "size=3x3 pad=1_1x1_1", Grouped(2)}, true,
+                    fragments);
 }
 
 // Where most of a tile would be empty, and where each channel has a window of its own.
@@ -551,8 +547,7 @@ TEST(Convolution, SmallGroupsOnGpusAreLoops) {
     return KernelOf({fmt::format("{}[1,32,32,{}]", type, kGroups * channels),
                      fmt::format("{0}[{1},{1},{2},{3}]", type, window, channels, kGroups * features),
                      fmt::format("{}[1,32,32,{}]", type, kGroups * features),
-                     fmt::format("size={0}x{0} pad={1}_{1}x{1}_{1}", window, window / 2),
-                     fmt::format("b01f_01io->b01f, feature_group_count={}", kGroups)},
+                     fmt::format("size={0}x{0} pad={1}_{1}x{1}_{1}", window, window / 2), Grouped(kGroups)},
                     spec);
   };
   DeviceSpec fragments = GpuSpec();
@@ -566,7 +561,7 @@ TEST(Convolution, SmallGroupsOnGpusAreLoops) {
   EXPECT_EQ(kernel_of("bf16", 4, 4, 3, fragments), "fragments");
   EXPECT_EQ(kernel_of("bf16", 2, 2, 3, fragments), "loops");
   // A gradient of weights: channels are images.
-  const std::string labels = "b01f_01io->b01f, feature_group_count=32";
+  const std::string labels = Grouped(32);
   const Case gradient{"f32[1,42,42,64]", "f32[40,40,2,64]", "f32[1,3,3,64]", "size=40x40", labels};
   EXPECT_EQ(KernelOf(gradient, GpuSpec()), "tiles");
   ExpectConvolution(gradient, true, GpuSpec());

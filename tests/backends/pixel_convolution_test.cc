@@ -17,8 +17,6 @@ std::optional<PixelConvolutionPlan> PlanOf(const Case& c, const DeviceSpec& spec
   return shape ? PlanPixelConvolution(*shape, spec) : std::nullopt;
 }
 
-std::string Grouped(int64_t groups) { return fmt::format("b01f_01io->b01f, feature_group_count={}", groups); }
-
 const std::vector<Case>& Cases() {
   static const std::vector<Case> kCases = {
       {"f32[2,19,150,1]", "f32[3,3,1,1]", "f32[2,19,150,1]", "size=3x3 pad=1_1x1_1"},
