@@ -69,6 +69,10 @@ class KernelModel {
   // How many features, of weights of zero, a kernel wants behind those of each feature group of `convolution`; 0 where
   // groups are to be merged.
   virtual int64_t FeaturesToAdd(const hlo::Instruction& /*convolution*/) const { return 0; }
+
+  // How often a kernel wants each channel of `convolution`, which is a feature group of its own, side by side: once for
+  // each of its features; 1: as they are.
+  virtual int64_t CopiesOfChannels(const hlo::Instruction& /*convolution*/) const { return 1; }
 };
 
 // Whether a custom-call says (output_to_operand_aliasing) that result leaf `result_leaf` lies where `operand` does.

@@ -254,6 +254,53 @@ def resnext(weights, image):
     return dense(weights, x.mean((1, 2)), 1000)
 
 
+def normal_relu(weights, x):
+    return jax.nn.relu(batch_norm(weights, x))
+
+
+def shuffle_unit(weights, x, features, stride):
+    half = features // 2
+    left, right = (x, x) if stride > 1 else jnp.split(x, 2, -1)
+    if stride > 1:
+        left = normal_relu(weights, convolution(weights, batch_norm(weights, depthwise(weights, left, 3, stride)), half, 1))
+    right = normal_relu(weights, convolution(weights, right, half, 1))
+    right = normal_relu(weights, convolution(weights, batch_norm(weights, depthwise(weights, right, 3, stride)), half, 1))
+    return jnp.stack([left, right], -1).reshape(*left.shape[:-1], features)
+
+
+def shufflenet(weights, image):
+    x = normal_relu(weights, convolution(weights, image, 24, 3, 2))
+    x = lax.reduce_window(x, jnp.array(-jnp.inf, x.dtype), lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+    for features, count in ((116, 4), (232, 8), (464, 4)):
+        for i in range(count):
+            x = shuffle_unit(weights, x, features, 1 if i else 2)
+    return dense(weights, normal_relu(weights, convolution(weights, x, 1024, 1)).mean((1, 2)), 1000)
+
+
+def separable(weights, image):
+    """Depthwise windows of two features a channel."""
+    x = normal_relu(weights, convolution(weights, image, 32, 3, 2))
+    for features, stride in ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)):
+        x = batch_norm(weights, convolution(weights, x, 2 * x.shape[-1], 3, stride, groups=x.shape[-1]))
+        x = normal_relu(weights, convolution(weights, x, features, 1))
+    return dense(weights, x.mean((1, 2)), 1000)
+
+
+def eegnet(weights, signals):
+    """[trials, electrodes, samples, 1]: a filter in time, weights of the electrodes for each of its features, a filter in time again."""
+    def filtered(x, window, features, groups=1):
+        kernel = weights(*window, x.shape[-1] // groups, features)
+        return lax.conv_general_dilated(x, kernel, (1, 1), "SAME" if window[0] == 1 else "VALID", feature_group_count=groups,
+                                        dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    x = batch_norm(weights, filtered(signals, (1, 64), 8))
+    x = jax.nn.elu(batch_norm(weights, filtered(x, (signals.shape[1], 1), 16, 8)))
+    x = lax.reduce_window(x, 0.0, lax.add, (1, 1, 4, 1), (1, 1, 4, 1), "VALID") / 4
+    x = jax.nn.elu(batch_norm(weights, filtered(filtered(x, (1, 16), 16, 16), (1, 1), 16)))
+    x = lax.reduce_window(x, 0.0, lax.add, (1, 1, 8, 1), (1, 1, 8, 1), "VALID") / 8
+    return jax.nn.softmax(dense(weights, x.reshape(x.shape[0], -1), 4))
+
+
 REGNET_Y_400M = regnet(8, ((48, 1), (104, 3), (208, 6), (440, 6)), True)
 REGNET_X_1600M = regnet(24, ((72, 2), (168, 4), (408, 10), (912, 2)), False)
 
@@ -277,5 +324,8 @@ NETWORKS = {
     "regnet_y_bf16": (REGNET_Y_400M, (IMAGE[0], jnp.bfloat16), jnp.bfloat16),
     "regnet_x": (REGNET_X_1600M, IMAGE),
     "resnext": (resnext, IMAGE),
+    "shufflenet": (shufflenet, IMAGE),
+    "separable": (separable, IMAGE),
+    "eegnet": (eegnet, ((16, 22, 256, 1), F32)),
     "detector": (detector, ((1, 256, 256, 3), F32)),
 }

@@ -63,8 +63,9 @@ bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
   const ConvolutionParts parts(convolution);
   if (IsConvolutionOverWindow(*convolution)) return GoesOverWindow(convolution, parts, kernels);
   return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 &&
-         kernels.FeaturesToAdd(*convolution) == 0 && !IsPointwise(parts) && !IsPatches(parts) &&
-         !IsSumOverWindow(parts) && !HasPlanes(parts) && !GoesByTaps(parts, kernels);
+         kernels.FeaturesToAdd(*convolution) == 0 && kernels.CopiesOfChannels(*convolution) == 1 &&
+         !IsPointwise(parts) && !IsPatches(parts) && !IsSumOverWindow(parts) && !HasPlanes(parts) &&
+         !GoesByTaps(parts, kernels);
 }
 
 void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
@@ -79,6 +80,7 @@ void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
     MergeFeatureGroups(parts, kernels.GroupsTogether(*convolution), build);
     added = kernels.FeaturesToAdd(*convolution);
     AddFeatures(parts, added, build);
+    RepeatChannels(parts, kernels.CopiesOfChannels(*convolution), build);
   }
   AddUnitSpatialDimensions(parts, build);
   Instruction* result = nullptr;

@@ -267,6 +267,18 @@ Instruction* WithoutAddedFeatures(Instruction* result, const ConvolutionParts& p
   return permutation.empty() ? own : build.Transpose(own, permutation);
 }
 
+void RepeatChannels(ConvolutionParts& parts, int64_t copies, hlo::Builder& build) {
+  if (copies == 1) return;
+  const int64_t feature = parts.attributes.dimensions.input_feature;
+  Dims together = parts.input->shape().dimensions(), apart = together;
+  apart.insert(apart.begin() + feature + 1, copies);
+  together[static_cast<size_t>(feature)] *= copies;
+  std::vector<int64_t> kept;
+  for (int64_t d = 0; d < parts.input->shape().rank(); ++d) kept.push_back(d <= feature ? d : d + 1);
+  parts.input = build.Reshape(build.Broadcast(parts.input, apart, kept), together);
+  parts.attributes.feature_group_count *= copies;
+}
+
 void AddUnitSpatialDimensions(ConvolutionParts& parts, hlo::Builder& build) {
   const int64_t missing = 2 - parts.spatial_rank();
   if (missing <= 0) return;

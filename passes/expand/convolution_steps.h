@@ -29,6 +29,8 @@ void MergeFeatureGroups(ConvolutionParts& parts, int64_t together, hlo::Builder&
 void AddFeatures(ConvolutionParts& parts, int64_t added, hlo::Builder& build);
 hlo::Instruction* WithoutAddedFeatures(hlo::Instruction* result, const ConvolutionParts& parts, int64_t added,
                                        hlo::Builder& build);
+// `copies` of each channel, which is a feature group, side by side: one group a feature.
+void RepeatChannels(ConvolutionParts& parts, int64_t copies, hlo::Builder& build);
 // Up to two spatial dimensions.
 void AddUnitSpatialDimensions(ConvolutionParts& parts, hlo::Builder& build);
 // Padding is not negative and the base not dilated.

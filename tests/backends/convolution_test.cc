@@ -87,6 +87,15 @@ const std::vector<Case>& DepthwiseCases() {
       {"bf16[2,9,20,96]", "bf16[3,3,1,96]", "bf16[2,9,20,96]", "size=3x3 pad=1_1x1_1", Grouped(96)},
       {"f64[1,8,9,24]", "f64[3,3,1,24]", "f64[1,8,9,24]", "size=3x3 pad=1_1x1_1", Grouped(24)},
       {"s32[1,8,9,16]", "s32[3,3,1,16]", "s32[1,8,9,16]", "size=3x3 pad=1_1x1_1", Grouped(16)},
+      // Channels behind the last whole vector: of one block, of several, of half vectors, fewer than those.
+      {"f32[2,9,37,58]", "f32[3,3,1,58]", "f32[2,9,37,58]", "size=3x3 pad=1_1x1_1", Grouped(58)},
+      {"f32[1,14,15,493]", "f32[5,5,1,493]", "f32[1,7,8,493]", "size=5x5 stride=2x2 pad=2_2x2_2", Grouped(493)},
+      {"f32[3,6,31,20]", "f32[3,3,1,20]", "f32[3,6,31,20]", "size=3x3 pad=1_1x1_1", Grouped(20)},
+      {"f32[1,7,9,11]", "f32[3,3,1,11]", "f32[1,7,9,11]", "size=3x3 pad=1_1x1_1", Grouped(11)},
+      {"f32[1,7,9,6]", "f32[3,3,1,6]", "f32[1,7,9,6]", "size=3x3 pad=1_1x1_1", Grouped(6)},
+      {"bf16[2,9,20,31]", "bf16[3,3,1,31]", "bf16[2,9,20,31]", "size=3x3 pad=1_1x1_1", Grouped(31)},
+      {"f64[1,8,9,13]", "f64[3,3,1,13]", "f64[1,8,9,13]", "size=3x3 pad=1_1x1_1", Grouped(13)},
+      {"s32[1,8,9,35]", "s32[3,3,1,35]", "s32[1,8,9,35]", "size=3x3 pad=1_1x1_1", Grouped(35)},
   };
   return kCases;
 }
@@ -495,6 +504,32 @@ TEST(Convolution, WhatFeatureGroupsLack) {
     EXPECT_EQ(asked(row.groups / together, row.channels * together, row.features * together + added),
               std::pair(int64_t{1}, int64_t{0}))
         << row.type << " " << row.groups << " of " << row.channels << " to " << row.features;
+  }
+}
+
+TEST(Convolution, ChannelsAreCopiedForEachOfTheirFeatures) {
+  struct {
+    const char* type;
+    int64_t width, groups, channels, features;  // of outputs; of a group
+    int64_t copies;
+  } constexpr kRows[] = {
+      {"f32", 28, 32, 1, 2, 2}, {"f32", 28, 13, 1, 3, 3}, {"bf16", 28, 24, 1, 4, 4}, {"f32", 28, 32, 1, 1, 1},
+      {"f32", 28, 32, 2, 4, 1}, {"f32", 28, 1, 1, 32, 1}, {"f32", 28, 7, 1, 4, 1},  // pixels are the lanes
+      {"f32", 14, 7, 1, 4, 4},                                                      // of too few
+      {"c64", 28, 32, 1, 2, 1},
+  };
+  DeviceSpec spec = Runner().spec();
+  spec.device_class = DeviceClass::kCpu;
+  spec.vector_bytes = 64;
+  for (const auto& row : kRows) {
+    const Case c{fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, row.groups * row.channels),
+                 fmt::format("{}[3,3,{},{}]", row.type, row.channels, row.groups * row.features),
+                 fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, row.groups * row.features),
+                 "size=3x3 pad=1_1x1_1", Grouped(row.groups)};
+    const auto module = hlo::ParseModule(ConvolutionText(c, false));
+    const hlo::Instruction& root = *module->entry()->root();
+    EXPECT_EQ(ChannelCopies(root, spec), row.copies) << root.ToString();
+    EXPECT_EQ(ChannelCopies(root, GpuSpec()), 1) << root.ToString();
   }
 }
 

@@ -77,6 +77,32 @@ constexpr const char* kFeatures = R"(
   some = s32[] constant(3)
   ROOT c = f32[2,45,150,7] dynamic-update-slice(a, b, zero, far, zero, some))";
 
+// Of channels that are no whole vectors, over the array that is added: vectors that overlap must not add twice.
+constexpr const char* kChannels = R"(
+condition { p = (s32[], f32[2,12,20,37], f32[3,3,1,37], f32[3,3,1,37]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            n = s32[] constant(3)
+            ROOT b = pred[] compare(i, n), direction=LT }
+body { p = (s32[], f32[2,12,20,37], f32[3,3,1,37], f32[3,3,1,37]) parameter(0)
+       i = s32[] get-tuple-element(p), index=0
+       s = f32[2,12,20,37] get-tuple-element(p), index=1
+       w = f32[3,3,1,37] get-tuple-element(p), index=2
+       v = f32[3,3,1,37] get-tuple-element(p), index=3
+       a = f32[2,12,20,37] convolution(s, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=37
+       t = f32[2,12,20,37] tanh(a)
+       b = f32[2,12,20,37] convolution(t, v), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=37
+       c = f32[2,12,20,37] add(b, s)
+       one = s32[] constant(1)
+       j = s32[] add(i, one)
+       ROOT t2 = (s32[], f32[2,12,20,37], f32[3,3,1,37], f32[3,3,1,37]) tuple(j, c, w, v) }
+ENTRY e { x = f32[2,12,20,37] parameter(0)
+          w = f32[3,3,1,37] parameter(1)
+          v = f32[3,3,1,37] parameter(2)
+          zero = s32[] constant(0)
+          t = (s32[], f32[2,12,20,37], f32[3,3,1,37], f32[3,3,1,37]) tuple(zero, x, w, v)
+          l = (s32[], f32[2,12,20,37], f32[3,3,1,37], f32[3,3,1,37]) while(t), condition=condition, body=body
+          ROOT r = f32[2,12,20,37] get-tuple-element(l), index=1 })";
+
 // Small and large products in a loop's body, and in a branch.
 constexpr const char* kLoop = R"(
 body { p = (s32[], f32[SIZE,40], f32[40,24], f32[64,40]) parameter(0)
@@ -145,6 +171,7 @@ std::vector<Program> Programs() {
       {"convolutions", kConvolutions},
       {"filters", kFilters},
       {"filtered_features", kFeatures},
+      {"channels", kChannels},
       {"loop", WithSize(kLoop, 1000)},
       {"small_loop", WithSize(kLoop, 3)},
       {"branch", WithSize(kBranch, 1000)},

@@ -289,4 +289,8 @@ int64_t OpenClKernelModel::FeaturesToAdd(const Instruction& convolution) const {
   return FeaturesToFillVectors(convolution, device_);
 }
 
+int64_t OpenClKernelModel::CopiesOfChannels(const Instruction& convolution) const {
+  return ChannelCopies(convolution, device_);
+}
+
 }  // namespace hlorun::opencl

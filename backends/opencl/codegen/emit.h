@@ -79,6 +79,7 @@ class OpenClKernelModel : public passes::KernelModel {
   bool HasFftKernel(hlo::ElementType type, int64_t points, int64_t columns) const override;
   int64_t GroupsTogether(const hlo::Instruction& convolution) const override;
   int64_t FeaturesToAdd(const hlo::Instruction& convolution) const override;
+  int64_t CopiesOfChannels(const hlo::Instruction& convolution) const override;
   bool WantsManyFeatures() const override { return device_.device_class == DeviceClass::kCpu; }
 
  private:

@@ -124,8 +124,8 @@ bool HasWideOutputs(const hlo::Instruction& convolution, int64_t lanes) {
 }
 
 // Groups, channels, features and types of a convolution in any form whose feature groups kernels of CPU class sum by
-// vectors of features: not channels of their own, which lie in vectors as they are, nor so few that pixels do.
-std::optional<ConvolutionShape> GroupsOf(const hlo::Instruction& convolution, const DeviceSpec& device) {
+// vectors of features: not so few that lanes are pixels.
+std::optional<ConvolutionShape> WideGroupsOf(const hlo::Instruction& convolution, const DeviceSpec& device) {
   const auto& attributes = convolution.As<hlo::attr::Convolution>();
   const hlo::Shape &input = convolution.operand(0)->shape(), &weights = convolution.operand(1)->shape();
   const std::optional<hlo::ElementType> sums =
@@ -134,12 +134,18 @@ std::optional<ConvolutionShape> GroupsOf(const hlo::Instruction& convolution, co
   shape.groups = attributes.feature_group_count;
   shape.channels = weights.dimension(attributes.dimensions.kernel_input_feature);
   shape.features = weights.dimension(attributes.dimensions.kernel_output_feature);
-  if (device.device_class != DeviceClass::kCpu || shape.groups == 1 || shape.channels == 1 || !sums)
-    return std::nullopt;
+  if (device.device_class != DeviceClass::kCpu || shape.groups == 1 || !sums) return std::nullopt;
   shape.input_type = input.element_type();
   shape.weight_type = weights.element_type();
   shape.compute_type = *sums;
   if (HasFewChannels(shape, device) && HasWideOutputs(convolution, RegisterLanes(device, *sums))) return std::nullopt;
+  return shape;
+}
+
+// Those that are not channels of their own, which lie in vectors as they are.
+std::optional<ConvolutionShape> GroupsOf(const hlo::Instruction& convolution, const DeviceSpec& device) {
+  std::optional<ConvolutionShape> shape = WideGroupsOf(convolution, device);
+  if (shape && shape->channels == 1) shape.reset();
   return shape;
 }
 
@@ -324,6 +330,11 @@ int64_t FeaturesToFillVectors(const hlo::Instruction& convolution, const DeviceS
   const int64_t filled = CeilDiv(features, lanes) * lanes;
   const bool is_too_much = filled > (by_pairs ? 2 : 1) * kMostTimes * features;
   return steps < kFewestSteps || is_too_much ? 0 : filled - features;
+}
+
+int64_t ChannelCopies(const hlo::Instruction& convolution, const DeviceSpec& device) {
+  const std::optional<ConvolutionShape> shape = WideGroupsOf(convolution, device);
+  return shape && shape->channels == 1 ? shape->group_features() : 1;
 }
 
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device) {

@@ -33,4 +33,8 @@ int64_t FeatureGroupsTogether(const hlo::Instruction& convolution, const DeviceS
 // where that would be too many, or another kernel takes them.
 int64_t FeaturesToFillVectors(const hlo::Instruction& convolution, const DeviceSpec& device);
 
+// Channels that are groups of their own and have several features each: how many, where a copy of the channel for each
+// of them is worth its writing and reading, since vectors of channels then meet vectors of features. Else 1.
+int64_t ChannelCopies(const hlo::Instruction& convolution, const DeviceSpec& device);
+
 }  // namespace hlorun::opencl

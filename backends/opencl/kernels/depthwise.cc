@@ -32,11 +32,18 @@ class Depthwise {
     const Expr outer = Quotient(ir::Ref(block), plan_.vector_blocks());
     image_ = ir::Ref(image);
     row_ = ir::Ref(row);
-    channel_ = ir::Ref(vector) * plan_.lanes;
     const Expr end_vector = ir::Min(ir::Ref(first_vector) + plan_.vectors_per_block, Index(plan_.vectors()));
     const Expr end_row = ir::Min(ir::Ref(first_row) + plan_.rows_per_block, Index(shape_.rows.out));
     // A pixel's vectors one after another: they lie side by side.
-    const auto vectors = [&](const Stmt& tile) { return Loop(vector, ir::Ref(first_vector), end_vector, tile); };
+    const auto vectors = [&](const Expr& x, const DepthwisePlan::Tile& place) {
+      channel_ = ir::Ref(vector) * plan_.lanes;
+      const Stmt whole = Loop(vector, ir::Ref(first_vector), end_vector, Tile(x, place, 0));
+      if (plan_.channels_left() == 0) return whole;
+      channel_ = Index(shape_.channels - plan_.lanes);
+      const Stmt last = Tile(x, place, plan_.lanes - plan_.channels_left());
+      const Expr has_last = ir::Compare(Op::kEq, end_vector, Index(plan_.vectors()));
+      return ir::Block({whole, plan_.vector_blocks() == 1 ? last : ir::If(has_last, last)});
+    };
     std::vector<Stmt> tiles;
     for (const DepthwisePlan::Tile& tile : plan_.Tiles()) tiles.push_back(TilesAt(tile, vectors));
     const Stmt body =
@@ -49,21 +56,23 @@ class Depthwise {
   }
 
  private:
-  Stmt TilesAt(const DepthwisePlan::Tile& tile, const std::function<Stmt(const Stmt& tile)>& vectors) {
-    if (tile.count == 1) return vectors(Tile(Index(tile.first), tile));
+  Stmt TilesAt(const DepthwisePlan::Tile& tile,
+               const std::function<Stmt(const Expr& x, const DepthwisePlan::Tile& place)>& vectors) {
+    if (tile.count == 1) return vectors(Index(tile.first), tile);
     const ir::Var x = IndexVar("x", shape_.columns.out);
-    return Loop(x, Index(tile.first), Index(tile.first + tile.count * tile.columns), vectors(Tile(ir::Ref(x), tile)),
+    return Loop(x, Index(tile.first), Index(tile.first + tile.count * tile.columns), vectors(ir::Ref(x), tile),
                 tile.columns);
   }
 
-  // Pixels x .. x + columns; of those in `place` the first stands for all.
-  Stmt Tile(const Expr& x, const DepthwisePlan::Tile& place) {
+  // Pixels x .. x + columns; of those in `place` the first stands for all. `others`: channels that another tile has.
+  Stmt Tile(const Expr& x, const DepthwisePlan::Tile& place, int64_t others) {
     const RegisterTile tile(fmt::format("acc{}", place.first), place.columns, 1, Vector());
     const auto index = [&](const Expr& pixel, const Expr& feature) {
       return RunIndex{{image_, row_, x + pixel, channel_ + feature}, 3};
     };
-    return ir::Block({tile.Declare(), WindowRows(tile, x, place),
-                      TileStore(*epilogue_).Emit(tile, staging_, Index(0), Index(place.columns), plan_.lanes, index)});
+    return ir::Block(
+        {tile.Declare(), WindowRows(tile, x, place),
+         TileStore(*epilogue_).EmitFrom(others, tile, staging_, Index(0), Index(place.columns), plan_.lanes, index)});
   }
 
   ir::Type Vector() const { return {shape_.compute_type, static_cast<int>(plan_.lanes)}; }

@@ -22,6 +22,14 @@ bool IsInside(const ConvolutionDimension& d, int64_t first, int64_t count) {
   return first * d.stride >= d.low && (first + count - 1) * d.stride - d.low + (d.window - 1) * d.dilation < d.in;
 }
 
+// Whole registers, or halves where that is less to do (some CPUs multiply two of them in the time of one); less than
+// half a register is for channels that do not fill that.
+int64_t LanesOfChannels(int64_t channels, int64_t whole) {
+  const int64_t half = std::max(kFewestLanes, whole / 2);
+  if (channels < half) return whole / 4;
+  return channels >= whole && CeilDiv(channels, whole) * whole <= CeilDiv(channels, half) * half ? whole : half;
+}
+
 int64_t VectorsOfBlock(const DepthwisePlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
   const int64_t vector_bytes = plan.lanes * hlo::BytesOf(shape.compute_type);
@@ -81,11 +89,10 @@ std::optional<ConvolutionShape> DepthwiseShapeOf(const hlo::Instruction& convolu
 std::optional<DepthwisePlan> PlanDepthwise(const ConvolutionShape& shape, const DeviceSpec& device) {
   DepthwisePlan plan;
   plan.shape = shape;
-  plan.lanes = RegisterLanes(device, shape.compute_type);
-  while (plan.lanes > 1 && shape.channels % plan.lanes != 0) plan.lanes /= 2;
+  plan.lanes = LanesOfChannels(shape.channels, RegisterLanes(device, shape.compute_type));
   // Beside the sums, a row of the window and two vectors of the input.
   const int64_t limit = std::min(VectorRegisters(device) - shape.columns.window - 2, kMostColumns);
-  if (plan.lanes < kFewestLanes || limit < kFewestColumns) return std::nullopt;
+  if (plan.lanes < kFewestLanes || plan.vectors() == 0 || limit < kFewestColumns) return std::nullopt;
   plan.tile_columns = EvenTileRows(shape.columns.out, limit);
   const int64_t wanted = kBlocksOfUnit * device.compute_units;
   plan.vectors_per_block = VectorsOfBlock(plan, device);

@@ -2,7 +2,8 @@
 // on a CPU-class device. A value, computed from shapes and DeviceSpec alone.
 //
 // Vectors hold neighbouring channels, a register tile some pixels of a row of them. Nothing is copied or packed: where
-// tiles lie in a row is known, so taps outside of the image are left out of the code of the tiles at its ends.
+// tiles lie in a row is known, so taps outside of the image are left out of the code of the tiles at its ends. Channels
+// that fill no whole number of vectors have one more, which begins in the vector before.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,9 @@ struct DepthwisePlan {
   // All of a row, from left to right. Tiles that repeat meet no end of the image.
   std::vector<Tile> Tiles() const;
 
-  int64_t vectors() const { return shape.channels / lanes; }
+  int64_t vectors() const { return shape.channels / lanes; }  // whole ones
+  // Channels behind those; the last block has them.
+  int64_t channels_left() const { return shape.channels % lanes; }
   int64_t vector_blocks() const { return (vectors() + vectors_per_block - 1) / vectors_per_block; }
   int64_t row_blocks() const { return (shape.rows.out + rows_per_block - 1) / rows_per_block; }
   int64_t blocks() const { return shape.batch * row_blocks() * vector_blocks(); }

@@ -468,14 +468,19 @@ Stmt TileStore::EmitTurned(const RegisterTile& tile, const ir::BufferRef& stagin
 
 Stmt TileStore::Emit(const RegisterTile& tile, const ir::BufferRef& staging, const Expr& first, const Expr& end,
                      int64_t columns, const Index& index) const {
+  return EmitFrom(0, tile, staging, first, end, columns, index);
+}
+
+Stmt TileStore::EmitFrom(int64_t begin, const RegisterTile& tile, const ir::BufferRef& staging, const Expr& first,
+                         const Expr& end, int64_t columns, const Index& index) const {
   const bool all_rows = ir::IsIntConstant(first, 0) && ir::IsIntConstant(end, tile.rows());
   const bool is_direct = epilogue_.StoresVectors(index(ir::Int(0, ir::kIndex), ir::Int(0, ir::kIndex)), tile.lanes());
   if (is_direct && all_rows && columns == tile.columns()) return EmitDirect(tile, index);
   const ir::Var row = ir::MakeIndex("row", 0, tile.rows() - 1, ir::kIndex);
   const Stmt save = Save(tile, staging);
-  const Expr staged = ir::Ref(row) * tile.columns();
-  const auto at = [&](const Expr& of_row) { return index(of_row, ir::Int(0, ir::kIndex)); };
-  const Stmt rows = epilogue_.StoreRows(row, first, end, at, columns, tile.lanes(),
+  const Expr staged = ir::Ref(row) * tile.columns() + begin;
+  const auto at = [&](const Expr& of_row) { return index(of_row, ir::Int(begin, ir::kIndex)); };
+  const Stmt rows = epilogue_.StoreRows(row, first, end, at, columns - begin, tile.lanes(),
                                         [&](const Expr& place) { return ir::Load(staging, staged + place); });
   const Stmt general = KeptVectors(rows) > kMostKeptVectors ? ir::Outline(rows) : rows;
   if (!is_direct || all_rows || columns != tile.columns()) return ir::Block({save, general});

@@ -101,6 +101,10 @@ class TileStore {
   // size that values pass through, so that the epilogue's code is there once and not once an accumulator.
   ir::Stmt Emit(const RegisterTile& tile, const ir::BufferRef& staging, const ir::Expr& first, const ir::Expr& end,
                 int64_t columns, const Index& index) const;
+  // The same where columns before `begin` are another tile's, with the same sums: they are not finished again, which
+  // may read what lies where they are stored.
+  ir::Stmt EmitFrom(int64_t begin, const RegisterTile& tile, const ir::BufferRef& staging, const ir::Expr& first,
+                    const ir::Expr& end, int64_t columns, const Index& index) const;
   // The same where runs go along rows, from `first` to the last: index() has the row as its lane dimension. `turned` is
   // a private array of TurnedElements; the kernel needs TransposeHelpers of the tile's vectors.
   ir::Stmt EmitTurned(const RegisterTile& tile, const ir::BufferRef& staging, const ir::BufferRef& turned,

@@ -12,8 +12,8 @@ namespace {
 
 // Beyond, vectors of features do no more in vain than copying channel by channel costs.
 constexpr int64_t kMostFeatures = 8, kMostChannels = 16;
-// Depthwise channels that make vectors of their own: so many at least, in whole vectors of so few.
-constexpr int64_t kDepthwiseChannels = 8, kDepthwiseLanes = 4;
+// Depthwise channels that make vectors of their own.
+constexpr int64_t kDepthwiseChannels = 8;
 // Elements copied, beside the products of a tap, a feature and a pixel: taps far apart copy all that lies between.
 constexpr int64_t kMostCopies = 2;
 // All sums of a tile of pixels wait for each other.
@@ -55,7 +55,7 @@ bool HasFewChannels(const ConvolutionShape& shape, const DeviceSpec& device) {
   if (shape.features > kMostResults) return false;
   const int64_t channels = shape.groups * shape.channels;
   const bool is_depthwise = shape.channels == 1 && shape.groups > 1;
-  return is_depthwise ? channels < kDepthwiseChannels || channels % kDepthwiseLanes != 0 : channels <= kMostChannels;
+  return channels < (is_depthwise ? kDepthwiseChannels : kMostChannels + 1);
 }
 
 int64_t PixelConvolutionPlan::row_blocks() const { return CeilDiv(shape.rows.out, rows_per_block); }

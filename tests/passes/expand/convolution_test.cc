@@ -211,6 +211,7 @@ void ExpectWhatKernelsWant(const std::vector<Grouped>& convolutions, const Kerne
       if (!instruction->Is(hlo::Opcode::kConvolution)) continue;
       EXPECT_EQ(model.GroupsTogether(*instruction), 1) << instruction->ToString();
       EXPECT_EQ(model.FeaturesToAdd(*instruction), 0) << instruction->ToString();
+      EXPECT_EQ(model.CopiesOfChannels(*instruction), 1) << instruction->ToString();
       EXPECT_TRUE(IsCanonicalConvolution(*instruction)) << instruction->ToString();
     }
   }
@@ -256,6 +257,29 @@ TEST(FeatureGroups, GetFeaturesWhereAKernelWantsThat) {
        {"s32[1,5,5,5,6]", "s32[2,2,2,2,9]", "s32[1,4,4,4,9]",
         "window={size=2x2x2}, dim_labels=b012f_012io->b012f, feature_group_count=3"}},
       FoursOfFeatures());
+}
+
+class ChannelsOfTheirOwn : public GenericKernelModel {
+ public:
+  int64_t CopiesOfChannels(const hlo::Instruction& convolution) const override {
+    const auto& attributes = convolution.As<hlo::attr::Convolution>();
+    const hlo::Shape& weights = convolution.operand(1)->shape();
+    if (weights.dimension(attributes.dimensions.kernel_input_feature) != 1) return 1;
+    return weights.dimension(attributes.dimensions.kernel_output_feature) / attributes.feature_group_count;
+  }
+};
+
+TEST(FeatureGroups, GetChannelsOfTheirOwnWhereAKernelWantsThat) {
+  ExpectWhatKernelsWant(
+      {{"f32[2,6,6,5]", "f32[3,3,1,15]", "f32[2,6,6,15]",
+        "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=5"},
+       {"f32[2,6,9]", "f32[12,1,3]", "f32[2,12,4]",
+        "window={size=3 stride=2 rhs_reversal=1}, dim_labels=bf0_oi0->bf0, feature_group_count=6"},
+       {"bf16[4,3,3,1]", "bf16[8,1,3,3]", "bf16[8,6,6,1]",
+        "window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2}, dim_labels=f01b_oi01->f01b, feature_group_count=4"},
+       {"s32[1,5,5,5,3]", "s32[2,2,2,1,6]", "s32[1,4,4,4,6]",
+        "window={size=2x2x2}, dim_labels=b012f_012io->b012f, feature_group_count=3"}},
+      ChannelsOfTheirOwn());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConvolutionTest, testing::ValuesIn(kCases),
