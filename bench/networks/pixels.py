@@ -54,6 +54,39 @@ def haar(_, x):
     return jnp.concatenate([a + b + c + d, a - b + c - d, a + b - c - d, a - b - c + d], -1) / 2
 
 
+def signal_of_wavelets(_, mean, difference):
+    return jnp.stack([mean + difference, mean - difference], -1).reshape(mean.shape[0], -1)[:, 1:-1]
+
+
+def larger_picture(_, x):
+    """Each pixel's 48 channels are four by four pixels of three colours."""
+    batch, rows, columns, _ = x.shape
+    return jax.nn.sigmoid(x).reshape(batch, rows, columns, 3, 4, 4).transpose(0, 1, 4, 2, 5, 3).reshape(batch, 4 * rows, 4 * columns, 3)
+
+
+def shuffled_channels(_, x, mean, scale):
+    left, right = jnp.split(x, 2, -1)
+    both = jnp.concatenate([left, jax.nn.relu((right - mean) * scale)], -1)
+    pairs = both.reshape(*x.shape[:-1], 2, -1).swapaxes(-1, -2).reshape(x.shape)
+    left, right = jnp.split(pairs, 2, -1)
+    return 2 * left, jax.nn.relu((right - mean) * scale)
+
+
+def rotated_pairs(_, q, k):
+    """Scores of rows whose neighbouring elements are turned by an angle that grows with their place."""
+    angles = jnp.arange(q.shape[1])[:, None] * jnp.exp(-jnp.arange(q.shape[-1] // 2) * 0.1)
+
+    def turned(x):
+        a, b, cos, sin = x[..., ::2], x[..., 1::2], jnp.cos(angles)[:, None], jnp.sin(angles)[:, None]
+        return jnp.stack([a * cos - b * sin, a * sin + b * cos], -1).reshape(x.shape)
+
+    return jnp.einsum("bthd,bshd->bhts", turned(q), turned(k))
+
+
+def repeated_channels(_, x, mean, scale):
+    return jnp.repeat((x - mean) * scale, 2, -1)
+
+
 def bayer(_, x):
     return jnp.stack([x[::2, ::2], (x[::2, 1::2] + x[1::2, ::2]) / 2, x[1::2, 1::2]], -1)
 
@@ -124,6 +157,11 @@ NETWORKS = {
     "grey": (grey, BYTES),
     "prepared_images": (prepared_images, ((8, 320, 320, 3), U8)),
     "haar": (haar, PICTURES),
+    "signal_of_wavelets": (signal_of_wavelets, ((64, 4096), F32), ((64, 4096), F32)),
+    "larger_picture": (larger_picture, ((1, 64, 64, 48), F32)),
+    "shuffled_channels": (shuffled_channels, ((1, 28, 28, 116), F32), ((58,), F32), ((58,), F32)),
+    "rotated_pairs": (rotated_pairs, ((2, 256, 8, 64), F32), ((2, 256, 8, 64), F32)),
+    "repeated_channels": (repeated_channels, ((16, 22, 256, 8), F32), ((8,), F32), ((8,), F32)),
     "bayer": (bayer, ((2048, 2048), F32)),
     "quaternions": (quaternions, ((100000, 4), F32), ((100000, 4), F32)),
     "rotated_points": (rotated_points, ((100000, 4), F32), POINTS),

@@ -52,9 +52,10 @@ bool IsIndexVector(const Instruction& instruction) {
 
 // Columns put side by side as short rows, [4096,3] of three [4096,1]: in a loop over such rows vectors would have to
 // run across them, with a question for each column. A kernel of their own asks nothing, nor does a loop that writes the
-// shortest of such rows out, as one over the same places does.
+// shortest of such rows out, as one over the same places does. Of two columns the question is cheap, unless they are
+// merged with what is around them: then it is one for each lane, and so is the place of what is loaded.
 bool JoinsColumns(const Instruction& instruction) {
-  constexpr int64_t kFewest = 3, kWrittenOut = 4, kShortRow = 8, kManyRows = 64;
+  constexpr int64_t kWrittenOut = 4, kShortRow = 8, kManyRows = 64;
   if (!instruction.Is(Opcode::kConcatenate)) return false;
   const int64_t minor = instruction.shape().rank() - 1, row = instruction.shape().dimension(minor);
   const auto are_elementwise = [](const Instruction& of) {
@@ -65,7 +66,11 @@ bool JoinsColumns(const Instruction& instruction) {
       are_elementwise(instruction) && std::all_of(instruction.users().begin(), instruction.users().end(),
                                                   [&](const Instruction* user) { return are_elementwise(*user); });
   if (row <= kWrittenOut && keeps_places) return false;
-  return instruction.dimensions()[0] == minor && row >= kFewest && row < kShortRow &&
+  const bool is_merged =
+      std::any_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
+        return user->Is(Opcode::kReshape) && user->shape().rank() > 0 && user->shape().dimensions().back() != row;
+      });
+  return instruction.dimensions()[0] == minor && row >= (is_merged ? 2 : 3) && row < kShortRow &&
          instruction.shape().ElementCount() >= row * kManyRows;
 }
 

@@ -13,7 +13,6 @@ using hlo::Dims;
 using hlo::Instruction;
 using hlo::Opcode;
 
-constexpr int64_t kMostLanes = 16;     // of a vector of any type
 constexpr int64_t kFewestPlaces = 16;  // before the concatenated dimension, to keep all cores busy
 
 const Instruction& Root(const Instruction& instruction) {
@@ -104,10 +103,9 @@ bool HasConcatenateRoot(const Instruction& instruction, const DeviceSpec& device
   if (!root.Is(Opcode::kConcatenate)) return false;
   const Dims& dims = root.shape().dimensions();
   const bool is_loop = device.device_class == DeviceClass::kCpu && JoinsColumns(root) && !FusesLoops(instruction);
-  if (is_loop && dims[dims.size() - 2] >= kMostLanes) return false;
   int64_t places = 1;
   for (int64_t d = 0; d < root.dimensions()[0]; ++d) places *= dims[static_cast<size_t>(d)];
-  return places >= kFewestPlaces;
+  return places >= kFewestPlaces && !is_loop;
 }
 
 Launches EmitConcatenate(const EmitRequest& request) {

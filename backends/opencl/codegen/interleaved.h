@@ -10,9 +10,11 @@
 
 namespace hlorun::opencl {
 
-inline constexpr int64_t kLongestLoadedRow = 15;  // of f32, less than a cache line: longer ones are a load an element anyway
-// Of stored rows: small matrices; of one dimension fewer, beyond which vectors along it do as well.
-inline constexpr int64_t kLongestStoredRow = 9, kLongestLine = 4;
+inline constexpr int64_t kLongestLoadedRow =
+    15;  // of f32, less than a cache line: longer ones are a load an element anyway
+// Of stored rows: small matrices, less than a cache line; of one dimension fewer, beyond which vectors along it do as
+// well.
+inline constexpr int64_t kLongestStoredRow = 15, kLongestLine = 4;
 
 // The elements first, first + stride, ... of a buffer. Where it is known of which rows they are, `first` is where the
 // first of them begins and `phase` the element's place in each; whoever loads other elements of the same rows loads the

@@ -68,11 +68,17 @@ class LoopKernel {
     inner_ = BodyAt({AtVariables()});
   }
 
-  int64_t divisions() const { return DivisionsIn(inner_); }
+  // Of each element, where rows that are written out share them.
+  double Divisions() {
+    const size_t v = VectorDimension();
+    const std::optional<ir::Stmt> row = RowBody(v);
+    return row ? static_cast<double>(DivisionsIn(*row)) / static_cast<double>(ElementsInside(v))
+               : static_cast<double>(DivisionsIn(inner_));
+  }
 
   // The loops of a transpose that reads runs too short for squares, [9, 512, 512] of weights [512, 512, 3, 3], in the
   // order of what is read, where the next dimension prolongs its runs; none elsewhere.
-  std::optional<LoopDims> WithLongerRuns() const {
+  std::optional<LoopDims> WithLongerRuns() {
     const size_t v = VectorDimension();
     const std::optional<Crossed> crossed = CrossedDimension(v);
     if (!crossed || loops_.size() < 3) return std::nullopt;
@@ -119,8 +125,11 @@ class LoopKernel {
   EmittedLaunch Finish() {
     size_t v = VectorDimension();
     if (const auto staged = StagedTileOf()) return FinishStaged(staged->dimension, staged->tile);
-    if (const auto crossed = CrossedDimension(v); crossed && !e_.IsGpu()) return FinishBlocked(v, *crossed);
-    const bool by_rows = WriteRowsOut(v);
+    const std::optional<Crossed> crossed = CrossedDimension(v);
+    const bool is_blocked = crossed && !e_.IsGpu(), is_narrow = is_blocked && dims_[crossed->dimension] < e_.Lanes();
+    // Squares would be too narrow to be turned, and a row is put together at least.
+    const bool by_rows = (!is_blocked || (is_narrow && crossed->dimension > v)) && WriteRowsOut(v);
+    if (is_blocked && !by_rows) return FinishBlocked(v, *crossed);
     if (!by_rows) v = TurnRows(v);
     ir::Stmt body = VectorLoop(v);
     int64_t work = WorkOf(body);
@@ -173,14 +182,14 @@ class LoopKernel {
     return e_.values().Close();
   }
 
-  size_t VectorDimension() const {
+  size_t VectorDimension() {
     const size_t minor = dims_.size() - 1;
     if (dims_[minor] >= kShortVector) return minor;
     size_t best = minor;
-    int64_t best_cost = 0;
+    double best_cost = 0;
     for (size_t d = 0; d < minor; ++d) {
       if (dims_[d] < kShortVector) continue;
-      const int64_t cost = VectorCost(d);
+      const double cost = VectorCost(d);
       const bool is_better = best == minor || cost < best_cost || (cost == best_cost && dims_[d] > dims_[best]);
       if (!is_better) continue;
       best = d;
@@ -189,42 +198,56 @@ class LoopKernel {
     return best;
   }
 
-  // What loads and the store cost whose vectors run along `d`: those of elements side by side, close together, in a
-  // cache line each.
-  int64_t VectorCost(size_t d) const {
-    constexpr int64_t kTogether = 1, kClose = 16, kApart = 64;
+  // What an element's loads and the store cost whose vectors run along `d`: those of elements side by side, close
+  // together, in a cache line each.
+  double VectorCost(size_t d) {
+    constexpr double kTogether = 1, kClose = 16, kApart = 64;
     const auto cost_of = [](int64_t bytes_apart, int64_t element) {
       if (bytes_apart <= element) return kTogether;
       return bytes_apart < kLineBytes ? kClose : kApart;
     };
-    int64_t elements = 1;
-    for (size_t i = d + 1; i < dims_.size(); ++i) elements *= dims_[i];
-    int64_t cost = 0;
+    const int64_t elements = ElementsInside(d);
+    double stores = 0, loads = 0;
     for (const size_t i : group_) {
       const int64_t bytes = hlo::BytesOf(e_.outputs()[i].buffer->storage);
-      cost += cost_of(elements * bytes, bytes);
+      stores += cost_of(elements * bytes, bytes);
     }
-    const LoadStrides strides(inner_);
+    const std::optional<ir::Stmt> row = RowBody(d);
+    const LoadStrides strides(row.value_or(inner_));
     for (const ir::Expr& load : strides.loads()) {
       const int64_t bytes = hlo::BytesOf(load->buffer->storage);
       const auto along = strides.Of(load, loop_vars_[d]);
-      cost += along ? cost_of(std::abs(*along) * bytes, bytes) : kApart;
+      loads += along ? cost_of(std::abs(*along) * bytes, bytes) : kApart;
     }
-    return cost;
+    return stores + (row ? loads / static_cast<double>(elements) : loads);
   }
 
   // Rows of a few elements, points, pixels and small matrices: vectors go along the dimension outside of them, and a
   // row's elements are put together in registers before they are stored (interleaved.h). Where columns are put side by
   // side, each element is known to be of one of them. Whether it is so; inner_ is a row's then.
   bool WriteRowsOut(size_t v) {
+    const std::optional<ir::Stmt> row = RowBody(v);
+    if (!row) return false;
+    inner_ = *row;
+    elements_together_ = ElementsInside(v);
+    return true;
+  }
+
+  int64_t ElementsInside(size_t v) const {
+    return hlo::CheckedProduct(Dims(dims_.begin() + static_cast<ptrdiff_t>(v) + 1, dims_.end()));
+  }
+
+  // What happens at all places of a row inside of dimension `v`, where rows are written out.
+  std::optional<ir::Stmt> RowBody(size_t v) {
     constexpr int64_t kMostWork = 128;  // an element
     const Dims inside(dims_.begin() + static_cast<ptrdiff_t>(v) + 1, dims_.end());
-    const int64_t row = hlo::CheckedProduct(inside);
+    const int64_t row = ElementsInside(v);
     const bool is_row = row > 1 && row <= (inside.size() == 1 ? kLongestLine : kLongestStoredRow) &&
                         std::none_of(loops_.begin() + static_cast<ptrdiff_t>(v) + 1, loops_.end(),
                                      [](const LoopDim& loop) { return loop.extent.has_value(); });
-    if (!is_row || e_.IsGpu() || dims_[v] < e_.Lanes() || HasLoop(inner_)) return false;
-    if (WorkOf(inner_) > kMostWork * row) return false;
+    if (!is_row || e_.IsGpu() || dims_[v] < std::min<int64_t>(e_.Lanes(), kShortVector) || HasLoop(inner_))
+      return std::nullopt;
+    if (WorkOf(inner_) > kMostWork * row) return std::nullopt;
     std::vector<Indices> places;
     Dims element(inside.size(), 0);
     do {
@@ -232,10 +255,7 @@ class LoopKernel {
       std::copy(element.begin(), element.end(), places.back().begin() + static_cast<ptrdiff_t>(v) + 1);
     } while (hlo::NextIndex(element, inside));
     const ir::Stmt body = BodyAt(places);
-    if (WorkOf(body) > kMostWork * row) return false;
-    inner_ = body;
-    elements_together_ = row;
-    return true;
+    return WorkOf(body) > kMostWork * row ? std::nullopt : std::optional(body);
   }
 
   // Where a load strides along the vectors: the dimension along which it is contiguous.
@@ -526,7 +546,7 @@ std::unique_ptr<LoopKernel> MergedKernel(const KernelBuilder& build, const LoopD
     trial[d] = *both;
     trial.erase(trial.begin() + static_cast<ptrdiff_t>(d) + 1);
     auto kernel = build(trial);
-    if (kernel->divisions() > best->divisions()) continue;
+    if (kernel->Divisions() > best->Divisions()) continue;
     best = std::move(kernel);
     merged = trial;
   }
@@ -543,7 +563,7 @@ std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputG
   const bool is_gpu = request.context.device.device_class == DeviceClass::kGpu;
   if (const std::optional<LoopDim> all = Flat(dims)) {
     auto flat = build({*all});
-    if (dims.size() == 1 || flat->divisions() == 0) return flat;
+    if (dims.size() == 1 || flat->Divisions() == 0) return flat;
     if (is_gpu) {
       auto merged = MergedKernel(build, dims);
       return merged->HasStagedTile() ? std::move(merged) : std::move(flat);

@@ -61,6 +61,47 @@ Instruction* SliceOfHolder(Match& m) {
   return m.build.Slice(holder, slice.starts, slice.limits, slice.strides);
 }
 
+// Whether `slice` takes whole rows of `rows`, each of the last dimension of what `rows` reshapes, and that merges its
+// last two dimensions alone.
+bool TakesWholeRows(const Instruction& slice, const Instruction& rows) {
+  const Dims &apart = rows.operand(0)->shape().dimensions(), &together = rows.shape().dimensions();
+  if (together.empty() || apart.size() != together.size() + 1 ||
+      !std::equal(apart.begin(), apart.end() - 2, together.begin())) {
+    return false;
+  }
+  const size_t last = together.size() - 1;
+  const int64_t row = apart.back();
+  const hlo::attr::Slice& taken = SliceOf(slice);
+  return row > 0 && taken.starts[last] % row == 0 && taken.limits[last] % row == 0 && taken.strides[last] == 1;
+}
+
+// Columns side by side, of which parts are taken: as a shuffle of channels is followed by a split of them. A few of
+// each, for every part becomes slices of all columns.
+bool TakesRowsOfColumns(const Match& m) {
+  constexpr int64_t kMostColumns = 4;
+  constexpr size_t kMostParts = 8;
+  if (m[B]->operand_count() > kMostColumns || m[A]->users().size() > kMostParts) return false;
+  return m[B]->dimensions()[0] + 1 == m[B]->shape().rank() && m[B]->users().size() == 1 &&
+         std::all_of(m[A]->users().begin(), m[A]->users().end(),
+                     [&](const Instruction* user) { return user->Is(Opcode::kSlice) && TakesWholeRows(*user, *m[A]); });
+}
+
+Instruction* ColumnsOfRows(Match& m) {
+  hlo::attr::Slice slice = SliceOf(*m.root);
+  const int64_t row = m[B]->shape().dimensions().back();
+  slice.starts.back() /= row;
+  slice.limits.back() /= row;
+  slice.starts.push_back(0);
+  slice.limits.push_back(0);
+  slice.strides.push_back(1);
+  std::vector<Instruction*> columns;
+  for (Instruction* column : m[B]->operands()) {
+    slice.limits.back() = column->shape().dimensions().back();
+    columns.push_back(m.build.Slice(column, slice.starts, slice.limits, slice.strides));
+  }
+  return m.build.Reshape(m.build.Concatenate(columns, m[B]->dimensions()[0]), m.dimensions());
+}
+
 bool InsideOfPad(const Match& m) {
   const auto& padding = m[A]->As<hlo::attr::Pad>().padding;
   for (size_t i = 0; i < padding.size(); ++i) {
@@ -198,6 +239,23 @@ std::vector<Rule> SliceRules() {
           y = f32[5] parameter(1)
           c = f32[9] concatenate(x, y), dimensions={0}
           ROOT r = f32[3] slice(c), slice={[3:6]})"},
+      {"slice_of_columns", Exactness::kExact,
+       Op(Opcode::kSlice, Op(Opcode::kReshape, Op(Opcode::kConcatenate).As(B)).As(A)), TakesRowsOfColumns,
+       ColumnsOfRows,
+       R"(x = f32[3,8,1] parameter(0)
+          y = f32[3,8,2] parameter(1)
+          c = f32[3,8,3] concatenate(x, y), dimensions={2}
+          r = f32[3,24] reshape(c)
+          s = f32[2,12] slice(r), slice={[0:3:2], [0:12]}
+          t = f32[3,9] slice(r), slice={[0:3], [12:21]}
+          ROOT p = (f32[2,12], f32[3,9]) tuple(s, t))",
+       R"(x = f32[3,8,1] parameter(0)
+          y = f32[3,8,2] parameter(1)
+          c = f32[3,8,3] concatenate(x, y), dimensions={2}
+          r = f32[3,24] reshape(c)
+          s = f32[3,12] slice(r), slice={[0:3], [0:12]}
+          t = f32[3,9] slice(r), slice={[0:3], [11:20]}
+          ROOT p = (f32[3,12], f32[3,9]) tuple(s, t))"},
       {"slice_inside_of_pad", Exactness::kExact, Op(Opcode::kSlice, Op(Opcode::kPad, X, Y).As(A)), InsideOfPad,
        SliceOfPadded,
        R"(x = f32[4] parameter(0)

@@ -50,6 +50,32 @@ bool ReversesCopies(const Match& m) {
                       [&](int64_t d) { return std::find(from.begin(), from.end(), d) != from.end(); });
 }
 
+// Rows of one length one behind the other, which become columns side by side: as a shuffle of channels does. More of
+// them are better turned by squares.
+bool JoinsRows(const Match& m) {
+  constexpr int64_t kMostRows = 4;
+  const std::vector<int64_t>& order = m.root->dimensions();
+  const auto rank = static_cast<int64_t>(order.size());
+  if (rank < 2 || m[B]->shape().rank() + 1 != rank || m[B]->operand_count() > kMostRows) return false;
+  for (int64_t d = 0; d < rank; ++d) {
+    const int64_t expected = d + 2 == rank ? rank - 1 : d + 1 == rank ? rank - 2 : d;
+    if (order[static_cast<size_t>(d)] != expected) return false;
+  }
+  const Dims &apart = m[A]->shape().dimensions(), &together = m[B]->shape().dimensions();
+  const int64_t last = m[B]->shape().rank() - 1;
+  return m[B]->dimensions()[0] == last && std::equal(apart.begin(), apart.end() - 2, together.begin()) &&
+         std::all_of(m[B]->operands().begin(), m[B]->operands().end(),
+                     [&](const Instruction* operand) { return operand->shape().dimension(last) == apart.back(); });
+}
+
+Instruction* ColumnsSideBySide(Match& m) {
+  Dims column = m.dimensions();
+  column.back() = 1;
+  std::vector<Instruction*> columns;
+  for (Instruction* operand : m[B]->operands()) columns.push_back(m.build.Reshape(operand, column));
+  return m.build.Concatenate(columns, m.shape().rank() - 1);
+}
+
 // The transpose is then next to the products, which read transposed operands as they are.
 Instruction* ScaleBefore(Match& m) {
   Instruction* factor = m.build.Broadcast(m.build.Constant(m.Splat(C)), m[X]->shape().dimensions(), {});
@@ -109,6 +135,19 @@ std::vector<Rule> TransposeRules() {
        R"(x = f32[2,3] parameter(0)
           y = f32[2,3] negate(x)
           ROOT r = f32[3,2] transpose(y), dimensions={1,0})"},
+      {"transpose_of_joined_rows", Exactness::kExact,
+       Op(Opcode::kTranspose, Op(Opcode::kReshape, Op(Opcode::kConcatenate).As(B).OneUse()).As(A)), JoinsRows,
+       ColumnsSideBySide,
+       R"(x = f32[3,5] parameter(0)
+          y = f32[3,5] parameter(1)
+          c = f32[3,10] concatenate(x, y), dimensions={1}
+          r = f32[3,2,5] reshape(c)
+          ROOT t = f32[3,5,2] transpose(r), dimensions={0,2,1})",
+       R"(x = f32[3,5] parameter(0)
+          y = f32[3,7] parameter(1)
+          c = f32[3,12] concatenate(x, y), dimensions={1}
+          r = f32[3,2,6] reshape(c)
+          ROOT t = f32[3,6,2] transpose(r), dimensions={0,2,1})"},
       {"reverse_of_units", Exactness::kExact, Op(Opcode::kReverse, X), ReversesUnitsOnly, [](Match& m) { return m[X]; },
        R"(x = f32[1,3] parameter(0)
           ROOT r = f32[1,3] reverse(x), dimensions={0})",

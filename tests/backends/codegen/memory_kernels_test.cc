@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "backends/opencl/codegen/emit.h"
@@ -271,6 +272,52 @@ TEST(MemoryKernels, ColumnsBecomeRows) {
   };
   EXPECT_TRUE(Has(SourceOf(module_text(3), SpecOf(64, 0)), "hl_store_in_turns3"));
   EXPECT_FALSE(Has(SourceOf(module_text(5), SpecOf(64, 0)), "hl_store_in_turns"));
+}
+
+// Vectors go along the dimension in which what makes the columns lies side by side, without a division, whether it is
+// as long as a vector or half as long.
+TEST(MemoryKernels, ColumnsOfRowsAreReadSideBySide) {
+  // Of an image's channels, each less its own mean, every second one another array's: [rows * columns, channels].
+  const auto shuffled = [](int64_t channels, int64_t first, int64_t taken) {
+    return fmt::format(R"(
+f {{ x = f32[35,{0}] parameter(0) m = f32[{0}] parameter(1) y = f32[5,7,{0},1] parameter(2)
+     b = f32[35,{0}] broadcast(m), dimensions={{1}} s = f32[35,{0}] subtract(x, b) r = f32[5,7,{0},1] reshape(s)
+     u = f32[5,7,{2},1] slice(r), slice={{[0:5], [0:7], [{1}:{3}], [0:1]}}
+     v = f32[5,7,{2},1] slice(y), slice={{[0:5], [0:7], [{1}:{3}], [0:1]}}
+     ROOT c = f32[5,7,{2},2] concatenate(v, u), dimensions={{3}} }}
+ENTRY e {{ x = f32[35,{0}] parameter(0) m = f32[{0}] parameter(1) y = f32[5,7,{0},1] parameter(2)
+     ROOT r = f32[5,7,{2},2] fusion(x, m, y), kind=kLoop, calls=f }})",
+                       channels, first, taken, first + taken);
+  };
+  const auto repeated = [](int64_t channels, int64_t copies) {
+    return fmt::format(R"(
+f {{ x = f32[90,{0}] parameter(0) m = f32[{0}] parameter(1) b = f32[90,{0}] broadcast(m), dimensions={{1}}
+     s = f32[90,{0}] multiply(x, b) ROOT r = f32[90,{0},{1}] broadcast(s), dimensions={{0,1}} }}
+ENTRY e {{ x = f32[90,{0}] parameter(0) m = f32[{0}] parameter(1)
+     ROOT r = f32[90,{0},{1}] fusion(x, m), kind=kLoop, calls=f }})",
+                       channels, copies);
+  };
+  // Four by four pixels of three colours each, from the channels of a smaller image.
+  constexpr const char* kPixels =
+      R"(ENTRY e { x = f32[6,20,3,4,4] parameter(0) ROOT r = f32[6,4,20,4,3] transpose(x), dimensions={0,3,1,4,2} })";
+  Cases cases;
+  for (const auto& [channels, first, taken] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{{58, 0, 58}, {58, 29, 29}, {20, 3, 11}, {16, 0, 16}}) {
+    cases.emplace_back(fmt::format("shuffled_{}_{}", channels, taken), shuffled(channels, first, taken));
+    const std::string source = SourceOf(shuffled(channels, first, taken), SpecOf(64, 0));
+    EXPECT_TRUE(Has(source, "hl_store_in_turns2_g_float")) << source;
+    EXPECT_FALSE(Has(source, "gather") || Has(source, "% 58") || Has(source, "% 20")) << source;
+  }
+  for (const int64_t channels : {8, 9, 15, 33}) {
+    for (const int64_t copies : {2, 3, 4})
+      cases.emplace_back(fmt::format("repeated_{}_{}", channels, copies), repeated(channels, copies));
+    const std::string source = SourceOf(repeated(channels, 2), SpecOf(64, 0));
+    EXPECT_TRUE(Has(source, channels < 16 ? "hl_store_in_turns2_g_float8" : "hl_store_in_turns2_g_float16")) << source;
+    EXPECT_FALSE(Has(source, "gather")) << source;
+  }
+  cases.emplace_back("pixels", kPixels);
+  EXPECT_TRUE(Has(SourceOf(kPixels, SpecOf(64, 0)), "hl_store_in_turns12_g_float16"));
+  RunCases(cases);
 }
 
 // A module's beginning: the first of the largest, as JAX writes it.

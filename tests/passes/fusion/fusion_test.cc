@@ -541,6 +541,25 @@ TEST(Fusion, IndexVectorsAreReadWhereTheyComeFrom) {
   EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kLoop));
 }
 
+// Two columns are asked for lane by lane once they are merged with what is around them.
+TEST(Fusion, MergedColumnsAreStored) {
+  constexpr const char* kColumns = R"(
+  x = f32[40,29,1] parameter(0)
+  y = f32[40,29,1] parameter(1)
+  n = f32[40,29,1] negate(x)
+  c = f32[40,29,2] concatenate(n, y), dimensions={2}
+)";
+  const Fused merged = Fuse(std::string(kColumns) + R"(
+  r = f32[40,58] reshape(c)
+  s = f32[40,57] slice(r), slice={[0:40], [1:58]}
+  ROOT m = f32[40,57] multiply(s, s))");
+  EXPECT_THAT(merged.kernels, ElementsAre(KernelKind::kLoop, KernelKind::kLoop));
+  const Fused apart = Fuse(std::string(kColumns) + R"(
+  s = f32[39,29,2] slice(c), slice={[1:40], [0:29], [0:2]}
+  ROOT m = f32[39,29,2] multiply(s, s))");
+  EXPECT_THAT(apart.kernels, ElementsAre(KernelKind::kLoop));
+}
+
 // A polynomial of 30 coefficients in each of two layers, which share the coefficients' broadcasts.
 TEST(Fusion, LayersShareConstants) {
   std::string body = "x = f32[8,16] parameter(0)\nw = f32[16,16] parameter(1)\n";
