@@ -43,6 +43,12 @@ std::optional<int64_t> PhaseOf(const ir::Expr& first, int64_t stride) {
   return (first->args[1]->integer % stride + stride) % stride;
 }
 
+// The scalar that is in all lanes; null where they differ.
+ir::Expr OfAllLanes(const ir::Expr& x) {
+  if (x->kind == ir::ExprKind::kBroadcast) return x->args[0];
+  return x->kind == ir::ExprKind::kIntConstant ? ir::Int(x->integer, x->type.WithLanes(1)) : nullptr;
+}
+
 }  // namespace
 
 std::optional<EveryNth> EveryNthOf(const ir::Buffer& buffer, const ir::Expr& index) {
@@ -53,6 +59,38 @@ std::optional<EveryNth> EveryNthOf(const ir::Buffer& buffer, const ir::Expr& ind
   // Of whole rows, the last one ends where the buffer does, or before.
   const std::optional<int64_t> phase = buffer.size % stride == 0 ? PhaseOf(first, stride) : std::nullopt;
   return EveryNth{stride, phase ? first - *phase : first, phase};
+}
+
+std::optional<Repeats> RepeatsOf(const ir::Expr& index) {
+  if (index->kind != ir::ExprKind::kBinary) return std::nullopt;
+  const ir::Expr &left = index->args[0], &right = index->args[1];
+  if (index->op == ir::Op::kAdd) {
+    const ir::Expr of_left = OfAllLanes(left), of_right = OfAllLanes(right);
+    if (!of_left == !of_right) return std::nullopt;
+    std::optional<Repeats> repeats = RepeatsOf(of_left ? right : left);
+    if (repeats) repeats->first = repeats->first + (of_left ? of_left : of_right);
+    return repeats;
+  }
+  const ir::Expr divisor = OfAllLanes(right);
+  const bool is_quotient = index->op == ir::Op::kFloorDiv && left->kind == ir::ExprKind::kRamp &&
+                           ir::IsIntConstant(left->args[1], 1) && divisor &&
+                           divisor->kind == ir::ExprKind::kIntConstant;
+  if (!is_quotient) return std::nullopt;
+  const int64_t times = divisor->integer;
+  if (times < 2 || left->type.lanes % times != 0 || KnownFactor(left->args[0], times) != times) return std::nullopt;
+  return Repeats{times, ir::Binary(ir::Op::kFloorDiv, left->args[0], divisor)};
+}
+
+std::string LoadOfRepeats(const std::string& name, const VectorText& vector, int64_t times) {
+  const int64_t elements = vector.lanes / times;
+  const std::string load = elements == 1 ? "*p" : fmt::format("*({} const {}*)p", vector.space, vector.unaligned);
+  std::string lanes;
+  for (int64_t i = 0; i < vector.lanes; ++i) lanes += fmt::format(", {}", i / times);
+  return fmt::format("static inline {1}{2} {0}({3} const {1}* p) {{\n  const {1}{4} v = {5};\n  return {6};\n}}\n",
+                     name, vector.element, vector.lanes, vector.space, elements == 1 ? "" : std::to_string(elements),
+                     load,
+                     elements == 1 ? fmt::format("({}{})v", vector.element, vector.lanes)
+                                   : fmt::format("__builtin_shufflevector(v, v{})", lanes));
 }
 
 std::string LoadOfEveryNth(const std::string& name, const VectorText& vector, const EveryNth& which) {

@@ -26,6 +26,13 @@ struct EveryNth {
 };
 std::optional<EveryNth> EveryNthOf(const ir::Buffer& buffer, const ir::Expr& index);
 
+// The elements first, first, ..., first + 1, ... of a buffer, each `times` times: as larger pictures have them.
+struct Repeats {
+  int64_t times = 1;
+  ir::Expr first;
+};
+std::optional<Repeats> RepeatsOf(const ir::Expr& index);
+
 // How OpenCL C reads and writes such vectors.
 struct VectorText {
   std::string space;      // "__global"
@@ -33,9 +40,11 @@ struct VectorText {
   std::string unaligned;  // a vector of `lanes` of them that may lie anywhere
   int lanes;
 };
-// A function (const T* p) that returns one element a row, the first row beginning at p; (T* p, T4 x0, T4 x1, ...) that
-// stores from p on one element of each vector in turn.
+// A function (const T* p) that returns one element a row, the first row beginning at p; (const T* p) that returns each
+// element from p on several times, reading no other (`unaligned` is a vector of those that are read); (T* p, T4 x0, T4
+// x1, ...) that stores from p on one element of each vector in turn.
 std::string LoadOfEveryNth(const std::string& name, const VectorText& vector, const EveryNth& which);
+std::string LoadOfRepeats(const std::string& name, const VectorText& vector, int64_t times);
 std::string StoreInTurns(const std::string& name, const VectorText& vector, int64_t stride);
 
 }  // namespace hlorun::opencl

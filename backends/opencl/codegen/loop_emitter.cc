@@ -132,9 +132,12 @@ class LoopKernel {
     if (is_blocked && !by_rows) return FinishBlocked(v, *crossed);
     if (!by_rows) v = TurnRows(v);
     ir::Stmt body = VectorLoop(v);
+    // To find the place of a few elements would cost more than they do.
+    const bool has_line = v + 1 == dims_.size() && v > 0 && dims_[v] < kShortVector && !e_.IsGpu() && HasLines(v - 1);
+    if (has_line) body = ir::For(ir::LoopRole::kSerial, loop_vars_[v - 1], e_.IndexInt(0), EndOf(v - 1), body);
     int64_t work = WorkOf(body);
     for (size_t d = dims_.size(); d-- > 0;) {
-      if (d == v || (by_rows && d > v)) continue;
+      if (d == v || (by_rows && d > v) || (has_line && d + 1 == v)) continue;
       body = ir::For(ir::LoopRole::kParallel, loop_vars_[d], e_.IndexInt(0), EndOf(d), body);
     }
     if (tile_var_) body = ir::For(ir::LoopRole::kParallel, tile_var_, e_.IndexInt(0), e_.IndexInt(tiles_), body);
@@ -143,6 +146,12 @@ class LoopKernel {
   }
 
  private:
+  // Whether the dimensions outside of `d` are work for all cores by themselves.
+  bool HasLines(size_t d) const {
+    const Dims outside(dims_.begin(), dims_.begin() + static_cast<ptrdiff_t>(d));
+    return hlo::CheckedProduct(outside) >= e_.device().compute_units * kGroupsPerUnit;
+  }
+
   Indices AtVariables() {
     Indices at;
     for (const ir::Var& variable : loop_vars_) at.push_back(e_.math().Of(variable));
@@ -195,7 +204,23 @@ class LoopKernel {
       best = d;
       best_cost = cost;
     }
-    return best;
+    return !e_.IsGpu() && MovesRuns(minor, best) ? minor : best;
+  }
+
+  // Pixels that change places: a few elements at a time lie side by side along `d`, where those that vectors along
+  // `other` load each lie in a cache line of their own.
+  bool MovesRuns(size_t d, size_t other) const {
+    const LoadStrides strides(inner_);
+    const auto is_far = [&](const ir::Expr& load) {
+      const auto along = strides.Of(load, loop_vars_[other]);
+      return along && std::abs(*along) * hlo::BytesOf(load->buffer->storage) >= kLineBytes;
+    };
+    const auto is_run = [&](const ir::Expr& load) {
+      const auto along = strides.Of(load, loop_vars_[d]);
+      return along && (*along == 0 || *along == 1);
+    };
+    return std::any_of(strides.loads().begin(), strides.loads().end(), is_far) &&
+           std::all_of(strides.loads().begin(), strides.loads().end(), is_run);
   }
 
   // What an element's loads and the store cost whose vectors run along `d`: those of elements side by side, close

@@ -363,6 +363,10 @@ class Printer {
       return fmt::format("{}({} + {})", helpers_.EveryNth(buffer.space, element, lanes, *which), buffer.name,
                          Text(which->first));
     }
+    if (const auto repeats = device_.device_class == DeviceClass::kCpu ? RepeatsOf(index) : std::nullopt) {
+      return fmt::format("{}({} + {})", helpers_.Repeats(buffer.space, element, lanes, repeats->times), buffer.name,
+                         Text(repeats->first));
+    }
     if (index->kind == ExprKind::kRamp) {
       const std::string gather =
           helpers_.StridedGather(buffer.space, element, lanes, CTypeName(index->type.WithLanes(1)));

@@ -428,6 +428,14 @@ std::string HelperSet::EveryNth(Buffer::Space space, const std::string& element,
   return name;
 }
 
+std::string HelperSet::Repeats(Buffer::Space space, const std::string& element, int lanes, int64_t times) {
+  std::string name = fmt::format("hl_repeat{}_{}_{}{}", times, SpaceLetter(space), element, lanes);
+  const int read = lanes / static_cast<int>(times);
+  Add(name,
+      LoadOfRepeats(name, {SpaceName(space), element, read > 1 ? Unaligned(element, read) : element, lanes}, times));
+  return name;
+}
+
 std::string HelperSet::StoreInTurns(Buffer::Space space, const std::string& element, int lanes, int64_t stride) {
   std::string name = fmt::format("hl_store_in_turns{}_{}_{}{}", stride, SpaceLetter(space), element, lanes);
   Add(name, opencl::StoreInTurns(name, {SpaceName(space), element, Unaligned(element, lanes), lanes}, stride));

@@ -26,7 +26,8 @@ const char* SpaceName(ir::Buffer::Space space);
 class HelperSet {
  public:
   // By `device`'s bf16_dot AVX512_BF16's instructions may be used; by "assembly" others of AVX-512 may be, too; by its
-  // half_conversion those of F16C. Throws Error kInvalidArgument where word_dot.h or half_conversion.h has no such form.
+  // half_conversion those of F16C. Throws Error kInvalidArgument where word_dot.h or half_conversion.h has no such
+  // form.
   explicit HelperSet(const DeviceSpec& device);
   std::string Unaligned(const std::string& element, int lanes);  // vector type with the element's alignment
   std::string UnalignedPairs();                                  // uint16 with the alignment of a bf16
@@ -40,6 +41,7 @@ class HelperSet {
   std::string MaskedLoad(ir::Buffer::Space space, hlo::ElementType storage, int lanes, const std::string& index,
                          bool known);
   // interleaved.h
+  std::string Repeats(ir::Buffer::Space space, const std::string& element, int lanes, int64_t times);
   std::string EveryNth(ir::Buffer::Space space, const std::string& element, int lanes, const opencl::EveryNth& which);
   std::string StoreInTurns(ir::Buffer::Space space, const std::string& element, int lanes, int64_t stride);
   std::string Scatter(ir::Buffer::Space space, const std::string& element, int lanes, const std::string& index);

@@ -53,6 +53,33 @@ TEST(Interleaved, StaysBetweenFirstAndLast) {
   EXPECT_THAT(text, Not(HasSubstr("v2")));
 }
 
+// Vectors that begin with a whole number of elements, plus what all lanes have.
+TEST(Interleaved, KnowsRepeatedElements) {
+  const auto quotient = [](const ir::Expr& first, int64_t by) {
+    const ir::Expr ramp = ir::Ramp(first, ir::Int(1, ir::kIndex32), 8);
+    return ir::Binary(ir::Op::kFloorDiv, ramp, ir::Splat(ir::Int(by, ir::kIndex32), 8));
+  };
+  const ir::Var wide = ir::MakeIndex("w", 0, 800);
+  wide->factor = 8;
+  const auto row = ir::Splat(ir::Ref(kRow) * 28, 8);
+  const auto repeats = RepeatsOf(quotient(ir::Ref(wide), 4) + row);
+  ASSERT_TRUE(repeats.has_value());
+  EXPECT_EQ(repeats->times, 4);
+  EXPECT_EQ(ir::ToString(repeats->first),
+            ir::ToString(ir::Binary(ir::Op::kFloorDiv, ir::Ref(wide), ir::Int(4, ir::kIndex32)) + ir::Ref(kRow) * 28));
+  EXPECT_FALSE(RepeatsOf(quotient(ir::Ref(wide), 3)).has_value()) << "eight lanes are no whole elements";
+  EXPECT_FALSE(RepeatsOf(quotient(ir::Ref(kRow), 2)).has_value()) << "a vector may begin in the middle of one";
+  EXPECT_FALSE(RepeatsOf(ir::Ramp(ir::Ref(wide), ir::Int(2, ir::kIndex32), 8)).has_value());
+}
+
+TEST(Interleaved, LoadsRepeatedElements) {
+  EXPECT_THAT(
+      LoadOfRepeats("f", {"__global", "float", "floatu", 4}, 2),
+      HasSubstr("const float2 v = *(__global const floatu*)p;\n  return __builtin_shufflevector(v, v, 0, 0, 1, 1)"));
+  EXPECT_THAT(LoadOfRepeats("f", {"__global", "float", "float", 4}, 4),
+              HasSubstr("const float v = *p;\n  return (float4)v;"));
+}
+
 TEST(Interleaved, StoresInTurns) {
   const std::string text = StoreInTurns("f", Text(2), 3);
   EXPECT_THAT(text, HasSubstr("(p + 0) = __builtin_shufflevector(__builtin_shufflevector(x0, x1, 0, 2), x2, 0, 1);"));

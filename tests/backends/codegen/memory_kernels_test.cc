@@ -320,6 +320,36 @@ ENTRY e {{ x = f32[90,{0}] parameter(0) m = f32[{0}] parameter(1)
   RunCases(cases);
 }
 
+// Pixels of a few elements that change places are loops over those, and larger pictures read each element once.
+TEST(MemoryKernels, PixelsMoveAndRepeat) {
+  const auto turned = [](const char* type, int64_t elements) {
+    return fmt::format(
+        "ENTRY e {{ x = {0}[3,40,33,{1}] parameter(0) ROOT r = {0}[3,33,40,{1}] transpose(x), dimensions={{0,2,1,3}} }}",
+        type, elements);
+  };
+  const auto larger = [](const char* type, int64_t times, int64_t columns) {
+    return fmt::format(R"(
+f {{ x = {0}[6,5,{2}] parameter(0) y = {0}[6,{3},{4}] parameter(1)
+     b = {0}[6,5,{1},{2},{1}] broadcast(x), dimensions={{0,1,3}} r = {0}[6,{3},{4}] reshape(b)
+     ROOT s = {0}[6,{3},{4}] add(r, y) }}
+ENTRY e {{ x = {0}[6,5,{2}] parameter(0) y = {0}[6,{3},{4}] parameter(1)
+     ROOT r = {0}[6,{3},{4}] fusion(x, y), kind=kLoop, calls=f }})",
+                       type, times, columns, 5 * times, columns * times);
+  };
+  Cases cases;
+  for (const char* type : {"f32", "bf16", "u8", "f64"}) {
+    for (const int64_t n : {2, 3, 4, 7}) cases.emplace_back(fmt::format("turned_{}_{}", type, n), turned(type, n));
+    for (const int64_t n : {2, 3, 4, 8, 16}) {
+      for (const int64_t columns : {12, 28})
+        cases.emplace_back(fmt::format("larger_{}_{}_{}", type, n, columns), larger(type, n, columns));
+    }
+  }
+  RunCases(cases);
+  EXPECT_FALSE(Has(SourceOf(turned("f32", 3), SpecOf(64, 0)), "gather"));
+  EXPECT_TRUE(Has(SourceOf(larger("f32", 2, 28), SpecOf(64, 0)), "hl_repeat2_g_float16"));
+  EXPECT_TRUE(Has(SourceOf(larger("f32", 4, 28), SpecOf(64, 0)), "hl_repeat4_g_float16"));
+}
+
 // A module's beginning: the first of the largest, as JAX writes it.
 std::string FirstLargest(const std::string& type) {
   return fmt::format(
