@@ -41,6 +41,7 @@
 #include "passes/expand/tiny_products.h"
 #include "passes/expand/top_k.h"
 #include "passes/expand/unrounded.h"
+#include "passes/expand/unstack_reductions.h"
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/fusion.h"
@@ -197,6 +198,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<SkipRounding>();
   p.Add<WidenReductions>();
   p.Add<ConstantFolding>();  // initial values, as wide
+  p.Add<UnstackReductions>();
   p.Add<SplitWindows>();
   p.Add<ReduceInProducts>();
   p.Add<ReduceMajorFirst>();

@@ -35,6 +35,7 @@
 #include "passes/expand/tiny_products.h"
 #include "passes/expand/top_k.h"
 #include "passes/expand/unrounded.h"
+#include "passes/expand/unstack_reductions.h"
 #include "passes/expand/wide_reductions.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/fusion.h"
@@ -129,6 +130,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<CanonicalizeDots>("dots get at most one batch, one row, one column and one contracting dimension"),
       Entry<SplitComplexDots>("large products of complex matrices become products of their parts"),
       Entry<ReduceMajorFirst>("a short minor dimension is reduced after the others"),
+      Entry<UnstackReductions>("reductions over arrays side by side become operations of these arrays"),
       Entry<SplitWindows>("windows that overlap become stages that each reduce less"),
       Entry<ReduceInProducts>("products that one reduction reads store what groups of their rows are reduced to"),
       Entry<PartsInPlace>("concatenations of what products make become updates of one array, in place"),

@@ -82,6 +82,25 @@ def resampled(_, x):
     return jnp.fft.irfft(jnp.pad(spectrum, ((0, 0), (0, 1511 // 2 + 1 - spectrum.shape[1]))), 1511) * (1511 / 1009)
 
 
+def windows(x, size, axis):
+    """Of [batch, rows, columns, channels]: a window's pixels, side by side along `axis`."""
+    edge = size // 2
+    padded = jnp.pad(x, ((0, 0), (edge, edge), (edge, edge), (0, 0)))
+    return jnp.stack([padded[:, i:i + x.shape[1], j:j + x.shape[2]] for i in range(size) for j in range(size)], axis)
+
+
+def local_means(_, x):
+    return windows(x, 5, -1).mean(-1)
+
+
+def involution(weights, x):
+    """Windows of weights that each pixel makes, one for 16 channels."""
+    groups = x.shape[-1] // 16
+    inner = jax.nn.relu(x @ weights(x.shape[-1], x.shape[-1] // 4))
+    by_pixel = (inner @ weights(x.shape[-1] // 4, 9 * groups)).reshape(*x.shape[:3], 9, groups, 1)
+    return (by_pixel * windows(x, 3, 3).reshape(*x.shape[:3], 9, groups, 16)).sum(3).reshape(x.shape)
+
+
 PICTURES = ((4, 3, 256, 256), F32)
 NETWORKS = {
     "gradients_of_image": (gradients_of_image, ((1, 1080, 1920), F32)),
@@ -95,4 +114,6 @@ NETWORKS = {
     "depth_head": (depth_head, ((2, 32, 128, 128), F32)),
     "odd_spectra": (odd_spectra, ((64, 2003), F32)),
     "resampled": (resampled, ((100, 1009), F32)),
+    "local_means": (local_means, ((2, 56, 56, 32), F32)),
+    "involution": (involution, ((2, 28, 28, 128), F32)),
 }
