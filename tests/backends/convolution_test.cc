@@ -165,6 +165,19 @@ TEST(Convolution, Depthwise) {
   }
 }
 
+// Vectors that reach back over channels of the one before: as long as a register, half of it and a quarter.
+TEST(Convolution, DepthwiseChannelsLeft) {
+  for (const int64_t vector_bytes : {16, 32, 64}) {
+    DeviceSpec spec = Runner().spec();
+    spec.vector_bytes = vector_bytes;
+    for (const int64_t channels : {5, 7, 11, 18, 20, 37, 58, 93}) {
+      const Case c{fmt::format("f32[1,6,13,{}]", channels), fmt::format("f32[3,3,1,{}]", channels),
+                   fmt::format("f32[1,6,13,{}]", channels), "size=3x3 pad=1_1x1_1", Grouped(channels)};
+      ExpectConvolution(c, channels % 2 == 0, spec);
+    }
+  }
+}
+
 TEST(Convolution, GradientsOfWeights) {
   for (const Case& c : GradientCases()) ExpectConvolution(c, c.input[0] == 'b', Runner().spec());
   for (size_t i = 0; i < 4; ++i) ExpectConvolution(GradientCases()[i], true, Runner().spec());
@@ -516,7 +529,7 @@ TEST(Convolution, ChannelsAreCopiedForEachOfTheirFeatures) {
       {"f32", 28, 32, 1, 2, 2}, {"f32", 28, 13, 1, 3, 3}, {"bf16", 28, 24, 1, 4, 4}, {"f32", 28, 32, 1, 1, 1},
       {"f32", 28, 32, 2, 4, 1}, {"f32", 28, 1, 1, 32, 1}, {"f32", 28, 7, 1, 4, 1},  // pixels are the lanes
       {"f32", 14, 7, 1, 4, 4},                                                      // of too few
-      {"c64", 28, 32, 1, 2, 1},
+      {"c64", 28, 32, 1, 2, 1}, {"f32", 28, 32, 1, 0, 1},
   };
   DeviceSpec spec = Runner().spec();
   spec.device_class = DeviceClass::kCpu;
@@ -530,6 +543,13 @@ TEST(Convolution, ChannelsAreCopiedForEachOfTheirFeatures) {
     const hlo::Instruction& root = *module->entry()->root();
     EXPECT_EQ(ChannelCopies(root, spec), row.copies) << root.ToString();
     EXPECT_EQ(ChannelCopies(root, GpuSpec()), 1) << root.ToString();
+  }
+  // Copies many times as large as the result, or for too few multiplications.
+  for (const Case& c :
+       {Case{"f32[1,64,64,8]", "f32[16,16,1,3072]", "f32[1,4,4,3072]", "size=16x16 stride=16x16", Grouped(8)},
+        Case{"f32[1,64,64,8]", "f32[1,1,1,16]", "f32[1,64,64,16]", "size=1x1", Grouped(8)}}) {
+    const auto module = hlo::ParseModule(ConvolutionText(c, false));
+    EXPECT_EQ(ChannelCopies(*module->entry()->root(), spec), 1) << c.input;
   }
 }
 

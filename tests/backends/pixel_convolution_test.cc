@@ -30,6 +30,11 @@ const std::vector<Case>& Cases() {
       {"f32[2,12,65,3]", "f32[5,5,1,3]", "f32[2,12,65,3]", "size=5x5 pad=2_2x2_2", Grouped(3)},
       {"f32[1,8,33,3]", "f32[3,3,1,6]", "f32[1,8,33,6]", "size=3x3 pad=1_1x1_1", Grouped(3)},
       {"f32[1,8,33,7]", "f32[3,3,1,7]", "f32[1,8,33,7]", "size=3x3 pad=1_1x1_1", Grouped(7)},
+      {"f32[1,8,33,3]", "f32[3,3,1,12]", "f32[1,8,33,12]", "size=3x3 pad=1_1x1_1", Grouped(3)},
+      {"f32[1,8,33,6]", "f32[3,3,1,24]", "f32[1,8,33,24]", "size=3x3 pad=1_1x1_1", Grouped(6)},
+      // More channels than vectors of them want, where those had no tiles: a wide window, a signal.
+      {"f32[1,3,90,10]", "f32[1,31,1,10]", "f32[1,3,90,10]", "size=1x31 pad=0_0x15_15", Grouped(10)},
+      {"f32[2,300,1,22]", "f32[17,1,1,22]", "f32[2,300,1,22]", "size=17x1 pad=8_8x0_0", Grouped(22)},
       {"f32[1,8,33,6]", "f32[3,3,2,9]", "f32[1,8,33,9]", "size=3x3 pad=1_1x1_1", Grouped(3)},
       // Strides whose remainders the taps meet in part, all of them and several times.
       {"f32[2,17,65,1]", "f32[2,2,1,3]", "f32[2,8,32,3]", "size=2x2 stride=2x2"},

@@ -43,6 +43,20 @@ int64_t DivisionsIn(const ir::Expr& x) {
   return count;
 }
 
+// Of what is loaded, not of where that lies.
+int64_t ValueOpsIn(const ir::Expr& x) {
+  if (x->kind == ir::ExprKind::kLoad) return 0;
+  const bool is_op = x->kind != ir::ExprKind::kVar && x->kind != ir::ExprKind::kCast && !x->args.empty();
+  int64_t ops = x->kind == ir::ExprKind::kCall ? kWorkOfCall : is_op ? 1 : 0;
+  for (const ir::Expr& a : x->args) ops += ValueOpsIn(a);
+  return ops;
+}
+int64_t ValueOpsIn(const ir::Stmt& s) {
+  int64_t ops = s->value ? ValueOpsIn(s->value) : 0;
+  for (const ir::Stmt& b : s->body) ops += ValueOpsIn(b);
+  return ops;
+}
+
 void CollectBuffers(const ir::Expr& x, std::set<const ir::Buffer*>& used) {
   if (x->buffer) used.insert(x->buffer.get());
   for (const ir::Expr& a : x->args) CollectBuffers(a, used);
@@ -77,6 +91,11 @@ int64_t DivisionsIn(const ir::Stmt& s) {
   }
   for (const ir::Stmt& b : s->body) count += DivisionsIn(b);
   return count;
+}
+
+bool IsCopy(const ir::Stmt& s) {
+  constexpr int64_t kMostOps = 2;
+  return !HasLoop(s) && ValueOpsIn(s) <= kMostOps;
 }
 
 bool HasLoop(const ir::Stmt& s) {

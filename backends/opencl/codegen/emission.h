@@ -22,6 +22,8 @@ constexpr int64_t GrainOfVectors(int64_t work, int lanes) { return GrainOf(8 * s
 
 // Elementary operations of a statement, loops multiplied out.
 int64_t WorkOf(const ir::Stmt& statement);
+// Whether hardly anything is done with what is loaded before it is stored.
+bool IsCopy(const ir::Stmt& statement);
 // Divisions and remainders of indices, not multiplied out.
 int64_t DivisionsIn(const ir::Stmt& statement);
 bool HasLoop(const ir::Stmt& statement);

@@ -10,10 +10,9 @@
 
 namespace hlorun::opencl {
 
-inline constexpr int64_t kLongestLoadedRow =
-    15;  // of f32, less than a cache line: longer ones are a load an element anyway
-// Of stored rows: small matrices, less than a cache line; of one dimension fewer, beyond which vectors along it do as
-// well.
+// Less than a cache line of f32: of longer rows each element is a load of its own anyway.
+inline constexpr int64_t kLongestLoadedRow = 15;
+// Of stored rows, small matrices; and of one dimension fewer, beyond which vectors along it do as well.
 inline constexpr int64_t kLongestStoredRow = 15, kLongestLine = 4;
 
 // The elements first, first + stride, ... of a buffer. Where it is known of which rows they are, `first` is where the

@@ -71,7 +71,7 @@ class LoopKernel {
   // Of each element, where rows that are written out share them.
   double Divisions() {
     const size_t v = VectorDimension();
-    const std::optional<ir::Stmt> row = RowBody(v);
+    const std::optional<ir::Stmt>& row = RowBody(v);
     return row ? static_cast<double>(DivisionsIn(*row)) / static_cast<double>(ElementsInside(v))
                : static_cast<double>(DivisionsIn(inner_));
   }
@@ -204,23 +204,29 @@ class LoopKernel {
       best = d;
       best_cost = cost;
     }
-    return !e_.IsGpu() && MovesRuns(minor, best) ? minor : best;
+    return best != minor && MovesRuns(minor) ? minor : best;
   }
 
-  // Pixels that change places: a few elements at a time lie side by side along `d`, where those that vectors along
-  // `other` load each lie in a cache line of their own.
-  bool MovesRuns(size_t d, size_t other) const {
+  // Pixels that change places: copies of a few elements side by side along `d`, where vectors along any other dimension
+  // would load or store elements that are far apart.
+  bool MovesRuns(size_t d) const {
+    constexpr int64_t kFar = 4 * kLineBytes;
+    if (e_.IsGpu() || group_.size() > 1 || !IsCopy(inner_)) return false;
     const LoadStrides strides(inner_);
-    const auto is_far = [&](const ir::Expr& load) {
-      const auto along = strides.Of(load, loop_vars_[other]);
-      return along && std::abs(*along) * hlo::BytesOf(load->buffer->storage) >= kLineBytes;
-    };
     const auto is_run = [&](const ir::Expr& load) {
       const auto along = strides.Of(load, loop_vars_[d]);
       return along && (*along == 0 || *along == 1);
     };
-    return std::any_of(strides.loads().begin(), strides.loads().end(), is_far) &&
-           std::all_of(strides.loads().begin(), strides.loads().end(), is_run);
+    const int64_t stored = hlo::BytesOf(e_.outputs()[group_.front()].buffer->storage);
+    for (size_t other = 0; other < d; ++other) {
+      if (dims_[other] < kShortVector || ElementsInside(other) * stored >= kFar) continue;
+      const bool loads_far = std::any_of(strides.loads().begin(), strides.loads().end(), [&](const ir::Expr& load) {
+        const auto along = strides.Of(load, loop_vars_[other]);
+        return along && std::abs(*along) * hlo::BytesOf(load->buffer->storage) >= kFar;
+      });
+      if (!loads_far) return false;
+    }
+    return !strides.loads().empty() && std::all_of(strides.loads().begin(), strides.loads().end(), is_run);
   }
 
   // What an element's loads and the store cost whose vectors run along `d`: those of elements side by side, close
@@ -237,7 +243,7 @@ class LoopKernel {
       const int64_t bytes = hlo::BytesOf(e_.outputs()[i].buffer->storage);
       stores += cost_of(elements * bytes, bytes);
     }
-    const std::optional<ir::Stmt> row = RowBody(d);
+    const std::optional<ir::Stmt>& row = RowBody(d);
     const LoadStrides strides(row.value_or(inner_));
     for (const ir::Expr& load : strides.loads()) {
       const int64_t bytes = hlo::BytesOf(load->buffer->storage);
@@ -251,7 +257,7 @@ class LoopKernel {
   // row's elements are put together in registers before they are stored (interleaved.h). Where columns are put side by
   // side, each element is known to be of one of them. Whether it is so; inner_ is a row's then.
   bool WriteRowsOut(size_t v) {
-    const std::optional<ir::Stmt> row = RowBody(v);
+    const std::optional<ir::Stmt>& row = RowBody(v);
     if (!row) return false;
     inner_ = *row;
     elements_together_ = ElementsInside(v);
@@ -263,7 +269,13 @@ class LoopKernel {
   }
 
   // What happens at all places of a row inside of dimension `v`, where rows are written out.
-  std::optional<ir::Stmt> RowBody(size_t v) {
+  const std::optional<ir::Stmt>& RowBody(size_t v) {
+    const auto [known, is_new] = row_bodies_.try_emplace(v);
+    if (is_new) known->second = MakeRowBody(v);
+    return known->second;
+  }
+
+  std::optional<ir::Stmt> MakeRowBody(size_t v) {
     constexpr int64_t kMostWork = 128;  // an element
     const Dims inside(dims_.begin() + static_cast<ptrdiff_t>(v) + 1, dims_.end());
     const int64_t row = ElementsInside(v);
@@ -516,6 +528,7 @@ class LoopKernel {
   Dims dims_;
   std::vector<ir::Var> loop_vars_;
   ir::Stmt inner_;
+  std::map<size_t, std::optional<ir::Stmt>> row_bodies_;  // by dimension
   std::optional<TurnedRows> turned_rows_;
   ir::Var tile_var_;
   int64_t tiles_ = 1;
@@ -563,6 +576,7 @@ using KernelBuilder = std::function<std::unique_ptr<LoopKernel>(const LoopDims&)
 // Neighbouring loop dimensions merged where that costs no division: found by trying.
 std::unique_ptr<LoopKernel> MergedKernel(const KernelBuilder& build, const LoopDims& dims) {
   auto best = build(dims);
+  double fewest = best->Divisions();
   LoopDims merged = dims;
   for (size_t d = dims.size() - 1; d-- > 0;) {
     LoopDims trial = merged;
@@ -571,7 +585,9 @@ std::unique_ptr<LoopKernel> MergedKernel(const KernelBuilder& build, const LoopD
     trial[d] = *both;
     trial.erase(trial.begin() + static_cast<ptrdiff_t>(d) + 1);
     auto kernel = build(trial);
-    if (kernel->Divisions() > best->Divisions()) continue;
+    const double divisions = kernel->Divisions();
+    if (divisions > fewest) continue;
+    fewest = divisions;
     best = std::move(kernel);
     merged = trial;
   }

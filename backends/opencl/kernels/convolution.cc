@@ -333,8 +333,15 @@ int64_t FeaturesToFillVectors(const hlo::Instruction& convolution, const DeviceS
 }
 
 int64_t ChannelCopies(const hlo::Instruction& convolution, const DeviceSpec& device) {
+  // Of the output's size: strides of two leave out that many. Multiplications that are worth a copy.
+  constexpr int64_t kMostTimes = 4, kFewestTaps = 4;
   const std::optional<ConvolutionShape> shape = WideGroupsOf(convolution, device);
-  return shape && shape->channels == 1 ? shape->group_features() : 1;
+  if (!shape || shape->channels != 1 || shape->features == 0) return 1;
+  int64_t taps = 1;
+  for (const hlo::WindowDimension& d : convolution.As<hlo::attr::Convolution>().window) taps *= d.size;
+  const int64_t copies = shape->group_features(), input = convolution.operand(0)->shape().ElementCount();
+  const bool is_too_much = copies * input > kMostTimes * convolution.shape().ElementCount();
+  return taps < kFewestTaps || is_too_much ? 1 : copies;
 }
 
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device) {

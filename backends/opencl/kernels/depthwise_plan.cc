@@ -22,6 +22,11 @@ bool IsInside(const ConvolutionDimension& d, int64_t first, int64_t count) {
   return first * d.stride >= d.low && (first + count - 1) * d.stride - d.low + (d.window - 1) * d.dilation < d.in;
 }
 
+// Sums of a tile: beside them, a row of the window and two vectors of the input.
+int64_t MostColumns(const ConvolutionDimension& columns, const DeviceSpec& device) {
+  return std::min(VectorRegisters(device) - columns.window - 2, kMostColumns);
+}
+
 // Whole registers, or halves where that is less to do (some CPUs multiply two of them in the time of one); less than
 // half a register is for channels that do not fill that.
 int64_t LanesOfChannels(int64_t channels, int64_t whole) {
@@ -86,12 +91,15 @@ std::optional<ConvolutionShape> DepthwiseShapeOf(const hlo::Instruction& convolu
   return shape;
 }
 
+bool HoldsDepthwiseRow(const ConvolutionDimension& columns, const DeviceSpec& device) {
+  return MostColumns(columns, device) >= kFewestColumns;
+}
+
 std::optional<DepthwisePlan> PlanDepthwise(const ConvolutionShape& shape, const DeviceSpec& device) {
   DepthwisePlan plan;
   plan.shape = shape;
   plan.lanes = LanesOfChannels(shape.channels, RegisterLanes(device, shape.compute_type));
-  // Beside the sums, a row of the window and two vectors of the input.
-  const int64_t limit = std::min(VectorRegisters(device) - shape.columns.window - 2, kMostColumns);
+  const int64_t limit = MostColumns(shape.columns, device);
   if (plan.lanes < kFewestLanes || plan.vectors() == 0 || limit < kFewestColumns) return std::nullopt;
   plan.tile_columns = EvenTileRows(shape.columns.out, limit);
   const int64_t wanted = kBlocksOfUnit * device.compute_units;

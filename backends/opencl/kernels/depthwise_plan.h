@@ -40,6 +40,9 @@ struct DepthwisePlan {
 // kernels have.
 std::optional<ConvolutionShape> DepthwiseShapeOf(const hlo::Instruction& convolution);
 
+// Whether the registers hold the sums of a tile beside a row of the window.
+bool HoldsDepthwiseRow(const ConvolutionDimension& columns, const DeviceSpec& device);
+
 // nullopt: vectors of channels would be too short, or windows too wide for the registers.
 std::optional<DepthwisePlan> PlanDepthwise(const ConvolutionShape& shape, const DeviceSpec& device);
 

@@ -4,6 +4,7 @@
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/depthwise_plan.h"
 #include "backends/opencl/kernels/even_groups.h"
 #include "backends/opencl/kernels/register_tile.h"
 
@@ -12,8 +13,9 @@ namespace {
 
 // Beyond, vectors of features do no more in vain than copying channel by channel costs.
 constexpr int64_t kMostFeatures = 8, kMostChannels = 16;
-// Depthwise channels that make vectors of their own.
-constexpr int64_t kDepthwiseChannels = 8;
+// Depthwise channels that make vectors of their own: so many at least, of whole quarters where they have no tiles.
+constexpr int64_t kDepthwiseChannels = 8, kDepthwiseLanes = 4;
+constexpr int64_t kLongFilter = 16;
 // Elements copied, beside the products of a tap, a feature and a pixel: taps far apart copy all that lies between.
 constexpr int64_t kMostCopies = 2;
 // All sums of a tile of pixels wait for each other.
@@ -47,15 +49,26 @@ void ChooseBlocks(PixelConvolutionPlan& plan, const DeviceSpec& device) {
   plan.groups = EvenGroups(plan.blocks(), kGroupsOfUnit * device.compute_units, device.compute_units);
 }
 
+bool HasFewFeatures(const ConvolutionShape& shape, const DeviceSpec& device) {
+  const int64_t lanes = RegisterLanes(device, shape.compute_type);
+  return shape.group_features() <= std::min(kMostFeatures, lanes / 2) && shape.features <= kMostResults;
+}
+
+bool IsDepthwise(const ConvolutionShape& shape) { return shape.channels == 1 && shape.groups > 1; }
+
+// Depthwise channels that vectors of them serve badly: windows wider than the registers, and long signals' filters, of
+// which a tile of one column has one sum at a time.
+bool HasNoTiles(const ConvolutionShape& shape, const DeviceSpec& device) {
+  if (!IsDepthwise(shape) || shape.groups % kDepthwiseLanes == 0 || !HasFewFeatures(shape, device)) return false;
+  return !HoldsDepthwiseRow(shape.columns, device) || (shape.columns.out == 1 && shape.rows.window >= kLongFilter);
+}
+
 }  // namespace
 
 bool HasFewChannels(const ConvolutionShape& shape, const DeviceSpec& device) {
-  const int64_t lanes = RegisterLanes(device, shape.compute_type);
-  if (shape.group_features() > std::min(kMostFeatures, lanes / 2)) return false;
-  if (shape.features > kMostResults) return false;
   const int64_t channels = shape.groups * shape.channels;
-  const bool is_depthwise = shape.channels == 1 && shape.groups > 1;
-  return channels < (is_depthwise ? kDepthwiseChannels : kMostChannels + 1);
+  return HasFewFeatures(shape, device) &&
+         (IsDepthwise(shape) ? channels < kDepthwiseChannels : channels <= kMostChannels);
 }
 
 int64_t PixelConvolutionPlan::row_blocks() const { return CeilDiv(shape.rows.out, rows_per_block); }
@@ -77,7 +90,7 @@ std::optional<PixelConvolutionPlan> PlanPixelConvolution(const ConvolutionShape&
   if (plan.is_column) std::swap(rows, columns);
   const bool has_strided_holes = columns.base_dilation > 1 && columns.stride > 1;
   if (plan.lanes < 4 || columns.out < plan.lanes || has_strided_holes || shape.IsProduct() ||
-      !HasFewChannels(shape, device))
+      (!HasFewChannels(shape, device) && !HasNoTiles(shape, device)))
     return std::nullopt;
   // Beside the sums, a vector of pixels for each column of them and a weight.
   const int64_t most = (VectorRegisters(device) - 3) / (shape.group_features() + 1);

@@ -65,7 +65,7 @@ Instruction* SliceOfHolder(Match& m) {
 // last two dimensions alone.
 bool TakesWholeRows(const Instruction& slice, const Instruction& rows) {
   const Dims &apart = rows.operand(0)->shape().dimensions(), &together = rows.shape().dimensions();
-  if (together.empty() || apart.size() != together.size() + 1 ||
+  if (rows.shape().ElementCount() == 0 || together.empty() || apart.size() != together.size() + 1 ||
       !std::equal(apart.begin(), apart.end() - 2, together.begin())) {
     return false;
   }

@@ -56,7 +56,9 @@ bool JoinsRows(const Match& m) {
   constexpr int64_t kMostRows = 4;
   const std::vector<int64_t>& order = m.root->dimensions();
   const auto rank = static_cast<int64_t>(order.size());
-  if (rank < 2 || m[B]->shape().rank() + 1 != rank || m[B]->operand_count() > kMostRows) return false;
+  if (m.shape().ElementCount() == 0 || rank < 2 || m[B]->shape().rank() + 1 != rank ||
+      m[B]->operand_count() > kMostRows)
+    return false;
   for (int64_t d = 0; d < rank; ++d) {
     const int64_t expected = d + 2 == rank ? rank - 1 : d + 1 == rank ? rank - 2 : d;
     if (order[static_cast<size_t>(d)] != expected) return false;
@@ -136,7 +138,7 @@ std::vector<Rule> TransposeRules() {
           y = f32[2,3] negate(x)
           ROOT r = f32[3,2] transpose(y), dimensions={1,0})"},
       {"transpose_of_joined_rows", Exactness::kExact,
-       Op(Opcode::kTranspose, Op(Opcode::kReshape, Op(Opcode::kConcatenate).As(B).OneUse()).As(A)), JoinsRows,
+       Op(Opcode::kTranspose, Op(Opcode::kReshape, Op(Opcode::kConcatenate).As(B).OneUse()).As(A).OneUse()), JoinsRows,
        ColumnsSideBySide,
        R"(x = f32[3,5] parameter(0)
           y = f32[3,5] parameter(1)

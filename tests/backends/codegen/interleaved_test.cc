@@ -60,7 +60,7 @@ TEST(Interleaved, KnowsRepeatedElements) {
     return ir::Binary(ir::Op::kFloorDiv, ramp, ir::Splat(ir::Int(by, ir::kIndex32), 8));
   };
   const ir::Var wide = ir::MakeIndex("w", 0, 800);
-  wide->factor = 8;
+  wide->factor = 24;
   const auto row = ir::Splat(ir::Ref(kRow) * 28, 8);
   const auto repeats = RepeatsOf(quotient(ir::Ref(wide), 4) + row);
   ASSERT_TRUE(repeats.has_value());
