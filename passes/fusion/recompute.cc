@@ -55,7 +55,7 @@ bool IsIndexVector(const Instruction& instruction) {
 // shortest of such rows out, as one over the same places does. Of two columns the question is cheap, unless they are
 // merged with what is around them: then it is one for each lane, and so is the place of what is loaded.
 bool JoinsColumns(const Instruction& instruction) {
-  constexpr int64_t kWrittenOut = 4, kShortRow = 8, kManyRows = 64;
+  constexpr int64_t kWrittenOut = 4, kShortRow = 8, kLongStack = 64, kManyRows = 64;
   if (!instruction.Is(Opcode::kConcatenate)) return false;
   const int64_t minor = instruction.shape().rank() - 1, row = instruction.shape().dimension(minor);
   const auto are_elementwise = [](const Instruction& of) {
@@ -70,8 +70,11 @@ bool JoinsColumns(const Instruction& instruction) {
       std::any_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
         return user->Is(Opcode::kReshape) && user->shape().rank() > 0 && user->shape().dimensions().back() != row;
       });
-  return instruction.dimensions()[0] == minor && row >= (is_merged ? 2 : 3) && row < kShortRow &&
-         instruction.shape().ElementCount() >= row * kManyRows;
+  // Of one element each, a question for every array: as many as a window has pixels.
+  const bool is_stack = std::all_of(instruction.operands().begin(), instruction.operands().end(),
+                                    [&](const Instruction* part) { return part->shape().dimension(minor) == 1; });
+  return instruction.dimensions()[0] == minor && row >= (is_merged ? 2 : 3) &&
+         row < (is_stack ? kLongStack : kShortRow) && instruction.shape().ElementCount() >= row * kManyRows;
 }
 
 // From here on what is computed once is free.

@@ -560,6 +560,25 @@ TEST(Fusion, MergedColumnsAreStored) {
   EXPECT_THAT(apart.kernels, ElementsAre(KernelKind::kLoop));
 }
 
+// As many columns as a window has pixels, of one element each; of more elements each, they are read where they are.
+TEST(Fusion, StacksThatOthersReadAreStored) {
+  const auto kernels = [](int64_t parts, int64_t elements) {
+    std::string body, names;
+    for (int64_t i = 0; i < parts; ++i) {
+      body += fmt::format("x{0} = f32[40,30,{1}] parameter({0})\n", i, elements);
+      names += fmt::format("{}x{}", i == 0 ? "" : ", ", i);
+    }
+    return Fuse(body + fmt::format("c = f32[40,30,{0}] concatenate({1}), dimensions={{2}}\n"
+                                   "s = f32[39,30,{0}] slice(c), slice={{[1:40], [0:30], [0:{0}]}}\n"
+                                   "ROOT m = f32[39,30,{0}] multiply(s, s)\n",
+                                   parts * elements, names))
+        .kernels.size();
+  };
+  EXPECT_EQ(kernels(9, 1), 2);
+  EXPECT_EQ(kernels(2, 1), 1);
+  EXPECT_EQ(kernels(4, 10), 1);
+}
+
 // A polynomial of 30 coefficients in each of two layers, which share the coefficients' broadcasts.
 TEST(Fusion, LayersShareConstants) {
   std::string body = "x = f32[8,16] parameter(0)\nw = f32[16,16] parameter(1)\n";
