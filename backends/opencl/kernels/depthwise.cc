@@ -37,7 +37,7 @@ class Depthwise {
     // A pixel's vectors one after another: they lie side by side.
     const auto vectors = [&](const Expr& x, const DepthwisePlan::Tile& place) {
       channel_ = ir::Ref(vector) * plan_.lanes;
-      const Stmt whole = Loop(vector, ir::Ref(first_vector), end_vector, Tile(x, place, 0));
+      Stmt whole = Loop(vector, ir::Ref(first_vector), end_vector, Tile(x, place, 0));
       if (plan_.channels_left() == 0) return whole;
       channel_ = Index(shape_.channels - plan_.lanes);
       const Stmt last = Tile(x, place, plan_.lanes - plan_.channels_left());

@@ -95,15 +95,23 @@ TEST(UnstackReductions, OthersStay) {
   EXPECT_EQ(left(1, "40", 1, "difference", false), 1);
 }
 
-// A chain whose ops each read the one before twice is walked once.
+// A chain whose ops each read the one before twice is walked once, and made once for each array.
 TEST(UnstackReductions, SharedOperandsTakeNoTime) {
-  std::string body = "x = f32[40,2] parameter(0)\nstart = f32[] constant(0)\n";
-  std::string last = "x";
-  for (int i = 0; i < 200; ++i) {
-    body += fmt::format("m{0} = f32[40,2] multiply({1}, {1})\n", i, last);
-    last = fmt::format("m{}", i);
-  }
-  EXPECT_EQ(Left(body + fmt::format("ROOT r = f32[40] reduce({}, start), dimensions={{1}}, to_apply=add\n", last)), 1);
+  const auto squares = [](int count) {
+    std::string body = R"(
+  x = f32[40,1] parameter(0)
+  y = f32[40,1] parameter(1)
+  start = f32[] constant(0)
+  s = f32[40,2] concatenate(x, y), dimensions={1}
+  m0 = f32[40,2] cosine(s)
+)";
+    for (int i = 1; i < count; ++i) body += fmt::format("  m{0} = f32[40,2] multiply(m{1}, m{1})\n", i, i - 1);
+    return body + fmt::format("  ROOT r = f32[40] reduce(m{}, start), dimensions={{1}}, to_apply=add\n", count - 1);
+  };
+  EXPECT_EQ(Left(squares(200)), 1);
+  EXPECT_EQ(Left(squares(16)), 0);
+  UnstackReductions pass;
+  EXPECT_LE(RunPass(fmt::format("{}ENTRY e {{{}}}\n", kReducers, squares(16)), pass)->entry()->instruction_count(), 80);
 }
 
 }  // namespace
