@@ -4,8 +4,8 @@
     python3 bench/published.py [--hlorun build/bin/hlorun] [--rounds 2] [--iterations 6] [--keep FOLDER] [--json FILE] [NAME ...]
 
 Image networks of timm and torchvision, text, speech and vision transformers of transformers, diffusion networks of diffusers, at a part of
-their width or depth (bench/published_programs.py); NAME_bf16 is the same in bf16, NAME_train a step of training: statistics of the batch,
-gradients, SGD. They are other people's programs: a search for what hlorun does wrong or slowly. Each is exported once into --keep by
+their width or depth, some at all of it (bench/published_programs.py); NAME_bf16 is the same in bf16, NAME_of_8_images of eight images at once,
+NAME_train a step of training: statistics of the batch, gradients, SGD. They are other people's programs: a search for what hlorun does wrong or slowly. Each is exported once into --keep by
 scripts/export_torch.py, in a process of its own; hlorun's result is compared with XLA:CPU's in each round. Ratios are hlorun's time over
 XLA:CPU's; only those within one run count. Needs jax==0.10.2 torch==2.13.0 torchax==0.0.13 torchvision==0.28.0 timm==1.0.31
 transformers==5.24.0 diffusers==0.42.1.
@@ -14,7 +14,7 @@ import os
 import sys
 
 from networks import compare, measure_exported
-from published_programs import BATCH, DIFFUSIONS, IMAGES, IN_BF16, LOW, SIDES, STEP, TEXTS, TRAINED, VISION
+from published_programs import BATCH, DIFFUSIONS, EIGHT, IMAGES, IN_BF16, IN_EIGHTS, LOW, SIDES, STEP, TEXTS, TRAINED, VISION
 from runs import HERE
 
 sys.path[:0] = [os.path.join(HERE, "..", "scripts")]
@@ -89,7 +89,7 @@ def export(name, folder):
 
     torch.manual_seed(0)
     operators = declare_vision_operators()  # pylint: disable=unused-variable
-    whole = name.removesuffix(LOW).removesuffix(STEP)
+    whole = name.removesuffix(LOW).removesuffix(STEP).removesuffix(EIGHT)
     makers = {from_torchvision: VISION, from_transformers: TEXTS, from_diffusers: DIFFUSIONS, from_timm: IMAGES}
     model, names, batch, pick = next(make for make, known in makers.items() if whole in known)(whole)
 
@@ -106,6 +106,8 @@ def export(name, folder):
     if name.endswith(LOW):
         program = program.to(torch.bfloat16)
         batch = tuple(tensor.to(torch.bfloat16) if tensor.is_floating_point() else tensor for tensor in batch)
+    if name.endswith(EIGHT):
+        batch = tuple(torch.randn((8, *tensor.shape[1:])) for tensor in batch)
     if name.endswith(STEP):
         return export_step(program, tuple(torch.cat([tensor.roll(shift, -1) for shift in range(BATCH)]) for tensor in batch), folder)
     with torch.no_grad():
@@ -151,4 +153,4 @@ def row_of(name, _, flags, folder):
 
 
 if __name__ == "__main__":
-    sys.exit(compare(__doc__, dict.fromkeys([*IMAGES, *VISION, *TEXTS, *DIFFUSIONS, *IN_BF16, *TRAINED]), row_of, rounds=2, iterations=6))
+    sys.exit(compare(__doc__, dict.fromkeys([*IMAGES, *VISION, *TEXTS, *DIFFUSIONS, *IN_BF16, *IN_EIGHTS, *TRAINED]), row_of, rounds=2, iterations=6))

@@ -9,6 +9,8 @@ tinynet_a dpn68 selecsls42b resnet18 resnet26d wide_resnet50_2 vgg11_bn deit_tin
 resmlp_12_224 gmlp_s16_224 poolformer_s12 maxvit_rmlp_pico_rw_256 coat_lite_tiny convit_tiny levit_128 pit_ti_224 focalnet_tiny_srf
 twins_pcpvt_small tnt_s_patch16_224 xcit_tiny_12_p16_224 volo_d1_224 beit_base_patch16_224 eva02_tiny_patch14_224 hiera_tiny_224 mambaout_femto
 tiny_vit_5m_224 visformer_tiny swin_tiny_patch4_window7_224 swinv2_cr_tiny_ns_224 nest_tiny davit_tiny gcvit_xxtiny mvitv2_tiny
+convnext_small convnext_tiny efficientnet_b3 vit_base_patch16_224 vit_small_patch16_224 swin_small_patch4_window7_224 mixer_b16_224 resnet101
+resnext50_32x4d seresnet50 maxvit_tiny_tf_224 tf_efficientnet_lite4 xception65 inception_v4 nasnetalarge
 """.split()
 SIDES = {"crossvit_tiny_240": 240, "maxvit_rmlp_pico_rw_256": 256}
 # torchvision's: where it is, its name there, the shape of its input.
@@ -29,6 +31,8 @@ ENCODER = {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6,
 DECODER = {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 1376, "vocab_size": 8000, "use_cache": False}
 GROUPED = {**DECODER, "num_key_value_heads": 2}
 WORDS, MASK, PROMPT = ("input_ids", (2, 128), "words"), ("attention_mask", (2, 128), "ones"), ("input_ids", (1, 128), "words")
+LONG = ("input_ids", (1, 512), "words")
+WIDE = {**GROUPED, "vocab_size": 32000, "hidden_size": 2048, "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 5632}
 IMAGE = ("pixel_values", (1, 3, 224, 224), "reals")
 
 
@@ -415,6 +419,27 @@ TEXTS = {
         },
         [IMAGE],
     ),
+    # At their own width and depth, or nearly so.
+    "gpt2_small": ("GPT2LMHeadModel", "GPT2Config", {"use_cache": False}, [LONG]),
+    "bert_base": ("BertModel", "BertConfig", {}, [("input_ids", (1, 384), "words"), ("attention_mask", (1, 384), "ones")]),
+    "roberta_of_8": ("RobertaModel", "RobertaConfig", {"num_hidden_layers": 4}, [("input_ids", (8, 64), "words"), ("attention_mask", (8, 64), "ones")]),
+    "llama_wide": ("LlamaForCausalLM", "LlamaConfig", WIDE, [("input_ids", (1, 256), "words")]),
+    "llama_short": ("LlamaForCausalLM", "LlamaConfig", WIDE, [("input_ids", (1, 7), "words")]),
+    "t5_small": ("T5Model", "T5Config", {"use_cache": False}, [PROMPT, ("decoder_input_ids", (1, 32), "words")]),
+    "segformer_512": ("SegformerForSemanticSegmentation", "SegformerConfig", {}, [picture(512)]),
+    "vit_384": ("ViTModel", "ViTConfig", {"image_size": 384, "num_hidden_layers": 4}, [picture(384)]),
+    "mamba_wide": (
+        "MambaForCausalLM",
+        "MambaConfig",
+        {"hidden_size": 768, "num_hidden_layers": 2, "vocab_size": 8000, "use_cache": False},
+        [PROMPT],
+    ),
+    "hubert_wide": (
+        "HubertModel",
+        "HubertConfig",
+        {"hidden_size": 768, "num_hidden_layers": 3, "apply_spec_augment": False},
+        [("input_values", (1, 32000), "reals")],
+    ),
 }
 # diffusers': class, its arguments, inputs by name.
 DIFFUSIONS = {
@@ -572,4 +597,9 @@ IN_BF16 = [name + LOW for name in """
 bert llama gemma2 t5 gpt2 qwen3 phi deberta fnet mamba mixtral modernbert whisper wav2vec2 segformer siglip dit unet2d vae detr
 deit_tiny_patch16_224 swin_tiny_patch4_window7_224 resnet18 convnext_pico poolformer_s12 efficientformer_l1 mobilevit_s mixer_s16_224
 coat_lite_tiny xcit_tiny_12_p16_224 focalnet_tiny_srf densenet121 regnety_008 mobilenetv3_large_100 efficientnet_b0 shufflenet squeezenet
+""".split()]
+EIGHT = "_of_8_images"
+IN_EIGHTS = [name + EIGHT for name in """
+resnet18 mobilenetv3_large_100 efficientnet_b0 convnext_tiny regnety_008 densenet121 vit_small_patch16_224 swin_tiny_patch4_window7_224 mixer_s16_224
+resnext50_32x4d seresnet50 res2net50_26w_4s ghostnet_100 mobilevit_s poolformer_s12 dpn68 resnest14d mixnet_s shufflenet
 """.split()]
