@@ -5,8 +5,8 @@
 
 Image networks of timm and torchvision, text, speech and vision transformers of transformers, diffusion networks of diffusers, at a part of
 their width or depth, some at all of it (bench/published_programs.py); NAME_bf16 is the same in bf16, NAME_of_8_images of eight images at once,
-NAME_train a step of training: statistics of the batch, gradients, SGD. They are other people's programs: a search for what hlorun does wrong or slowly. Each is exported once into --keep by
-scripts/export_torch.py, in a process of its own; hlorun's result is compared with XLA:CPU's in each round. Ratios are hlorun's time over
+NAME_train a step of training: statistics of the batch, gradients, SGD. They are other people's programs: a search for what hlorun does
+wrong or slowly. Each is exported once into --keep by scripts/export_torch.py, in a process of its own; hlorun's result is compared with XLA:CPU's in each round. Ratios are hlorun's time over
 XLA:CPU's; only those within one run count. Needs jax==0.10.2 torch==2.13.0 torchax==0.0.13 torchvision==0.28.0 timm==1.0.31
 transformers==5.24.0 diffusers==0.42.1.
 """

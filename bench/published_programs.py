@@ -32,7 +32,15 @@ DECODER = {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8,
 GROUPED = {**DECODER, "num_key_value_heads": 2}
 WORDS, MASK, PROMPT = ("input_ids", (2, 128), "words"), ("attention_mask", (2, 128), "ones"), ("input_ids", (1, 128), "words")
 LONG = ("input_ids", (1, 512), "words")
-WIDE = {**GROUPED, "vocab_size": 32000, "hidden_size": 2048, "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 5632}
+WIDE = {
+    **GROUPED,
+    "vocab_size": 32000,
+    "hidden_size": 2048,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 5632,
+}
 IMAGE = ("pixel_values", (1, 3, 224, 224), "reals")
 
 

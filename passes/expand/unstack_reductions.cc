@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "hlo/builder.h"
+#include "hlo/stack.h"
 #include "passes/dynamic/signature.h"
 
 namespace hlorun::passes {
@@ -41,12 +42,6 @@ int64_t OperandDimension(const Instruction& x, int64_t dimension) {
   return -1;
 }
 
-bool IsStack(const Instruction& x, int64_t dimension) {
-  return x.Is(Opcode::kConcatenate) && x.dimensions()[0] == dimension &&
-         std::all_of(x.operands().begin(), x.operands().end(),
-                     [&](const Instruction* part) { return part->shape().dimension(dimension) == 1; });
-}
-
 bool Moves(const Instruction& x) {
   return x.Is(Opcode::kReshape) || x.Is(Opcode::kTranspose) || x.Is(Opcode::kBroadcast);
 }
@@ -74,7 +69,7 @@ class Unstacking {
  private:
   // Whether arrays side by side along `dimension` are behind `x`, and nothing else reads what is between them.
   bool Finds(const Instruction& x, int64_t dimension) {
-    if (IsStack(x, dimension)) return true;
+    if (hlo::IsStack(x, dimension)) return true;
     if (const auto known = finds_.find(&x); known != finds_.end()) return known->second;
     if (x.users().size() != 1 || finds_.size() == kMostBetween) return false;
     bool& finds = finds_[&x];
@@ -91,7 +86,7 @@ class Unstacking {
 
   // What `x` has at a place of `dimension`, which stays and is one.
   Instruction* Part(Instruction* x, int64_t dimension, int64_t place) {
-    if (IsStack(*x, dimension)) return x->operand(place);
+    if (hlo::IsStack(*x, dimension)) return x->operand(place);
     Dims dims = x->shape().dimensions();
     dims[static_cast<size_t>(dimension)] = 1;
     if (x->Is(Opcode::kBroadcast)) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "hlo/stack.h"
+
 namespace hlorun::passes {
 
 using hlo::Instruction;
@@ -46,8 +48,7 @@ bool IsIndexVector(const Instruction& instruction) {
                        return user->Is(Opcode::kGather) && user->operand(0) != &instruction &&
                               user->As<hlo::attr::Gather>().index_vector_dim == along;
                      }) &&
-         std::all_of(instruction.operands().begin(), instruction.operands().end(),
-                     [&](const Instruction* operand) { return operand->shape().dimension(along) == 1; });
+         hlo::IsStack(instruction, along);
 }
 
 // Columns put side by side as short rows, [4096,3] of three [4096,1]: in a loop over such rows vectors would have to
@@ -58,6 +59,7 @@ bool JoinsColumns(const Instruction& instruction) {
   constexpr int64_t kWrittenOut = 4, kShortRow = 8, kLongStack = 64, kManyRows = 64;
   if (!instruction.Is(Opcode::kConcatenate)) return false;
   const int64_t minor = instruction.shape().rank() - 1, row = instruction.shape().dimension(minor);
+  if (instruction.dimensions()[0] != minor) return false;
   const auto are_elementwise = [](const Instruction& of) {
     return std::all_of(of.users().begin(), of.users().end(),
                        [](const Instruction* user) { return user->Has(hlo::kElementwise); });
@@ -71,10 +73,8 @@ bool JoinsColumns(const Instruction& instruction) {
         return user->Is(Opcode::kReshape) && user->shape().rank() > 0 && user->shape().dimensions().back() != row;
       });
   // Of one element each, a question for every array: as many as a window has pixels.
-  const bool is_stack = std::all_of(instruction.operands().begin(), instruction.operands().end(),
-                                    [&](const Instruction* part) { return part->shape().dimension(minor) == 1; });
-  return instruction.dimensions()[0] == minor && row >= (is_merged ? 2 : 3) &&
-         row < (is_stack ? kLongStack : kShortRow) && instruction.shape().ElementCount() >= row * kManyRows;
+  const int64_t longest = hlo::IsStack(instruction, minor) ? kLongStack : kShortRow;
+  return row >= (is_merged ? 2 : 3) && row < longest && instruction.shape().ElementCount() >= row * kManyRows;
 }
 
 // From here on what is computed once is free.

@@ -479,6 +479,13 @@ std::string KernelOf(const Case& c, const DeviceSpec& spec) {
                                                           : "";
 }
 
+// A square image under a window of 3x3, so many channels and features a group.
+Case GroupedSquare(const char* type, int64_t width, int64_t groups, int64_t channels, int64_t features) {
+  return {fmt::format("{0}[1,{1},{1},{2}]", type, width, groups * channels),
+          fmt::format("{}[3,3,{},{}]", type, channels, groups * features),
+          fmt::format("{0}[1,{1},{1},{2}]", type, width, groups * features), "size=3x3 pad=1_1x1_1", Grouped(groups)};
+}
+
 // What is asked of the pass that brings convolutions into the kernels' form; of what it makes, nothing more.
 TEST(Convolution, WhatFeatureGroupsLack) {
   struct {
@@ -503,10 +510,7 @@ TEST(Convolution, WhatFeatureGroupsLack) {
   spec.bf16_dot = "plain";
   for (const auto& row : kRows) {
     const auto asked = [&](int64_t groups, int64_t channels, int64_t features) {
-      const Case c{fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, groups * channels),
-                   fmt::format("{}[3,3,{},{}]", row.type, channels, groups * features),
-                   fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, groups * features), "size=3x3 pad=1_1x1_1",
-                   Grouped(groups)};
+      const Case c = GroupedSquare(row.type, row.width, groups, channels, features);
       const auto module = hlo::ParseModule(ConvolutionText(c, false));
       const hlo::Instruction& root = *module->entry()->root();
       return std::pair(FeatureGroupsTogether(root, spec), FeaturesToFillVectors(root, spec));
@@ -535,10 +539,7 @@ TEST(Convolution, ChannelsAreCopiedForEachOfTheirFeatures) {
   spec.device_class = DeviceClass::kCpu;
   spec.vector_bytes = 64;
   for (const auto& row : kRows) {
-    const Case c{fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, row.groups * row.channels),
-                 fmt::format("{}[3,3,{},{}]", row.type, row.channels, row.groups * row.features),
-                 fmt::format("{0}[1,{1},{1},{2}]", row.type, row.width, row.groups * row.features),
-                 "size=3x3 pad=1_1x1_1", Grouped(row.groups)};
+    const Case c = GroupedSquare(row.type, row.width, row.groups, row.channels, row.features);
     const auto module = hlo::ParseModule(ConvolutionText(c, false));
     const hlo::Instruction& root = *module->entry()->root();
     EXPECT_EQ(ChannelCopies(root, spec), row.copies) << root.ToString();

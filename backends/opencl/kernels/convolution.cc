@@ -149,6 +149,13 @@ std::optional<ConvolutionShape> GroupsOf(const hlo::Instruction& convolution, co
   return shape;
 }
 
+// Elements of the window.
+int64_t TapsOf(const hlo::Instruction& convolution) {
+  int64_t taps = 1;
+  for (const hlo::WindowDimension& d : convolution.As<hlo::attr::Convolution>().window) taps *= d.size;
+  return taps;
+}
+
 // A register of pairs of bf16 is two steps, which makes up for zeros in half of it.
 bool IsByPairs(const ConvolutionShape& shape, const DeviceSpec& device) {
   constexpr int64_t kPair = 2;
@@ -322,8 +329,7 @@ int64_t FeaturesToFillVectors(const hlo::Instruction& convolution, const DeviceS
   if (!shape || FeatureGroupsTogether(convolution, device) > 1) return 0;
   const int64_t features = shape->group_features();
   if (features % LanesOfGroup(features, shape->compute_type, device) == 0) return 0;
-  int64_t steps = shape->channels;
-  for (const hlo::WindowDimension& d : convolution.As<hlo::attr::Convolution>().window) steps *= d.size;
+  const int64_t steps = shape->channels * TapsOf(convolution);
   const int64_t whole = RegisterLanes(device, shape->compute_type), half = std::max<int64_t>(1, whole / 2);
   const bool by_pairs = IsByPairs(*shape, device);
   const int64_t lanes = by_pairs ? whole : half;
@@ -337,11 +343,9 @@ int64_t ChannelCopies(const hlo::Instruction& convolution, const DeviceSpec& dev
   constexpr int64_t kMostTimes = 4, kFewestTaps = 4;
   const std::optional<ConvolutionShape> shape = WideGroupsOf(convolution, device);
   if (!shape || shape->channels != 1 || shape->features == 0) return 1;
-  int64_t taps = 1;
-  for (const hlo::WindowDimension& d : convolution.As<hlo::attr::Convolution>().window) taps *= d.size;
   const int64_t copies = shape->group_features(), input = convolution.operand(0)->shape().ElementCount();
   const bool is_too_much = copies * input > kMostTimes * convolution.shape().ElementCount();
-  return taps < kFewestTaps || is_too_much ? 1 : copies;
+  return TapsOf(convolution) < kFewestTaps || is_too_much ? 1 : copies;
 }
 
 bool HasWeightGradientKernel(const hlo::Instruction& convolution, const DeviceSpec& device) {
