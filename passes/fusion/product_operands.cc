@@ -193,6 +193,9 @@ Instruction* JoinOne(Instruction* product, int64_t of_dot, int64_t& operations, 
 }
 
 bool FuseInto(Instruction* product, const KernelModel& kernels) {
+  // A matrix by its own transpose (a covariance) would be computed on both sides.
+  const Instruction& dot = *HeroOf(*product).instruction;
+  if (dot.operand(0) == dot.operand(1)) return false;
   bool changed = false;
   for (const int64_t of_dot : {1, 0}) {
     int64_t operations = 0;

@@ -135,7 +135,8 @@ Fused RunFusion(const std::string& text, const AliasPattern& aliases, const Devi
   if (!launches) throw std::runtime_error("no kernel");
   std::vector<void*> operands;
   for (const hlo::Instruction* operand : run.fusion->operands()) {
-    run.operands.push_back(RandomLiteral(operand->shape(), static_cast<unsigned>(run.operands.size() + 1)));
+    run.operands.push_back(
+        RandomLiteral(operand->shape(), static_cast<unsigned>(run.fusion->OperandIndex(operand) + 1)));
   }
   for (const Literal& operand : run.operands) operands.push_back(const_cast<std::byte*>(operand.data()));
   Guarded out(run.fusion->shape().ByteSize()), scratch(DotScratchBytes(*run.fusion, {spec, options}));

@@ -66,6 +66,7 @@ std::optional<Prepared> PrepareRoles(const hlo::Instruction& instruction, const 
                                      const CompileOptions* options, bool keeps_rows) {
   std::optional<Prepared> prepared = FindProduct(instruction);
   if (prepared && options != nullptr && !MayCutIntoParts(*options)) prepared->shape.multiplies_as_typed = true;
+  if (prepared && keeps_rows) prepared->shape.is_symmetric = false;  // a group of rows is reduced where it is
   if (!prepared || device.device_class != DeviceClass::kCpu || !IsWhole(prepared->shape)) return prepared;
   ProductShape& shape = prepared->shape;
   // Whether an operand may be computed, and how many rows are reduced, depends on the plan, so the plan does not on

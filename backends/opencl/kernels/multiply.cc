@@ -77,9 +77,10 @@ class Multiplication {
       Expr row_block = ir::Ref(rows), column_block = ir::Ref(columns);
       if (plan_.ColumnsOutermost()) {
         std::swap(outer, inner);
-        column_block = LastFirst(columns, shape_.n, plan_.panels_per_block * plan_.columns());
+        column_block =
+            InTurn(ir::Ref(columns), plan_.column_blocks(), shape_.n, plan_.panels_per_block * plan_.columns());
       } else {
-        row_block = LastFirst(rows, shape_.m, plan_.tiles_per_block * plan_.rows);
+        row_block = InTurn(ir::Ref(rows), plan_.row_blocks(), shape_.m, plan_.tiles_per_block * plan_.rows);
       }
       const Stmt block =
           Depth([&](const Expr& k_begin, const Expr& k_end) { return Block(row_block, column_block, k_begin, k_end); });
@@ -89,7 +90,7 @@ class Multiplication {
     std::vector<ir::Helper> helpers = WordHelpers(plan_.words);
     if (plan_.rhs == RhsForm::kBlocks && shape_.rhs_transposed)
       helpers = TurnedPanelHelpers(shape_.rhs_type, shape_.compute_type, plan_.lanes, plan_.inline_assembly);
-    if (StoresTurned(shape_) && epilogue_) {
+    if ((StoresTurned(shape_) || plan_.mirrors) && epilogue_) {
       body.push_back(ir::DeclareArray(turned_));
       for (ir::Helper& helper : TransposeHelpers(tile_.vector_type(), false, plan_.inline_assembly))
         helpers.push_back(std::move(helper));
@@ -117,12 +118,27 @@ class Multiplication {
       source_ = parameters_.Add("source", shape_.rhs_type, shape_.batch * shape_.n * shape_.k, task_.rhs);
   }
 
-  // The smaller last block of `of_block` elements comes first: a unit that is given the first half of the groups, as
-  // PoCL's are, would otherwise have more than half of the work.
-  static Expr LastFirst(const ir::Var& block, int64_t elements, int64_t of_block) {
-    const int64_t blocks = CeilDiv(elements, of_block);
-    return elements % of_block == 0 ? ir::Ref(block) : Index(blocks - 1) - ir::Ref(block);
+  // The block that comes in this turn. A unit that is given the first half of the groups, as PoCL's are, would have
+  // more than half of the work if the smaller last block of `of_block` elements did not come first; of mirrored tiles,
+  // of which the last block of columns has the most, the first block and the last come in turns.
+  Expr InTurn(const Expr& turn, int64_t blocks, int64_t elements, int64_t of_block) const {
+    if (plan_.mirrors) return FromBothEnds(turn, blocks);
+    return elements % of_block == 0 ? turn : Index(blocks - 1) - turn;
   }
+
+  static Expr FromBothEnds(const Expr& turn, int64_t blocks) {
+    const Expr pair = Quotient(turn, 2);
+    return ir::Select(ir::Compare(Op::kEq, Remainder(turn, 2), Index(0)), pair, Index(blocks - 1) - pair);
+  }
+
+  // The block of columns that is number `block` of a batch's.
+  Expr ColumnBlock(const Expr& block) const {
+    const Expr of_batch = Remainder(block, plan_.column_blocks());
+    return plan_.mirrors ? FromBothEnds(of_batch, plan_.column_blocks()) : of_batch;
+  }
+
+  // Of mirrored tiles: the panel whose rows a tile is of. Panels before it are mirrored, those behind it mirror.
+  Expr PanelOfRows(const Expr& tile) const { return Quotient(tile * plan_.rows, plan_.columns()); }
 
   // Blocks of panels, each copied by the work-group that multiplies it.
   Stmt OwnBlocks(const ir::Var& batch, const ir::Var& column_block) {
@@ -138,9 +154,8 @@ class Multiplication {
       return ir::Block({CopyPanels(k_begin, k_end), ir::Let(next_run, NextRun(ir::Ref(block), k_end)),
                         Block(Index(0), ir::Ref(column_block), k_begin, k_end)});
     });
-    const Stmt body =
-        ir::Block({ir::Let(batch, ir::Binary(Op::kFloorDiv, ir::Ref(block), per_batch)),
-                   ir::Let(column_block, ir::Binary(Op::kFloorMod, ir::Ref(block), per_batch)), multiply});
+    const Stmt body = ir::Block({ir::Let(batch, ir::Binary(Op::kFloorDiv, ir::Ref(block), per_batch)),
+                                 ir::Let(column_block, ColumnBlock(ir::Ref(block))), multiply});
     const Stmt walk = ir::For(LoopRole::kSerial, block, ir::Ref(slot), Index(blocks), body, plan_.slots);
     return ir::For(LoopRole::kParallel, slot, Index(0), Index(plan_.slots), walk);
   }
@@ -173,7 +188,7 @@ class Multiplication {
     const int64_t blocks = shape_.batch * plan_.column_blocks();
     const auto start = [&](const Expr& of_block, const Expr& k) {
       const Expr batch = Quotient(of_block, plan_.column_blocks()),
-                 column = Remainder(of_block, plan_.column_blocks()) * (plan_.panels_per_block * plan_.columns());
+                 column = ColumnBlock(of_block) * (plan_.panels_per_block * plan_.columns());
       return shape_.rhs_transposed ? (batch * shape_.n + column) * shape_.k + k
                                    : (batch * shape_.k + k) * shape_.n + column;
     };
@@ -269,8 +284,8 @@ class Multiplication {
   Stmt Block(const Expr& row_block, const Expr& column_block, const Expr& k_begin, const Expr& k_end) {
     const ir::Var tile = IndexVar("tile", plan_.tiles), panel = IndexVar("panel", plan_.panels);
     const auto [first_tile, end_tile] = Share(sizes_.m, row_block, plan_.tiles_per_block, plan_.tiles, tiles_end_);
-    const auto [first_panel, end_panel] =
-        Share(sizes_.n, column_block, plan_.panels_per_block, plan_.panels, panels_end_);
+    auto [first_panel, end_panel] = Share(sizes_.n, column_block, plan_.panels_per_block, plan_.panels, panels_end_);
+    if (plan_.mirrors) first_panel = ir::Max(first_panel, PanelOfRows(ir::Ref(tile)));
     const ir::Var row = ir::MakeIndex("first_row", 0, shape_.m - 1, kIndex);
     const Expr nominal = ir::Ref(tile) * plan_.rows;
     const bool even = shape_.m % plan_.rows == 0;
@@ -317,6 +332,13 @@ class Multiplication {
     return ir::Block(std::move(streams));
   }
 
+  // The sums of a register tile, and where its block of depth begins.
+  struct Place {
+    Expr tile, row, panel;
+    int64_t columns;  // of the panel's that exist
+    Expr block_begin;
+  };
+
   // One register tile: `columns` of the panel's columns exist.
   Stmt Panel(const Expr& tile, const Expr& row, const Expr& done, const Expr& panel, int64_t columns,
              const Expr& k_begin, const Expr& k_end) {
@@ -345,7 +367,7 @@ class Multiplication {
       body.push_back(steps(k_begin, k_end));
     }
     const auto partial = [&] { return StorePartial(registers, row, first_column, columns, done); };
-    const auto result = [&] { return StoreResult(registers, row, first_column, columns, done); };
+    const auto result = [&] { return StoreResult(registers, {tile, row, panel, columns, k_begin}, done); };
     if (!epilogue_) {
       body.push_back(partial());
     } else if (!partial_) {
@@ -362,12 +384,23 @@ class Multiplication {
     };
   }
 
-  Stmt StoreResult(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns,
-                   const Expr& done) {
-    const TileStore::Index index = IndexFrom(row, first_column);
+  // The same of what lies opposite, behind the diagonal.
+  TileStore::Index MirroredFrom(const Expr& row, const Expr& first_column) const {
+    return [this, row, first_column](const Expr& r, const Expr& c) {
+      return ResultIndex(task_, shape_, batch_, first_column + c, row + r);
+    };
+  }
+
+  Stmt StoreResult(const RegisterTile& registers, const Place& place, const Expr& done) {
+    const Expr first_column = place.panel * plan_.columns();
+    const TileStore::Index index = IndexFrom(place.row, first_column);
     const TileStore store(*epilogue_);
-    if (StoresTurned(shape_)) return store.EmitTurned(registers, staging_, turned_, done, columns, index);
-    return store.Emit(registers, staging_, done, Index(plan_.rows), columns, index);
+    if (StoresTurned(shape_)) return store.EmitTurned(registers, staging_, turned_, done, place.columns, index);
+    const Stmt stored = store.Emit(registers, staging_, done, Index(plan_.rows), place.columns, index);
+    if (!plan_.mirrors) return stored;
+    const Stmt mirrored =
+        store.EmitTurned(registers, staging_, turned_, done, place.columns, MirroredFrom(place.row, first_column));
+    return ir::Block({stored, ir::If(ir::Compare(Op::kGt, place.panel, PanelOfRows(place.tile)), mirrored)});
   }
 
   Expr PartialIndex(const Expr& row, const Expr& column) const {
@@ -416,19 +449,15 @@ class Multiplication {
                      const Expr& is_last_block) const {
     if (!epilogue_ || !plan_.result_is_far) return nullptr;
     const bool turned = StoresTurned(shape_);
-    const TileStore::Index index = IndexFrom(row, first_column);
-    const RunIndex at = turned ? index(Index(0), step) : index(step, Index(0));
-    const Stmt send = epilogue_->SendForRun(at, turned ? plan_.rows : columns);
-    const Expr wanted = ir::Compare(Op::kLt, step, Index(turned ? columns : plan_.rows));
-    return ir::If(is_last_block ? ir::And(is_last_block, wanted) : wanted, send);
+    const auto send = [&](bool is_turned, const TileStore::Index& index) {
+      const RunIndex at = is_turned ? index(Index(0), step) : index(step, Index(0));
+      const Expr wanted = ir::Compare(Op::kLt, step, Index(is_turned ? columns : plan_.rows));
+      return ir::If(is_last_block ? ir::And(is_last_block, wanted) : wanted,
+                    epilogue_->SendForRun(at, is_turned ? plan_.rows : columns));
+    };
+    const Stmt sent = send(turned, IndexFrom(row, first_column));
+    return plan_.mirrors ? ir::Block({sent, send(true, MirroredFrom(row, first_column))}) : sent;
   }
-
-  // The sums of a register tile, and where its block of depth begins.
-  struct Place {
-    Expr tile, row, panel;
-    int64_t columns;  // of the panel's that exist
-    Expr block_begin;
-  };
 
   // acc += lhs * rhs over begin .. end.
   Stmt Steps(const RegisterTile& registers, const Place& place, const Expr& begin, const Expr& end,

@@ -58,6 +58,9 @@ constexpr int64_t kTransposedBlock = kSectionSteps;
 // A depth that is worth blocks of its own, where fewer panels than these fit into half the second cache; how many
 // panels of a block do. Less depth is worth them where the panels that fit have fewer columns than these.
 constexpr int64_t kDeepest = 2048, kFewestPanels = 3, kPanelsPerDepthBlock = 16, kFewestColumns = 48;
+// Of a matrix by its transpose: with fewer panels little lies below the diagonal's, and with less depth a tile's sums
+// cost no more than storing them twice.
+constexpr int64_t kFewestMirroredPanels = 3, kLeastMirroredDepth = 32, kLeastFarMirroredDepth = 64;
 constexpr int64_t kWordRows = 12;
 constexpr int64_t kPageBytes = 4096;
 // Columns of results from which on copying lhs to other distances costs little beside what it gains, where lhs comes
@@ -168,6 +171,21 @@ bool RowsArePagesApart(const ProductShape& shape) {
   return !shape.lhs_transposed && shape.k * hlo::BytesOf(shape.compute_type) % kPageBytes == 0;
 }
 
+// Whether the tiles above the diagonal may store what lies below it. (A part of k is summed by a kernel of its own.)
+bool MayMirror(const ProductPlan& plan) {
+  const ProductShape& shape = plan.shape;
+  return shape.is_symmetric && !shape.ends_at_sizes && !shape.depth_may_be_less &&
+         CeilDiv(shape.n, plan.columns()) >= kFewestMirroredPanels &&
+         shape.k >= (plan.result_is_far ? kLeastFarMirroredDepth : kLeastMirroredDepth);
+}
+
+// Of tiles that lie in one panel's rows each.
+int64_t RowsOfMirroredTile(const ProductPlan& plan, int64_t limit) {
+  int64_t rows = std::min(limit, plan.columns());
+  while (plan.columns() % rows != 0) --rows;
+  return rows;
+}
+
 void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
   const ProductShape& shape = plan.shape;
   const int64_t registers = VectorRegisters(device);
@@ -183,7 +201,7 @@ void ChooseTile(ProductPlan& plan, const DeviceSpec& device) {
   int64_t limit = MostTileRows(device, plan.vectors);
   // A set of the first cache has this many ways.
   if (RowsArePagesApart(shape)) limit = std::min(limit, std::max<int64_t>(device.l1_bytes / kPageBytes, 4));
-  plan.rows = EvenTileRows(shape.m, limit);
+  plan.rows = MayMirror(plan) ? RowsOfMirroredTile(plan, limit) : EvenTileRows(shape.m, limit);
 }
 
 // Tiles of many registers are lower where rows are pages apart (ChooseTile); low ones, of which all rows just fit into
@@ -398,6 +416,7 @@ std::optional<ProductShape> ProductShapeOf(const hlo::Instruction& dot) {
   const std::optional<hlo::ElementType> sums = SumType(shape.lhs_type, shape.rhs_type, result.element_type());
   if (!sums) return std::nullopt;
   shape.compute_type = *sums;
+  shape.is_symmetric = dot.operand(0) == dot.operand(1) && attributes.lhs_contracting == attributes.rhs_contracting;
   shape.multiplies_as_typed = attributes.algorithm == "dot_f32_f32_f32";
   if (shape.batch * shape.m * shape.n * shape.k == 0) return std::nullopt;
   return shape.n == 1 && shape.m > 1 ? Exchanged(shape) : shape;
@@ -488,6 +507,7 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   plan.rhs_stays = plan.rhs == RhsForm::kInPlace && plan.tiles_per_block > 1 &&
                    shape.k * shape.n * hlo::BytesOf(shape.rhs_type) <= device.l2_bytes / 2;
   if (schedule != nullptr) Apply(*schedule, device, plan);
+  plan.mirrors = MayMirror(plan) && plan.columns() % plan.rows == 0 && !plan.CombinesParts();
   return plan;
 }
 

@@ -27,6 +27,7 @@ struct ProductShape {
   bool ends_at_sizes = false;        // some dimension is a bound, or the result is wanted in part
   bool multiplies_as_typed = false;  // by multiplications of compute_type itself (bf16_parts.h; or asked for)
   bool rhs_is_kept = false;          // a copy of rhs, of which all is there, serves many products (constant_operand.h)
+  bool is_symmetric = false;         // rhs is lhs, both contracted along the same dimension: a matrix by its transpose
   int64_t lhs_run = 0;  // of a lhs that is gathered: so many of k lie side by side, a pixel's channels; 0: a matrix
 };
 
@@ -76,6 +77,7 @@ struct ProductPlan {
   bool lhs_is_far = false;     // it comes from beyond the caches each time that it is read
   bool result_is_far = false;  // where it is stored, and what it is finished with, is beyond the second cache
   bool rhs_stays = false;      // kInPlace: a work-group's tiles find it in the second cache, all but the first
+  bool mirrors = false;        // tiles below the diagonal's are not multiplied: those above store them, too
   int64_t slots = 1;           // kBlocks: work-groups; each walks blocks of panels at this distance
 
   // Of copied operands.

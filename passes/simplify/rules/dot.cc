@@ -1,7 +1,11 @@
 // Matrix products that are none, and those of a batch that are one.
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
 
 #include "passes/simplify/rule.h"
+#include "passes/simplify/symmetry.h"
 
 namespace hlorun::passes {
 
@@ -102,6 +106,53 @@ Instruction* MergeCopiedBatch(Match& m) {
   return m.build.Dot(m[X], m.build.Broadcast(m[Y], sizes, dimensions), std::move(dot), m.shape().element_type());
 }
 
+// An operand without the constant that it is multiplied by: near 1, so that no product overflows or vanishes for want
+// of it.
+struct Scaled {
+  Instruction* array;
+  double factor = 1;
+};
+
+Scaled WithoutFactor(Instruction* x) {
+  constexpr double kLargest = 64, kSmallest = 1 / kLargest;
+  if (!x->Is(Opcode::kMultiply) || !hlo::IsFloating(x->shape().element_type())) return {x};
+  for (const auto& [array, factor] : {std::pair(0, 1), std::pair(1, 0)}) {
+    const std::optional<hlo::Literal> splat = SplatOf(*x->operand(factor));
+    if (!splat) continue;
+    const double value = splat->GetDouble(0);
+    if (std::abs(value) >= kSmallest && std::abs(value) <= kLargest) return {x->operand(array), value};
+  }
+  return {x};
+}
+
+// Whether the dot is a symmetric matrix by itself, either times a constant, and large enough that kernels which
+// multiply one half of a matrix by its transpose gain (backends/opencl/kernels/product_plan.h).
+bool MultipliesSymmetric(const Match& m) {
+  constexpr int64_t kFewestRows = 48;
+  const hlo::attr::Dot& dot = DotOf(m);
+  const Scaled lhs = WithoutFactor(m[X]), rhs = WithoutFactor(m[Y]);
+  const hlo::Shape& shape = lhs.array->shape();
+  const auto is_of_matrix = [&](const std::vector<int64_t>& contracting) {
+    return contracting.size() == 1 && contracting[0] >= shape.rank() - 2;
+  };
+  if (lhs.array != rhs.array || !is_of_matrix(dot.lhs_contracting) || !is_of_matrix(dot.rhs_contracting) ||
+      dot.lhs_batch != dot.rhs_batch || static_cast<int64_t>(dot.lhs_batch.size()) != shape.rank() - 2 ||
+      shape.dimension(shape.rank() - 1) < kFewestRows) {
+    return false;
+  }
+  const bool is_canonical = m[X] == m[Y] && dot.lhs_contracting == dot.rhs_contracting;
+  return !is_canonical && m.shape().element_type() == shape.element_type() && IsSymmetric(*lhs.array);
+}
+
+Instruction* ByItsTranspose(Match& m) {
+  hlo::attr::Dot dot = DotOf(m);
+  dot.rhs_contracting = dot.lhs_contracting;
+  const Scaled lhs = WithoutFactor(m[X]), rhs = WithoutFactor(m[Y]);
+  Instruction* product = m.build.Dot(lhs.array, lhs.array, std::move(dot), m.shape().element_type());
+  const double factor = lhs.factor * rhs.factor;
+  return factor == 1 ? product : m.build.Binary(Opcode::kMultiply, product, m.Fill(factor));
+}
+
 }  // namespace
 
 std::vector<Rule> DotRules() {
@@ -132,6 +183,18 @@ std::vector<Rule> DotRules() {
           y = f32[4,5] parameter(1)
           a = f32[2,4,5] broadcast(y), dimensions={1,2}
           ROOT r = f32[2,3,5] dot(x, a), lhs_batch_dims={1}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})"},
+      {"dot_of_symmetric", Exactness::kReassociating, Op(Opcode::kDot, X, Y), MultipliesSymmetric, ByItsTranspose,
+       R"(x = f32[64,64] parameter(0)
+          y = f32[64,64] transpose(x), dimensions={1,0}
+          a = f32[64,64] add(x, y)
+          two = f32[] constant(2)
+          twice = f32[64,64] broadcast(two), dimensions={}
+          b = f32[64,64] multiply(a, twice)
+          ROOT r = f32[64,64] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0})",
+       R"(x = f32[64,64] parameter(0)
+          y = f32[64,64] transpose(x), dimensions={1,0}
+          a = f32[64,64] subtract(x, y)
+          ROOT r = f32[64,64] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0})"},
   };
 }
 

@@ -74,6 +74,20 @@ TEST(FuseOperands, BesideAnEpilogueAndOnBothSides) {
   EXPECT_EQ(RunPass(kFused, pass, Computes(true))->entry()->root()->operand_count(), 3);
 }
 
+// It would be computed on both sides, whatever the kernels say of one.
+TEST(FuseOperands, NotOfAMatrixByItsOwnTranspose) {
+  const std::string_view covariance = R"(HloModule m
+by_count { x = f32[64,8] parameter(0)
+  d = f32[8,8] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  n = f32[] constant(0.125)  wide = f32[8,8] broadcast(n), dimensions={}  ROOT r = f32[8,8] multiply(d, wide) }
+ENTRY e {
+  x = f32[64,8] parameter(0)
+  n = f32[64,8] negate(x)
+  ROOT c = f32[8,8] fusion(n), kind=kOutput, calls=by_count
+})";
+  EXPECT_EQ(KernelsAfter(covariance, Computes(true)), 2);
+}
+
 TEST(FuseOperands, WhatOthersReadStays) {
   EXPECT_EQ(KernelsAfter(R"(HloModule m
 ENTRY e {

@@ -1,0 +1,172 @@
+// A matrix by its own transpose: tiles above the diagonal store what lies below it, too (product_plan.h).
+#include <gtest/gtest.h>
+
+#include "backends/opencl/kernels/product_plan.h"
+#include "hlo/text/parser.h"
+#include "tests/backends/product_case.h"
+
+namespace hlorun::opencl {
+namespace {
+
+using hlo::ElementType;
+
+struct Gram {
+  int64_t batch = 1, m = 0, k = 0;
+  bool transposed = false;  // [k][m]
+  ElementType operands = ElementType::kF32, result = ElementType::kF32;
+};
+
+std::string DimensionsOf(const Gram& c) {
+  return c.transposed ? fmt::format("{},{}", c.k, c.m) : fmt::format("{},{}", c.m, c.k);
+}
+
+// The product, or `residual - product * factor`, by rows: what finishes it is not symmetric.
+std::string TextOf(const Gram& c, bool finishes) {
+  const std::string in = fmt::format("{}[{},{}]", hlo::ElementTypeName(c.operands), c.batch, DimensionsOf(c));
+  const std::string out = fmt::format("{}[{},{},{}]", hlo::ElementTypeName(c.result), c.batch, c.m, c.m);
+  const int contracted = c.transposed ? 1 : 2;
+  const std::string dot = fmt::format(
+      "{0} dot(x, x), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{{1}}}, rhs_contracting_dims={{{1}}}",
+      out, contracted);
+  if (!finishes) return fmt::format("HloModule m\nENTRY main {{\n  x = {} parameter(0)\n  ROOT r = {}\n}}\n", in, dot);
+  const std::string row = fmt::format("{}[{}]", hlo::ElementTypeName(c.result), c.m);
+  return fmt::format(R"(HloModule m
+fused {{
+  x = {0} parameter(0)
+  residual = {1} parameter(1)
+  factor = {2} parameter(2)
+  product = {3}
+  wide = {1} broadcast(factor), dimensions={{2}}
+  scaled = {1} multiply(product, wide)
+  ROOT out = {1} subtract(residual, scaled)
+}}
+ENTRY main {{
+  x = {0} parameter(0)
+  residual = {1} parameter(1)
+  factor = {2} parameter(2)
+  ROOT r = {1} fusion(x, residual, factor), kind=kOutput, calls=fused
+}}
+)",
+                     in, out, row, dot);
+}
+
+double HostSum(const Gram& c, const hlo::Literal& x, int64_t batch, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t p = 0; p < c.k; ++p) {
+    const auto at = [&](int64_t row) {
+      return x.GetDouble(batch * c.m * c.k + (c.transposed ? p * c.m + row : row * c.k + p));
+    };
+    sum += at(i) * at(j);
+  }
+  return sum;
+}
+
+void ExpectGram(const Gram& c, const DeviceSpec& spec, bool finishes = false, int64_t alias = -1) {
+  SCOPED_TRACE(TextOf(c, finishes));
+  const Fused run = RunFusion(TextOf(c, finishes), {alias}, spec);
+  const double bound = hlo::IsFloating(c.result) ? 1e-5 * static_cast<double>(c.k) : 0;
+  for (int64_t b = 0; b < c.batch; ++b) {
+    for (int64_t i = 0; i < c.m; ++i) {
+      for (int64_t j = 0; j < c.m; ++j) {
+        const int64_t at = (b * c.m + i) * c.m + j;
+        double expected = HostSum(c, run.operands[0], b, i, j);
+        if (finishes) expected = run.operands[1].GetDouble(at) - expected * run.operands[2].GetDouble(j);
+        ASSERT_NEAR(run.result.GetDouble(at), expected, bound) << b << ", " << i << ", " << j;
+        if (!finishes) {
+          ASSERT_EQ(run.result.GetDouble(at), run.result.GetDouble((b * c.m + j) * c.m + i));
+        }
+      }
+    }
+  }
+}
+
+ProductShape ShapeOf(const Gram& c) {
+  const auto module = hlo::ParseModule(TextOf(c, false));
+  return *ProductShapeOf(*module->entry()->root());
+}
+
+DeviceSpec OfSmallCaches(int64_t units = 2) {
+  DeviceSpec spec = Runner().spec();
+  spec.l2_bytes = 64 << 10;
+  spec.compute_units = units;
+  spec.has_bf16_tiles = spec.has_s8_tiles = false;
+  return spec;
+}
+
+TEST(MirroredProduct, ShapesOfOneMatrixAlone) {
+  EXPECT_TRUE(ShapeOf({.m = 128, .k = 64}).is_symmetric);
+  EXPECT_TRUE(ShapeOf({.m = 128, .k = 64, .transposed = true}).is_symmetric);
+  const auto of = [](const std::string& dot) {
+    const auto module = hlo::ParseModule(
+        "HloModule m\nENTRY main {\n  x = f32[96,96] parameter(0)\n  y = f32[96,96] "
+        "parameter(1)\n  ROOT r = f32[96,96] dot(" +
+        dot + "\n}\n");
+    return ProductShapeOf(*module->entry()->root())->is_symmetric;
+  };
+  EXPECT_TRUE(of("x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}"));
+  EXPECT_FALSE(of("x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"));
+  EXPECT_FALSE(of("x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}"));
+}
+
+TEST(MirroredProduct, PlansOfEnoughPanelsAndDepth) {
+  const DeviceSpec spec = OfSmallCaches();
+  EXPECT_TRUE(PlanProduct(ShapeOf({.m = 128, .k = 64}), spec).mirrors);
+  EXPECT_TRUE(PlanProduct(ShapeOf({.m = 131, .k = 64, .transposed = true}), spec).mirrors);
+  EXPECT_FALSE(PlanProduct(ShapeOf({.m = 24, .k = 64}), spec).mirrors);
+  EXPECT_FALSE(PlanProduct(ShapeOf({.m = 128, .k = 8}), spec).mirrors);
+  EXPECT_FALSE(PlanProduct(ShapeOf({.m = 1024, .k = 48}), spec).mirrors);  // a result beyond the second cache
+  ProductShape sized = ShapeOf({.m = 128, .k = 64});
+  sized.ends_at_sizes = true;
+  EXPECT_FALSE(PlanProduct(sized, spec).mirrors);
+  const ProductPlan plan = PlanProduct(ShapeOf({.m = 200, .k = 300}), spec);
+  EXPECT_EQ(plan.columns() % plan.rows, 0);
+}
+
+TEST(MirroredProduct, SizesOfEveryRemainder) {
+  DeviceSpec roomy = Runner().spec();
+  roomy.has_bf16_tiles = roomy.has_s8_tiles = false;
+  for (const DeviceSpec& spec : {roomy, OfSmallCaches(), OfSmallCaches(7)}) {
+    for (const bool transposed : {false, true}) {
+      for (const int64_t m : {96, 97, 103, 128, 150, 197})
+        ExpectGram({.m = m, .k = 40, .transposed = transposed}, spec);
+      ExpectGram({.batch = 3, .m = 100, .k = 70, .transposed = transposed}, spec);
+      ExpectGram({.m = 530, .k = 33, .transposed = transposed}, spec);    // panels, not blocks of each group's own
+      ExpectGram({.m = 130, .k = 2100, .transposed = transposed}, spec);  // in blocks of depth
+      ExpectGram({.m = 40, .k = 3000, .transposed = transposed}, spec);   // in parts, not mirrored
+    }
+  }
+}
+
+TEST(MirroredProduct, NarrowVectors) {
+  DeviceSpec spec = OfSmallCaches();
+  spec.vector_bytes = 32;
+  ASSERT_TRUE(PlanProduct(ShapeOf({.m = 101, .k = 64}), spec).mirrors);
+  ExpectGram({.m = 101, .k = 64}, spec);
+  ExpectGram({.m = 101, .k = 64, .transposed = true}, spec);
+}
+
+TEST(MirroredProduct, OtherTypes) {
+  using enum ElementType;
+  const DeviceSpec spec = OfSmallCaches();
+  for (const bool transposed : {false, true}) {
+    ExpectGram({1, 130, 64, transposed, kF64, kF64}, spec);
+    ExpectGram({1, 130, 64, transposed, kS32, kS32}, spec);
+    ExpectGram({1, 130, 64, transposed, kBF16, kF32}, spec);
+    ExpectGram({1, 130, 64, transposed, kS8, kS32}, spec);
+    ExpectGram({1, 130, 64, transposed, kF16, kF32}, spec);
+  }
+}
+
+// Each place is finished once, or the second time would read what the first has stored.
+TEST(MirroredProduct, FinishedWhereItIsStored) {
+  for (const int64_t alias : {-1, 1}) {
+    for (const bool transposed : {false, true}) {
+      ExpectGram({.m = 103, .k = 40, .transposed = transposed}, OfSmallCaches(), true, alias);
+      ExpectGram({.batch = 2, .m = 128, .k = 2100, .transposed = transposed}, OfSmallCaches(), true, alias);
+      ExpectGram({.m = 530, .k = 64, .transposed = transposed}, OfSmallCaches(), true, alias);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hlorun::opencl
