@@ -225,6 +225,37 @@ def long_spectrum(_, x):
     return jnp.abs(jnp.fft.fft(x)) / x.size ** 0.5
 
 
+def covariance(_, points):
+    centred = points - points.mean(0)
+    return centred.T @ centred / (len(points) - 1)
+
+
+def redundancy(_, points):
+    """What features of a batch have in common (VICReg)."""
+    shared = covariance(_, points)
+    return jnp.where(jnp.eye(len(shared), dtype=bool), 0, jnp.square(shared)).sum() / len(shared)
+
+
+def style(_, features):
+    """Products of channels with each other, of each image."""
+    flat = features.reshape(features.shape[0], -1, features.shape[-1])
+    return jnp.einsum("bpi,bpj->bij", flat, flat) / flat.shape[1]
+
+
+def orthogonalised(_, gradient):
+    """Five steps of Newton and Schulz, as in Muon."""
+    x = gradient / jnp.linalg.norm(gradient)
+    for _ in range(5):
+        square = x @ x.T
+        x = 3.4445 * x + (-4.775 * square + 2.0315 * square @ square) @ x
+    return x
+
+
+def gaussian_kernel(_, points):
+    lengths = jnp.square(points).sum(-1)
+    return jnp.exp(-0.01 * (lengths[:, None] + lengths - 2 * points @ points.T))
+
+
 GRID = ((512, 512), F32)
 NETWORKS = {
     "heat": (heat, GRID),
@@ -249,4 +280,9 @@ NETWORKS = {
     "adam": (adam, ((4, 1 << 20), F32)),
     "rows_of_gradients": (rows_of_gradients, ((4096,), S32), ((4096, 64), F32)),
     "long_spectrum": (long_spectrum, ((1 << 18,), F32)),
+    "covariance": (covariance, ((4096, 512), F32)),
+    "redundancy": (redundancy, ((2048, 512), F32)),
+    "style": (style, ((8, 56, 56, 128), F32)),
+    "orthogonalised": (orthogonalised, ((512, 1024), F32)),
+    "gaussian_kernel": (gaussian_kernel, ((2048, 64), F32)),
 }

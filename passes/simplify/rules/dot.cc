@@ -125,9 +125,10 @@ Scaled WithoutFactor(Instruction* x) {
   return {x};
 }
 
-// Whether the dot is a symmetric matrix by itself, either times a constant, and large enough that kernels which
-// multiply one half of a matrix by its transpose gain (backends/opencl/kernels/product_plan.h).
-bool MultipliesSymmetric(const Match& m) {
+// Whether the dot is a matrix by its own transpose, or a symmetric one by itself, either times a constant, and not
+// written so that kernels see it, which multiply one half of it (backends/opencl/kernels/product_plan.h) if it is
+// large.
+bool IsByItsTranspose(const Match& m) {
   constexpr int64_t kFewestRows = 48;
   const hlo::attr::Dot& dot = DotOf(m);
   const Scaled lhs = WithoutFactor(m[X]), rhs = WithoutFactor(m[Y]);
@@ -137,11 +138,11 @@ bool MultipliesSymmetric(const Match& m) {
   };
   if (lhs.array != rhs.array || !is_of_matrix(dot.lhs_contracting) || !is_of_matrix(dot.rhs_contracting) ||
       dot.lhs_batch != dot.rhs_batch || static_cast<int64_t>(dot.lhs_batch.size()) != shape.rank() - 2 ||
-      shape.dimension(shape.rank() - 1) < kFewestRows) {
+      m.dimensions().back() < kFewestRows) {
     return false;
   }
-  const bool is_canonical = m[X] == m[Y] && dot.lhs_contracting == dot.rhs_contracting;
-  return !is_canonical && m.shape().element_type() == shape.element_type() && IsSymmetric(*lhs.array);
+  if (m.shape().element_type() != shape.element_type()) return false;
+  return dot.lhs_contracting == dot.rhs_contracting ? m[X] != m[Y] : IsSymmetric(*lhs.array);
 }
 
 Instruction* ByItsTranspose(Match& m) {
@@ -183,7 +184,7 @@ std::vector<Rule> DotRules() {
           y = f32[4,5] parameter(1)
           a = f32[2,4,5] broadcast(y), dimensions={1,2}
           ROOT r = f32[2,3,5] dot(x, a), lhs_batch_dims={1}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1})"},
-      {"dot_of_symmetric", Exactness::kReassociating, Op(Opcode::kDot, X, Y), MultipliesSymmetric, ByItsTranspose,
+      {"dot_by_transpose", Exactness::kReassociating, Op(Opcode::kDot, X, Y), IsByItsTranspose, ByItsTranspose,
        R"(x = f32[64,64] parameter(0)
           y = f32[64,64] transpose(x), dimensions={1,0}
           a = f32[64,64] add(x, y)
