@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/opencl/kernels/product_plan.h"
+#include "backends/opencl/kernels/product_schedule.h"
 #include "hlo/text/parser.h"
 #include "tests/backends/product_case.h"
 
@@ -61,8 +62,14 @@ double HostSum(const Gram& c, const hlo::Literal& x, int64_t batch, int64_t i, i
   return sum;
 }
 
+ProductShape ShapeOf(const Gram& c) {
+  const auto module = hlo::ParseModule(TextOf(c, false));
+  return *ProductShapeOf(*module->entry()->root());
+}
+
 void ExpectGram(const Gram& c, const DeviceSpec& spec, bool finishes = false, int64_t alias = -1) {
   SCOPED_TRACE(TextOf(c, finishes));
+  ASSERT_TRUE(PlanProduct(ShapeOf(c), spec).mirrors);
   const Fused run = RunFusion(TextOf(c, finishes), {alias}, spec);
   const double bound = hlo::IsFloating(c.result) ? 1e-5 * static_cast<double>(c.k) : 0;
   for (int64_t b = 0; b < c.batch; ++b) {
@@ -78,11 +85,6 @@ void ExpectGram(const Gram& c, const DeviceSpec& spec, bool finishes = false, in
       }
     }
   }
-}
-
-ProductShape ShapeOf(const Gram& c) {
-  const auto module = hlo::ParseModule(TextOf(c, false));
-  return *ProductShapeOf(*module->entry()->root());
 }
 
 DeviceSpec OfSmallCaches(int64_t units = 2) {
@@ -128,13 +130,55 @@ TEST(MirroredProduct, SizesOfEveryRemainder) {
   for (const DeviceSpec& spec : {roomy, OfSmallCaches(), OfSmallCaches(7)}) {
     for (const bool transposed : {false, true}) {
       for (const int64_t m : {96, 97, 103, 128, 150, 197})
-        ExpectGram({.m = m, .k = 40, .transposed = transposed}, spec);
+        ExpectGram({.m = m, .k = 70, .transposed = transposed}, spec);
       ExpectGram({.batch = 3, .m = 100, .k = 70, .transposed = transposed}, spec);
-      ExpectGram({.m = 530, .k = 33, .transposed = transposed}, spec);    // panels, not blocks of each group's own
-      ExpectGram({.m = 130, .k = 2100, .transposed = transposed}, spec);  // in blocks of depth
-      ExpectGram({.m = 40, .k = 3000, .transposed = transposed}, spec);   // in parts, not mirrored
+      ExpectGram({.m = 530, .k = 64, .transposed = transposed}, spec);
+      ExpectGram({.m = 130, .k = 2100, .transposed = transposed}, spec);
     }
   }
+}
+
+TEST(MirroredProduct, PanelsOfEachGroupsOwn) {
+  const DeviceSpec spec = OfSmallCaches(1);
+  for (const bool transposed : {false, true}) {
+    for (const int64_t depth : {300, 2100}) {
+      const Gram c{.batch = 2, .m = 235, .k = depth, .transposed = transposed};
+      const ProductPlan plan = PlanProduct(ShapeOf(c), spec);
+      ASSERT_EQ(plan.rhs, RhsForm::kBlocks);
+      ExpectGram(c, spec);
+    }
+  }
+}
+
+TEST(MirroredProduct, RowsPagesApartAreSpread) {
+  DeviceSpec spec = OfSmallCaches();
+  spec.vector_bytes = 32;
+  const Gram c{.m = 270, .k = 1024};
+  if (PlanProduct(ShapeOf(c), spec).lhs != LhsForm::kSpread) GTEST_SKIP() << "rows stay where there are 32 registers";
+  ExpectGram(c, spec);
+}
+
+// Parts of long sums are added by a kernel of their own, which mirrors nothing; then nothing is as it is for mirrors.
+TEST(MirroredProduct, NotInParts) {
+  const DeviceSpec spec = OfSmallCaches();
+  const ProductShape shape = ShapeOf({.m = 100, .k = 65536, .transposed = true});
+  ProductShape of_two = shape;
+  of_two.is_symmetric = false;
+  const ProductPlan plan = PlanProduct(shape, spec), expected = PlanProduct(of_two, spec);
+  ASSERT_TRUE(plan.CombinesParts());
+  EXPECT_FALSE(plan.mirrors);
+  EXPECT_EQ(plan.rows, expected.rows);
+  EXPECT_EQ(plan.k_parts, expected.k_parts);
+}
+
+// They were measured of two matrices.
+TEST(MirroredProduct, NotByTunedSchedules) {
+  const DeviceSpec spec = OfSmallCaches();
+  const ProductShape shape = ShapeOf({.m = 256, .k = 256});
+  const PanelSchedule schedule{.rows = 12, .vectors = 2, .tiles_per_block = 4, .panels_per_block = 2};
+  const ProductPlan plan = PlanProduct(shape, spec, &schedule);
+  EXPECT_TRUE(plan.mirrors);
+  EXPECT_EQ(plan.rows, PlanProduct(shape, spec).rows);
 }
 
 TEST(MirroredProduct, NarrowVectors) {

@@ -139,6 +139,9 @@ class Multiplication {
 
   // Of mirrored tiles: the panel whose rows a tile is of. Panels before it are mirrored, those behind it mirror.
   Expr PanelOfRows(const Expr& tile) const { return Quotient(tile * plan_.rows, plan_.columns()); }
+  Stmt IfMirrors(const Expr& tile, const Expr& panel, const Stmt& then) const {
+    return ir::If(ir::Compare(Op::kGt, panel, PanelOfRows(tile)), then);
+  }
 
   // Blocks of panels, each copied by the work-group that multiplies it.
   Stmt OwnBlocks(const ir::Var& batch, const ir::Var& column_block) {
@@ -356,10 +359,9 @@ class Multiplication {
           ir::If(ir::Compare(Op::kGt, k_begin, part_begin_), LoadPartial(registers, row, first_column, columns)));
     }
     const Expr is_last_block = partial_ ? ir::Compare(Op::kEq, k_end, part_end_) : nullptr;
-    const auto send = [&](const Expr& step) { return SendForResult(step, row, first_column, columns, is_last_block); };
-    const auto steps = [&](const Expr& begin, const Expr& end) {
-      return Steps(registers, {tile, row, panel, columns, k_begin}, begin, end, send);
-    };
+    const Place place{tile, row, panel, columns, k_begin};
+    const auto send = [&](const Expr& step) { return SendForResult(step, place, is_last_block); };
+    const auto steps = [&](const Expr& begin, const Expr& end) { return Steps(registers, place, begin, end, send); };
     if (plan_.GoesBySections()) {
       body.push_back(registers.Store(staging_, registers.RowByRow()));
       body.push_back(SumSections(registers, staging_, k_begin, k_end, plan_.section, shape_.k, steps));
@@ -367,7 +369,7 @@ class Multiplication {
       body.push_back(steps(k_begin, k_end));
     }
     const auto partial = [&] { return StorePartial(registers, row, first_column, columns, done); };
-    const auto result = [&] { return StoreResult(registers, {tile, row, panel, columns, k_begin}, done); };
+    const auto result = [&] { return StoreResult(registers, place, done); };
     if (!epilogue_) {
       body.push_back(partial());
     } else if (!partial_) {
@@ -398,9 +400,10 @@ class Multiplication {
     if (StoresTurned(shape_)) return store.EmitTurned(registers, staging_, turned_, done, place.columns, index);
     const Stmt stored = store.Emit(registers, staging_, done, Index(plan_.rows), place.columns, index);
     if (!plan_.mirrors) return stored;
+    // No rows of a tile that mirrors are another's: such a tile is the last, in the last panel's rows.
     const Stmt mirrored =
-        store.EmitTurned(registers, staging_, turned_, done, place.columns, MirroredFrom(place.row, first_column));
-    return ir::Block({stored, ir::If(ir::Compare(Op::kGt, place.panel, PanelOfRows(place.tile)), mirrored)});
+        store.EmitTurned(registers, staging_, turned_, Index(0), place.columns, MirroredFrom(place.row, first_column));
+    return ir::Block({stored, IfMirrors(place.tile, place.panel, mirrored)});
   }
 
   Expr PartialIndex(const Expr& row, const Expr& column) const {
@@ -445,18 +448,19 @@ class Multiplication {
 
   // One row or turned column of the result in each of the first steps; `is_last_block` of the depth: null where there
   // is one.
-  Stmt SendForResult(const Expr& step, const Expr& row, const Expr& first_column, int64_t columns,
-                     const Expr& is_last_block) const {
+  Stmt SendForResult(const Expr& step, const Place& place, const Expr& is_last_block) const {
     if (!epilogue_ || !plan_.result_is_far) return nullptr;
+    const Expr first_column = place.panel * plan_.columns();
     const bool turned = StoresTurned(shape_);
     const auto send = [&](bool is_turned, const TileStore::Index& index) {
       const RunIndex at = is_turned ? index(Index(0), step) : index(step, Index(0));
-      const Expr wanted = ir::Compare(Op::kLt, step, Index(is_turned ? columns : plan_.rows));
+      const Expr wanted = ir::Compare(Op::kLt, step, Index(is_turned ? place.columns : plan_.rows));
       return ir::If(is_last_block ? ir::And(is_last_block, wanted) : wanted,
-                    epilogue_->SendForRun(at, is_turned ? plan_.rows : columns));
+                    epilogue_->SendForRun(at, is_turned ? plan_.rows : place.columns));
     };
-    const Stmt sent = send(turned, IndexFrom(row, first_column));
-    return plan_.mirrors ? ir::Block({sent, send(true, MirroredFrom(row, first_column))}) : sent;
+    const Stmt sent = send(turned, IndexFrom(place.row, first_column));
+    if (!plan_.mirrors) return sent;
+    return ir::Block({sent, IfMirrors(place.tile, place.panel, send(true, MirroredFrom(place.row, first_column)))});
   }
 
   // acc += lhs * rhs over begin .. end.

@@ -174,7 +174,7 @@ bool RowsArePagesApart(const ProductShape& shape) {
 // Whether the tiles above the diagonal may store what lies below it. (A part of k is summed by a kernel of its own.)
 bool MayMirror(const ProductPlan& plan) {
   const ProductShape& shape = plan.shape;
-  return shape.is_symmetric && !shape.ends_at_sizes && !shape.depth_may_be_less &&
+  return shape.is_symmetric && plan.lanes > 1 && !shape.ends_at_sizes && !shape.depth_may_be_less &&
          CeilDiv(shape.n, plan.columns()) >= kFewestMirroredPanels &&
          shape.k >= (plan.result_is_far ? kLeastFarMirroredDepth : kLeastMirroredDepth);
 }
@@ -471,7 +471,9 @@ int64_t ProductPlan::RowStartBytes() const {
   return HasRowStarts() ? AlignScratch(shape.batch * shape.m * hlo::BytesOf(shape.compute_type)) : 0;
 }
 
-ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, const PanelSchedule* schedule) {
+namespace {
+
+ProductPlan PlanByRules(const ProductShape& shape, const DeviceSpec& device) {
   ProductPlan plan;
   plan.shape = shape;
   plan.inline_assembly = device.has_inline_assembly;
@@ -506,8 +508,21 @@ ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, con
   ChooseOwnBlocks(plan, device);
   plan.rhs_stays = plan.rhs == RhsForm::kInPlace && plan.tiles_per_block > 1 &&
                    shape.k * shape.n * hlo::BytesOf(shape.rhs_type) <= device.l2_bytes / 2;
-  if (schedule != nullptr) Apply(*schedule, device, plan);
   plan.mirrors = MayMirror(plan) && plan.columns() % plan.rows == 0 && !plan.CombinesParts();
+  return plan;
+}
+
+}  // namespace
+
+ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, const PanelSchedule* schedule) {
+  ProductPlan plan = PlanByRules(shape, device);
+  if (shape.is_symmetric && !plan.mirrors) {
+    ProductShape whole = shape;
+    whole.is_symmetric = false;
+    plan = PlanByRules(whole, device);
+  }
+  // Schedules are measured of two matrices, of which nothing is mirrored.
+  if (schedule != nullptr && !plan.mirrors && !plan.IsByRows()) Apply(*schedule, device, plan);
   return plan;
 }
 

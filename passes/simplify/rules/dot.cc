@@ -106,8 +106,8 @@ Instruction* MergeCopiedBatch(Match& m) {
   return m.build.Dot(m[X], m.build.Broadcast(m[Y], sizes, dimensions), std::move(dot), m.shape().element_type());
 }
 
-// An operand without the constant that it is multiplied by: near 1, so that no product overflows or vanishes for want
-// of it.
+// An operand without the constant that it is multiplied by: near 1, and of a type whose exponents reach far, so that no
+// product overflows or vanishes for want of it.
 struct Scaled {
   Instruction* array;
   double factor = 1;
@@ -115,7 +115,10 @@ struct Scaled {
 
 Scaled WithoutFactor(Instruction* x) {
   constexpr double kLargest = 64, kSmallest = 1 / kLargest;
-  if (!x->Is(Opcode::kMultiply) || !hlo::IsFloating(x->shape().element_type())) return {x};
+  const hlo::ElementType type = x->shape().element_type();
+  const bool reaches_far =
+      type == hlo::ElementType::kF32 || type == hlo::ElementType::kF64 || type == hlo::ElementType::kBF16;
+  if (!x->Is(Opcode::kMultiply) || !reaches_far) return {x};
   for (const auto& [array, factor] : {std::pair(0, 1), std::pair(1, 0)}) {
     const std::optional<hlo::Literal> splat = SplatOf(*x->operand(factor));
     if (!splat) continue;
@@ -150,6 +153,8 @@ Instruction* ByItsTranspose(Match& m) {
   dot.rhs_contracting = dot.lhs_contracting;
   const Scaled lhs = WithoutFactor(m[X]), rhs = WithoutFactor(m[Y]);
   Instruction* product = m.build.Dot(lhs.array, lhs.array, std::move(dot), m.shape().element_type());
+  product->frontend_attributes = m.root->frontend_attributes;
+  product->backend_config = m.root->backend_config;
   const double factor = lhs.factor * rhs.factor;
   return factor == 1 ? product : m.build.Binary(Opcode::kMultiply, product, m.Fill(factor));
 }
