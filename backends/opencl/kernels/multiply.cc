@@ -400,7 +400,7 @@ class Multiplication {
     if (StoresTurned(shape_)) return store.EmitTurned(registers, staging_, turned_, done, place.columns, index);
     const Stmt stored = store.Emit(registers, staging_, done, Index(plan_.rows), place.columns, index);
     if (!plan_.mirrors) return stored;
-    // No rows of a tile that mirrors are another's: such a tile is the last, in the last panel's rows.
+    // The tile that begins early, whose first rows are the one before's, is the last, and mirrors nothing.
     const Stmt mirrored =
         store.EmitTurned(registers, staging_, turned_, Index(0), place.columns, MirroredFrom(place.row, first_column));
     return ir::Block({stored, IfMirrors(place.tile, place.panel, mirrored)});
