@@ -64,7 +64,7 @@ double HostSum(const Gram& c, const hlo::Literal& x, int64_t batch, int64_t i, i
 
 ProductShape ShapeOf(const Gram& c) {
   const auto module = hlo::ParseModule(TextOf(c, false));
-  return *ProductShapeOf(*module->entry()->root());
+  return ProductShapeOf(*module->entry()->root()).value();
 }
 
 void ExpectGram(const Gram& c, const DeviceSpec& spec, bool finishes = false, int64_t alias = -1) {

@@ -398,7 +398,7 @@ class Multiplication {
     const TileStore::Index index = IndexFrom(place.row, first_column);
     const TileStore store(*epilogue_);
     if (StoresTurned(shape_)) return store.EmitTurned(registers, staging_, turned_, done, place.columns, index);
-    const Stmt stored = store.Emit(registers, staging_, done, Index(plan_.rows), place.columns, index);
+    Stmt stored = store.Emit(registers, staging_, done, Index(plan_.rows), place.columns, index);
     if (!plan_.mirrors) return stored;
     // The tile that begins early, whose first rows are the one before's, is the last, and mirrors nothing.
     const Stmt mirrored =
@@ -438,8 +438,8 @@ class Multiplication {
   // Rows that the tile before has stored must stay as they are: they hold this block's sum already.
   Stmt StorePartial(const RegisterTile& registers, const Expr& row, const Expr& first_column, int64_t columns,
                     const Expr& done) {
-    const Stmt staged = ir::Block({registers.Store(staging_, registers.RowByRow()),
-                                   MovePartial(registers, row, first_column, columns, done, false)});
+    Stmt staged = ir::Block({registers.Store(staging_, registers.RowByRow()),
+                             MovePartial(registers, row, first_column, columns, done, false)});
     if (columns != registers.columns()) return staged;
     const Stmt direct = registers.Store(
         partial_, [&](int64_t r, int64_t v) { return PartialIndex(row + r, first_column + v * plan_.lanes); });
@@ -458,7 +458,7 @@ class Multiplication {
       return ir::If(is_last_block ? ir::And(is_last_block, wanted) : wanted,
                     epilogue_->SendForRun(at, is_turned ? plan_.rows : place.columns));
     };
-    const Stmt sent = send(turned, IndexFrom(place.row, first_column));
+    Stmt sent = send(turned, IndexFrom(place.row, first_column));
     if (!plan_.mirrors) return sent;
     return ir::Block({sent, IfMirrors(place.tile, place.panel, send(true, MirroredFrom(place.row, first_column)))});
   }
