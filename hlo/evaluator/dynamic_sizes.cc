@@ -1,6 +1,7 @@
 // Sizes at run time: which shape a result has when operands are smaller than their bounds.
 #include <algorithm>
 
+#include "hlo/elementwise.h"
 #include "hlo/error.h"
 #include "hlo/evaluator/op_functions.h"
 #include "hlo/evaluator/strided_copy.h"
@@ -83,9 +84,7 @@ Shape InferredShape(const Instruction& instruction, std::span<const Literal> ope
                     instruction.shape().WithoutLayout());
 }
 
-bool IsElementwise(const Instruction& instruction) {
-  return instruction.Has(kElementwise) || instruction.Is(Opcode::kClamp) || instruction.Is(Opcode::kMap);
-}
+bool MapsElements(const Instruction& instruction) { return IsElementwise(instruction) || instruction.Is(Opcode::kMap); }
 
 // The operands that are smaller than the bound say how small; static ones reach up to it.
 Shape ElementwiseShape(const Instruction& instruction, std::span<const Literal> operands) {
@@ -105,7 +104,7 @@ Shape ActualShape(const Instruction& instruction, std::span<const Literal> opera
   const Shape& declared = instruction.shape();
   if (!declared.IsArray()) return declared;
   if (declared.IsStatic()) return {declared.element_type(), declared.dimensions()};
-  if (IsElementwise(instruction)) return ElementwiseShape(instruction, operands);
+  if (MapsElements(instruction)) return ElementwiseShape(instruction, operands);
   switch (instruction.opcode()) {
     case Opcode::kBroadcast: return BroadcastShape(instruction, operands[0].shape());
     case Opcode::kReshape: return ReshapeShape(instruction, operands[0].shape());
@@ -121,7 +120,7 @@ Shape ActualShape(const Instruction& instruction, std::span<const Literal> opera
 }
 
 void CropOperands(const Instruction& instruction, const Shape& actual, std::span<Literal> operands) {
-  if (!actual.IsArray() || instruction.shape().IsStatic() || !IsElementwise(instruction)) return;
+  if (!actual.IsArray() || instruction.shape().IsStatic() || !MapsElements(instruction)) return;
   for (Literal& operand : operands) {
     const Shape& whole = operand.shape();
     if (whole.rank() != actual.rank() || whole.dimensions() == actual.dimensions()) continue;

@@ -8,11 +8,12 @@
 #include <unordered_set>
 
 #include "hlo/builder.h"
+#include "hlo/cumulative_window.h"
+#include "hlo/elementwise.h"
 #include "hlo/error.h"
 #include "passes/dynamic/dimension_remarks.h"
 #include "passes/dynamic/signature.h"
 #include "passes/expand/reducer_identity.h"
-#include "hlo/cumulative_window.h"
 #include "passes/fusion/hero.h"
 #include "passes/kernel_model.h"
 
@@ -285,7 +286,7 @@ Needs ThroughElementwise(const OperandNeeds& at) {
 
 Needs OperandNeedsOf(const OperandNeeds& at) {
   if (!at.shape().IsArray()) return {};
-  if (at.op.Has(hlo::kElementwise) || at.op.Is(Opcode::kClamp)) return ThroughElementwise(at);
+  if (hlo::IsElementwise(at.op)) return ThroughElementwise(at);
   const NeedsRule rule = RuleOf(at.op.opcode());
   return rule == nullptr ? at.All() : rule(at);
 }

@@ -1,12 +1,13 @@
 #include "passes/expand/reduce_in_products.h"
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "hlo/builder.h"
+#include "hlo/elementwise.h"
+#include "hlo/exchanged_dimensions.h"
 #include "passes/dynamic/signature.h"
 #include "passes/expand/reducer_identity.h"
 #include "passes/expand/selecting_reducer.h"
@@ -36,12 +37,10 @@ struct Finished {
   std::vector<Instruction*> values;  // users before operands, the dot and arrays in memory among them
 };
 
-bool IsElementwise(const Instruction& op) { return op.Has(hlo::kElementwise) || op.Is(Opcode::kClamp); }
-
 // What a product's kernel finishes its result with: computed at each place, or found there in memory.
 bool MayFinish(const Instruction& op) {
   if (hlo::IsComplex(op.shape().element_type())) return false;
-  return IsElementwise(op) || op.Is(Opcode::kDot) || op.Is(Opcode::kBroadcast) || op.Is(Opcode::kIota) ||
+  return hlo::IsElementwise(op) || op.Is(Opcode::kDot) || op.Is(Opcode::kBroadcast) || op.Is(Opcode::kIota) ||
          op.Is(Opcode::kParameter) || op.Is(Opcode::kConstant);
 }
 
@@ -78,26 +77,18 @@ Finished FinishedBefore(const Instruction& reduce) {
     finished.values.push_back(x);
     if (!MayFinish(*x) || finished.values.size() > kMostFinishing) return {};
     if (x->Is(Opcode::kDot) && std::exchange(finished.dot, x) != nullptr) return {};
-    if (!IsElementwise(*x)) continue;
+    if (!hlo::IsElementwise(*x)) continue;
     for (Instruction* operand : x->operands()) add(operand);
   }
   if (finished.dot == nullptr || finished.dot->shape().rank() < 2 || finished.dot->shape().rank() > 3) return {};
   return IsOnlyReduced(finished, reduce) ? finished : Finished{};
 }
 
-int64_t Exchanged(int64_t d, int64_t rank) { return d < rank - 2 ? d : 2 * rank - 3 - d; }
-
-std::vector<int64_t> ExchangedPlaces(const Instruction& broadcast) {
-  std::vector<int64_t> places = broadcast.dimensions();
-  for (int64_t& d : places) d = Exchanged(d, broadcast.shape().rank());
-  return places;
-}
-
 // Whether all values can be made with their last two dimensions exchanged: memory has none of them.
 bool MayExchange(const Finished& finished) {
   return std::all_of(finished.values.begin(), finished.values.end(), [](const Instruction* x) {
     if (!x->Is(Opcode::kBroadcast)) return !x->Is(Opcode::kParameter) && !x->Is(Opcode::kConstant);
-    const std::vector<int64_t> places = ExchangedPlaces(*x);
+    const std::vector<int64_t> places = hlo::ExchangedDimensions(*x);
     return std::is_sorted(places.begin(), places.end());
   });
 }
@@ -116,10 +107,10 @@ class Exchange {
  private:
   Instruction* Make(Instruction* x) {
     if (x == finished_.dot) return Dot(*x);
-    if (x->Is(Opcode::kBroadcast)) return build_.Broadcast(x->operand(0), Exchanged(x->shape()), ExchangedPlaces(*x));
+    if (x->Is(Opcode::kBroadcast))
+      return build_.Broadcast(x->operand(0), Exchanged(x->shape()), hlo::ExchangedDimensions(*x));
     if (x->Is(Opcode::kIota))
-      return build_.Iota(Shape(x->shape().element_type(), Exchanged(x->shape())),
-                         passes::Exchanged(x->dimensions()[0], x->shape().rank()));
+      return build_.Iota(Shape(x->shape().element_type(), Exchanged(x->shape())), hlo::ExchangedDimensions(*x)[0]);
     std::vector<Instruction*> operands;
     for (Instruction* operand : x->operands()) {
       const bool is_scalar = operand->shape().rank() == 0;  // of select and clamp

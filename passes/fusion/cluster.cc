@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "hlo/cost_analysis.h"
+#include "hlo/elementwise.h"
 #include "hlo/module.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/pooling.h"
@@ -222,7 +223,7 @@ class ClusterFinder {
         return cluster.is_member.contains(user) && IsReinterpretation(*user);
       });
     }
-    return at_root && (instruction.Has(hlo::kElementwise) || instruction.Is(Opcode::kClamp));
+    return at_root && hlo::IsElementwise(instruction);
   }
 
   bool MayBeHero(const Instruction& hero, const Cluster& cluster) const {

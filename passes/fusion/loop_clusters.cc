@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "hlo/elementwise.h"
 #include "passes/fusion/cluster_graph.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/pooling.h"
@@ -22,10 +23,6 @@ constexpr size_t kMostApart = 64;
 constexpr size_t kMostReaders = 64;
 // How much is looked at to see whether two loops need each other through others.
 constexpr size_t kMostVisited = 500;
-
-bool KeepsPlaces(const Instruction& instruction) {
-  return instruction.Has(hlo::kElementwise) || instruction.Is(Opcode::kClamp);
-}
 
 bool IsContiguous(const Instruction& instruction) {
   constexpr Opcode kMoving[] = {Opcode::kTranspose, Opcode::kGather, Opcode::kReverse, Opcode::kDynamicSlice,
@@ -52,9 +49,8 @@ class LoopMerger {
   static bool IsLoop(const Cluster& cluster) {
     if (cluster.roots.empty() || !cluster.roots[0]->shape().IsArray()) return false;
     return (cluster.hero == nullptr || IsPooling(*cluster.hero)) &&
-           std::all_of(cluster.members.begin(), cluster.members.end(), [](const Instruction* member) {
-             return IsContiguous(*member) || IsPooling(*member);
-           });
+           std::all_of(cluster.members.begin(), cluster.members.end(),
+                       [](const Instruction* member) { return IsContiguous(*member) || IsPooling(*member); });
   }
 
   // A loop whose result this one reads.
@@ -98,7 +94,7 @@ class LoopMerger {
       arrays += is_large && b.reads.contains(read) ? 1 : 0;
     }
     return arrays > 1 || std::any_of(a.members.begin(), a.members.end(), [&](const Instruction* member) {
-             return KeepsPlaces(*member) && b.is_member.contains(member);
+             return hlo::IsElementwise(*member) && b.is_member.contains(member);
            });
   }
 
@@ -147,7 +143,7 @@ class LoopMerger {
     std::unordered_map<const Instruction*, bool> in_place;
     for (const Instruction* root : reader.roots) in_place[root] = true;
     for (const Instruction* member : reader.members) {
-      const bool keeps = in_place[member] && KeepsPlaces(*member);
+      const bool keeps = in_place[member] && hlo::IsElementwise(*member);
       for (const Instruction* operand : member->operands()) {
         const auto [known, added] = in_place.try_emplace(operand, keeps);
         if (!added) known->second = known->second && keeps;

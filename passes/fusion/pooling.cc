@@ -4,6 +4,7 @@
 
 #include "hlo/cost_analysis.h"
 #include "hlo/cumulative_window.h"
+#include "hlo/elementwise.h"
 
 namespace hlorun::passes {
 
@@ -44,8 +45,7 @@ bool IsPooling(const Instruction& instruction) {
 
 bool FitsTaps(const Instruction& instruction, const Instruction& pooling) {
   if (instruction.Is(Opcode::kBroadcast) || instruction.Is(Opcode::kIota)) return true;
-  return (instruction.Has(hlo::kElementwise) || instruction.Is(Opcode::kClamp)) &&
-         !(IsCostly(instruction) && Overlap(pooling) > kOnce);
+  return hlo::IsElementwise(instruction) && !(IsCostly(instruction) && Overlap(pooling) > kOnce);
 }
 
 bool IsFreeInTaps(const Instruction& instruction, const Instruction& pooling) {

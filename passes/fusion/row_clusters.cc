@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "hlo/builder.h"
+#include "hlo/elementwise.h"
 #include "passes/fusion/cluster_graph.h"
 
 namespace hlorun::passes {
@@ -150,8 +151,7 @@ class RowMerger {
         for (size_t i = 0; i < dimensions.size(); ++i) {
           if (dimensions[i] != static_cast<int64_t>(i)) return false;
         }
-      } else if (!(member.Has(hlo::kElementwise) || member.Is(Opcode::kClamp)) ||
-                 !(rows.IsWide(member.shape()) || rows.IsReduced(member.shape()))) {
+      } else if (!hlo::IsElementwise(member) || !(rows.IsWide(member.shape()) || rows.IsReduced(member.shape()))) {
         return false;
       }
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hlo/computation.h"
+#include "hlo/elementwise.h"
 #include "hlo/known_starts.h"
 
 namespace hlorun::passes {
@@ -35,7 +36,7 @@ const Instruction* UpdatedOperand(const Instruction& instruction) {
 }
 
 bool ReadsSamePlace(const Instruction& op, const Instruction& operand) {
-  return (op.Has(hlo::kElementwise) || op.Is(Opcode::kClamp)) && operand.shape().SameDimensions(op.shape());
+  return hlo::IsElementwise(op) && operand.shape().SameDimensions(op.shape());
 }
 
 bool SlicesUpdatedPart(const Instruction& slice, const Instruction& update) {

@@ -1,8 +1,11 @@
 #include "passes/simplify/symmetry.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
+#include <vector>
+
+#include "hlo/elementwise.h"
+#include "hlo/exchanged_dimensions.h"
 
 namespace hlorun::passes {
 namespace {
@@ -12,8 +15,6 @@ using hlo::Opcode;
 
 // Of ops looked at for one answer: chains of elementwise ops are longer only where nobody writes them.
 constexpr int kMostOps = 256;
-
-bool IsElementwise(const Instruction& x) { return x.Has(hlo::kElementwise) || x.Is(Opcode::kClamp); }
 
 bool MayExchangeOperands(const Instruction& x) {
   if (x.operand_count() != 2) return false;
@@ -25,10 +26,8 @@ bool MayExchangeOperands(const Instruction& x) {
 // Whether it exchanges the last two dimensions and no others.
 bool IsMatrixTranspose(const Instruction& x) {
   if (!x.Is(Opcode::kTranspose)) return false;
-  std::vector<int64_t> exchanged(x.dimensions().size());
-  std::iota(exchanged.begin(), exchanged.end(), 0);
-  std::swap(exchanged[exchanged.size() - 1], exchanged[exchanged.size() - 2]);
-  return x.dimensions() == exchanged;
+  const std::vector<int64_t> exchanged = hlo::ExchangedDimensions(x);
+  return std::is_sorted(exchanged.begin(), exchanged.end());
 }
 
 // An operand of a dot, and the dimensions of it that are contracted, behind transposes.
@@ -63,7 +62,7 @@ class Question {
       case Opcode::kDot: return IsSymmetricProduct(x);
       default: break;
     }
-    if (!IsElementwise(x)) return false;
+    if (!hlo::IsElementwise(x)) return false;
     if (MayExchangeOperands(x) && AreTransposes(*x.operand(0), *x.operand(1))) return true;
     return std::all_of(x.operands().begin(), x.operands().end(), [&](const Instruction* operand) {
       return operand->shape().rank() == 0 || IsSymmetric(*operand);
@@ -93,22 +92,14 @@ class Question {
     if (IsMatrixTranspose(y) && y.operand(0) == &x) return true;
     if (!x.Is(y.opcode()) || x.operand_count() != y.operand_count()) return false;
     if (x.Is(Opcode::kIota) || x.Is(Opcode::kBroadcast)) {
-      return (x.operand_count() == 0 || x.operand(0) == y.operand(0)) && Exchanged(x) == y.dimensions();
+      return (x.operand_count() == 0 || x.operand(0) == y.operand(0)) && hlo::ExchangedDimensions(x) == y.dimensions();
     }
-    if (!IsElementwise(x) || x.attributes() != y.attributes()) return false;
+    if (!hlo::IsElementwise(x) || x.attributes() != y.attributes()) return false;
     for (int64_t i = 0; i < x.operand_count(); ++i) {
       const bool same_scalar = x.operand(i)->shape().rank() == 0 && x.operand(i) == y.operand(i);
       if (!same_scalar && !AreTransposes(*x.operand(i), *y.operand(i))) return false;
     }
     return true;
-  }
-
-  // The result's dimensions that an op names, with the last two exchanged.
-  static std::vector<int64_t> Exchanged(const Instruction& x) {
-    const int64_t rank = x.shape().rank();
-    std::vector<int64_t> dimensions = x.dimensions();
-    for (int64_t& d : dimensions) d = d < rank - 2 ? d : 2 * rank - 3 - d;
-    return dimensions;
   }
 
   int ops_ = 0;

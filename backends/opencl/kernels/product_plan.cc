@@ -387,6 +387,45 @@ int64_t LanesAlong(int64_t k, int64_t lanes) {
   return lanes;
 }
 
+ProductPlan PlanByRules(const ProductShape& shape, const DeviceSpec& device) {
+  ProductPlan plan;
+  plan.shape = shape;
+  plan.inline_assembly = device.has_inline_assembly;
+  plan.lanes = RegisterLanes(device, shape.compute_type);
+  plan.dot_products =
+      shape.rhs_transposed && shape.m <= kDotProductRows && !shape.lhs_transposed && !TakesKeptPanels(shape);
+  if (shape.m == 1 && shape.rhs_transposed) plan.dot_products = true;
+  if (plan.dot_products) {
+    plan.rows = shape.m;
+    plan.lanes = LanesAlong(shape.k, plan.lanes);
+    const int64_t sums = std::clamp<int64_t>((VectorRegisters(device) - 8) / shape.m, 1, 4);
+    const int64_t row_bytes = shape.k * hlo::BytesOf(shape.rhs_type);
+    const bool one_by_one =
+        shape.m <= kStrandRows && row_bytes < kPageBytes && shape.batch * shape.n * row_bytes > device.l2_bytes;
+    plan.strands = one_by_one ? std::clamp<int64_t>(shape.k / plan.lanes, 1, sums) : 1;
+    plan.vectors = one_by_one ? 1 : CeilDiv(shape.n, CeilDiv(shape.n, sums));
+    plan.panels = CeilDiv(shape.n, plan.vectors);
+    plan.panels_per_block = std::max<int64_t>(1, plan.panels * shape.batch / (16 * device.compute_units));
+    return plan;
+  }
+  if (TakeStreams(plan, device)) return plan;
+  TakeWords(plan, device);
+  plan.lhs_is_far = plan.shape.m * plan.shape.k * hlo::BytesOf(plan.shape.compute_type) > kFarCaches * device.l2_bytes;
+  plan.result_is_far = shape.batch * shape.m * shape.n * hlo::BytesOf(shape.compute_type) > device.l2_bytes;
+  ChooseTile(plan, device);
+  plan.tiles = CeilDiv(shape.m, plan.rows);
+  plan.panels = CeilDiv(shape.n, plan.columns());
+  if (IsLowOverCrowdedRows(plan, device)) plan.section = kCrowdedDepth;
+  ChooseForms(plan, device);
+  ChooseParts(plan, device);
+  ChooseBlocks(plan, device);
+  ChooseOwnBlocks(plan, device);
+  plan.rhs_stays = plan.rhs == RhsForm::kInPlace && plan.tiles_per_block > 1 &&
+                   shape.k * shape.n * hlo::BytesOf(shape.rhs_type) <= device.l2_bytes / 2;
+  plan.mirrors = MayMirror(plan) && plan.columns() % plan.rows == 0 && !plan.CombinesParts();
+  return plan;
+}
+
 }  // namespace
 
 std::optional<hlo::ElementType> SumType(hlo::ElementType lhs, hlo::ElementType rhs, hlo::ElementType result) {
@@ -470,49 +509,6 @@ int64_t ProductPlan::PartialBytes() const {
 int64_t ProductPlan::RowStartBytes() const {
   return HasRowStarts() ? AlignScratch(shape.batch * shape.m * hlo::BytesOf(shape.compute_type)) : 0;
 }
-
-namespace {
-
-ProductPlan PlanByRules(const ProductShape& shape, const DeviceSpec& device) {
-  ProductPlan plan;
-  plan.shape = shape;
-  plan.inline_assembly = device.has_inline_assembly;
-  plan.lanes = RegisterLanes(device, shape.compute_type);
-  plan.dot_products =
-      shape.rhs_transposed && shape.m <= kDotProductRows && !shape.lhs_transposed && !TakesKeptPanels(shape);
-  if (shape.m == 1 && shape.rhs_transposed) plan.dot_products = true;
-  if (plan.dot_products) {
-    plan.rows = shape.m;
-    plan.lanes = LanesAlong(shape.k, plan.lanes);
-    const int64_t sums = std::clamp<int64_t>((VectorRegisters(device) - 8) / shape.m, 1, 4);
-    const int64_t row_bytes = shape.k * hlo::BytesOf(shape.rhs_type);
-    const bool one_by_one =
-        shape.m <= kStrandRows && row_bytes < kPageBytes && shape.batch * shape.n * row_bytes > device.l2_bytes;
-    plan.strands = one_by_one ? std::clamp<int64_t>(shape.k / plan.lanes, 1, sums) : 1;
-    plan.vectors = one_by_one ? 1 : CeilDiv(shape.n, CeilDiv(shape.n, sums));
-    plan.panels = CeilDiv(shape.n, plan.vectors);
-    plan.panels_per_block = std::max<int64_t>(1, plan.panels * shape.batch / (16 * device.compute_units));
-    return plan;
-  }
-  if (TakeStreams(plan, device)) return plan;
-  TakeWords(plan, device);
-  plan.lhs_is_far = plan.shape.m * plan.shape.k * hlo::BytesOf(plan.shape.compute_type) > kFarCaches * device.l2_bytes;
-  plan.result_is_far = shape.batch * shape.m * shape.n * hlo::BytesOf(shape.compute_type) > device.l2_bytes;
-  ChooseTile(plan, device);
-  plan.tiles = CeilDiv(shape.m, plan.rows);
-  plan.panels = CeilDiv(shape.n, plan.columns());
-  if (IsLowOverCrowdedRows(plan, device)) plan.section = kCrowdedDepth;
-  ChooseForms(plan, device);
-  ChooseParts(plan, device);
-  ChooseBlocks(plan, device);
-  ChooseOwnBlocks(plan, device);
-  plan.rhs_stays = plan.rhs == RhsForm::kInPlace && plan.tiles_per_block > 1 &&
-                   shape.k * shape.n * hlo::BytesOf(shape.rhs_type) <= device.l2_bytes / 2;
-  plan.mirrors = MayMirror(plan) && plan.columns() % plan.rows == 0 && !plan.CombinesParts();
-  return plan;
-}
-
-}  // namespace
 
 ProductPlan PlanProduct(const ProductShape& shape, const DeviceSpec& device, const PanelSchedule* schedule) {
   ProductPlan plan = PlanByRules(shape, device);
