@@ -10,6 +10,7 @@
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
 #include "passes/control/loop_invariants.h"
+#include "passes/control/overwritten_carries.h"
 #include "passes/control/predication.h"
 #include "passes/control/slices_after_products.h"
 #include "passes/dynamic/extents.h"
@@ -17,7 +18,6 @@
 #include "passes/expand/approx_top_k.h"
 #include "passes/expand/batch_norm.h"
 #include "passes/expand/complex_dot.h"
-#include "passes/expand/parts_in_place.h"
 #include "passes/expand/convolution.h"
 #include "passes/expand/custom_calls.h"
 #include "passes/expand/dot.h"
@@ -25,6 +25,7 @@
 #include "passes/expand/lapack.h"
 #include "passes/expand/linear_algebra.h"
 #include "passes/expand/map.h"
+#include "passes/expand/parts_in_place.h"
 #include "passes/expand/ragged_dot.h"
 #include "passes/expand/reduce_in_products.h"
 #include "passes/expand/reduce_major_first.h"
@@ -206,7 +207,9 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<SplitSelections>();
   p.Add<CommonSubexpressions>();
   p.Add<DeadCode>();
-  p.Add<PartsInPlace>();  // one array each, which nothing may merge
+  // Arrays of their own, which nothing may merge.
+  p.Add<PartsInPlace>();
+  p.Add<OverwrittenCarries>();
   p.Add<AssignRowMajorLayouts>();
 
   // One kernel from many instructions; then where and when each value lives.

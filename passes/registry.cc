@@ -4,6 +4,7 @@
 #include "passes/control/control_flow.h"
 #include "passes/control/known_trip_counts.h"
 #include "passes/control/loop_invariants.h"
+#include "passes/control/overwritten_carries.h"
 #include "passes/control/predication.h"
 #include "passes/control/slices_after_products.h"
 #include "passes/dynamic/extents.h"
@@ -136,6 +137,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<PartsInPlace>("concatenations of what products make become updates of one array, in place"),
       Entry<SplitReductions>("a large reduction to a small result becomes two stages"),
       Entry<SplitSelections>("argmax and its likes of long rows become those of groups and of what groups give"),
+      Entry<OverwrittenCarries>("arrays that a loop overwrites before it reads them start as memory as it is found"),
       Entry<KnownTripCounts>("trip counts of counting loops, kept for the plan"),
       Entry<SliceAfterProducts>("a product by a slice of what a loop leaves alone becomes a slice of one product"),
       Entry<HoistLoopInvariants>("what every trip of a loop computes alike moves in front of it"),

@@ -136,12 +136,10 @@ std::optional<int64_t> CountSteps(int64_t start, int64_t step, const Test& test,
 std::optional<int64_t> TripsOf(const Instruction& compare, const Instruction& loop) {
   const std::optional<Test> test = TestOf(compare, loop);
   if (!test) return std::nullopt;
-  const Instruction* init = loop.operand(0);
-  if (!init->Is(Opcode::kTuple)) return std::nullopt;
-  const std::optional<int64_t> start = ScalarInteger(init->operand(test->index));
-  const std::optional<int64_t> step = StepOf(loop, test->index);
-  if (!start || !step) return std::nullopt;
-  return CountSteps(*start, *step, *test, init->operand(test->index)->shape().element_type());
+  const std::optional<Counter> counter = CounterOf(loop, test->index);
+  if (!counter) return std::nullopt;
+  return CountSteps(counter->start, counter->step, *test,
+                    loop.shape().tuple_shapes()[static_cast<size_t>(test->index)].element_type());
 }
 
 std::optional<int64_t> BoundOf(const Instruction& condition, const Instruction& loop) {
@@ -152,6 +150,13 @@ std::optional<int64_t> BoundOf(const Instruction& condition, const Instruction& 
 }
 
 }  // namespace
+
+std::optional<Counter> CounterOf(const Instruction& loop, int64_t index) {
+  const Instruction* init = loop.operand(0);
+  if (!init->Is(Opcode::kTuple)) return std::nullopt;
+  const std::optional<int64_t> start = ScalarInteger(init->operand(index)), step = StepOf(loop, index);
+  return start && step ? std::optional(Counter{*start, *step}) : std::nullopt;
+}
 
 std::optional<int64_t> TripCountOf(const Instruction& loop) { return TripsOf(*loop.while_condition()->root(), loop); }
 

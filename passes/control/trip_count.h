@@ -16,4 +16,11 @@ std::optional<int64_t> TripCountOf(const hlo::Instruction& loop);
 // counter's test and others.
 std::optional<int64_t> TripBoundOf(const hlo::Instruction& loop);
 
+// An integer that `loop` carries, which starts at a constant and is stepped by one in each trip.
+struct Counter {
+  int64_t start = 0, step = 0;
+};
+// Element `index` of what `loop` carries as a counter; nullopt where it is none.
+std::optional<Counter> CounterOf(const hlo::Instruction& loop, int64_t index);
+
 }  // namespace hlorun::passes

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "hlo/builder.h"
-#include "hlo/evaluator/custom_calls.h"
 #include "passes/dynamic/signature.h"
+#include "passes/expand/uninitialized.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/updated_part.h"
 #include "passes/kernel_model.h"
@@ -130,9 +130,7 @@ bool Pays(const Instruction& whole, const Parts& parts, const PassContext& conte
 void UpdateParts(Instruction* whole, const Parts& parts) {
   hlo::Builder build(whole->parent(), whole);
   build.before = whole;
-  hlo::attr::CustomCall call;
-  call.target = kUninitializedTarget;
-  Instruction* array = build.Make(Opcode::kCustomCall, {}, std::move(call), {}, whole->shape());
+  Instruction* array = Uninitialized(build, whole->shape());
   const auto update = [&](Instruction* value, const hlo::Dims& at) {
     std::vector<Instruction*> starts;
     for (const int64_t start : at) starts.push_back(build.ScalarConstant(hlo::ElementType::kS64, start));
@@ -148,19 +146,7 @@ std::optional<Parts> PartsOf(const Instruction& whole) {
   return whole.Is(Opcode::kPad) ? PartsOfPad(whole) : std::nullopt;
 }
 
-hlo::Literal Zeros(hlo::OpCall& call) { return hlo::Literal(call.shape); }
-
-// Lets the evaluator run kUninitializedTarget.
-void RegisterUninitializedEvaluator() {
-  static const bool kOnce = (hlo::RegisterCustomCallEvaluator(kUninitializedTarget, Zeros), true);
-  static_cast<void>(kOnce);
-}
-
 }  // namespace
-
-bool IsUninitialized(const Instruction& instruction) {
-  return instruction.Is(Opcode::kCustomCall) && instruction.As<hlo::attr::CustomCall>().target == kUninitializedTarget;
-}
 
 bool PartsInPlace::Run(hlo::Module& module, PassContext& context) {
   // Kernels of products whose sizes vary end at the sizes.
@@ -170,7 +156,6 @@ bool PartsInPlace::Run(hlo::Module& module, PassContext& context) {
     for (Instruction* instruction : computation->PostOrder()) {
       const std::optional<Parts> parts = PartsOf(*instruction);
       if (!parts || !Pays(*instruction, *parts, context)) continue;
-      RegisterUninitializedEvaluator();
       UpdateParts(instruction, *parts);
       changed = true;
     }

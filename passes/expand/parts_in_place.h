@@ -7,18 +7,13 @@
 //
 // A padded product likewise, whose edges are parts of one number.
 //
-// Where the whole has to lie in memory (consumers that compute it where they read it keep it), and products make more of
-// it than the second cache holds.
+// Where the whole has to lie in memory (consumers that compute it where they read it keep it), and products make more
+// of it than the second cache holds.
 #pragma once
 
 #include "passes/pass.h"
 
 namespace hlorun::passes {
-
-// A custom-call without operands whose result is memory as it is found, for the program to write before it reads it. No
-// kernel runs for it; the evaluator makes zeros.
-inline constexpr const char* kUninitializedTarget = "hlorun.uninitialized";
-bool IsUninitialized(const hlo::Instruction& instruction);
 
 class PartsInPlace : public Pass {
  public:

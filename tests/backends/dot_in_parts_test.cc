@@ -62,6 +62,17 @@ TEST(DotInParts, NotWhereTheProgramAsksForF32) {
   EXPECT_EQ(WhyNot(PanelSchedule{}, ProductProblem{ShapeOf({0, 512, 512, 512})}, spec), "");
 }
 
+TEST(DotInParts, CopiesThroughMemoryWantMoreRows) {
+  DeviceSpec spec;
+  spec.has_bf16_tiles = true;
+  spec.l3_bytes = 32 << 20;
+  for (const bool is_turned : {false, true}) {
+    EXPECT_TRUE(IsTaken({0, 128, 1024, 4096, false, is_turned}, spec));
+    EXPECT_FALSE(IsTaken({0, 128, 768, 30522, false, is_turned}, spec));
+    EXPECT_TRUE(IsTaken({0, 256, 4096, 4096, false, is_turned}, spec));
+  }
+}
+
 TEST(DotInParts, AsAccurateAsF32) {
   const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";

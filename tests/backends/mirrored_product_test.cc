@@ -1,6 +1,11 @@
 // A matrix by its own transpose: tiles above the diagonal store what lies below it, too (product_plan.h).
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "backends/opencl/kernels/matrix_unit_plan.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/product_schedule.h"
 #include "hlo/text/parser.h"
@@ -51,15 +56,16 @@ ENTRY main {{
                      in, out, row, dot);
 }
 
-double HostSum(const Gram& c, const hlo::Literal& x, int64_t batch, int64_t i, int64_t j) {
-  double sum = 0;
-  for (int64_t p = 0; p < c.k; ++p) {
-    const auto at = [&](int64_t row) {
-      return x.GetDouble(batch * c.m * c.k + (c.transposed ? p * c.m + row : row * c.k + p));
-    };
-    sum += at(i) * at(j);
+// The rows of each batch.
+std::vector<double> RowsOf(const Gram& c, const hlo::Literal& x) {
+  std::vector<double> rows;
+  for (int64_t b = 0; b < c.batch; ++b) {
+    for (int64_t row = 0; row < c.m; ++row) {
+      for (int64_t p = 0; p < c.k; ++p)
+        rows.push_back(x.GetDouble(b * c.m * c.k + (c.transposed ? p * c.m + row : row * c.k + p)));
+    }
   }
-  return sum;
+  return rows;
 }
 
 ProductShape ShapeOf(const Gram& c) {
@@ -67,24 +73,40 @@ ProductShape ShapeOf(const Gram& c) {
   return ProductShapeOf(*module->entry()->root()).value();
 }
 
-void ExpectGram(const Gram& c, const DeviceSpec& spec, bool finishes = false, int64_t alias = -1) {
+// `is_mirrored`: whether a place is stored with the sums of the one opposite.
+void ExpectSums(const Gram& c, const DeviceSpec& spec, bool finishes, int64_t alias,
+                const std::function<bool(int64_t i, int64_t j)>& is_mirrored) {
   SCOPED_TRACE(TextOf(c, finishes));
-  ASSERT_TRUE(PlanProduct(ShapeOf(c), spec).mirrors);
   const Fused run = RunFusion(TextOf(c, finishes), {alias}, spec);
+  const std::vector<double> rows = RowsOf(c, run.operands[0]);
   const double bound = hlo::IsFloating(c.result) ? 1e-5 * static_cast<double>(c.k) : 0;
   for (int64_t b = 0; b < c.batch; ++b) {
     for (int64_t i = 0; i < c.m; ++i) {
       for (int64_t j = 0; j < c.m; ++j) {
         const int64_t at = (b * c.m + i) * c.m + j;
-        double expected = HostSum(c, run.operands[0], b, i, j);
+        const double* const batch = rows.data() + b * c.m * c.k;
+        double expected = std::inner_product(batch + i * c.k, batch + (i + 1) * c.k, batch + j * c.k, 0.0);
         if (finishes) expected = run.operands[1].GetDouble(at) - expected * run.operands[2].GetDouble(j);
         ASSERT_NEAR(run.result.GetDouble(at), expected, bound) << b << ", " << i << ", " << j;
-        if (!finishes) {
+        if (!finishes && is_mirrored(i, j)) {
           ASSERT_EQ(run.result.GetDouble(at), run.result.GetDouble((b * c.m + j) * c.m + i));
         }
       }
     }
   }
+}
+
+void ExpectGram(const Gram& c, const DeviceSpec& spec, bool finishes = false, int64_t alias = -1) {
+  ASSERT_TRUE(PlanProduct(ShapeOf(c), spec).mirrors);
+  ExpectSums(c, spec, finishes, alias, [](int64_t, int64_t) { return true; });
+}
+
+// By the matrix unit: what lies in blocks of the diagonal is summed twice.
+void ExpectGramOfUnit(const Gram& c, const DeviceSpec& spec, bool finishes = false, int64_t alias = -1) {
+  const std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(ShapeOf(c), spec);
+  ASSERT_TRUE(plan && plan->mirrors) << TextOf(c, finishes);
+  ExpectSums(c, spec, finishes, alias,
+             [](int64_t i, int64_t j) { return i / MatrixUnitPlan::kBlock != j / MatrixUnitPlan::kBlock; });
 }
 
 DeviceSpec OfSmallCaches(int64_t units = 2) {
@@ -210,6 +232,48 @@ TEST(MirroredProduct, FinishedWhereItIsStored) {
       ExpectGram({.m = 530, .k = 64, .transposed = transposed}, OfSmallCaches(), true, alias);
     }
   }
+}
+
+TEST(MirroredProduct, ByTheMatrixUnit) {
+  using enum ElementType;
+  const std::optional<DeviceSpec> unit = Runner().WithMatrixUnit();
+  if (!unit) GTEST_SKIP() << "no matrix unit here: not measured";
+  for (const int64_t units : {1, 2, 7}) {
+    DeviceSpec spec = *unit, small = *unit;
+    spec.compute_units = small.compute_units = units;
+    small.l2_bytes = 256 << 10;  // sections of depth
+    for (const bool transposed : {false, true}) {
+      ExpectGramOfUnit({.m = 810, .k = 350, .transposed = transposed}, spec);
+      ExpectGramOfUnit({.m = 810, .k = 350, .transposed = transposed}, small);
+      ExpectGramOfUnit({2, 128, 600, transposed, kBF16, kF32}, spec);
+      ExpectGramOfUnit({1, 300, 600, transposed, kBF16, kF32}, small);
+      for (const int64_t m : {160, 161, 175, 191, 200}) ExpectGramOfUnit({1, m, 800, transposed, kS8, kS32}, spec);
+    }
+  }
+}
+
+TEST(MirroredProduct, FinishedByTheMatrixUnit) {
+  using enum ElementType;
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  for (const int64_t alias : {-1, 1}) {
+    ExpectGramOfUnit({.m = 810, .k = 350}, *spec, true, alias);
+    ExpectGramOfUnit({2, 129, 600, true, kBF16, kF32}, *spec, true, alias);
+    ExpectGramOfUnit({1, 330, 512, false, kBF16, kF32}, *spec, true, alias);
+  }
+}
+
+TEST(MirroredProduct, PlansOfTheMatrixUnit) {
+  using enum ElementType;
+  DeviceSpec spec;
+  spec.has_bf16_tiles = true;
+  spec.compute_units = 2;
+  const auto plan = [&](const Gram& c) { return PlanMatrixUnit(ShapeOf(c), spec).value(); };
+  EXPECT_TRUE(plan({1, 512, 1024, false, kBF16, kF32}).mirrors);
+  EXPECT_FALSE(plan({1, 512, 128, false, kBF16, kF32}).mirrors);  // shallow
+  EXPECT_FALSE(plan({4, 32, 512, false, kBF16, kF32}).mirrors);   // one block
+  // As many groups of columns for both units, whose rows grow from one to the next.
+  EXPECT_EQ(plan({1, 512, 1024, false, kBF16, kF32}).ColumnGroups() % 4, 0);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/library_product.h"
 #include "hlo/error.h"
-#include "passes/expand/parts_in_place.h"
+#include "passes/expand/uninitialized.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/side_by_side.h"

@@ -7,7 +7,7 @@
 namespace hlorun::opencl {
 namespace {
 
-constexpr ir::Type kWords{hlo::ElementType::kU32, 16};
+ir::Type RowOf(hlo::ElementType type) { return {type, 16}; }
 
 }  // namespace
 
@@ -19,19 +19,21 @@ ir::Stmt CallUnit(const char* function, std::vector<ir::Expr> arguments) {
   return ir::CallStatement(ir::Call(ir::kIndex, function, std::move(arguments)));
 }
 
-ir::Stmt TurnSquare(const ir::BufferRef& square, const ir::Expr& from, const ir::BufferRef& out, const ir::Expr& to,
-                    int64_t pitch) {
+ir::Stmt TurnSquare(const Square& from, const Square& to) {
+  const ir::Type row_type = RowOf(from.buffer->storage);
   return TransposeSquare(
-      kWords, false,
+      row_type, false,
       [&](int64_t row, int64_t place, int64_t count) {
-        return ir::Load(square, ir::Ramp(from + (row * kWords.lanes + place), static_cast<int>(count)));
+        return ir::Load(from.buffer, ir::Ramp(from.first + (row * from.pitch + place), static_cast<int>(count)));
       },
       [&](int64_t i, const ir::Expr& column) {
-        return ir::Store(out, ir::Ramp(to + i * pitch, kWords.lanes), column);
+        return ir::Store(to.buffer, ir::Ramp(to.first + i * to.pitch, row_type.lanes), column);
       });
 }
 
-std::vector<ir::Helper> TurnHelpers(bool inline_assembly) { return TransposeHelpers(kWords, false, inline_assembly); }
+std::vector<ir::Helper> TurnHelpers(hlo::ElementType type, bool inline_assembly) {
+  return TransposeHelpers(RowOf(type), false, inline_assembly);
+}
 
 ir::Stmt MendSums(const ir::Expr& sums, const ir::Expr& first_sums, const ir::Stmt& sum_first_parts) {
   const ir::Expr has_nan = ir::Call({hlo::ElementType::kS32, 1}, kUnitHasNan, {sums});

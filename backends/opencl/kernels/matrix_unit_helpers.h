@@ -14,11 +14,15 @@ std::vector<ir::Helper> UnitHelpers(std::initializer_list<std::string_view> name
 
 ir::Stmt CallUnit(const char* function, std::vector<ir::Expr> arguments = {});
 
-// A square of 16 rows of 16 words, from square[from] on, to its columns, `pitch` words apart from out[to] on. Calls
-// TurnHelpers.
-ir::Stmt TurnSquare(const ir::BufferRef& square, const ir::Expr& from, const ir::BufferRef& out, const ir::Expr& to,
-                    int64_t pitch);
-std::vector<ir::Helper> TurnHelpers(bool inline_assembly);
+// 16 rows of 16 numbers of 32 bits, `pitch` apart from `first` on.
+struct Square {
+  ir::BufferRef buffer;
+  ir::Expr first;
+  int64_t pitch = 16;
+};
+// The columns of `from` become the rows of `to`. Calls TurnHelpers of the type of `from`.
+ir::Stmt TurnSquare(const Square& from, const Square& to);
+std::vector<ir::Helper> TurnHelpers(hlo::ElementType type, bool inline_assembly);
 
 // Sums of parts of bf16 (matrix_unit_plan.h) at `sums` that are NaN are replaced by those of the first parts alone,
 // which `sum_first_parts` leaves in the tiles; by way of `first_sums`. Both are addresses of blocks. An infinite

@@ -171,7 +171,7 @@ class SidePacking {
     return Loop(part, Index(0), Index(plan_.parts), Turn(ir::Ref(part)));
   }
   Stmt Turn(const Expr& part) const {
-    return TurnSquare(square_, part * MatrixUnitPlan::kTileWords, tiles_, to_ + part * kPartWords, kSide);
+    return TurnSquare({square_, part * MatrixUnitPlan::kTileWords}, {tiles_, to_ + part * kPartWords});
   }
 
   // 16 elements along the depth of a row, `from` so many of a step.
@@ -249,7 +249,8 @@ KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<Side>& sides
   const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
   std::vector<ir::Helper> helpers = HelpersNamed(kUnitFunctions, functions);
   if (!turns) return Packing(MakeDraft("pack_tiles", parameters, nest, std::move(helpers)));
-  for (ir::Helper& helper : TurnHelpers(plan.inline_assembly)) helpers.push_back(std::move(helper));
+  for (ir::Helper& helper : TurnHelpers(hlo::ElementType::kU32, plan.inline_assembly))
+    helpers.push_back(std::move(helper));
   return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
 }
 

@@ -22,6 +22,8 @@ constexpr int64_t kFewBlocks = 8, kLongSum = 1024;
 // Columns of a group: their copy of rhs is to stay in the second cache, beside other things; sums that wait stay on the
 // stack.
 constexpr int64_t kMostColumns = 16, kMostColumnsOfParts = 8, kFewestShared = 4;
+// Below this depth turning a block's sums, and storing them apart, costs what multiplying them does.
+constexpr int64_t kLeastMirroredSteps = 12, kLeastMirroredStepsOfParts = 4;
 
 struct UnitRow {
   ElementType operands, sums;
@@ -47,6 +49,14 @@ bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
   return blocks >= kFewBlocks || shape.k < kLongSum;
 }
 
+// What copying an element of rhs into parts costs, in multiplications by register tiles: where the last cache holds
+// rhs, and where the copy comes from memory, goes there, and comes from there again.
+double CostOfRhs(const ProductShape& shape, const DeviceSpec& device) {
+  constexpr double kOfCopy = 54, kOfFarCopy = 110;
+  if (shape.rhs_is_kept) return 0;
+  return shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > device.l3_bytes ? kOfFarCopy : kOfCopy;
+}
+
 // Of register tiles, a multiplication with a rhs that comes from beyond the second cache each time; rows of [n][k] are
 // read as they lie.
 double CostByRegisters(const ProductShape& shape, const DeviceSpec& device) {
@@ -58,15 +68,23 @@ double CostByRegisters(const ProductShape& shape, const DeviceSpec& device) {
 // f32 in parts: what is spared of multiplications pays for the copies, in multiplications by register tiles. A rhs that
 // is kept is copied once.
 bool PaysForParts(const ProductShape& shape, const DeviceSpec& device) {
-  // Of the unit, each padded multiplication; an element that is copied, one that is summed.
-  constexpr double kOfUnit = 0.6, kOfCopy = 54, kOfResult = 16;
+  // Of the unit, each padded multiplication; an element of lhs that is copied, one that is summed.
+  constexpr double kOfUnit = 0.6, kOfLhs = 54, kOfResult = 16;
   const auto padded = [](int64_t extent, int64_t block) { return static_cast<double>(CeilDiv(extent, block) * block); };
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
   const double all_rows = padded(shape.m, MatrixUnitPlan::kBlock),
                all_columns = padded(shape.n, MatrixUnitPlan::kBlock);
   const double by_unit = kOfUnit * all_rows * all_columns * padded(shape.k, MatrixUnitPlan::kStepBytes / 2);
-  const double copies = kOfCopy * k * (m + (shape.rhs_is_kept ? 0 : n));
-  return CostByRegisters(shape, device) * m * n * k > by_unit + copies + kOfResult * all_rows * all_columns;
+  const double copies = k * (kOfLhs * m + CostOfRhs(shape, device) * n);
+  const double spared = CostByRegisters(shape, device) * m * n * k - by_unit - kOfResult * all_rows * all_columns;
+  // Either way leaves out half of a symmetric product.
+  const bool is_half = shape.is_symmetric && shape.k >= kLeastMirroredStepsOfParts * MatrixUnitPlan::kStepBytes / 2;
+  return (is_half ? spared / 2 : spared) > copies;
+}
+
+bool MayMirror(const MatrixUnitPlan& plan) {
+  return plan.shape.is_symmetric && plan.column_blocks > 1 &&
+         plan.steps >= (plan.parts == 1 ? kLeastMirroredSteps : kLeastMirroredStepsOfParts);
 }
 
 bool Takes(const UnitRow& unit, const ProductShape& shape, const DeviceSpec& device) {
@@ -92,7 +110,11 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const bool has_sections = plan.parts > 1;
   const int64_t most =
       has_sections ? kMostColumnsOfParts : std::clamp<int64_t>(room / plan.steps, kFewestShared, kMostColumns);
-  plan.columns_per_group = CeilDiv(plan.column_blocks, CeilDiv(plan.column_blocks, most));
+  int64_t column_groups = CeilDiv(plan.column_blocks, most);
+  // Of a triangle as many groups for each unit, one from either end at a time.
+  const int64_t of_all = 2 * device.compute_units;
+  if (plan.mirrors && of_all <= plan.column_blocks) column_groups = CeilDiv(column_groups, of_all) * of_all;
+  plan.columns_per_group = CeilDiv(plan.column_blocks, std::min(column_groups, plan.column_blocks));
   plan.steps_per_section = plan.steps;
   const int64_t in_room = std::max<int64_t>(room / plan.columns_per_group, 1);
   if (has_sections && in_room < plan.steps) plan.steps_per_section = CeilDiv(plan.steps, CeilDiv(plan.steps, in_room));
@@ -116,6 +138,7 @@ std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optio
   plan.column_blocks = CeilDiv(shape.n, MatrixUnitPlan::kBlock);
   plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
   plan.lhs_in_place = !windows && plan.parts == 1 && LiesInTiles(plan);
+  plan.mirrors = MayMirror(plan);
   ChooseGroups(plan, device);
   return plan;
 }

@@ -39,6 +39,8 @@ struct MatrixUnitPlan {
   int64_t steps_per_section = 1;
 
   bool lhs_in_place = false;
+  // Of a matrix by its own transpose: blocks below the diagonal are not multiplied, those above store them, too.
+  bool mirrors = false;
   std::optional<ConvolutionShape> windows;  // whose windows are the rows of lhs
 
   bool PacksLhs() const { return !lhs_in_place && !windows; }

@@ -44,6 +44,7 @@ class UnitMultiplication {
       sums_ = MakeStaging("sums", shape_.compute_type, kSums * (plan.SumsInParts() ? plan.columns_per_group : 1));
     }
     first_sums_ = MakeStaging("first_sums", shape_.compute_type, kSums);
+    turned_ = MakeStaging("turned", shape_.compute_type, kSums);
   }
 
   KernelDraft Emit() {
@@ -51,18 +52,26 @@ class UnitMultiplication {
     const ir::Var rows = IndexVar("row_group", plan_.RowGroups());
     const ir::Var columns = IndexVar("column_group", plan_.ColumnGroups());
     batch_ = ir::Ref(batch);
-    Stmt nest = ir::Block({CallUnit(kUnitBegin), Group(ir::Ref(rows), ir::Ref(columns)), CallUnit(kUnitEnd)});
+    const Stmt group = plan_.mirrors ? Group(FromBothEnds(ir::Ref(rows), plan_.RowGroups()),
+                                             FromBothEnds(ir::Ref(columns), plan_.ColumnGroups()))
+                                     : Group(ir::Ref(rows), ir::Ref(columns));
+    Stmt nest = ir::Block({CallUnit(kUnitBegin), group, CallUnit(kUnitEnd)});
     // Neighbours share columns: their rhs is then in the caches of all.
     for (const ir::Var& var : {rows, columns, batch})
       nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
     std::vector<Stmt> body;
     if (!plan_.HasSections()) body.push_back(ir::DeclareArray(sums_));
     if (plan_.parts > 1) body.push_back(ir::DeclareArray(first_sums_));
+    if (plan_.mirrors) body.push_back(ir::DeclareArray(turned_));
     body.push_back(nest);
     std::vector<ir::Helper> helpers =
         UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, StepsFunction()});
     if (plan_.parts > 1) {
       for (ir::Helper& helper : UnitHelpers({kUnitFirstParts, kUnitHasNan, kUnitReplaceNan}))
+        helpers.push_back(std::move(helper));
+    }
+    if (plan_.mirrors) {
+      for (ir::Helper& helper : TurnHelpers(shape_.compute_type, plan_.inline_assembly))
         helpers.push_back(std::move(helper));
     }
     return MakeDraft("multiply_tiles", parameters_, ir::Block(std::move(body)), std::move(helpers));
@@ -108,14 +117,15 @@ class UnitMultiplication {
     const ir::Var column = IndexVar("column_block", plan_.column_blocks), depth = IndexVar("depth", plan_.steps);
     column_ = ir::Ref(column);
     const Expr last_column = EndOfRun(first_column_, plan_.columns_per_group, plan_.column_blocks);
+    const Expr begin = plan_.mirrors ? ir::Max(first_column_, row_) : first_column_;
     if (!plan_.SumsInParts()) {
-      return Loop(column, first_column_, last_column,
+      return Loop(column, begin, last_column,
                   ir::Block({CallUnit(kUnitZero), Steps(first, Index(plan_.steps)), Save(Index(0)), Mend(Index(0)),
                              Finish(Index(0))}));
     }
     const Expr sums = plan_.HasSections() ? ((batch_ * plan_.row_blocks + row_) * plan_.column_blocks + column_) * kSums
                                           : (column_ - first_column_) * kSums;
-    return Loop(depth, first, end, Loop(column, first_column_, last_column, PartOfBlock(ir::Ref(depth), end, sums)),
+    return Loop(depth, first, end, Loop(column, begin, last_column, PartOfBlock(ir::Ref(depth), end, sums)),
                 plan_.BlockSteps());
   }
 
@@ -191,41 +201,64 @@ class UnitMultiplication {
     return {at, at, plan_.WindowPitch(), MatrixUnitPlan::kStepBytes, 0, kLineBytes / bytes};
   }
 
-  RunIndex ResultAt(const Expr& row, const Expr& column) const {
-    return ResultIndex(task_, shape_, batch_, row_ * kBlock + row, column_ * kBlock + column);
+  // A block of sums, and the one opposite.
+  Stmt Finish(const Expr& sums) const {
+    const Stmt straight = FinishStraight(sums);
+    if (!plan_.mirrors) return straight;
+    return ir::Block({straight, ir::If(row_ < column_, ir::Block({Turn(sums), FinishTurned()}))});
   }
 
   // A block within the result, or one that its end cuts.
-  Stmt Finish(const Expr& sums) const {
+  Stmt FinishStraight(const Expr& sums) const {
     const int64_t whole = shape_.n / kBlock, rest = shape_.n % kBlock;
-    if (rest == 0) return FinishRows(sums, kBlock);
-    if (whole == 0) return FinishRows(sums, rest);
-    return ir::If(column_ < Index(whole), FinishRows(sums, kBlock), FinishRows(sums, rest));
+    const auto finish = [&](int64_t columns) { return FinishRows({sums_, sums, row_, column_}, shape_.m, columns); };
+    if (rest == 0) return finish(kBlock);
+    if (whole == 0) return finish(rest);
+    return ir::If(column_ < Index(whole), finish(kBlock), finish(rest));
   }
+
+  Stmt Turn(const Expr& sums) const {
+    const ir::Var low = IndexVar("turn_row", 2), left = IndexVar("turn_column", 2);
+    const Expr row = ir::Ref(low) * kSide, column = ir::Ref(left) * kSide;
+    const Stmt square =
+        TurnSquare({sums_, sums + row * kBlock + column, kBlock}, {turned_, column * kBlock + row, kBlock});
+    return Loop(low, Index(0), Index(2), Loop(left, Index(0), Index(2), square));
+  }
+
+  // Rows above the diagonal are not the last ones: all columns of what they are turned to are there.
+  Stmt FinishTurned() const { return FinishRows({turned_, Index(0), column_, row_}, shape_.n, kBlock); }
 
   // How much of a block of `extent` there is.
   static Expr Inside(const Expr& block, int64_t extent) {
     return extent % kBlock == 0 ? Index(kBlock) : ir::Min(Index(kBlock), Index(extent) - block * kBlock);
   }
 
-  Stmt FinishRows(const Expr& sums, int64_t columns) const {
+  // Where 32 x 32 sums are, and the block of the result that they are.
+  struct SumsOfBlock {
+    ir::BufferRef buffer;
+    Expr first, row, column;
+  };
+  // Of `extent` rows of blocks; `columns` of the block.
+  Stmt FinishRows(const SumsOfBlock& block, int64_t extent, int64_t columns) const {
     const ir::Var row = IndexVar("row", kBlock);
-    const Expr from = sums + ir::Ref(row) * kBlock, end = Inside(row_, shape_.m);
+    const Expr from = block.first + ir::Ref(row) * kBlock, end = Inside(block.row, extent);
+    const auto at = [&](const Expr& of_row) {
+      return ResultIndex(task_, shape_, batch_, block.row * kBlock + of_row, block.column * kBlock);
+    };
     if (epilogue_->IsPlain() && columns == kBlock) {
-      const auto half = [&](int64_t c) { return ir::Load(sums_, ir::Ramp(from + c, kLanes)); };
+      const auto half = [&](int64_t c) { return ir::Load(block.buffer, ir::Ramp(from + c, kLanes)); };
       return Loop(row, Index(0), end,
-                  epilogue_->StorePlain(ResultAt(ir::Ref(row), Index(0)), half(0), half(kSide), plan_.rounds_pairs));
+                  epilogue_->StorePlain(at(ir::Ref(row)), half(0), half(kSide), plan_.rounds_pairs));
     }
-    return epilogue_->StoreRows(
-        row, Index(0), end, [&](const Expr& of_row) { return ResultAt(of_row, Index(0)); }, columns, kSide,
-        [&](const Expr& place) { return ir::Load(sums_, from + place); });
+    return epilogue_->StoreRows(row, Index(0), end, at, columns, kSide,
+                                [&](const Expr& place) { return ir::Load(block.buffer, from + place); });
   }
 
   const ProductTask& task_;
   const MatrixUnitPlan& plan_;
   const ProductShape& shape_;
   KernelParameters parameters_;
-  ir::BufferRef lhs_, rhs_, sums_, first_sums_;
+  ir::BufferRef lhs_, rhs_, sums_, first_sums_, turned_;
   std::optional<Epilogue> epilogue_;
   std::optional<WindowRows> windows_;
   Expr batch_, row_, column_, first_column_, panel_;

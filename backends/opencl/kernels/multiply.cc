@@ -126,11 +126,6 @@ class Multiplication {
     return elements % of_block == 0 ? turn : Index(blocks - 1) - turn;
   }
 
-  static Expr FromBothEnds(const Expr& turn, int64_t blocks) {
-    const Expr pair = Quotient(turn, 2);
-    return ir::Select(ir::Compare(Op::kEq, Remainder(turn, 2), Index(0)), pair, Index(blocks - 1) - pair);
-  }
-
   // The block of columns that is number `block` of a batch's.
   Expr ColumnBlock(const Expr& block) const {
     const Expr of_batch = Remainder(block, plan_.column_blocks());

@@ -164,14 +164,14 @@ KernelDraft PackInputChannels(const MatrixUnitGradientPlan& plan, const Argument
     const Stmt one = copy.Pair(ir::Ref(pair), block * kBlock + side * kSide, [&](int64_t part, const Expr& words) {
       return ir::Store(square, ir::Ramp(ir::Ref(pair) * kSide + part * (kSide * kSide), kLanes), words);
     });
-    const Stmt turn = TurnSquare(square, ir::Ref(part_of) * (kSide * kSide), out,
-                                 ir::Ref(to) + ir::Ref(part_of) * (kBlock * pitch), pitch);
+    const Stmt turn = TurnSquare({square, ir::Ref(part_of) * (kSide * kSide)},
+                                 {out, ir::Ref(to) + ir::Ref(part_of) * (kBlock * pitch), pitch});
     return ir::Block({ir::Let(to, (block_of_image * (plan.parts * kBlock) + side * kSide) * pitch + step * kSide),
                       Loop(pair, Index(0), Index(kSide), one), Loop(part_of, Index(0), Index(plan.parts), turn)});
   };
   const Stmt nest = copy.Nest(plan.ImagePitch() / kStepPixels, tile);
   std::vector<ir::Helper> helpers = copy.Helpers();
-  for (ir::Helper& helper : TurnHelpers(plan.inline_assembly)) helpers.push_back(std::move(helper));
+  for (ir::Helper& helper : TurnHelpers(ElementType::kU32, plan.inline_assembly)) helpers.push_back(std::move(helper));
   return Packing(
       MakeDraft("pack_channels", copy.parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
 }
