@@ -17,14 +17,19 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// What is smaller is stored in no time, or by the kernel that runs the loop.
-constexpr int64_t kFewestBytes = 64 << 10;
+// What is smaller is stored in no time, or by the kernel that runs the loop; inside of another loop or a branch, by the
+// kernel that runs all of that (fusion/regions.h), which takes nothing in that has no kernel.
+constexpr int64_t kFewestBytes = 64 << 10, kFewestBytesInside = 1 << 20;
 
 // The update that makes the next of element `index`, of which nothing else reads anything; null where there is none.
 const Instruction* OnlyUpdateOf(const Instruction& loop, int64_t index) {
   const Instruction* parameter = loop.while_body()->parameter(0);
-  const Instruction* update = loop.while_body()->root()->operand(index);
-  if (!update->Is(Opcode::kDynamicUpdateSlice) || update->users().size() != 1) return nullptr;
+  const Instruction* next = loop.while_body()->root();
+  const Instruction* update = next->operand(index);
+  if (!update->Is(Opcode::kDynamicUpdateSlice) || update->users().size() != 1 ||
+      std::count(next->operands().begin(), next->operands().end(), update) != 1) {
+    return nullptr;
+  }
   const auto is_element = [&](const Instruction* x, const Instruction* of) {
     return x->Is(Opcode::kGetTupleElement) && x->operand(0) == of && x->tuple_index() == index;
   };
@@ -43,6 +48,7 @@ const Instruction* OnlyUpdateOf(const Instruction& loop, int64_t index) {
 // Whether `update` stores to every place of its array in one of the trips.
 bool CoversAll(const Instruction& update, TripForms& forms, int64_t trips) {
   const hlo::Dims &whole = update.shape().dimensions(), &part = update.operand(1)->shape().dimensions();
+  if (update.operand_count() != 2 + static_cast<int64_t>(whole.size())) return false;  // starts in one array
   bool moves = false;
   for (size_t d = 0; d < whole.size(); ++d) {
     if (part[d] == whole[d]) continue;  // from its beginning, wherever it is said to start
@@ -55,16 +61,16 @@ bool CoversAll(const Instruction& update, TripForms& forms, int64_t trips) {
   return true;
 }
 
-bool InLoop(Instruction* loop) {
+bool InLoop(Instruction* loop, int64_t fewest_bytes) {
   Instruction* init = loop->operand(0);
-  if (!IsTakenApart(*loop) || init->users().size() != 1) return false;
+  if (!IsTakenApart(*loop) || init->users().size() != 1 || init->IsRoot()) return false;
   const std::optional<int64_t> trips = TripCountOf(*loop);
   if (!trips || *trips < 1) return false;
   TripForms forms(*loop, *trips);
   bool changed = false;
   for (int64_t i = 0; i < init->operand_count(); ++i) {
     Instruction* start = init->operand(i);
-    if (!start->shape().IsArray() || start->shape().ByteSize() < kFewestBytes || IsUninitialized(*start)) continue;
+    if (!start->shape().IsArray() || start->shape().ByteSize() < fewest_bytes || IsUninitialized(*start)) continue;
     const Instruction* update = OnlyUpdateOf(*loop, i);
     if (update == nullptr || !CoversAll(*update, forms, *trips)) continue;
     hlo::Builder build(loop->parent(), start);
@@ -83,8 +89,9 @@ bool OverwrittenCarries::Run(hlo::Module& module, PassContext&) {
   if (!SignatureOf(module).empty()) return false;
   bool changed = false;
   for (hlo::Computation* computation : module.ControlComputations()) {
+    const int64_t fewest_bytes = computation == module.entry() ? kFewestBytes : kFewestBytesInside;
     for (Instruction* instruction : computation->PostOrder()) {
-      if (instruction->Is(Opcode::kWhile)) changed |= InLoop(instruction);
+      if (instruction->Is(Opcode::kWhile)) changed |= InLoop(instruction, fewest_bytes);
     }
   }
   return changed;

@@ -1,6 +1,7 @@
 #include "passes/control/trip_count.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "hlo/computation.h"
 
@@ -76,7 +77,7 @@ std::optional<int64_t> StepOf(const Instruction& loop, int64_t index) {
   while (update->Is(Opcode::kCopy)) update = update->operand(0);
   if (update->Is(Opcode::kSubtract) && CarriedIndex(update->operand(0)) == index) {
     const std::optional<int64_t> step = ScalarInteger(update->operand(1));
-    return step ? std::optional(-*step) : std::nullopt;
+    return step && *step != std::numeric_limits<int64_t>::min() ? std::optional(-*step) : std::nullopt;
   }
   if (!update->Is(Opcode::kAdd)) return std::nullopt;
   for (int side = 0; side < 2; ++side) {

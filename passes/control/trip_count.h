@@ -16,7 +16,7 @@ std::optional<int64_t> TripCountOf(const hlo::Instruction& loop);
 // counter's test and others.
 std::optional<int64_t> TripBoundOf(const hlo::Instruction& loop);
 
-// An integer that `loop` carries, which starts at a constant and is stepped by one in each trip.
+// An integer that `loop` carries, which starts at a constant; a constant is added to it in each trip.
 struct Counter {
   int64_t start = 0, step = 0;
 };

@@ -33,7 +33,8 @@ std::optional<TripForm> TripForms::Of(const Instruction& x) {
   const auto [known, is_new] = known_.try_emplace(&x);
   if (!is_new) return known->second;
   std::optional<TripForm> form = IsInteger(x) ? Compute(x) : std::nullopt;
-  if (form && (std::abs(form->step) > kLargest || trips_ > kLargest)) form.reset();
+  const auto is_small = [](int64_t number) { return -kLargest <= number && number <= kLargest; };
+  if (form && !(is_small(form->first) && is_small(form->step) && is_small(trips_))) form.reset();
   if (form) {
     // It must not wrap around, in its own type.
     const auto [least, most] = RangeOf(*form);

@@ -244,7 +244,9 @@ TEST(MirroredProduct, ByTheMatrixUnit) {
     small.l2_bytes = 256 << 10;  // sections of depth
     for (const bool transposed : {false, true}) {
       ExpectGramOfUnit({.m = 810, .k = 350, .transposed = transposed}, spec);
-      ExpectGramOfUnit({.m = 810, .k = 350, .transposed = transposed}, small);
+      const Gram cut{.m = 810, .k = 450, .transposed = transposed};
+      ASSERT_TRUE(PlanMatrixUnit(ShapeOf(cut), small)->HasSections());
+      ExpectGramOfUnit(cut, small);
       ExpectGramOfUnit({2, 128, 600, transposed, kBF16, kF32}, spec);
       ExpectGramOfUnit({1, 300, 600, transposed, kBF16, kF32}, small);
       for (const int64_t m : {160, 161, 175, 191, 200}) ExpectGramOfUnit({1, m, 800, transposed, kS8, kS32}, spec);
@@ -256,8 +258,11 @@ TEST(MirroredProduct, FinishedByTheMatrixUnit) {
   using enum ElementType;
   const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
   if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  DeviceSpec small = *spec;
+  small.l2_bytes = 256 << 10;
   for (const int64_t alias : {-1, 1}) {
     ExpectGramOfUnit({.m = 810, .k = 350}, *spec, true, alias);
+    ExpectGramOfUnit({.m = 810, .k = 450}, small, true, alias);
     ExpectGramOfUnit({2, 129, 600, true, kBF16, kF32}, *spec, true, alias);
     ExpectGramOfUnit({1, 330, 512, false, kBF16, kF32}, *spec, true, alias);
   }

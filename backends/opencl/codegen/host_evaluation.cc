@@ -4,6 +4,7 @@
 
 #include "hlo/module.h"
 #include "hlo/text/printer.h"
+#include "passes/expand/uninitialized.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -46,7 +47,7 @@ void Adopt(const Computation& computation, hlo::Module& module, hlo::Computation
 }  // namespace
 
 bool NeedsHostEvaluation(const Instruction& instruction, const DeviceSpec& device) {
-  return !device.has_f64 && HasDouble(instruction);
+  return !device.has_f64 && HasDouble(instruction) && !passes::IsUninitialized(instruction);
 }
 
 std::string EvaluatedModule(const Instruction& instruction) {

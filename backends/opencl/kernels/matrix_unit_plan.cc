@@ -54,7 +54,8 @@ bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
 double CostOfRhs(const ProductShape& shape, const DeviceSpec& device) {
   constexpr double kOfCopy = 54, kOfFarCopy = 110;
   if (shape.rhs_is_kept) return 0;
-  return shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > device.l3_bytes ? kOfFarCopy : kOfCopy;
+  const int64_t bytes = shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type);
+  return bytes > device.l3_bytes ? kOfFarCopy : kOfCopy;
 }
 
 // Of register tiles, a multiplication with a rhs that comes from beyond the second cache each time; rows of [n][k] are
@@ -111,7 +112,7 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t most =
       has_sections ? kMostColumnsOfParts : std::clamp<int64_t>(room / plan.steps, kFewestShared, kMostColumns);
   int64_t column_groups = CeilDiv(plan.column_blocks, most);
-  // Of a triangle as many groups for each unit, one from either end at a time.
+  // Of a triangle about as many groups for each unit, which come from either end in turns.
   const int64_t of_all = 2 * device.compute_units;
   if (plan.mirrors && of_all <= plan.column_blocks) column_groups = CeilDiv(column_groups, of_all) * of_all;
   plan.columns_per_group = CeilDiv(plan.column_blocks, std::min(column_groups, plan.column_blocks));

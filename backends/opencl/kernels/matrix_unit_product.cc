@@ -160,7 +160,8 @@ class UnitMultiplication {
   Stmt Steps(const Expr& first, const Expr& count) const {
     const Expr rhs = Rhs(first);
     const LhsTiles lhs = windows_ ? LhsOfWindows(first) : plan_.lhs_in_place ? LhsInPlace(first) : PackedLhs(first);
-    // What comes after this block of lhs. All columns of the group together bring it.
+    // What comes after this block of lhs. All columns of the group together bring it; where mirrored ones are left out,
+    // what is theirs stays behind.
     const int64_t lines = CeilDiv(lhs.lines_of_step, plan_.columns_per_group);
     const Expr ahead = lhs.next + (column_ - first_column_) * count * (lines * lhs.elements_of_line);
     return CallUnit(StepsFunction(), {At(lhs_, lhs.first), Index(lhs.row), Index(lhs.step), At(rhs_, rhs), count,

@@ -19,16 +19,19 @@ struct Scan {
   std::string place = "place = s32[] copy(i)";
   std::string value = "slice";  // of f32[1,512]
   std::string starts = "place, zero";
-  std::string next = "next";   // of ys
+  std::string next = "next";             // of ys
   std::string before = {}, behind = {};  // of the update
+  std::string condition = {}, next_xs = "xs";
 };
 
-// ys: f32[64,512] of zeros, of which each trip makes a part from a row of xs.
+// ys: f32[64,512] of sevens, of which each trip makes a part from a row of xs. (The evaluator makes zeros of memory as
+// it is found.)
 std::string TextOf(const Scan& s) {
   return fmt::format(R"(HloModule m
     condition {{ p = (s32[], f32[64,512], f32[64,512]) parameter(0)
                  i = s32[] get-tuple-element(p), index=0
                  n = s32[] constant({0})
+                 {10}
                  ROOT c = pred[] compare(i, n), direction={1} }}
     body {{ p = (s32[], f32[64,512], f32[64,512]) parameter(0)
             i = s32[] get-tuple-element(p), index=0
@@ -48,16 +51,16 @@ std::string TextOf(const Scan& s) {
             {8}
             next = f32[64,512] dynamic-update-slice(ys, {4}, {5})
             {9}
-            ROOT t = (s32[], f32[64,512], f32[64,512]) tuple(j, {6}, xs) }}
+            ROOT t = (s32[], f32[64,512], f32[64,512]) tuple(j, {6}, {11}) }}
     ENTRY e {{ xs = f32[64,512] parameter(0)
                start = s32[] constant({7})
-               number = f32[] constant(0)
+               number = f32[] constant(7)
                zeros = f32[64,512] broadcast(number), dimensions={{}}
                t = (s32[], f32[64,512], f32[64,512]) tuple(start, zeros, xs)
                l = (s32[], f32[64,512], f32[64,512]) while(t), condition=condition, body=body
                ROOT r = f32[64,512] get-tuple-element(l), index=1 }})",
                      s.first + s.step * s.trips, s.direction, s.step, s.place, s.value, s.starts, s.next, s.first,
-                     s.before, s.behind);
+                     s.before, s.behind, s.condition, s.next_xs);
 }
 
 bool IsDropped(const Scan& scan) {
@@ -89,7 +92,8 @@ TEST(OverwrittenCarries, StackedResultsOfScans) {
 TEST(OverwrittenCarries, PartsThatOverlapOrGoBeyond) {
   EXPECT_TRUE(IsDropped({.trips = 32, .place = "place = s32[] multiply(i, two)", .value = "pair"}));
   EXPECT_TRUE(IsDropped({.value = "pair"}));
-  EXPECT_TRUE(IsDropped({.trips = 70}));  // kept within the array
+  EXPECT_TRUE(IsDropped({.trips = 70}));               // kept within the array
+  EXPECT_TRUE(IsDropped({.first = -3, .trips = 70}));  // on both sides
 }
 
 TEST(OverwrittenCarries, WhatIsLeftOutStays) {
@@ -107,6 +111,12 @@ TEST(OverwrittenCarries, WhatIsReadStays) {
       {.value = "sum", .before = R"(before = f32[1,512] dynamic-slice(ys, i, zero), dynamic_slice_sizes={1,512}
                               sum = f32[1,512] add(slice, before))"}));
   EXPECT_FALSE(IsDropped({.next = "twice", .behind = "twice = f32[64,512] add(next, next)"}));
+  // By the condition; by somebody else who reads the same element; as another element of the next trip.
+  EXPECT_FALSE(
+      IsDropped({.condition = "some = f32[64,512] get-tuple-element(p), index=1\nother = f32[64,512] negate(some)"}));
+  EXPECT_FALSE(
+      IsDropped({.before = "again = f32[64,512] get-tuple-element(p), index=1\nother = f32[64,512] negate(again)"}));
+  EXPECT_FALSE(IsDropped({.next_xs = "next"}));
 }
 
 TEST(OverwrittenCarries, SmallOnesStay) {
