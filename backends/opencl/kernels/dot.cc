@@ -106,10 +106,11 @@ int64_t RowsFinished(const Prepared& prepared, const EmitContext& context) {
 // (docs/products.md).
 bool CopiesWhenComputed(const MatrixUnitPlan& plan) { return plan.shape.lhs_type == hlo::ElementType::kS8; }
 
-// A lhs that is computed is copied where it would else be read as it lies: sums are the same.
+// A lhs that is computed is copied where it would else be read as it lies, a rhs by a launch: sums are the same.
 std::optional<MatrixUnitPlan> UnitPlanOf(const Prepared& prepared, const DeviceSpec& device) {
   std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(prepared.shape, device);
   if (plan && IsComputed(prepared.lhs)) plan->lhs_in_place = false;
+  if (plan && IsComputed(prepared.rhs)) plan->slots = 0;
   return plan;
 }
 

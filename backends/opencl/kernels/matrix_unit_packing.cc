@@ -25,7 +25,7 @@ constexpr int64_t kRunOfShare = 16;
 
 // One side of a product.
 struct Side {
-  ArgumentRef argument, out;
+  ArgumentRef argument;
   hlo::ElementType type;
   int64_t extent, blocks;  // of rows or columns
   bool depth_is_inner;     // elements along the depth lie side by side
@@ -37,13 +37,16 @@ struct Side {
 
 class SidePacking {
  public:
+  // Adds the side to `parameters`.
   SidePacking(const MatrixUnitPlan& plan, const Side& side, const ir::BufferRef& square, KernelParameters& parameters)
       : plan_(plan), side_(side), square_(square) {
     const int64_t elements = plan.shape.batch * side.extent * plan.shape.k;
     const std::string number = std::to_string(parameters.buffers().size());
     source_ = parameters.Add("source" + number, SourceType(), elements, side.argument);
-    tiles_ = parameters.Add("tiles" + number, hlo::ElementType::kU32, side.out.bytes / 4, side.out);
   }
+
+  // Where copies go.
+  void set_tiles(const ir::BufferRef& tiles) { tiles_ = tiles; }
 
   // What Copy calls.
   std::vector<std::string_view> Functions() const {
@@ -59,23 +62,28 @@ class SidePacking {
 
   Stmt Copy(const Expr& share) {
     const ir::Var batch = IndexVar("batch", plan_.shape.batch), outer = IndexVar("outer", Outer()),
-                  inner = IndexVar("inner", Inner()), side = IndexVar("side", 2);
-    const ir::Var first = ir::MakeIndex("first", 0, side_.blocks * MatrixUnitPlan::kBlock - kSide, kIndex);
-    const ir::Var to = ir::MakeVar("to", kIndex);
-    const Expr block = ir::Ref(side_.depth_is_inner ? outer : inner);
-    step_ = ir::Ref(side_.depth_is_inner ? inner : outer);
-    batch_ = ir::Ref(batch);
-    first_ = ir::Ref(first);
-    to_ = ir::Ref(to);
-    const Expr place = ((batch_ * side_.blocks + block) * plan_.steps + step_) * plan_.StepWords() +
-                       ir::Ref(side) * MatrixUnitPlan::kTileWords;
-    const Stmt tile =
-        ir::Block({ir::Let(first, block * MatrixUnitPlan::kBlock + ir::Ref(side) * kSide), ir::Let(to, place), Tile()});
+                  inner = IndexVar("inner", Inner());
+    const Expr block = ir::Ref(side_.depth_is_inner ? outer : inner),
+               step = ir::Ref(side_.depth_is_inner ? inner : outer);
+    const Expr place = ((ir::Ref(batch) * side_.blocks + block) * plan_.steps + step) * plan_.StepWords();
+    const Stmt tiles = Step(ir::Ref(batch), block, step, place);
     const Expr begin = Remainder(share, Chunks()) * kRunOfShare;
     const Expr end = ir::Min(begin + kRunOfShare, Index(Inner()));
     return ir::Block({ir::Let(batch, Quotient(share, Outer() * Chunks())),
-                      ir::Let(outer, Remainder(Quotient(share, Chunks()), Outer())),
-                      Loop(inner, begin, end, Loop(side, Index(0), Index(2), tile))});
+                      ir::Let(outer, Remainder(Quotient(share, Chunks()), Outer())), Loop(inner, begin, end, tiles)});
+  }
+
+  // Both tiles of a step of a block, to tiles[place] on.
+  Stmt Step(const Expr& batch, const Expr& block, const Expr& step, const Expr& place) {
+    const ir::Var side = IndexVar("side", 2), to = ir::MakeVar("to", kIndex);
+    const ir::Var first = ir::MakeIndex("first", 0, side_.blocks * MatrixUnitPlan::kBlock - kSide, kIndex);
+    batch_ = batch;
+    step_ = step;
+    first_ = ir::Ref(first);
+    to_ = ir::Ref(to);
+    const Stmt tile = ir::Block({ir::Let(first, block * MatrixUnitPlan::kBlock + ir::Ref(side) * kSide),
+                                 ir::Let(to, place + ir::Ref(side) * MatrixUnitPlan::kTileWords), Tile()});
+    return Loop(side, Index(0), Index(2), tile);
   }
 
  private:
@@ -223,22 +231,34 @@ class SidePacking {
   }
 
   const MatrixUnitPlan& plan_;
-  const Side& side_;
+  Side side_;
   ir::BufferRef square_, source_, tiles_;
   Expr batch_, step_, first_, to_;
 };
 
+ir::BufferRef MakeSquare(const MatrixUnitPlan& plan) {
+  return MakeStaging("square", hlo::ElementType::kU32, plan.parts * MatrixUnitPlan::kTileWords);
+}
+
+// A side, and where all of it is copied to.
+struct PackedSide {
+  Side side;
+  ArgumentRef out;
+};
+
 // Sides that are copied by one kernel.
-KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<Side>& sides) {
+KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<PackedSide>& sides) {
   KernelParameters parameters;
-  const ir::BufferRef square = MakeStaging("square", hlo::ElementType::kU32, plan.parts * MatrixUnitPlan::kTileWords);
+  const ir::BufferRef square = MakeSquare(plan);
   const ir::Var share = ir::MakeVar("share", kIndex);
   Stmt copy;
   int64_t shares = 0;
   bool turns = false;
   std::vector<std::string_view> functions;
-  for (const Side& side : sides) {
+  for (const auto& [side, out] : sides) {
+    const std::string name = "tiles" + std::to_string(parameters.buffers().size());
     SidePacking packing(plan, side, square, parameters);
+    packing.set_tiles(parameters.Add(name, hlo::ElementType::kU32, out.bytes / 4, out));
     const Stmt one = packing.Copy(ir::Ref(share) - shares);
     copy = copy == nullptr ? one : ir::If(ir::Ref(share) < Index(shares), copy, one);
     shares += packing.Shares();
@@ -254,26 +274,55 @@ KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<Side>& sides
   return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
 }
 
+Side LhsOf(const ProductTask& task, const MatrixUnitPlan& plan) {
+  const ProductShape& shape = plan.shape;
+  return {task.lhs, shape.lhs_type, shape.m, plan.row_blocks, !shape.lhs_transposed, true};
+}
+Side RhsOf(const ProductTask& task, const MatrixUnitPlan& plan) {
+  const ProductShape& shape = plan.shape;
+  return {task.rhs, shape.rhs_type, shape.n, plan.column_blocks, shape.rhs_transposed, false};
+}
+
 }  // namespace
 
+struct ColumnCopy::State {
+  const MatrixUnitPlan& plan;
+  Side side;
+  ir::BufferRef square;
+  SidePacking packing;
+};
+
+ColumnCopy::ColumnCopy(const ProductTask& task, const MatrixUnitPlan& plan, const ir::BufferRef& tiles,
+                       KernelParameters& parameters) {
+  const Side side = RhsOf(task, plan);
+  const ir::BufferRef square = MakeSquare(plan);
+  state_ = std::make_unique<State>(State{plan, side, square, SidePacking(plan, side, square, parameters)});
+  state_->packing.set_tiles(tiles);
+}
+ColumnCopy::~ColumnCopy() = default;
+
+Stmt ColumnCopy::Step(const Expr& batch, const Expr& block, const Expr& step, const Expr& to) {
+  return state_->packing.Step(batch, block, step, to);
+}
+
+Stmt ColumnCopy::Declare() const { return state_->side.Turns() ? ir::DeclareArray(state_->square) : nullptr; }
+
+std::vector<ir::Helper> ColumnCopy::Helpers() const {
+  const std::vector<std::string_view> functions = state_->packing.Functions();
+  std::vector<ir::Helper> helpers = HelpersNamed(kUnitFunctions, functions);
+  if (!state_->side.Turns()) return helpers;
+  for (ir::Helper& helper : TurnHelpers(hlo::ElementType::kU32, state_->plan.inline_assembly))
+    helpers.push_back(std::move(helper));
+  return helpers;
+}
+
 std::vector<KernelDraft> PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan) {
-  const ProductShape& shape = plan.shape;
-  const Side lhs{task.lhs,
-                 ScratchSlice(plan.LhsOffset(), plan.LhsBytes(), true),
-                 shape.lhs_type,
-                 shape.m,
-                 plan.row_blocks,
-                 !shape.lhs_transposed,
-                 true};
-  const Side rhs{task.rhs,
-                 ScratchSlice(0, plan.RhsBytes(), true),
-                 shape.rhs_type,
-                 shape.n,
-                 plan.column_blocks,
-                 shape.rhs_transposed,
-                 false};
+  const PackedSide lhs{LhsOf(task, plan), ScratchSlice(plan.LhsOffset(), plan.LhsBytes(), true)};
+  const PackedSide rhs{RhsOf(task, plan), ScratchSlice(0, plan.RhsBytes(), true)};
+  if (plan.CopiesColumns())
+    return plan.PacksLhs() ? std::vector<KernelDraft>{PackSides(plan, {lhs})} : std::vector<KernelDraft>{};
   if (!plan.PacksLhs()) return {PackSides(plan, {rhs})};
-  if (shape.rhs_is_kept) return {PackSides(plan, {rhs}), PackSides(plan, {lhs})};
+  if (plan.shape.rhs_is_kept) return {PackSides(plan, {rhs}), PackSides(plan, {lhs})};
   return {PackSides(plan, {rhs, lhs})};
 }
 

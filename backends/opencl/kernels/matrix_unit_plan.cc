@@ -49,13 +49,29 @@ bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
   return blocks >= kFewBlocks || shape.k < kLongSum;
 }
 
-// What copying an element of rhs into parts costs, in multiplications by register tiles: where the last cache holds
-// rhs, and where the copy comes from memory, goes there, and comes from there again.
+int64_t BytesOfRhs(const ProductShape& shape) { return shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type); }
+
+// Blocks of columns of a rhs from memory that a work-group may copy for itself: their whole depth stays in the second
+// cache until all rows have met it. 0: too few, or a rhs that is kept, or that the last cache holds.
+int64_t MostOwnColumns(const ProductShape& shape, int64_t depth_bytes, const DeviceSpec& device) {
+  if (shape.rhs_is_kept || BytesOfRhs(shape) <= device.l3_bytes) return 0;
+  const int64_t blocks = device.l2_bytes / 8 * 5 / depth_bytes;
+  return blocks < kFewestShared ? 0 : blocks;
+}
+
+// Of a block of columns in parts.
+int64_t DepthBytesOfParts(const ProductShape& shape) {
+  constexpr int64_t kStepOfF32 = MatrixUnitPlan::kStepBytes / 2;
+  return CeilDiv(shape.k, kStepOfF32) * MatrixUnitPlan::kPartsOfF32 * MatrixUnitPlan::kPartWords * 4;
+}
+
+// What copying an element of rhs into parts costs, in multiplications by register tiles: where the caches hold the
+// copy, and where it comes from memory, goes there, and comes from there again.
 double CostOfRhs(const ProductShape& shape, const DeviceSpec& device) {
   constexpr double kOfCopy = 54, kOfFarCopy = 110;
   if (shape.rhs_is_kept) return 0;
-  const int64_t bytes = shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type);
-  return bytes > device.l3_bytes ? kOfFarCopy : kOfCopy;
+  const bool is_far = BytesOfRhs(shape) > device.l3_bytes;
+  return is_far && MostOwnColumns(shape, DepthBytesOfParts(shape), device) == 0 ? kOfFarCopy : kOfCopy;
 }
 
 // Of register tiles, a multiplication with a rhs that comes from beyond the second cache each time; rows of [n][k] are
@@ -124,6 +140,20 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   plan.rows_per_group = CeilDiv(plan.row_blocks, std::clamp<int64_t>(CeilDiv(wanted, groups), 1, plan.row_blocks));
 }
 
+// Groups of columns whose copies stay where they are multiplied, where that leaves work for all.
+void ChooseOwnColumns(MatrixUnitPlan& plan, const DeviceSpec& device) {
+  if (plan.windows || plan.mirrors) return;
+  const int64_t wanted = 4 * device.compute_units;
+  const int64_t most =
+      std::min({MostOwnColumns(plan.shape, plan.steps * plan.StepWords() * 4, device),
+                plan.parts > 1 ? kMostColumnsOfParts : kMostColumns, plan.shape.batch * plan.column_blocks / wanted});
+  if (most < kFewestShared) return;
+  plan.slots = wanted;
+  plan.columns_per_group = CeilDiv(plan.column_blocks, CeilDiv(plan.column_blocks, most));
+  plan.rows_per_group = plan.row_blocks;
+  plan.steps_per_section = plan.steps;
+}
+
 std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optional<ConvolutionShape>& windows,
                                      const DeviceSpec& device) {
   const auto* const unit =
@@ -141,6 +171,7 @@ std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optio
   plan.lhs_in_place = !windows && plan.parts == 1 && LiesInTiles(plan);
   plan.mirrors = MayMirror(plan);
   ChooseGroups(plan, device);
+  ChooseOwnColumns(plan, device);
   return plan;
 }
 
@@ -155,7 +186,10 @@ int64_t MatrixUnitPlan::LhsBytes() const {
   if (windows) return AlignScratch(RowGroups() * ColumnGroups() * kBlock * WindowPitch());
   return lhs_in_place ? 0 : AlignScratch(shape.batch * row_blocks * steps * StepWords() * 4);
 }
-int64_t MatrixUnitPlan::RhsBytes() const { return AlignScratch(shape.batch * column_blocks * steps * StepWords() * 4); }
+int64_t MatrixUnitPlan::RhsBytes() const {
+  const int64_t copied = CopiesColumns() ? slots * columns_per_group : shape.batch * column_blocks;
+  return AlignScratch(copied * steps * StepWords() * 4);
+}
 int64_t MatrixUnitPlan::SumsBytes() const {
   return HasSections() ? AlignScratch(shape.batch * row_blocks * column_blocks * kSumsOfBlock * 4) : 0;
 }

@@ -38,12 +38,17 @@ struct MatrixUnitPlan {
   // the second cache.
   int64_t steps_per_section = 1;
 
+  // Work-groups that copy the columns of rhs that they multiply with all rows, a group of columns at a time, where rhs
+  // comes from memory: its copy stays in the caches. 0: a launch before copies all of rhs.
+  int64_t slots = 0;
+
   bool lhs_in_place = false;
   // Of a matrix by its own transpose: blocks below the diagonal are not multiplied, those above store them, too.
   bool mirrors = false;
   std::optional<ConvolutionShape> windows;  // whose windows are the rows of lhs
 
   bool PacksLhs() const { return !lhs_in_place && !windows; }
+  bool CopiesColumns() const { return slots > 0; }
   int64_t RowGroups() const;
   int64_t ColumnGroups() const;
   // From one row of windows to the next, bytes: not at the same sets of the first cache.

@@ -35,7 +35,9 @@ class UnitMultiplication {
     } else {
       lhs_ = LhsParameter();
     }
-    rhs_ = parameters_.Add("rhs", hlo::ElementType::kU32, plan.RhsBytes() / 4, ScratchSlice(0, plan.RhsBytes(), false));
+    rhs_ = parameters_.Add("rhs", hlo::ElementType::kU32, plan.RhsBytes() / 4,
+                           ScratchSlice(0, plan.RhsBytes(), plan.CopiesColumns()));
+    if (plan.CopiesColumns()) own_columns_.emplace(task, plan, rhs_, parameters_);
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
     if (plan.HasSections()) {
       sums_ = parameters_.Add("sums", shape_.compute_type, plan.SumsBytes() / 4,
@@ -48,18 +50,9 @@ class UnitMultiplication {
   }
 
   KernelDraft Emit() {
-    const ir::Var batch = IndexVar("batch", shape_.batch);
-    const ir::Var rows = IndexVar("row_group", plan_.RowGroups());
-    const ir::Var columns = IndexVar("column_group", plan_.ColumnGroups());
-    batch_ = ir::Ref(batch);
-    const Stmt group = plan_.mirrors ? Group(FromBothEnds(ir::Ref(rows), plan_.RowGroups()),
-                                             FromBothEnds(ir::Ref(columns), plan_.ColumnGroups()))
-                                     : Group(ir::Ref(rows), ir::Ref(columns));
-    Stmt nest = ir::Block({CallUnit(kUnitBegin), group, CallUnit(kUnitEnd)});
-    // Neighbours share columns: their rhs is then in the caches of all.
-    for (const ir::Var& var : {rows, columns, batch})
-      nest = ir::For(LoopRole::kParallel, var, Index(0), Index(var->max + 1), nest);
+    const Stmt nest = plan_.CopiesColumns() ? OwnColumns() : Groups();
     std::vector<Stmt> body;
+    if (own_columns_) body.push_back(own_columns_->Declare());
     if (!plan_.HasSections()) body.push_back(ir::DeclareArray(sums_));
     if (plan_.parts > 1) body.push_back(ir::DeclareArray(first_sums_));
     if (plan_.mirrors) body.push_back(ir::DeclareArray(turned_));
@@ -69,6 +62,9 @@ class UnitMultiplication {
     if (plan_.parts > 1) {
       for (ir::Helper& helper : UnitHelpers({kUnitFirstParts, kUnitHasNan, kUnitReplaceNan}))
         helpers.push_back(std::move(helper));
+    }
+    if (own_columns_) {
+      for (ir::Helper& helper : own_columns_->Helpers()) helpers.push_back(std::move(helper));
     }
     if (plan_.mirrors) {
       for (ir::Helper& helper : TurnHelpers(shape_.compute_type, plan_.inline_assembly))
@@ -89,6 +85,49 @@ class UnitMultiplication {
     if (plan_.parts > 1) return kUnitF32;
     return shape_.lhs_type == hlo::ElementType::kS8 ? kUnitS8 : kUnitBf16;
   }
+
+  Stmt Groups() {
+    const ir::Var batch = IndexVar("batch", shape_.batch);
+    const ir::Var rows = IndexVar("row_group", plan_.RowGroups());
+    const ir::Var columns = IndexVar("column_group", plan_.ColumnGroups());
+    batch_ = ir::Ref(batch);
+    const Stmt group = plan_.mirrors ? Group(FromBothEnds(ir::Ref(rows), plan_.RowGroups()),
+                                             FromBothEnds(ir::Ref(columns), plan_.ColumnGroups()))
+                                     : Group(ir::Ref(rows), ir::Ref(columns));
+    const Stmt nest = ir::Block({CallUnit(kUnitBegin), group, CallUnit(kUnitEnd)});
+    // Neighbours share columns: their rhs is then in the caches of all.
+    return ParallelNest(
+        {{batch, Index(shape_.batch)}, {columns, Index(plan_.ColumnGroups())}, {rows, Index(plan_.RowGroups())}}, nest);
+  }
+
+  // Groups of columns with all rows, each copied by the work-group that multiplies it.
+  Stmt OwnColumns() {
+    const int64_t groups = shape_.batch * plan_.ColumnGroups();
+    const ir::Var slot = IndexVar("slot", plan_.slots), number = IndexVar("group", groups);
+    const ir::Var batch = IndexVar("batch", shape_.batch), columns = IndexVar("column_group", plan_.ColumnGroups());
+    batch_ = ir::Ref(batch);
+    slot_ = ir::Ref(slot);
+    const Stmt group = Group(Index(0), ir::Ref(columns));
+    const Stmt walk =
+        Loop(number, slot_, Index(groups),
+             ir::Block({ir::Let(batch, Quotient(ir::Ref(number), plan_.ColumnGroups())),
+                        ir::Let(columns, Remainder(ir::Ref(number), plan_.ColumnGroups())), CopyColumns(), group}),
+             plan_.slots);
+    return ParallelNest({{slot, Index(plan_.slots)}}, ir::Block({CallUnit(kUnitBegin), walk, CallUnit(kUnitEnd)}));
+  }
+
+  // Along what lies side by side.
+  Stmt CopyColumns() {
+    const ir::Var column = IndexVar("copied_block", plan_.column_blocks), step = IndexVar("copied_step", plan_.steps);
+    const Expr to = (OwnBlock(ir::Ref(column)) * plan_.steps + ir::Ref(step)) * plan_.StepWords();
+    const Stmt copy = own_columns_->Step(batch_, ir::Ref(column), ir::Ref(step), to);
+    const Expr end = EndOfRun(first_column_, plan_.columns_per_group, plan_.column_blocks);
+    const auto for_columns = [&](const Stmt& body) { return Loop(column, first_column_, end, body); };
+    const auto for_steps = [&](const Stmt& body) { return Loop(step, Index(0), Index(plan_.steps), body); };
+    return shape_.rhs_transposed ? for_columns(for_steps(copy)) : for_steps(for_columns(copy));
+  }
+  // Which of its own blocks a column of blocks is.
+  Expr OwnBlock(const Expr& column) const { return slot_ * plan_.columns_per_group + (column - first_column_); }
 
   // Blocks of rows, each with all columns of the group: a block of lhs stays in the first cache, the group's rhs in the
   // second, all of its depth or a section at a time.
@@ -153,7 +192,8 @@ class UnitMultiplication {
   Stmt Save(const Expr& sums) const { return CallUnit(kUnitStore, {At(sums_, sums)}); }
 
   Expr Rhs(const Expr& first) const {
-    return ((batch_ * plan_.column_blocks + column_) * plan_.steps + first) * plan_.StepWords();
+    const Expr block = plan_.CopiesColumns() ? OwnBlock(column_) : batch_ * plan_.column_blocks + column_;
+    return (block * plan_.steps + first) * plan_.StepWords();
   }
 
   // Steps of a block from `first` on.
@@ -262,7 +302,8 @@ class UnitMultiplication {
   ir::BufferRef lhs_, rhs_, sums_, first_sums_, turned_;
   std::optional<Epilogue> epilogue_;
   std::optional<WindowRows> windows_;
-  Expr batch_, row_, column_, first_column_, panel_;
+  std::optional<ColumnCopy> own_columns_;
+  Expr batch_, slot_, row_, column_, first_column_, panel_;
 };
 
 }  // namespace
