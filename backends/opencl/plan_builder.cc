@@ -472,7 +472,7 @@ class PlanBuilder {
       Add(sequence, instruction, std::move(thunk));
       sequence.thunks.back().role = launch.role;
       if (StoresWholeValues(instruction) && guards_.empty() && &sequence == &plan_.entry)
-        overwritten_.emplace(sequence.thunks.size() - 1, Overwritten(instruction, launch));
+        overwritten_.emplace(sequence.thunks.size() - 1, Overwritten(instruction, launches, launch));
       if (is_last) AddCost(instruction, sequence.thunks.back());
     }
   }
@@ -499,14 +499,33 @@ class PlanBuilder {
     return false;
   }
 
-  // By argument: a launch stores all of it, and loads nothing of it.
-  static std::vector<bool> Overwritten(const Instruction& instruction, const EmittedLaunch& launch) {
+  // By argument: a launch stores all of it, and loads nothing of what was there before. `launch` is one of `launches`.
+  static std::vector<bool> Overwritten(const Instruction& instruction, const std::vector<EmittedLaunch>& launches,
+                                       const EmittedLaunch& launch) {
     std::vector<bool> overwritten = launch.overwritten;
-    if (passes::UpdateAtRoot(instruction) == nullptr) return overwritten;
+    const bool updates = passes::UpdateAtRoot(instruction) != nullptr;
     for (size_t i = 0; i < overwritten.size(); ++i) {
-      if (launch.arguments[i].kind == ArgumentRef::Kind::kResult) overwritten[i] = false;
+      const ArgumentRef& argument = launch.arguments[i];
+      if (argument.kind == ArgumentRef::Kind::kResult && updates) overwritten[i] = false;
+      if (argument.kind == ArgumentRef::Kind::kScratch && argument.written)
+        overwritten[i] = overwritten[i] || IsFirstToWrite(argument, launches, launch);
     }
     return overwritten;
+  }
+
+  // Scratch holds nothing from before the instruction: who writes a part of it first may load only what it stored.
+  static bool IsFirstToWrite(const ArgumentRef& scratch, const std::vector<EmittedLaunch>& launches,
+                             const EmittedLaunch& launch) {
+    for (const EmittedLaunch& before : launches) {
+      if (&before == &launch) break;
+      for (const ArgumentRef& other : before.arguments) {
+        if (other.kind == ArgumentRef::Kind::kScratch && other.written && scratch.offset < other.offset + other.bytes &&
+            other.offset < scratch.offset + scratch.bytes) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   // Kinds whose launches never rely on what was in memory before, but for what an update in place leaves.

@@ -17,16 +17,7 @@ namespace {
 
 using hlo::Literal;
 
-ProductShape ShapeOf(const ProductCase& c) {
-  return {.batch = std::max<int64_t>(c.batch, 1),
-          .m = c.m,
-          .n = c.n,
-          .k = c.k,
-          .lhs_transposed = c.lhs_transposed,
-          .rhs_transposed = c.rhs_transposed};
-}
-
-bool IsTaken(const ProductCase& c, const DeviceSpec& spec) { return PlanMatrixUnit(ShapeOf(c), spec).has_value(); }
+bool IsTaken(const ProductCase& c, const DeviceSpec& spec) { return PlanMatrixUnit(ShapeOfCase(c), spec).has_value(); }
 
 TEST(DotInParts, TakenWhereCopiesPay) {
   DeviceSpec spec;
@@ -59,7 +50,7 @@ TEST(DotInParts, NotWhereTheProgramAsksForF32) {
   // Its schedule may lie in a tuning file, whose problems do not say which algorithm is asked for.
   DeviceSpec spec;
   spec.has_bf16_tiles = true;
-  EXPECT_EQ(WhyNot(PanelSchedule{}, ProductProblem{ShapeOf({0, 512, 512, 512})}, spec), "");
+  EXPECT_EQ(WhyNot(PanelSchedule{}, ProductProblem{ShapeOfCase({0, 512, 512, 512})}, spec), "");
 }
 
 TEST(DotInParts, CopiesThroughMemoryWantMoreRows) {
@@ -89,7 +80,7 @@ TEST(DotInParts, AsAccurateAsF32) {
     SCOPED_TRACE(::testing::Message() << c.m << " x " << c.k << " x " << c.n << ", transposed " << c.lhs_transposed
                                       << c.rhs_transposed);
     ASSERT_TRUE(IsTaken(c, *spec));
-    EXPECT_TRUE(PlanMatrixUnit(ShapeOf(c), small)->HasSections());
+    EXPECT_TRUE(PlanMatrixUnit(ShapeOfCase(c), small)->HasSections());
     const ProductOperands operands = RandomOperands(c);
     const Literal got = ProductOnDevice(c, operands, *spec);
     const double by_f32 = LargestError(c, operands, ProductOnDevice(c, operands, Runner().spec()));

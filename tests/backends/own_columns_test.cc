@@ -13,18 +13,6 @@ namespace {
 
 using enum hlo::ElementType;
 
-ProductShape ShapeOf(const ProductCase& c) {
-  return {.batch = std::max<int64_t>(c.batch, 1),
-          .m = c.m,
-          .n = c.n,
-          .k = c.k,
-          .lhs_transposed = c.lhs_transposed,
-          .rhs_transposed = c.rhs_transposed,
-          .lhs_type = c.operand_type,
-          .rhs_type = c.operand_type,
-          .compute_type = c.operand_type == kS8 ? kS32 : kF32};
-}
-
 DeviceSpec OfSmallLastCache(DeviceSpec spec, int64_t units) {
   spec.l3_bytes = 64 << 10;
   spec.compute_units = units;
@@ -37,15 +25,30 @@ TEST(OwnColumns, WhereRhsComesFromMemory) {
   spec.l2_bytes = 2 << 20;
   spec.l3_bytes = 32 << 20;
   spec.compute_units = 2;
-  const auto copies = [&](const ProductCase& c) { return PlanMatrixUnit(ShapeOf(c), spec)->CopiesColumns(); };
+  const auto copies = [&](const ProductCase& c) { return PlanMatrixUnit(ShapeOfCase(c), spec)->CopiesColumns(); };
   EXPECT_TRUE(copies({0, 512, 4096, 8192, false, false, kBF16, kBF16}));
   EXPECT_TRUE(copies({0, 512, 4096, 8192, false, true, kBF16, kBF16}));
   EXPECT_FALSE(copies({0, 512, 4096, 4000, false, true, kBF16, kBF16}));   // the last cache holds it
   EXPECT_FALSE(copies({0, 512, 16384, 8192, false, true, kBF16, kBF16}));  // too deep for the second
   EXPECT_TRUE(copies({0, 512, 768, 30522}));
-  ProductShape kept = ShapeOf({0, 512, 768, 30522});
+  // So many units that none would have four blocks at a time.
+  spec.compute_units = 64;
+  EXPECT_FALSE(PlanMatrixUnit(ShapeOfCase({0, 128, 768, 30522, false, true}), spec));
+  spec.compute_units = 2;
+  EXPECT_TRUE(PlanMatrixUnit(ShapeOfCase({0, 128, 768, 30522, false, true}), spec));
+  ProductShape kept = ShapeOfCase({0, 512, 768, 30522});
   kept.rhs_is_kept = true;
   EXPECT_FALSE(PlanMatrixUnit(kept, spec)->CopiesColumns());
+}
+
+// Then one launch does all.
+TEST(OwnColumns, RowsOfLhsAsTheyLie) {
+  const std::optional<DeviceSpec> unit = Runner().WithMatrixUnit();
+  if (!unit) GTEST_SKIP() << "no matrix unit here: not measured";
+  const ProductCase c{0, 96, 256, 2048, false, true, kBF16, kBF16};
+  const std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(ShapeOfCase(c), OfSmallLastCache(*unit, 2));
+  ASSERT_TRUE(plan && plan->CopiesColumns() && plan->lhs_in_place);
+  ExpectProduct(c, OfSmallLastCache(*unit, 2));
 }
 
 TEST(OwnColumns, SameBits) {
@@ -56,14 +59,15 @@ TEST(OwnColumns, SameBits) {
     for (const bool is_turned : {false, true}) {
       for (const ProductCase& c : std::vector<ProductCase>{{0, 100, 257, 1600, false, is_turned, kBF16, kBF16},
                                                            {0, 96, 256, 2048, true, is_turned, kBF16, kF32},
+                                                           {0, 96, 256, 2048, false, is_turned, kBF16, kF32},
                                                            {2, 64, 100, 1000, false, is_turned, kBF16, kF32},
                                                            {0, 96, 300, 1601, false, is_turned, kS8, kS32},
                                                            {0, 300, 330, 1630, false, is_turned},
                                                            {0, 320, 320, 2048, true, is_turned}}) {
         SCOPED_TRACE(::testing::Message() << c.m << " x " << c.k << " x " << c.n << ", " << is_turned << ", " << units);
-        const std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(ShapeOf(c), spec);
+        const std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(ShapeOfCase(c), spec);
         ASSERT_TRUE(plan && plan->CopiesColumns());
-        ASSERT_FALSE(PlanMatrixUnit(ShapeOf(c), *unit)->CopiesColumns());
+        ASSERT_FALSE(PlanMatrixUnit(ShapeOfCase(c), *unit)->CopiesColumns());
         const ProductOperands operands = RandomOperands(c);
         EXPECT_TRUE(ProductOnDevice(c, operands, spec) == ProductOnDevice(c, operands, *unit));
       }
@@ -77,7 +81,7 @@ TEST(OwnColumns, InfiniteNumbers) {
   if (!unit) GTEST_SKIP() << "no matrix unit here: not measured";
   const DeviceSpec spec = OfSmallLastCache(*unit, 2);
   const ProductCase c{0, 300, 330, 1530, false, true};
-  ASSERT_TRUE(PlanMatrixUnit(ShapeOf(c), spec)->CopiesColumns());
+  ASSERT_TRUE(PlanMatrixUnit(ShapeOfCase(c), spec)->CopiesColumns());
   ProductOperands operands = RandomOperands(c);
   operands.rhs.SetDouble(700 * c.k + 20, std::numeric_limits<double>::infinity());
   const hlo::Literal result = ProductOnDevice(c, operands, spec);

@@ -15,9 +15,9 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-Plan PlanOf(std::string_view text, const CompileOptions& options = {}) {
+Plan PlanOf(std::string_view text, const CompileOptions& options = {}, const DeviceSpec& device = {}) {
   const auto module = hlo::ParseModule(text);
-  return CompileModule(*module, DeviceSpec(), options).plan;
+  return CompileModule(*module, device, options).plan;
 }
 
 template <typename Work>
@@ -71,6 +71,31 @@ ENTRY e {
   EXPECT_GE(packed.offset, plain.memory.arena_bytes);
   EXPECT_GE(kept.memory.arena_bytes, plain.memory.arena_bytes + packed.bytes);
   EXPECT_THAT(kept.ToString(), HasSubstr("once\n"));
+}
+
+// A product that writes columns to scratch and reads them again needs nothing of what an earlier one had there.
+TEST(PlanBuilder, WorkInFrontOfCopiedColumnsIsDoneOnce) {
+  const std::string text = R"(HloModule m
+add { a = bf16[] parameter(0)  b = bf16[] parameter(1)  ROOT c = bf16[] add(a, b) }
+ENTRY e {
+  x = bf16[32,768] parameter(0)
+  w = bf16[768,768] parameter(1)
+  v = bf16[768,32768] parameter(2)
+  zero = bf16[] constant(0)
+  h = bf16[32,768] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y = bf16[32,32768] dot(h, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT z = bf16[32] reduce(y, zero), dimensions={1}, to_apply=add
+})";
+  DeviceSpec device;
+  device.has_bf16_tiles = true;
+  device.compute_units = 2;
+  device.l2_bytes = 2 << 20;
+  device.l3_bytes = 32 << 20;
+  CompileOptions options;
+  options.constant_parameters = {1};
+  const Plan plan = PlanOf(text, options, device);
+  EXPECT_EQ(ThunksOf<LaunchThunk>(plan.once).size(), 1u);
+  EXPECT_THAT(plan.ToString(), HasSubstr("once\n"));
 }
 
 // Weights merged with zeros between groups: the numbers of the groups and the merged weights would lie in the result's

@@ -30,6 +30,18 @@ Shape MatrixShape(ElementType type, int64_t batch, int64_t rows, int64_t columns
 
 }  // namespace
 
+ProductShape ShapeOfCase(const ProductCase& c) {
+  return {.batch = std::max<int64_t>(c.batch, 1),
+          .m = c.m,
+          .n = c.n,
+          .k = c.k,
+          .lhs_transposed = c.lhs_transposed,
+          .rhs_transposed = c.rhs_transposed,
+          .lhs_type = c.operand_type,
+          .rhs_type = c.operand_type,
+          .compute_type = SumType(c.operand_type, c.operand_type, c.result_type).value()};
+}
+
 LaunchRunner& Runner() {
   static LaunchRunner runner;
   return runner;

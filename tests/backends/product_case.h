@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/opencl/codegen/emit.h"
+#include "backends/opencl/kernels/product_plan.h"
 #include "hlo/device_spec.h"
 #include "hlo/literal.h"
 #include "hlo/module.h"
@@ -20,6 +21,9 @@ struct ProductCase {
   hlo::ElementType operand_type = hlo::ElementType::kF32, result_type = hlo::ElementType::kF32;
   int lowest = -5, highest = 5;  // of integers
 };
+
+// What a kernel is planned for.
+ProductShape ShapeOfCase(const ProductCase& c);
 
 // The process's one.
 LaunchRunner& Runner();

@@ -23,8 +23,8 @@ inline ir::Stmt Loop(const ir::Var& var, const ir::Expr& begin, const ir::Expr& 
 inline ir::Expr EndOfRun(const ir::Expr& first, int64_t count, int64_t limit) {
   return limit % count == 0 ? first + count : ir::Min(first + count, Index(limit));
 }
-// The first of `count`, the last, the second, the last but one ...: work that grows from one to the next is spread evenly
-// over any run of turns.
+// The first of `count`, the last, the second, the last but one ...: work that grows from one to the next is spread
+// evenly over any run of turns.
 inline ir::Expr FromBothEnds(const ir::Expr& turn, int64_t count) {
   const ir::Expr pair = Quotient(turn, 2);
   return ir::Select(ir::Compare(ir::Op::kEq, Remainder(turn, 2), Index(0)), pair, Index(count - 1) - pair);

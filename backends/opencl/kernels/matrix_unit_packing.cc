@@ -45,6 +45,9 @@ class SidePacking {
     source_ = parameters.Add("source" + number, SourceType(), elements, side.argument);
   }
 
+  const MatrixUnitPlan& plan() const { return plan_; }
+  bool Turns() const { return side_.Turns(); }
+
   // Where copies go.
   void set_tiles(const ir::BufferRef& tiles) { tiles_ = tiles; }
 
@@ -240,6 +243,15 @@ ir::BufferRef MakeSquare(const MatrixUnitPlan& plan) {
   return MakeStaging("square", hlo::ElementType::kU32, plan.parts * MatrixUnitPlan::kTileWords);
 }
 
+std::vector<ir::Helper> HelpersOf(const std::vector<std::string_view>& functions, bool turns,
+                                  const MatrixUnitPlan& plan) {
+  std::vector<ir::Helper> helpers = HelpersNamed(kUnitFunctions, functions);
+  if (!turns) return helpers;
+  for (ir::Helper& helper : TurnHelpers(hlo::ElementType::kU32, plan.inline_assembly))
+    helpers.push_back(std::move(helper));
+  return helpers;
+}
+
 // A side, and where all of it is copied to.
 struct PackedSide {
   Side side;
@@ -267,10 +279,8 @@ KernelDraft PackSides(const MatrixUnitPlan& plan, const std::vector<PackedSide>&
     turns |= side.Turns();
   }
   const Stmt nest = ir::For(LoopRole::kParallel, share, Index(0), Index(shares), copy);
-  std::vector<ir::Helper> helpers = HelpersNamed(kUnitFunctions, functions);
+  std::vector<ir::Helper> helpers = HelpersOf(functions, turns, plan);
   if (!turns) return Packing(MakeDraft("pack_tiles", parameters, nest, std::move(helpers)));
-  for (ir::Helper& helper : TurnHelpers(hlo::ElementType::kU32, plan.inline_assembly))
-    helpers.push_back(std::move(helper));
   return Packing(MakeDraft("pack_tiles", parameters, ir::Block({ir::DeclareArray(square), nest}), std::move(helpers)));
 }
 
@@ -286,17 +296,14 @@ Side RhsOf(const ProductTask& task, const MatrixUnitPlan& plan) {
 }  // namespace
 
 struct ColumnCopy::State {
-  const MatrixUnitPlan& plan;
-  Side side;
   ir::BufferRef square;
   SidePacking packing;
 };
 
 ColumnCopy::ColumnCopy(const ProductTask& task, const MatrixUnitPlan& plan, const ir::BufferRef& tiles,
                        KernelParameters& parameters) {
-  const Side side = RhsOf(task, plan);
   const ir::BufferRef square = MakeSquare(plan);
-  state_ = std::make_unique<State>(State{plan, side, square, SidePacking(plan, side, square, parameters)});
+  state_ = std::make_unique<State>(State{square, SidePacking(plan, RhsOf(task, plan), square, parameters)});
   state_->packing.set_tiles(tiles);
 }
 ColumnCopy::~ColumnCopy() = default;
@@ -305,15 +312,10 @@ Stmt ColumnCopy::Step(const Expr& batch, const Expr& block, const Expr& step, co
   return state_->packing.Step(batch, block, step, to);
 }
 
-Stmt ColumnCopy::Declare() const { return state_->side.Turns() ? ir::DeclareArray(state_->square) : nullptr; }
+Stmt ColumnCopy::Declare() const { return state_->packing.Turns() ? ir::DeclareArray(state_->square) : nullptr; }
 
 std::vector<ir::Helper> ColumnCopy::Helpers() const {
-  const std::vector<std::string_view> functions = state_->packing.Functions();
-  std::vector<ir::Helper> helpers = HelpersNamed(kUnitFunctions, functions);
-  if (!state_->side.Turns()) return helpers;
-  for (ir::Helper& helper : TurnHelpers(hlo::ElementType::kU32, state_->plan.inline_assembly))
-    helpers.push_back(std::move(helper));
-  return helpers;
+  return HelpersOf(state_->packing.Functions(), state_->packing.Turns(), state_->packing.plan());
 }
 
 std::vector<KernelDraft> PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan) {

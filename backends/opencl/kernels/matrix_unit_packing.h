@@ -28,10 +28,10 @@ class ColumnCopy {
   std::unique_ptr<State> state_;
 };
 
-// What no work-group copies for itself. Both operands, or one of them: tiles of rows of lhs, 64 bytes of depth each;
-// tiles of 16 columns of rhs, of which a row holds a word of each column, two bf16 or four s8 along the depth. In one
-// launch; rhs in one of its own where it is kept. Operands that are computed (computed_operand.h) are loaded as vectors
-// of elements, each once.
+// What no work-group copies for itself and no tile reads as it lies, maybe nothing: tiles of rows of lhs, 64 bytes of
+// depth each; tiles of 16 columns of rhs, of which a row holds a word of each column, two bf16 or four s8 along the
+// depth. In one launch; rhs in one of its own where it is kept. Operands that are computed (computed_operand.h) are
+// loaded as vectors of elements, each once.
 std::vector<KernelDraft> PackTilesOfUnit(const ProductTask& task, const MatrixUnitPlan& plan);
 
 }  // namespace hlorun::opencl

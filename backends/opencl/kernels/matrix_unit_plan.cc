@@ -49,20 +49,22 @@ bool IsWorthIt(const ProductShape& shape, const UnitRow& unit) {
   return blocks >= kFewBlocks || shape.k < kLongSum;
 }
 
+int64_t GroupsWanted(const DeviceSpec& device) { return 4 * device.compute_units; }
+
 int64_t BytesOfRhs(const ProductShape& shape) { return shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type); }
 
-// Blocks of columns of a rhs from memory that a work-group may copy for itself: their whole depth stays in the second
-// cache until all rows have met it. 0: too few, or a rhs that is kept, or that the last cache holds.
-int64_t MostOwnColumns(const ProductShape& shape, int64_t depth_bytes, const DeviceSpec& device) {
-  if (shape.rhs_is_kept || BytesOfRhs(shape) <= device.l3_bytes) return 0;
-  const int64_t blocks = device.l2_bytes / 8 * 5 / depth_bytes;
-  return blocks < kFewestShared ? 0 : blocks;
-}
-
-// Of a block of columns in parts.
-int64_t DepthBytesOfParts(const ProductShape& shape) {
-  constexpr int64_t kStepOfF32 = MatrixUnitPlan::kStepBytes / 2;
-  return CeilDiv(shape.k, kStepOfF32) * MatrixUnitPlan::kPartsOfF32 * MatrixUnitPlan::kPartWords * 4;
+// Blocks of columns of a rhs from memory that a work-group copies for itself, at most: their whole depth stays in the
+// second cache until all rows have met it, and all units have work. 0: too few, or a rhs that is kept, or that the last
+// cache holds, or of which half is left out.
+int64_t MostOwnColumns(const ProductShape& shape, int64_t parts, const DeviceSpec& device) {
+  if (shape.rhs_is_kept || shape.is_symmetric || BytesOfRhs(shape) <= device.l3_bytes) return 0;
+  const int64_t part_bytes = parts > 1 ? 2 : hlo::BytesOf(shape.rhs_type);
+  const int64_t depth_bytes =
+      CeilDiv(shape.k * part_bytes, MatrixUnitPlan::kStepBytes) * parts * MatrixUnitPlan::kPartWords * 4;
+  const int64_t blocks = shape.batch * CeilDiv(shape.n, MatrixUnitPlan::kBlock);
+  const int64_t most = std::min({device.l2_bytes / 8 * 5 / depth_bytes, blocks / GroupsWanted(device),
+                                 parts > 1 ? kMostColumnsOfParts : kMostColumns});
+  return most < kFewestShared ? 0 : most;
 }
 
 // What copying an element of rhs into parts costs, in multiplications by register tiles: where the caches hold the
@@ -71,7 +73,7 @@ double CostOfRhs(const ProductShape& shape, const DeviceSpec& device) {
   constexpr double kOfCopy = 54, kOfFarCopy = 110;
   if (shape.rhs_is_kept) return 0;
   const bool is_far = BytesOfRhs(shape) > device.l3_bytes;
-  return is_far && MostOwnColumns(shape, DepthBytesOfParts(shape), device) == 0 ? kOfFarCopy : kOfCopy;
+  return is_far && MostOwnColumns(shape, MatrixUnitPlan::kPartsOfF32, device) == 0 ? kOfFarCopy : kOfCopy;
 }
 
 // Of register tiles, a multiplication with a rhs that comes from beyond the second cache each time; rows of [n][k] are
@@ -136,19 +138,14 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t in_room = std::max<int64_t>(room / plan.columns_per_group, 1);
   if (has_sections && in_room < plan.steps) plan.steps_per_section = CeilDiv(plan.steps, CeilDiv(plan.steps, in_room));
   const int64_t groups = plan.shape.batch * CeilDiv(plan.column_blocks, plan.columns_per_group);
-  const int64_t wanted = 4 * device.compute_units;
-  plan.rows_per_group = CeilDiv(plan.row_blocks, std::clamp<int64_t>(CeilDiv(wanted, groups), 1, plan.row_blocks));
+  plan.rows_per_group =
+      CeilDiv(plan.row_blocks, std::clamp<int64_t>(CeilDiv(GroupsWanted(device), groups), 1, plan.row_blocks));
 }
 
-// Groups of columns whose copies stay where they are multiplied, where that leaves work for all.
 void ChooseOwnColumns(MatrixUnitPlan& plan, const DeviceSpec& device) {
-  if (plan.windows || plan.mirrors) return;
-  const int64_t wanted = 4 * device.compute_units;
-  const int64_t most =
-      std::min({MostOwnColumns(plan.shape, plan.steps * plan.StepWords() * 4, device),
-                plan.parts > 1 ? kMostColumnsOfParts : kMostColumns, plan.shape.batch * plan.column_blocks / wanted});
-  if (most < kFewestShared) return;
-  plan.slots = wanted;
+  const int64_t most = plan.windows ? 0 : MostOwnColumns(plan.shape, plan.parts, device);
+  if (most == 0) return;
+  plan.slots = GroupsWanted(device);
   plan.columns_per_group = CeilDiv(plan.column_blocks, CeilDiv(plan.column_blocks, most));
   plan.rows_per_group = plan.row_blocks;
   plan.steps_per_section = plan.steps;

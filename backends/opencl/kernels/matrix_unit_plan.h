@@ -13,7 +13,7 @@ namespace hlorun::opencl {
 // Operands are copied into tiles, the last ones of rows, columns and depth padded with zeros, so that products are
 // one variant of code: [batch][block of 32 rows or columns][step][part][2][tile]. Rows of lhs that need no padding are
 // read as they lie; rows that are windows of a convolution are copied by the work-group that multiplies them, a block
-// at a time.
+// at a time; far columns of rhs, too, a group of them: [slot][block of the group][step]...
 //
 // An element of f32 is the sum of three bf16: what rounding leaves is exact, and has eight bits less each time. Six of
 // the nine products of parts are summed; the other three are each below 2^-25 of the product (XLA's name for it:

@@ -55,8 +55,8 @@ std::string TextOf(const Scan& s) {
     ENTRY e {{ xs = f32[64,512] parameter(0)
                start = s32[] constant({7})
                number = f32[] constant(7)
-               zeros = f32[64,512] broadcast(number), dimensions={{}}
-               t = (s32[], f32[64,512], f32[64,512]) tuple(start, zeros, xs)
+               sevens = f32[64,512] broadcast(number), dimensions={{}}
+               t = (s32[], f32[64,512], f32[64,512]) tuple(start, sevens, xs)
                l = (s32[], f32[64,512], f32[64,512]) while(t), condition=condition, body=body
                ROOT r = f32[64,512] get-tuple-element(l), index=1 }})",
                      s.first + s.step * s.trips, s.direction, s.step, s.place, s.value, s.starts, s.next, s.first,
@@ -117,6 +117,13 @@ TEST(OverwrittenCarries, WhatIsReadStays) {
   EXPECT_FALSE(
       IsDropped({.before = "again = f32[64,512] get-tuple-element(p), index=1\nother = f32[64,512] negate(again)"}));
   EXPECT_FALSE(IsDropped({.next_xs = "next"}));
+}
+
+// The oldest form of an update, whose starts are one array.
+TEST(OverwrittenCarries, StartsInOneArrayStay) {
+  EXPECT_FALSE(IsDropped({.starts = "places", .before = R"(row = s32[1] reshape(place)
+                                       none = s32[1] reshape(zero)
+                                       places = s32[2] concatenate(row, none), dimensions={0})"}));
 }
 
 TEST(OverwrittenCarries, SmallOnesStay) {
