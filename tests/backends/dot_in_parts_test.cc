@@ -57,7 +57,6 @@ TEST(DotInParts, CopiesThroughMemoryWantMoreRows) {
   DeviceSpec spec;
   spec.has_bf16_tiles = true;
   spec.l2_bytes = 2 << 20;
-  spec.l3_bytes = 32 << 20;
   for (const bool is_turned : {false, true}) {
     EXPECT_TRUE(IsTaken({0, 128, 1024, 4096, false, is_turned}, spec));
     EXPECT_FALSE(IsTaken({0, 128, 4096, 4096, false, is_turned}, spec));

@@ -13,8 +13,9 @@ namespace {
 
 using enum hlo::ElementType;
 
-DeviceSpec OfSmallLastCache(DeviceSpec spec, int64_t units) {
-  spec.l3_bytes = 64 << 10;
+// 4 MiB are far.
+DeviceSpec OfSmallCaches(DeviceSpec spec, int64_t units) {
+  spec.l2_bytes = 256 << 10;
   spec.compute_units = units;
   return spec;
 }
@@ -23,19 +24,22 @@ TEST(OwnColumns, WhereRhsComesFromMemory) {
   DeviceSpec spec;
   spec.has_bf16_tiles = true;
   spec.l2_bytes = 2 << 20;
-  spec.l3_bytes = 32 << 20;
   spec.compute_units = 2;
   const auto copies = [&](const ProductCase& c) { return PlanMatrixUnit(ShapeOfCase(c), spec)->CopiesColumns(); };
   EXPECT_TRUE(copies({0, 512, 4096, 8192, false, false, kBF16, kBF16}));
   EXPECT_TRUE(copies({0, 512, 4096, 8192, false, true, kBF16, kBF16}));
-  EXPECT_FALSE(copies({0, 512, 4096, 4000, false, true, kBF16, kBF16}));   // the last cache holds it
+  EXPECT_FALSE(copies({0, 512, 4096, 4000, false, true, kBF16, kBF16}));   // 31 MiB
   EXPECT_FALSE(copies({0, 512, 16384, 8192, false, true, kBF16, kBF16}));  // too deep for the second
   EXPECT_TRUE(copies({0, 512, 768, 30522}));
-  // So many units that none would have four blocks at a time.
-  spec.compute_units = 64;
-  EXPECT_FALSE(PlanMatrixUnit(ShapeOfCase({0, 128, 768, 30522, false, true}), spec));
+  // Whether f32 goes in parts does not depend on the number of units.
+  for (const int64_t units : {1, 2, 64, 500}) {
+    spec.compute_units = units;
+    const auto plan = PlanMatrixUnit(ShapeOfCase({0, 128, 768, 30522, false, true}), spec);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->CopiesColumns(), units < 500);
+    EXPECT_LE(plan->slots, plan->ColumnGroups());
+  }
   spec.compute_units = 2;
-  EXPECT_TRUE(PlanMatrixUnit(ShapeOfCase({0, 128, 768, 30522, false, true}), spec));
   ProductShape kept = ShapeOfCase({0, 512, 768, 30522});
   kept.rhs_is_kept = true;
   EXPECT_FALSE(PlanMatrixUnit(kept, spec)->CopiesColumns());
@@ -45,25 +49,25 @@ TEST(OwnColumns, WhereRhsComesFromMemory) {
 TEST(OwnColumns, RowsOfLhsAsTheyLie) {
   const std::optional<DeviceSpec> unit = Runner().WithMatrixUnit();
   if (!unit) GTEST_SKIP() << "no matrix unit here: not measured";
-  const ProductCase c{0, 96, 256, 2048, false, true, kBF16, kBF16};
-  const std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(ShapeOfCase(c), OfSmallLastCache(*unit, 2));
+  const ProductCase c{0, 64, 64, 32800, false, true, kBF16, kBF16};
+  const std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(ShapeOfCase(c), OfSmallCaches(*unit, 2));
   ASSERT_TRUE(plan && plan->CopiesColumns() && plan->lhs_in_place);
-  ExpectProduct(c, OfSmallLastCache(*unit, 2));
+  ExpectProduct(c, OfSmallCaches(*unit, 2));
 }
 
 TEST(OwnColumns, SameBits) {
   const std::optional<DeviceSpec> unit = Runner().WithMatrixUnit();
   if (!unit) GTEST_SKIP() << "no matrix unit here: not measured";
   for (const int64_t units : {1, 2, 3}) {
-    const DeviceSpec spec = OfSmallLastCache(*unit, units);
+    const DeviceSpec spec = OfSmallCaches(*unit, units);
     for (const bool is_turned : {false, true}) {
-      for (const ProductCase& c : std::vector<ProductCase>{{0, 100, 257, 1600, false, is_turned, kBF16, kBF16},
-                                                           {0, 96, 256, 2048, true, is_turned, kBF16, kF32},
-                                                           {0, 96, 256, 2048, false, is_turned, kBF16, kF32},
-                                                           {2, 64, 100, 1000, false, is_turned, kBF16, kF32},
-                                                           {0, 96, 300, 1601, false, is_turned, kS8, kS32},
-                                                           {0, 300, 330, 1630, false, is_turned},
-                                                           {0, 320, 320, 2048, true, is_turned}}) {
+      for (const ProductCase& c : std::vector<ProductCase>{{0, 40, 64, 33001, false, is_turned, kBF16, kBF16},
+                                                           {0, 64, 64, 32800, false, is_turned, kBF16, kF32},
+                                                           {0, 33, 70, 33000, true, is_turned, kBF16, kF32},
+                                                           {2, 40, 64, 17000, false, is_turned, kBF16, kF32},
+                                                           {0, 50, 90, 50000, false, is_turned, kS8, kS32},
+                                                           {0, 300, 64, 16500, false, is_turned},
+                                                           {0, 330, 96, 16390, true, is_turned}}) {
         SCOPED_TRACE(::testing::Message() << c.m << " x " << c.k << " x " << c.n << ", " << is_turned << ", " << units);
         const std::optional<MatrixUnitPlan> plan = PlanMatrixUnit(ShapeOfCase(c), spec);
         ASSERT_TRUE(plan && plan->CopiesColumns());
@@ -79,8 +83,8 @@ TEST(OwnColumns, SameBits) {
 TEST(OwnColumns, InfiniteNumbers) {
   const std::optional<DeviceSpec> unit = Runner().WithMatrixUnit();
   if (!unit) GTEST_SKIP() << "no matrix unit here: not measured";
-  const DeviceSpec spec = OfSmallLastCache(*unit, 2);
-  const ProductCase c{0, 300, 330, 1530, false, true};
+  const DeviceSpec spec = OfSmallCaches(*unit, 2);
+  const ProductCase c{0, 300, 64, 16500, false, true};
   ASSERT_TRUE(PlanMatrixUnit(ShapeOfCase(c), spec)->CopiesColumns());
   ProductOperands operands = RandomOperands(c);
   operands.rhs.SetDouble(700 * c.k + 20, std::numeric_limits<double>::infinity());

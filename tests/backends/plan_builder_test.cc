@@ -90,7 +90,6 @@ ENTRY e {
   device.has_bf16_tiles = true;
   device.compute_units = 2;
   device.l2_bytes = 2 << 20;
-  device.l3_bytes = 32 << 20;
   CompileOptions options;
   options.constant_parameters = {1};
   const Plan plan = PlanOf(text, options, device);

@@ -53,18 +53,22 @@ int64_t GroupsWanted(const DeviceSpec& device) { return 4 * device.compute_units
 
 int64_t BytesOfRhs(const ProductShape& shape) { return shape.batch * shape.k * shape.n * hlo::BytesOf(shape.rhs_type); }
 
-// Blocks of columns of a rhs from memory that a work-group copies for itself, at most: their whole depth stays in the
-// second cache until all rows have met it, and all units have work. 0: too few, or a rhs that is kept, or that the last
-// cache holds, or of which half is left out.
+// Whether rhs comes from memory, as far as is known: the last cache has no more than this for a core or two. Neither
+// that nor the number of units is asked, for whether f32 goes in parts, which has other bits, depends on it.
+bool IsFar(const ProductShape& shape, const DeviceSpec& device) {
+  constexpr int64_t kSecondCaches = 16;
+  return BytesOfRhs(shape) > kSecondCaches * device.l2_bytes;
+}
+
+// Blocks of columns of a far rhs that a work-group copies for itself, at most: their whole depth stays in the second
+// cache until all rows have met it. 0: too few, or a rhs that is kept, or near, or of which half is left out.
 int64_t MostOwnColumns(const ProductShape& shape, int64_t parts, const DeviceSpec& device) {
-  if (shape.rhs_is_kept || shape.is_symmetric || BytesOfRhs(shape) <= device.l3_bytes) return 0;
+  if (shape.rhs_is_kept || shape.is_symmetric || !IsFar(shape, device)) return 0;
   const int64_t part_bytes = parts > 1 ? 2 : hlo::BytesOf(shape.rhs_type);
   const int64_t depth_bytes =
       CeilDiv(shape.k * part_bytes, MatrixUnitPlan::kStepBytes) * parts * MatrixUnitPlan::kPartWords * 4;
-  const int64_t blocks = shape.batch * CeilDiv(shape.n, MatrixUnitPlan::kBlock);
-  const int64_t most = std::min({device.l2_bytes / 8 * 5 / depth_bytes, blocks / GroupsWanted(device),
-                                 parts > 1 ? kMostColumnsOfParts : kMostColumns});
-  return most < kFewestShared ? 0 : most;
+  const int64_t in_room = device.l2_bytes / 8 * 5 / depth_bytes;
+  return in_room < kFewestShared ? 0 : std::min(in_room, parts > 1 ? kMostColumnsOfParts : kMostColumns);
 }
 
 // What copying an element of rhs into parts costs, in multiplications by register tiles: where the caches hold the
@@ -72,8 +76,9 @@ int64_t MostOwnColumns(const ProductShape& shape, int64_t parts, const DeviceSpe
 double CostOfRhs(const ProductShape& shape, const DeviceSpec& device) {
   constexpr double kOfCopy = 54, kOfFarCopy = 110;
   if (shape.rhs_is_kept) return 0;
-  const bool is_far = BytesOfRhs(shape) > device.l3_bytes;
-  return is_far && MostOwnColumns(shape, MatrixUnitPlan::kPartsOfF32, device) == 0 ? kOfFarCopy : kOfCopy;
+  const bool goes_through_memory =
+      IsFar(shape, device) && MostOwnColumns(shape, MatrixUnitPlan::kPartsOfF32, device) == 0;
+  return goes_through_memory ? kOfFarCopy : kOfCopy;
 }
 
 // Of register tiles, a multiplication with a rhs that comes from beyond the second cache each time; rows of [n][k] are
@@ -145,8 +150,12 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
 void ChooseOwnColumns(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t most = plan.windows ? 0 : MostOwnColumns(plan.shape, plan.parts, device);
   if (most == 0) return;
-  plan.slots = GroupsWanted(device);
-  plan.columns_per_group = CeilDiv(plan.column_blocks, CeilDiv(plan.column_blocks, most));
+  const int64_t wanted = GroupsWanted(device);
+  const int64_t columns = std::clamp(plan.shape.batch * plan.column_blocks / wanted, kFewestShared, most);
+  const int64_t of_batch = CeilDiv(plan.column_blocks, columns), groups = plan.shape.batch * of_batch;
+  if (groups < 2 * device.compute_units) return;  // rows are shared out instead
+  plan.slots = std::min(wanted, groups);
+  plan.columns_per_group = CeilDiv(plan.column_blocks, of_batch);
   plan.rows_per_group = plan.row_blocks;
   plan.steps_per_section = plan.steps;
 }
