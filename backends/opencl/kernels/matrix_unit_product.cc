@@ -14,8 +14,6 @@ namespace hlorun::opencl {
 namespace {
 
 using ir::Expr;
-using ir::kIndex;
-using ir::LoopRole;
 using ir::Op;
 using ir::Stmt;
 
@@ -244,7 +242,7 @@ class UnitMultiplication {
 
   // A block of sums, and the one opposite.
   Stmt Finish(const Expr& sums) const {
-    const Stmt straight = FinishStraight(sums);
+    Stmt straight = FinishStraight(sums);
     if (!plan_.mirrors) return straight;
     return ir::Block({straight, ir::If(row_ < column_, ir::Block({Turn(sums), FinishTurned()}))});
   }
