@@ -68,6 +68,36 @@ TEST(OverwrittenCarries, WhatIsReadIsThere) {
   ExpectEvaluatorsResult(Scan("sevens", "back", Update("ys", "w", "i"), "copy(next_ys)"));
 }
 
+// Every fourth row of a parameter, up to some row.
+TEST(OverwrittenCarries, CopiedBetweenRows) {
+  ExpectEvaluatorsResult(R"(HloModule rows
+condition { q = (s32[], f32[1024,512], f32[1024,512]) parameter(0)
+  counter = s32[] get-tuple-element(q), index=0
+  end = s32[] constant(250)
+  ROOT c = pred[] compare(counter, end), direction=LT }
+body { p = (s32[], f32[1024,512], f32[1024,512]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  ys = f32[1024,512] get-tuple-element(p), index=1
+  xs = f32[1024,512] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  four = s32[] constant(4)
+  group = s32[] multiply(i, four)
+  place = s32[] add(group, one)
+  x = f32[2,512] dynamic-slice(xs, i, zero), dynamic_slice_sizes={2,512}
+  y = f32[2,512] cosine(x)
+  next = f32[1024,512] dynamic-update-slice(ys, y, place, zero)
+  j = s32[] add(i, one)
+  ROOT t = (s32[], f32[1024,512], f32[1024,512]) tuple(j, next, xs) }
+ENTRY e { given = f32[1024,512] parameter(0)
+  xs = f32[1024,512] parameter(1)
+  first = s32[] constant(0)
+  start = (s32[], f32[1024,512], f32[1024,512]) tuple(first, given, xs)
+  loop = (s32[], f32[1024,512], f32[1024,512]) while(start), condition=condition, body=body
+  a = f32[1024,512] get-tuple-element(loop), index=1
+  ROOT b = f32[1024,512] add(a, given) })");
+}
+
 // A row of 512 for each of 1,024 of another, in each trip of an outer loop.
 TEST(OverwrittenCarries, WithinAnotherLoop) {
   ExpectEvaluatorsResult(R"(HloModule nested

@@ -119,6 +119,49 @@ TEST(OverwrittenCarries, WhatIsReadStays) {
   EXPECT_FALSE(IsDropped({.next_xs = "next"}));
 }
 
+// A parameter f32[1024,512] of which each trip replaces `part` rows, from `start` of 4 * i on; what the pass copies of
+// it.
+int64_t CopiedParts(int64_t trips, int64_t first, int64_t part, const std::string& header = "") {
+  const std::string text = fmt::format(R"(HloModule m{3}
+    condition {{ q = (s32[], f32[1024,512]) parameter(0)
+                 at = s32[] get-tuple-element(q), index=0
+                 n = s32[] constant({0})
+                 ROOT c = pred[] compare(at, n), direction=LT }}
+    body {{ p = (s32[], f32[1024,512]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            ys = f32[1024,512] get-tuple-element(p), index=1
+            one = s32[] constant(1)
+            zero = s32[] constant(0)
+            four = s32[] constant(4)
+            first = s32[] constant({1})
+            group = s32[] multiply(i, four)
+            place = s32[] add(group, first)
+            number = f32[] constant(3)
+            row = f32[{2},512] broadcast(number), dimensions={{}}
+            next = f32[1024,512] dynamic-update-slice(ys, row, place, zero)
+            j = s32[] add(i, one)
+            ROOT t = (s32[], f32[1024,512]) tuple(j, next) }}
+    ENTRY e {{ x = f32[1024,512] parameter(0)
+               start = s32[] constant(0)
+               t = (s32[], f32[1024,512]) tuple(start, x)
+               l = (s32[], f32[1024,512]) while(t), condition=condition, body=body
+               ROOT r = f32[1024,512] get-tuple-element(l), index=1 }})",
+                                       trips, first, part, header);
+  OverwrittenCarries pass;
+  RunAndCompare(text, pass);
+  return Count(*RunPass(text, pass), Opcode::kDynamicUpdateSlice) - 1;
+}
+
+TEST(OverwrittenCarries, ParametersAreCopiedBetweenWhatIsOverwritten) {
+  EXPECT_EQ(CopiedParts(256, 0, 1), 1);
+  EXPECT_EQ(CopiedParts(256, 3, 1), 1);
+  EXPECT_EQ(CopiedParts(256, 1, 2), 2);
+  EXPECT_EQ(CopiedParts(200, 1, 2), 3);  // and what is behind the last
+  EXPECT_EQ(CopiedParts(256, 3, 2), 0);  // runs that two groups share
+  EXPECT_EQ(CopiedParts(100, 0, 1), 0);  // too little
+  EXPECT_EQ(CopiedParts(256, 0, 1, ", input_output_alias={ {}: (0, {}, may-alias) }"), 0);
+}
+
 // The oldest form of an update, whose starts are one array.
 TEST(OverwrittenCarries, StartsInOneArrayStay) {
   EXPECT_FALSE(IsDropped({.starts = "places", .before = R"(row = s32[1] reshape(place)
