@@ -87,6 +87,12 @@ Instruction* Builder::DynamicUpdateSlice(Instruction* x, Instruction* update, st
   return Make(Opcode::kDynamicUpdateSlice, std::move(starts));
 }
 
+Instruction* Builder::UpdateSlice(Instruction* x, Instruction* update, const Dims& starts) {
+  std::vector<Instruction*> constants;
+  for (const int64_t start : starts) constants.push_back(ScalarConstant(ElementType::kS64, start));
+  return DynamicUpdateSlice(x, update, std::move(constants));
+}
+
 Instruction* Builder::Dot(Instruction* lhs, Instruction* rhs, attr::Dot attributes, ElementType type) {
   // Only the element type of the declared shape counts.
   return Make(Opcode::kDot, {lhs, rhs}, std::move(attributes), {}, Shape::Scalar(type));

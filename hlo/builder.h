@@ -42,6 +42,8 @@ class Builder {
   Instruction* Reverse(Instruction* x, std::vector<int64_t> dimensions);
   Instruction* DynamicSlice(Instruction* x, std::vector<Instruction*> starts, Dims sizes);
   Instruction* DynamicUpdateSlice(Instruction* x, Instruction* update, std::vector<Instruction*> starts);
+  // At a place that is known.
+  Instruction* UpdateSlice(Instruction* x, Instruction* update, const Dims& starts);
   Instruction* Dot(Instruction* lhs, Instruction* rhs, attr::Dot attributes, ElementType type);
   // `reducer` as a computation of the same module with 2n parameters.
   Instruction* Reduce(std::vector<Instruction*> operands, std::vector<Instruction*> inits, std::vector<int64_t> dims,

@@ -500,32 +500,29 @@ class PlanBuilder {
   }
 
   // By argument: a launch stores all of it, and loads nothing of what was there before. `launch` is one of `launches`.
-  static std::vector<bool> Overwritten(const Instruction& instruction, const std::vector<EmittedLaunch>& launches,
-                                       const EmittedLaunch& launch) {
+  std::vector<bool> Overwritten(const Instruction& instruction, const std::vector<EmittedLaunch>& launches,
+                                const EmittedLaunch& launch) const {
     std::vector<bool> overwritten = launch.overwritten;
     const bool updates = passes::UpdateAtRoot(instruction) != nullptr;
     for (size_t i = 0; i < overwritten.size(); ++i) {
       const ArgumentRef& argument = launch.arguments[i];
       if (argument.kind == ArgumentRef::Kind::kResult && updates) overwritten[i] = false;
       if (argument.kind == ArgumentRef::Kind::kScratch && argument.written)
-        overwritten[i] = overwritten[i] || IsFirstToWrite(argument, launches, launch);
+        overwritten[i] = overwritten[i] || IsFirstToWrite(instruction, argument, launches, launch);
     }
     return overwritten;
   }
 
   // Scratch holds nothing from before the instruction: who writes a part of it first may load only what it stored.
-  static bool IsFirstToWrite(const ArgumentRef& scratch, const std::vector<EmittedLaunch>& launches,
-                             const EmittedLaunch& launch) {
-    for (const EmittedLaunch& before : launches) {
-      if (&before == &launch) break;
-      for (const ArgumentRef& other : before.arguments) {
-        if (other.kind == ArgumentRef::Kind::kScratch && other.written && scratch.offset < other.offset + other.bytes &&
-            other.offset < scratch.offset + scratch.bytes) {
-          return false;
-        }
-      }
-    }
-    return true;
+  bool IsFirstToWrite(const Instruction& instruction, const ArgumentRef& scratch,
+                      const std::vector<EmittedLaunch>& launches, const EmittedLaunch& launch) const {
+    const Slice place = Resolve(instruction, scratch);
+    const auto writes_there = [&](const ArgumentRef& other) {
+      return other.kind == ArgumentRef::Kind::kScratch && other.written && Resolve(instruction, other).Overlaps(place);
+    };
+    return std::none_of(launches.data(), &launch, [&](const EmittedLaunch& before) {
+      return std::any_of(before.arguments.begin(), before.arguments.end(), writes_there);
+    });
   }
 
   // Kinds whose launches never rely on what was in memory before, but for what an update in place leaves.

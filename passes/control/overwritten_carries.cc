@@ -49,44 +49,43 @@ const Instruction* OnlyUpdateOf(const Instruction& loop, int64_t index) {
   return reads(parameter) == 1 && reads(loop.while_condition()->parameter(0)) == 0 ? update : nullptr;
 }
 
-// Whether `update` stores to every place of its array in one of the trips.
-bool CoversAll(const Instruction& update, TripForms& forms, int64_t trips) {
+// Where an update stores to: all of its array, or a part that moves along one dimension from trip to trip.
+struct Moving {
+  bool is_whole = true;
+  size_t dimension = 0;
+  int64_t part = 0, whole = 0;  // of the dimension
+  TripForm start;
+};
+
+// nullopt: along several dimensions, or nobody knows how.
+std::optional<Moving> MovingOf(const Instruction& update, TripForms& forms) {
   const hlo::Dims &whole = update.shape().dimensions(), &part = update.operand(1)->shape().dimensions();
-  if (update.operand_count() != 2 + static_cast<int64_t>(whole.size())) return false;  // starts in one array
-  bool moves = false;
+  if (update.operand_count() != 2 + static_cast<int64_t>(whole.size())) return std::nullopt;  // starts in one array
+  Moving moving;
   for (size_t d = 0; d < whole.size(); ++d) {
     if (part[d] == whole[d]) continue;  // from its beginning, wherever it is said to start
     const std::optional<TripForm> start = forms.Of(*update.operand(2 + static_cast<int64_t>(d)));
-    if (moves || !start || std::abs(start->step) > part[d]) return false;
-    moves = true;
-    const int64_t last = start->first + start->step * (trips - 1);
-    if (std::min(start->first, last) > 0 || std::max(start->first, last) < whole[d] - part[d]) return false;
+    if (!moving.is_whole || !start) return std::nullopt;
+    moving = {false, d, part[d], whole[d], *start};
   }
-  return true;
+  return moving;
 }
 
-// Runs of `part` places, one in each of `trips` groups of `step`, from `first` on, that an update stores to.
-struct Runs {
-  size_t dimension = 0;
-  int64_t first = 0, part = 0, step = 0, trips = 0;
-};
+// Whether some trip stores to every place.
+bool CoversAll(const Moving& moving, int64_t trips) {
+  if (moving.is_whole) return true;
+  const int64_t first = moving.start.first, last = first + moving.start.step * (trips - 1);
+  return std::abs(moving.start.step) <= moving.part && std::min(first, last) <= 0 &&
+         std::max(first, last) >= moving.whole - moving.part;
+}
 
-// Of an update that stores to the same places of groups that its array consists of.
-std::optional<Runs> RunsOf(const Instruction& update, TripForms& forms, int64_t trips) {
-  const hlo::Dims &whole = update.shape().dimensions(), &part = update.operand(1)->shape().dimensions();
-  if (update.operand_count() != 2 + static_cast<int64_t>(whole.size())) return std::nullopt;
-  std::optional<Runs> runs;
-  for (size_t d = 0; d < whole.size(); ++d) {
-    if (part[d] == whole[d]) continue;
-    const std::optional<TripForm> start = forms.Of(*update.operand(2 + static_cast<int64_t>(d)));
-    if (runs || !start || start->step <= part[d] || start->first < 0 || start->first + part[d] > start->step ||
-        whole[d] % start->step != 0 || trips * start->step > whole[d]) {
-      return std::nullopt;
-    }
-    runs = Runs{d, start->first, part[d], start->step, trips};
-  }
-  if (runs && runs->part * trips * kLeastShareLeftOut < whole[runs->dimension]) return std::nullopt;
-  return runs;
+// Whether the array consists of groups of as many places as the part moves on by, each of which, but for the last ones,
+// has one part, and these together are worth leaving out.
+bool LeavesGaps(const Moving& moving, int64_t trips) {
+  const auto [first, step] = moving.start;
+  return !moving.is_whole && first >= 0 && step > moving.part && first + moving.part <= step &&
+         moving.whole % step == 0 && trips * step <= moving.whole &&
+         moving.part * trips * kLeastShareLeftOut >= moving.whole;
 }
 
 // A parameter that stays the caller's, which a loop may not write to.
@@ -100,29 +99,28 @@ bool IsCopied(const Instruction& start, const hlo::Module& module) {
          std::none_of(module.buffer_donors.begin(), module.buffer_donors.end(), is_it);
 }
 
-// An array that is `array` everywhere but at `runs`: what lies between them, and behind the last group that has one.
-Instruction* CopyBetween(Instruction* array, const Runs& runs, hlo::Builder& build) {
-  const hlo::Dims& whole = array->shape().dimensions();
-  hlo::Dims groups = whole;
-  groups[runs.dimension] = runs.step;
-  groups.insert(groups.begin() + static_cast<int64_t>(runs.dimension), whole[runs.dimension] / runs.step);
-  const size_t of_groups = runs.dimension, within = runs.dimension + 1;
+// An array that is `array` but for what an update that LeavesGaps stores: what lies in the gaps, and behind the last
+// group that has a part.
+Instruction* CopyOfGaps(Instruction* array, const Moving& moving, int64_t trips, hlo::Builder& build) {
+  const auto [first, step] = moving.start;
+  const size_t of_groups = moving.dimension, within = moving.dimension + 1;
+  hlo::Dims groups = array->shape().dimensions();
+  groups[moving.dimension] = step;
+  groups.insert(groups.begin() + static_cast<int64_t>(of_groups), moving.whole / step);
   Instruction* const from = build.Reshape(array, groups);
   Instruction* copy = Uninitialized(build, from->shape());
-  const auto add = [&](int64_t first_group, int64_t first, int64_t end) {
-    if (first_group == groups[of_groups] || first == end) return;
+  const auto add = [&](int64_t first_group, int64_t begin, int64_t end) {
+    if (first_group == groups[of_groups] || begin == end) return;
     hlo::Dims starts(groups.size(), 0), limits = groups;
     starts[of_groups] = first_group;
-    starts[within] = first;
+    starts[within] = begin;
     limits[within] = end;
-    std::vector<Instruction*> at;
-    for (const int64_t start : starts) at.push_back(build.ScalarConstant(hlo::ElementType::kS64, start));
-    copy = build.DynamicUpdateSlice(copy, build.Slice(from, starts, limits, hlo::Dims(groups.size(), 1)), at);
+    copy = build.UpdateSlice(copy, build.Slice(from, starts, limits, hlo::Dims(groups.size(), 1)), starts);
   };
-  add(0, 0, runs.first);
-  add(0, runs.first + runs.part, runs.step);
-  add(runs.trips, runs.first, runs.first + runs.part);
-  return build.Reshape(copy, whole);
+  add(0, 0, first);
+  add(0, first + moving.part, step);
+  add(trips, first, first + moving.part);
+  return build.Reshape(copy, array->shape().dimensions());
 }
 
 bool InLoop(Instruction* loop, const hlo::Module& module, int64_t fewest_bytes) {
@@ -136,15 +134,16 @@ bool InLoop(Instruction* loop, const hlo::Module& module, int64_t fewest_bytes) 
     Instruction* start = init->operand(i);
     if (!start->shape().IsArray() || start->shape().ByteSize() < fewest_bytes || IsUninitialized(*start)) continue;
     const Instruction* update = OnlyUpdateOf(*loop, i);
-    if (update == nullptr) continue;
+    const std::optional<Moving> moving = update != nullptr ? MovingOf(*update, forms) : std::nullopt;
+    if (!moving) continue;
     hlo::Builder build(loop->parent(), start);
     build.before = init;
-    if (CoversAll(*update, forms, *trips)) {
+    if (CoversAll(*moving, *trips)) {
       init->ReplaceOperand(i, Uninitialized(build, start->shape()));
       loop->parent()->RemoveWithDeadOperands(start);
       changed = true;
-    } else if (const std::optional<Runs> runs = RunsOf(*update, forms, *trips); runs && IsCopied(*start, module)) {
-      init->ReplaceOperand(i, CopyBetween(start, *runs, build));
+    } else if (LeavesGaps(*moving, *trips) && IsCopied(*start, module)) {
+      init->ReplaceOperand(i, CopyOfGaps(start, *moving, *trips, build));
       changed = true;
     }
   }

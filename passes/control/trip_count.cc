@@ -11,8 +11,6 @@ using hlo::ComparisonDirection;
 using hlo::Instruction;
 using hlo::Opcode;
 
-namespace {
-
 std::optional<int64_t> ScalarInteger(const Instruction* x) {
   while (x->Is(Opcode::kCopy)) x = x->operand(0);
   if (!x->IsConstant() || !x->shape().IsScalar() || x->As<hlo::attr::Constant>().elided) return std::nullopt;
@@ -20,6 +18,8 @@ std::optional<int64_t> ScalarInteger(const Instruction* x) {
   if (!hlo::IsInteger(type) || type == hlo::ElementType::kU64) return std::nullopt;
   return x->literal().GetInt(0);
 }
+
+namespace {
 
 // The carried element that `x` is, in a computation whose only parameter is the carry; -1 for none.
 int64_t CarriedIndex(const Instruction* x) {

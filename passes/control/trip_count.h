@@ -8,6 +8,9 @@
 
 namespace hlorun::passes {
 
+// The integer of at most 63 bits that `x` is, a constant or a copy of one; nullopt otherwise.
+std::optional<int64_t> ScalarInteger(const hlo::Instruction* x);
+
 // The number of iterations of `loop`, when its condition depends on one carried integer that starts at a constant, is
 // stepped by a constant and compared with a constant; nullopt otherwise.
 std::optional<int64_t> TripCountOf(const hlo::Instruction& loop);

@@ -50,8 +50,8 @@ std::optional<TripForm> TripForms::Of(const Instruction& x) {
 std::optional<TripForm> TripForms::Compute(const Instruction& x) {
   switch (x.opcode()) {
     case Opcode::kConstant: {
-      if (x.As<hlo::attr::Constant>().elided || x.shape().element_type() == hlo::ElementType::kU64) return std::nullopt;
-      return TripForm{x.literal().GetInt(0), 0};
+      const std::optional<int64_t> value = ScalarInteger(&x);
+      return value ? std::optional(TripForm{*value, 0}) : std::nullopt;
     }
     case Opcode::kGetTupleElement: return OfCarry(x);
     case Opcode::kCopy:

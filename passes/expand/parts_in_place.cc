@@ -131,13 +131,9 @@ void UpdateParts(Instruction* whole, const Parts& parts) {
   hlo::Builder build(whole->parent(), whole);
   build.before = whole;
   Instruction* array = Uninitialized(build, whole->shape());
-  const auto update = [&](Instruction* value, const hlo::Dims& at) {
-    std::vector<Instruction*> starts;
-    for (const int64_t start : at) starts.push_back(build.ScalarConstant(hlo::ElementType::kS64, start));
-    array = build.DynamicUpdateSlice(array, value, std::move(starts));
-  };
-  for (const Edge& edge : parts.edges) update(build.Broadcast(whole->operand(1), edge.sizes, {}), edge.starts);
-  for (size_t i = 0; i < parts.values.size(); ++i) update(parts.values[i], parts.starts[i]);
+  for (const Edge& edge : parts.edges)
+    array = build.UpdateSlice(array, build.Broadcast(whole->operand(1), edge.sizes, {}), edge.starts);
+  for (size_t i = 0; i < parts.values.size(); ++i) array = build.UpdateSlice(array, parts.values[i], parts.starts[i]);
   whole->parent()->Replace(whole, array);
 }
 

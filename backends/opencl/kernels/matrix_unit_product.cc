@@ -1,5 +1,8 @@
 #include "backends/opencl/kernels/matrix_unit_product.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/matrix_unit.h"
@@ -57,17 +60,12 @@ class UnitMultiplication {
     body.push_back(nest);
     std::vector<ir::Helper> helpers =
         UnitHelpers({kUnitBegin, kUnitEnd, kUnitZero, kUnitLoad, kUnitStore, StepsFunction()});
-    if (plan_.parts > 1) {
-      for (ir::Helper& helper : UnitHelpers({kUnitFirstParts, kUnitHasNan, kUnitReplaceNan}))
-        helpers.push_back(std::move(helper));
-    }
-    if (own_columns_) {
-      for (ir::Helper& helper : own_columns_->Helpers()) helpers.push_back(std::move(helper));
-    }
-    if (plan_.mirrors) {
-      for (ir::Helper& helper : TurnHelpers(shape_.compute_type, plan_.inline_assembly))
-        helpers.push_back(std::move(helper));
-    }
+    const auto add = [&](std::vector<ir::Helper> more) {
+      std::move(more.begin(), more.end(), std::back_inserter(helpers));
+    };
+    if (plan_.parts > 1) add(UnitHelpers({kUnitFirstParts, kUnitHasNan, kUnitReplaceNan}));
+    if (own_columns_) add(own_columns_->Helpers());
+    if (plan_.mirrors) add(TurnHelpers(shape_.compute_type, plan_.inline_assembly));
     return MakeDraft("multiply_tiles", parameters_, ir::Block(std::move(body)), std::move(helpers));
   }
 
