@@ -562,6 +562,9 @@ class RowKernel {
         shape_.row.back() + 1 != shape_.dimensions.size()) {
       return operands;
     }
+    // Two rows of bf16 take longer than their bytes do to arrive, and the window in which a core looks ahead is shorter
+    // than what two rows take.
+    const bool is_computed_longer = pairs_ && GoesByTwoRows();
     int64_t room = e_.device().l2_bytes / 4;
     std::set<const Instruction*> reached;
     for (const Lane& lane : lanes) Reach(lane.reduce->operand(0), reached);
@@ -570,7 +573,7 @@ class RowKernel {
                                        [&](const Instruction* user) { return reached.count(user) != 0; });
       if (!is_read || parameter->shape().dimensions() != shape_.dimensions) continue;
       const int64_t row_bytes = shape_.length() * hlo::BytesOf(parameter->shape().element_type());
-      if (!apart && row_bytes < kFewestBytes) continue;
+      if (!apart && !is_computed_longer && row_bytes < kFewestBytes) continue;
       room -= row_bytes;
       operands.push_back({&parameter->shape(), e_.OperandBuffer(parameter->parameter_number())});
     }
@@ -584,7 +587,7 @@ class RowKernel {
       for (int64_t ahead = 0; ahead < step_ * unroll_; ahead += in_line) {
         Indices place = Place(outer, e_.math().Add(j, ahead));
         Index& row = place[shape_.kept.back()];
-        row = e_.math().Add(row, 1);
+        row = e_.math().Add(row, GoesByTwoRows() ? 2 : 1);
         e_.body().Add(
             ir::Prefetch(operand.buffer, StoreIndex(e_.math(), *operand.shape, place), ir::CacheLevel::kSecond));
       }
