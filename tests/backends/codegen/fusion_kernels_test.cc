@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "backends/opencl/codegen/emit.h"
 #include "backends/opencl/runtime/device.h"
 #include "hlo/element_type.h"
@@ -486,6 +488,35 @@ TEST(FusionKernels, RowsAskForTheNextOne) {
   EXPECT_TRUE(asks(1024, "selected", CpuSpec())) << "but not where they end early";
   EXPECT_FALSE(asks(1 << 20, "e", CpuSpec())) << "the second cache has no room for it";
   EXPECT_FALSE(asks(4096, "selected", GpuSpec()));
+}
+
+TEST(FusionKernels, PairsOfShortRowsOfBf16AskForTheNextPair) {
+  const auto source = [](const char* type, int64_t rows) {
+    const auto module = hlo::ParseModule(fmt::format(R"(HloModule rows
+sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
+f {{ x = {0}[{1},768] parameter(0)  zero = f32[] constant(0)
+  squares = {0}[{1},768] multiply(x, x)
+  wide = f32[{1},768] convert(squares)
+  ROOT r = f32[{1}] reduce(wide, zero), dimensions={{1}}, to_apply=sum }}
+ENTRY main {{ x = {0}[{1},768] parameter(0)  ROOT r = f32[{1}] fusion(x), kind=kInput, calls=f }}
+)",
+                                                     type, rows));
+    DeviceSpec device = CpuSpec();
+    device.vector_bytes = 64;
+    device.bf16_dot = "assembly";
+    const CompileOptions options;
+    return EmitInstruction(*module->entry()->root(), {-1}, {device, options}).front().source;
+  };
+  const std::string pairs = source("bf16", 512);
+  // Two rows of 768 on, of each of the two.
+  EXPECT_TRUE(
+      std::regex_search(pairs, std::regex(R"(hl_prefetch\(in0 \+ \(+rows \* 2\) \* 768\) \+ .*\+ 1536\), 2\))")))
+      << pairs;
+  EXPECT_TRUE(
+      std::regex_search(pairs, std::regex(R"(hl_prefetch\(in0 \+ \(+rows \* 2\) \+ 1\) \* 768\) \+ .*\+ 1536\), 2\))")))
+      << pairs;
+  EXPECT_EQ(source("bf16", 8).find("hl_prefetch(in0"), std::string::npos) << "so few rows go one by one";
+  EXPECT_EQ(source("f32", 512).find("hl_prefetch(in0"), std::string::npos) << "those arrive in time";
 }
 
 // OpenCL C knows no kernel without a parameter that it would write to.
