@@ -582,12 +582,13 @@ class RowKernel {
 
   // What the next row has where this one's chunk from `j` on is.
   void PrefetchNextRow(const std::vector<RowOperand>& operands, const Index& outer, const Index& j) {
+    const int64_t rows_on = GoesByTwoRows() ? 2 : 1;
     for (const RowOperand& operand : operands) {
       const int64_t in_line = kLineBytes / hlo::BytesOf(operand.shape->element_type());
       for (int64_t ahead = 0; ahead < step_ * unroll_; ahead += in_line) {
         Indices place = Place(outer, e_.math().Add(j, ahead));
         Index& row = place[shape_.kept.back()];
-        row = e_.math().Add(row, GoesByTwoRows() ? 2 : 1);
+        row = e_.math().Add(row, rows_on);
         e_.body().Add(
             ir::Prefetch(operand.buffer, StoreIndex(e_.math(), *operand.shape, place), ir::CacheLevel::kSecond));
       }
