@@ -109,6 +109,7 @@ PROGRAMS = {
     "density": (lambda x, y: jnp.exp(-distances(x, y)).sum(1), ((4096, 16), F32), ((4096, 16), F32)),
     "concatenated_products": (lambda x, v, y, w: jnp.concatenate([jax.nn.relu(x @ v), y @ w], 1), ((65536, 32), F32), ((32, 64), F32),
                               ((65536, 32), F32), ((32, 64), F32)),
+    "concatenated_statistics": (lambda x: jnp.concatenate([x.mean(-1, keepdims=True), x.max(-1, keepdims=True)], -1), ((16, 112, 112, 16), F32)),
     "softmax": (lambda x: jax.nn.softmax(x, axis=-1), SQUARE),
     "layer_norm": (layer_norm, SQUARE, ((4096,), F32), ((4096,), F32)),
     "rms_norm": (rms_norm, SQUARE, ((4096,), F32)),

@@ -33,6 +33,7 @@ PROGRAMS = {
     "nearest": ("0,1", "", 0.1),
     "density": ("0,1", "", 0.1),
     "concatenated_products": ("0,1,2,3", "", 0.2),
+    "concatenated_statistics": ("0", "", 0.5),
     "softmax": ("0", "", 0.25),
     "layer_norm": ("0", "", 0.25),
     "rms_norm": ("0", "", 0.25),

@@ -79,6 +79,15 @@ size_t ClusterGraph::ReadsOf(const Cluster& producer, const Cluster& consumer) {
   return reads;
 }
 
+void ClusterGraph::Add(Instruction* operand, size_t cluster) {
+  Cluster& to = clusters_[cluster];
+  to.members.push_back(operand);
+  to.is_member.insert(operand);
+  to.reads.erase(operand);
+  for (const Instruction* read : operand->operands()) to.reads.insert(read);
+  nodes_[operand].owners.push_back(cluster);
+}
+
 void ClusterGraph::Join(size_t producer, size_t consumer) {
   Cluster& from = clusters_[producer];
   Cluster& into = clusters_[consumer];

@@ -28,6 +28,9 @@ class ClusterGraph {
   // How many arrays the two read together.
   static size_t ReadsOf(const Cluster& producer, const Cluster& consumer);
 
+  // Has the cluster compute `operand` too, which some of its members read.
+  void Add(hlo::Instruction* operand, size_t cluster);
+
   // The consumer becomes both, the producer empty. Roots that the consumer alone reads are roots no more.
   void Join(size_t producer, size_t consumer);
 

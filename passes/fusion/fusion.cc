@@ -5,7 +5,9 @@
 #include <unordered_map>
 
 #include "hlo/builder.h"
+#include "passes/dynamic/signature.h"
 #include "passes/fusion/cluster.h"
+#include "passes/fusion/concatenated_results.h"
 #include "passes/fusion/cumulative_fusion.h"
 #include "passes/fusion/loop_clusters.h"
 #include "passes/fusion/recompute.h"
@@ -21,6 +23,8 @@ bool Fuse(hlo::Computation& computation, const PassContext& context) {
   std::vector<Cluster> clusters = FindClusters(computation, context.kernels);
   MergeRows(clusters, context.device);
   MergeSiblingReductions(clusters);
+  // Kernels whose sizes vary end at those of the whole result.
+  if (SignatureOf(*computation.module()).empty()) MergeConcatenatedResults(clusters);
   MergeLoops(computation, clusters);
   bool changed = false;
   // The list of clusters runs from users to operands; operands first, so that a fusion reads fusions.

@@ -82,7 +82,7 @@ class BlockKernel {
   void StoreResult(const Emission::Output& output) {
     Over(Inner(output.shape), [&](const Indices& inner) {
       const Indices at = Whole(inner);
-      StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
+      e_.Store(output, at, e_.ValueOf(output, at));
     });
   }
 

@@ -304,7 +304,7 @@ class ColumnKernel {
     for (const auto& output : e_.outputs()) {
       const Indices at =
           output.shape.dimensions() == kept_dims ? kept : e_.math().Delinearize(linear, output.shape.dimensions());
-      StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
+      e_.Store(output, at, e_.ValueOf(output, at));
     }
   }
 
@@ -327,7 +327,7 @@ bool HasColumns(const Instruction& instruction, const Instruction& reduce) {
   for (const Instruction* other : levels[0]) {
     if (!HasLanes(*other) || !ReduceAlike(*other, reduce)) return false;
   }
-  for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
+  for (const hlo::Shape& leaf : PartShapesOf(instruction)) {
     if (leaf.ElementCount() != shape.results()) return false;
   }
   return true;

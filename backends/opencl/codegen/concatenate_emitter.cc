@@ -38,7 +38,7 @@ ir::Stmt OperandLoop(Emission& e, const Instruction& root, int64_t k, int64_t be
     Indices to = from;
     to[d] = e.math().Add(to[d], begin);
     e.values().Open();
-    StoreElement(e.values(), output.buffer, output.shape, to, e.values().Get(e.frame(), *root.operand(k), from));
+    e.Store(output, to, e.values().Get(e.frame(), *root.operand(k), from));
     ir::Stmt body = e.values().Close();
     const int64_t divisions = DivisionsIn(body);
     for (size_t i = loops.size(); i-- > 0;) {
@@ -71,7 +71,7 @@ EmittedLaunch ConcatenateOnGpu(const EmitRequest& request) {
         const Indices from = e.math().Delinearize(element, shape.dimensions());
         Indices to = from;
         to[d] = e.math().Add(to[d], begin);
-        StoreElement(e.values(), output.buffer, output.shape, to, e.values().Get(e.frame(), *operand, from));
+        e.Store(output, to, e.values().Get(e.frame(), *operand, from));
       })));
     }
     begin += shape.dimension(static_cast<int64_t>(d));

@@ -101,7 +101,7 @@ void CumulativeChains::StoreAt(const Indices& place, const Values& values) {
   for (const auto& output : e_.outputs()) {
     const bool is_chosen = output.root->Is(hlo::Opcode::kGetTupleElement);
     const size_t element = is_chosen ? static_cast<size_t>(output.root->tuple_index()) : output.element;
-    StoreElement(e_.values(), output.buffer, output.shape, place, values[element]);
+    e_.Store(output, place, values[element]);
   }
 }
 

@@ -121,29 +121,28 @@ Emission::Emission(const Instruction& instruction, const AliasPattern& aliases, 
       values_(math_, body_) {
   extents_ = passes::ExtentsOf(instruction);
   BindOperands(aliases);
-  const Instruction* root = &instruction;
-  if (instruction.Is(Opcode::kFusion)) {
-    inner_ = &values_.Enter(*inner_, instruction);
-    root = instruction.called()->root();
-  }
-  int64_t leaf = 0;
+  if (instruction.Is(Opcode::kFusion)) inner_ = &values_.Enter(*inner_, instruction);
+  std::vector<std::pair<hlo::Shape, ir::BufferRef>> leaves;
   hlo::ForEachLeaf(instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
-    const bool tuple = root->Is(Opcode::kTuple);
+    const size_t leaf = leaves.size();
     const bool complex = hlo::IsComplex(shape.element_type());
     ir::BufferRef buffer =
         ir::MakeBuffer(fmt::format("out{}", leaf), hlo::RealOf(shape.element_type()),
                        shape.ElementCount() * (complex ? 2 : 1), ir::Buffer::Space::kGlobal, /*written=*/true);
-    const int64_t shared = static_cast<size_t>(leaf) < aliases.size() ? aliases[static_cast<size_t>(leaf)] : -1;
+    const int64_t shared = leaf < aliases.size() ? aliases[leaf] : -1;
     if (shared >= 0) {
       buffer->restrict_ = false;
       in_place_ = true;
     }
     buffer->streams = shared < 0 && !IsGpu() && shape.ByteSize() > context.device.l3_bytes;
-    parameters_.emplace_back(buffer, ArgumentRef{.kind = ArgumentRef::Kind::kResult, .number = leaf, .written = true});
-    outputs_.push_back(
-        {inner_, tuple ? root->operand(leaf) : root, tuple ? 0 : static_cast<size_t>(leaf), shape, buffer, leaf});
-    ++leaf;
+    parameters_.emplace_back(
+        buffer, ArgumentRef{.kind = ArgumentRef::Kind::kResult, .number = static_cast<int64_t>(leaf), .written = true});
+    leaves.emplace_back(shape, buffer);
   });
+  for (ResultPart& part : ResultPartsOf(instruction)) {
+    const auto& [whole, buffer] = leaves[static_cast<size_t>(part.leaf)];
+    outputs_.push_back({std::move(part), inner_, whole, buffer});
+  }
   int64_t widest = 4;
   for (const auto& [buffer, argument] : parameters_) widest = std::max<int64_t>(widest, hlo::BytesOf(buffer->storage));
   lanes_ = VectorLanes(context.device, widest);
@@ -194,7 +193,8 @@ std::optional<passes::OperandExtent> Emission::SharedExtent(
   for (const Output& output : outputs_) {
     const int64_t dimension = dimension_of(output);
     if (dimension == kNotAsked) continue;
-    const auto extent = dimension == kUnknown ? std::nullopt : extents_.Of(output.leaf, dimension);
+    const bool is_known = dimension != kUnknown && output.IsWhole();
+    const auto extent = is_known ? extents_.Of(output.leaf, dimension) : std::nullopt;
     if (!extent || (!first && extent != shared)) return std::nullopt;
     shared = extent;
     first = false;
@@ -228,6 +228,12 @@ ir::BufferRef Emission::PrivateArray(const std::string& name, hlo::ElementType t
       ir::MakeBuffer(body_.FreshName(name), type, elements, ir::Buffer::Space::kPrivate, /*written=*/true);
   body_.Add(ir::DeclareArray(buffer));
   return buffer;
+}
+
+void Emission::Store(const Output& output, const Indices& index, const Value& value) {
+  Indices place = index;
+  for (size_t d = 0; d < output.starts.size(); ++d) place[d] = math_.Add(place[d], output.starts[d]);
+  StoreElement(values_, output.buffer, output.whole, place, value);
 }
 
 void Emission::StreamRowsOf(int64_t length, int64_t together) {
@@ -364,7 +370,7 @@ EmittedLaunch CopyInto(Emission& e, size_t output, const Frame& frame, const hlo
   const Emission::Output& to = e.outputs()[output];
   return OverElements(e, {to.shape.ElementCount()}, [&](const Indices& linear) {
     const Indices at = e.math().Delinearize(linear[0], to.shape.dimensions());
-    StoreElement(e.values(), to.buffer, to.shape, at, e.values().Get(frame, from, at));
+    e.Store(to, at, e.values().Get(frame, from, at));
   });
 }
 

@@ -9,6 +9,7 @@
 #include "backends/opencl/codegen/emit.h"
 #include "backends/opencl/codegen/extent_expr.h"
 #include "backends/opencl/codegen/fused_values.h"
+#include "backends/opencl/codegen/result_parts.h"
 #include "backends/opencl/codegen/schedule.h"
 
 namespace hlorun::opencl {
@@ -39,14 +40,11 @@ class Emission {
   Emission(const Emission&) = delete;
   Emission& operator=(const Emission&) = delete;
 
-  // A leaf of the result and how to compute it: leaf `element` of `root` in `frame`.
-  struct Output {
+  // What the kernel makes, how to compute it, in `frame`, and where it lies: in a buffer of `whole`.
+  struct Output : ResultPart {
     const Frame* frame;
-    const hlo::Instruction* root;
-    size_t element;
-    hlo::Shape shape;
+    hlo::Shape whole;
     ir::BufferRef buffer;
-    int64_t leaf;
   };
 
   const hlo::Instruction& instruction() const { return instruction_; }
@@ -76,6 +74,8 @@ class Emission {
   Value ValueOf(const Output& output, const Indices& index) {
     return values_.GetAll(*output.frame, *output.root, index)[output.element];
   }
+  // Writes `value` to the element of `output` at `index`.
+  void Store(const Output& output, const Indices& index, const Value& value);
   // Lanes of vector loops: as many as the widest element type of operands and results allows.
   int Lanes() const { return lanes_; }
   bool IsGpu() const { return context_.device.device_class == DeviceClass::kGpu; }

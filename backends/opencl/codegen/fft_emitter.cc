@@ -172,8 +172,7 @@ class FftKernel {
         continue;
       }
       for (const auto& output : e_.outputs()) {
-        StoreElement(e_.values(), output.buffer, output.shape, Place(at),
-                     {output.leaf == 0 ? y[k].re : y[k].im, nullptr});
+        e_.Store(output, Place(at), {output.leaf == 0 ? y[k].re : y[k].im, nullptr});
       }
     }
   }

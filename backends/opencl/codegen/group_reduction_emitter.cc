@@ -37,7 +37,7 @@ bool MaySplit(const Instruction& instruction, const Instruction& hero, const Lev
   if (levels.size() > 1) return false;
   const auto is_alike = [&](const Instruction* other) { return HasLanes(*other) && ReduceAlike(*other, hero); };
   const int64_t results = ReducedShapeOf(hero).results();
-  const std::vector<hlo::Shape> leaves = hlo::FlattenShape(instruction.shape());
+  const std::vector<hlo::Shape> leaves = PartShapesOf(instruction);
   return std::all_of(levels[0].begin(), levels[0].end(), is_alike) &&
          std::all_of(leaves.begin(), leaves.end(),
                      [&](const hlo::Shape& leaf) { return leaf.ElementCount() == results; });
@@ -276,7 +276,7 @@ class GroupReduction {
         const Indices at = output.shape.dimensions() == shape_.Of(shape_.kept)
                                ? kept_
                                : e_.math().Delinearize(items_.result(), output.shape.dimensions());
-        StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
+        e_.Store(output, at, e_.ValueOf(output, at));
       }
     });
   }
@@ -302,7 +302,7 @@ class GroupReduction {
               {output, at, e_.values().GetAll(*output.frame, *output.root, at, element.mask)[output.element]});
         }
         e_.values().Open();
-        for (const Result& r : results) StoreElement(e_.values(), r.output.buffer, r.output.shape, r.at, r.value);
+        for (const Result& r : results) e_.Store(r.output, r.at, r.value);
         const ir::Stmt stores = e_.values().Close();
         const Expr mask = Both(element.mask, items_.has_result());
         e_.body().Add(mask ? ir::If(mask, stores) : stores);
@@ -331,7 +331,7 @@ bool HasGroupReduction(const Instruction& instruction, const Instruction& reduce
   const ReducedShape shape = ReducedShapeOf(reduce);
   const int64_t all = shape.results() * shape.elements();
   if (all == 0) return false;
-  for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
+  for (const hlo::Shape& leaf : PartShapesOf(instruction)) {
     if (leaf.ElementCount() != shape.results() && leaf.ElementCount() != all) return false;
   }
   // Every other reduce is serial here as well as in a loop, but a loop has more items.

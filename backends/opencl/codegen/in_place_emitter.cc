@@ -38,7 +38,7 @@ Launches EmitInPlaceUpdate(const EmitRequest& request) {
       place.push_back(
           e.math().Add(at[static_cast<size_t>(d)], limit == 0 ? Index(0) : e.values().RuntimeIndex(start, limit)));
     }
-    StoreElement(e.values(), output.buffer, output.shape, place, e.values().Get(e.frame(), *update.operand(1), at));
+    e.Store(output, place, e.values().Get(e.frame(), *update.operand(1), at));
   }));
   return launches;
 }

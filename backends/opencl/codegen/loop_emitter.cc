@@ -185,7 +185,7 @@ class LoopKernel {
     // All loads come before the stores: a result may share an operand's buffer. Elements of one array side by side.
     for (const size_t i : group_) {
       for (const Result& r : results) {
-        if (&r.output == &e_.outputs()[i]) StoreElement(e_.values(), r.output.buffer, r.output.shape, r.place, r.value);
+        if (&r.output == &e_.outputs()[i]) e_.Store(r.output, r.place, r.value);
       }
     }
     return e_.values().Close();
@@ -536,18 +536,21 @@ class LoopKernel {
 };
 
 // The loops over an array, with the extents that all outputs of the group have.
-LoopDims LoopsOver(const EmitRequest& request, const OutputGroup& group, const std::vector<hlo::Shape>& leaves) {
+LoopDims LoopsOver(const EmitRequest& request, const OutputGroup& group, const std::vector<ResultPart>& parts) {
   const passes::KernelExtents extents = passes::ExtentsOf(request.instruction);
-  const Dims& dims = leaves[group.front()].dimensions();
+  const Dims& dims = parts[group.front()].shape.dimensions();
   const bool alike =
-      std::all_of(group.begin(), group.end(), [&](size_t leaf) { return leaves[leaf].dimensions() == dims; });
+      std::all_of(group.begin(), group.end(), [&](size_t i) { return parts[i].shape.dimensions() == dims; });
   LoopDims loops;
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 1) continue;
     LoopDim loop{dims[d]};
-    const auto extent_of = [&](size_t leaf) { return extents.Of(static_cast<int64_t>(leaf), static_cast<int64_t>(d)); };
+    const auto extent_of = [&](size_t i) -> std::optional<passes::OperandExtent> {
+      if (!parts[i].IsWhole()) return std::nullopt;
+      return extents.Of(parts[i].leaf, static_cast<int64_t>(d));
+    };
     const auto first = extent_of(group.front());
-    if (alike && std::all_of(group.begin(), group.end(), [&](size_t leaf) { return extent_of(leaf) == first; }))
+    if (alike && std::all_of(group.begin(), group.end(), [&](size_t i) { return extent_of(i) == first; }))
       loop.extent = first;
     loops.push_back(loop);
   }
@@ -620,15 +623,13 @@ std::unique_ptr<LoopKernel> BestKernel(const EmitRequest& request, const OutputG
 
 Launches EmitLoop(const EmitRequest& request) {
   std::map<int64_t, OutputGroup> groups;  // by element count
-  size_t leaf = 0;
-  hlo::ForEachLeaf(request.instruction.shape(), [&](const hlo::ShapeIndex&, const hlo::Shape& shape) {
-    if (shape.ElementCount() > 0) groups[shape.ElementCount()].push_back(leaf);
-    ++leaf;
-  });
-  const std::vector<hlo::Shape> leaves = hlo::FlattenShape(request.instruction.shape());
+  const std::vector<ResultPart> parts = ResultPartsOf(request.instruction);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].shape.ElementCount() > 0) groups[parts[i].shape.ElementCount()].push_back(i);
+  }
   Launches launches;
   for (const auto& [count, group] : groups) {
-    launches.push_back(BestKernel(request, group, LoopsOver(request, group, leaves))->Finish());
+    launches.push_back(BestKernel(request, group, LoopsOver(request, group, parts))->Finish());
   }
   return launches;
 }

@@ -179,7 +179,7 @@ class OrderedReduction {
       const Indices at = output.shape.dimensions() == shape_.Of(shape_.kept)
                              ? kept_
                              : e_.math().Delinearize(items_.result(), output.shape.dimensions());
-      StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
+      e_.Store(output, at, e_.ValueOf(output, at));
     }
   }
 
@@ -204,7 +204,7 @@ bool HasOrderedReduction(const Instruction& instruction, const Instruction& redu
   const ReducedShape shape = ReducedShapeOf(reduce);
   if (shape.elements() < kFewestElements || shape.results() == 0) return false;
   if (device.max_work_group_size < kGroup || PartialBytes(reduce) * kGroup > device.local_memory_bytes) return false;
-  const std::vector<hlo::Shape> leaves = hlo::FlattenShape(instruction.shape());
+  const std::vector<hlo::Shape> leaves = PartShapesOf(instruction);
   return std::all_of(leaves.begin(), leaves.end(),
                      [&](const hlo::Shape& leaf) { return leaf.ElementCount() == shape.results(); });
 }

@@ -51,7 +51,7 @@ int64_t PartsOfRow(const Instruction& instruction, const Instruction& reduce) {
   for (const Instruction* other : levels[0]) {
     if (!HasLanes(*other) || !ReduceAlike(*other, reduce)) return 1;
   }
-  for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
+  for (const hlo::Shape& leaf : PartShapesOf(instruction)) {
     if (leaf.ElementCount() != shape.rows()) return 1;
   }
   const int64_t whole = shape.outer.empty() ? shape.length() : shape.outer_count();
@@ -184,7 +184,7 @@ class RowKernel {
     for (const Instruction* operand : instruction.operands()) {
       if (!operand->shape().IsArray() || is_other(operand->shape())) return false;
     }
-    const std::vector<hlo::Shape> results = hlo::FlattenShape(instruction.shape());
+    const std::vector<hlo::Shape> results = PartShapesOf(instruction);
     return std::none_of(results.begin(), results.end(), is_other);
   }
 
@@ -658,7 +658,7 @@ class RowKernel {
         const Indices at = output.shape.dimensions() == shape_.Of(shape_.kept)
                                ? kept_
                                : e_.math().Delinearize(row_, output.shape.dimensions());
-        StoreElement(e_.values(), output.buffer, output.shape, at, e_.ValueOf(output, at));
+        e_.Store(output, at, e_.ValueOf(output, at));
       }
     }
     const auto is_wide = [&](const Emission::Output& o) { return o.shape.ElementCount() != shape_.rows(); };
@@ -678,8 +678,7 @@ class RowKernel {
       for (const auto& output : e_.outputs()) {
         if (is_wide(output)) results.emplace_back(&output, e_.ValueOf(output, at_of(output)));
       }
-      for (const auto& [output, value] : results)
-        StoreElement(e_.values(), output->buffer, output->shape, at_of(*output), value);
+      for (const auto& [output, value] : results) e_.Store(*output, at_of(*output), value);
       const std::optional<size_t> d = SlowestOf(shape_.row);
       const auto extent = e_.SharedExtent([&](const Emission::Output& output) {
         if (!is_wide(output)) return Emission::kNotAsked;
@@ -712,7 +711,7 @@ bool HasRows(const Instruction& instruction, const Instruction& reduce) {
   const RowShape shape = RowShapeOf(reduce);
   // Some output is neither a row's nor of the rows' shape: the loop emitter takes it.
   const int64_t all = shape.rows() * shape.outer_count() * shape.length();
-  for (const hlo::Shape& leaf : hlo::FlattenShape(instruction.shape())) {
+  for (const hlo::Shape& leaf : PartShapesOf(instruction)) {
     if (leaf.ElementCount() != shape.rows() && leaf.ElementCount() != all) return false;
   }
   if (all == 0) return false;

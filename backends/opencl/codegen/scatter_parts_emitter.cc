@@ -90,8 +90,7 @@ class ScatterParts {
       const auto& output = e_.outputs()[0];
       const Indices place = math.Delinearize(items.result(), output.shape.dimensions());
       const Expr before = e_.body().Name(ir::Load(output.buffer, math.ToExpr(items.result())));
-      StoreElement(e_.values(), output.buffer, output.shape, place,
-                   EmitBinary(opcode_, type_, {before, nullptr}, totals[0], e_.body()));
+      e_.Store(output, place, EmitBinary(opcode_, type_, {before, nullptr}, totals[0], e_.body()));
     });
     e_.GroupOf(kJoinLanes * across);
     return e_.Finish(items.Close(), 1);

@@ -86,7 +86,7 @@ class SelectAndScatterKernel {
             *op_.called(1), {sum.Get(), e_.values().Get(e_.frame(), *op_.operand(1), place, there)})[0];
         sum.Set(e_.body(), SelectValue(mine, after, sum.Get()));
       });
-      StoreElement(e_.values(), output.buffer, output.shape, at, sum.Get());
+      e_.Store(output, at, sum.Get());
     });
   }
 

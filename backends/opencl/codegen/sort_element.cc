@@ -99,7 +99,7 @@ void SortElementForm::StoreResults(Emission& e, const Element& sorted, const Wor
   for (const auto& output : e.outputs()) {
     const auto first = static_cast<size_t>(first_field_[static_cast<size_t>(output.leaf)]);
     const bool complex = hlo::IsComplex(output.shape.element_type());
-    StoreElement(e.values(), output.buffer, output.shape, to, {sorted[first], complex ? sorted[first + 1] : nullptr});
+    e.Store(output, to, {sorted[first], complex ? sorted[first + 1] : nullptr});
   }
 }
 

@@ -46,7 +46,7 @@ void WordForm::StoreResults(Emission& e, const Instruction& sort, const Word& so
   if (by_position) return GatherResults(e, sort, payload, place, place(j), length);
   const auto& output = e.outputs()[0];
   const Expr element = FromPayload(payload, output.shape.element_type());
-  StoreElement(e.values(), output.buffer, output.shape, place(j), {element, nullptr});
+  e.Store(output, place(j), {element, nullptr});
 }
 
 void GatherResults(Emission& e, const Instruction& sort, const Expr& position, const WordForm::PlaceOf& place,
@@ -57,7 +57,7 @@ void GatherResults(Emission& e, const Instruction& sort, const Expr& position, c
   std::vector<Value> elements;
   for (const auto& output : e.outputs()) elements.push_back(e.values().Get(e.frame(), *sort.operand(output.leaf), at));
   for (const auto& output : e.outputs()) {
-    StoreElement(e.values(), output.buffer, output.shape, to, elements[static_cast<size_t>(output.leaf)]);
+    e.Store(output, to, elements[static_cast<size_t>(output.leaf)]);
   }
 }
 

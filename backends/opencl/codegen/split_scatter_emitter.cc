@@ -87,7 +87,7 @@ class SplitScatter {
         const Expr place = e_.math().ToExpr(e_.math().Add(linear[0], part * places_));
         sum = EmitBinary(opcode_, type_, sum, {e_.body().Name(ir::Load(partials_, place)), nullptr}, e_.body());
       }
-      StoreElement(e_.values(), output.buffer, output.shape, at, sum);
+      e_.Store(output, at, sum);
     });
   }
 

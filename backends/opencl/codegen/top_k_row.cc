@@ -44,7 +44,7 @@ void TopKRow::StoreResult(const Emission::Output& output, const Index& i, const 
     at.push_back(e_.math().Of(from));
     value = e_.values().Get(e_.frame(), x_, at);
   }
-  StoreElement(e_.values(), output.buffer, output.shape, to, value);
+  e_.Store(output, to, value);
 }
 
 }  // namespace hlorun::opencl

@@ -83,9 +83,14 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   plan.panels_per_block = plan.panels / shape.groups;
   while (shape.groups == 1 && plan.blocks() < wanted && plan.panels_per_block > 1)
     plan.panels_per_block = CeilDiv(plan.panels_per_block, 2);
-  const int64_t kept = device.l2_bytes / 2;
-  if (shape.groups == 1 && plan.WeightBytes() > kept && plan.WeightBytes() / plan.panels <= kept)
-    ShareFarWeights(plan, wanted, fits);
+  const int64_t kept = device.l2_bytes / 2, of_panel = plan.WeightBytes() / plan.panels;
+  // Blocks of more rows, as long as there are enough of them: fewer blocks read the weights.
+  const auto fits_beside_panel = [&](int64_t rows) {
+    return fits(rows) || (shape.rows.Span(rows) * row_bytes + of_panel <= device.l2_bytes / 4 * 3 &&
+                          shape.batch * CeilDiv(shape.rows.out, rows) >= wanted);
+  };
+  if (shape.groups == 1 && plan.WeightBytes() > kept && of_panel <= kept)
+    ShareFarWeights(plan, wanted, fits_beside_panel);
   plan.groups = EvenGroups(plan.blocks(), kGroupsPerUnit * device.compute_units, device.compute_units);
 }
 

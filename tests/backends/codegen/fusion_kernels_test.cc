@@ -354,6 +354,49 @@ TEST(FusionKernels, Reductions) {
   RunCases(named);
 }
 
+// Results that lie in parts of one array: rows, rows that work-groups share, columns, columns in parts, loops, two
+// levels of rows, complex numbers, a reducer of its own, the same result twice.
+TEST(FusionKernels, ConcatenatedReductions) {
+  const std::string head = R"(add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+        top { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }
+        far { a = f32[] parameter(0) b = f32[] parameter(1) d = f32[] multiply(a, a) e = f32[] multiply(b, b)
+              g = pred[] compare(d, e), direction=GE ROOT c = f32[] select(g, a, b) }
+        both { a = c64[] parameter(0) b = c64[] parameter(1) ROOT c = c64[] add(a, b) } )";
+  const auto reduced = [&](int64_t rows, int64_t columns, int64_t dimension, const char* reducer) {
+    const int64_t kept = dimension == 1 ? rows : columns;
+    const std::string part = dimension == 1 ? fmt::format("{},1", kept) : fmt::format("1,{}", kept);
+    const std::string whole = dimension == 1 ? fmt::format("{},3", kept) : fmt::format("3,{}", kept);
+    return head + fmt::format(R"(f {{ x = f32[{0},{1}] parameter(0) p = f32[{2}] parameter(1) z = f32[] constant(0)
+        r = f32[{2}] reduce(x, z), dimensions={{{3}}}, to_apply={4}  y = f32[{0},{1}] cosine(x)
+        s = f32[{2}] reduce(y, z), dimensions={{{3}}}, to_apply={4}  q = f32[{2}] multiply(s, p)
+        a = f32[{5}] reshape(r)  b = f32[{5}] reshape(q)
+        ROOT c = f32[{6}] concatenate(a, b, a), dimensions={{{3}}} }}
+        ENTRY e {{ x = f32[{0},{1}] parameter(0) p = f32[{2}] parameter(1)
+        ROOT c = f32[{6}] fusion(x, p), kind=kInput, calls=f }})",
+                              rows, columns, kept, dimension, reducer, part, whole);
+  };
+  const std::string of_rows = reduced(133, 300, 1, "add"), of_few_rows = reduced(3, 70'000, 1, "add"),
+                    of_short_rows = reduced(700, 5, 1, "top"), of_columns = reduced(9, 600, 0, "add"),
+                    of_long_columns = reduced(5'000, 40, 0, "top"), of_own = reduced(40, 800, 1, "far"),
+                    of_levels = head + R"(f { x = f32[64,256] parameter(0) z = f32[] constant(0)
+        s = f32[64] reduce(x, z), dimensions={1}, to_apply=add  w = f32[64,256] broadcast(s), dimensions={0}
+        d = f32[64,256] subtract(x, w)  m = f32[64] reduce(d, z), dimensions={1}, to_apply=top
+        ROOT c = f32[128] concatenate(m, s), dimensions={0} }
+        ENTRY e { x = f32[64,256] parameter(0) ROOT c = f32[128] fusion(x), kind=kInput, calls=f })",
+                    of_complex = head + R"(f { x = c64[32,64] parameter(0) z = c64[] constant((0, 0))
+        s = c64[32] reduce(x, z), dimensions={1}, to_apply=both  n = c64[32] negate(s)
+        ROOT c = c64[64] concatenate(s, n), dimensions={0} }
+        ENTRY e { x = c64[32,64] parameter(0) ROOT c = c64[64] fusion(x), kind=kInput, calls=f })";
+  RunCases({{"rows", of_rows.c_str()},
+            {"few rows", of_few_rows.c_str()},
+            {"short rows", of_short_rows.c_str()},
+            {"columns", of_columns.c_str()},
+            {"long columns", of_long_columns.c_str()},
+            {"a reducer of its own", of_own.c_str()},
+            {"two levels", of_levels.c_str()},
+            {"complex numbers", of_complex.c_str()}});
+}
+
 TEST(FusionKernels, ProductsAndWindows) {
   const std::string sum = kSum;
   std::vector<std::pair<std::string, std::string>> cases = {

@@ -242,6 +242,51 @@ TEST(Fusion, SiblingReductionsReadOnce) {
   EXPECT_TRUE(fused.Kernel(0)->shape().IsTuple());
 }
 
+TEST(Fusion, ConcatenatedReductionsAreStoredInTheWhole) {
+  const Fused fused = Fuse(R"(
+  x = f32[256,64] parameter(0)
+  y = f32[256,64] multiply(x, x)
+  zero = f32[] constant(0)
+  r = f32[256] reduce(x, zero), dimensions={1}, to_apply=add
+  s = f32[256] reduce(y, zero), dimensions={1}, to_apply=add
+  root = f32[256] sqrt(s)
+  a = f32[256,1] reshape(r)
+  b = f32[256,1] reshape(root)
+  ROOT c = f32[256,2] concatenate(a, b), dimensions={1})");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction));
+  EXPECT_TRUE(fused.Kernel(0)->called()->root()->Is(Opcode::kConcatenate));
+}
+
+TEST(Fusion, ConcatenatedReductionsThatAreReadElsewhereAreCopied) {
+  const Fused fused = Fuse(R"(
+  x = f32[64,256] parameter(0)
+  y = f32[64,256] multiply(x, x)
+  zero = f32[] constant(0)
+  r = f32[256] reduce(x, zero), dimensions={0}, to_apply=add
+  s = f32[256] reduce(y, zero), dimensions={0}, to_apply=add
+  c = f32[512] concatenate(r, s), dimensions={0}
+  ROOT o = (f32[512], f32[256]) tuple(c, s))");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kLoop));
+}
+
+TEST(Fusion, ReductionsBesideOtherPartsAreCopied) {
+  const Fused of_a_parameter = Fuse(R"(
+  x = f32[64,256] parameter(0)
+  p = f32[256] parameter(1)
+  zero = f32[] constant(0)
+  r = f32[256] reduce(x, zero), dimensions={0}, to_apply=add
+  ROOT c = f32[512] concatenate(r, p), dimensions={0})");
+  EXPECT_THAT(of_a_parameter.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kLoop));
+  // Each element of the second part is made of another one's sum.
+  const Fused turned = Fuse(R"(
+  x = f32[64,256] parameter(0)
+  zero = f32[] constant(0)
+  r = f32[256] reduce(x, zero), dimensions={0}, to_apply=add
+  t = f32[256] reverse(r), dimensions={0}
+  ROOT c = f32[512] concatenate(r, t), dimensions={0})");
+  EXPECT_THAT(turned.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kLoop));
+}
+
 TEST(Fusion, DependentReductionsOfColumnsStayApart) {
   // The second needs the first; they are no rows, so nothing keeps them in one kernel.
   const Fused fused = Fuse(R"(
