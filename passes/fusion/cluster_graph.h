@@ -28,7 +28,7 @@ class ClusterGraph {
   // How many arrays the two read together.
   static size_t ReadsOf(const Cluster& producer, const Cluster& consumer);
 
-  // Has the cluster compute `operand` too, which some of its members read.
+  // Has the cluster compute `operand` too, which some of its members read. It must read no members, nor constants.
   void Add(hlo::Instruction* operand, size_t cluster);
 
   // The consumer becomes both, the producer empty. Roots that the consumer alone reads are roots no more.

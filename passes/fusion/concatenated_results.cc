@@ -14,7 +14,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Of what is reduced. Smaller ones may be run with their neighbours by one work-item (regions.h), which knows results
+// Of what is reduced. Smaller ones may be run with their neighbours by one work-item (regions.h), which takes results
 // one by one.
 constexpr int64_t kFewestElements = 1 << 14;
 
@@ -74,14 +74,18 @@ class ConcatenationMerger {
       return std::any_of(root->users().begin(), root->users().end(), [&](const Instruction* user) {
         if (std::find(names.begin(), names.end(), user) != names.end()) return false;
         const std::vector<size_t>& owners = graph_.OwnersOf(user);
-        return owners.size() != 1 || owners[0] != whole;
+        return owners.empty() || std::any_of(owners.begin(), owners.end(),
+                                             [&](size_t owner) { return owner != whole && owner != reduction; });
       });
     };
     if (std::any_of(from.roots.begin(), from.roots.end(), is_read_elsewhere)) return false;
     std::vector<Instruction*> members = ClusterGraph::MembersOf(from, into);
     members.insert(members.end(), names.begin(), names.end());
-    return OperationsIn(members) <= kMaxClusterOperations && ClusterGraph::ReadsOf(from, into) <= kMaxClusterReads &&
-           IsMadeByPlace(from, into, names);
+    // A name is computed from what the reduction makes, or is a name of an array that is read instead.
+    const auto is_made = [&](const Instruction* name) { return from.is_member.contains(name->operand(0)); };
+    const auto fewer = static_cast<size_t>(std::count_if(names.begin(), names.end(), is_made));
+    return OperationsIn(members) <= kMaxClusterOperations &&
+           ClusterGraph::ReadsOf(from, into) - fewer <= kMaxClusterReads && IsMadeByPlace(from, into, names);
   }
 
   // Whether each part is made of the reduction's results element by element.

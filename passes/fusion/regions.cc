@@ -70,8 +70,8 @@ class Eligibility {
     }
     if (IsControl(i)) return CanRunControl(i, depth);
     switch (HeroOf(i).kind) {
+      case KernelKind::kReduction: return context_.kernels.Supports(i) && !ConcatenatesResults(i);
       case KernelKind::kLoop:
-      case KernelKind::kReduction:
       case KernelKind::kInPlace: return context_.kernels.Supports(i);
       case KernelKind::kReduceWindow: return context_.kernels.Supports(i) && !IsLargeScan(i);
       case KernelKind::kScatter: return i.Is(Opcode::kScatter) && i.shape().IsArray() && context_.kernels.Supports(i);
@@ -83,6 +83,11 @@ class Eligibility {
                HeroOf(i).instruction->operand(0)->shape().ElementCount() <= kMaxRowElements;
       default: return false;
     }
+  }
+
+  // A region would ask for each element of the whole which of the parts it is.
+  static bool ConcatenatesResults(const Instruction& i) {
+    return i.Is(Opcode::kFusion) && i.called()->root()->Is(Opcode::kConcatenate);
   }
 
   // A region goes window by window where not all results are kept.

@@ -268,6 +268,18 @@ TEST(Convolution, BlocksOfFarWeightsHaveManyRows) {
   EXPECT_GE(plan.blocks(), 8);
   spec.l2_bytes = 8 << 20;
   EXPECT_GT(PlanConvolution(*shape, spec).row_blocks(), 1);
+  // Where images alone are blocks enough, all rows of one beside a panel of weights; one image is cut.
+  spec.l2_bytes = 200 << 10;
+  const Case images = {"f32[16,14,14,64]", "f32[3,3,64,256]", "f32[16,7,7,256]", "size=3x3 stride=2x2 pad=0_1x0_1"};
+  ConvolutionShape of_images = *shape;
+  of_images.batch = 16;
+  EXPECT_EQ(PlanConvolution(of_images, spec).row_blocks(), 1);
+  of_images.batch = 1;
+  EXPECT_GT(PlanConvolution(of_images, spec).row_blocks(), 1);
+  for (const bool fused : {false, true}) {
+    ExpectConvolution(images, fused, spec);
+    ExpectConvolution({"f32[9,22,13,48]", "f32[5,5,48,100]", "f32[9,9,9,100]", "size=5x5 stride=2x1"}, fused, spec);
+  }
   for (const bool fused : {false, true}) {
     for (const int64_t l2_bytes : {64 << 10, 256 << 10, 512 << 10, 8 << 20}) {
       spec.l2_bytes = l2_bytes;

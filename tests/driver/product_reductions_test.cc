@@ -82,7 +82,7 @@ std::vector<Program> Programs() {
       {.name = "rows_f16", .type = "f16", .m = 525, .n = 600, .body = R"(
   ROOT r = TYPE[N] reduce(d, start), dimensions={0}, to_apply=least)"},
       {.name = "nearest_bf16", .type = "bf16", .m = 525, .n = 1200, .k = 64, .body = nearest},
-      {.name = "columns_bf16", .type = "bf16", .m = 525, .n = 600, .k = 128, .body = sum_columns},
+      {.name = "columns_bf16", .type = "bf16", .m = 1050, .n = 1200, .k = 128, .body = sum_columns},
       {.name = "start_given", .type = "f32", .body = R"(
   given = TYPE[1] slice(u), slice={[7:8]}
   number = TYPE[] reshape(given)

@@ -301,11 +301,14 @@ class ColumnKernel {
     }
     const Dims kept_dims = shape_.Of(shape_.kept);
     const Index linear = e_.math().Linearize(kept, kept_dims);
+    std::vector<std::pair<Indices, Value>> results;
     for (const auto& output : e_.outputs()) {
       const Indices at =
           output.shape.dimensions() == kept_dims ? kept : e_.math().Delinearize(linear, output.shape.dimensions());
-      e_.Store(output, at, e_.ValueOf(output, at));
+      results.emplace_back(at, e_.ValueOf(output, at));
     }
+    // Side by side: parts of one array that lie in turns are stored together.
+    for (size_t i = 0; i < results.size(); ++i) e_.Store(e_.outputs()[i], results[i].first, results[i].second);
   }
 
   Emission e_;

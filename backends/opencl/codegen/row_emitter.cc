@@ -711,8 +711,9 @@ bool HasRows(const Instruction& instruction, const Instruction& reduce) {
   const RowShape shape = RowShapeOf(reduce);
   // Some output is neither a row's nor of the rows' shape: the loop emitter takes it.
   const int64_t all = shape.rows() * shape.outer_count() * shape.length();
-  for (const hlo::Shape& leaf : PartShapesOf(instruction)) {
-    if (leaf.ElementCount() != shape.rows() && leaf.ElementCount() != all) return false;
+  const std::vector<hlo::Shape> parts = PartShapesOf(instruction);
+  for (const hlo::Shape& part : parts) {
+    if (part.ElementCount() != shape.rows() && part.ElementCount() != all) return false;
   }
   if (all == 0) return false;
   if (shape.length() < kShortestSummedRow) return false;
@@ -728,7 +729,9 @@ bool HasRows(const Instruction& instruction, const Instruction& reduce) {
       only_extremes &= is_read && is_extreme;
     }
   }
-  const bool gives_rows = instruction.shape().IsArray() && instruction.shape().ElementCount() == shape.rows();
+  const bool gives_rows = instruction.shape().IsArray() &&
+                          std::all_of(parts.begin(), parts.end(),
+                                      [&](const hlo::Shape& part) { return part.ElementCount() == shape.rows(); });
   if (only_extremes && gives_rows && shape.length() < kShortestExtremeRow) return false;
   return has_lanes && (shape.length() >= kShortestRow || (only_sums && gives_rows));
 }

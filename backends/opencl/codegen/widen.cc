@@ -1,8 +1,10 @@
 #include "backends/opencl/codegen/widen.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <vector>
 
 #include "backends/opencl/codegen/bf16_pairs.h"
 #include "backends/opencl/codegen/cache_line.h"
@@ -30,6 +32,21 @@ std::vector<Stmt> StatementsOf(const Stmt& body) {
   return body->kind == StmtKind::kBlock ? body->body : std::vector<Stmt>{body};
 }
 
+// Whether elements of several values lie side by side, so that they are whole lines already. (Parts of one array lie
+// further apart.)
+bool LieInTurn(const std::vector<Stmt>& statements) {
+  std::map<const Buffer*, std::vector<Expr>> places;
+  for (const Stmt& s : statements) {
+    if (s->kind == StmtKind::kStore) places[s->buffer.get()].push_back(s->index);
+  }
+  return std::any_of(places.begin(), places.end(), [](const auto& stored) {
+    const std::vector<Expr>& indices = stored.second;
+    if (indices.size() == 1) return false;
+    const std::optional<int64_t> apart = ConstantDifference(indices[1], indices[0]);
+    return !apart || std::abs(*apart) < static_cast<int64_t>(indices.size());
+  });
+}
+
 // As many vectors as make a cache line of the narrowest result that is written past the caches: a line that is written
 // in parts, other loads and lines in between, may leave its buffer in parts too.
 int64_t VectorsOfLine(const Stmt& body, const LoopEffects& effects, int width) {
@@ -37,11 +54,7 @@ int64_t VectorsOfLine(const Stmt& body, const LoopEffects& effects, int width) {
   const bool is_plain = std::all_of(statements.begin(), statements.end(), [](const Stmt& s) {
     return s->kind == StmtKind::kLet || s->kind == StmtKind::kStore;
   });
-  const auto stores =
-      std::count_if(statements.begin(), statements.end(), [](const Stmt& s) { return s->kind == StmtKind::kStore; });
-  // Elements that are stored in turn are whole lines already.
-  const bool in_turn = stores > static_cast<ptrdiff_t>(effects.stored.size());
-  if (!is_plain || in_turn || !IsRepeatable(effects)) return 1;
+  if (!is_plain || LieInTurn(statements) || !IsRepeatable(effects)) return 1;
   int64_t vectors = 1;
   for (const Buffer* buffer : effects.stored) {
     if (buffer->streams)

@@ -395,6 +395,11 @@ TEST(FusionKernels, ConcatenatedReductions) {
             {"a reducer of its own", of_own.c_str()},
             {"two levels", of_levels.c_str()},
             {"complex numbers", of_complex.c_str()}});
+  // The forms are known: what a loop over the whole would compute has no parts that are joined.
+  for (const std::string& text : {of_few_rows, of_long_columns}) {
+    const auto module = hlo::ParseModule("HloModule m\n" + text);
+    EXPECT_GT(OpenClKernelModel(CpuSpec(), {}).ScratchBytes(*module->entry()->root()), 0);
+  }
 }
 
 TEST(FusionKernels, ProductsAndWindows) {

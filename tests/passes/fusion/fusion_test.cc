@@ -257,6 +257,41 @@ TEST(Fusion, ConcatenatedReductionsAreStoredInTheWhole) {
   EXPECT_TRUE(fused.Kernel(0)->called()->root()->Is(Opcode::kConcatenate));
 }
 
+TEST(Fusion, ConcatenatedReductionsOfRowsThatNeedOneAnother) {
+  const Fused fused = Fuse(R"(
+  x = f32[256,64] parameter(0)
+  zero = f32[] constant(0)
+  r = f32[256] reduce(x, zero), dimensions={1}, to_apply=add
+  w = f32[256,64] broadcast(r), dimensions={0}
+  d = f32[256,64] subtract(x, w)
+  q = f32[256,64] multiply(d, d)
+  s = f32[256] reduce(q, zero), dimensions={1}, to_apply=add
+  ROOT c = f32[512] concatenate(r, s), dimensions={0})");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kRow));
+}
+
+TEST(Fusion, OneReductionInTwoForms) {
+  const Fused fused = Fuse(R"(
+  x = f32[2048,10] parameter(0)
+  zero = f32[] constant(0)
+  r = f32[2048] reduce(x, zero), dimensions={1}, to_apply=add
+  e = f32[2048] exponential(r)
+  a = f32[2048,1] reshape(r)
+  b = f32[2048,1] reshape(e)
+  ROOT c = f32[2048,2] concatenate(a, b), dimensions={1})");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction));
+}
+
+TEST(Fusion, SmallConcatenatedReductionsAreCopied) {
+  const Fused fused = Fuse(R"(
+  x = f32[255,64] parameter(0)
+  zero = f32[] constant(0)
+  r = f32[255] reduce(x, zero), dimensions={1}, to_apply=add
+  n = f32[255] negate(r)
+  ROOT c = f32[510] concatenate(r, n), dimensions={0})");
+  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kLoop));
+}
+
 TEST(Fusion, ConcatenatedReductionsThatAreReadElsewhereAreCopied) {
   const Fused fused = Fuse(R"(
   x = f32[64,256] parameter(0)
