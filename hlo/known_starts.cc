@@ -26,4 +26,15 @@ std::optional<Dims> KnownStarts(const Instruction& op) {
   return starts;
 }
 
+std::vector<Dims> OperandStarts(const Instruction& concatenate) {
+  std::vector<Dims> starts;
+  const int64_t along = concatenate.dimensions()[0];
+  Dims at(static_cast<size_t>(concatenate.shape().rank()), 0);
+  for (const Instruction* operand : concatenate.operands()) {
+    starts.push_back(at);
+    at[static_cast<size_t>(along)] += operand->shape().dimension(along);
+  }
+  return starts;
+}
+
 }  // namespace hlorun::hlo

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hlo/builder.h"
+#include "hlo/known_starts.h"
 #include "passes/dynamic/signature.h"
 #include "passes/expand/uninitialized.h"
 #include "passes/fusion/hero.h"
@@ -80,13 +81,10 @@ struct Parts {
 };
 
 Parts PartsOfConcatenate(const Instruction& concatenate) {
-  Parts parts{.values = concatenate.operands(), .starts = {}, .edges = {}, .dimension = concatenate.dimensions()[0]};
-  hlo::Dims at(static_cast<size_t>(concatenate.shape().rank()), 0);
-  for (const Instruction* value : parts.values) {
-    parts.starts.push_back(at);
-    at[static_cast<size_t>(parts.dimension)] += value->shape().dimension(parts.dimension);
-  }
-  return parts;
+  return {.values = concatenate.operands(),
+          .starts = hlo::OperandStarts(concatenate),
+          .edges = {},
+          .dimension = concatenate.dimensions()[0]};
 }
 
 // None where it leaves something out, or puts something between elements. Edges below and above a dimension have all of

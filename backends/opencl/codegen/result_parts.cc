@@ -1,6 +1,7 @@
 #include "backends/opencl/codegen/result_parts.h"
 
 #include "hlo/computation.h"
+#include "hlo/known_starts.h"
 #include "passes/fusion/hero.h"
 
 namespace hlorun::opencl {
@@ -12,11 +13,10 @@ using passes::KernelKind;
 
 std::vector<ResultPart> PartsOfConcatenate(const Instruction& concatenate) {
   std::vector<ResultPart> parts;
-  const int64_t along = concatenate.dimensions()[0];
-  hlo::Dims starts(static_cast<size_t>(concatenate.shape().rank()), 0);
-  for (const Instruction* operand : concatenate.operands()) {
-    parts.push_back({.root = operand, .shape = operand->shape(), .starts = starts});
-    starts[static_cast<size_t>(along)] += operand->shape().dimension(along);
+  const std::vector<hlo::Dims> starts = hlo::OperandStarts(concatenate);
+  for (int64_t i = 0; i < concatenate.operand_count(); ++i) {
+    const Instruction* operand = concatenate.operand(i);
+    parts.push_back({.root = operand, .shape = operand->shape(), .starts = starts[static_cast<size_t>(i)]});
   }
   return parts;
 }
