@@ -5,8 +5,9 @@
 
 The set: modules of DIR (default: $HLORUN_SHARED; left out where there is none), programs of bench/modules, networks of bench/networks,
 each in alternation with XLA:CPU, results compared. bench/baselines.py says what counts as slower; a row that looks slower is measured
-again, and is slower if both say so. The saved ratios are bench/baseline/CPU.json, CPU being vendor, family, model, cores and features.
---save writes it, or the rows named; the others stay. Exit codes: 0 no row is slower, 1 one is, 2 trouble (a row that fails, a
+again when all others have been, for a host's minutes differ, and is slower if both say so. The saved ratios are bench/baseline/CPU.json,
+CPU being vendor, family, model, cores and features. --save writes it, or the rows named; the others stay. --save --add keeps the rounds
+that are there beside the new ones: run in different hours, they tell how far the hours lie apart. Exit codes: 0 no row is slower, 1 one is, 2 trouble (a row that fails, a
 wrong result), 3 no baseline for this CPU. Needs jax; less than 15 minutes on two cores.
 """
 import argparse
@@ -71,18 +72,31 @@ def measured(work, flags):
         return work.measure(argparse.Namespace(**{**vars(flags), **limits}), folder)
 
 
-def judged(name, work, flags, earlier):
-    """(row, verdict) of a piece of work; measured again where it looks slower, and then the milder verdict counts."""
-    row = measured(work, flags)
-    if "error" in row:
-        return row, None
-    word, *_ = baselines.verdict(row["ratios"], earlier)
-    if word == baselines.SLOWER:
-        print(f"{name:56} looks slower: again", flush=True)
-        again = measured(work, flags)
-        if "error" in again or statistics.median(again["ratios"]) < statistics.median(row["ratios"]):
-            row = again
-    return row, None if "error" in row else baselines.verdict(row["ratios"], earlier)
+def judged_again(work, flags, row, earlier):
+    """(row, verdict) of work whose first measurement, `row`, looked slower: measured once more, and the milder one counts."""
+    again = measured(work, flags)
+    if "error" in again or statistics.median(again["ratios"]) < statistics.median(row["ratios"]):
+        row = again
+    return row, verdict_of(row, earlier)
+
+
+def verdict_of(row, earlier):
+    return None if "error" in row else baselines.verdict(row["ratios"], earlier)
+
+
+def judged(works, flags, earlier):
+    """{name: (row, verdict)} of {name: work}, printed as they come. What looks slower is measured again last, minutes later."""
+    found, again = {}, []
+    for name, work in works.items():
+        row = measured(work, flags)
+        found[name] = row, verdict_of(row, earlier.get(name))
+        print_row(name, *found[name])
+        if found[name][1] and found[name][1][0] == baselines.SLOWER:
+            again.append(name)
+    for name in again:
+        found[name] = judged_again(works[name], flags, found[name][0], earlier[name])
+        print_row(name + ", again", *found[name])
+    return found
 
 
 def print_row(name, row, judgement):
@@ -101,10 +115,13 @@ def parsed():
     parser.add_argument("--device")
     parser.add_argument("--baseline", help="another file than the one of this CPU")
     parser.add_argument("--save", action="store_true")
+    parser.add_argument("--add", action="store_true", help="with --save: beside the rounds that were saved, not instead of them")
     parser.add_argument("--json")
     parser.add_argument("names", nargs="*")
     parser.set_defaults(rel_error_bound=None)
     flags = parser.parse_args()
+    if flags.add and not flags.save:
+        parser.error("--add says how --save saves; give both")
     known = dict([*work_of_modules(flags.shared), *work_of_programs(), *work_of_networks()])
     return flags, {name: known[name] for name in chosen(parser, flags.names, known)}
 
@@ -127,11 +144,9 @@ def main():
         return 3
     earlier = {} if flags.save else baseline["rows"]
     print(f"{'':56} {'hlorun ms':>10} {'XLA ms':>10} {'ratio':>7} {'spread':>6} {'change':>6} {'limit':>6}")
-    rows, judgements = {}, {}
-    for name, work in works.items():
-        rows[name], judgements[name] = judged(name, work, flags, earlier.get(name))
-        print_row(name, rows[name], judgements[name])
-    return finish(flags, path, baseline, rows, judgements)
+    found = judged(works, flags, earlier)
+    rows = {name: row for name, (row, _) in found.items()}
+    return finish(flags, path, baseline, rows, {name: judgement for name, (_, judgement) in found.items()})
 
 
 def finish(flags, path, baseline, rows, judgements):
@@ -151,6 +166,8 @@ def finish(flags, path, baseline, rows, judgements):
         good = {name: [float(f"{ratio:.4g}") for ratio in row["ratios"]] for name, row in rows.items() if "error" not in row}
         if good:
             earlier = baseline["rows"] if baseline else {}
+            if flags.add:
+                good = {name: earlier.get(name, []) + ratios for name, ratios in good.items()}
             device = next(row["device"] for row in rows.values() if "device" in row)
             baselines.save(path, {"cpu": cpu(), "device": device, "rows": {**earlier, **good}})
             print(f"saved {len(good)} rows: {path}")

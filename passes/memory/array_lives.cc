@@ -1,6 +1,7 @@
 #include "passes/memory/array_lives.h"
 
 #include <algorithm>
+#include <set>
 
 #include "passes/fusion/updated_part.h"
 #include "passes/kernel_model.h"
@@ -40,6 +41,24 @@ ArrayLives::ArrayLives(const hlo::Module& module, const KernelModel& kernels)
 const std::vector<ArrayId>& ArrayLives::ArraysOf(const Instruction* instruction) const {
   const auto made = made_.find(instruction);
   return made != made_.end() ? made->second : dataflow_.ValuesOf(instruction);
+}
+
+const Instruction& ArrayLives::InstructionAt(int64_t time) const {
+  return *live_.order()[std::min(static_cast<size_t>(time / 2), live_.order().size() - 1)];
+}
+
+int64_t ArrayLives::WorkingBytes(const Instruction& instruction) const {
+  std::set<ValueId> places;
+  const auto add = [&](const Instruction* of) {
+    for (const ValueId value : dataflow_.ValuesOf(of)) {
+      if (value != kNoValue && !sets_.SetOf(value).home.IsReadOnly()) places.insert(sets_.Find(value));
+    }
+  };
+  for (const Instruction* operand : instruction.operands()) add(operand);
+  add(&instruction);
+  int64_t bytes = kernels_.ScratchBytes(instruction);
+  for (const ValueId place : places) bytes += sets_.SetOf(place).bytes;
+  return bytes;
 }
 
 void ArrayLives::AddArrays() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "passes/memory/array_lives.h"
 #include "passes/memory/buffer_assignment.h"
 #include "passes/memory/copy_insertion.h"
 #include "passes/memory/recomputation.h"
@@ -36,7 +37,19 @@ void ExplainOne(const Recomputed& one, PassContext& context) {
                                      : "none";
 }
 
-void Explain(std::vector<Recomputed> done, int64_t before, int64_t after, PassContext& context) {
+// The kernel at which the plan is fullest: what it reads and writes is there whatever is computed again.
+void ExplainFullest(const hlo::Module& module, const PassContext& context, Remark& remark) {
+  ArrayLives lives(module, context.kernels);
+  const int64_t time = lives.profile().TimeOfMost();
+  const hlo::Instruction& fullest = lives.InstructionAt(time);
+  remark.source = module.SourceOf(fullest);
+  remark.reason += fmt::format("; the most is needed while {} runs: {} beside arguments and constants, {} of them its own",
+                               fullest.name(), Megabytes(lives.profile().At(time)),
+                               Megabytes(lives.WorkingBytes(fullest)));
+}
+
+void Explain(const hlo::Module& module, std::vector<Recomputed> done, int64_t before, int64_t after,
+             PassContext& context) {
   double microseconds = 0;
   for (const Recomputed& one : done) microseconds += one.microseconds;
   const int64_t limit = context.options.memory_limit;
@@ -47,7 +60,10 @@ void Explain(std::vector<Recomputed> done, int64_t before, int64_t after, PassCo
   remark.reason = fmt::format("{} before, {} with {} values computed again or later; --memory_limit is {}",
                               Megabytes(before), Megabytes(after), done.size(), Megabytes(limit));
   remark.cost = fmt::format("about {:.3g} us a run", microseconds);
-  if (!fits) remark.advice = "a higher --memory_limit, a smaller batch, or more devices";
+  if (!fits) {
+    ExplainFullest(module, context, remark);
+    remark.advice = "a higher --memory_limit, a smaller batch, or more devices";
+  }
   std::stable_sort(done.begin(), done.end(),
                    [](const Recomputed& a, const Recomputed& b) { return a.bytes > b.bytes; });
   for (size_t i = 0; i < std::min(done.size(), kNamed); ++i) ExplainOne(done[i], context);
@@ -71,7 +87,7 @@ bool Rematerialize::Run(hlo::Module& module, PassContext& context) {
     all.insert(all.end(), done.begin(), done.end());
     memory = PlannedMemory(module, context);
   }
-  if (before > limit) Explain(std::move(all), before, memory.peak_bytes, context);
+  if (before > limit) Explain(module, std::move(all), before, memory.peak_bytes, context);
   return !all.empty();
 }
 

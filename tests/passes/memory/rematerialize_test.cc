@@ -82,6 +82,9 @@ TEST(Rematerialize, ALimitThatCannotBeMetSaysHowFarItGot) {
   EXPECT_EQ(planned.remarks[0].choice, "not enough");
   EXPECT_THAT(planned.remarks[0].reason,
               HasSubstr(fmt::format("{:.4g} MB with", static_cast<double>(PeakOf(planned)) / 1e6)));
+  // w and y, 16 KiB each, whatever else is computed again.
+  EXPECT_THAT(planned.remarks[0].reason,
+              HasSubstr("while y runs: 0.03277 MB beside arguments and constants, 0.03277 MB of them its own"));
   EXPECT_THAT(planned.remarks[0].advice, HasSubstr("--memory_limit"));
 }
 
