@@ -178,6 +178,33 @@ TEST(Convolution, DepthwiseChannelsLeft) {
   }
 }
 
+// Where input and result are more than the last cache keeps, vectors that are whole lines go past it.
+TEST(Convolution, DepthwiseResultsPastTheCaches) {
+  DeviceSpec spec = Runner().spec();
+  const auto passes = [&](const Case& c, bool fused) {
+    const auto module = hlo::ParseModule(ConvolutionText(c, fused));
+    const auto launches = EmitConvolution(*module->entry()->root(), {-1}, {spec, {}});
+    return launches && launches->front().source.find("nontemporal") != std::string::npos;
+  };
+  const auto of = [](const std::string& type, int64_t channels) {
+    const std::string array = fmt::format("{}[2,9,17,{}]", type, channels);
+    return Case{array, fmt::format("{}[3,3,1,{}]", type, channels), array, "size=3x3 pad=1_1x1_1", Grouped(channels)};
+  };
+  for (const bool fused : {false, true}) {
+    for (const auto& [vector_bytes, l3_bytes] :
+         {std::pair<int64_t, int64_t>{64, 1 << 12}, {64, 1 << 30}, {32, 1 << 12}}) {
+      spec.vector_bytes = vector_bytes;
+      spec.l3_bytes = l3_bytes;
+      const bool may = vector_bytes == 64 && l3_bytes == 1 << 12;
+      EXPECT_EQ(passes(of("f32", 48), fused), may) << fused;
+      EXPECT_FALSE(passes(of("f32", 40), fused)) << fused;   // lines begin anywhere
+      EXPECT_FALSE(passes(of("bf16", 64), fused)) << fused;  // halves of lines
+      for (const auto& [type, channels] : {std::pair<const char*, int64_t>{"f32", 48}, {"f32", 40}, {"bf16", 64}})
+        ExpectConvolution(of(type, channels), fused, spec);
+    }
+  }
+}
+
 TEST(Convolution, GradientsOfWeights) {
   for (const Case& c : GradientCases()) ExpectConvolution(c, c.input[0] == 'b', Runner().spec());
   for (size_t i = 0; i < 4; ++i) ExpectConvolution(GradientCases()[i], true, Runner().spec());

@@ -515,10 +515,11 @@ TEST_F(TunerTest, DamagedFilesAreMeasuredAnew) {
   }
 }
 
-// CLBlast as its own tuner makes it, as it comes, and back again: all sums are exact, so all give the same bits.
+// CLBlast as its own tuner makes it, as it comes, and back again: all sums are exact, so all give the same bits. With a
+// quarter of what is tried without being told: which numbers are the fastest is not asked here.
 TEST_F(TunerTest, ClblastRunsByTheNumbersThatItsTunerFinds) {
   const ProductProblem problem = Problem(1, 160, 160, 160);
-  const std::optional<ClblastNumbers> numbers = TuneClblast(problem.shape, context_);
+  const std::optional<ClblastNumbers> numbers = TuneClblast(problem.shape, context_, 1.0 / 8192);
   ASSERT_TRUE(numbers.has_value());
   EXPECT_NE(*numbers, ClblastNumbers{});
   const ProductSchedule rule = ScheduleByRule(problem, spec_);

@@ -37,6 +37,11 @@ class Verdict(unittest.TestCase):
         self.assertEqual("same", word([0.46, 0.57, 0.68], QUIET))
         self.assertEqual("slower", word([0.92, 1.14, 1.37], QUIET))
 
+    def test_rounds_of_hours_that_lie_apart_allow_both(self):
+        hours = [0.55, 0.55, 0.55, 0.75, 0.75, 0.75]
+        for ratio, expected in ((0.55, "same"), (0.75, "same"), (1.0, "slower"), (0.4, "faster")):
+            self.assertEqual(expected, word([ratio] * 3, hours), ratio)
+
     def test_one_bad_round_neither_widens_nor_convicts(self):
         self.assertEqual("same", word([0.50, 0.505, 3.0], QUIET))
         self.assertEqual("slower", word([0.60, 0.606, 9.0], QUIET))

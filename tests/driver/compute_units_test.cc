@@ -1,10 +1,11 @@
-// Results have the same bits whatever the number of compute units is: shares of work follow it, the order of sums and
-// the choice of kernels must not.
+// Results have the same bits in each run, whatever the number of compute units is: shares of work follow it, the order
+// of sums and the choice of kernels must not.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <tuple>
 
 #include "driver/api/literals.h"
 #include "driver/include/hlorun/hlorun.h"
@@ -150,32 +151,42 @@ std::vector<Program> Programs() {
   return programs;
 }
 
-std::vector<Literal> ResultsWith(int64_t units, const std::string& text) {
+// The results of so many runs, one after the other.
+std::vector<std::vector<Literal>> ResultsWith(int64_t units, const std::string& device_class, const std::string& text,
+                                              int runs) {
   ClientOptions options;
-  options.device_spec = fmt::format(R"({{"compute_units": {}}})", units);
+  options.device_spec = fmt::format(R"({{"compute_units": {}, "device_class": "{}"}})", units, device_class);
   const auto client = Client::Create(options);
   const auto arguments = passes::RandomArguments(*passes::Parse(text), passes::Inputs::kMild, 1);
-  return ToLiterals(client->Compile(Module::FromText(text), {})->Run(ToDevice(*client, arguments)));
+  const auto executable = client->Compile(Module::FromText(text), {});
+  std::vector<std::vector<Literal>> results;
+  for (int run = 0; run < runs; ++run) results.push_back(ToLiterals(executable->Run(ToDevice(*client, arguments))));
+  return results;
 }
 
-class ComputeUnitsTest : public ::testing::TestWithParam<Program> {};
+using OnClass = std::tuple<Program, const char*>;
+
+class ComputeUnitsTest : public ::testing::TestWithParam<OnClass> {};
 
 void PrintTo(const Program& program, std::ostream* out) { *out << program.name; }
 
 TEST_P(ComputeUnitsTest, ChangeNoBit) {
+  const auto& [program, device_class] = GetParam();
   const std::string text = R"(HloModule m
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
 max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }
-ENTRY main {)" + GetParam().body +
+ENTRY main {)" + program.body +
                            "\n}";
-  const std::vector<Literal> expected = ResultsWith(1, text);
-  const std::vector<Literal> results = ResultsWith(6, text);
-  for (size_t i = 0; i < results.size(); ++i)
-    EXPECT_EQ(passes::Difference(expected[i], results[i], passes::kBitwise), "") << "result " << i;
+  const std::vector<Literal> expected = ResultsWith(1, device_class, text, 1)[0];
+  for (const std::vector<Literal>& results : ResultsWith(6, device_class, text, 3)) {
+    for (size_t i = 0; i < results.size(); ++i)
+      EXPECT_EQ(passes::Difference(expected[i], results[i], passes::kBitwise), "") << "result " << i;
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ComputeUnitsTest, ::testing::ValuesIn(Programs()),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, ComputeUnitsTest,
+                         ::testing::Combine(::testing::ValuesIn(Programs()), ::testing::Values("cpu", "gpu")),
+                         [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
 
 }  // namespace
 }  // namespace hlorun

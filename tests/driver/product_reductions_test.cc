@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "backends/opencl/compiler.h"
+#include "backends/opencl/kernels/product_candidates.h"
+#include "backends/opencl/kernels/tuning_record.h"
 #include "driver/api/literals.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/leaves.h"
@@ -196,6 +198,40 @@ ENTRY e {{
     return opencl::CompileModule(*passes::Parse(text), device, options).plan.memory.arena_bytes;
   };
   for (const int64_t m : {192, 256, 320, 384, 512}) EXPECT_GT(arena(m, {1}), arena(m, {})) << m;
+}
+
+// Tiles of other rows would add in another order: what was measured for the product by itself is not for its reductions.
+TEST(ProductReductions, OfAProductThatIsTuned) {
+  const auto sources = [](const DeviceSpec& device, const std::string& root, const CompileOptions& options) {
+    const std::string text = Replaced(kReducers, {{"TYPE", "f32"}}) + R"(
+ENTRY e {
+  x = f32[512,64] parameter(0)
+  y = f32[4096,64] parameter(1)
+  start = f32[] constant(0)
+  d = f32[512,4096] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+)" + root + "}";
+    auto compiled = opencl::CompileModule(*passes::Parse(text), device, options);
+    std::vector<std::string> found;
+    for (const opencl::Kernel& kernel : compiled.plan.kernels) found.push_back(kernel.source);
+    return std::pair(found, compiled.products);
+  };
+  constexpr const char* kReduced = "ROOT r = f32[4096] reduce(d, start), dimensions={0}, to_apply=add\n";
+  constexpr const char* kAlone = "ROOT r = f32[512,4096] negate(d)\n";
+  const DeviceSpec device;
+  const auto [rules, none] = sources(device, kReduced, {});
+  EXPECT_TRUE(none.empty());  // nothing is measured for it
+  const auto [alone, products] = sources(device, kAlone, {});
+  ASSERT_EQ(products.size(), 1u);
+  int64_t others = 0;
+  for (const opencl::ProductSchedule& schedule : opencl::ProductCandidates(products[0].problem, device, false, false)) {
+    auto record = std::make_shared<opencl::TuningRecord>(device);
+    record->Set(products[0].problem, {.schedule = schedule});
+    CompileOptions options;
+    options.tuned = record;
+    EXPECT_EQ(sources(device, kReduced, options).first, rules) << opencl::ToString(schedule);
+    others += sources(device, kAlone, options).first != alone ? 1 : 0;
+  }
+  EXPECT_GT(others, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, ProductReductionsTest, ::testing::ValuesIn(Programs()),

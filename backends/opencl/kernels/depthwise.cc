@@ -21,6 +21,7 @@ class Depthwise {
     weights_ = parameters_.Add("weights", shape_.weight_type,
                                shape_.rows.window * shape_.columns.window * shape_.channels, task.weights);
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
+    if (plan.passes_caches) epilogue_->PassCaches(plan.lanes);
     staging_ = MakeStaging("staging", shape_.compute_type, plan.tile_columns * plan.lanes);
   }
 

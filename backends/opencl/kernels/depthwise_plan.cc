@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/product_plan.h"
 #include "backends/opencl/kernels/register_tile.h"
@@ -42,6 +43,16 @@ int64_t VectorsOfBlock(const DepthwisePlan& plan, const DeviceSpec& device) {
   const bool stays = kFewVectors * rows_bytes <= device.l1_bytes;
   const int64_t most = stays ? kFewVectors : std::max(kFewVectors, kRunBytes / vector_bytes);
   return CeilDiv(plan.vectors(), CeilDiv(plan.vectors(), most));
+}
+
+// From three quarters of the last cache on, where the two ways take the same time (docs/convolutions.md).
+bool PassesCaches(const DepthwisePlan& plan, const DeviceSpec& device) {
+  const ConvolutionShape& shape = plan.shape;
+  const int64_t vector_bytes = hlo::BytesOf(shape.compute_type) * plan.lanes;
+  const int64_t pixel_bytes = shape.rows.in * shape.columns.in * hlo::BytesOf(shape.input_type) +
+                              shape.rows.out * shape.columns.out * hlo::BytesOf(shape.compute_type);
+  return device.l3_bytes > 0 && vector_bytes % kLineBytes == 0 &&
+         4 * shape.batch * shape.channels * pixel_bytes > 3 * device.l3_bytes;
 }
 
 }  // namespace
@@ -109,6 +120,7 @@ std::optional<DepthwisePlan> PlanDepthwise(const ConvolutionShape& shape, const 
   while (plan.blocks() < wanted && plan.rows_per_block > 2 * shape.rows.window)
     plan.rows_per_block = CeilDiv(plan.rows_per_block, 2);
   while (plan.blocks() < wanted && plan.vectors_per_block > 1) plan.vectors_per_block /= 2;
+  plan.passes_caches = PassesCaches(plan, device);
   return plan;
 }
 

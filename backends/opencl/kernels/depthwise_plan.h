@@ -20,6 +20,9 @@ struct DepthwisePlan {
   int64_t tile_columns = 14;      // output pixels of a register tile, along a row
   int64_t vectors_per_block = 4;  // of channels
   int64_t rows_per_block = 1;     // output rows
+  // Whole lines of the result go past the caches: input and result are more than the last one keeps, so the next kernel
+  // would not find them there, and an ordinary store reads each line before (docs/convolutions.md).
+  bool passes_caches = false;
 
   // A place of tiles in a row: `columns` pixels from `first` on, repeated at this distance `count` times.
   struct Tile {

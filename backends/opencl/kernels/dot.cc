@@ -23,6 +23,7 @@ struct Prepared {
   const hlo::Instruction* hero = nullptr;
   ArgumentRef lhs, rhs;
   ProductShape shape;
+  bool keeps_rows = false;  // as `PrepareRoles` has it
 };
 
 bool IsWhole(const ProductShape& shape) { return !shape.depth_may_be_less && !shape.ends_at_sizes; }
@@ -65,9 +66,11 @@ int64_t RowsReduced(const hlo::Instruction& instruction) {
 std::optional<Prepared> PrepareRoles(const hlo::Instruction& instruction, const DeviceSpec& device,
                                      const CompileOptions* options, bool keeps_rows) {
   std::optional<Prepared> prepared = FindProduct(instruction);
-  if (prepared && options != nullptr && !MayCutIntoParts(*options)) prepared->shape.multiplies_as_typed = true;
-  if (prepared && keeps_rows) prepared->shape.is_symmetric = false;  // a group of rows is reduced where it is
-  if (!prepared || device.device_class != DeviceClass::kCpu || !IsWhole(prepared->shape)) return prepared;
+  if (!prepared) return std::nullopt;
+  if (options != nullptr && !MayCutIntoParts(*options)) prepared->shape.multiplies_as_typed = true;
+  prepared->keeps_rows = keeps_rows;
+  if (keeps_rows) prepared->shape.is_symmetric = false;  // a group of rows is reduced where it is
+  if (device.device_class != DeviceClass::kCpu || !IsWhole(prepared->shape)) return prepared;
   ProductShape& shape = prepared->shape;
   // Whether an operand may be computed, and how many rows are reduced, depends on the plan, so the plan does not on
   // what else the module keeps.
@@ -81,10 +84,11 @@ std::optional<Prepared> PrepareRoles(const hlo::Instruction& instruction, const 
   return prepared;
 }
 
-// The numbers of a schedule of this kind that the options hold; null: the rules choose.
+// The numbers of a schedule of this kind that the options hold; null: the rules choose. They do where rows are reduced
+// as tiles have them: other tiles would add in another order.
 template <typename Schedule>
 const Schedule* Tuned(const Prepared& prepared, const CompileOptions& options) {
-  if (!IsWhole(prepared.shape)) return nullptr;
+  if (!IsWhole(prepared.shape) || prepared.keeps_rows) return nullptr;
   return std::get_if<Schedule>(TunedScheduleOf(*prepared.hero, options));
 }
 
@@ -231,7 +235,7 @@ int64_t RowsFinishedByDot(const hlo::Instruction& dot, const EmitContext& contex
 
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {
   const std::optional<Prepared> prepared = PrepareRoles(instruction, device, nullptr, RowsReduced(instruction) > 0);
-  if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;
+  if (!prepared || !IsWhole(prepared->shape) || prepared->keeps_rows) return std::nullopt;
   std::optional<ProductProblem> problem = ProductProblemOf(*prepared->hero);
   // These have nothing to choose.
   const bool by_rows = device.device_class == DeviceClass::kCpu && PlanProduct(prepared->shape, device).IsByRows();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/opencl/codegen/bf16_pairs.h"
+#include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/fused_values.h"
 #include "backends/opencl/codegen/prefetch_lines.h"
 #include "backends/opencl/codegen/transpose_square.h"
@@ -158,11 +159,18 @@ bool Epilogue::StoresVectors(const RunIndex& at, int64_t lanes) const {
                                 KnownFactor(at.index[at.lane_dimension], lanes) == lanes);
 }
 
+void Epilogue::PassCaches(int64_t lanes) {
+  for (const ir::BufferRef& result : results_)
+    result->streams = result->restrict_ && lanes * hlo::BytesOf(result->storage) % kLineBytes == 0;
+}
+
 Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& values) const {
   const ir::BufferRef& stored = results_[0];
   Expr result = ir::Cast(values, ir::ComputeType(stored->storage));
   if (stored->storage == hlo::ElementType::kBF16) result = RoundResult(result, stored->storage);
-  return ir::Store(stored, ir::Ramp(StoredAt(at), values->type.lanes), result);
+  const Expr place = StoredAt(at);
+  const int lanes = values->type.lanes;
+  return ir::Store(stored, ir::Ramp(place, lanes), result, stored->streams && KnownFactor(place, lanes) == lanes);
 }
 
 Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& first, const Expr& second, bool rounds_pairs) const {
@@ -246,6 +254,7 @@ Stmt Epilogue::FinishPlaces(const RunIndex& at, const ir::Var& place, const Expr
   Indices index;
   for (size_t d = 0; d < at.index.size(); ++d) {
     const ir::Var base = ir::MakeIndex(fmt::format("at{}", d), 0, dimensions[d] - 1, ir::kIndex);
+    if (results_[0]->streams) base->factor = KnownFactor(at.index[d], lanes);
     statements.push_back(ir::Let(base, at.index[d]));
     index.push_back(math.Of(base));
     if (d == at.lane_dimension) index.back() = math.Add(index.back(), math.Of(place));

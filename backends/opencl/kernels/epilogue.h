@@ -32,6 +32,9 @@ class Epilogue {
   bool IsPlain() const { return &instruction_ == &hero_; }
   // True when a vector from `at` on is stored as it is, in one piece.
   bool StoresVectors(const RunIndex& at, int64_t lanes) const;
+  // Vectors of so many lanes are stored past the caches, where they are whole cache lines of a result that lies in no
+  // operand's place.
+  void PassCaches(int64_t lanes);
   // Stores a vector of the hero's values as they are, where StoresVectors.
   ir::Stmt StorePlain(const RunIndex& at, const ir::Expr& values) const;
   // Two of them side by side. `rounds_pairs`: the CPU's own instruction makes bf16 of both, and one store writes a

@@ -27,16 +27,14 @@ constexpr Mangled kMangled[] = {{hlo::ElementType::kF16, "t", 'B'},
                                 {hlo::ElementType::kC64, "St7complexIfE", 'D'},
                                 {hlo::ElementType::kC128, "St7complexIdE", 'D'}};
 
-// `share` of all the numbers that a kernel can be compiled with are tried, drawn by CLBlast; sizes must be multiples of
-// `step`, the largest tile.
+// Sizes must be multiples of `step`, the largest tile.
 struct TunedKernel {
   const char* name;
   const char* mangled;
-  double share;
   int64_t step, least, most;
 };
-constexpr TunedKernel kTunedKernels[] = {{"Xgemm", "9TuneXgemm", 1.0 / 2048, 256, 256, 1024},
-                                         {"XgemmDirect", "15TuneXgemmDirect", 1.0 / 2048, 64, 64, 256}};
+constexpr TunedKernel kTunedKernels[] = {{"Xgemm", "9TuneXgemm", 256, 256, 1024},
+                                         {"XgemmDirect", "15TuneXgemmDirect", 64, 64, 256}};
 
 std::string NameOf(const TunedKernel& kernel, const Mangled& type) {
   const std::string key = fmt::format("S{}_", type.map_key);
@@ -46,20 +44,22 @@ std::string NameOf(const TunedKernel& kernel, const Mangled& type) {
       kernel.mangled, type.argument, key, key, key);
 }
 
-Found NumbersFor(const TunedKernel& kernel, const Mangled& type, const ProductShape& shape, cl_command_queue queue) {
+Found NumbersFor(const TunedKernel& kernel, const Mangled& type, const ProductShape& shape, double share,
+                 cl_command_queue queue) {
   const auto tune = reinterpret_cast<Tune>(FindClblastSymbol(NameOf(kernel, type)));
   if (tune == nullptr) return {};
   const auto size = [&](int64_t extent) {
     return static_cast<size_t>(std::clamp(CeilDiv(extent, kernel.step) * kernel.step, kernel.least, kernel.most));
   };
   Found found;
-  const int status = tune(&queue, size(shape.m), size(shape.n), size(shape.k), kernel.share, found);
+  const int status = tune(&queue, size(shape.m), size(shape.n), size(shape.k), share, found);
   return status == 0 ? found : Found{};
 }
 
 }  // namespace
 
-std::optional<ClblastNumbers> TuneClblast(const ProductShape& shape, const std::shared_ptr<DeviceContext>& context) {
+std::optional<ClblastNumbers> TuneClblast(const ProductShape& shape, const std::shared_ptr<DeviceContext>& context,
+                                          double share) {
   const auto* type = std::find_if(std::begin(kMangled), std::end(kMangled),
                                   [&](const Mangled& mangled) { return mangled.type == shape.lhs_type; });
   if (type == std::end(kMangled)) return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<ClblastNumbers> TuneClblast(const ProductShape& shape, const std::
   bool has_found = false;
   try {
     for (const TunedKernel& kernel : kTunedKernels) {
-      const Found found = NumbersFor(kernel, *type, shape, context->transfer_queue()());
+      const Found found = NumbersFor(kernel, *type, shape, share, context->transfer_queue()());
       for (size_t i = 0; i < numbers.size(); ++i) {
         if (std::string_view(kClblastNumbers[i].kernel) != kernel.name) continue;
         const auto number = found.find(kClblastNumbers[i].name);
