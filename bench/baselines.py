@@ -22,16 +22,24 @@ def scatter(ratios):
     return math.exp(statistics.median(abs(math.log(ratio / middle)) for ratio in ratios))
 
 
+def runs_of(earlier):
+    """Saved rounds by run: `save` is given those of one run as a list of ratios, of several as a list of such lists."""
+    return earlier if isinstance(earlier[0], list) else [earlier]
+
+
 def allowed(ratios, earlier):
     """How many times the earlier median a median may be. Two scatters from each run: of so few rounds a median moves by about one."""
-    return max(TOLERANCE, (scatter(ratios) * scatter(earlier)) ** 2)
+    return max(TOLERANCE, (scatter(ratios) * max(scatter(run) for run in runs_of(earlier))) ** 2)
 
 
 def verdict(ratios, earlier):
-    """What became of a row: (word, median over the earlier median, what is allowed). `earlier` is None for a row without a baseline."""
+    """What became of a row: (word, median over the earlier median, what is allowed). Of several earlier runs, which tell how far the
+    host's hours lie apart, the nearest median counts, and what lies between them is the same. `earlier` is None for a row without a
+    baseline."""
     if earlier is None:
         return NEW, None, None
-    change, limit = statistics.median(ratios) / statistics.median(earlier), allowed(ratios, earlier)
+    median, medians, limit = statistics.median(ratios), [statistics.median(run) for run in runs_of(earlier)], allowed(ratios, earlier)
+    change = median / min(max(median, min(medians)), max(medians))
     if max(change, 1 / change) <= limit:
         return (NOISY if limit > NOISIEST else SAME), change, limit
     return (SLOWER if change > 1 else FASTER), change, limit

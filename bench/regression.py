@@ -6,8 +6,8 @@
 The set: modules of DIR (default: $HLORUN_SHARED; left out where there is none), programs of bench/modules, networks of bench/networks,
 each in alternation with XLA:CPU, results compared. bench/baselines.py says what counts as slower; a row that looks slower is measured
 again when all others have been, for a host's minutes differ, and is slower if both say so. The saved ratios are bench/baseline/CPU.json,
-CPU being vendor, family, model, cores and features. --save writes it, or the rows named; the others stay. --save --add keeps the rounds
-that are there beside the new ones: run in different hours, they tell how far the hours lie apart. Exit codes: 0 no row is slower, 1 one is, 2 trouble (a row that fails, a
+CPU being vendor, family, model, cores and features. --save writes it, or the rows named; the others stay. --save --add keeps the runs
+that are there beside this one: of different hours, they tell how far the hours lie apart. Exit codes: 0 no row is slower, 1 one is, 2 trouble (a row that fails, a
 wrong result), 3 no baseline for this CPU. Needs jax; less than 15 minutes on two cores.
 """
 import argparse
@@ -115,7 +115,7 @@ def parsed():
     parser.add_argument("--device")
     parser.add_argument("--baseline", help="another file than the one of this CPU")
     parser.add_argument("--save", action="store_true")
-    parser.add_argument("--add", action="store_true", help="with --save: beside the rounds that were saved, not instead of them")
+    parser.add_argument("--add", action="store_true", help="with --save: beside the runs that were saved, not instead of them")
     parser.add_argument("--json")
     parser.add_argument("names", nargs="*")
     parser.set_defaults(rel_error_bound=None)
@@ -167,7 +167,7 @@ def finish(flags, path, baseline, rows, judgements):
         if good:
             earlier = baseline["rows"] if baseline else {}
             if flags.add:
-                good = {name: earlier.get(name, []) + ratios for name, ratios in good.items()}
+                good = {name: baselines.runs_of(earlier[name]) + [ratios] if name in earlier else ratios for name, ratios in good.items()}
             device = next(row["device"] for row in rows.values() if "device" in row)
             baselines.save(path, {"cpu": cpu(), "device": device, "rows": {**earlier, **good}})
             print(f"saved {len(good)} rows: {path}")

@@ -44,7 +44,11 @@ const std::vector<ArrayId>& ArrayLives::ArraysOf(const Instruction* instruction)
 }
 
 const Instruction& ArrayLives::InstructionAt(int64_t time) const {
-  return *live_.order()[std::min(static_cast<size_t>(time / 2), live_.order().size() - 1)];
+  // Starts and ends of control flow are times, too, and nobody's.
+  const auto& order = live_.order();
+  const auto after = std::upper_bound(order.begin(), order.end(), time,
+                                      [&](int64_t t, const Instruction* other) { return t < live_.TimeOf(other); });
+  return **(after == order.begin() ? after : after - 1);
 }
 
 int64_t ArrayLives::WorkingBytes(const Instruction& instruction) const {

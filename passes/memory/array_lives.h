@@ -54,8 +54,8 @@ class ArrayLives {
   LiveProfile& profile() { return profile_; }
   // 2t of an instruction.
   int64_t TimeOf(const hlo::Instruction* instruction) const { return live_.TimeOf(instruction); }
-  // What runs at `time`, of the instructions that the module had at first; and the bytes of its operands, its results
-  // and its scratch, those of one place once, arguments and constants left out.
+  // What runs at `time`, or ran last, of the instructions that the module had at first; and the bytes of its operands,
+  // its results and its scratch, those of one place once, arguments and constants left out.
   const hlo::Instruction& InstructionAt(int64_t time) const;
   int64_t WorkingBytes(const hlo::Instruction& instruction) const;
 

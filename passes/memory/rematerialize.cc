@@ -37,19 +37,21 @@ void ExplainOne(const Recomputed& one, PassContext& context) {
                                      : "none";
 }
 
-// The kernel at which the plan is fullest: what it reads and writes is there whatever is computed again.
-void ExplainFullest(const hlo::Module& module, const PassContext& context, Remark& remark) {
+// The kernel at which the plan is fullest: what it reads and writes is there whatever is computed again. `gaps`: what
+// the plan takes beyond the live bytes.
+void ExplainFullest(const hlo::Module& module, int64_t gaps, const PassContext& context, Remark& remark) {
   ArrayLives lives(module, context.kernels);
   const int64_t time = lives.profile().TimeOfMost();
   const hlo::Instruction& fullest = lives.InstructionAt(time);
   remark.source = module.SourceOf(fullest);
-  remark.reason += fmt::format("; the most is needed while {} runs: {} beside arguments and constants, {} of them its own",
-                               fullest.name(), Megabytes(lives.profile().At(time)),
-                               Megabytes(lives.WorkingBytes(fullest)));
+  remark.reason += fmt::format(
+      "; the most is needed at {}: {} beside arguments and constants, {} of them its operands and results, and {} of gaps",
+      fullest.name(), Megabytes(lives.profile().At(time)), Megabytes(lives.WorkingBytes(fullest)), Megabytes(gaps));
 }
 
-void Explain(const hlo::Module& module, std::vector<Recomputed> done, int64_t before, int64_t after,
+void Explain(const hlo::Module& module, std::vector<Recomputed> done, int64_t before, const MemoryStatistics& memory,
              PassContext& context) {
+  const int64_t after = memory.peak_bytes;
   double microseconds = 0;
   for (const Recomputed& one : done) microseconds += one.microseconds;
   const int64_t limit = context.options.memory_limit;
@@ -61,7 +63,7 @@ void Explain(const hlo::Module& module, std::vector<Recomputed> done, int64_t be
                               Megabytes(before), Megabytes(after), done.size(), Megabytes(limit));
   remark.cost = fmt::format("about {:.3g} us a run", microseconds);
   if (!fits) {
-    ExplainFullest(module, context, remark);
+    ExplainFullest(module, after - memory.largest_live_bytes, context, remark);
     remark.advice = "a higher --memory_limit, a smaller batch, or more devices";
   }
   std::stable_sort(done.begin(), done.end(),
@@ -87,7 +89,7 @@ bool Rematerialize::Run(hlo::Module& module, PassContext& context) {
     all.insert(all.end(), done.begin(), done.end());
     memory = PlannedMemory(module, context);
   }
-  if (before > limit) Explain(module, std::move(all), before, memory.peak_bytes, context);
+  if (before > limit) Explain(module, std::move(all), before, memory, context);
   return !all.empty();
 }
 

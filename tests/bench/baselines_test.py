@@ -37,10 +37,10 @@ class Verdict(unittest.TestCase):
         self.assertEqual("same", word([0.46, 0.57, 0.68], QUIET))
         self.assertEqual("slower", word([0.92, 1.14, 1.37], QUIET))
 
-    def test_rounds_of_hours_that_lie_apart_allow_both(self):
-        hours = [0.55, 0.55, 0.55, 0.75, 0.75, 0.75]
-        for ratio, expected in ((0.55, "same"), (0.75, "same"), (1.0, "slower"), (0.4, "faster")):
-            self.assertEqual(expected, word([ratio] * 3, hours), ratio)
+    def test_runs_of_hours_that_lie_apart_allow_what_lies_between(self):
+        for hours in ([[0.55] * 5, [0.75] * 3], [[0.55] * 3, [0.75] * 3, [0.55] * 3]):
+            for ratio, expected in ((0.55, "same"), (0.65, "same"), (0.75, "same"), (0.81, "same"), (0.85, "slower"), (0.49, "faster")):
+                self.assertEqual(expected, word([ratio] * 3, hours), (ratio, hours))
 
     def test_one_bad_round_neither_widens_nor_convicts(self):
         self.assertEqual("same", word([0.50, 0.505, 3.0], QUIET))

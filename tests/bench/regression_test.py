@@ -100,10 +100,10 @@ class Finish(unittest.TestCase):
         with open(self.path, encoding="utf-8") as file:
             self.assertEqual({"a": [0.7] * 3, "b": EARLIER}, json.load(file)["rows"])
 
-    def test_add_keeps_the_rounds_that_were_saved(self):
+    def test_add_keeps_the_runs_that_were_saved(self):
         self.assertEqual(0, self.finish({"a": row(0.7), "c": row(0.9)}, save=True, add=True)[0])
         with open(self.path, encoding="utf-8") as file:
-            self.assertEqual({"a": EARLIER + [0.7] * 3, "b": EARLIER, "c": [0.9] * 3}, json.load(file)["rows"])
+            self.assertEqual({"a": [EARLIER, [0.7] * 3], "b": EARLIER, "c": [0.9] * 3}, json.load(file)["rows"])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "backends/opencl/compiler.h"
 #include "backends/opencl/kernels/product_candidates.h"
 #include "backends/opencl/kernels/tuning_record.h"
@@ -200,7 +202,8 @@ ENTRY e {{
   for (const int64_t m : {192, 256, 320, 384, 512}) EXPECT_GT(arena(m, {1}), arena(m, {})) << m;
 }
 
-// Tiles of other rows would add in another order: what was measured for the product by itself is not for its reductions.
+// Tiles of other rows would add in another order: what was measured for the product by itself is not for its
+// reductions.
 TEST(ProductReductions, OfAProductThatIsTuned) {
   const auto sources = [](const DeviceSpec& device, const std::string& root, const CompileOptions& options) {
     const std::string text = Replaced(kReducers, {{"TYPE", "f32"}}) + R"(
@@ -213,14 +216,15 @@ ENTRY e {
     auto compiled = opencl::CompileModule(*passes::Parse(text), device, options);
     std::vector<std::string> found;
     for (const opencl::Kernel& kernel : compiled.plan.kernels) found.push_back(kernel.source);
-    return std::pair(found, compiled.products);
+    return std::tuple(found, compiled.products, compiled.plan.memory.arena_bytes);
   };
   constexpr const char* kReduced = "ROOT r = f32[4096] reduce(d, start), dimensions={0}, to_apply=add\n";
   constexpr const char* kAlone = "ROOT r = f32[512,4096] negate(d)\n";
   const DeviceSpec device;
-  const auto [rules, none] = sources(device, kReduced, {});
-  EXPECT_TRUE(none.empty());  // nothing is measured for it
-  const auto [alone, products] = sources(device, kAlone, {});
+  const auto [rules, none, arena] = sources(device, kReduced, {});
+  EXPECT_TRUE(none.empty());         // nothing is measured for it
+  EXPECT_LT(arena, 512 * 4096 * 4);  // it is reduced where it is made
+  const auto [alone, products, of_alone] = sources(device, kAlone, {});
   ASSERT_EQ(products.size(), 1u);
   int64_t others = 0;
   for (const opencl::ProductSchedule& schedule : opencl::ProductCandidates(products[0].problem, device, false, false)) {
@@ -228,8 +232,8 @@ ENTRY e {
     record->Set(products[0].problem, {.schedule = schedule});
     CompileOptions options;
     options.tuned = record;
-    EXPECT_EQ(sources(device, kReduced, options).first, rules) << opencl::ToString(schedule);
-    others += sources(device, kAlone, options).first != alone ? 1 : 0;
+    EXPECT_EQ(std::get<0>(sources(device, kReduced, options)), rules) << opencl::ToString(schedule);
+    others += std::get<0>(sources(device, kAlone, options)) != alone ? 1 : 0;
   }
   EXPECT_GT(others, 0);
 }

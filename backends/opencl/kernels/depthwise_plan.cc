@@ -45,14 +45,16 @@ int64_t VectorsOfBlock(const DepthwisePlan& plan, const DeviceSpec& device) {
   return CeilDiv(plan.vectors(), CeilDiv(plan.vectors(), most));
 }
 
-// From three quarters of the last cache on, where the two ways take the same time (docs/convolutions.md).
+// From three quarters of the last cache on, where the two ways take the same time (docs/convolutions.md); a result that
+// is small beside it, of a strided window, is what was written last and may still be found.
 bool PassesCaches(const DepthwisePlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
-  const int64_t vector_bytes = hlo::BytesOf(shape.compute_type) * plan.lanes;
-  const int64_t pixel_bytes = shape.rows.in * shape.columns.in * hlo::BytesOf(shape.input_type) +
-                              shape.rows.out * shape.columns.out * hlo::BytesOf(shape.compute_type);
-  return device.l3_bytes > 0 && vector_bytes % kLineBytes == 0 &&
-         4 * shape.batch * shape.channels * pixel_bytes > 3 * device.l3_bytes;
+  const int64_t elements = shape.batch * shape.channels;
+  const int64_t read = elements * shape.rows.in * shape.columns.in * hlo::BytesOf(shape.input_type);
+  const int64_t written = elements * shape.rows.out * shape.columns.out * hlo::BytesOf(shape.compute_type);
+  const bool has_lines = plan.lanes * hlo::BytesOf(shape.compute_type) % kLineBytes == 0;
+  return has_lines && device.l3_bytes > 0 && 3 * written > device.l3_bytes &&
+         4 * (read + written) > 3 * device.l3_bytes;
 }
 
 }  // namespace

@@ -83,9 +83,23 @@ TEST(Rematerialize, ALimitThatCannotBeMetSaysHowFarItGot) {
   EXPECT_THAT(planned.remarks[0].reason,
               HasSubstr(fmt::format("{:.4g} MB with", static_cast<double>(PeakOf(planned)) / 1e6)));
   // w and y, 16 KiB each, whatever else is computed again.
-  EXPECT_THAT(planned.remarks[0].reason,
-              HasSubstr("while y runs: 0.03277 MB beside arguments and constants, 0.03277 MB of them its own"));
+  EXPECT_THAT(
+      planned.remarks[0].reason,
+      HasSubstr("at y: 0.03277 MB beside arguments and constants, 0.03277 MB of them its operands and results"));
   EXPECT_THAT(planned.remarks[0].advice, HasSubstr("--memory_limit"));
+}
+
+// Control flow takes times of its own, before and behind what it calls.
+TEST(Rematerialize, TheFullestKernelIsNamedBehindControlFlow) {
+  std::string text = fmt::format(kEarlyAndLate, "f32[1024] exponential(u)");
+  text.insert(text.find("  v = "), "  u = f32[1024] while(x), condition=c, body=b\n");
+  text.insert(text.find("ENTRY"), R"(
+c { cp = f32[1024] parameter(0)  ROOT no = pred[] constant(false) }
+b { bp = f32[1024] parameter(0)  ROOT n = f32[1024] negate(bp) }
+)");
+  const Planned planned = PlanMemoryWithin(1000, text);
+  ASSERT_FALSE(planned.remarks.empty());
+  EXPECT_THAT(planned.remarks[0].reason, HasSubstr("the most is needed at y: "));
 }
 
 // The values of x are read from memory in between: it is x that would have to be there again.
