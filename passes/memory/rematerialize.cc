@@ -89,8 +89,9 @@ bool Rematerialize::Run(hlo::Module& module, PassContext& context) {
     all.insert(all.end(), done.begin(), done.end());
     memory = PlannedMemory(module, context);
   }
+  const bool changed = !all.empty();
   if (before > limit) Explain(module, std::move(all), before, memory, context);
-  return !all.empty();
+  return changed;
 }
 
 }  // namespace hlorun::passes
