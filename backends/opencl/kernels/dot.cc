@@ -234,8 +234,9 @@ int64_t RowsFinishedByDot(const hlo::Instruction& dot, const EmitContext& contex
 }
 
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {
-  const std::optional<Prepared> prepared = PrepareRoles(instruction, device, nullptr, RowsReduced(instruction) > 0);
-  if (!prepared || !IsWhole(prepared->shape) || prepared->keeps_rows) return std::nullopt;
+  if (RowsReduced(instruction) > 0) return std::nullopt;  // see Tuned
+  const std::optional<Prepared> prepared = PrepareRoles(instruction, device, nullptr, false);
+  if (!prepared || !IsWhole(prepared->shape)) return std::nullopt;
   std::optional<ProductProblem> problem = ProductProblemOf(*prepared->hero);
   // These have nothing to choose.
   const bool by_rows = device.device_class == DeviceClass::kCpu && PlanProduct(prepared->shape, device).IsByRows();

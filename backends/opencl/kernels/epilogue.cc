@@ -160,10 +160,8 @@ bool Epilogue::StoresVectors(const RunIndex& at, int64_t lanes) const {
 }
 
 void Epilogue::PassCaches(int64_t lanes) {
-  for (const ir::BufferRef& result : results_) {
+  for (const ir::BufferRef& result : results_)
     result->streams = result->restrict_ && lanes * hlo::BytesOf(result->storage) % kLineBytes == 0;
-    passes_caches_ |= result->streams;
-  }
 }
 
 Stmt Epilogue::StorePlain(const RunIndex& at, const Expr& values) const {
@@ -252,11 +250,13 @@ Stmt Epilogue::FinishPlaces(const RunIndex& at, const ir::Var& place, const Expr
   Body body;
   FusedValues values(math, body);
   const hlo::Dims& dimensions = hero_.shape().dimensions();
+  const bool streams =
+      std::any_of(results_.begin(), results_.end(), [](const auto& result) { return result->streams; });
   std::vector<Stmt> statements;
   Indices index;
   for (size_t d = 0; d < at.index.size(); ++d) {
     const ir::Var base = ir::MakeIndex(fmt::format("at{}", d), 0, dimensions[d] - 1, ir::kIndex);
-    if (passes_caches_) base->factor = KnownFactor(at.index[d], lanes);
+    if (streams) base->factor = KnownFactor(at.index[d], lanes);
     statements.push_back(ir::Let(base, at.index[d]));
     index.push_back(math.Of(base));
     if (d == at.lane_dimension) index.back() = math.Add(index.back(), math.Of(place));

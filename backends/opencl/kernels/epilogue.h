@@ -87,7 +87,6 @@ class Epilogue {
   const hlo::Instruction* update_ = nullptr;     // the root that updates a part of an array, where there is one
   hlo::Dims starts_;                             // of that part
   bool sends_result_ = true;
-  bool passes_caches_ = false;
   std::vector<ir::BufferRef> results_;   // of a reduction as many as it has, else one
   std::vector<ir::BufferRef> operands_;  // of the fusion; null where only the hero reads them
   std::vector<ir::BufferRef> visited_;   // at each value's own index: operands of the hero's dimensions
