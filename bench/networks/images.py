@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax import lax
-from layers import (attention, batch_norm, convolution, dense, depthwise, encoder_layer, group_norm, layer_norm, mlp, patches)
+from layers import (attention, batch_norm, convolution, dense, depthwise, encoder_layer, group_norm, heads_of, layer_norm, mlp, patches)
 
 F32 = jnp.float32
 IMAGE = ((1, 224, 224, 3), F32)
@@ -103,6 +103,22 @@ def swin_blocks(weights, x):
         x = x + jnp.roll(y.transpose(0, 1, 3, 2, 4, 5).reshape(x.shape), (shift, shift), (1, 2))
         x = x + mlp(weights, layer_norm(weights, x), 4 * features)
     return x
+
+
+def windows_of_segments(weights, x, side=14):
+    """Attention in windows, biased by relative positions in height and in width, as in the encoder of Segment Anything."""
+    n, height, width, features = x.shape
+    heads, pixels = features // 64, side * side
+    y = x.reshape(n, height // side, side, width // side, side, features).transpose(0, 1, 3, 2, 4, 5).reshape(-1, pixels, features)
+    q, k, v = (heads_of(dense(weights, y, features), heads).transpose(0, 2, 1, 3) for _ in range(3))
+    apart = jnp.arange(side)[:, None] - jnp.arange(side) + side - 1
+    by_height, by_width = (weights(2 * side - 1, 64, scale=0.02)[apart] for _ in range(2))
+    pixel_q = q.reshape(-1, heads, side, side, 64)
+    scores = (q @ k.swapaxes(-1, -2) / 8).reshape(-1, heads, side, side, side, side)
+    scores = scores + jnp.einsum("nhijd,ikd->nhijk", pixel_q, by_height)[..., None] + jnp.einsum("nhijd,jkd->nhijk", pixel_q, by_width)[..., None, :]
+    y = (jax.nn.softmax(scores.reshape(-1, heads, pixels, pixels), -1) @ v).transpose(0, 2, 1, 3)
+    y = y.reshape(n, height // side, width // side, side, side, features).transpose(0, 1, 3, 2, 4, 5).reshape(x.shape)
+    return dense(weights, y, features)
 
 
 def time_features(step, size):
@@ -313,6 +329,8 @@ NETWORKS = {
     "mixer": (mixer, IMAGE),
     "vit_small": (vit_small, IMAGE),
     "swin_blocks": (swin_blocks, ((1, 56, 56, 96), F32)),
+    "windows_of_segments": (windows_of_segments, ((1, 56, 56, 384), F32)),
+    "windows_of_segments_bf16": (windows_of_segments, ((1, 56, 56, 384), jnp.bfloat16), jnp.bfloat16),
     "unet": (unet, ((2, 64, 64, 4), F32), ((2,), F32), ((2, 77, 256), F32)),
     "dit": (dit, ((2, 32, 32, 4), F32), ((2,), F32), ((2,), jnp.int32)),
     "generator": (generator, ((4, 128), F32)),

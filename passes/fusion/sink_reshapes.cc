@@ -99,7 +99,8 @@ class Sinker {
     if (reshape == operands.end()) return false;
     const Dims dims = (*reshape)->operand(0)->shape().dimensions();
     for (const Instruction* operand : operands) {
-      if (!operand->shape().SameDimensions(instruction->shape()) || !CanReshape(operand, dims)) return false;
+      if (!operand->shape().SameDimensions(instruction->shape()) || !CanReshape(operand, dims))
+        return LiftScaledSources(instruction);
     }
     std::vector<Instruction*> sunk;
     for (Instruction* operand : operands) sunk.push_back(Reshaped(operand, dims, instruction));
@@ -128,10 +129,47 @@ class Sinker {
     return changed;
   }
 
+  // Where a reshape can sink no further, what has been scaled in front of it is scaled behind it instead: scores, to
+  // which biases of a part of their dimensions are added, are an array in memory then.
+  bool LiftScaledSources(Instruction* instruction) {
+    bool changed = false;
+    for (int64_t i = 0; i < instruction->operand_count(); ++i) {
+      const Instruction* reshape = instruction->operand(i);
+      if (SourceOf(reshape) == nullptr || reshape->users().size() > 1 || !IsScaled(*reshape->operand(0))) continue;
+      const Dims dims = instruction->shape().dimensions();
+      instruction->ReplaceOperand(i, Reshaped(reshape->operand(0), dims, instruction));
+      changed = true;
+    }
+    return changed;
+  }
+
+  // Computed for one reader, cheaply, of one array and single numbers.
+  static bool IsScaled(const Instruction& source) {
+    const auto is_number = [](const Instruction* operand) {
+      return operand->Is(Opcode::kBroadcast) && operand->operand(0)->shape().ElementCount() == 1;
+    };
+    const auto& inputs = source.operands();
+    return IsPassedThrough(&source) && !source.Has(hlo::kExpensive) &&
+           std::count_if(inputs.begin(), inputs.end(), is_number) + 1 == std::ssize(inputs);
+  }
+
+  // What a reduction reads as it is computed from it: a product's result, or what is read in its own dimensions, too
+  // (a softmax over [h, w] as one dimension, which is then one row kernel).
+  const Instruction* ReducedSourceOf(const Instruction* operand) const {
+    if (const Instruction* source = SourceOf(operand)) return source;
+    if (!operand->Is(Opcode::kReshape) || !operand->shape().IsStatic()) return nullptr;
+    const Instruction* source = operand->operand(0);
+    const auto& readers = source->users();
+    const bool is_read_as_it_is = std::any_of(readers.begin(), readers.end(), [&](const Instruction* reader) {
+      return reader->Has(hlo::kElementwise) && reader->shape().SameDimensions(source->shape());
+    });
+    return source->Has(hlo::kElementwise) && is_read_as_it_is ? source : nullptr;
+  }
+
   bool SinkReduce(Instruction* reduce) {
     if (!reduce->shape().IsArray()) return false;
     if (sources_.contains(reduce->operand(0))) sources_.insert(reduce);
-    const Instruction* source = SourceOf(reduce->operand(0));
+    const Instruction* source = ReducedSourceOf(reduce->operand(0));
     if (source == nullptr) return false;
     const auto dimensions =
         MapWholeGroups(reduce->dimensions(), reduce->operand(0)->shape().dimensions(), source->shape().dimensions());
@@ -140,7 +178,7 @@ class Sinker {
     builder.before = reduce;
     Instruction* result =
         builder.Reduce({reduce->operand(0)->operand(0)}, {reduce->operand(1)}, *dimensions, reduce->called());
-    sources_.insert(result);
+    if (sources_.contains(source)) sources_.insert(result);
     ReplaceByReshapeOf(result, reduce);
     return true;
   }

@@ -17,6 +17,7 @@
 #include "backends/opencl/codegen/reducers.h"
 #include "backends/opencl/codegen/row_shape.h"
 #include "backends/opencl/codegen/vector_registers.h"
+#include "backends/opencl/codegen/written_out.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
 #include "hlo/rounding.h"
@@ -91,6 +92,7 @@ class RowKernel {
     OpenRow();
     const auto levels = ReduceLevels(e_.instruction());
     ChooseKept(levels);
+    WriteOutParts();
     asking_sweep_ = levels.size() - 1;
     for (sweep_ = 0; sweep_ < levels.size(); ++sweep_) {
       ReduceLevel(levels[sweep_], {0, shape_.outer_count()}, {0, shape_.length()}, nullptr);
@@ -213,7 +215,6 @@ class RowKernel {
     for (const auto& output : e_.outputs()) {
       if (output.frame == &e_.frame()) Reach(output.root, needed);
     }
-    int64_t room = kKeptBytes;
     std::set<const Instruction*> covered;  // by what is computed from it
     const std::vector<Instruction*> order = e_.instruction().called()->PostOrder();
     for (auto op = order.rbegin(); op != order.rend(); ++op) {
@@ -221,14 +222,30 @@ class RowKernel {
       const auto needs = [&](const auto& sweep) { return sweep.count(*op) != 0; };
       const auto first = std::find_if(sweeps.begin(), sweeps.end(), needs);
       if (std::count_if(sweeps.begin(), sweeps.end(), needs) < 2) continue;
-      const int64_t size = shape_.length() + step_ * unroll_;  // the last vector may pass the end
       const bool is_bf16 = (*op)->shape().element_type() == hlo::ElementType::kBF16 && pairs_;
-      const hlo::ElementType type = is_bf16 ? hlo::ElementType::kBF16 : hlo::ElementType::kF32;
-      room -= size * hlo::BytesOf(type);
-      if (room < 0) return;
-      const ir::BufferRef buffer = e_.PrivateArray("kept", type, size);
+      const ir::BufferRef buffer = RowInPrivate(is_bf16 ? hlo::ElementType::kBF16 : hlo::ElementType::kF32);
+      if (buffer == nullptr) return;
       kept_values_.push_back({*op, static_cast<size_t>(first - sweeps.begin()), buffer});
       Reach(*op, covered);
+    }
+  }
+
+  // Private memory for a row's values; null when there is no room.
+  ir::BufferRef RowInPrivate(hlo::ElementType type) {
+    const int64_t size = shape_.length() + step_ * unroll_;  // the last vector may pass the end
+    room_ -= size * hlo::BytesOf(type);
+    return room_ < 0 ? nullptr : e_.PrivateArray("kept", type, size);
+  }
+
+  void WriteOutParts() {
+    for (const Instruction* value : ValuesToWriteOut(e_.instruction(), shape_, lanes_)) {
+      const hlo::ElementType type = ValueType(value->shape().element_type()).element;
+      const bool is_plain = type == hlo::ElementType::kF32 && !hlo::IsComplex(value->shape().element_type());
+      if (!is_plain || pairs_) continue;
+      const ir::BufferRef buffer = RowInPrivate(type);
+      if (buffer == nullptr) return;
+      WriteOut(e_, *value, shape_, kept_, buffer, lanes_);
+      e_.values().Keep(e_.frame(), *value, {buffer, shape_.row});
     }
   }
 
@@ -700,6 +717,7 @@ class RowKernel {
   std::vector<std::pair<ir::Var, Expr>> row_loops_;
   Index row_;
   Indices kept_;
+  int64_t room_ = kKeptBytes;
   std::vector<Kept> kept_values_;
   size_t sweep_ = 0;
   std::optional<size_t> asking_sweep_;  // in which the next row is asked for

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <regex>
 
 #include "backends/opencl/codegen/emit.h"
@@ -118,6 +119,50 @@ TEST(FusionKernels, TwoRowsAtATime) {
     }
     runner.RunAll(in_place);
   }
+}
+
+// Rows [c, h, w] that are biased by some of their dimensions (codegen/written_out.h): no whole vectors of any, the last
+// or all before it, two at a time and alone, several sweeps and one, and what a row must not be without: a bias that
+// needs the row's own sum.
+TEST(FusionKernels, RowsBiasedByPartsOfThem) {
+  constexpr const char* kSoftmax = R"(add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+    top { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }
+    f { x = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] parameter(0) y = TYPE[ROWS,CHANNELS,WIDTH] parameter(1) z = TYPE[HEIGHT] parameter(2)
+      yb = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] broadcast(y), dimensions={0,1,3} zn = TYPE[HEIGHT] negate(z) zb = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] broadcast(zn), dimensions={2}
+      xy = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] add(x, yb) xyz = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] add(xy, zb) w = f32[ROWS,CHANNELS,HEIGHT,WIDTH] convert(xyz) n = f32[] constant(-inf) o = f32[] constant(0)
+      m = f32[ROWS] reduce(w, n), dimensions={1,2,3}, to_apply=top mb = f32[ROWS,CHANNELS,HEIGHT,WIDTH] broadcast(m), dimensions={0}
+      d = f32[ROWS,CHANNELS,HEIGHT,WIDTH] subtract(w, mb) ex = f32[ROWS,CHANNELS,HEIGHT,WIDTH] exponential(d)
+      s = f32[ROWS] reduce(ex, o), dimensions={1,2,3}, to_apply=add sb = f32[ROWS,CHANNELS,HEIGHT,WIDTH] broadcast(s), dimensions={0}
+      sh = f32[ROWS,CHANNELS] broadcast(s), dimensions={0} st = f32[ROWS,CHANNELS,HEIGHT,WIDTH] broadcast(sh), dimensions={0,1}
+      q = f32[ROWS,CHANNELS,HEIGHT,WIDTH] divide(ex, sb) t = f32[ROWS,CHANNELS,HEIGHT,WIDTH] add(q, st) ROOT r = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] convert(t) }
+    ENTRY e { x = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] parameter(0) y = TYPE[ROWS,CHANNELS,WIDTH] parameter(1) z = TYPE[HEIGHT] parameter(2)
+      ROOT r = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] fusion(x, y, z), kind=kInput, calls=f })";
+  constexpr const char* kSum = R"(add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+    f { x = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] parameter(0) y = TYPE[ROWS,CHANNELS,WIDTH] parameter(1) z = TYPE[HEIGHT] parameter(2)
+      yb = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] broadcast(y), dimensions={0,1,3} zb = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] broadcast(z), dimensions={2}
+      xy = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] multiply(x, yb) xyz = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] add(xy, zb) w = f32[ROWS,CHANNELS,HEIGHT,WIDTH] convert(xyz) o = f32[] constant(0)
+      ROOT s = f32[ROWS] reduce(w, o), dimensions={1,2,3}, to_apply=add }
+    ENTRY e { x = TYPE[ROWS,CHANNELS,HEIGHT,WIDTH] parameter(0) y = TYPE[ROWS,CHANNELS,WIDTH] parameter(1) z = TYPE[HEIGHT] parameter(2)
+      ROOT r = f32[ROWS] fusion(x, y, z), kind=kInput, calls=f })";
+  DeviceSpec spec = CpuSpec();
+  spec.bf16_dot = ListDevices().at(0)->spec().bf16_dot;
+  KernelRunner runner(spec);
+  for (const char* type : {"f32", "bf16"}) {
+    for (const auto& [c, h, w] :
+         {std::array{1, 14, 14}, {1, 7, 7}, {3, 5, 6}, {2, 3, 32}, {2, 16, 1}, {1, 3, 29}, {5, 1, 4}}) {
+      for (const int64_t rows : {5, 128}) {
+        for (const auto& [name, text] : {std::pair("softmax", kSoftmax), std::pair("sum", kSum)}) {
+          runner.Add(fmt::format("{}_{}_{}x{}x{}x{}", name, type, rows, c, h, w),
+                     Filled(text, {{"TYPE", type},
+                                   {"ROWS", std::to_string(rows)},
+                                   {"CHANNELS", std::to_string(c)},
+                                   {"HEIGHT", std::to_string(h)},
+                                   {"WIDTH", std::to_string(w)}}));
+        }
+      }
+    }
+  }
+  runner.RunAll();
 }
 
 // Steps that go through one block after another (passes/fusion/blocks.h): columns that are no whole vectors and rows

@@ -5,77 +5,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
-
-#include "hlo/evaluator/evaluator.h"
 #include "hlo/text/parser.h"
-#include "hlo/text/printer.h"
 #include "hlo/verifier.h"
 #include "passes/fusion/hero.h"
-#include "passes/fusion/sink_reshapes.h"
 #include "passes/generic_context.h"
+#include "tests/passes/fusion/fused.h"
 
 namespace hlorun::passes {
 namespace {
 
 using hlo::Instruction;
-using hlo::Literal;
 using hlo::Opcode;
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
-
-constexpr const char* kHeader = R"(HloModule m
-add { add.a = f32[] parameter(0)  add.b = f32[] parameter(1)  ROOT add.r = f32[] add(add.a, add.b) }
-max { max.a = f32[] parameter(0)  max.b = f32[] parameter(1)  ROOT max.r = f32[] maximum(max.a, max.b) }
-recurrence {
-  rec.a = f32[] parameter(0)  rec.b = f32[] parameter(1)  rec.c = f32[] parameter(2)  rec.d = f32[] parameter(3)
-  rec.e = f32[] multiply(rec.a, rec.c)  rec.f = f32[] multiply(rec.c, rec.b)  rec.g = f32[] add(rec.f, rec.d)
-  ROOT rec.r = (f32[], f32[]) tuple(rec.e, rec.g)
-}
-ENTRY e {
-)";
-
-struct Fused {
-  std::unique_ptr<hlo::Module> module;
-  std::vector<KernelKind> kernels;  // of the entry, in topological order
-
-  const Instruction* Kernel(size_t i) const {
-    for (const Instruction* instruction : module->entry()->PostOrder()) {
-      if (HeroOf(*instruction).kind != KernelKind::kNone && i-- == 0) return instruction;
-    }
-    return nullptr;
-  }
-};
-
-std::vector<Literal> RandomArguments(const hlo::Module& module) {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> real(-1, 1);
-  std::vector<Literal> arguments;
-  for (const Instruction* parameter : module.entry()->parameters()) {
-    Literal literal(parameter->shape());
-    for (int64_t i = 0; i < literal.ElementCount(); ++i) literal.SetComplex(i, real(random));
-    arguments.push_back(std::move(literal));
-  }
-  return arguments;
-}
-
-// Fuses the entry and checks that it still verifies and evaluates to the same bits.
-Fused Fuse(const std::string& body, const DeviceSpec& device = {}) {
-  Fused fused;
-  fused.module = hlo::ParseModule(kHeader + body + "\n}");
-  const std::vector<Literal> arguments = RandomArguments(*fused.module);
-  const Literal expected = hlo::Evaluate(*fused.module, arguments);
-  GenericContext context({}, device);
-  SinkReshapes().Run(*fused.module, context);
-  Fusion().Run(*fused.module, context);
-  hlo::VerifyModule(*fused.module);
-  EXPECT_TRUE(hlo::Evaluate(*fused.module, arguments) == expected) << hlo::PrintModule(*fused.module);
-  for (const Instruction* instruction : fused.module->entry()->PostOrder()) {
-    const KernelKind kind = HeroOf(*instruction).kind;
-    if (kind != KernelKind::kNone) fused.kernels.push_back(kind);
-  }
-  return fused;
-}
 
 std::string Recurrence(int64_t columns) {
   return fmt::format(R"(
@@ -320,123 +262,6 @@ TEST(Fusion, ReductionsBesideOtherPartsAreCopied) {
   t = f32[256] reverse(r), dimensions={0}
   ROOT c = f32[512] concatenate(r, t), dimensions={0})");
   EXPECT_THAT(turned.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kLoop));
-}
-
-TEST(Fusion, DependentReductionsOfColumnsStayApart) {
-  // The second needs the first; they are no rows, so nothing keeps them in one kernel.
-  const Fused fused = Fuse(R"(
-  x = f32[32,64] parameter(0)
-  zero = f32[] constant(0)
-  r = f32[64] reduce(x, zero), dimensions={0}, to_apply=add
-  b = f32[32,64] broadcast(r), dimensions={1}
-  d = f32[32,64] subtract(x, b)
-  q = f32[32,64] multiply(d, d)
-  ROOT s = f32[64] reduce(q, zero), dimensions={0}, to_apply=add)");
-  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kReduction));
-}
-
-TEST(Fusion, SoftmaxIsOneRowKernel) {
-  const Fused fused = Fuse(R"(
-  x = f32[32,64] parameter(0)
-  zero = f32[] constant(0)
-  inf = f32[] constant(-inf)
-  m = f32[32] reduce(x, inf), dimensions={1}, to_apply=max
-  mb = f32[32,64] broadcast(m), dimensions={0}
-  d = f32[32,64] subtract(x, mb)
-  e = f32[32,64] exponential(d)
-  s = f32[32] reduce(e, zero), dimensions={1}, to_apply=add
-  sb = f32[32,64] broadcast(s), dimensions={0}
-  ROOT o = f32[32,64] divide(e, sb))");
-  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kRow));
-  EXPECT_EQ(fused.Kernel(0)->operand_count(), 1);
-}
-
-// Each row is one group's there.
-TEST(Fusion, FewLongRowsStayApartOnGpus) {
-  const auto kernels = [](int64_t rows, int64_t length, DeviceClass device_class) {
-    DeviceSpec device;
-    device.device_class = device_class;
-    return Fuse(fmt::format(R"(
-  x = f32[{0},{1}] parameter(0)
-  inf = f32[] constant(-inf)
-  m = f32[{0}] reduce(x, inf), dimensions={{1}}, to_apply=max
-  mb = f32[{0},{1}] broadcast(m), dimensions={{0}}
-  ROOT d = f32[{0},{1}] subtract(x, mb))",
-                            rows, length),
-                device)
-        .kernels;
-  };
-  EXPECT_THAT(kernels(4, 20000, DeviceClass::kGpu), ElementsAre(KernelKind::kReduction, KernelKind::kLoop));
-  EXPECT_THAT(kernels(4, 20000, DeviceClass::kCpu), ElementsAre(KernelKind::kRow));
-  EXPECT_THAT(kernels(100, 800, DeviceClass::kGpu), ElementsAre(KernelKind::kRow));
-  EXPECT_THAT(kernels(4, 1000, DeviceClass::kGpu), ElementsAre(KernelKind::kRow)) << "a launch costs more";
-}
-
-TEST(Fusion, MaskedSoftmaxIsOneRowKernel) {
-  const Fused fused = Fuse(R"(
-  x = f32[2,3,8,64] parameter(0)
-  m = f32[2,8,64] parameter(1)
-  zero = f32[] constant(0)
-  inf = f32[] constant(-inf)
-  ms = f32[2,3,8,64] broadcast(m), dimensions={0,2,3}
-  a = f32[2,3,8,64] add(x, ms)
-  h = f32[2,3,8] reduce(a, inf), dimensions={3}, to_apply=max
-  hb = f32[2,3,8,64] broadcast(h), dimensions={0,1,2}
-  d = f32[2,3,8,64] subtract(a, hb)
-  e = f32[2,3,8,64] exponential(d)
-  s = f32[2,3,8] reduce(e, zero), dimensions={3}, to_apply=add
-  sb = f32[2,3,8,64] broadcast(s), dimensions={0,1,2}
-  ROOT o = f32[2,3,8,64] divide(e, sb))");
-  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kRow));
-}
-
-// What the variance is taken of is the mean's own reduction's result, after a chain too long to be computed twice.
-TEST(Fusion, NormalisationOfALongChainIsOneRowKernel) {
-  const Fused fused = Fuse(R"(
-  x = f32[32,64] parameter(0)
-  y = f32[32,64] parameter(1)
-  z = f32[32,64] parameter(2)
-  w = f32[64,64] parameter(3)
-  zero = f32[] constant(0)
-  p = f32[32,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  py = f32[32,64] add(p, y)
-  r = f32[32,64] add(py, z)
-  s = f32[32] reduce(r, zero), dimensions={1}, to_apply=add
-  sb = f32[32,64] broadcast(s), dimensions={0}
-  d = f32[32,64] subtract(r, sb)
-  q = f32[32,64] multiply(d, d)
-  v = f32[32] reduce(q, zero), dimensions={1}, to_apply=add
-  vr = f32[32] rsqrt(v)
-  vb = f32[32,64] broadcast(vr), dimensions={0}
-  ROOT o = f32[32,64] multiply(d, vb))");
-  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot, KernelKind::kRow));
-}
-
-TEST(Fusion, RowKernelAlsoReturnsWhatOthersRead) {
-  const Fused fused = Fuse(R"(
-  x = f32[32,64] parameter(0)
-  zero = f32[] constant(0)
-  m = f32[32] reduce(x, zero), dimensions={1}, to_apply=add
-  mb = f32[32,64] broadcast(m), dimensions={0}
-  d = f32[32,64] subtract(x, mb)
-  ROOT o = (f32[32,64], f32[32]) tuple(d, m))");
-  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kRow));
-  EXPECT_TRUE(fused.Kernel(0)->shape().IsTuple());
-}
-
-TEST(Fusion, RowsAreNotJoinedAroundAProduct) {
-  // m -> dot -> d: m must be in memory before the dot, and d after it.
-  const Fused fused = Fuse(R"(
-  x = f32[32,64] parameter(0)
-  w = f32[32,32] parameter(1)
-  zero = f32[] constant(0)
-  m = f32[32] reduce(x, zero), dimensions={1}, to_apply=add
-  q = f32[32] dot(w, m), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  qb = f32[32,64] broadcast(q), dimensions={0}
-  mb = f32[32,64] broadcast(m), dimensions={0}
-  d = f32[32,64] subtract(x, mb)
-  ROOT o = f32[32,64] add(d, qb))");
-  EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kDot, KernelKind::kLoop));
 }
 
 TEST(Fusion, ProductTakesItsEpilogueThroughAReshape) {
