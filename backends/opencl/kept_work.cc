@@ -51,7 +51,7 @@ class ConstantWork {
     int64_t read = 0, written = 0;
     for (size_t i = 0; i < launch.arguments.size(); ++i) {
       const Slice& slice = launch.arguments[i];
-      const bool may_move = Overwrites(number, i) && (places_.IsInArena(slice) || IsInResult(slice));
+      const bool may_move = Overwrites(number, i) && places_.IsTemporary(slice);
       if (launch.written[i] ? !may_move : !IsConstant(slice)) return false;
       (launch.written[i] ? written : read) += slice.bytes;
     }

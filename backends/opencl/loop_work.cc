@@ -14,6 +14,7 @@ class LoopWork {
   explicit LoopWork(Plan& plan) : plan_(plan), places_(plan) {}
 
   void Move() {
+    if (!places_.CanGive()) return;
     MoveIn(plan_.entry);
     places_.Account();
   }
@@ -51,7 +52,7 @@ class LoopWork {
     if (launch == nullptr || thunk.role != StepRole::kPacking) return false;
     for (size_t i = 0; i < launch->arguments.size(); ++i) {
       const Slice& slice = launch->arguments[i];
-      if (launch->written[i] && !places_.IsInArena(slice)) return false;
+      if (launch->written[i] && !places_.IsTemporary(slice)) return false;
       const auto overlaps = [&](const Slice& other) { return other.Overlaps(slice); };
       if (!launch->written[i] && std::any_of(written.begin(), written.end(), overlaps)) return false;
     }

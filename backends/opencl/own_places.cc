@@ -12,6 +12,11 @@ OwnPlaces::OwnPlaces(Plan& plan) : plan_(plan) {
   }
 }
 
+bool OwnPlaces::IsTemporary(const Slice& slice) const {
+  const passes::Allocation& allocation = plan_.allocations[static_cast<size_t>(slice.allocation)];
+  return slice.allocation == arena_ || allocation.kind == passes::Allocation::Kind::kResult;
+}
+
 void OwnPlaces::Give(Slice& written, const std::vector<Slice*>& readers) {
   passes::Allocation& arena = plan_.allocations.at(static_cast<size_t>(arena_));
   const int64_t place = AlignScratch(arena.bytes), distance = place - written.offset;

@@ -159,9 +159,10 @@ class Sinker {
     if (const Instruction* source = SourceOf(operand)) return source;
     if (!operand->Is(Opcode::kReshape) || !operand->shape().IsStatic()) return nullptr;
     const Instruction* source = operand->operand(0);
-    const auto& readers = source->users();
+    const Instruction* read = source->Is(Opcode::kConvert) ? source->operand(0) : source;  // bf16 is summed in f32
+    const auto& readers = read->users();
     const bool is_read_as_it_is = std::any_of(readers.begin(), readers.end(), [&](const Instruction* reader) {
-      return reader->Has(hlo::kElementwise) && reader->shape().SameDimensions(source->shape());
+      return reader != source && reader->Has(hlo::kElementwise) && reader->shape().SameDimensions(source->shape());
     });
     return source->Has(hlo::kElementwise) && is_read_as_it_is ? source : nullptr;
   }
@@ -178,7 +179,7 @@ class Sinker {
     builder.before = reduce;
     Instruction* result =
         builder.Reduce({reduce->operand(0)->operand(0)}, {reduce->operand(1)}, *dimensions, reduce->called());
-    if (sources_.contains(source)) sources_.insert(result);
+    sources_.insert(result);
     ReplaceByReshapeOf(result, reduce);
     return true;
   }

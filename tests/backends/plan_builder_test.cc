@@ -119,9 +119,10 @@ ENTRY e {
   }
 }
 
-// A few rows by a matrix that is the same in every trip: its panels are made in front of the loop.
+// A few rows by a matrix that is the same in every trip: its panels are made in front of the loop, wherever there was
+// room for them in it.
 TEST(PlanBuilder, PackingLeavesTheLoop) {
-  const auto text = [](int64_t trips, std::string_view next) {
+  const auto text = [](int64_t trips, std::string_view next, int64_t copies = 1) {
     return fmt::format(R"(HloModule m
 body {{
   t = (s32[], f32[16,256], f32[256,768], f32[768,256]) parameter(0)
@@ -150,9 +151,10 @@ ENTRY e {{
   zero = s32[] constant(0)
   t = (s32[], f32[16,256], f32[256,768], f32[768,256]) tuple(zero, x, w, v)
   l = (s32[], f32[16,256], f32[256,768], f32[768,256]) while(t), body=body, condition=condition
-  ROOT y = f32[16,256] get-tuple-element(l), index=1
+  y = f32[16,256] get-tuple-element(l), index=1
+  ROOT z = f32[{2},16,256] broadcast(y), dimensions={{1,2}}
 }})",
-                       trips, next);
+                       trips, next, copies);
   };
   const auto packings = [](const Sequence& sequence) {
     return std::count_if(sequence.thunks.begin(), sequence.thunks.end(),
@@ -164,6 +166,10 @@ ENTRY e {{
   EXPECT_EQ(packings(both.entry), 2);
   EXPECT_EQ(packings(*loops[0]->body), 0);
   EXPECT_GE(both.memory.arena_bytes, 2 * 256 * 768 * 4);
+  // Results have room for them as long as they are not written.
+  const Plan in_result = PlanOf(text(64, "v", 1000));
+  EXPECT_EQ(packings(in_result.entry), 2);
+  EXPECT_EQ(packings(*ThunksOf<WhileThunk>(in_result.entry)[0]->body), 0);
   // A matrix that each trip changes stays where it is, and so does one of a loop that ends soon.
   EXPECT_EQ(packings(PlanOf(text(64, "changed")).entry), 1);
   EXPECT_EQ(packings(PlanOf(text(3, "v")).entry), 0);

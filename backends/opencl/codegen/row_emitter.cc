@@ -222,16 +222,17 @@ class RowKernel {
       const auto needs = [&](const auto& sweep) { return sweep.count(*op) != 0; };
       const auto first = std::find_if(sweeps.begin(), sweeps.end(), needs);
       if (std::count_if(sweeps.begin(), sweeps.end(), needs) < 2) continue;
-      const bool is_bf16 = (*op)->shape().element_type() == hlo::ElementType::kBF16 && pairs_;
-      const ir::BufferRef buffer = RowInPrivate(is_bf16 ? hlo::ElementType::kBF16 : hlo::ElementType::kF32);
+      const ir::BufferRef buffer = RowInPrivate(**op);
       if (buffer == nullptr) return;
       kept_values_.push_back({*op, static_cast<size_t>(first - sweeps.begin()), buffer});
       Reach(*op, covered);
     }
   }
 
-  // Private memory for a row's values; null when there is no room.
-  ir::BufferRef RowInPrivate(hlo::ElementType type) {
+  // Private memory for a row of `op`, which is computed in f32; null when there is no room.
+  ir::BufferRef RowInPrivate(const Instruction& op) {
+    const bool is_bf16 = op.shape().element_type() == hlo::ElementType::kBF16 && pairs_;
+    const hlo::ElementType type = is_bf16 ? hlo::ElementType::kBF16 : hlo::ElementType::kF32;
     const int64_t size = shape_.length() + step_ * unroll_;  // the last vector may pass the end
     room_ -= size * hlo::BytesOf(type);
     return room_ < 0 ? nullptr : e_.PrivateArray("kept", type, size);
@@ -239,10 +240,9 @@ class RowKernel {
 
   void WriteOutParts() {
     for (const Instruction* value : ValuesToWriteOut(e_.instruction(), shape_, lanes_)) {
-      const hlo::ElementType type = ValueType(value->shape().element_type()).element;
-      const bool is_plain = type == hlo::ElementType::kF32 && !hlo::IsComplex(value->shape().element_type());
-      if (!is_plain || pairs_) continue;
-      const ir::BufferRef buffer = RowInPrivate(type);
+      const hlo::ElementType type = value->shape().element_type();
+      if (ValueType(type).element != hlo::ElementType::kF32 || hlo::IsComplex(type)) continue;
+      const ir::BufferRef buffer = RowInPrivate(*value);
       if (buffer == nullptr) return;
       WriteOut(e_, *value, shape_, kept_, buffer, lanes_);
       e_.values().Keep(e_.frame(), *value, {buffer, shape_.row});
