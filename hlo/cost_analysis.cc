@@ -298,10 +298,11 @@ bool MovesNothing(const Instruction& i) {
 
 }  // namespace
 
-double ElementsInWindows(const Instruction& reduce_window) {
-  const Shape& base = reduce_window.operand(0)->shape();
-  const Shape result = FlattenShape(reduce_window.shape())[0];
-  const Window& window = reduce_window.As<attr::Windowed>().window;
+double ElementsInWindows(const Instruction& windowed) {
+  const Shape& base = windowed.operand(0)->shape();
+  const bool selects = windowed.Is(Opcode::kSelectAndScatter);
+  const Shape result = selects ? windowed.operand(1)->shape() : FlattenShape(windowed.shape())[0];
+  const Window& window = windowed.As<attr::Windowed>().window;
   double elements = 1;
   for (size_t d = 0; d < window.size(); ++d)
     elements *= ValidPairs(base.dimensions()[d], result.dimensions()[d], window[d]);

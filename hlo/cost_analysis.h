@@ -22,8 +22,9 @@ struct Cost {
 Cost CostOf(const Instruction& instruction);
 Cost CostOf(const Computation& computation);
 
-// How many elements of its first operand the windows of a reduce-window read together, one as often as windows have it.
-double ElementsInWindows(const Instruction& reduce_window);
+// How many elements of its first operand the windows of a reduce-window or a select-and-scatter read together, one as
+// often as windows have it.
+double ElementsInWindows(const Instruction& windowed);
 
 // known_trip_count={"n":"7"} in the backend_config of a while, as XLA's passes and ours leave it.
 std::optional<int64_t> KnownTripCount(const Instruction& loop);

@@ -11,6 +11,7 @@
 #include "hlo/module.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/pooling.h"
+#include "passes/fusion/pooling_gradient.h"
 #include "passes/fusion/recompute.h"
 #include "passes/fusion/stored_result.h"
 #include "passes/fusion/updated_part.h"
@@ -105,6 +106,9 @@ class ClusterFinder {
       case Opcode::kReduceWindow:
         if (slot * 2 >= user.operand_count()) return std::nullopt;  // initial values
         return Demand{hlo::ElementsInWindows(user) * std::max(1.0, demand.evaluations / of_user), user.operand(0)};
+      case Opcode::kSelectAndScatter:
+        if (slot == 2) return std::nullopt;  // the initial value
+        return Demand{hlo::ElementsInWindows(user), user.operand(slot)};
       case Opcode::kSort:  // once for its key, once where it ends
         return Demand{2 * elements};
       case Opcode::kDynamicUpdateSlice:
@@ -122,6 +126,7 @@ class ClusterFinder {
   }
 
   bool TryInline(Instruction* instruction, const Demands& demands) {
+    if (IsPoolingGradient(*instruction)) return TryFinishGradient(instruction, demands);
     const bool is_hero = HasHeroWithEpilogue(*instruction) && !kernels_.RunsAlone(*instruction);
     if (!is_hero && !IsLoopOp(*instruction)) return false;
     if (ReadsBehindUpdate(*instruction, demands)) return false;
@@ -143,12 +148,24 @@ class ClusterFinder {
     return true;
   }
 
-  // Whether poolings alone read it, who had rather make it as often as they do.
+  bool TryFinishGradient(Instruction* gradient, const Demands& demands) {
+    if (demands.size() != 1) return false;
+    const auto& [number, demand] = *demands.begin();
+    Cluster& cluster = clusters_[number];
+    if (!Fits(*gradient, cluster, demand) || !MayFinishGradient(cluster, *gradient, demand.evaluations)) return false;
+    Join(gradient, cluster);
+    demands_[gradient] = demands;
+    cluster.hero = gradient;
+    return true;
+  }
+
+  // Whether windows alone read it, who had rather make it as often as they do.
   bool IsFree(const Instruction& instruction, const Demands& demands) const {
     return std::all_of(demands.begin(), demands.end(), [&](const auto& demand) {
       const Instruction* hero = clusters_[demand.first].hero;
-      return hero != nullptr && IsPooling(*hero) && demand.second.place == hero->operand(0) &&
-             IsFreeInTaps(instruction, *hero);
+      if (hero == nullptr || demand.second.place != hero->operand(0)) return false;
+      return IsPooling(*hero) ? IsFreeInTaps(instruction, *hero)
+                              : IsPoolingGradient(*hero) && FitsSelection(instruction, *hero);
     });
   }
 
@@ -204,6 +221,10 @@ class ClusterFinder {
     if (root->Is(Opcode::kDynamicUpdateSlice) && instruction.OperandIndex(root->operand(0)) >= 0 &&
         (demand.place != root->operand(1) || !SlicesUpdatedPart(instruction, *root))) {
       return false;
+    }
+    if (cluster.hero != nullptr && IsPoolingGradient(*cluster.hero)) {
+      const bool is_selected = demand.place == cluster.hero->operand(0) || demand.place == cluster.hero->operand(1);
+      return !is_selected || FitsSelection(instruction, *cluster.hero);
     }
     return cluster.hero == nullptr || cluster.hero->Is(Opcode::kReduce) ||
            FitsEpilogue(instruction, IsAtRoot(demand, cluster), cluster) ||
@@ -275,6 +296,7 @@ class ClusterFinder {
     const KernelKind kind = HeroOf(*instruction).kind;
     const bool takes_producers = kind == KernelKind::kReduction || kind == KernelKind::kInPlace ||
                                  kind == KernelKind::kSort || IsPooling(*instruction) ||
+                                 kind == KernelKind::kSelectAndScatter ||
                                  (kind == KernelKind::kLoop && IsLoopOp(*instruction));
     if (instruction->Is(Opcode::kFusion) || !takes_producers || IsReinterpretation(*instruction)) return;
     const auto elements = static_cast<double>(hlo::FlattenShape(instruction->shape())[0].ElementCount());
@@ -282,7 +304,7 @@ class ClusterFinder {
     Cluster cluster;
     cluster.roots = {instruction};
     const bool is_pooling = IsPooling(*instruction) && !MayReduceProduct(*instruction);
-    if (instruction->Is(Opcode::kReduce) || is_pooling) cluster.hero = instruction;
+    if (instruction->Is(Opcode::kReduce) || is_pooling || IsPoolingGradient(*instruction)) cluster.hero = instruction;
     Join(instruction, cluster);
     clusters_.push_back(std::move(cluster));
   }

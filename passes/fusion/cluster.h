@@ -18,8 +18,8 @@ namespace hlorun::passes {
 struct Cluster {
   std::vector<hlo::Instruction*> roots;    // one, or several of what was joined
   std::vector<hlo::Instruction*> members;  // roots included, users before operands
-  // The reduce, pooling, dot or convolution whose epilogue the other members at the root's place are; null for a plain
-  // loop.
+  // The reduce, pooling, dot or convolution whose epilogue the other members at the root's place are, or the pooling's
+  // gradient that a loop finishes; null for a plain loop.
   hlo::Instruction* hero = nullptr;
   std::unordered_set<const hlo::Instruction*> is_member;
   // Operands that are not members. Scalar constants count as neither, each fusion has copies of those that it needs;

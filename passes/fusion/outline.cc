@@ -16,6 +16,7 @@ FusionKind KindFor(KernelKind kind) {
     case KernelKind::kLoop:
     case KernelKind::kInPlace: return FusionKind::kLoop;
     case KernelKind::kReduceWindow:
+    case KernelKind::kSelectAndScatter:
     case KernelKind::kReduction:
     case KernelKind::kRow: return FusionKind::kInput;
     case KernelKind::kDot:

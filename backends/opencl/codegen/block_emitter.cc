@@ -67,7 +67,7 @@ class BlockKernel {
     }
     if (is_result) {
       StoreResult(*output);
-      return e_.values().Keep(e_.frame(), step, {output->buffer});
+      return e_.values().Keep(e_.frame(), step, Frame::InMemory{output->buffer});
     }
     // One element a block is known from here on.
     if (step.shape().rank() == 1) return static_cast<void>(e_.values().Get(e_.frame(), step, Whole({})));

@@ -102,10 +102,10 @@ Values FusedValues::GetAll(const Frame& frame, const Instruction& instruction, c
   return values;
 }
 
-void FusedValues::Keep(const Frame& frame, const Instruction& instruction, Frame::InMemory memory) {
+void FusedValues::Keep(const Frame& frame, const Instruction& instruction, Frame::Binding binding) {
   const auto found = std::find_if(frames_.begin(), frames_.end(), [&](const Frame& f) { return &f == &frame; });
   HLORUN_CHECK(found != frames_.end());
-  found->Bind(&instruction, std::move(memory));
+  found->Bind(&instruction, std::move(binding));
 }
 
 Value FusedValues::LoadElement(const Frame::InMemory& memory, const hlo::Shape& shape, const Indices& index,
@@ -148,6 +148,7 @@ Values FusedValues::Compute(const Frame& frame, const Instruction& op, const Ind
       return {LoadElement(*memory, op.shape(), index, mask)};
     if (const auto* outer = std::get_if<Frame::Outer>(binding))
       return GetAll(*outer->frame, *outer->instruction, index, mask);
+    if (const auto* computed = std::get_if<Frame::Computed>(binding)) return (*computed)(index, mask);
     return std::get<Values>(*binding);
   }
   if (op.IsConstant()) {

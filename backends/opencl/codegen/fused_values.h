@@ -40,7 +40,9 @@ class Frame {
     const Frame* frame;
     const hlo::Instruction* instruction;
   };
-  using Binding = std::variant<InMemory, Outer, Values>;
+  // An instruction that a kernel computes in its own way, at any index; outside of the mask a value is unspecified.
+  using Computed = std::function<Values(const Indices& index, const ir::Expr& mask)>;
+  using Binding = std::variant<InMemory, Outer, Values, Computed>;
 
   void Bind(const hlo::Instruction* instruction, Binding binding) { bindings_[instruction] = std::move(binding); }
   const Binding* Find(const hlo::Instruction* instruction) const {
@@ -74,8 +76,8 @@ class FusedValues {
   // A scalar computation (a reducer, a comparator, map's function) applied to values.
   Values Apply(const hlo::Computation& computation, Values arguments);
 
-  // From here on, `instruction` of that frame is found in memory.
-  void Keep(const Frame& frame, const hlo::Instruction& instruction, Frame::InMemory memory);
+  // From here on, `instruction` of that frame is found in memory, or computed so.
+  void Keep(const Frame& frame, const hlo::Instruction& instruction, Frame::Binding binding);
 
   // Blocks: values found inside one are forgotten when it closes, since their variables are out of scope.
   void Open();

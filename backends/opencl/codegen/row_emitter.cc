@@ -97,7 +97,7 @@ class RowKernel {
     for (sweep_ = 0; sweep_ < levels.size(); ++sweep_) {
       ReduceLevel(levels[sweep_], {0, shape_.outer_count()}, {0, shape_.length()}, nullptr);
       for (const Kept& kept : kept_values_) {
-        if (kept.sweep == sweep_) e_.values().Keep(e_.frame(), *kept.value, {kept.buffer, shape_.row});
+        if (kept.sweep == sweep_) e_.values().Keep(e_.frame(), *kept.value, Frame::InMemory{kept.buffer, shape_.row});
       }
     }
     StoreOutputs();
@@ -245,7 +245,7 @@ class RowKernel {
       const ir::BufferRef buffer = RowInPrivate(*value);
       if (buffer == nullptr) return;
       WriteOut(e_, *value, shape_, kept_, buffer, lanes_);
-      e_.values().Keep(e_.frame(), *value, {buffer, shape_.row});
+      e_.values().Keep(e_.frame(), *value, Frame::InMemory{buffer, shape_.row});
     }
   }
 

@@ -2,7 +2,6 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
-#include "hlo/error.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -22,8 +21,8 @@ struct Slot {
   }
 };
 
-// Two launches: which element each window selects, as a linear index in scratch; then each element of the result asks
-// the windows over it, in ascending order, whether it was selected. No two work-items write one place.
+// Two launches: which element each window selects, as a linear index in scratch; then each element of what is wanted of
+// the result asks the windows over it, in ascending order, whether it was selected. No two work-items write one place.
 class SelectAndScatterKernel {
  public:
   explicit SelectAndScatterKernel(const EmitRequest& request)
@@ -62,35 +61,42 @@ class SelectAndScatterKernel {
 
   EmittedLaunch Scatter() {
     const ir::BufferRef chosen = Chosen(false);
-    const auto& output = e_.outputs()[0];
-    return OverElements(e_, output.shape.dimensions(), [&](const Indices& at) {
-      const Slot sum(e_.body(), e_.values().Get(e_.frame(), *op_.operand(2), {}), "sum");
-      const Expr self = e_.body().Name(LinearIn(operand_, at));
-      // Only every stride-th window position reaches an element: count windows, not positions.
-      hlo::Dims windows;
-      for (const auto& w : window_) windows.push_back((w.size + w.stride - 1) / w.stride);
-      e_.values().SerialLoops(windows, [&](const Indices& k) {
-        Indices place;
-        Expr there = ir::Pred(true);
-        for (size_t d = 0; d < window_.size(); ++d) {
-          const hlo::WindowDimension& w = window_[d];
-          // The last window that begins at or before the element, less those to come.
-          const Index last = e_.math().FloorDiv(e_.math().Add(at[d], w.padding_low), w.stride);
-          place.push_back(e_.math().Sub(e_.math().Add(last, k[d]), windows[d] - 1));
-          there = ir::And(there, e_.math().Within(place[d], 0, source_.dimensions()[d]));
-        }
-        there = e_.body().Name(there, "m");
-        const Expr selected = e_.body().Name(ir::Load(chosen, LinearIn(source_, place), there));
-        const Expr mine = e_.body().Name(ir::And(there, ir::Compare(ir::Op::kEq, selected, self)), "mine");
-        const Value after = e_.values().Apply(
-            *op_.called(1), {sum.Get(), e_.values().Get(e_.frame(), *op_.operand(1), place, there)})[0];
-        sum.Set(e_.body(), SelectValue(mine, after, sum.Get()));
-      });
-      e_.Store(output, at, sum.Get());
+    e_.values().Keep(e_.frame(), op_, [this, chosen](const Indices& at, const Expr& mask) {
+      return Values{SumOfWindows(chosen, at, mask)};
     });
+    const auto& output = e_.outputs()[0];
+    return OverElements(e_, output.shape.dimensions(),
+                        [&](const Indices& at) { e_.Store(output, at, e_.ValueOf(output, at)); });
   }
 
  private:
+  // Element `at` of the result.
+  Value SumOfWindows(const ir::BufferRef& chosen, const Indices& at, const Expr& mask) {
+    const Slot sum(e_.body(), e_.values().Get(e_.frame(), *op_.operand(2), {}), "sum");
+    const Expr self = e_.body().Name(LinearIn(operand_, at));
+    // Only every stride-th window position reaches an element: count windows, not positions.
+    hlo::Dims windows;
+    for (const auto& w : window_) windows.push_back((w.size + w.stride - 1) / w.stride);
+    e_.values().SerialLoops(windows, [&](const Indices& k) {
+      Indices place;
+      Expr there = mask ? mask : ir::Pred(true);
+      for (size_t d = 0; d < window_.size(); ++d) {
+        const hlo::WindowDimension& w = window_[d];
+        // The last window that begins at or before the element, less those to come.
+        const Index last = e_.math().FloorDiv(e_.math().Add(at[d], w.padding_low), w.stride);
+        place.push_back(e_.math().Sub(e_.math().Add(last, k[d]), windows[d] - 1));
+        there = ir::And(there, e_.math().Within(place[d], 0, source_.dimensions()[d]));
+      }
+      there = e_.body().Name(there, "m");
+      const Expr selected = e_.body().Name(ir::Load(chosen, LinearIn(source_, place), there));
+      const Expr mine = e_.body().Name(ir::And(there, ir::Compare(ir::Op::kEq, selected, self)), "mine");
+      const Value after =
+          e_.values().Apply(*op_.called(1), {sum.Get(), e_.values().Get(e_.frame(), *op_.operand(1), place, there)})[0];
+      sum.Set(e_.body(), SelectValue(mine, after, sum.Get()));
+    });
+    return sum.Get();
+  }
+
   Expr LinearIn(const hlo::Shape& shape, const Indices& at) {
     return e_.math().ToExpr(e_.math().Linearize(at, shape.dimensions()));
   }
@@ -113,10 +119,6 @@ int64_t SelectAndScatterScratchBytes(const Instruction& instruction, const Instr
 
 Launches EmitSelectAndScatter(const EmitRequest& request) {
   const Instruction& op = *request.hero.instruction;
-  if (request.instruction.Is(hlo::Opcode::kFusion) && request.instruction.called()->root() != &op) {
-    Fail(ErrorCode::kUnimplemented, "{}: a select-and-scatter with consumers in its fusion has no kernel",
-         request.instruction.name());
-  }
   Launches launches;
   if (op.operand(1)->shape().ElementCount() > 0) launches.push_back(SelectAndScatterKernel(request).Select());
   launches.push_back(SelectAndScatterKernel(request).Scatter());

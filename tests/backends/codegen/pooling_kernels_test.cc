@@ -20,6 +20,7 @@ constexpr const char* kReducers = R"(
   largest { a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] parameter(3)
     p = pred[] compare(a, b), direction=GE v = f32[] select(p, a, b) k = s32[] select(p, i, j)
     ROOT t = (f32[], s32[]) tuple(v, k) }
+  ge { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE }
 )";
 
 // On both classes of device, and in place where the model allows.
@@ -142,6 +143,34 @@ TEST(PoolingKernels, SeveralResults) {
       ROOT r = (f32[2,3,20], s32[2,3,20]) reduce-window(x, i, l, m),
         window={size=1x3x3 stride=1x2x2 pad=0_0x1_0x1_0}, to_apply=largest }
   ENTRY e { x = f32[2,6,40] parameter(0) ROOT r = (f32[2,3,20], s32[2,3,20]) fusion(x), kind=kInput, calls=f })"}});
+}
+
+// Max pooling's gradient of what is padded as it is read, of logarithms (-inf and NaN are selected from as well), and
+// the part of it that is no padding, masked, scaled and padded again; windows that overlap, leave gaps and do not.
+TEST(PoolingKernels, Gradients) {
+  struct Gradient {
+    const char *name, *windows, *window;
+  };
+  std::vector<Pooled> cases;
+  for (const Gradient& g : {Gradient{"apart", "2,4,5", "size=1x2x2x1 stride=1x2x2x1"},
+                            Gradient{"overlapping", "2,4,5", "size=1x3x3x1 stride=1x2x2x1 pad=0_0x0_1x0_1x0_0"},
+                            Gradient{"everywhere", "2,6,8", "size=1x3x3x1"},
+                            Gradient{"gaps", "2,3,3", "size=1x2x3x1 stride=1x3x4x1 pad=0_0x0_0x1_0x0_0"}}) {
+    for (const int64_t channels : {20, 32}) {
+      cases.push_back({fmt::format("{}_{}", g.name, channels), fmt::format(R"(
+  f {{ x = f32[2,7,8,{0}] parameter(0) s = f32[{1},{0}] parameter(1) y = f32[2,7,8,{0}] parameter(2) c = f32[{0}] parameter(3)
+      low = f32[] constant(-inf) z = f32[] constant(0) zeros = f32[2,7,8,{0}] broadcast(z), dimensions={{}}
+      l = f32[2,7,8,{0}] log(x) p = f32[2,8,10,{0}] pad(l, low), padding=0_0x0_1x1_1x0_0
+      g = f32[2,8,10,{0}] select-and-scatter(p, s, z), window={{{2}}}, select=ge, scatter=add
+      part = f32[2,7,8,{0}] slice(g), slice={{[0:2], [0:7], [1:9], [0:{0}]}} m = pred[2,7,8,{0}] compare(y, zeros), direction=GT
+      k = f32[2,7,8,{0}] select(m, part, zeros) cs = f32[2,7,8,{0}] broadcast(c), dimensions={{3}} q = f32[2,7,8,{0}] multiply(k, cs)
+      ROOT r = f32[2,9,8,{0}] pad(q, z), padding=0_0x1_1x0_0x0_0 }}
+  ENTRY e {{ x = f32[2,7,8,{0}] parameter(0) s = f32[{1},{0}] parameter(1) y = f32[2,7,8,{0}] parameter(2) c = f32[{0}] parameter(3)
+      ROOT r = f32[2,9,8,{0}] fusion(x, s, y, c), kind=kInput, calls=f }})",
+                                                                           channels, g.windows, g.window)});
+    }
+  }
+  RunPooled(cases);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ max { max.a = f32[] parameter(0)  max.b = f32[] parameter(1)  ROOT max.r = f32[]
 largest { l.a = f32[] parameter(0)  l.i = s32[] parameter(1)  l.b = f32[] parameter(2)  l.j = s32[] parameter(3)
   l.p = pred[] compare(l.a, l.b), direction=GE
   l.v = f32[] select(l.p, l.a, l.b)  l.k = s32[] select(l.p, l.i, l.j)  ROOT l.t = (f32[], s32[]) tuple(l.v, l.k) }
+ge { ge.a = f32[] parameter(0)  ge.b = f32[] parameter(1)  ROOT ge.r = pred[] compare(ge.a, ge.b), direction=GE }
 ENTRY e {
   zero = f32[] constant(0)
   low = f32[] constant(-inf)
@@ -171,6 +172,40 @@ TEST(Pooling, RunningSumsStayAlone) {
   p = f32[70] reduce-window(y, zero), window={size=70 pad=69_0}, to_apply=add
   ROOT r = f32[70] negate(p))"),
               ElementsAre(KernelKind::kLoop, KernelKind::kReduceWindow, KernelKind::kLoop));
+}
+
+// As JAX has it: padded with -inf in front, the padding cut off again, masked by the activation's gradient.
+std::string Gradient(const std::string& rest) {
+  return fmt::format(R"(
+  x = f32[2,8,8,4] parameter(0)
+  s = f32[2,4,4,4] parameter(1)
+  zeros = f32[2,8,8,4] broadcast(zero), dimensions={{}}
+  y = f32[2,8,8,4] sqrt(x)
+  p = f32[2,9,9,4] pad(y, low), padding=0_0x0_1x0_1x0_0
+  g = f32[2,9,9,4] select-and-scatter(p, s, zero), window={{size=1x3x3x1 stride=1x2x2x1}}, select=ge, scatter=add
+  {})",
+                     rest);
+}
+
+TEST(Pooling, GradientReadsWhatIsPaddedAndFinishesItsPart) {
+  EXPECT_THAT(Fuse(Gradient(R"(
+  c = f32[2,8,8,4] slice(g), slice={[0:2], [0:8], [0:8], [0:4]}
+  m = pred[2,8,8,4] compare(y, zeros), direction=GT
+  r = f32[2,8,8,4] select(m, c, zeros)
+  ROOT t = (f32[2,8,8,4], f32[2,8,8,4]) tuple(r, y))")),
+              ElementsAre(KernelKind::kLoop, KernelKind::kSelectAndScatter));
+}
+
+TEST(Pooling, GradientThatIsReadTwiceOrTurnedIsStored) {
+  EXPECT_THAT(Fuse(Gradient(R"(
+  c = f32[2,8,8,4] slice(g), slice={[0:2], [0:8], [0:8], [0:4]}
+  b = f32[4] reduce(g, zero), dimensions={0,1,2}, to_apply=add
+  ROOT t = (f32[2,8,8,4], f32[4]) tuple(c, b))")),
+              UnorderedElementsAre(KernelKind::kSelectAndScatter, KernelKind::kLoop, KernelKind::kReduction));
+  EXPECT_THAT(Fuse(Gradient(R"(
+  c = f32[2,8,8,4] slice(g), slice={[0:2], [0:8], [0:8], [0:4]}
+  ROOT t = f32[2,4,8,8] transpose(c), dimensions={0,3,1,2})")),
+              ElementsAre(KernelKind::kSelectAndScatter, KernelKind::kLoop));
 }
 
 }  // namespace
