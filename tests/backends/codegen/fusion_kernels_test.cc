@@ -250,6 +250,18 @@ TEST(FusionKernels, LoopsAndIndexOps) {
        "ENTRY e { x = f32[5,32] parameter(0) y = f32[5,16] parameter(1) z = f32[5,16] parameter(2) w = f32[5,7] parameter(3) ROOT r = f32[5,71] concatenate(x, y, z, w), dimensions={1} }"},
       {"concatenate_vectors_alone",
        "ENTRY e { x = f32[5,64] parameter(0) y = f32[5,16] parameter(1) z = f32[5,48] parameter(2) ROOT r = f32[5,128] concatenate(x, y, z), dimensions={1} }"},
+      // Short rows of functions go across places, in tiles of which the last reaches back.
+      {"concatenate_functions",
+       R"(f { x = f32[4,90,3] parameter(0) y = f32[4,90,20] parameter(1) s = f32[4,90,3] sine(x) c = f32[4,90,3] cosine(x)
+           ROOT r = f32[4,90,29] concatenate(s, y, c, x), dimensions={2} }
+         ENTRY e { x = f32[4,90,3] parameter(0) y = f32[4,90,20] parameter(1) ROOT r = f32[4,90,29] fusion(x, y), kind=kLoop, calls=f })"},
+      {"concatenate_functions_middle",
+       R"(f { x = f32[70,3,4] parameter(0) y = f32[70,2,4] parameter(1) h = f32[70,3,4] tanh(x) n = f32[70,3,4] negate(h)
+           ROOT r = f32[70,5,4] concatenate(n, y), dimensions={1} }
+         ENTRY e { x = f32[70,3,4] parameter(0) y = f32[70,2,4] parameter(1) ROOT r = f32[70,5,4] fusion(x, y), kind=kLoop, calls=f })"},
+      {"concatenate_functions_of_few_places",
+       R"(f { x = f32[40,7,3] parameter(0) e = f32[40,7,3] exponential(x) ROOT r = f32[40,7,6] concatenate(e, x), dimensions={2} }
+         ENTRY e { x = f32[40,7,3] parameter(0) ROOT r = f32[40,7,6] fusion(x), kind=kLoop, calls=f })"},
       {"concatenate_middle",
        "ENTRY e { x = f32[20,3,17] parameter(0) y = f32[20,2,17] parameter(1) ROOT r = f32[20,5,17] concatenate(x, y), dimensions={1} }"},
       {"concatenate_transposed",
