@@ -18,19 +18,22 @@ class TurnedRows {
   static std::optional<TurnedRows> Of(const ir::Stmt& body, const ir::Var& along, int lanes);
 
   // Elements begin .. end of `along`, at least `lanes`: the last ones may come twice.
-  ir::Stmt Loop(const ir::Expr& begin, const ir::Expr& end) const;
+  ir::Stmt Loop(const ir::Expr& begin, const ir::Expr& end);
   std::vector<ir::Helper> Helpers(bool inline_assembly) const { return loads_.Helpers(lanes_, inline_assembly); }
 
  private:
   TurnedRows(ir::Stmt body, ir::Var along, int lanes, size_t loop, TurnedLoads loads);
   int64_t Length() const;  // of a row
+  // Reads the rows from `rows` on, `count` of them, that lie in the arrays.
+  std::vector<ir::Stmt> Filled(const ir::Expr& rows, int64_t count) const;
+  // What is made of a vector's rows from `first` on, of the `count` from `rows` on that are filled.
+  ir::Stmt Reduced(const ir::Expr& first, const ir::Expr& rows, int64_t count) const;
 
   ir::Stmt body_;
   ir::Var along_;
   int lanes_;
   size_t loop_;  // of the body's statements
   TurnedLoads loads_;
-  std::vector<ir::Stmt> arrays_;
 };
 
 }  // namespace hlorun::opencl

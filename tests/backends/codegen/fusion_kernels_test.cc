@@ -411,6 +411,27 @@ TEST(FusionKernels, Reductions) {
   RunCases(named);
 }
 
+// Vectors across rows that are reduced by any computation (codegen/turned_rows.h): short rows and long ones, whole
+// squares and not, of one vector of rows, of two and of more, the last of which reach back.
+TEST(FusionKernels, TurnedRows) {
+  KernelRunner runner(CpuSpec());
+  for (const int64_t rows : {17, 20, 32, 33, 50, 100}) {
+    for (const int64_t length : {21, 32, 48, 50, 160}) {
+      runner.Add(fmt::format("argmax{}x{}", rows, length), fmt::format(R"(
+  largest {{ a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] parameter(3)
+    p = pred[] compare(a, b), direction=GT e = pred[] compare(a, b), direction=EQ n = pred[] compare(a, a), direction=NE
+    l = pred[] compare(i, j), direction=LT q = pred[] and(e, l) o = pred[] or(p, n) w = pred[] or(o, q)
+    v = f32[] select(o, a, b) k = s32[] select(w, i, j) ROOT t = (f32[], s32[]) tuple(v, k) }}
+  f {{ x = f32[3,{0},{1}] parameter(0) h = f32[3,{0},{1}] tanh(x) low = f32[] constant(-inf) z = s32[] constant(0)
+      i = s32[3,{0},{1}] iota(), iota_dimension=2
+      ROOT r = (f32[3,{0}], s32[3,{0}]) reduce(h, i, low, z), dimensions={{2}}, to_apply=largest }}
+  ENTRY e {{ x = f32[3,{0},{1}] parameter(0) ROOT r = (f32[3,{0}], s32[3,{0}]) fusion(x), kind=kInput, calls=f }})",
+                                                                       rows, length));
+    }
+  }
+  runner.RunAll();
+}
+
 // Results that lie in parts of one array: rows, rows that work-groups share, columns, columns in parts, loops, two
 // levels of rows, complex numbers, a reducer of its own, the same result twice.
 TEST(FusionKernels, ConcatenatedReductions) {
