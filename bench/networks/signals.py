@@ -87,6 +87,14 @@ def radiance_field(weights, origins, directions):
     return ((before * (1 - through))[..., None] * colour).sum(1)
 
 
+def coordinates(weights, places):
+    """A network of places, given as sines and cosines of their coordinates side by side."""
+    x = jnp.concatenate([wave(places * 2.0**i) for i in range(6) for wave in (jnp.sin, jnp.cos)], -1)
+    for _ in range(2):
+        x = jax.nn.relu(dense(weights, x, 128))
+    return dense(weights, x, 4)
+
+
 def point_cloud(weights, points):
     """Each point with its 16 nearest ones, twice; then the largest of each feature."""
     x = points
@@ -106,5 +114,6 @@ NETWORKS = {
     "train_video": (train_video, ((2, 8, 32, 32, 3), F32)),
     "gru": (gru, ((128, 16, 256), F32)),
     "radiance_field": (radiance_field, ((1024, 3), F32), ((1024, 3), F32)),
+    "coordinates": (coordinates, ((65536, 3), F32)),
     "point_cloud": (point_cloud, ((2, 1024, 3), F32)),
 }

@@ -130,22 +130,35 @@ def experts(weights, x):
     return x + back.reshape(tokens, 2, features).sum(1)
 
 
+def lstm_layer(weights, x, from_the_end=False):
+    features = x.shape[-1]
+    inside, between, bias = weights(features, 4 * features), weights(features, 4 * features), weights(4 * features, scale=0.1)
+
+    def step(carried, row):
+        h, c = carried
+        i, f, g, o = jnp.split(row + h @ between, 4, -1)
+        c = jax.nn.sigmoid(f + 1) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+
+    zeros = jnp.zeros(x.shape[1:], x.dtype)
+    return lax.scan(step, (zeros, zeros), x @ inside + bias, reverse=from_the_end)[1]
+
+
 def lstm(weights, x):
     """[length, batch, features] through two layers."""
-    for _ in range(2):
-        features = x.shape[-1]
-        inside, between, bias = weights(features, 4 * features), weights(features, 4 * features), weights(4 * features, scale=0.1)
+    return lstm_layer(weights, lstm_layer(weights, x))
 
-        def step(carried, row, between=between):
-            h, c = carried
-            i, f, g, o = jnp.split(row + h @ between, 4, -1)
-            c = jax.nn.sigmoid(f + 1) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-            h = jax.nn.sigmoid(o) * jnp.tanh(c)
-            return (h, c), h
 
-        zeros = jnp.zeros(x.shape[1:], x.dtype)
-        x = lax.scan(step, (zeros, zeros), x @ inside + bias)[1]
-    return x
+def both_ways(weights, x):
+    """[batch, length, features] from the beginning and from the end."""
+    x = x.swapaxes(0, 1)
+    return jnp.concatenate([lstm_layer(weights, x), lstm_layer(weights, x, from_the_end=True)], -1).swapaxes(0, 1)
+
+
+def sampled(weights, x):
+    logits = x @ weights(x.shape[-1], WORDS)
+    return jax.random.categorical(jax.random.PRNGKey(1), logits / 0.7)
 
 
 def state_space(weights, x):
@@ -171,5 +184,7 @@ NETWORKS = {
     "t5_encoder": (t5_encoder, ((4, 128), S32)),
     "experts": (experts, ((512, 256), F32)),
     "lstm": (lstm, ((128, 16, 256), F32)),
+    "both_ways": (both_ways, ((8, 100, 128), F32)),
+    "sampled": (sampled, ((64, 256), F32)),
     "state_space": (state_space, ((1024, 256), F32)),
 }

@@ -42,6 +42,12 @@ def resnet_loss(weights, images, labels):
     return cross_entropy(dense(weights, x.mean((1, 2)), 10), labels)
 
 
+def stem_loss(weights, images, labels):
+    x = jax.nn.relu(batch_norm(weights, convolution(weights, images, 64, 7, 2)))
+    x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+    return cross_entropy(dense(weights, x.mean((1, 2)), 10), labels)
+
+
 def mlp_loss(weights, x, labels):
     for features in (512, 512, 256):
         x = jax.nn.relu(dense(weights, x, features))
@@ -121,6 +127,7 @@ def filtered_image(_, images, mask):
 
 NETWORKS = {
     "train_gpt": (adam_step(gpt_loss), ((4, 129), S32)),
+    "train_stem": (adam_step(stem_loss), ((8, 224, 224, 3), F32), ((8,), S32)),
     "train_resnet": (adam_step(resnet_loss), ((16, 32, 32, 3), F32), ((16,), S32)),
     "train_mlp": (adam_step(mlp_loss), ((128, 784), F32), ((128,), S32)),
     "train_autoencoder": (adam_step(autoencoder_loss), ((8, 64, 64, 3), F32)),

@@ -224,7 +224,7 @@ class ClusterFinder {
     }
     if (cluster.hero != nullptr && IsPoolingGradient(*cluster.hero)) {
       const bool is_selected = demand.place == cluster.hero->operand(0) || demand.place == cluster.hero->operand(1);
-      return !is_selected || FitsSelection(instruction, *cluster.hero);
+      return is_selected ? FitsSelection(instruction, *cluster.hero) : FitsGradientsLoop(instruction);
     }
     return cluster.hero == nullptr || cluster.hero->Is(Opcode::kReduce) ||
            FitsEpilogue(instruction, IsAtRoot(demand, cluster), cluster) ||

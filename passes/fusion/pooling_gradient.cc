@@ -20,16 +20,16 @@ bool KeepsVectors(const Instruction& pad) {
          padding.back().high == 0;
 }
 
-bool KeepsLastDimension(const Instruction& member) {
-  return hlo::IsElementwise(member) || member.Is(Opcode::kBroadcast) || member.Is(Opcode::kSlice) ||
-         (member.Is(Opcode::kPad) && KeepsVectors(member));
-}
-
 }  // namespace
 
 bool FitsSelection(const Instruction& instruction, const Instruction& gradient) {
   if (instruction.Is(Opcode::kBroadcast)) return true;
   return instruction.Is(Opcode::kPad) && gradient.operand(0) == &instruction && KeepsVectors(instruction);
+}
+
+bool FitsGradientsLoop(const Instruction& instruction) {
+  return hlo::IsElementwise(instruction) || instruction.Is(Opcode::kBroadcast) || instruction.Is(Opcode::kSlice) ||
+         (instruction.Is(Opcode::kPad) && KeepsVectors(instruction));
 }
 
 bool MayFinishGradient(const Cluster& cluster, const Instruction& gradient, double evaluations) {
@@ -39,7 +39,7 @@ bool MayFinishGradient(const Cluster& cluster, const Instruction& gradient, doub
   return evaluations <= static_cast<double>(gradient.shape().ElementCount()) &&
          shape.dimensions().back() == gradient.shape().dimensions().back() &&
          std::all_of(cluster.members.begin(), cluster.members.end(),
-                     [](const Instruction* member) { return KeepsLastDimension(*member); });
+                     [](const Instruction* member) { return FitsGradientsLoop(*member); });
 }
 
 }  // namespace hlorun::passes

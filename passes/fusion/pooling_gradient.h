@@ -16,6 +16,9 @@ inline bool IsPoolingGradient(const hlo::Instruction& instruction) {
 // Whether the windows of `gradient` may compute `instruction`, which they read.
 bool FitsSelection(const hlo::Instruction& instruction, const hlo::Instruction& gradient);
 
+// Whether a loop that finishes a gradient may compute `instruction`: what keeps vectors along the last dimension.
+bool FitsGradientsLoop(const hlo::Instruction& instruction);
+
 // Whether the loop `cluster`, which reads `evaluations` elements of `gradient`, may compute it.
 bool MayFinishGradient(const Cluster& cluster, const hlo::Instruction& gradient, double evaluations);
 

@@ -135,22 +135,42 @@ class Sinker {
     bool changed = false;
     for (int64_t i = 0; i < instruction->operand_count(); ++i) {
       const Instruction* reshape = instruction->operand(i);
-      if (SourceOf(reshape) == nullptr || reshape->users().size() > 1 || !IsScaled(*reshape->operand(0))) continue;
-      const Dims dims = instruction->shape().dimensions();
-      instruction->ReplaceOperand(i, Reshaped(reshape->operand(0), dims, instruction));
+      if (SourceOf(reshape) == nullptr || reshape->users().size() > 1) continue;
+      if (!reshape->shape().SameDimensions(instruction->shape()) || instruction->OperandIndex(reshape) != i) continue;
+      Instruction* scaled = ScaledIn(reshape->shape().dimensions(), *reshape->operand(0), instruction);
+      if (scaled == nullptr) continue;
+      for (int64_t slot = i; slot < instruction->operand_count(); ++slot) {
+        if (instruction->operand(slot) == reshape) instruction->ReplaceOperand(slot, scaled);
+      }
       changed = true;
     }
     return changed;
   }
 
-  // Computed for one reader, cheaply, of one array and single numbers.
-  static bool IsScaled(const Instruction& source) {
+  // `source` once more, of its one array in dimensions `dims`; null where it is more than that array, for one reader,
+  // and single numbers, or more than cheap.
+  Instruction* ScaledIn(const Dims& dims, const Instruction& source, Instruction* before) {
+    if (!IsPassedThrough(&source) || source.Has(hlo::kExpensive)) return nullptr;
     const auto is_number = [](const Instruction* operand) {
       return operand->Is(Opcode::kBroadcast) && operand->operand(0)->shape().ElementCount() == 1;
     };
     const auto& inputs = source.operands();
-    return IsPassedThrough(&source) && !source.Has(hlo::kExpensive) &&
-           std::count_if(inputs.begin(), inputs.end(), is_number) + 1 == std::ssize(inputs);
+    const auto numbers = std::count_if(inputs.begin(), inputs.end(), is_number);
+    if (numbers == 0 || numbers + 1 != std::ssize(inputs)) return nullptr;
+    hlo::Builder builder(&computation_, &source);
+    builder.before = before;
+    std::vector<Instruction*> operands;
+    for (Instruction* input : inputs) {
+      if (!is_number(input)) {
+        operands.push_back(Direct(input, dims, builder));
+      } else {
+        operands.push_back(builder.Broadcast(Direct(input->operand(0), {}, builder), dims, {}));
+      }
+    }
+    const hlo::Shape shape(source.shape().element_type(), dims);
+    Instruction* scaled = computation_.Add(source.CloneWithOperands(shape, std::move(operands)), before);
+    scaled->sharding.reset();
+    return scaled;
   }
 
   // What a reduction reads as it is computed from it: a product's result, or what is read in its own dimensions, too
@@ -160,11 +180,12 @@ class Sinker {
     if (!operand->Is(Opcode::kReshape) || !operand->shape().IsStatic()) return nullptr;
     const Instruction* source = operand->operand(0);
     const Instruction* read = source->Is(Opcode::kConvert) ? source->operand(0) : source;  // bf16 is summed in f32
-    const auto& readers = read->users();
-    const bool is_read_as_it_is = std::any_of(readers.begin(), readers.end(), [&](const Instruction* reader) {
-      return reader != source && reader->Has(hlo::kElementwise) && reader->shape().SameDimensions(source->shape());
-    });
-    return source->Has(hlo::kElementwise) && is_read_as_it_is ? source : nullptr;
+    const auto is_read = [&](const Instruction* value) {
+      return std::any_of(value->users().begin(), value->users().end(), [&](const Instruction* reader) {
+        return reader != source && reader->Has(hlo::kElementwise) && reader->shape().SameDimensions(value->shape());
+      });
+    };
+    return source->Has(hlo::kElementwise) && is_read(read) && !is_read(operand) ? source : nullptr;
   }
 
   bool SinkReduce(Instruction* reduce) {
@@ -245,7 +266,8 @@ class Sinker {
   }
 
   hlo::Computation& computation_;
-  std::unordered_set<const Instruction*> sources_;  // products, and what was computed from them in their dimensions
+  // Products, what was computed from them in their dimensions, and reductions that were moved.
+  std::unordered_set<const Instruction*> sources_;
 };
 
 }  // namespace

@@ -27,8 +27,8 @@ bool IsFunction(const Instruction& operand) {
   while (!work.empty()) {
     const Instruction* at = work.back();
     work.pop_back();
-    if (at->Has(hlo::kExpensive)) return true;
     if (!at->Has(hlo::kElementwise)) continue;
+    if (at->Has(hlo::kExpensive)) return true;
     for (const Instruction* input : at->operands()) {
       if (seen.insert(input).second) work.push_back(input);
     }
@@ -89,7 +89,7 @@ class ConcatenateKernel {
   bool GoesAcross(const Instruction& operand) const {
     const int64_t run = hlo::CheckedProduct(InnerOf(operand));
     return e_.Lanes() > 1 && dimension_ > 0 && run > 0 && run < e_.Lanes() && LastPlaces() >= e_.Lanes() &&
-           IsFunction(operand);
+           e_.instruction().Is(Opcode::kFusion) && IsFunction(operand);
   }
 
   ir::Stmt OperandAtPlaces(const Instruction& operand, int64_t begin) {

@@ -218,7 +218,7 @@ class RowKernel {
     std::set<const Instruction*> covered;  // by what is computed from it
     const std::vector<Instruction*> order = e_.instruction().called()->PostOrder();
     for (auto op = order.rbegin(); op != order.rend(); ++op) {
-      if (!IsExpensive(**op) || covered.count(*op) != 0) continue;
+      if (!IsExpensive(**op) || covered.count(*op) != 0 || !IsReadInItsRow(**op, shape_)) continue;
       const auto needs = [&](const auto& sweep) { return sweep.count(*op) != 0; };
       const auto first = std::find_if(sweeps.begin(), sweeps.end(), needs);
       if (std::count_if(sweeps.begin(), sweeps.end(), needs) < 2) continue;
@@ -239,7 +239,7 @@ class RowKernel {
   }
 
   void WriteOutParts() {
-    for (const Instruction* value : ValuesToWriteOut(e_.instruction(), shape_, lanes_)) {
+    for (const Instruction* value : ValuesToWriteOut(e_.instruction(), shape_, step_)) {
       const hlo::ElementType type = value->shape().element_type();
       if (ValueType(type).element != hlo::ElementType::kF32 || hlo::IsComplex(type)) continue;
       const ir::BufferRef buffer = RowInPrivate(*value);

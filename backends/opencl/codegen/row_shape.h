@@ -25,4 +25,8 @@ struct RowShape {
 
 RowShape RowShapeOf(const hlo::Instruction& reduce);
 
+// Whether all that is made of `value`, of the rows' dimensions, in its fusion is made of it at its own place or of its
+// own row: by elementwise ops and by reductions of these rows.
+bool IsReadInItsRow(const hlo::Instruction& value, const RowShape& rows);
+
 }  // namespace hlorun::opencl

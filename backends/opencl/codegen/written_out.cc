@@ -57,14 +57,15 @@ class Reductions {
 
 }  // namespace
 
-std::vector<const Instruction*> ValuesToWriteOut(const Instruction& instruction, const RowShape& rows, int lanes) {
+std::vector<const Instruction*> ValuesToWriteOut(const Instruction& instruction, const RowShape& rows, int64_t step) {
   std::vector<const Instruction*> values;
   if (!instruction.Is(Opcode::kFusion) || rows.outer_count() != 1) return values;
   Reductions reductions;
   for (const Instruction* member : instruction.called()->PostOrder()) {
     if (!member->Is(Opcode::kBroadcast) || member->shape().dimensions() != rows.dimensions) continue;
     const Followed followed(*member, rows);
-    if (!followed.IsInPart() || followed.Run(rows) % lanes == 0 || reductions.AreNeededBy(member)) continue;
+    if (!followed.IsInPart() || followed.Run(rows) % step == 0 || reductions.AreNeededBy(member)) continue;
+    if (!IsReadInItsRow(*member, rows)) continue;
     values.push_back(member);
   }
   return values;

@@ -12,10 +12,10 @@
 
 namespace hlorun::opencl {
 
-// The broadcasts in the fusion `instruction` that are such values of its rows, read by vectors of `lanes`; none of them
-// needs a reduction. Empty where `instruction` is none, or a row has dimensions apart from one another.
+// The broadcasts in the fusion `instruction` that are such values of its rows, read `step` elements at a time; none of
+// them needs a reduction. Empty where `instruction` is none, or a row has dimensions apart from one another.
 std::vector<const hlo::Instruction*> ValuesToWriteOut(const hlo::Instruction& instruction, const RowShape& rows,
-                                                      int lanes);
+                                                      int64_t step);
 
 // Writes the row of `value` at `kept`, the row's own indices, to `buffer`, which has room for another vector behind it.
 void WriteOut(Emission& e, const hlo::Instruction& value, const RowShape& rows, const Indices& kept,

@@ -162,6 +162,14 @@ TEST(FusionKernels, RowsBiasedByPartsOfThem) {
       }
     }
   }
+  // Of another row than the one that is walked, a bias and what is kept between sweeps are not what was written.
+  runner.Add("other_rows", R"(add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+    f { x = f32[40,14,14] parameter(0) y = f32[40,14] parameter(1) b = f32[40,14,14] broadcast(y), dimensions={0,2}
+      v = f32[40,14,14] reverse(b), dimensions={0} e = f32[40,14,14] exponential(x) h = f32[40,14,14] reverse(e), dimensions={0}
+      t = f32[40,14,14] add(e, b) u = f32[40,14,14] multiply(t, v) w = f32[40,14,14] add(u, h) o = f32[] constant(0)
+      s = f32[40] reduce(w, o), dimensions={1,2}, to_apply=add sb = f32[40,14,14] broadcast(s), dimensions={0}
+      ROOT r = f32[40,14,14] divide(w, sb) }
+    ENTRY e { x = f32[40,14,14] parameter(0) y = f32[40,14] parameter(1) ROOT r = f32[40,14,14] fusion(x, y), kind=kInput, calls=f })");
   runner.RunAll();
 }
 

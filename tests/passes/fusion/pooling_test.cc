@@ -206,6 +206,14 @@ TEST(Pooling, GradientThatIsReadTwiceOrTurnedIsStored) {
   c = f32[2,8,8,4] slice(g), slice={[0:2], [0:8], [0:8], [0:4]}
   ROOT t = f32[2,4,8,8] transpose(c), dimensions={0,3,1,2})")),
               ElementsAre(KernelKind::kSelectAndScatter, KernelKind::kLoop));
+  // What the windows read is not turned in them, either, though each element is read once.
+  EXPECT_THAT(Fuse(R"(
+  x = f32[2,4,7,8] parameter(0)
+  s = f32[2,4,4,4] parameter(1)
+  y = f32[2,7,8,4] transpose(x), dimensions={0,2,3,1}
+  p = f32[2,8,8,4] pad(y, low), padding=0_0x0_1x0_0x0_0
+  ROOT g = f32[2,8,8,4] select-and-scatter(p, s, zero), window={size=1x2x2x1 stride=1x2x2x1}, select=ge, scatter=add)"),
+              ElementsAre(KernelKind::kLoop, KernelKind::kSelectAndScatter));
 }
 
 }  // namespace

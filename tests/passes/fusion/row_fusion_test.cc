@@ -8,7 +8,9 @@
 namespace hlorun::passes {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
+using testing::UnorderedElementsAre;
 
 TEST(RowFusion, DependentReductionsOfColumnsStayApart) {
   // The second needs the first; they are no rows, so nothing keeps them in one kernel.
@@ -126,6 +128,7 @@ TEST(RowFusion, RowsAreNotJoinedAroundAProduct) {
   ROOT o = f32[32,64] add(d, qb))");
   EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kReduction, KernelKind::kDot, KernelKind::kLoop));
 }
+
 // Attention over the pixels [h, w] of images, biased by relative positions in h and in w: rows are [h, w], although the
 // product and the softmax have them as one dimension, and the scaled product is read as it lies in memory.
 TEST(RowFusion, SoftmaxOfRelativePositionsIsOneRowKernel) {
@@ -158,6 +161,66 @@ TEST(RowFusion, SoftmaxOfRelativePositionsIsOneRowKernel) {
   ROOT o = f32[4,4,6,4,6] divide(e, sb))");
   EXPECT_THAT(fused.kernels, ElementsAre(KernelKind::kDot, KernelKind::kRow));
   EXPECT_EQ(fused.Kernel(1)->operand_count(), 3);
+}
+
+// Behind a reshape that can sink no further stays what is more than one array and numbers.
+TEST(RowFusion, OnlyScaledProductsAreScaledBehindTheirReshape) {
+  const auto kernels = [](const std::string& made) {
+    return Fuse(R"(
+  x = f32[24,8] parameter(0)
+  w = f32[8,16] parameter(1)
+  v = f32[16] parameter(2)
+  t = f32[6] parameter(3)
+  two = f32[] constant(2)
+  p = f32[24,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[24,16] broadcast(v), dimensions={1}
+  twos = f32[24,16] broadcast(two), dimensions={}
+  u = f32[6,64] broadcast(t), dimensions={0}
+)" + made)
+        .kernels;
+  };
+  EXPECT_THAT(kernels(R"(
+  a = f32[24,16] add(p, b)
+  s = f32[24,16] multiply(a, twos)
+  r = f32[6,64] reshape(s)
+  ROOT o = f32[6,64] add(r, u))"),
+              ElementsAre(KernelKind::kDot, KernelKind::kLoop));
+  EXPECT_THAT(kernels(R"(
+  s = f32[24,16] multiply(p, twos)
+  r = f32[6,64] reshape(s)
+  d = f32[6,64] add(r, r)
+  o = f32[6,64] add(d, u)
+  ROOT e = (f32[6,64], f32[24,16]) tuple(o, b))"),
+              UnorderedElementsAre(KernelKind::kDot, KernelKind::kLoop, KernelKind::kLoop));
+  // A predicate of a product is no array of the values' dimensions.
+  EXPECT_THAT(Fuse(R"(
+  x = f32[1,8] parameter(0)
+  w = f32[8,1] parameter(1)
+  a = f32[4] parameter(2)
+  b = f32[4] parameter(3)
+  p = f32[1,1] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  f = pred[1,1] is-finite(p)
+  r = pred[] reshape(f)
+  ROOT s = f32[4] select(r, a, b))")
+                  .kernels,
+              Contains(KernelKind::kDot));
+}
+
+// What is read behind its reshape, too, is reduced there.
+TEST(RowFusion, WhatIsReadInBothFormsIsReducedAsItWas) {
+  const Fused fused = Fuse(R"(
+  z = f32[4,8,8] parameter(0)
+  zero = f32[] constant(0)
+  zeros = f32[4,8,8] broadcast(zero), dimensions={}
+  x = f32[4,8,8] sqrt(z)
+  y = f32[4,8,8] maximum(x, zeros)
+  f = f32[4,64] reshape(x)
+  m = f32[4] reduce(f, zero), dimensions={1}, to_apply=add
+  mb = f32[4,64] broadcast(m), dimensions={0}
+  d = f32[4,64] subtract(f, mb)
+  ROOT t = (f32[4,64], f32[4,8,8]) tuple(d, y))");
+  ASSERT_EQ(fused.kernels.at(1), KernelKind::kReduction);
+  EXPECT_EQ(HeroOf(*fused.Kernel(1)).instruction->operand(0)->shape().ToString(false), "f32[4,64]");
 }
 
 }  // namespace
