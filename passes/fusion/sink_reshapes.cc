@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 
 namespace hlorun::passes {
 namespace {
@@ -103,6 +104,7 @@ class Sinker {
         return LiftScaledSources(instruction);
     }
     std::vector<Instruction*> sunk;
+    sunk.reserve(operands.size());
     for (Instruction* operand : operands) sunk.push_back(Reshaped(operand, dims, instruction));
     std::unique_ptr<Instruction> clone =
         instruction->CloneWithOperands(hlo::Shape(instruction->shape().element_type(), dims), std::move(sunk));
@@ -228,11 +230,13 @@ class Sinker {
     hlo::Builder builder(&computation_, operand);
     builder.before = before;
     if (operand->Is(Opcode::kBroadcast)) {
-      const std::vector<int64_t> kept = *MapWholeGroups(operand->dimensions(), operand->shape().dimensions(), dims);
-      return builder.Broadcast(Direct(operand->operand(0), Select(dims, kept), builder), dims, kept);
+      const auto kept = MapWholeGroups(operand->dimensions(), operand->shape().dimensions(), dims);
+      HLORUN_CHECK(kept.has_value());  // CanReshape
+      return builder.Broadcast(Direct(operand->operand(0), Select(dims, *kept), builder), dims, *kept);
     }
     if (IsPassedThrough(operand)) {
       std::vector<Instruction*> inputs;
+      inputs.reserve(operand->operands().size());
       for (Instruction* input : operand->operands()) inputs.push_back(Reshaped(input, dims, before));
       const hlo::Shape shape(operand->shape().element_type(), dims);
       Instruction* result = computation_.Add(operand->CloneWithOperands(shape, std::move(inputs)), before);
