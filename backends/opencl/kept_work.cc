@@ -63,10 +63,6 @@ class ConstantWork {
     return found != overwritten_.end() && argument < found->second.size() && found->second[argument];
   }
 
-  bool IsInResult(const Slice& slice) const {
-    return plan_.allocations[static_cast<size_t>(slice.allocation)].kind == Kind::kResult;
-  }
-
   bool GiveOwnPlaces(size_t number) {
     auto& launch = std::get<LaunchThunk>(thunks_[number].work);
     std::vector<std::pair<Slice*, Readers>> places;
@@ -104,7 +100,7 @@ class ConstantWork {
         return std::nullopt;
       }
     }
-    if (IsInResult(slice) && !overwritten) return std::nullopt;
+    if (places_.IsInResult(slice) && !overwritten) return std::nullopt;
     return readers;
   }
 

@@ -12,9 +12,8 @@ OwnPlaces::OwnPlaces(Plan& plan) : plan_(plan) {
   }
 }
 
-bool OwnPlaces::IsTemporary(const Slice& slice) const {
-  const passes::Allocation& allocation = plan_.allocations[static_cast<size_t>(slice.allocation)];
-  return slice.allocation == arena_ || allocation.kind == passes::Allocation::Kind::kResult;
+bool OwnPlaces::IsInResult(const Slice& slice) const {
+  return plan_.allocations[static_cast<size_t>(slice.allocation)].kind == passes::Allocation::Kind::kResult;
 }
 
 void OwnPlaces::Give(Slice& written, const std::vector<Slice*>& readers) {

@@ -15,7 +15,8 @@ class OwnPlaces {
   // A plan made by hand may be without an arena.
   bool CanGive() const { return arena_ >= 0; }
   // Whether `slice` may be scratch: it lies in the arena, or in a result, where there is room until that is written.
-  bool IsTemporary(const Slice& slice) const;
+  bool IsTemporary(const Slice& slice) const { return slice.allocation == arena_ || IsInResult(slice); }
+  bool IsInResult(const Slice& slice) const;
   // Whether it lies in a place that Give has made.
   bool IsOwn(const Slice& slice) const { return slice.allocation == arena_ && slice.offset >= first_byte_; }
   // Moves what is written to `written` to a place of its own, and its readers with it; each reads a part of it.

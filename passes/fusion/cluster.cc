@@ -126,10 +126,10 @@ class ClusterFinder {
   }
 
   bool TryInline(Instruction* instruction, const Demands& demands) {
-    if (IsPoolingGradient(*instruction)) return TryFinishGradient(instruction, demands);
     const bool is_hero = HasHeroWithEpilogue(*instruction) && !kernels_.RunsAlone(*instruction);
-    if (!is_hero && !IsLoopOp(*instruction)) return false;
+    if (!is_hero && !IsLoopOp(*instruction) && !IsPoolingGradient(*instruction)) return false;
     if (ReadsBehindUpdate(*instruction, demands)) return false;
+    if (IsPoolingGradient(*instruction)) return TryFinishGradient(instruction, demands);
     double evaluations = 0;
     for (const auto& [cluster, demand] : demands) {
       evaluations += demand.evaluations;

@@ -106,10 +106,7 @@ class Sinker {
     std::vector<Instruction*> sunk;
     sunk.reserve(operands.size());
     for (Instruction* operand : operands) sunk.push_back(Reshaped(operand, dims, instruction));
-    std::unique_ptr<Instruction> clone =
-        instruction->CloneWithOperands(hlo::Shape(instruction->shape().element_type(), dims), std::move(sunk));
-    Instruction* result = computation_.Add(std::move(clone), instruction);
-    result->sharding.reset();
+    Instruction* result = CloneIn(dims, *instruction, std::move(sunk), instruction);
     sources_.insert(result);
     ReplaceByReshapeOf(result, instruction);
     return true;
@@ -162,17 +159,10 @@ class Sinker {
     hlo::Builder builder(&computation_, &source);
     builder.before = before;
     std::vector<Instruction*> operands;
-    for (Instruction* input : inputs) {
-      if (!is_number(input)) {
-        operands.push_back(Direct(input, dims, builder));
-      } else {
-        operands.push_back(builder.Broadcast(Direct(input->operand(0), {}, builder), dims, {}));
-      }
-    }
-    const hlo::Shape shape(source.shape().element_type(), dims);
-    Instruction* scaled = computation_.Add(source.CloneWithOperands(shape, std::move(operands)), before);
-    scaled->sharding.reset();
-    return scaled;
+    operands.reserve(inputs.size());
+    for (Instruction* input : inputs)
+      operands.push_back(is_number(input) ? Reshaped(input, dims, before) : Direct(input, dims, builder));
+    return CloneIn(dims, source, std::move(operands), before);
   }
 
   // What a reduction reads as it is computed from it: a product's result, or what is read in its own dimensions, too
@@ -238,12 +228,18 @@ class Sinker {
       std::vector<Instruction*> inputs;
       inputs.reserve(operand->operands().size());
       for (Instruction* input : operand->operands()) inputs.push_back(Reshaped(input, dims, before));
-      const hlo::Shape shape(operand->shape().element_type(), dims);
-      Instruction* result = computation_.Add(operand->CloneWithOperands(shape, std::move(inputs)), before);
-      result->sharding.reset();
-      return result;
+      return CloneIn(dims, *operand, std::move(inputs), before);
     }
     return Direct(operand, dims, builder);
+  }
+
+  // An elementwise op once more, of operands in dimensions `dims`.
+  Instruction* CloneIn(const Dims& dims, const Instruction& op, std::vector<Instruction*> operands,
+                       Instruction* before) {
+    const hlo::Shape shape(op.shape().element_type(), dims);
+    Instruction* clone = computation_.Add(op.CloneWithOperands(shape, std::move(operands)), before);
+    clone->sharding.reset();  // it tiles other dimensions
+    return clone;
   }
 
   // reshape(x), without a reshape of a reshape, and without one that changes nothing.

@@ -203,7 +203,7 @@ class RowKernel {
     for (const auto& level : levels) {
       std::set<const Instruction*>& needed = sweeps.emplace_back();
       for (const Instruction* reduce : level) {
-        if (!HasLanes(*reduce) || !RowShapeMatches(*reduce)) continue;
+        if (!HasLanes(*reduce) || !ReducesRows(*reduce, shape_)) continue;
         for (const size_t d : shape_.row) {
           if (passes::NeutralFrom(*reduce, static_cast<int64_t>(d)) != nullptr)
             return;  // sweeps end where the size says
@@ -244,7 +244,8 @@ class RowKernel {
       if (ValueType(type).element != hlo::ElementType::kF32 || hlo::IsComplex(type)) continue;
       const ir::BufferRef buffer = RowInPrivate(*value);
       if (buffer == nullptr) return;
-      WriteOut(e_, *value, shape_, kept_, buffer, lanes_);
+      WriteOut(
+          e_, *value, shape_, [&](const Index& j) { return Place(0, j); }, buffer, lanes_);
       e_.values().Keep(e_.frame(), *value, Frame::InMemory{buffer, shape_.row});
     }
   }
@@ -388,7 +389,7 @@ class RowKernel {
     std::vector<Lane> lanes;
     for (const Instruction* reduce : level) {
       // Reduces of other rows, or by any computation, are computed where they are needed, in serial loops.
-      if (!HasLanes(*reduce) || !RowShapeMatches(*reduce)) continue;
+      if (!HasLanes(*reduce) || !ReducesRows(*reduce, shape_)) continue;
       const Opcode opcode = hlo::ReducerOpcode(*reduce->called()).value();
       const hlo::ElementType type = reduce->shape().element_type();
       Lane lane{reduce, opcode, type, NeutralOf(opcode, type).value(), Accumulator(type), nullptr, nullptr, nullptr};
@@ -421,11 +422,6 @@ class RowKernel {
       const Value result = EmitBinary(lanes[i].opcode, lanes[i].type, initial, total, e_.body());
       e_.values().Remember(e_.frame(), *lanes[i].reduce, kept_, {result});
     }
-  }
-
-  bool RowShapeMatches(const Instruction& reduce) const {
-    const RowShape other = RowShapeOf(reduce);
-    return other.dimensions == shape_.dimensions && other.kept == shape_.kept;
   }
 
   ir::BufferRef Accumulator(hlo::ElementType type) {

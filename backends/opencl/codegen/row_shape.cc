@@ -17,6 +17,11 @@ RowShape RowShapeOf(const hlo::Instruction& reduce) {
   return shape;
 }
 
+bool ReducesRows(const hlo::Instruction& reduce, const RowShape& rows) {
+  const RowShape other = RowShapeOf(reduce);
+  return other.dimensions == rows.dimensions && other.kept == rows.kept;
+}
+
 namespace {
 
 // A result, or results together: each element is stored from its own place.
@@ -38,8 +43,7 @@ bool IsReadInItsRow(const hlo::Instruction& value, const RowShape& rows) {
     for (const hlo::Instruction* user : at->users()) {
       if (IsResult(*user)) continue;
       if (user->Is(hlo::Opcode::kReduce)) {
-        const RowShape reduced = RowShapeOf(*user);
-        if (reduced.dimensions != rows.dimensions || reduced.kept != rows.kept) return false;
+        if (!ReducesRows(*user, rows)) return false;
         continue;
       }
       const bool keeps_place = user->Has(hlo::kElementwise) || user->Is(hlo::Opcode::kClamp);

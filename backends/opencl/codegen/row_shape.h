@@ -25,6 +25,9 @@ struct RowShape {
 
 RowShape RowShapeOf(const hlo::Instruction& reduce);
 
+// Whether `reduce` walks the same rows.
+bool ReducesRows(const hlo::Instruction& reduce, const RowShape& rows);
+
 // Whether all that is made of `value`, of the rows' dimensions, in its fusion is made of it at its own place or of its
 // own row: by elementwise ops and by reductions of these rows.
 bool IsReadInItsRow(const hlo::Instruction& value, const RowShape& rows);

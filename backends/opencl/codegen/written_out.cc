@@ -71,22 +71,15 @@ std::vector<const Instruction*> ValuesToWriteOut(const Instruction& instruction,
   return values;
 }
 
-void WriteOut(Emission& e, const Instruction& value, const RowShape& rows, const Indices& kept,
-              const ir::BufferRef& buffer, int lanes) {
+void WriteOut(Emission& e, const Instruction& value, const RowShape& rows,
+              const std::function<Indices(const Index& j)>& place_of, const ir::BufferRef& buffer, int lanes) {
   const Followed followed(value, rows);
   const size_t inner = followed.dimensions.back();
   const bool follows_inner = followed.is_followed.back();
   const int64_t length = rows.dimensions[inner];
-  hlo::Dims outside = rows.Of(rows.row);
-  for (size_t i = 0; i < rows.row.size(); ++i) {
-    if (rows.row[i] >= inner) outside[i] = 1;
-  }
   e.values().SerialLoop(rows.length() / length, [&](const Index& run) {
-    Indices place(rows.dimensions.size(), Index(0));
-    for (size_t i = 0; i < rows.kept.size(); ++i) place[rows.kept[i]] = kept[i];
-    const Indices in_row = e.math().Delinearize(run, outside);
-    for (size_t i = 0; i < rows.row.size(); ++i) place[rows.row[i]] = in_row[i];
     const Index begin = e.math().Mul(run, length);
+    Indices place = place_of(begin);
     // One number: what a vector writes beyond the run, the next one overwrites. Otherwise nothing beyond may be loaded.
     int64_t width = lanes;
     for (int64_t first = 0; first < length; first += width) {

@@ -5,6 +5,7 @@
 // division and a load of its own, in every sweep. So they are written out once a row, whole, into private memory.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "backends/opencl/codegen/emission.h"
@@ -17,8 +18,9 @@ namespace hlorun::opencl {
 std::vector<const hlo::Instruction*> ValuesToWriteOut(const hlo::Instruction& instruction, const RowShape& rows,
                                                       int64_t step);
 
-// Writes the row of `value` at `kept`, the row's own indices, to `buffer`, which has room for another vector behind it.
-void WriteOut(Emission& e, const hlo::Instruction& value, const RowShape& rows, const Indices& kept,
-              const ir::BufferRef& buffer, int lanes);
+// Writes a row of `value`, of which element j is at `place_of(j)`, to `buffer`, which has room for another vector
+// behind it.
+void WriteOut(Emission& e, const hlo::Instruction& value, const RowShape& rows,
+              const std::function<Indices(const Index& j)>& place_of, const ir::BufferRef& buffer, int lanes);
 
 }  // namespace hlorun::opencl
