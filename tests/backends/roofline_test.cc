@@ -60,7 +60,8 @@ TEST_F(KeptRoofline, IsMeasuredOnceAndFoundAgain) {
   const std::shared_ptr<DeviceContext> context = Context();
   const DeviceSpec first = Measured(context);
   EXPECT_TRUE(measured_);
-  for (const char* cost : {"f32_gflops", "bandwidth_gbps", "memory_read_gbps", "launch_us", "launch_and_finish_us"})
+  for (const char* cost : {"f32_gflops", "bandwidth_gbps", "memory_read_gbps", "launch_us", "launch_and_finish_us",
+                           "queues_meet_us"})
     EXPECT_GT(first.Cost(cost), 0) << cost;
   EXPECT_EQ(first.Cost("f64_gflops") > 0, context->spec().has_f64);
   EXPECT_EQ(first.Cost("bf16_words_gflops") > 0, !context->spec().bf16_dot.empty());

@@ -8,7 +8,7 @@
 
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/kernel_text.h"
-#include "backends/opencl/runtime/steps.h"
+#include "backends/opencl/runtime/sections.h"
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/thunk_runner.h"
 #include "tests/backends/runtime_plans.h"

@@ -11,8 +11,11 @@
 #include "backends/opencl/runtime/lane.h"
 #include "backends/opencl/runtime/loaded_constants.h"
 #include "backends/opencl/runtime/program_build.h"
+#include "backends/opencl/runtime/queue_order.h"
+#include "backends/opencl/runtime/queue_sharing.h"
 #include "backends/opencl/runtime/run_context.h"
 #include "backends/opencl/runtime/run_event.h"
+#include "backends/opencl/runtime/sections.h"
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/thunk_runner.h"
 
@@ -46,7 +49,12 @@ class PlanExecutable : public Executable {
     CheckPlan();
     once_ = NumberSteps(plan_.once, launches_);
     steps_ = NumberSteps(plan_.entry, launches_);
-    if (team_ != nullptr) FormSections(plan_, steps_);
+    if (team_ != nullptr) {
+      FormSections(plan_, steps_);
+    } else {
+      queue_sharing_ =
+          std::make_unique<QueueSharing>(plan_, std::move(steps_), launches_.size(), context_->quirks().mixes_up_grids);
+    }
     needs_host_ = NeedsHost(plan_.entry);
     is_at_once_ = team_ != nullptr && IsBrief(plan_);
     for (const ArrayInfo& result : plan_.results) {
@@ -299,12 +307,9 @@ class PlanExecutable : public Executable {
     try {
       const Borrowed context = Borrow(lane);
       Play(lane, *context, run, options, false);
-      cl_event marker = nullptr;
-      CheckCl(clEnqueueMarkerWithWaitList(lane.queue()(), 0, nullptr, &marker), "marking the end of a run");
-      CheckCl(clFlush(lane.queue()()), "starting a run");
-      event.SetMarker(cl::Event(marker), plan_.module_name);
+      event.SetMarker(MarkEnd(lane.queue()()), plan_.module_name);
     } catch (...) {
-      clFinish(lane.queue()());
+      lane.Drain();
       event.Finish(std::current_exception());
     }
   }
@@ -318,7 +323,7 @@ class PlanExecutable : public Executable {
       if (team_ != nullptr) CheckCl(clFinish(lane.queue()()), "waiting for earlier runs");
       Play(lane, *context, *run, options, true);
     } catch (...) {
-      clFinish(lane.queue()());
+      lane.Drain();
       error = std::current_exception();
     }
     run.reset();
@@ -335,7 +340,14 @@ class PlanExecutable : public Executable {
         runner.Run(once_);
         context.Keep(run.constant);
       }
-      runner.Run(steps_);
+      if (queue_sharing_ == nullptr) {
+        runner.Run(steps_);
+      } else {
+        QueueSharing::Turn turn = queue_sharing_->Next(options.profile == nullptr);
+        runner.TimeSections(turn.launched);
+        runner.Run(*turn.steps);
+        if (!turn.launched.empty()) queue_sharing_->GiveBack(std::move(turn.launched));
+      }
     } catch (const std::exception& error) {
       runner.AbandonExchanges(error.what());
       throw;
@@ -400,7 +412,8 @@ class PlanExecutable : public Executable {
   std::shared_ptr<DeviceContext> context_;
   Lane& first_lane_;
   Team* team_;
-  StepSequence once_, steps_;
+  StepSequence once_, steps_;                    // steps_: by the team
+  std::unique_ptr<QueueSharing> queue_sharing_;  // by the queue
   std::vector<const LaunchThunk*> launches_;
   bool needs_host_ = false;
   bool is_at_once_ = false;  // by the team, in the calling thread

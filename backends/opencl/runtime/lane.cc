@@ -76,6 +76,19 @@ Lane::~Lane() {
   for (const auto& event : in_flight_) event->WaitQuietly();
 }
 
+const cl::CommandQueue& Lane::second_queue() {
+  std::call_once(has_second_queue_, [this] {
+    second_queue_ = cl::CommandQueue(queue_.getInfo<CL_QUEUE_CONTEXT>(), queue_.getInfo<CL_QUEUE_DEVICE>(),
+                                     CL_QUEUE_PROFILING_ENABLE);
+  });
+  return second_queue_;
+}
+
+void Lane::Drain() {
+  if (second_queue_() != nullptr) clFinish(second_queue_());
+  clFinish(queue_());
+}
+
 bool Lane::RunInline(const std::function<void()>& work) {
   std::lock_guard lock(order_);
   if (!driver_->Idle()) return false;

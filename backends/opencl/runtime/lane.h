@@ -1,4 +1,5 @@
-// A lane: one in-order queue and the thread that drives runs whose course the host decides.
+// A lane: one in-order queue, a second one for what may run beside it, and the thread that drives runs whose course the
+// host decides.
 #pragma once
 
 #include <atomic>
@@ -25,6 +26,11 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
 
   const cl::CommandQueue& queue() const { return queue_; }
+  // In-order as well, of the same device, and times what it runs; made on first use. Whoever enqueues there has it wait
+  // for the lane's queue before, and the lane's queue for it behind, so that the lane keeps its order.
+  const cl::CommandQueue& second_queue();
+  // Waits until nothing is left in either, whatever became of it.
+  void Drain();
 
   // Runs `work` in the calling thread when nothing posted is outstanding, keeping the lane's order; false otherwise.
   bool RunInline(const std::function<void()>& work);
@@ -54,7 +60,8 @@ class Lane {
   struct Worker;
   static constexpr size_t kRunsInFlight = 4;
 
-  cl::CommandQueue queue_;
+  cl::CommandQueue queue_, second_queue_;
+  std::once_flag has_second_queue_;
   std::mutex order_;  // held while work runs inline
   std::unique_ptr<Worker> driver_, watcher_, exchanger_;
   std::mutex flight_mutex_;

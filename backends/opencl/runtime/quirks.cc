@@ -21,6 +21,7 @@ const Row kRows[] = {
       .large_grid_groups = 65536,
       .has_pocl_cache = true,
       .joins_kernels = true,
+      .mixes_up_grids = true,
       .compiles_in_processes = true,
 #if defined(__x86_64__)
       .calls_kernels = true,

@@ -24,6 +24,9 @@ struct Quirks {
   // A kernel costs much by itself - its passes over the kernel's body, the linker - and a function little: kernels of
   // one work-item are joined into one that calls them. Measured in docs/compile-time.md.
   bool joins_kernels = false;
+  // Aborts now and then where two queues launch a kernel in grids of different widths at once; kernels of the plan may
+  // be one for the platform (joins_kernels).
+  bool mixes_up_grids = false;
   // One thread of a process compiles at a time, whatever the contexts: see compiler_process.h.
   bool compiles_in_processes = false;
   // Compiled kernels are functions in libraries of this process, which it can call itself: see native_call.h. Believed

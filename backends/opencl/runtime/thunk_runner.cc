@@ -14,6 +14,8 @@
 #include "backends/opencl/runtime/host_call.h"
 #include "backends/opencl/runtime/kernel_text.h"
 #include "backends/opencl/runtime/lane.h"
+#include "backends/opencl/runtime/queue_order.h"
+#include "backends/opencl/runtime/sections.h"
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/runtime/transfer_run.h"
 #include "hlo/fault.h"
@@ -179,27 +181,42 @@ void ThunkRunner::RunStep(const Step& step) {
 }
 
 void ThunkRunner::RunSection(std::span<const Step> steps) {
+  if (team_ == nullptr) return RunByTwoQueues(steps);
   std::array<TeamLaunch*, kMostTogether> launches{};
   for (size_t i = 0; i < steps.size(); ++i) launches[i] = &context_.launch(steps[i].launch).by_team;
   team_->Run({launches.data(), steps.size()}, ShareOf(steps.front()));
 }
 
-void ThunkRunner::Launch(const PreparedLaunch& launch) {
+void ThunkRunner::RunByTwoQueues(std::span<const Step> steps) {
+  cl_command_queue aside = lane_.second_queue()();
+  BeginBehind(aside, MarkEnd(queue_));
+  for (const Step& step : steps) {
+    const PreparedLaunch& launch = context_.launch(step.launch);
+    if (section_events_.empty()) {
+      Launch(launch, step.aside ? aside : queue_);
+    } else {
+      cl_event launched = nullptr;
+      Launch(launch, aside, &launched);
+      section_events_[static_cast<size_t>(step.launch)] = cl::Event(launched);
+    }
+  }
+  BeginBehind(queue_, MarkEnd(aside));
+}
+
+void ThunkRunner::Launch(const PreparedLaunch& launch, cl_command_queue queue, cl_event* launched) {
   if (launch.empty) return;
-  CheckCl(clEnqueueNDRangeKernel(queue_, launch.kernel(), launch.dimensions, nullptr, launch.global, launch.local, 0,
-                                 nullptr, nullptr),
+  CheckCl(clEnqueueNDRangeKernel(queue, launch.kernel(), launch.dimensions, nullptr, launch.global, launch.local, 0,
+                                 nullptr, launched),
           "launching a kernel");
   if (++queued_ >= kQueueDepth) Throttle();
 }
 
 void ThunkRunner::Throttle() {
   queued_ = 0;
-  cl_event marker = nullptr;
-  CheckCl(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), "marking the queue");
-  CheckCl(clFlush(queue_), "flushing the queue");
+  cl::Event marker = MarkEnd(queue_);
   const cl_event previous = previous_marker_();
   if (previous != nullptr) CheckCl(clWaitForEvents(1, &previous), "waiting for kernels");
-  previous_marker_ = cl::Event(marker);
+  previous_marker_ = std::move(marker);
 }
 
 void ThunkRunner::Copy(const DeviceMemory& from, const DeviceMemory& to, int64_t bytes) {
@@ -361,12 +378,8 @@ void ThunkRunner::Do(const CollectiveThunk& thunk) {
 }
 
 std::shared_ptr<Exchange> ThunkRunner::Start(const CollectiveThunk& thunk) {
-  cl_event marker = nullptr;  // a team has computed what it was told to
-  if (team_ == nullptr) {
-    CheckCl(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), "marking the queue");
-    CheckCl(clFlush(queue_), "flushing the queue");
-  }
-  const cl::Event computed(marker);
+  const cl::Event computed =
+      team_ == nullptr ? MarkEnd(queue_) : cl::Event();  // a team has computed what it was told to
   last_exchange_ = std::make_shared<Exchange>();
   lane_.PostExchange([this, &thunk, computed, exchange = last_exchange_] {
     std::exception_ptr error;
@@ -429,11 +442,8 @@ void ThunkRunner::Finish() {
     CheckCl(clFinish(queue_), "waiting for the device");
     return;
   }
-  cl_event marker = nullptr;
-  CheckCl(clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &marker), "marking the queue");
-  const cl::Event done(marker);
-  CheckCl(clFlush(queue_), "flushing the queue");
-  WaitFor(marker);
+  const cl::Event done = MarkEnd(queue_);
+  WaitFor(done());
 }
 
 void ThunkRunner::WaitFor(cl_event event) {

@@ -31,6 +31,9 @@ class ThunkRunner {
   ThunkRunner(const DeviceContext& device, Lane& lane, Team* team, RunContext& context, const Memories& memories,
               const Plan& plan, const RunOptions& options);
 
+  // Where `launched` is not empty, a queue's sections are launched one by one, and their events put there, by the
+  // launches' numbers; it outlives the runner.
+  void TimeSections(std::span<cl::Event> launched) { section_events_ = launched; }
   // Throws Error naming the thunk that failed.
   void Run(const StepSequence& steps);
   // After Run has thrown: ends the exchanges that are under way, those of other devices with it. Else nothing is.
@@ -63,9 +66,11 @@ class ThunkRunner {
   // A loop's body, once.
   void RunTrip(const Step& loop);
   int64_t ShareOf(const Step& step) const { return works_alone_ ? step.share_alone : step.share; }
-  // By the team, side by side.
+  // Side by side: by the team, or by two queues.
   void RunSection(std::span<const Step> steps);
-  void Launch(const PreparedLaunch& launch);
+  void RunByTwoQueues(std::span<const Step> steps);
+  void Launch(const PreparedLaunch& launch) { Launch(launch, queue_); }
+  void Launch(const PreparedLaunch& launch, cl_command_queue queue, cl_event* launched = nullptr);
   void Do(const WriteThunk& thunk);
   void Do(const WhileThunk& thunk, const Step& step);
   void Do(const ConditionalThunk& thunk, const Step& step);
@@ -99,6 +104,7 @@ class ThunkRunner {
   };
   std::vector<PendingSend> sends_;
   std::map<int64_t, std::deque<std::vector<hlo::Literal>>> own_transfers_;
+  std::span<cl::Event> section_events_;
   int64_t collectives_ = 0;                         // of the thread that exchanges
   std::vector<std::shared_ptr<Exchange>> started_;  // by ticket
   std::shared_ptr<Exchange> last_exchange_;         // when it is done, all are

@@ -7,6 +7,7 @@
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/program_build.h"
+#include "backends/opencl/runtime/queue_order.h"
 #include "backends/opencl/runtime/run_context.h"
 #include "backends/opencl/runtime/team.h"
 #include "backends/opencl/tuning/peak_kernels.h"
@@ -77,7 +78,8 @@ class Roofline {
         spec_(context.spec()),
         // A spec may say that a CPU is to be treated as a GPU; what it can reach stays the same.
         is_gpu_(context.device().spec().device_class == DeviceClass::kGpu),
-        queue_(context.context(), context.device().device()) {
+        queue_(context.context(), context.device().device()),
+        second_(context.context(), context.device().device()) {
     if (is_gpu_) items_ = std::min<size_t>(256, static_cast<size_t>(std::max<int64_t>(1, spec_.max_work_group_size)));
     groups_ = static_cast<size_t>(spec_.compute_units) * (is_gpu_ ? 8 : 1);
     options_ = fmt::format("{} -cl-mad-enable -DSIDE_BY_SIDE={}", context.build_options(), is_gpu_ ? 1 : 0);
@@ -229,6 +231,11 @@ class Roofline {
     };
     AtMost("launch_us", MicrosecondsOf(enqueue));
     AtMost("launch_and_finish_us", MicrosecondsOf(enqueue_and_finish));
+    const auto meet = [&] {
+      BeginBehind(second_(), MarkEnd(queue_()));
+      BeginBehind(queue_(), MarkEnd(second_()));
+    };
+    AtMost("queues_meet_us", MicrosecondsOf(meet));
     if (team_ == nullptr) return;
     TeamLaunch* const nothing = &by_team_;
     AtMost("launch_by_team_us", MicrosecondsOf([&] { team_->team()->Run({&nothing, 1}, /*share=*/1); }));
@@ -258,7 +265,7 @@ class Roofline {
   DeviceContext& context_;
   const DeviceSpec spec_;
   const bool is_gpu_;
-  cl::CommandQueue queue_;
+  cl::CommandQueue queue_, second_;
   std::string options_;
   size_t groups_ = 1, items_ = 1;  // of a launch that keeps all cores busy
   std::vector<PeakMeasurement> peaks_;

@@ -1,0 +1,70 @@
+#include "backends/opencl/runtime/queue_sharing.h"
+
+#include <algorithm>
+
+#include "backends/opencl/runtime/sections.h"
+
+namespace hlorun::opencl {
+namespace {
+
+// Where it was not measured: more than was seen on any device (bench/roofline), for what is not gained is no harm.
+constexpr double kMeetingMicroseconds = 20;
+
+bool HasSections(const StepSequence& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+    return step.section > 1 || std::any_of(step.children.begin(), step.children.end(), HasSections);
+  });
+}
+
+// 0 of what was never launched, or failed.
+double MicrosecondsOf(const cl::Event& launched) {
+  cl_ulong begin = 0, end = 0;
+  if (launched() == nullptr ||
+      clGetEventProfilingInfo(launched(), CL_PROFILING_COMMAND_START, sizeof(begin), &begin, nullptr) != CL_SUCCESS ||
+      clGetEventProfilingInfo(launched(), CL_PROFILING_COMMAND_END, sizeof(end), &end, nullptr) != CL_SUCCESS)
+    return 0;
+  return end > begin ? static_cast<double>(end - begin) * 1e-3 : 0;
+}
+
+bool IsDone(const cl::Event& launched) {
+  cl_int status = CL_COMPLETE;
+  if (launched() != nullptr)
+    clGetEventInfo(launched(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr);
+  return status <= CL_COMPLETE;  // less: an error
+}
+
+}  // namespace
+
+QueueSharing::QueueSharing(const Plan& plan, StepSequence steps, size_t launches, bool by_grid)
+    : meeting_(plan.device.Cost("queues_meet_us") > 0 ? plan.device.Cost("queues_meet_us") : kMeetingMicroseconds),
+      launches_(launches),
+      by_grid_(by_grid),
+      steps_(std::make_shared<StepSequence>(steps)) {
+  FormSectionsOfQueues(plan, steps);
+  if (HasSections(steps)) sections_ = std::make_shared<StepSequence>(std::move(steps));
+}
+
+QueueSharing::Turn QueueSharing::Next(bool may_time) {
+  std::lock_guard lock(mutex_);
+  if (sections_ == nullptr) return {steps_, {}};
+  if (!launched_.empty() && std::all_of(launched_.begin(), launched_.end(), IsDone)) Choose();
+  if (!may_time || ++runs_ != 2) return {steps_, {}};
+  return {sections_, std::vector<cl::Event>(launches_)};
+}
+
+void QueueSharing::GiveBack(std::vector<cl::Event> launched) {
+  std::lock_guard lock(mutex_);
+  launched_ = std::move(launched);
+}
+
+void QueueSharing::Choose() {
+  std::vector<double> microseconds;
+  for (const cl::Event& launched : launched_) microseconds.push_back(MicrosecondsOf(launched));
+  auto steps = std::make_shared<StepSequence>(*sections_);
+  PartSections(microseconds, meeting_, by_grid_, *steps);
+  if (HasSections(*steps)) steps_ = std::move(steps);
+  sections_ = nullptr;
+  launched_.clear();
+}
+
+}  // namespace hlorun::opencl
