@@ -23,8 +23,9 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-// A result that the second cache holds is read again from there.
-constexpr int64_t kCachesOfResult = 2;
+// A result that the second cache holds is read again from there. That of a GPU is all of its units', and no quicker to
+// reach than what it saves: from some size on it does not count.
+constexpr int64_t kCachesOfResult = 2, kGpuResultBytes = 4 << 20;
 // Groups of rows at least, so that reducing them costs little beside it; and a result's elements for one of an operand,
 // which other roles than its own may make the product copy.
 constexpr int64_t kFewestGroups = 2, kGrowth = 1;
@@ -193,7 +194,9 @@ class Rewriter {
 
  private:
   bool IsLarge(const Instruction& dot) const {
-    return dot.shape().ByteSize() >= kCachesOfResult * context_.device.l2_bytes;
+    const int64_t in_caches = kCachesOfResult * context_.device.l2_bytes;
+    const bool is_gpu = context_.device.device_class == DeviceClass::kGpu;
+    return dot.shape().ByteSize() >= (is_gpu ? std::min(in_caches, kGpuResultBytes) : in_caches);
   }
   static bool Grows(const Instruction& dot) {
     return std::all_of(dot.operands().begin(), dot.operands().end(), [&](const Instruction* operand) {
@@ -239,7 +242,7 @@ class Rewriter {
 
 bool ReduceInProducts::Run(hlo::Module& module, PassContext& context) {
   // Kernels of products whose sizes vary end at the sizes.
-  if (context.device.device_class != DeviceClass::kCpu || !SignatureOf(module).empty()) return false;
+  if (!SignatureOf(module).empty()) return false;
   bool changed = false;
   for (Computation* computation : module.ControlComputations()) {
     for (Instruction* instruction : computation->PostOrder()) {

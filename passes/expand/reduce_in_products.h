@@ -6,8 +6,8 @@
 //           s = f32[4096] reduce(g, 0), dimensions={0}
 //
 // Where columns are reduced (dimensions={1}), the product is that of exchanged operands. Nearest neighbours (argmin),
-// kernel densities, potentials: the matrix of distances is not stored. CPU class, where the matrix is larger than
-// caches.
+// kernel densities, potentials: the matrix of distances is not stored. On CPU class where the matrix is larger than
+// caches; on GPU class a group is what a work-item has of neighbouring rows, four of floats.
 #pragma once
 
 #include "passes/pass.h"

@@ -155,13 +155,15 @@ ENTRY e {{
                          {"LARGEST", p.type == "s32" ? "2147483647" : "inf"}});
 }
 
-class ProductReductionsTest : public ::testing::TestWithParam<Program> {};
+class ProductReductionsTest : public ::testing::TestWithParam<std::tuple<Program, std::string>> {};
 
 void PrintTo(const Program& program, std::ostream* out) { *out << program.name; }
 
 TEST_P(ProductReductionsTest, EqualsTheEvaluatorAndStoresNoMatrix) {
-  const std::string text = TextOf(GetParam());
+  const auto& [program, device_class] = GetParam();
+  const std::string text = TextOf(program);
   ClientOptions options;
+  options.device_class = device_class;
   options.device_spec = R"({"l2_bytes": 262144})";  // products of half a megabyte are large
   const auto client = Client::Create(options);
   const auto executable = client->Compile(Module::FromText(text), {});
@@ -238,8 +240,9 @@ ENTRY e {
   EXPECT_GT(others, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Programs, ProductReductionsTest, ::testing::ValuesIn(Programs()),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Programs, ProductReductionsTest,
+                         ::testing::Combine(::testing::ValuesIn(Programs()), ::testing::Values("cpu", "gpu")),
+                         [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
 
 }  // namespace
 }  // namespace hlorun

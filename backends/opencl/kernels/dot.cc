@@ -96,10 +96,25 @@ ProductPlan PlanOf(const Prepared& prepared, const EmitContext& context) {
   return PlanProduct(prepared.shape, context.device, Tuned<PanelSchedule>(prepared, context.options));
 }
 
-// Rows of a tile, where all of its sums are finished in one place.
+// GPU class.
+ProductSchedule GpuScheduleOf(const Prepared& prepared, const EmitContext& context) {
+  const bool may_be_tuned = IsWhole(prepared.shape) && !prepared.keeps_rows;  // see Tuned
+  const ProductSchedule* tuned = may_be_tuned ? TunedScheduleOf(*prepared.hero, context.options) : nullptr;
+  if (tuned != nullptr && !std::holds_alternative<LibrarySchedule>(*tuned)) return *tuned;
+  return GpuScheduleByRule(prepared.shape, IsWhole(prepared.shape), context.device);
+}
+
+// Rows of a tile, where all of its sums are finished in one place; of GPU class those that one work-item has together.
 int64_t RowsFinished(const Prepared& prepared, const EmitContext& context) {
   const ProductShape& shape = prepared.shape;
-  if (context.device.device_class != DeviceClass::kCpu || !IsWhole(shape) || shape.swapped) return 0;
+  if (!IsWhole(shape) || shape.swapped) return 0;
+  if (context.device.device_class != DeviceClass::kCpu) {
+    const ProductSchedule schedule = GpuScheduleOf(prepared, context);
+    const auto* tiled = std::get_if<TiledSchedule>(&schedule);
+    if (tiled == nullptr || tiled->Parts(shape.k) > 1) return 0;
+    const int64_t rows = tiled->RowsTogether(shape.compute_type);
+    return rows > 1 ? rows : 0;
+  }
   if (PlanMatrixUnit(shape, context.device)) return MatrixUnitPlan::kBlock;
   const ProductPlan plan = PlanOf(prepared, context);
   return plan.IsByRows() || plan.CombinesParts() ? 0 : plan.rows;
@@ -116,13 +131,6 @@ std::optional<MatrixUnitPlan> UnitPlanOf(const Prepared& prepared, const DeviceS
   if (plan && IsComputed(prepared.lhs)) plan->lhs_in_place = false;
   if (plan && IsComputed(prepared.rhs)) plan->slots = 0;
   return plan;
-}
-
-// GPU class.
-ProductSchedule GpuScheduleOf(const Prepared& prepared, const EmitContext& context) {
-  const ProductSchedule* tuned = IsWhole(prepared.shape) ? TunedScheduleOf(*prepared.hero, context.options) : nullptr;
-  if (tuned != nullptr && !std::holds_alternative<LibrarySchedule>(*tuned)) return *tuned;
-  return GpuScheduleByRule(prepared.shape, IsWhole(prepared.shape), context.device);
 }
 
 // Whether kernels read an operand by plain loads, each element once, or once for each of few rows; `is_rhs`: in that

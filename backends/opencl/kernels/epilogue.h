@@ -30,6 +30,8 @@ class Epilogue {
 
   // True when values are stored as they are, where the hero has them.
   bool IsPlain() const { return &instruction_ == &hero_; }
+  // True when groups of rows are stored as one each: StoreRows is what finishes them.
+  bool ReducesRows() const { return reduction_ != nullptr; }
   // True when a vector from `at` on is stored as it is, in one piece.
   bool StoresVectors(const RunIndex& at, int64_t lanes) const;
   // Vectors of so many lanes are stored past the caches, where they are whole cache lines of a result that lies in no

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/block_copy.h"
@@ -276,6 +277,13 @@ std::string TextOf(const ConvolutionDimension& d) {
 }
 
 }  // namespace
+
+int64_t TiledSchedule::RowsTogether(hlo::ElementType compute_type) const {
+  return std::gcd(item_rows, LanesOf16Bytes(compute_type));
+}
+int64_t TiledSchedule::ColumnsTogether(hlo::ElementType compute_type) const {
+  return std::gcd(item_columns, LanesOf16Bytes(compute_type));
+}
 
 const char* KindOf(const ProductSchedule& schedule) { return kKinds[schedule.index()]; }
 

@@ -34,6 +34,9 @@ struct TiledSchedule {
 
   int64_t rows() const { return items / items_across * item_rows; }
   int64_t columns() const { return items_across * item_columns; }
+  // Neighbouring rows (columns) of the tile that are one work-item's: what a vector of local memory holds.
+  int64_t RowsTogether(hlo::ElementType compute_type) const;
+  int64_t ColumnsTogether(hlo::ElementType compute_type) const;
   int64_t PartDepth(int64_t k) const { return PartDepthOf(k, k_parts, depth); }
   int64_t Parts(int64_t k) const { return CeilDiv(k, PartDepth(k)); }
 };

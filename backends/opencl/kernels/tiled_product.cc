@@ -1,7 +1,6 @@
 #include "backends/opencl/kernels/tiled_product.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/integer_dot.h"
@@ -42,8 +41,8 @@ class TiledMultiplication {
         buffers_(schedule.buffers),
         part_depth_(schedule.PartDepth(product.k)),
         parts_(schedule.Parts(product.k)),
-        row_lanes_(std::gcd(item_rows_, LanesOf16Bytes(product.compute_type))),
-        column_lanes_(std::gcd(item_columns_, LanesOf16Bytes(product.compute_type))),
+        row_lanes_(schedule.RowsTogether(product.compute_type)),
+        column_lanes_(schedule.ColumnsTogether(product.compute_type)),
         sums_("sum", item_rows_, item_columns_ / column_lanes_,
               {product.compute_type, static_cast<int>(column_lanes_)}),
         lhs_("lhs", product.lhs,
@@ -199,17 +198,33 @@ class TiledMultiplication {
 
   // Where the epilogue is more than a store, sums pass through a private array, so that its code is there once.
   Stmt FinishSums(const Expr& item) const {
+    const bool reduces = result_.epilogue().ReducesRows();
     const ir::Var r = IndexVar("r", item_rows_), c = IndexVar("c", item_columns_);
     c->factor = run_;
     const Stmt save =
         sums_.Store(staging_, [&](int64_t row, int64_t v) { return Index(row * item_columns_ + v * column_lanes_); });
+    const auto sum_at = [&](const Expr& row, const Expr& place) {
+      return ir::Load(staging_, row * item_columns_ + ir::Ref(c) + place);
+    };
     const Stmt finish = StoreAt(item, ir::Ref(r), ir::Ref(c), "_stored", [&](const Expr& row, const Expr& column) {
-      return result_.epilogue().StoreRun(product_.result(batch_, row, column), run_, run_, [&](const Expr& place) {
-        return ir::Load(staging_, ir::Ref(r) * item_columns_ + ir::Ref(c) + place);
-      });
+      if (reduces)
+        return ReduceRows(row, column, [&](const Expr& i, const Expr& place) { return sum_at(ir::Ref(r) + i, place); });
+      return result_.epilogue().StoreRun(product_.result(batch_, row, column), run_, run_,
+                                         [&](const Expr& place) { return sum_at(ir::Ref(r), place); });
     });
     const Stmt columns = ir::For(LoopRole::kSerial, c, Index(0), Index(item_columns_), finish, run_);
-    return ir::Block({save, ir::For(LoopRole::kSerial, r, Index(0), Index(item_rows_), columns)});
+    return ir::Block(
+        {save, ir::For(LoopRole::kSerial, r, Index(0), Index(item_rows_), columns, reduces ? row_lanes_ : 1)});
+  }
+
+  // Those of a work-item that lie together: `row` is the first.
+  Stmt ReduceRows(const Expr& row, const Expr& column,
+                  const std::function<Expr(const Expr& i, const Expr& place)>& sum_at) const {
+    const ir::Var i = IndexVar("i", row_lanes_);
+    const Expr rows = ir::Min(Index(row_lanes_), Index(product_.m) - row);
+    return result_.epilogue().StoreRows(
+        i, Index(0), rows, [&](const Expr& of_group) { return product_.result(batch_, row + of_group, column); }, run_,
+        run_, [&](const Expr& place) { return sum_at(ir::Ref(i), place); });
   }
 
   const TiledProduct& product_;
