@@ -38,6 +38,7 @@ struct LaunchThunk {
   Grid grid;
   std::vector<Slice> arguments;  // one pointer each, in the kernel's parameter order
   std::vector<bool> written;     // which of them the kernel writes
+  bool has_effect = false;       // of a custom-call that says so: everything keeps its order with it
 };
 struct CopyThunk {
   Slice from, to;

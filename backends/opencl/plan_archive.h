@@ -58,7 +58,8 @@ class Reader {
 };
 
 template <typename A, typename T>
-requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void Describe(A& archive, T& value) {
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
+void Describe(A& archive, T& value) {
   archive.Raw(&value, sizeof(value));
 }
 
@@ -155,7 +156,7 @@ void Describe(A& archive, Grid& grid) {
 }
 template <typename A>
 void Describe(A& archive, LaunchThunk& t) {
-  archive(t.kernel, t.grid, t.arguments, t.written);
+  archive(t.kernel, t.grid, t.arguments, t.written, t.has_effect);
 }
 template <typename A>
 void Describe(A& archive, CopyThunk& t) {

@@ -366,6 +366,7 @@ class PlanBuilder {
       thunk.grid = kernel.grid;
       thunk.arguments = kernel.arguments;
       thunk.written = kernel.written;
+      thunk.has_effect = call.has_side_effect;
       return Add(sequence, instruction, std::move(thunk));
     }
     const std::string& config = instruction.backend_config.empty() ? call.opaque : instruction.backend_config;

@@ -23,8 +23,8 @@ using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
 
-// A result that the second cache holds is read again from there. That of a GPU is all of its units', and no quicker to
-// reach than what it saves: from some size on it does not count.
+// A result that the second cache holds is read again from there. A GPU's is far from its units, and may be larger than
+// any matrix: one of some size is not stored, whatever the cache (not measured on a GPU).
 constexpr int64_t kCachesOfResult = 2, kGpuResultBytes = 4 << 20;
 // Groups of rows at least, so that reducing them costs little beside it; and a result's elements for one of an operand,
 // which other roles than its own may make the product copy.

@@ -1,9 +1,11 @@
 // Launches that two queues share: which, and that they give what one queue gives.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "backends/opencl/runtime/device_context.h"
+#include "backends/opencl/runtime/lane.h"
 #include "backends/opencl/runtime/queue_sharing.h"
 #include "backends/opencl/runtime/sections.h"
 #include "backends/opencl/runtime/thunk_runner.h"
@@ -40,8 +42,8 @@ Plan Chains(int64_t chains, int64_t n) {
 std::string Sections(const Plan& plan, const std::vector<double>& microseconds, bool by_grid = false) {
   std::vector<const LaunchThunk*> launches;
   StepSequence steps = NumberSteps(plan.entry, launches);
-  FormSectionsOfQueues(plan, steps);
-  PartSections(microseconds, 10, by_grid, steps);
+  FormSectionsOfQueues(plan, by_grid, steps);
+  PartSections(microseconds, 10, steps);
   std::string text;
   for (size_t i = 0; i < steps.size();) {
     const auto section = static_cast<size_t>(steps[i].section);
@@ -124,8 +126,86 @@ TEST(TwoQueues, KeepTheLanesOrder) {
               std::vector<float>(kFloats, static_cast<float>(2 * i * (i + 1))));
 }
 
-// Only what has been timed, and is worth it; the second run alone is timed.
+// A custom-call that says so runs in the program's order with all others.
+TEST(TwoQueues, KeepEffectsInOrder) {
+  Plan plan = Chains(3, 1);
+  std::get<LaunchThunk>(plan.entry.thunks[2].work).has_effect = true;
+  EXPECT_EQ(Sections(plan, std::vector<double>(6, 100)), "times1 square times2 [times3 | square]square ");
+}
+
+// Two kernels that wait for each other, though not for ever: one behind the other, the first never meets the second.
+TEST(TwoQueues, RunSideBySide) {
+  if (TestContext()->spec().compute_units < 2) GTEST_SKIP() << "the device has one unit";
+  const auto meets = [](const std::string& name, int own, int other) {
+    return "__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void " + name +
+           fmt::format(
+               "(__global volatile int* here, __global float* met) {{\n  here[{}] = 1;\n"
+               "  for (int i = 0; i < 20000000 && here[{}] == 0; ++i) ;\n"
+               "  met[0] = here[{}];\n}}  // barrier(\n",
+               16 * own, 16 * other, 16 * other);
+  };
+  PlanMaker m;
+  m.plan().device.SetCost("queues_meet_us", 1e-6);
+  const int32_t here = m.Parameter(32);
+  for (const bool is_second : {false, true}) {
+    const std::string name = is_second ? "second" : "first";
+    const int32_t kernel = m.WholeKernel(name, 2, meets(name, is_second ? 1 : 0, is_second ? 0 : 1), Grid{});
+    m.Add(m.Launch(kernel, m.Floats(here, 32), m.Floats(m.Result(1), 1)));
+  }
+  const auto executable = Build(m.Take());
+  bool both_met = false;
+  for (int i = 0; i < 30 && !both_met; ++i) {  // of the first two runs no section is parted
+    const std::vector<DeviceArray> results = executable->Run({{Upload(std::vector<float>(32))}}, {});
+    both_met = Download(results.at(0))[0] == 1 && Download(results.at(1))[0] == 1;
+  }
+  EXPECT_TRUE(both_met);
+}
+
+// Each trip begins behind both halves of the one before.
+TEST(TwoQueues, RunTripsOfALoop) {
+  PlanMaker m;
+  m.plan().device.SetCost("queues_meet_us", 1e-6);
+  constexpr int64_t kFloats = 4096, kTrips = 25;
+  const int32_t x = m.Parameter(kFloats), y = m.Result(kFloats), z = m.Result(kFloats), arena = m.Arena(8 * kFloats);
+  const std::string all = "for (int i = 0; i < 4096; ++i) y[i] = ";
+  const int32_t sum = m.Kernel2("sum", all + "x[i] + x[4096 + i];", 1), plus = m.Kernel2("plus", all + "x[i] + 1;", 1);
+  const int32_t copy = m.Kernel2("copy", all + "x[i];", 1);
+  const Slice a = m.Floats(arena, kFloats), b = m.Floats(arena, kFloats, kFloats), both = m.Floats(arena, 2 * kFloats);
+  m.Add(m.Launch(copy, m.Floats(x, kFloats), a));
+  m.Add(m.Launch(copy, m.Floats(x, kFloats), b));
+  WhileThunk loop;
+  loop.condition = m.Seq({});
+  loop.body = m.Seq({m.Launch(sum, both, m.Floats(y, kFloats)), m.Launch(plus, b, m.Floats(z, kFloats)),
+                     m.Launch(copy, m.Floats(y, kFloats), a), m.Launch(copy, m.Floats(z, kFloats), b)});
+  loop.predicate = m.Bytes(arena, 0, 1);
+  loop.trip_count = kTrips;
+  m.Add(m.Make(std::move(loop), "loop"));
+  Plan plan = m.Take();
+  MakeForeign(plan);
+  const auto executable = Build(std::move(plan));
+  for (int run = 0; run < 10; ++run) {
+    float expected_a = static_cast<float>(run), expected_b = expected_a;
+    for (int64_t i = 0; i < kTrips; ++i) {
+      expected_a += expected_b;
+      expected_b += 1;
+    }
+    const DeviceArray given = Upload(std::vector<float>(kFloats, static_cast<float>(run)));
+    const std::vector<DeviceArray> results = executable->Run({{given}}, {});
+    ASSERT_EQ(Download(results.at(0)), std::vector<float>(kFloats, expected_a)) << run;
+    ASSERT_EQ(Download(results.at(1)), std::vector<float>(kFloats, expected_b)) << run;
+  }
+}
+
+// What has been timed, and is worth it; the second run of the first lane alone is timed.
 TEST(TwoQueues, AreChosenByWhatLaunchesTook) {
+  const cl::Context& context = TestContext()->context();
+  const cl::Program program(
+      context, "__kernel void f(__global int* x) { for (int i = 1; i < 99999; ++i) x[i % 7] += x[i / 7 % 7]; }", true);
+  cl::Kernel kernel(program, "f");
+  const cl::Buffer numbers(context, CL_MEM_READ_WRITE, 28);
+  kernel.setArg(0, numbers);
+  const Lane lane(cl::CommandQueue(context, TestContext()->device().device()));
+  const Lane other(cl::CommandQueue(context, TestContext()->device().device()));
   Plan plan = Chains(2, 1);
   for (const double meeting : {1e6, 1e-6}) {
     plan.device.SetCost("queues_meet_us", meeting);
@@ -135,25 +215,19 @@ TEST(TwoQueues, AreChosenByWhatLaunchesTook) {
     const auto sections = [](const QueueSharing::Turn& turn) {
       return std::count_if(turn.steps->begin(), turn.steps->end(), [](const Step& step) { return step.section > 1; });
     };
-    EXPECT_EQ(sections(sharing.Next()), 0);
-    EXPECT_EQ(sections(sharing.Next(/*may_time=*/false)), 0);
-    QueueSharing::Turn timed = sharing.Next();
+    EXPECT_EQ(sections(sharing.Next(lane)), 0);
+    EXPECT_EQ(sections(sharing.Next(other)), 0);
+    EXPECT_EQ(sections(sharing.Next(lane, /*may_time=*/false)), 0);
+    QueueSharing::Turn timed = sharing.Next(lane);
     EXPECT_EQ(sections(timed), 2);
     ASSERT_EQ(timed.launched.size(), 4U);
-    EXPECT_EQ(sections(sharing.Next()), 0);  // not known yet
-    const cl::CommandQueue queue(TestContext()->context(), TestContext()->device().device(), CL_QUEUE_PROFILING_ENABLE);
-    const cl::Program program(
-        TestContext()->context(),
-        "__kernel void f(__global int* x) { for (int i = 1; i < 99999; ++i) x[i % 7] += x[i / 7 % 7]; }", true);
-    cl::Kernel kernel(program, "f");
-    const cl::Buffer x(TestContext()->context(), CL_MEM_READ_WRITE, 28);
-    kernel.setArg(0, x);
+    EXPECT_EQ(sections(sharing.Next(lane)), 0);  // not known yet
     for (cl::Event& launched : timed.launched)
-      queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1), nullptr, &launched);
-    queue.finish();
-    sharing.GiveBack(std::move(timed.launched));
-    EXPECT_EQ(sections(sharing.Next()), meeting < 1 ? 2 : 0);
-    EXPECT_TRUE(sharing.Next().launched.empty());
+      timed.timing.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1), cl::NDRange(1), nullptr, &launched);
+    timed.timing.finish();
+    sharing.GiveBack(std::move(timed));
+    EXPECT_EQ(sections(sharing.Next(other)), meeting < 1 ? 2 : 0);
+    EXPECT_TRUE(sharing.Next(lane).launched.empty());
   }
 }
 

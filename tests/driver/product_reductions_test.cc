@@ -206,7 +206,9 @@ ENTRY e {{
 
 // Tiles of other rows would add in another order: what was measured for the product by itself is not for its
 // reductions.
-TEST(ProductReductions, OfAProductThatIsTuned) {
+class TunedProductReductions : public ::testing::TestWithParam<DeviceClass> {};
+
+TEST_P(TunedProductReductions, AreAsTheRulesHaveThem) {
   const auto sources = [](const DeviceSpec& device, const std::string& root, const CompileOptions& options) {
     const std::string text = Replaced(kReducers, {{"TYPE", "f32"}}) + R"(
 ENTRY e {
@@ -222,7 +224,8 @@ ENTRY e {
   };
   constexpr const char* kReduced = "ROOT r = f32[4096] reduce(d, start), dimensions={0}, to_apply=add\n";
   constexpr const char* kAlone = "ROOT r = f32[512,4096] negate(d)\n";
-  const DeviceSpec device;
+  DeviceSpec device;
+  device.device_class = GetParam();
   const auto [rules, none, arena] = sources(device, kReduced, {});
   EXPECT_TRUE(none.empty());         // nothing is measured for it
   EXPECT_LT(arena, 512 * 4096 * 4);  // it is reduced where it is made
@@ -240,6 +243,8 @@ ENTRY e {
   EXPECT_GT(others, 0);
 }
 
+INSTANTIATE_TEST_SUITE_P(Classes, TunedProductReductions, ::testing::Values(DeviceClass::kCpu, DeviceClass::kGpu),
+                         [](const auto& info) { return info.param == DeviceClass::kCpu ? "cpu" : "gpu"; });
 INSTANTIATE_TEST_SUITE_P(Programs, ProductReductionsTest,
                          ::testing::Combine(::testing::ValuesIn(Programs()), ::testing::Values("cpu", "gpu")),
                          [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });

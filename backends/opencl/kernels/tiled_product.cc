@@ -199,7 +199,9 @@ class TiledMultiplication {
   // Where the epilogue is more than a store, sums pass through a private array, so that its code is there once.
   Stmt FinishSums(const Expr& item) const {
     const bool reduces = result_.epilogue().ReducesRows();
+    const int64_t together = reduces ? row_lanes_ : 1;
     const ir::Var r = IndexVar("r", item_rows_), c = IndexVar("c", item_columns_);
+    r->factor = together;
     c->factor = run_;
     const Stmt save =
         sums_.Store(staging_, [&](int64_t row, int64_t v) { return Index(row * item_columns_ + v * column_lanes_); });
@@ -213,15 +215,15 @@ class TiledMultiplication {
                                          [&](const Expr& place) { return sum_at(ir::Ref(r), place); });
     });
     const Stmt columns = ir::For(LoopRole::kSerial, c, Index(0), Index(item_columns_), finish, run_);
-    return ir::Block(
-        {save, ir::For(LoopRole::kSerial, r, Index(0), Index(item_rows_), columns, reduces ? row_lanes_ : 1)});
+    return ir::Block({save, ir::For(LoopRole::kSerial, r, Index(0), Index(item_rows_), columns, together)});
   }
 
   // Those of a work-item that lie together: `row` is the first.
   Stmt ReduceRows(const Expr& row, const Expr& column,
                   const std::function<Expr(const Expr& i, const Expr& place)>& sum_at) const {
     const ir::Var i = IndexVar("i", row_lanes_);
-    const Expr rows = ir::Min(Index(row_lanes_), Index(product_.m) - row);
+    const Expr all = Index(row_lanes_);
+    const Expr rows = product_.m % row_lanes_ == 0 ? all : ir::Min(all, Index(product_.m) - row);
     return result_.epilogue().StoreRows(
         i, Index(0), rows, [&](const Expr& of_group) { return product_.result(batch_, row + of_group, column); }, run_,
         run_, [&](const Expr& place) { return sum_at(ir::Ref(i), place); });

@@ -332,7 +332,10 @@ class PlanExecutable : public Executable {
 
   void Play(Lane& lane, RunContext& context, RunMemories& run, const RunOptions& options, bool finish) {
     context.Bind(run.memories);
+    QueueSharing::Turn turn;
+    if (queue_sharing_ != nullptr) turn = queue_sharing_->Next(lane, options.profile == nullptr);
     ThunkRunner runner(*context_, lane, team_, context, run.memories, plan_, options);
+    runner.TimeSections(turn.timing(), turn.launched);
     for (const auto& copy : run.copies) runner.Copy(copy.from, copy.to, copy.bytes);
     try {
       if (!once_.empty() && !context.Keeps(run.constant)) {
@@ -340,14 +343,12 @@ class PlanExecutable : public Executable {
         runner.Run(once_);
         context.Keep(run.constant);
       }
-      if (queue_sharing_ == nullptr) {
+      if (turn.steps == nullptr) {
         runner.Run(steps_);
       } else {
-        QueueSharing::Turn turn = queue_sharing_->Next(options.profile == nullptr);
-        runner.TimeSections(turn.launched);
         runner.Run(*turn.steps);
-        if (!turn.launched.empty()) queue_sharing_->GiveBack(std::move(turn.launched));
       }
+      if (!turn.launched.empty()) queue_sharing_->GiveBack(std::move(turn));
     } catch (const std::exception& error) {
       runner.AbandonExchanges(error.what());
       throw;

@@ -1,6 +1,7 @@
 #include "backends/opencl/runtime/lane.h"
 
 #include "backends/collectives/short_slices.h"
+#include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/run_event.h"
 
 namespace hlorun::opencl {
@@ -78,8 +79,11 @@ Lane::~Lane() {
 
 const cl::CommandQueue& Lane::second_queue() {
   std::call_once(has_second_queue_, [this] {
-    second_queue_ = cl::CommandQueue(queue_.getInfo<CL_QUEUE_CONTEXT>(), queue_.getInfo<CL_QUEUE_DEVICE>(),
-                                     CL_QUEUE_PROFILING_ENABLE);
+    try {
+      second_queue_ = cl::CommandQueue(queue_.getInfo<CL_QUEUE_CONTEXT>(), queue_.getInfo<CL_QUEUE_DEVICE>());
+    } catch (const cl::Error& e) {
+      FailCl(e.err(), "making a second queue");
+    }
   });
   return second_queue_;
 }

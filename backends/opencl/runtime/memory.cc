@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backends/opencl/runtime/cl_error.h"
@@ -37,7 +38,7 @@ struct Storage {
   bool in_heap = false;
   cl::Buffer buffer;
   int64_t bytes = 0;
-  std::map<int64_t, cl::Buffer> sub_buffers;  // by offset
+  std::map<std::pair<int64_t, int64_t>, cl::Buffer> sub_buffers;  // by offset and bytes
 };
 
 }  // namespace
@@ -145,6 +146,7 @@ struct MemoryPool::State {
 
 struct DeviceMemory::Block {
   Storage storage;
+  int64_t bytes = 0;                        // of the storage's, as asked for
   std::shared_ptr<MemoryPool::State> pool;  // null for the caller's memory
   std::shared_ptr<const void> owner;
   std::atomic<bool> shared{false};
@@ -175,12 +177,13 @@ cl_mem DeviceMemory::buffer() const { return block_ != nullptr ? block_->storage
 cl_mem DeviceMemory::argument() const {
   if (block_ == nullptr || block_->storage.buffer() == nullptr) return nullptr;
   Storage& storage = block_->storage;
-  if (offset_ == 0) return storage.buffer();
+  if (offset_ == 0 && bytes_ == block_->bytes) return storage.buffer();
   std::lock_guard lock(block_->mutex);
-  cl::Buffer& sub = storage.sub_buffers[offset_];
+  cl::Buffer& sub = storage.sub_buffers[{offset_, bytes_}];
   if (sub() == nullptr) {
-    // To the block's end: the same start serves slices of any length.
-    cl_buffer_region region{static_cast<size_t>(offset_), static_cast<size_t>(storage.bytes - offset_)};
+    // Of the slice alone: kernels that run side by side (sections.h) must not have overlapping ones.
+    const int64_t bytes = std::clamp<int64_t>(bytes_, 1, storage.bytes - offset_);
+    cl_buffer_region region{static_cast<size_t>(offset_), static_cast<size_t>(bytes)};
     cl_int status = CL_SUCCESS;
     const cl_mem made =
         clCreateSubBuffer(storage.buffer(), CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
@@ -235,7 +238,7 @@ DeviceMemory MemoryPool::Allocate(int64_t bytes, const std::string& what) {
   memory.block_ = std::make_shared<DeviceMemory::Block>();
   if (!state_->Take(size, memory.block_->storage)) memory.block_->storage = state_->Create(size, bytes, what);
   memory.block_->pool = state_;
-  memory.bytes_ = bytes;
+  memory.block_->bytes = memory.bytes_ = bytes;
   return memory;
 }
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "backends/opencl/runtime/lane.h"
 #include "backends/opencl/runtime/sections.h"
 
 namespace hlorun::opencl {
 namespace {
 
-// Where it was not measured: more than was seen on any device (bench/roofline), for what is not gained is no harm.
+// Where it was not measured (bench/roofline): several times what CPU runtimes take, which have no more to wait for than
+// a GPU's driver. What is not gained is no harm.
 constexpr double kMeetingMicroseconds = 20;
 
 bool HasSections(const StepSequence& steps) {
@@ -38,30 +40,36 @@ bool IsDone(const cl::Event& launched) {
 QueueSharing::QueueSharing(const Plan& plan, StepSequence steps, size_t launches, bool by_grid)
     : meeting_(plan.device.Cost("queues_meet_us") > 0 ? plan.device.Cost("queues_meet_us") : kMeetingMicroseconds),
       launches_(launches),
-      by_grid_(by_grid),
       steps_(std::make_shared<StepSequence>(steps)) {
-  FormSectionsOfQueues(plan, steps);
+  FormSectionsOfQueues(plan, by_grid, steps);
   if (HasSections(steps)) sections_ = std::make_shared<StepSequence>(std::move(steps));
 }
 
-QueueSharing::Turn QueueSharing::Next(bool may_time) {
+QueueSharing::Turn QueueSharing::Next(const Lane& lane, bool may_time) {
   std::lock_guard lock(mutex_);
-  if (sections_ == nullptr) return {steps_, {}};
-  if (!launched_.empty() && std::all_of(launched_.begin(), launched_.end(), IsDone)) Choose();
-  if (!may_time || ++runs_ != 2) return {steps_, {}};
-  return {sections_, std::vector<cl::Event>(launches_)};
+  if (sections_ != nullptr && !launched_.empty() && std::all_of(launched_.begin(), launched_.end(), IsDone)) Choose();
+  if (lane_ == nullptr) lane_ = &lane;
+  if (sections_ == nullptr || !may_time || lane_ != &lane || ++runs_ != 2) return {steps_, {}, {}};
+  try {
+    const cl::CommandQueue& queue = lane.queue();
+    return {sections_,
+            {queue.getInfo<CL_QUEUE_CONTEXT>(), queue.getInfo<CL_QUEUE_DEVICE>(), CL_QUEUE_PROFILING_ENABLE},
+            std::vector<cl::Event>(launches_)};
+  } catch (const cl::Error&) {  // no such queue: nothing will be known
+    return {steps_, {}, {}};
+  }
 }
 
-void QueueSharing::GiveBack(std::vector<cl::Event> launched) {
+void QueueSharing::GiveBack(Turn turn) {
   std::lock_guard lock(mutex_);
-  launched_ = std::move(launched);
+  launched_ = std::move(turn.launched);
 }
 
 void QueueSharing::Choose() {
   std::vector<double> microseconds;
   for (const cl::Event& launched : launched_) microseconds.push_back(MicrosecondsOf(launched));
   auto steps = std::make_shared<StepSequence>(*sections_);
-  PartSections(microseconds, meeting_, by_grid_, *steps);
+  PartSections(microseconds, meeting_, *steps);
   if (HasSections(*steps)) steps_ = std::move(steps);
   sections_ = nullptr;
   launched_.clear();

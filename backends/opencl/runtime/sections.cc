@@ -15,10 +15,11 @@ struct Access {
   bool written;
 };
 
-// Which launches have something to gain from company, and the order of a section's members.
+// Which launches have something to gain from company, and from whose; and the order of a section's members.
 struct Rules {
   std::function<bool(const Thunk&)> may_join;
-  std::function<void(std::vector<Step>&)> arrange;  // may be empty
+  std::function<bool(const Thunk& head, const Thunk&)> suit;  // may be empty, as the next
+  std::function<void(std::vector<Step>&)> arrange;
 };
 
 class SectionFormer {
@@ -58,7 +59,7 @@ class SectionFormer {
       if (allocation.aliased_argument >= 0) slice.allocation = ArgumentAllocation(allocation.aliased_argument);
       accesses.push_back({slice, written});
     };
-    if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
+    if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work); launch != nullptr && !launch->has_effect) {
       for (size_t i = 0; i < launch->arguments.size(); ++i) add(launch->arguments[i], launch->written[i]);
     } else if (const auto* copy = std::get_if<CopyThunk>(&thunk.work)) {
       add(copy->from, false);
@@ -85,7 +86,13 @@ class SectionFormer {
     });
   }
 
-  bool MayJoin(const Step& step) const { return step.launch >= 0 && rules_.may_join(*step.thunk); }
+  bool MayJoin(const Step& step) const {
+    const auto* launch = std::get_if<LaunchThunk>(&step.thunk->work);
+    return launch != nullptr && !launch->has_effect && rules_.may_join(*step.thunk);
+  }
+  bool Suit(const Step& head, const Step& step) const {
+    return MayJoin(step) && (!rules_.suit || rules_.suit(*head.thunk, *step.thunk));
+  }
 
   // The step itself, and the launches behind it that depend neither on it nor on what stands in between.
   std::vector<size_t> Independent(size_t head, const StepSequence& steps, const std::vector<bool>& taken,
@@ -97,7 +104,7 @@ class SectionFormer {
       if (taken[i]) continue;
       if (accesses[i].empty()) break;
       const auto conflicts = [&](size_t other) { return Conflict(accesses[i], accesses[other]); };
-      const bool joins = MayJoin(steps[i]) && std::none_of(section.begin(), section.end(), conflicts) &&
+      const bool joins = Suit(steps[head], steps[i]) && std::none_of(section.begin(), section.end(), conflicts) &&
                          std::none_of(passed.begin(), passed.end(), conflicts);
       (joins ? section : passed).push_back(i);
     }
@@ -110,12 +117,11 @@ class SectionFormer {
 
 // A launch of more than this, of several groups, keeps to itself: it has nothing to gain from a team's company, and
 // would drive what the other reads, and has just been written, out of the caches.
-constexpr double kLongBytes = 2 << 20, kLongFlops = 32 << 20;
-constexpr double kFlopsPerByte = 4;
+constexpr double kLongBytes = 32 * kWakeUpBytes, kLongFlops = 128 * kWakeUpFlops;
 
 // Of one group, in bytes of memory's speed.
 double GroupWork(const Thunk& thunk) {
-  const double work = std::max(BytesOf(thunk), thunk.flops / kFlopsPerByte);
+  const double work = std::max(BytesOf(thunk), thunk.flops * kWakeUpBytes / kWakeUpFlops);
   return work / static_cast<double>(std::max<int64_t>(1, GroupsOf(thunk)));
 }
 
@@ -156,12 +162,6 @@ void GiveLoopsTheirChoice(StepSequence& steps) {
   }
 }
 
-bool HaveOneGrid(std::span<const Step> section) {
-  const auto grid_of = [](const Step& step) { return std::get<LaunchThunk>(step.thunk->work).grid; };
-  return std::all_of(section.begin(), section.end(),
-                     [&](const Step& step) { return grid_of(step) == grid_of(section.front()); });
-}
-
 // Sets steps aside. Returns how long the queue that has less to do takes.
 double Part(std::span<const double> microseconds, std::span<Step> section) {
   std::vector<Step*> by_time;
@@ -182,23 +182,28 @@ void FormSections(const Plan& plan, StepSequence& steps) {
   const Rules rules{[](const Thunk& thunk) {
                       return GroupsOf(thunk) == 1 || (BytesOf(thunk) <= kLongBytes && thunk.flops <= kLongFlops);
                     },
-                    CheapGroupsFirst};
+                    nullptr, CheapGroupsFirst};
   SectionFormer(plan, rules).Form(steps);
   GiveLoopsTheirChoice(steps);
 }
 
-void FormSectionsOfQueues(const Plan& plan, StepSequence& steps) {
-  const Rules rules{[&](const Thunk& thunk) { return GroupsOf(thunk) < plan.device.compute_units; }, nullptr};
+void FormSectionsOfQueues(const Plan& plan, bool by_grid, StepSequence& steps) {
+  Rules rules{[&](const Thunk& thunk) { return GroupsOf(thunk) < plan.device.compute_units; }, nullptr, nullptr};
+  if (by_grid) {
+    rules.suit = [](const Thunk& head, const Thunk& thunk) {
+      return std::get<LaunchThunk>(head.work).grid == std::get<LaunchThunk>(thunk.work).grid;
+    };
+  }
   SectionFormer(plan, rules).Form(steps);
 }
 
-void PartSections(std::span<const double> microseconds, double meeting, bool by_grid, StepSequence& steps) {
+void PartSections(std::span<const double> microseconds, double meeting, StepSequence& steps) {
   for (size_t i = 0; i < steps.size(); ++i) {
-    for (StepSequence& child : steps[i].children) PartSections(microseconds, meeting, by_grid, child);
+    for (StepSequence& child : steps[i].children) PartSections(microseconds, meeting, child);
     if (steps[i].section == 1) continue;
     const auto section = std::span(steps).subspan(i, static_cast<size_t>(steps[i].section));
     steps[i].section = 1;
-    if ((!by_grid || HaveOneGrid(section)) && Part(microseconds, section) >= 2 * meeting) {
+    if (Part(microseconds, section) >= 2 * meeting) {
       std::stable_partition(section.begin(), section.end(), [](const Step& step) { return step.aside; });
       section.front().section = static_cast<int32_t>(section.size());
     }

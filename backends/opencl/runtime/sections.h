@@ -16,13 +16,12 @@ inline constexpr int32_t kMostTogether = 16;
 void FormSections(const Plan& plan, StepSequence& steps);
 
 // For runs through queues, of any device: the same of launches that leave units of the device idle, in their order.
-// What becomes of them PartSections says.
-void FormSectionsOfQueues(const Plan& plan, StepSequence& steps);
+// What becomes of them PartSections says. `by_grid`: of launches in equal grids alone (Quirks::mixes_up_grids).
+void FormSectionsOfQueues(const Plan& plan, bool by_grid, StepSequence& steps);
 
 // Parts each section between a lane's two queues: the longest launches first, each set aside or not, so that both take
 // as long; those set aside come first. `microseconds`: of each launch, by its number. A section is none any more where
 // the shorter half is not worth twice what it takes two queues to wait for each other (`meeting`, microseconds).
-// `by_grid`: nor is it where launches have different grids (Quirks::mixes_up_grids).
-void PartSections(std::span<const double> microseconds, double meeting, bool by_grid, StepSequence& steps);
+void PartSections(std::span<const double> microseconds, double meeting, StepSequence& steps);
 
 }  // namespace hlorun::opencl

@@ -5,8 +5,6 @@
 namespace hlorun::opencl {
 namespace {
 
-// What a member of a team does in the time of a wake-up, or of a few launches.
-constexpr double kWakeUpBytes = 65536, kWakeUpFlops = 262144;
 // What is worth sharing on any machine, in wake-ups: arithmetic sooner than arrays, which may have to move.
 constexpr double kLongestAloneBytes = 32, kLongestAloneFlops = 8;
 

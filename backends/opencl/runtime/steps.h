@@ -33,6 +33,9 @@ struct Step {
 // The plan's sequences as steps. `launches` receives the launch thunks in numbering order.
 StepSequence NumberSteps(const Sequence& sequence, std::vector<const LaunchThunk*>& launches);
 
+// What a member of a team does in the time of a wake-up, or of a few launches.
+inline constexpr double kWakeUpBytes = 65536, kWakeUpFlops = 262144;
+
 // Work-groups of a launch, in all dimensions; 0 of what is none.
 int64_t GroupsOf(const Thunk& thunk);
 // What a launch reads and writes. Of an instruction's launches only the last says what all of them cost; of the others

@@ -181,7 +181,7 @@ void ThunkRunner::RunStep(const Step& step) {
 }
 
 void ThunkRunner::RunSection(std::span<const Step> steps) {
-  if (team_ == nullptr) return RunByTwoQueues(steps);
+  if (team_ == nullptr) return timing_queue_ != nullptr ? TimeSection(steps) : RunByTwoQueues(steps);
   std::array<TeamLaunch*, kMostTogether> launches{};
   for (size_t i = 0; i < steps.size(); ++i) launches[i] = &context_.launch(steps[i].launch).by_team;
   team_->Run({launches.data(), steps.size()}, ShareOf(steps.front()));
@@ -190,17 +190,21 @@ void ThunkRunner::RunSection(std::span<const Step> steps) {
 void ThunkRunner::RunByTwoQueues(std::span<const Step> steps) {
   cl_command_queue aside = lane_.second_queue()();
   BeginBehind(aside, MarkEnd(queue_));
-  for (const Step& step : steps) {
-    const PreparedLaunch& launch = context_.launch(step.launch);
-    if (section_events_.empty()) {
-      Launch(launch, step.aside ? aside : queue_);
-    } else {
-      cl_event launched = nullptr;
-      Launch(launch, aside, &launched);
-      section_events_[static_cast<size_t>(step.launch)] = cl::Event(launched);
-    }
-  }
+  for (const Step& step : steps) Launch(context_.launch(step.launch), step.aside ? aside : queue_);
+  CheckCl(clFlush(queue_), "flushing the queue");  // both begin now
   BeginBehind(queue_, MarkEnd(aside));
+}
+
+void ThunkRunner::TimeSection(std::span<const Step> steps) {
+  BeginBehind(timing_queue_, MarkEnd(queue_));
+  for (const Step& step : steps) {
+    cl_event launched = nullptr;
+    Launch(context_.launch(step.launch), timing_queue_, &launched);
+    const cl::Event event(launched);
+    cl::Event& kept = launched_[static_cast<size_t>(step.launch)];
+    if (kept() == nullptr) kept = event;
+  }
+  BeginBehind(queue_, MarkEnd(timing_queue_));
 }
 
 void ThunkRunner::Launch(const PreparedLaunch& launch, cl_command_queue queue, cl_event* launched) {

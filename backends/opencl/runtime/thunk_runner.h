@@ -31,9 +31,12 @@ class ThunkRunner {
   ThunkRunner(const DeviceContext& device, Lane& lane, Team* team, RunContext& context, const Memories& memories,
               const Plan& plan, const RunOptions& options);
 
-  // Where `launched` is not empty, a queue's sections are launched one by one, and their events put there, by the
-  // launches' numbers; it outlives the runner.
-  void TimeSections(std::span<cl::Event> launched) { section_events_ = launched; }
+  // Where `timing` is not null, sections are launched one by one into that queue, and what becomes of each launch is
+  // put into `launched`, by its number: of the first one, where there are several. Both outlive the run.
+  void TimeSections(cl_command_queue timing, std::span<cl::Event> launched) {
+    timing_queue_ = timing;
+    launched_ = launched;
+  }
   // Throws Error naming the thunk that failed.
   void Run(const StepSequence& steps);
   // After Run has thrown: ends the exchanges that are under way, those of other devices with it. Else nothing is.
@@ -69,6 +72,8 @@ class ThunkRunner {
   // Side by side: by the team, or by two queues.
   void RunSection(std::span<const Step> steps);
   void RunByTwoQueues(std::span<const Step> steps);
+  // One by one, by the queue that times them.
+  void TimeSection(std::span<const Step> steps);
   void Launch(const PreparedLaunch& launch) { Launch(launch, queue_); }
   void Launch(const PreparedLaunch& launch, cl_command_queue queue, cl_event* launched = nullptr);
   void Do(const WriteThunk& thunk);
@@ -104,7 +109,8 @@ class ThunkRunner {
   };
   std::vector<PendingSend> sends_;
   std::map<int64_t, std::deque<std::vector<hlo::Literal>>> own_transfers_;
-  std::span<cl::Event> section_events_;
+  cl_command_queue timing_queue_ = nullptr;
+  std::span<cl::Event> launched_;
   int64_t collectives_ = 0;                         // of the thread that exchanges
   std::vector<std::shared_ptr<Exchange>> started_;  // by ticket
   std::shared_ptr<Exchange> last_exchange_;         // when it is done, all are

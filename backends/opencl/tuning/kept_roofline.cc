@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Of how things are measured: what another version measured is not comparable.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 bool HasCosts(const DeviceSpec& spec) { return spec.f32_gflops > 0 && spec.bandwidth_gbps > 0 && spec.launch_us > 0; }
 
