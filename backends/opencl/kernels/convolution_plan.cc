@@ -13,7 +13,7 @@
 namespace hlorun::opencl {
 namespace {
 
-constexpr int64_t kGroupsPerUnit = 8;
+constexpr int64_t kGroupsPerUnit = 8, kBlocksOfUnit = 4, kPanelBlocksOfUnit = 2;
 // So few rows of a tile load an element for each three multiplications and still keep the multipliers busy.
 constexpr int64_t kRowsOfThreeVectors = 6;
 // Each element is copied as two: fewer features do not pay for it.
@@ -68,7 +68,10 @@ void ShareFarWeights(ConvolutionPlan& plan, int64_t wanted, const std::function<
 void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
   const int64_t row_bytes = plan.BufferColumns() * shape.channels * hlo::BytesOf(shape.compute_type);
-  const int64_t wanted = 4 * device.compute_units;
+  const int64_t wanted = kBlocksOfUnit * device.compute_units;
+  // Each run of panels copies the rows again: fewer blocks, as long as units that are disturbed have something to leave
+  // to the others.
+  const int64_t wanted_of_panels = kPanelBlocksOfUnit * device.compute_units;
   const auto fits = [&](int64_t rows) { return shape.rows.Span(rows) * row_bytes <= device.l2_bytes / 4; };
   // The last tile of a block may overlap the one above only where all rows are one block.
   const bool is_one_block = shape.rows.out % plan.tile_rows != 0 && fits(shape.rows.out);
@@ -81,16 +84,16 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   plan.rows_per_block = std::min(shape.rows.out, CeilDiv(even, plan.tile_rows) * plan.tile_rows);
   // A block's rows hold the channels of one group.
   plan.panels_per_block = plan.panels / shape.groups;
-  while (shape.groups == 1 && plan.blocks() < wanted && plan.panels_per_block > 1)
+  while (shape.groups == 1 && plan.blocks() < wanted_of_panels && plan.panels_per_block > 1)
     plan.panels_per_block = CeilDiv(plan.panels_per_block, 2);
   const int64_t kept = device.l2_bytes / 2, of_panel = plan.WeightBytes() / plan.panels;
   // Blocks of more rows, as long as there are enough of them: fewer blocks read the weights.
   const auto fits_beside_panel = [&](int64_t rows) {
     return fits(rows) || (shape.rows.Span(rows) * row_bytes + of_panel <= device.l2_bytes / 4 * 3 &&
-                          shape.batch * CeilDiv(shape.rows.out, rows) >= wanted);
+                          shape.batch * CeilDiv(shape.rows.out, rows) >= wanted_of_panels);
   };
   if (shape.groups == 1 && plan.WeightBytes() > kept && of_panel <= kept)
-    ShareFarWeights(plan, wanted, fits_beside_panel);
+    ShareFarWeights(plan, wanted_of_panels, fits_beside_panel);
   plan.groups = EvenGroups(plan.blocks(), kGroupsPerUnit * device.compute_units, device.compute_units);
 }
 
