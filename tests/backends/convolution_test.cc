@@ -339,6 +339,22 @@ TEST(Convolution, PointwiseByTheMatrixUnit) {
   }
 }
 
+void ExpectByTheMatrixUnit(const Case& c, const DeviceSpec& spec, bool by_lines) {
+  SCOPED_TRACE(c.input + " {" + c.window + "}");
+  const auto module = hlo::ParseModule(ConvolutionText(c, false));
+  const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*module->entry()->root());
+  ASSERT_TRUE(shape.has_value());
+  const std::optional<MatrixUnitPlan> plan = PlanMatrixUnitOverWindows(*shape, spec);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->by_lines, by_lines);
+  for (const bool fused : {false, true}) {
+    ExpectConvolution(c, fused, spec);
+    DeviceSpec small = spec;
+    small.l2_bytes = 64 << 10;
+    ExpectConvolution(c, fused, small);
+  }
+}
+
 // Windows as rows that the work-group copies: channels in words and not, runs shorter and longer than a vector, sums at
 // once and in parts, borders, holes, blocks of rows that two images share, groups of columns, a row's end that is none.
 TEST(Convolution, WindowsByTheMatrixUnit) {
@@ -348,25 +364,31 @@ TEST(Convolution, WindowsByTheMatrixUnit) {
       {"bf16[2,9,13,24]", "bf16[3,3,24,45]", "bf16[2,9,13,45]", "size=3x3 pad=1_1x1_1"},
       {"bf16[1,20,22,3]", "bf16[7,7,3,64]", "bf16[1,10,11,64]", "size=7x7 stride=2x2 pad=3_3x3_3"},
       {"bf16[1,12,40,5]", "bf16[2,3,5,33]", "bf16[1,11,38,33]", "size=2x3"},
-      {"bf16[1,16,16,32]", "bf16[3,3,32,70]", "bf16[1,14,14,70]", "size=3x3 pad=3_0x1_2 rhs_dilate=2x2"},
+      {"bf16[1,16,16,24]", "bf16[3,3,24,70]", "bf16[1,14,14,70]", "size=3x3 pad=3_0x1_2 rhs_dilate=2x2"},
       {"bf16[3,7,7,128]", "bf16[3,3,128,700]", "bf16[3,4,4,700]", "size=3x3 stride=2x2 pad=1_1x1_1"},
       {"bf16[2,70,21]", "bf16[5,21,48]", "bf16[2,68,48]", "size=5 pad=1_1", "b0f_0io->b0f"},
       {"s8[2,9,13,24]", "s8[3,3,24,45]", "s32[2,9,13,45]", "size=3x3 pad=1_1x1_1"},
       {"s8[1,12,40,5]", "s8[3,3,5,33]", "s32[1,6,20,33]", "size=3x3 stride=2x2 pad=1_1x1_1"},
   };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.input + " {" + c.window + "}");
-    const auto module = hlo::ParseModule(ConvolutionText(c, false));
-    const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*module->entry()->root());
-    ASSERT_TRUE(shape.has_value());
-    EXPECT_TRUE(PlanMatrixUnitOverWindows(*shape, *spec).has_value());
-    for (const bool fused : {false, true}) {
-      ExpectConvolution(c, fused, *spec);
-      DeviceSpec small = *spec;
-      small.l2_bytes = 64 << 10;
-      ExpectConvolution(c, fused, small);
-    }
-  }
+  for (const Case& c : cases) ExpectByTheMatrixUnit(c, *spec, /*by_lines=*/false);
+}
+
+// Lines of the input that the work-group copies: wider and narrower ones than a block, sums at once and in parts,
+// images, borders that are not alike, parts of the input left out, signals.
+TEST(Convolution, LinesByTheMatrixUnit) {
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  const std::vector<Case> cases = {
+      {"bf16[1,16,16,32]", "bf16[3,3,32,70]", "bf16[1,14,14,70]", "size=3x3 pad=3_0x1_2 rhs_dilate=2x2"},
+      {"bf16[1,20,40,32]", "bf16[3,3,32,64]", "bf16[1,20,40,64]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[2,13,21,64]", "bf16[3,3,64,70]", "bf16[2,13,21,70]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[3,5,70,96]", "bf16[2,3,96,33]", "bf16[3,6,69,33]", "size=2x3 pad=2_0x0_1"},
+      {"bf16[1,19,37,128]", "bf16[3,5,128,32]", "bf16[1,15,35,32]", "size=3x5 pad=0_0x2_4 rhs_dilate=2x2"},
+      {"bf16[1,12,40,32]", "bf16[3,1,32,40]", "bf16[1,9,36,40]", "size=3x1 pad=0_-1x-2_-2"},
+      {"bf16[2,300,64]", "bf16[5,64,48]", "bf16[2,298,48]", "size=5 pad=1_1", "b0f_0io->b0f"},
+      {"s8[2,9,50,64]", "s8[3,3,64,45]", "s32[2,9,50,45]", "size=3x3 pad=1_1x1_1"},
+  };
+  for (const Case& c : cases) ExpectByTheMatrixUnit(c, *spec, /*by_lines=*/true);
 }
 
 TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {

@@ -126,11 +126,29 @@ bool LiesInTiles(const MatrixUnitPlan& plan) {
          (!plan.SumsInParts() || !FallsIntoFewSets(row_bytes));
 }
 
+// Whether copying each input once, instead of once a tap, spares more than is multiplied in vain.
+bool GoesByLines(const MatrixUnitPlan& plan) {
+  // Of the unit's time for a step of a pixel and a feature, that of copying a step of a pixel.
+  constexpr int64_t kCopiedStep = 32;
+  if (!plan.windows || plan.PixelBytes() % MatrixUnitPlan::kStepBytes != 0) return false;
+  const ConvolutionDimension &rows = plan.windows->rows, &columns = plan.windows->columns;
+  const int64_t in_vain = plan.LinePixels() - columns.out;
+  return rows.stride == 1 && columns.stride == 1 && rows.window * columns.window > 1 &&
+         in_vain * plan.windows->features < kCopiedStep * columns.out;
+}
+
+// What stays in the first cache while all columns of the group pass by: a block's pixels, of some rows of the window.
+int64_t TapRows(const MatrixUnitPlan& plan) {
+  constexpr int64_t kBytes = MatrixUnitPlan::kBlock * MatrixUnitPlan::kStepsOfBlock * MatrixUnitPlan::kStepBytes;
+  const int64_t line = (MatrixUnitPlan::kBlock + plan.windows->columns.Reach(1) - 1) * plan.PixelBytes();
+  return std::clamp<int64_t>(kBytes / line, 1, plan.windows->rows.window);
+}
+
 // Columns and depth whose copy of rhs stays in the second cache, for all rows where that leaves work for all.
 void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t step_bytes = plan.StepWords() * 4;
   // Windows are copied again for each group of columns.
-  const int64_t room = (plan.windows ? device.l2_bytes / 4 * 3 : device.l2_bytes / 2) / step_bytes;
+  const int64_t room = (plan.windows && !plan.by_lines ? device.l2_bytes / 4 * 3 : device.l2_bytes / 2) / step_bytes;
   const bool has_sections = plan.parts > 1;
   const int64_t most =
       has_sections ? kMostColumnsOfParts : std::clamp<int64_t>(room / plan.steps, kFewestShared, kMostColumns);
@@ -142,9 +160,12 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   plan.steps_per_section = plan.steps;
   const int64_t in_room = std::max<int64_t>(room / plan.columns_per_group, 1);
   if (has_sections && in_room < plan.steps) plan.steps_per_section = CeilDiv(plan.steps, CeilDiv(plan.steps, in_room));
-  const int64_t groups = plan.shape.batch * CeilDiv(plan.column_blocks, plan.columns_per_group);
+  const int64_t batch = plan.by_lines ? plan.windows->batch : plan.shape.batch;
+  const int64_t groups = batch * CeilDiv(plan.column_blocks, plan.columns_per_group);
   plan.rows_per_group =
       CeilDiv(plan.row_blocks, std::clamp<int64_t>(CeilDiv(GroupsWanted(device), groups), 1, plan.row_blocks));
+  while (plan.by_lines && plan.PanelBytes() > device.l2_bytes / 4 && plan.rows_per_group > 1)
+    plan.rows_per_group = CeilDiv(plan.rows_per_group, 2);
 }
 
 void ChooseOwnColumns(MatrixUnitPlan& plan, const DeviceSpec& device) {
@@ -174,6 +195,11 @@ std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optio
   plan.row_blocks = CeilDiv(shape.m, MatrixUnitPlan::kBlock);
   plan.column_blocks = CeilDiv(shape.n, MatrixUnitPlan::kBlock);
   plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
+  plan.by_lines = GoesByLines(plan);
+  if (plan.by_lines) {
+    plan.row_blocks = plan.BlocksOfImage();
+    plan.tap_rows = TapRows(plan);
+  }
   plan.lhs_in_place = !windows && plan.parts == 1 && LiesInTiles(plan);
   plan.mirrors = MayMirror(plan);
   ChooseGroups(plan, device);
@@ -185,10 +211,25 @@ std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optio
 
 int64_t MatrixUnitPlan::ElementsOfWord() const { return parts == 1 ? 4 / hlo::BytesOf(shape.lhs_type) : 2; }
 
-int64_t MatrixUnitPlan::RowGroups() const { return CeilDiv(row_blocks, rows_per_group); }
+int64_t MatrixUnitPlan::BlocksOfImage() const {
+  return CeilDiv((windows->rows.out - 1) * LinePixels() + windows->columns.out, kBlock);
+}
+int64_t MatrixUnitPlan::GroupsOfImage() const { return CeilDiv(row_blocks, rows_per_group); }
+int64_t MatrixUnitPlan::LinesOfGroup() const {
+  // Its blocks may begin at the end of a line.
+  return CeilDiv(rows_per_group * kBlock + LinePixels() - 1, LinePixels()) + windows->rows.Reach(1) - 1;
+}
+int64_t MatrixUnitPlan::PanelBytes() const {
+  return (LinesOfGroup() * LinePixels() + windows->columns.Reach(1) - 1) * PixelBytes();
+}
+
+int64_t MatrixUnitPlan::RowGroups() const {
+  return by_lines ? windows->batch * GroupsOfImage() : CeilDiv(row_blocks, rows_per_group);
+}
 int64_t MatrixUnitPlan::ColumnGroups() const { return CeilDiv(column_blocks, columns_per_group); }
 
 int64_t MatrixUnitPlan::LhsBytes() const {
+  if (by_lines) return AlignScratch(RowGroups() * ColumnGroups() * PanelBytes());
   if (windows) return AlignScratch(RowGroups() * ColumnGroups() * kBlock * WindowPitch());
   return lhs_in_place ? 0 : AlignScratch(shape.batch * row_blocks * steps * StepWords() * 4);
 }

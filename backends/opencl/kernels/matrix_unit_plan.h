@@ -15,6 +15,11 @@ namespace hlorun::opencl {
 // read as they lie; rows that are windows of a convolution are copied by the work-group that multiplies them, a block
 // at a time; far columns of rhs, too, a group of them: [slot][block of the group][step]...
 //
+// Where a pixel's channels are whole steps and windows meet neighbouring pixels, the group copies lines of the input
+// instead, with zeros around them, and a tile is 16 pixels as they lie there, at one tap. So that taps are as far apart
+// for all of them, outputs are counted by such lines, too, which are as long as the input's: those behind the end of
+// the result's rows are multiplied and not stored.
+//
 // An element of f32 is the sum of three bf16: what rounding leaves is exact, and has eight bits less each time. Six of
 // the nine products of parts are summed; the other three are each below 2^-25 of the product (XLA's name for it:
 // BF16_BF16_F32_X6). Sums of infinite operands are mended (matrix_unit_helpers.h). Parts of numbers below 2^-103 may be
@@ -27,6 +32,7 @@ struct MatrixUnitPlan {
   static constexpr int64_t kPartWords = 2 * kTileWords;          // of a step of a block
   static constexpr int64_t kSumsOfBlock = kBlock * kBlock;
   static constexpr int64_t kPartsOfF32 = 3;
+  static constexpr int64_t kStepsOfBlock = 8;
 
   ProductShape shape;
   bool inline_assembly = false;                          // DeviceSpec::has_inline_assembly
@@ -46,9 +52,19 @@ struct MatrixUnitPlan {
   // Of a matrix by its own transpose: blocks below the diagonal are not multiplied, those above store them, too.
   bool mirrors = false;
   std::optional<ConvolutionShape> windows;  // whose windows are the rows of lhs
+  bool by_lines = false;                    // ... where tiles lie in lines of the input
+  int64_t tap_rows = 1;                     // rows of the window whose products are summed at once, by lines
 
   bool PacksLhs() const { return !lhs_in_place && !windows; }
   bool CopiesColumns() const { return slots > 0; }
+  // By lines: pixels of a line, blocks and groups of an image; lines, and bytes, that a group copies.
+  int64_t LinePixels() const { return windows->columns.Reach(windows->columns.out); }
+  int64_t BlocksOfImage() const;
+  int64_t GroupsOfImage() const;
+  int64_t LinesOfGroup() const;
+  int64_t PanelBytes() const;
+  int64_t PixelBytes() const { return windows->channels * hlo::BytesOf(windows->input_type); }
+  int64_t StepsOfTap() const { return PixelBytes() / kStepBytes; }
   int64_t RowGroups() const;
   int64_t ColumnGroups() const;
   // From one row of windows to the next, bytes: not at the same sets of the first cache.
@@ -56,7 +72,10 @@ struct MatrixUnitPlan {
   int64_t StepWords() const { return parts * kPartWords; }  // of a block, 32 bits each
   // Depth of a block, in steps: what lhs then needs of the first cache leaves room for rhs, which passes by. Parts are
   // multiplied often enough for both to pass by.
-  int64_t BlockSteps() const { return parts == 1 ? 8 : steps_per_section; }
+  int64_t BlockSteps() const {
+    if (by_lines) return tap_rows * windows->columns.window * StepsOfTap();
+    return parts == 1 ? kStepsOfBlock : steps_per_section;
+  }
   int64_t ElementsOfWord() const;
   int64_t ElementsOfStep() const { return kSide * ElementsOfWord(); }
   bool SumsInParts() const { return steps > BlockSteps(); }  // sums wait in memory between blocks of depth

@@ -133,6 +133,7 @@ class UnitMultiplication {
     const Expr first_row = row_group * plan_.rows_per_group;
     const Expr end_row = EndOfRun(first_row, plan_.rows_per_group, plan_.row_blocks);
     first_column_ = column_group * plan_.columns_per_group;
+    if (plan_.by_lines) return GroupOfLines(row_group, column_group, row);
     if (windows_) {
       panel_ = (row_group * plan_.ColumnGroups() + column_group) *
                (kBlock * plan_.WindowPitch() / hlo::BytesOf(lhs_->storage));
@@ -145,6 +146,20 @@ class UnitMultiplication {
     const Expr end = EndOfRun(ir::Ref(section), plan_.steps_per_section, plan_.steps);
     return Loop(section, Index(0), Index(plan_.steps), Loop(row, first_row, end_row, Columns(ir::Ref(section), end)),
                 plan_.steps_per_section);
+  }
+
+  // Blocks of one image.
+  Stmt GroupOfLines(const Expr& row_group, const Expr& column_group, const ir::Var& row) {
+    const ir::Var image = IndexVar("image", plan_.windows->batch), line = IndexVar("line", plan_.windows->rows.out);
+    image_ = ir::Ref(image);
+    first_line_ = ir::Ref(line);
+    const Expr first_row = Remainder(row_group, plan_.GroupsOfImage()) * plan_.rows_per_group;
+    const Expr end_row = EndOfRun(first_row, plan_.rows_per_group, plan_.row_blocks);
+    panel_ = (row_group * plan_.ColumnGroups() + column_group) * (plan_.PanelBytes() / hlo::BytesOf(lhs_->storage));
+    return ir::Block({ir::Let(image, Quotient(row_group, plan_.GroupsOfImage())),
+                      ir::Let(line, Quotient(first_row * kBlock, plan_.LinePixels())),
+                      windows_->CopyLines(image_, first_line_, plan_.LinesOfGroup(), panel_),
+                      Loop(row, first_row, end_row, Columns(Index(0), Index(plan_.steps)))});
   }
 
   // Steps `first` to `end` of a block of rows with all columns of the group.
@@ -194,6 +209,7 @@ class UnitMultiplication {
 
   // Steps of a block from `first` on.
   Stmt Steps(const Expr& first, const Expr& count) const {
+    if (plan_.by_lines) return StepsOfTaps(first, count);
     const Expr rhs = Rhs(first);
     const LhsTiles lhs = windows_ ? LhsOfWindows(first) : plan_.lhs_in_place ? LhsInPlace(first) : PackedLhs(first);
     // What comes after this block of lhs. All columns of the group together bring it; where mirrored ones are left out,
@@ -202,6 +218,20 @@ class UnitMultiplication {
     const Expr ahead = lhs.next + (column_ - first_column_) * count * (lines * lhs.elements_of_line);
     return CallUnit(StepsFunction(), {At(lhs_, lhs.first), Index(lhs.row), Index(lhs.step), At(rhs_, rhs), count,
                                       At(lhs_, ahead), Index(lines)});
+  }
+
+  // Whole taps, one after another.
+  Stmt StepsOfTaps(const Expr& first, const Expr& count) const {
+    const ConvolutionShape& windows = *plan_.windows;
+    const int64_t steps = plan_.StepsOfTap(), pixels = plan_.LinePixels();
+    const ir::Var tap = IndexVar("tap", plan_.steps / steps);
+    const Expr pixel = (row_ * kBlock - first_line_ * pixels) +
+                       Quotient(ir::Ref(tap), windows.columns.window) * (windows.rows.dilation * pixels) +
+                       Remainder(ir::Ref(tap), windows.columns.window) * windows.columns.dilation;
+    const Expr lhs = At(lhs_, panel_ + pixel * (plan_.PixelBytes() / hlo::BytesOf(lhs_->storage)));
+    const Stmt multiply = CallUnit(StepsFunction(), {lhs, Index(plan_.PixelBytes()), Index(MatrixUnitPlan::kStepBytes),
+                                                     At(rhs_, Rhs(ir::Ref(tap) * steps)), Index(steps), lhs, Index(0)});
+    return Loop(tap, Quotient(first, steps), Quotient(first + count, steps), multiply);
   }
 
   // Where a block's tiles of lhs are, in elements; distances in bytes.
@@ -248,7 +278,10 @@ class UnitMultiplication {
   // A block within the result, or one that its end cuts.
   Stmt FinishStraight(const Expr& sums) const {
     const int64_t whole = shape_.n / kBlock, rest = shape_.n % kBlock;
-    const auto finish = [&](int64_t columns) { return FinishRows({sums_, sums, row_, column_}, shape_.m, columns); };
+    const auto finish = [&](int64_t columns) {
+      const SumsOfBlock block = {sums_, sums, column_};
+      return plan_.by_lines ? FinishLines(block, columns) : FinishRows(block, RowsOfBlock(row_, shape_.m), columns);
+    };
     if (rest == 0) return finish(kBlock);
     if (whole == 0) return finish(rest);
     return ir::If(column_ < Index(whole), finish(kBlock), finish(rest));
@@ -263,31 +296,50 @@ class UnitMultiplication {
   }
 
   // Rows above the diagonal are not the last ones: all columns of what they are turned to are there.
-  Stmt FinishTurned() const { return FinishRows({turned_, Index(0), column_, row_}, shape_.n, kBlock); }
+  Stmt FinishTurned() const { return FinishRows({turned_, Index(0), row_}, RowsOfBlock(column_, shape_.n), kBlock); }
 
   // How much of a block of `extent` there is.
   static Expr Inside(const Expr& block, int64_t extent) {
     return extent % kBlock == 0 ? Index(kBlock) : ir::Min(Index(kBlock), Index(extent) - block * kBlock);
   }
 
-  // Where 32 x 32 sums are, and the block of the result that they are.
+  // Where 32 x 32 sums are, and the columns of the result that they are.
   struct SumsOfBlock {
     ir::BufferRef buffer;
-    Expr first, row, column;
+    Expr first, column;
   };
-  // Of `extent` rows of blocks; `columns` of the block.
-  Stmt FinishRows(const SumsOfBlock& block, int64_t extent, int64_t columns) const {
+  // Rows begin .. end of a block, and the row of the result that the block's first one is, or would be.
+  struct StoredRows {
+    Expr begin, end, first;
+  };
+  static StoredRows RowsOfBlock(const Expr& block, int64_t extent) {
+    return {Index(0), Inside(block, extent), block * kBlock};
+  }
+
+  // What a block has of each line of the result.
+  Stmt FinishLines(const SumsOfBlock& block, int64_t columns) const {
+    const int64_t height = plan_.windows->rows.out, width = plan_.windows->columns.out, pixels = plan_.LinePixels();
+    const ir::Var y = IndexVar("y", height);
+    const Expr first = row_ * kBlock, line = ir::Ref(y) * pixels - first;
+    const StoredRows rows = {ir::Max(line, Index(0)), ir::Min(line + width, Index(kBlock)),
+                             (image_ * height + ir::Ref(y)) * width - line};
+    const Expr end = ir::Min(Quotient(first + (kBlock - 1), pixels) + 1, Index(height));
+    return Loop(y, Quotient(first, pixels), end, FinishRows(block, rows, columns));
+  }
+
+  // `columns` of the block.
+  Stmt FinishRows(const SumsOfBlock& block, const StoredRows& rows, int64_t columns) const {
     const ir::Var row = IndexVar("row", kBlock);
-    const Expr from = block.first + ir::Ref(row) * kBlock, end = Inside(block.row, extent);
+    const Expr from = block.first + ir::Ref(row) * kBlock;
     const auto at = [&](const Expr& of_row) {
-      return ResultIndex(task_, shape_, batch_, block.row * kBlock + of_row, block.column * kBlock);
+      return ResultIndex(task_, shape_, batch_, rows.first + of_row, block.column * kBlock);
     };
     if (epilogue_->IsPlain() && columns == kBlock) {
       const auto half = [&](int64_t c) { return ir::Load(block.buffer, ir::Ramp(from + c, kLanes)); };
-      return Loop(row, Index(0), end,
+      return Loop(row, rows.begin, rows.end,
                   epilogue_->StorePlain(at(ir::Ref(row)), half(0), half(kSide), plan_.rounds_pairs));
     }
-    return epilogue_->StoreRows(row, Index(0), end, at, columns, kSide,
+    return epilogue_->StoreRows(row, rows.begin, rows.end, at, columns, kSide,
                                 [&](const Expr& place) { return ir::Load(block.buffer, from + place); });
   }
 
@@ -300,6 +352,7 @@ class UnitMultiplication {
   std::optional<WindowRows> windows_;
   std::optional<ColumnCopy> own_columns_;
   Expr batch_, slot_, row_, column_, first_column_, panel_;
+  Expr image_, first_line_;  // by lines: of the group
 };
 
 }  // namespace

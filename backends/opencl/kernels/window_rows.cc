@@ -1,5 +1,7 @@
 #include "backends/opencl/kernels/window_rows.h"
 
+#include <algorithm>
+
 #include "backends/opencl/kernels/index_math.h"
 
 namespace hlorun::opencl {
@@ -71,6 +73,24 @@ Stmt WindowRows::RowOfWindow(const Expr& image, const Expr& y, const Expr& x, co
   return ir::Block({ir::Let(h, y * rows.stride + ir::Ref(tap_row) * rows.dilation - rows.low),
                     ir::Let(start, to + ir::Ref(tap_row) * run),
                     ir::If(Within(ir::Ref(h), rows.in), inside, Clear(ir::Ref(start), run))});
+}
+
+Stmt WindowRows::CopyLines(const Expr& image, const Expr& first, int64_t count, const Expr& at) const {
+  const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
+  const int64_t lines = rows.Reach(rows.out), pixels = columns.Reach(columns.out);
+  const int64_t begin = std::clamp<int64_t>(columns.low, 0, pixels);
+  const int64_t end = std::clamp<int64_t>(columns.in + columns.low, begin, pixels);
+  const ir::Var copied = IndexVar("copied_line", count),
+                h = ir::MakeIndex("h", -rows.low, lines - rows.low, ir::kIndex);
+  const ir::Var to = ir::MakeVar("to", ir::kIndex);
+  const Expr line = first + ir::Ref(copied);
+  const Expr from = ((image * rows.in + ir::Ref(h)) * columns.in + (begin - columns.low)) * channels_;
+  const Stmt within = ir::Block({Clear(ir::Ref(to), begin * channels_),
+                                 Move(ir::Ref(to) + begin * channels_, from, (end - begin) * channels_),
+                                 Clear(ir::Ref(to) + end * channels_, (pixels - end) * channels_)});
+  const Stmt one = ir::Block({ir::Let(h, line - rows.low), ir::Let(to, at + ir::Ref(copied) * (pixels * channels_)),
+                              ir::If(Within(ir::Ref(h), rows.in), within, Clear(ir::Ref(to), pixels * channels_))});
+  return Loop(copied, Index(0), ir::Min(Index(count), Index(lines) - first), one);
 }
 
 Stmt WindowRows::ClearTails(int64_t count, const Expr& at) const {

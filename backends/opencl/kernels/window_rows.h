@@ -1,5 +1,6 @@
 // Windows of a convolution's input as rows of a matrix: taps from top to bottom and from left to right, the channels of
-// each side by side, zeros where a window leaves the input. A work-group copies a block of rows at a time.
+// each side by side, zeros where a window leaves the input. A work-group copies a block of rows at a time; or lines of
+// the input that windows lie in, one after another.
 #pragma once
 
 #include "backends/opencl/kernels/convolution_plan.h"
@@ -19,6 +20,9 @@ class WindowRows {
 
   // Of output pixels `first` .. `first` + `count`, counted over all images, to rows[at] on.
   ir::Stmt Copy(const ir::Expr& first, const ir::Expr& count, const ir::Expr& at) const;
+  // Of `image`, lines `first` .. `first` + `count` of all that windows meet, with zeros around them, to rows[at] on;
+  // those behind the last one are left as they are. Strides are 1.
+  ir::Stmt CopyLines(const ir::Expr& image, const ir::Expr& first, int64_t count, const ir::Expr& at) const;
   // What lies between the ends of `count` rows and the next ones.
   ir::Stmt ClearTails(int64_t count, const ir::Expr& at) const;
 
