@@ -387,8 +387,40 @@ TEST(Convolution, LinesByTheMatrixUnit) {
       {"bf16[1,12,40,32]", "bf16[3,1,32,40]", "bf16[1,9,36,40]", "size=3x1 pad=0_-1x-2_-2"},
       {"bf16[2,300,64]", "bf16[5,64,48]", "bf16[2,298,48]", "size=5 pad=1_1", "b0f_0io->b0f"},
       {"s8[2,9,50,64]", "s8[3,3,64,45]", "s32[2,9,50,45]", "size=3x3 pad=1_1x1_1"},
+      // Groups of columns, parts that do not divide the depth, one pixel a line, more images than work-groups.
+      {"bf16[1,9,40,32]", "bf16[3,3,32,300]", "bf16[1,9,40,300]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[1,11,45,96]", "bf16[3,3,96,40]", "bf16[1,11,45,40]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[1,90,1,64]", "bf16[3,1,64,40]", "bf16[1,90,1,40]", "size=3x1 pad=1_1x0_0"},
+      {"bf16[37,9,13,32]", "bf16[3,3,32,33]", "bf16[37,9,13,33]", "size=3x3 pad=1_1x1_1"},
   };
   for (const Case& c : cases) ExpectByTheMatrixUnit(c, *spec, /*by_lines=*/true);
+}
+
+// Copies of wide lines, of long signals, of deep pixels and of many images stay in the second cache.
+TEST(Convolution, LinesThatTheMatrixUnitCopiesAreFew) {
+  const std::optional<DeviceSpec> spec = Runner().WithMatrixUnit();
+  if (!spec) GTEST_SKIP() << "no matrix unit here: not measured";
+  const std::vector<Case> cases = {
+      {"bf16[1,512,512,128]", "bf16[3,3,128,128]", "bf16[1,512,512,128]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[1,1024,1024,64]", "bf16[3,3,64,64]", "bf16[1,1024,1024,64]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[1,56,56,1024]", "bf16[3,3,1024,256]", "bf16[1,56,56,256]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[1,65536,32]", "bf16[7,32,32]", "bf16[1,65536,32]", "size=7 pad=3_3", "b0f_0io->b0f"},
+      {"bf16[1,1500,384]", "bf16[3,384,384]", "bf16[1,1500,384]", "size=3 pad=1_1", "b0f_0io->b0f"},
+      {"bf16[256,56,56,64]", "bf16[3,3,64,64]", "bf16[256,56,56,64]", "size=3x3 pad=1_1x1_1"},
+      {"bf16[64,5,5,64]", "bf16[3,3,64,64]", "bf16[64,5,5,64]", "size=3x3 pad=1_1x1_1"},
+  };
+  for (const Case& c : cases) {
+    const auto module = hlo::ParseModule(ConvolutionText(c, false));
+    const std::optional<MatrixUnitPlan> plan =
+        PlanMatrixUnitOverWindows(*ConvolutionShapeOf(*module->entry()->root()), *spec);
+    ASSERT_TRUE(plan.has_value()) << c.input;
+    EXPECT_LE(plan->LhsBytes(), 4 * spec->compute_units * spec->l2_bytes) << c.input;
+    if (!plan->by_lines) continue;
+    EXPECT_LE(plan->PanelBytes(), spec->l2_bytes / 4) << c.input;
+    const int64_t pixels = plan->windows->batch * plan->windows->rows.out * plan->windows->columns.out;
+    EXPECT_LT(plan->RowGroups() * plan->CopiedPixels(), 6 * pixels) << c.input;
+    EXPECT_LT(plan->windows->batch * plan->row_blocks * MatrixUnitPlan::kBlock, 2 * pixels) << c.input;
+  }
 }
 
 TEST(Convolution, GradientsOfWeightsByTheMatrixUnit) {

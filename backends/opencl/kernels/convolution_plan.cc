@@ -48,15 +48,23 @@ int64_t BytesMoved(const ConvolutionPlan& plan) {
   return plan.shape.batch * plan.row_blocks() * plan.WeightBytes() + kReadAndWritten * plan.blocks() * copied;
 }
 
+// How near so many blocks are to enough: four a unit. Each run of panels copies the rows again, so two or three are as
+// good where each unit has as many: one that is disturbed has something to leave to the others.
+int64_t Enough(int64_t blocks, const DeviceSpec& device) {
+  const int64_t units = device.compute_units, wanted = kBlocksOfUnit * units;
+  const bool is_even = blocks >= kPanelBlocksOfUnit * units && blocks % units == 0;
+  return is_even ? wanted : std::min(blocks, wanted);
+}
+
 // Of all panels and few rows, or of more rows and fewer panels: enough blocks, and then the fewest bytes.
-void ShareFarWeights(ConvolutionPlan& plan, int64_t wanted, const std::function<bool(int64_t)>& fits) {
+void ShareFarWeights(ConvolutionPlan& plan, const DeviceSpec& device, const std::function<bool(int64_t)>& fits) {
   ConvolutionPlan tried = plan;
   const int64_t all = plan.shape.rows.out;
   for (int64_t rows = plan.tile_rows;;) {
     tried.rows_per_block = rows;
     for (int64_t panels = plan.panels; panels >= 1; panels = panels == 1 ? 0 : CeilDiv(panels, 2)) {
       tried.panels_per_block = panels;
-      const int64_t enough = std::min(tried.blocks(), wanted), before = std::min(plan.blocks(), wanted);
+      const int64_t enough = Enough(tried.blocks(), device), before = Enough(plan.blocks(), device);
       if (enough > before || (enough == before && BytesMoved(tried) < BytesMoved(plan))) plan = tried;
     }
     const int64_t more = std::min(rows + plan.tile_rows, all);
@@ -69,9 +77,6 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   const ConvolutionShape& shape = plan.shape;
   const int64_t row_bytes = plan.BufferColumns() * shape.channels * hlo::BytesOf(shape.compute_type);
   const int64_t wanted = kBlocksOfUnit * device.compute_units;
-  // Each run of panels copies the rows again: fewer blocks, as long as units that are disturbed have something to leave
-  // to the others.
-  const int64_t wanted_of_panels = kPanelBlocksOfUnit * device.compute_units;
   const auto fits = [&](int64_t rows) { return shape.rows.Span(rows) * row_bytes <= device.l2_bytes / 4; };
   // The last tile of a block may overlap the one above only where all rows are one block.
   const bool is_one_block = shape.rows.out % plan.tile_rows != 0 && fits(shape.rows.out);
@@ -84,16 +89,16 @@ void ChooseBlocks(ConvolutionPlan& plan, const DeviceSpec& device) {
   plan.rows_per_block = std::min(shape.rows.out, CeilDiv(even, plan.tile_rows) * plan.tile_rows);
   // A block's rows hold the channels of one group.
   plan.panels_per_block = plan.panels / shape.groups;
-  while (shape.groups == 1 && plan.blocks() < wanted_of_panels && plan.panels_per_block > 1)
+  while (shape.groups == 1 && Enough(plan.blocks(), device) < wanted && plan.panels_per_block > 1)
     plan.panels_per_block = CeilDiv(plan.panels_per_block, 2);
   const int64_t kept = device.l2_bytes / 2, of_panel = plan.WeightBytes() / plan.panels;
   // Blocks of more rows, as long as there are enough of them: fewer blocks read the weights.
   const auto fits_beside_panel = [&](int64_t rows) {
     return fits(rows) || (shape.rows.Span(rows) * row_bytes + of_panel <= device.l2_bytes / 4 * 3 &&
-                          shape.batch * CeilDiv(shape.rows.out, rows) >= wanted_of_panels);
+                          shape.batch * CeilDiv(shape.rows.out, rows) >= kPanelBlocksOfUnit * device.compute_units);
   };
   if (shape.groups == 1 && plan.WeightBytes() > kept && of_panel <= kept)
-    ShareFarWeights(plan, wanted_of_panels, fits_beside_panel);
+    ShareFarWeights(plan, device, fits_beside_panel);
   plan.groups = EvenGroups(plan.blocks(), kGroupsPerUnit * device.compute_units, device.compute_units);
 }
 

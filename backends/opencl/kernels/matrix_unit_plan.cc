@@ -5,6 +5,7 @@
 #include "backends/opencl/codegen/cache_line.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/scratch.h"
+#include "backends/opencl/kernels/even_groups.h"
 #include "backends/opencl/kernels/product_schedule.h"
 
 namespace hlorun::opencl {
@@ -126,28 +127,36 @@ bool LiesInTiles(const MatrixUnitPlan& plan) {
          (!plan.SumsInParts() || !FallsIntoFewSets(row_bytes));
 }
 
-// Whether copying each input once, instead of once a tap, spares more than is multiplied in vain.
-bool GoesByLines(const MatrixUnitPlan& plan) {
-  // Of the unit's time for a step of a pixel and a feature, that of copying a step of a pixel.
-  constexpr int64_t kCopiedStep = 32;
-  if (!plan.windows || plan.PixelBytes() % MatrixUnitPlan::kStepBytes != 0) return false;
-  const ConvolutionDimension &rows = plan.windows->rows, &columns = plan.windows->columns;
-  const int64_t in_vain = plan.LinePixels() - columns.out;
-  return rows.stride == 1 && columns.stride == 1 && rows.window * columns.window > 1 &&
-         in_vain * plan.windows->features < kCopiedStep * columns.out;
+// A block's pixels at all taps of a row of the window, which stay in the first cache while the group's columns pass by.
+int64_t TapRowBytes(const MatrixUnitPlan& plan) {
+  return (MatrixUnitPlan::kBlock + plan.windows->columns.Reach(1) - 1) * plan.PixelBytes();
 }
-
-// What stays in the first cache while all columns of the group pass by: a block's pixels, of some rows of the window.
+// As many such rows as the first cache would have of other products.
 int64_t TapRows(const MatrixUnitPlan& plan) {
   constexpr int64_t kBytes = MatrixUnitPlan::kBlock * MatrixUnitPlan::kStepsOfBlock * MatrixUnitPlan::kStepBytes;
-  const int64_t line = (MatrixUnitPlan::kBlock + plan.windows->columns.Reach(1) - 1) * plan.PixelBytes();
-  return std::clamp<int64_t>(kBytes / line, 1, plan.windows->rows.window);
+  return std::clamp<int64_t>(kBytes / TapRowBytes(plan), 1, plan.windows->rows.window);
+}
+
+bool MayGoByLines(const MatrixUnitPlan& plan, const DeviceSpec& device) {
+  if (!plan.windows || plan.PixelBytes() % MatrixUnitPlan::kStepBytes != 0) return false;
+  const ConvolutionDimension &rows = plan.windows->rows, &columns = plan.windows->columns;
+  return rows.stride == 1 && columns.stride == 1 && rows.window * columns.window > 1 &&
+         TapRowBytes(plan) <= device.l1_bytes / 4 * 3;
+}
+
+// What is multiplied and copied, by the unit's time for a step of a pixel and a feature.
+int64_t CostOfWindows(const MatrixUnitPlan& plan) {
+  constexpr int64_t kCopiedStep = 32;
+  const int64_t taps = plan.windows->rows.window * plan.windows->columns.window;
+  const int64_t pixels = (plan.by_lines ? plan.windows->batch : 1) * plan.row_blocks * MatrixUnitPlan::kBlock;
+  const int64_t copied = plan.by_lines ? plan.RowGroups() * plan.CopiedPixels() : pixels * taps;
+  return pixels * taps * plan.column_blocks * MatrixUnitPlan::kBlock + kCopiedStep * plan.ColumnGroups() * copied;
 }
 
 // Columns and depth whose copy of rhs stays in the second cache, for all rows where that leaves work for all.
 void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t step_bytes = plan.StepWords() * 4;
-  // Windows are copied again for each group of columns.
+  // Windows are copied again for each group of columns. Lines take a part of the room.
   const int64_t room = (plan.windows && !plan.by_lines ? device.l2_bytes / 4 * 3 : device.l2_bytes / 2) / step_bytes;
   const bool has_sections = plan.parts > 1;
   const int64_t most =
@@ -164,8 +173,21 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t groups = batch * CeilDiv(plan.column_blocks, plan.columns_per_group);
   plan.rows_per_group =
       CeilDiv(plan.row_blocks, std::clamp<int64_t>(CeilDiv(GroupsWanted(device), groups), 1, plan.row_blocks));
-  while (plan.by_lines && plan.PanelBytes() > device.l2_bytes / 4 && plan.rows_per_group > 1)
-    plan.rows_per_group = CeilDiv(plan.rows_per_group, 2);
+}
+
+// The same plan by lines, with as many rows a group as leave its copy in the second cache; nullopt: not even one.
+std::optional<MatrixUnitPlan> ByLines(MatrixUnitPlan plan, const DeviceSpec& device) {
+  plan.by_lines = true;
+  plan.row_blocks = plan.BlocksOfImage();
+  plan.tap_rows = TapRows(plan);
+  ChooseGroups(plan, device);
+  const int64_t around = plan.CopiedPixels() - plan.rows_per_group * MatrixUnitPlan::kBlock;
+  const int64_t fit = (device.l2_bytes / 4 / plan.PixelBytes() - around) / MatrixUnitPlan::kBlock;
+  if (fit < 1) return std::nullopt;
+  const int64_t groups = CeilDiv(plan.row_blocks, std::min(plan.rows_per_group, fit));
+  plan.rows_per_group = CeilDiv(plan.row_blocks, groups);
+  plan.panels = EvenGroups(plan.RowGroups() * plan.ColumnGroups(), 2 * GroupsWanted(device), device.compute_units);
+  return plan;
 }
 
 void ChooseOwnColumns(MatrixUnitPlan& plan, const DeviceSpec& device) {
@@ -195,15 +217,14 @@ std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optio
   plan.row_blocks = CeilDiv(shape.m, MatrixUnitPlan::kBlock);
   plan.column_blocks = CeilDiv(shape.n, MatrixUnitPlan::kBlock);
   plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
-  plan.by_lines = GoesByLines(plan);
-  if (plan.by_lines) {
-    plan.row_blocks = plan.BlocksOfImage();
-    plan.tap_rows = TapRows(plan);
-  }
   plan.lhs_in_place = !windows && plan.parts == 1 && LiesInTiles(plan);
   plan.mirrors = MayMirror(plan);
   ChooseGroups(plan, device);
   ChooseOwnColumns(plan, device);
+  if (MayGoByLines(plan, device)) {
+    const std::optional<MatrixUnitPlan> lines = ByLines(plan, device);
+    if (lines && CostOfWindows(*lines) < CostOfWindows(plan)) return lines;
+  }
   return plan;
 }
 
@@ -215,12 +236,8 @@ int64_t MatrixUnitPlan::BlocksOfImage() const {
   return CeilDiv((windows->rows.out - 1) * LinePixels() + windows->columns.out, kBlock);
 }
 int64_t MatrixUnitPlan::GroupsOfImage() const { return CeilDiv(row_blocks, rows_per_group); }
-int64_t MatrixUnitPlan::LinesOfGroup() const {
-  // Its blocks may begin at the end of a line.
-  return CeilDiv(rows_per_group * kBlock + LinePixels() - 1, LinePixels()) + windows->rows.Reach(1) - 1;
-}
-int64_t MatrixUnitPlan::PanelBytes() const {
-  return (LinesOfGroup() * LinePixels() + windows->columns.Reach(1) - 1) * PixelBytes();
+int64_t MatrixUnitPlan::CopiedPixels() const {
+  return rows_per_group * kBlock + (windows->rows.Reach(1) - 1) * LinePixels() + windows->columns.Reach(1) - 1;
 }
 
 int64_t MatrixUnitPlan::RowGroups() const {
@@ -229,7 +246,7 @@ int64_t MatrixUnitPlan::RowGroups() const {
 int64_t MatrixUnitPlan::ColumnGroups() const { return CeilDiv(column_blocks, columns_per_group); }
 
 int64_t MatrixUnitPlan::LhsBytes() const {
-  if (by_lines) return AlignScratch(RowGroups() * ColumnGroups() * PanelBytes());
+  if (by_lines) return AlignScratch(panels * PanelBytes());
   if (windows) return AlignScratch(RowGroups() * ColumnGroups() * kBlock * WindowPitch());
   return lhs_in_place ? 0 : AlignScratch(shape.batch * row_blocks * steps * StepWords() * 4);
 }

@@ -15,10 +15,10 @@ namespace hlorun::opencl {
 // read as they lie; rows that are windows of a convolution are copied by the work-group that multiplies them, a block
 // at a time; far columns of rhs, too, a group of them: [slot][block of the group][step]...
 //
-// Where a pixel's channels are whole steps and windows meet neighbouring pixels, the group copies lines of the input
-// instead, with zeros around them, and a tile is 16 pixels as they lie there, at one tap. So that taps are as far apart
-// for all of them, outputs are counted by such lines, too, which are as long as the input's: those behind the end of
-// the result's rows are multiplied and not stored.
+// Where a pixel's channels are whole steps and windows meet neighbouring pixels, the group copies what it meets of the
+// input's lines instead, with zeros around them, and a tile is 16 pixels as they lie there, at one tap. So that taps
+// are as far apart for all of them, outputs are counted by such lines, too, which are as long as the input's: those
+// behind the end of the result's rows are multiplied and not stored.
 //
 // An element of f32 is the sum of three bf16: what rounding leaves is exact, and has eight bits less each time. Six of
 // the nine products of parts are summed; the other three are each below 2^-25 of the product (XLA's name for it:
@@ -54,15 +54,17 @@ struct MatrixUnitPlan {
   std::optional<ConvolutionShape> windows;  // whose windows are the rows of lhs
   bool by_lines = false;                    // ... where tiles lie in lines of the input
   int64_t tap_rows = 1;                     // rows of the window whose products are summed at once, by lines
+  int64_t panels = 1;                       // work-groups by lines: each has a copy, and takes groups in turns
 
   bool PacksLhs() const { return !lhs_in_place && !windows; }
   bool CopiesColumns() const { return slots > 0; }
-  // By lines: pixels of a line, blocks and groups of an image; lines, and bytes, that a group copies.
+  // By lines: pixels of a line, blocks and groups of an image; pixels of the input's lines, and bytes, that a group
+  // copies.
   int64_t LinePixels() const { return windows->columns.Reach(windows->columns.out); }
   int64_t BlocksOfImage() const;
   int64_t GroupsOfImage() const;
-  int64_t LinesOfGroup() const;
-  int64_t PanelBytes() const;
+  int64_t CopiedPixels() const;
+  int64_t PanelBytes() const { return CopiedPixels() * PixelBytes(); }
   int64_t PixelBytes() const { return windows->channels * hlo::BytesOf(windows->input_type); }
   int64_t StepsOfTap() const { return PixelBytes() / kStepBytes; }
   int64_t RowGroups() const;

@@ -51,7 +51,7 @@ class UnitMultiplication {
   }
 
   KernelDraft Emit() {
-    const Stmt nest = plan_.CopiesColumns() ? OwnColumns() : Groups();
+    const Stmt nest = plan_.CopiesColumns() ? OwnColumns() : plan_.by_lines ? Lines() : Groups();
     std::vector<Stmt> body;
     if (own_columns_) body.push_back(own_columns_->Declare());
     if (!plan_.HasSections()) body.push_back(ir::DeclareArray(sums_));
@@ -133,7 +133,6 @@ class UnitMultiplication {
     const Expr first_row = row_group * plan_.rows_per_group;
     const Expr end_row = EndOfRun(first_row, plan_.rows_per_group, plan_.row_blocks);
     first_column_ = column_group * plan_.columns_per_group;
-    if (plan_.by_lines) return GroupOfLines(row_group, column_group, row);
     if (windows_) {
       panel_ = (row_group * plan_.ColumnGroups() + column_group) *
                (kBlock * plan_.WindowPitch() / hlo::BytesOf(lhs_->storage));
@@ -148,18 +147,30 @@ class UnitMultiplication {
                 plan_.steps_per_section);
   }
 
-  // Blocks of one image.
-  Stmt GroupOfLines(const Expr& row_group, const Expr& column_group, const ir::Var& row) {
-    const ir::Var image = IndexVar("image", plan_.windows->batch), line = IndexVar("line", plan_.windows->rows.out);
+  // Groups of blocks of one image, in turns: what is copied for the last one makes room for the next.
+  Stmt Lines() {
+    const ir::Var panel = IndexVar("panel", plan_.panels);
+    const ir::Var number = IndexVar("number", plan_.RowGroups() * plan_.ColumnGroups());
+    const ir::Var image = IndexVar("image", plan_.windows->batch), row = IndexVar("row_block", plan_.row_blocks);
+    const ir::Var first = IndexVar("first_block", plan_.row_blocks);
+    const ir::Var columns = IndexVar("column_group", plan_.ColumnGroups());
+    batch_ = Index(0);
+    row_ = ir::Ref(row);
     image_ = ir::Ref(image);
-    first_line_ = ir::Ref(line);
-    const Expr first_row = Remainder(row_group, plan_.GroupsOfImage()) * plan_.rows_per_group;
-    const Expr end_row = EndOfRun(first_row, plan_.rows_per_group, plan_.row_blocks);
-    panel_ = (row_group * plan_.ColumnGroups() + column_group) * (plan_.PanelBytes() / hlo::BytesOf(lhs_->storage));
-    return ir::Block({ir::Let(image, Quotient(row_group, plan_.GroupsOfImage())),
-                      ir::Let(line, Quotient(first_row * kBlock, plan_.LinePixels())),
-                      windows_->CopyLines(image_, first_line_, plan_.LinesOfGroup(), panel_),
-                      Loop(row, first_row, end_row, Columns(Index(0), Index(plan_.steps)))});
+    first_block_ = ir::Ref(first);
+    first_column_ = ir::Ref(columns) * plan_.columns_per_group;
+    panel_ = ir::Ref(panel) * (plan_.PanelBytes() / hlo::BytesOf(lhs_->storage));
+    const Expr row_group = Remainder(ir::Ref(number), plan_.RowGroups());
+    const Stmt group =
+        ir::Block({ir::Let(columns, Quotient(ir::Ref(number), plan_.RowGroups())),
+                   ir::Let(image, Quotient(row_group, plan_.GroupsOfImage())),
+                   ir::Let(first, Remainder(row_group, plan_.GroupsOfImage()) * plan_.rows_per_group),
+                   windows_->CopyLines(image_, first_block_ * kBlock, plan_.CopiedPixels(), panel_),
+                   Loop(row, first_block_, EndOfRun(first_block_, plan_.rows_per_group, plan_.row_blocks),
+                        Columns(Index(0), Index(plan_.steps)))});
+    const Stmt walk =
+        Loop(number, ir::Ref(panel), Index(plan_.RowGroups() * plan_.ColumnGroups()), group, plan_.panels);
+    return ParallelNest({{panel, Index(plan_.panels)}}, ir::Block({CallUnit(kUnitBegin), walk, CallUnit(kUnitEnd)}));
   }
 
   // Steps `first` to `end` of a block of rows with all columns of the group.
@@ -225,7 +236,7 @@ class UnitMultiplication {
     const ConvolutionShape& windows = *plan_.windows;
     const int64_t steps = plan_.StepsOfTap(), pixels = plan_.LinePixels();
     const ir::Var tap = IndexVar("tap", plan_.steps / steps);
-    const Expr pixel = (row_ * kBlock - first_line_ * pixels) +
+    const Expr pixel = (row_ - first_block_) * kBlock +
                        Quotient(ir::Ref(tap), windows.columns.window) * (windows.rows.dilation * pixels) +
                        Remainder(ir::Ref(tap), windows.columns.window) * windows.columns.dilation;
     const Expr lhs = At(lhs_, panel_ + pixel * (plan_.PixelBytes() / hlo::BytesOf(lhs_->storage)));
@@ -318,6 +329,7 @@ class UnitMultiplication {
 
   // What a block has of each line of the result.
   Stmt FinishLines(const SumsOfBlock& block, int64_t columns) const {
+    HLORUN_CHECK(!epilogue_->ReducesRows());  // of whole blocks
     const int64_t height = plan_.windows->rows.out, width = plan_.windows->columns.out, pixels = plan_.LinePixels();
     const ir::Var y = IndexVar("y", height);
     const Expr first = row_ * kBlock, line = ir::Ref(y) * pixels - first;
@@ -352,7 +364,7 @@ class UnitMultiplication {
   std::optional<WindowRows> windows_;
   std::optional<ColumnCopy> own_columns_;
   Expr batch_, slot_, row_, column_, first_column_, panel_;
-  Expr image_, first_line_;  // by lines: of the group
+  Expr image_, first_block_;  // by lines: of the group
 };
 
 }  // namespace

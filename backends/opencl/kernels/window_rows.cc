@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/kernels/index_math.h"
 
 namespace hlorun::opencl {
@@ -78,19 +79,39 @@ Stmt WindowRows::RowOfWindow(const Expr& image, const Expr& y, const Expr& x, co
 Stmt WindowRows::CopyLines(const Expr& image, const Expr& first, int64_t count, const Expr& at) const {
   const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
   const int64_t lines = rows.Reach(rows.out), pixels = columns.Reach(columns.out);
-  const int64_t begin = std::clamp<int64_t>(columns.low, 0, pixels);
-  const int64_t end = std::clamp<int64_t>(columns.in + columns.low, begin, pixels);
-  const ir::Var copied = IndexVar("copied_line", count),
-                h = ir::MakeIndex("h", -rows.low, lines - rows.low, ir::kIndex);
-  const ir::Var to = ir::MakeVar("to", ir::kIndex);
-  const Expr line = first + ir::Ref(copied);
-  const Expr from = ((image * rows.in + ir::Ref(h)) * columns.in + (begin - columns.low)) * channels_;
-  const Stmt within = ir::Block({Clear(ir::Ref(to), begin * channels_),
-                                 Move(ir::Ref(to) + begin * channels_, from, (end - begin) * channels_),
-                                 Clear(ir::Ref(to) + end * channels_, (pixels - end) * channels_)});
-  const Stmt one = ir::Block({ir::Let(h, line - rows.low), ir::Let(to, at + ir::Ref(copied) * (pixels * channels_)),
-                              ir::If(Within(ir::Ref(h), rows.in), within, Clear(ir::Ref(to), pixels * channels_))});
-  return Loop(copied, Index(0), ir::Min(Index(count), Index(lines) - first), one);
+  const int64_t left = std::clamp<int64_t>(columns.low, 0, pixels);
+  const int64_t right = std::clamp<int64_t>(columns.in + columns.low, left, pixels);
+  const ir::Var y = IndexVar("copied_line", lines + CeilDiv(count, pixels) + 1);
+  const ir::Var begin = IndexVar("begin", pixels), end = IndexVar("end", pixels + 1);
+  const ir::Var to = ir::MakeVar("to", ir::kIndex), from = ir::MakeVar("from", ir::kIndex);
+  const Expr line = ir::Ref(y) * pixels, h = ir::Ref(y) - rows.low;
+  const Expr input_pixel = (image * rows.in + h) * columns.in - columns.low;
+  const Stmt within =
+      ir::Block({ir::Let(from, input_pixel * channels_),
+                 ClearPixels(ir::Ref(to), ir::Ref(begin), ir::Min(ir::Ref(end), Index(left)), pixels),
+                 MovePixels(ir::Ref(to), ir::Ref(from), ir::Max(ir::Ref(begin), Index(left)),
+                            ir::Min(ir::Ref(end), Index(right)), pixels),
+                 ClearPixels(ir::Ref(to), ir::Max(ir::Ref(begin), Index(right)), ir::Ref(end), pixels)});
+  const Stmt one = ir::Block(
+      {ir::Let(begin, ir::Max(first - line, Index(0))), ir::Let(end, ir::Min(first + count - line, Index(pixels))),
+       ir::Let(to, at + (line - first) * channels_),
+       ir::If(Within(h, rows.in), within, ClearPixels(ir::Ref(to), ir::Ref(begin), ir::Ref(end), pixels))});
+  return Loop(y, Quotient(first, pixels), Quotient(first + (count - 1), pixels) + 1, one);
+}
+
+Stmt WindowRows::MovePixels(const Expr& to, const Expr& from, const Expr& begin, const Expr& end,
+                            int64_t pixels) const {
+  const ir::Var i = IndexVar("moved", pixels * channels_);
+  const auto vector_at = [&](const Expr& line) { return ir::Ramp(line + ir::Ref(i), static_cast<int>(kLanes)); };
+  return Loop(i, begin * channels_, end * channels_, ir::Store(rows_, vector_at(to), ir::Load(input_, vector_at(from))),
+              kLanes);
+}
+
+Stmt WindowRows::ClearPixels(const Expr& to, const Expr& begin, const Expr& end, int64_t pixels) const {
+  const ir::Var i = IndexVar("cleared", pixels * channels_);
+  const Expr at = ir::Ramp(to + ir::Ref(i), static_cast<int>(kLanes));
+  return Loop(i, begin * channels_, end * channels_, ir::Store(rows_, at, ir::Zero({rows_->storage, at->type.lanes})),
+              kLanes);
 }
 
 Stmt WindowRows::ClearTails(int64_t count, const Expr& at) const {

@@ -1,6 +1,6 @@
 // Windows of a convolution's input as rows of a matrix: taps from top to bottom and from left to right, the channels of
-// each side by side, zeros where a window leaves the input. A work-group copies a block of rows at a time; or lines of
-// the input that windows lie in, one after another.
+// each side by side, zeros where a window leaves the input. A work-group copies a block of rows at a time; or a run of
+// the input's lines, in which windows lie.
 #pragma once
 
 #include "backends/opencl/kernels/convolution_plan.h"
@@ -20,8 +20,8 @@ class WindowRows {
 
   // Of output pixels `first` .. `first` + `count`, counted over all images, to rows[at] on.
   ir::Stmt Copy(const ir::Expr& first, const ir::Expr& count, const ir::Expr& at) const;
-  // Of `image`, lines `first` .. `first` + `count` of all that windows meet, with zeros around them, to rows[at] on;
-  // those behind the last one are left as they are. Strides are 1.
+  // Of the lines of `image` that windows meet, with zeros around them, one behind the other: pixels `first` .. `first`
+  // + `count`, to rows[at] on; zeros behind the last one. Strides are 1, and channels whole vectors of what is moved.
   ir::Stmt CopyLines(const ir::Expr& image, const ir::Expr& first, int64_t count, const ir::Expr& at) const;
   // What lies between the ends of `count` rows and the next ones.
   ir::Stmt ClearTails(int64_t count, const ir::Expr& at) const;
@@ -31,6 +31,10 @@ class WindowRows {
                        const ir::Expr& to) const;
   ir::Stmt Move(const ir::Expr& to, const ir::Expr& from, int64_t elements) const;
   ir::Stmt Clear(const ir::Expr& to, int64_t elements) const;
+  // Pixels begin .. end of a line of `pixels`: from where the line's first one would be on either side.
+  ir::Stmt MovePixels(const ir::Expr& to, const ir::Expr& from, const ir::Expr& begin, const ir::Expr& end,
+                      int64_t pixels) const;
+  ir::Stmt ClearPixels(const ir::Expr& to, const ir::Expr& begin, const ir::Expr& end, int64_t pixels) const;
   // For each vector of a run, the last one over part of the one before it where they do not fill it: `make` is given
   // the function from where a run begins to where the vector is.
   template <typename Make>

@@ -26,7 +26,7 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
 
   const cl::CommandQueue& queue() const { return queue_; }
-  // In-order as well, of the same device; made on first use. Throws Error where there is none. Whoever enqueues there
+  // In-order as well, of the same device; made on first use; null where the device makes none. Whoever enqueues there
   // has it wait for the lane's queue before, and the lane's queue for it behind, so that the lane keeps its order.
   const cl::CommandQueue& second_queue();
   // Waits until nothing is left in either, whatever became of it.

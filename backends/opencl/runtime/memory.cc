@@ -32,8 +32,17 @@ int64_t SizeClass(int64_t bytes) {
   return static_cast<int64_t>((pages + step - 1) / step * step) * kPage;
 }
 
+// Sub-buffers that wait in the cache with their block, whose next plan may have other slices.
+constexpr size_t kMostSubBuffers = 256;
+
+uint64_t NextStorage() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 // What the system gave: a mapping or a cl_mem with the sub-buffers made of it.
 struct Storage {
+  uint64_t number = NextStorage();  // of this cl_mem with these sub-buffers
   std::byte* host = nullptr;
   bool in_heap = false;
   cl::Buffer buffer;
@@ -91,6 +100,10 @@ struct MemoryPool::State {
   }
 
   void GiveBack(Storage storage) {
+    if (storage.sub_buffers.size() > kMostSubBuffers) {
+      storage.sub_buffers.clear();
+      storage.number = NextStorage();
+    }
     std::lock_guard lock(mutex);
     used_bytes -= storage.bytes;
     if (idle_bytes + storage.bytes > device_bytes / kIdleShare) {
@@ -177,13 +190,13 @@ cl_mem DeviceMemory::buffer() const { return block_ != nullptr ? block_->storage
 cl_mem DeviceMemory::argument() const {
   if (block_ == nullptr || block_->storage.buffer() == nullptr) return nullptr;
   Storage& storage = block_->storage;
-  if (offset_ == 0 && bytes_ == block_->bytes) return storage.buffer();
+  // Kernels do not touch slices without bytes.
+  if (bytes_ == 0 || (offset_ == 0 && bytes_ == block_->bytes)) return storage.buffer();
   std::lock_guard lock(block_->mutex);
   cl::Buffer& sub = storage.sub_buffers[{offset_, bytes_}];
   if (sub() == nullptr) {
     // Of the slice alone: kernels that run side by side (sections.h) must not have overlapping ones.
-    const int64_t bytes = std::clamp<int64_t>(bytes_, 1, storage.bytes - offset_);
-    cl_buffer_region region{static_cast<size_t>(offset_), static_cast<size_t>(bytes)};
+    cl_buffer_region region{static_cast<size_t>(offset_), static_cast<size_t>(bytes_)};
     cl_int status = CL_SUCCESS;
     const cl_mem made =
         clCreateSubBuffer(storage.buffer(), CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &status);
@@ -192,6 +205,11 @@ cl_mem DeviceMemory::argument() const {
     if (block_->pool != nullptr) ++block_->pool->fresh;
   }
   return sub();
+}
+
+DeviceMemory::Place DeviceMemory::place() const {
+  if (host() != nullptr || block_ == nullptr) return {host(), 0, 0, 0};
+  return {buffer(), offset_, bytes_, block_->storage.number};
 }
 
 DeviceMemory DeviceMemory::Sub(int64_t offset, int64_t bytes) const {

@@ -32,6 +32,15 @@ class DeviceMemory {
   // keeps. The offset must be a multiple of the device's buffer alignment. Null for raw pointers.
   cl_mem argument() const;
   int64_t offset() const { return offset_; }
+  // Where it is: equal, and what was made of one (a kernel's argument) is as good for the other. A cl_mem's address may
+  // be another's later on, and so may that of its sub-buffers.
+  struct Place {
+    const void* base = nullptr;
+    int64_t offset = 0, bytes = 0;
+    uint64_t storage = 0;
+    bool operator==(const Place&) const = default;
+  };
+  Place place() const;
   DeviceMemory Sub(int64_t offset, int64_t bytes) const;
   bool Overlaps(const DeviceMemory& other) const;
   // Memory that more than one array refers to, or that belongs to the caller, is never written even when an array of it

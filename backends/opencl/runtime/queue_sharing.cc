@@ -47,7 +47,9 @@ QueueSharing::QueueSharing(const Plan& plan, StepSequence steps, size_t launches
 
 QueueSharing::Turn QueueSharing::Next(const Lane& lane, bool may_time) {
   std::lock_guard lock(mutex_);
-  if (sections_ != nullptr && !launched_.empty() && std::all_of(launched_.begin(), launched_.end(), IsDone)) Choose();
+  if (sections_ != nullptr && !timed_.launched.empty() &&
+      std::all_of(timed_.launched.begin(), timed_.launched.end(), IsDone))
+    Choose();
   if (lane_ == nullptr) lane_ = &lane;
   if (sections_ == nullptr || !may_time || lane_ != &lane || ++runs_ != 2) return {steps_, {}, {}};
   try {
@@ -62,17 +64,17 @@ QueueSharing::Turn QueueSharing::Next(const Lane& lane, bool may_time) {
 
 void QueueSharing::GiveBack(Turn turn) {
   std::lock_guard lock(mutex_);
-  launched_ = std::move(turn.launched);
+  timed_ = std::move(turn);
 }
 
 void QueueSharing::Choose() {
   std::vector<double> microseconds;
-  for (const cl::Event& launched : launched_) microseconds.push_back(MicrosecondsOf(launched));
+  for (const cl::Event& launched : timed_.launched) microseconds.push_back(MicrosecondsOf(launched));
   auto steps = std::make_shared<StepSequence>(*sections_);
   PartSections(microseconds, meeting_, *steps);
   if (HasSections(*steps)) steps_ = std::move(steps);
   sections_ = nullptr;
-  launched_.clear();
+  timed_ = {};
 }
 
 }  // namespace hlorun::opencl

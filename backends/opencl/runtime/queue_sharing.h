@@ -45,7 +45,7 @@ class QueueSharing {
   int runs_ = 0;
   // Those to run; and those with all sections, until it is chosen among them.
   std::shared_ptr<const StepSequence> steps_, sections_;
-  std::vector<cl::Event> launched_;
+  Turn timed_;
 };
 
 }  // namespace hlorun::opencl

@@ -37,11 +37,6 @@ void SetKernelArgument(const cl::Kernel& kernel, cl_uint number, const DeviceMem
   CheckCl(clSetKernelArg(kernel(), number, sizeof(buffer), &buffer), "setting a kernel's argument");
 }
 
-std::pair<const void*, int64_t> Place(const DeviceMemory& memory) {
-  if (memory.host() != nullptr) return {memory.host(), 0};
-  return {memory.buffer(), memory.offset()};
-}
-
 }  // namespace
 
 TeamLaunch MakeTeamLaunch(const Plan& plan, const ProgramSet& programs, int32_t kernel, const Grid& grid,
@@ -76,7 +71,7 @@ RunContext::RunContext(const Plan& plan, const ProgramSet& programs, const std::
     arena_allocation_ = static_cast<int32_t>(a);
     arena_ = pool.Allocate(plan.allocations[a].bytes, "the arena of " + plan.module_name);
   }
-  bound_.resize(plan.allocations.size(), {nullptr, 0});
+  bound_.resize(plan.allocations.size());
   users_.resize(plan.allocations.size());
   launches_.reserve(launches.size());
   for (const LaunchThunk* thunk : launches) {
@@ -110,9 +105,9 @@ void RunContext::Bind(Memories& memories) {
     if (users_[a].empty()) continue;
     // A kernel's null pointer means a warm-up, so an array without elements needs an address too.
     const DeviceMemory& memory = memories[a].bytes() == 0 ? placeholder_ : memories[a];
-    const auto place = Place(memory);
+    const DeviceMemory::Place place = memory.place();
     if (place == bound_[a]) continue;
-    bound_[a] = {nullptr, 0};
+    bound_[a] = {};
     for (auto& [launch, argument] : users_[a]) {
       launch->SetArgument(argument.number, memory, argument.slice.offset, argument.slice.bytes);
     }
@@ -122,7 +117,7 @@ void RunContext::Bind(Memories& memories) {
 
 bool RunContext::Keeps(const std::vector<DeviceMemory>& constant) const {
   return keeps_ && std::equal(constant.begin(), constant.end(), kept_of_.begin(), kept_of_.end(),
-                              [](const DeviceMemory& a, const DeviceMemory& b) { return Place(a) == Place(b); });
+                              [](const DeviceMemory& a, const DeviceMemory& b) { return a.place() == b.place(); });
 }
 
 void RunContext::Keep(const std::vector<DeviceMemory>& constant) {

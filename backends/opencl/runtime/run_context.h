@@ -87,7 +87,7 @@ class RunContext {
   std::vector<size_t> of_run_;  // allocations that each run has anew
   int32_t arena_allocation_ = -1;
   std::vector<PreparedLaunch> launches_;
-  std::vector<std::pair<const void*, int64_t>> bound_;  // by allocation: where it was in the last run
+  std::vector<DeviceMemory::Place> bound_;  // by allocation: where it was in the last run
   std::vector<std::vector<std::pair<PreparedLaunch*, PreparedLaunch::Argument>>> users_;  // by allocation
   std::map<int32_t, PreparedLaunch> reducers_;                                            // by kernel
   HostEvaluator evaluator_;

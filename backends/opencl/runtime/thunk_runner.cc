@@ -189,22 +189,28 @@ void ThunkRunner::RunSection(std::span<const Step> steps) {
 
 void ThunkRunner::RunByTwoQueues(std::span<const Step> steps) {
   cl_command_queue aside = lane_.second_queue()();
-  BeginBehind(aside, MarkEnd(queue_));
-  for (const Step& step : steps) Launch(context_.launch(step.launch), step.aside ? aside : queue_);
+  if (aside != nullptr) BeginBehind(aside, MarkEnd(queue_));
+  for (const Step& step : steps) Launch(context_.launch(step.launch), step.aside && aside != nullptr ? aside : queue_);
+  if (aside == nullptr) return;
   CheckCl(clFlush(queue_), "flushing the queue");  // both begin now
   BeginBehind(queue_, MarkEnd(aside));
 }
 
 void ThunkRunner::TimeSection(std::span<const Step> steps) {
-  BeginBehind(timing_queue_, MarkEnd(queue_));
-  for (const Step& step : steps) {
-    cl_event launched = nullptr;
-    Launch(context_.launch(step.launch), timing_queue_, &launched);
-    const cl::Event event(launched);
-    cl::Event& kept = launched_[static_cast<size_t>(step.launch)];
-    if (kept() == nullptr) kept = event;
+  try {
+    BeginBehind(timing_queue_, MarkEnd(queue_));
+    for (const Step& step : steps) {
+      cl_event launched = nullptr;
+      Launch(context_.launch(step.launch), timing_queue_, &launched);
+      const cl::Event event(launched);
+      cl::Event& kept = launched_[static_cast<size_t>(step.launch)];
+      if (kept() == nullptr) kept = event;
+    }
+    BeginBehind(queue_, MarkEnd(timing_queue_));
+  } catch (...) {
+    clFinish(timing_queue_);  // nobody else knows of it
+    throw;
   }
-  BeginBehind(queue_, MarkEnd(timing_queue_));
 }
 
 void ThunkRunner::Launch(const PreparedLaunch& launch, cl_command_queue queue, cl_event* launched) {
