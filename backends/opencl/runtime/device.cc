@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/host_cpu.h"
@@ -28,6 +29,7 @@ bool StartsWith(const std::string& text, const std::string& part) { return text.
 
 std::vector<Found> Discover() {
   const std::vector<std::string> hidden = ShowInlineDevices();
+  NameCpuToPlatforms();
   std::vector<cl::Platform> platforms;
   try {
     cl::Platform::get(&platforms);
@@ -234,9 +236,12 @@ std::shared_ptr<Device> Device::InlineDevice() const {
 std::string Device::Label() const { return LabelOf({platform_, device_, platform_index_, device_index_}); }
 
 std::string Device::Fingerprint() const {
-  return fmt::format("{}, {}, driver {}, device {}, ISA {}, options {}, hlorun codegen {}", spec_.platform,
+  const char* variable = QuirksOf(spec_.platform, device_.getInfo<CL_DEVICE_TYPE>()).target_variable;
+  const char* target = variable != nullptr ? std::getenv(variable) : nullptr;
+  return fmt::format("{}, {}, driver {}, device {}, ISA {}{}, options {}, hlorun codegen {}", spec_.platform,
                      platform_.getInfo<CL_PLATFORM_VERSION>(), spec_.driver_version, spec_.name,
-                     spec_.isa.empty() ? "-" : spec_.isa, BuildOptionsOf(device_), kCodegenVersion);
+                     spec_.isa.empty() ? "-" : spec_.isa, target != nullptr ? fmt::format(" as {}", target) : "",
+                     BuildOptionsOf(device_), kCodegenVersion);
 }
 
 std::vector<std::shared_ptr<Device>> ListDevices() {

@@ -1,7 +1,10 @@
 #include "backends/opencl/runtime/quirks.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+
+#include "backends/opencl/runtime/host_cpu.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -49,7 +52,10 @@ const Row kRows[] = {
       .bf16_dot = "intrinsic",
       .s8_dot = "intrinsic",
       .half_conversion = "vectors",
-      .matrix_unit = true}},
+      .matrix_unit = true,
+      .target_variable = "CL_CONFIG_CPU_TARGET_ARCH",
+      .target = "sapphirerapids",
+      .target_features = {"amxbf16", "amxint8", "amxtile", "avx512bf16", "avx512fp16", "avx512vnni", "avxvnni"}}},
     // PTX by inline assembly; measured on an H200 (docs/gpu.md).
     {"NVIDIA", false, {.matrix_fragments = "ptx", .sub_group_moves = "ptx"}},
     // The simulator that finds accesses out of bounds and races (tests/end_to_end/oclgrind).
@@ -78,6 +84,16 @@ std::vector<std::string> ShowInlineDevices() {
     return names;
   }();
   return shown;
+}
+
+void NameCpuToPlatforms() {
+  for (const Row& row : kRows) {
+    const Quirks& quirks = row.quirks;
+    const bool is_such =
+        quirks.target != nullptr && std::all_of(quirks.target_features.begin(), quirks.target_features.end(),
+                                                [](const std::string& feature) { return ThisCpu().Has(feature); });
+    if (is_such) setenv(quirks.target_variable, quirks.target, 0);
+  }
 }
 
 std::string BuildOptionsOf(const cl::Device& device) {

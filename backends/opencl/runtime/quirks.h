@@ -64,6 +64,11 @@ struct Quirks {
   const char* inline_device = nullptr;
   const char* device_list_variable = nullptr;
   const char* device_list = nullptr;
+  // The environment variable that names the CPU to its compiler, and what it is on a CPU with these features. Virtual
+  // machines may show new features under the number of a model that the compiler takes for an older one.
+  const char* target_variable = nullptr;
+  const char* target = nullptr;
+  std::vector<std::string> target_features = {};
   // The environment variable that bounds the number of worker threads, or null when the affinity mask does.
   const char* thread_count_variable = nullptr;
 };
@@ -73,6 +78,10 @@ Quirks QuirksOf(const std::string& platform_name, cl_device_type type);
 // Asks platforms, by their environment variables, to show their inline devices too. Before the first call of OpenCL;
 // what the user has set stays. Returns the names' beginnings of devices that would not be shown otherwise.
 std::vector<std::string> ShowInlineDevices();
+
+// Names this CPU to platforms that would take it for another. Before the first call of OpenCL; what the user has set
+// stays.
+void NameCpuToPlatforms();
 
 // Options that every program of hlorun is built with on this device. XLA:CPU flushes denormals, so kernels do.
 std::string BuildOptionsOf(const cl::Device& device);
