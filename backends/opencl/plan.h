@@ -172,9 +172,8 @@ struct Plan {
   std::vector<passes::Allocation> allocations;  // constant pointers are null here: see `constants`
   std::vector<hlo::Literal> constants;          // by allocation index of kind kConstant, in order of appearance
   std::vector<Kernel> kernels;
-  // What is the same in every run, of constants and of these parameters (leaves, ascending): runs when an executable is
-  // built, or, where there are such parameters, before the entry's first run with a piece of memory; what it makes
-  // stays there.
+  // What is the same in every run, of constants and of these parameters (leaves, ascending): runs before the entry's
+  // first run with a piece of memory, and what it makes stays there.
   Sequence once;
   std::vector<int64_t> constant_parameters;
   Sequence entry;

@@ -9,6 +9,7 @@
 namespace hlorun::opencl {
 
 LaunchRunner::LaunchRunner() {
+  NameCpuToPlatforms();
   std::vector<cl::Platform> platforms;
   cl::Platform::get(&platforms);
   std::vector<cl::Device> devices;

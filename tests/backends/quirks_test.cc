@@ -6,25 +6,28 @@
 #include <cstdlib>
 #include <string>
 
-#include "backends/opencl/runtime/host_cpu.h"
-
 namespace hlorun::opencl {
 namespace {
 
-constexpr const char* kVariable = "CL_CONFIG_CPU_TARGET_ARCH";
-
-TEST(Quirks, NameTheCpuWhereItHasTheFeatures) {
-  unsetenv(kVariable);
-  NameCpuToPlatforms();
-  const char* named = std::getenv(kVariable);
-  const bool has_all = ThisCpu().Has("amxbf16") && ThisCpu().Has("avx512fp16") && ThisCpu().Has("avxvnni");
-  EXPECT_EQ(named != nullptr ? std::string(named) : "", has_all ? "sapphirerapids" : "");
+TEST(Quirks, NameCpusThatHaveAllFeatures) {
+  const Quirks quirks = QuirksOf("Intel(R) OpenCL", CL_DEVICE_TYPE_CPU);
+  HostCpu cpu;
+  for (const std::string& feature : quirks.target_features) {
+    EXPECT_FALSE(IsTarget(quirks, cpu)) << cpu.isa;
+    cpu.isa += (cpu.isa.empty() ? "" : ",") + feature;
+  }
+  EXPECT_TRUE(IsTarget(quirks, cpu));
+  EXPECT_FALSE(IsTarget(QuirksOf("Portable Computing Language", CL_DEVICE_TYPE_CPU), cpu));
 }
 
-TEST(Quirks, LeaveWhatTheUserNames) {
-  setenv(kVariable, "skx", 1);
+// A later change is not what the platform has been told.
+TEST(Quirks, WhatTheUserNamesStays) {
+  const Quirks quirks = QuirksOf("Intel(R) OpenCL", CL_DEVICE_TYPE_CPU);
+  setenv(quirks.target_variable, "skx", 1);
   NameCpuToPlatforms();
-  EXPECT_STREQ(std::getenv(kVariable), "skx");
+  EXPECT_STREQ(std::getenv(quirks.target_variable), "skx");
+  setenv(quirks.target_variable, "icx", 1);
+  EXPECT_EQ(CpuTargetOf(quirks), "skx");
 }
 
 }  // namespace

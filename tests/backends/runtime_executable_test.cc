@@ -313,34 +313,6 @@ TEST(Profile, TimesEveryStep) {
   EXPECT_LE(times[1].end_us, times[2].start_us);
 }
 
-// By the time of the first run, where constants are all that it takes.
-TEST(Kept, IsMadeOfConstantsWhenBuilt) {
-  for (const bool of_parameter : {false, true}) {
-    PlanMaker m;
-    const int32_t x = m.Parameter(4), constant = m.Constant({1, 2, 3, 4}), arena = m.Arena(16), y = m.Result(4);
-    const int32_t twice = m.Kernel2("twice", "*y = 2 * *x;", 4), square = m.Kernel2("square", "*y = *x * *x;", 4);
-    const Slice kept = m.Floats(arena, 4);
-    m.plan().once.thunks.push_back(m.Launch(twice, m.Floats(of_parameter ? x : constant, 4), kept));
-    if (of_parameter) m.plan().constant_parameters = {0};
-    m.Add(m.Launch(square, kept, m.Floats(y, 4)));
-    const auto executable = Build(m.Take());
-    const DeviceArray given = Upload({1, 2, 3, 4});
-    for (const bool is_first : {true, false}) {
-      std::vector<ThunkTime> times;
-      RunOptions options;
-      options.profile = &times;
-      EXPECT_THAT(Download(executable->Run({{given}}, options).at(0)), ElementsAre(4, 16, 36, 64));
-      std::vector<std::string> labels;
-      for (const ThunkTime& time : times) labels.push_back(time.thunk->label);
-      if (is_first && of_parameter) {
-        EXPECT_THAT(labels, ElementsAre("launch.twice", "launch.square"));
-      } else {
-        EXPECT_THAT(labels, ElementsAre("launch.square"));
-      }
-    }
-  }
-}
-
 TEST(Executable, WaitsForItsRunsWhenDropped) {
   DeviceArray result;
   {

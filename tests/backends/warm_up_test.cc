@@ -9,6 +9,7 @@ namespace {
 
 // Compiles `source`, whose kernels launch one group of two work-items; false: this platform launches nothing.
 bool CompilesWith(const std::string& source, const std::vector<std::string>& kernels) {
+  NameCpuToPlatforms();
   std::vector<cl::Platform> platforms;
   cl::Platform::get(&platforms);
   std::vector<cl::Device> devices;

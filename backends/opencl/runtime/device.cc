@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/host_cpu.h"
@@ -236,11 +235,10 @@ std::shared_ptr<Device> Device::InlineDevice() const {
 std::string Device::Label() const { return LabelOf({platform_, device_, platform_index_, device_index_}); }
 
 std::string Device::Fingerprint() const {
-  const char* variable = QuirksOf(spec_.platform, device_.getInfo<CL_DEVICE_TYPE>()).target_variable;
-  const char* target = variable != nullptr ? std::getenv(variable) : nullptr;
+  const std::string target = CpuTargetOf(QuirksOf(spec_.platform, device_.getInfo<CL_DEVICE_TYPE>()));
   return fmt::format("{}, {}, driver {}, device {}, ISA {}{}, options {}, hlorun codegen {}", spec_.platform,
                      platform_.getInfo<CL_PLATFORM_VERSION>(), spec_.driver_version, spec_.name,
-                     spec_.isa.empty() ? "-" : spec_.isa, target != nullptr ? fmt::format(" as {}", target) : "",
+                     spec_.isa.empty() ? "-" : spec_.isa, target.empty() ? "" : " as " + target,
                      BuildOptionsOf(device_), kCodegenVersion);
 }
 

@@ -69,7 +69,6 @@ class PlanExecutable : public Executable {
     }
     placeholder_ = context_->pool()->Allocate(1, "the runtime");
     MakeConstants();
-    MakeKept();
   }
 
   // Runs in flight use the plan and the kernels.
@@ -210,21 +209,6 @@ class PlanExecutable : public Executable {
       memory.MarkShared();
       constants_[a] = memory.bytes() > 0 ? memory : placeholder_;
     }
-  }
-
-  // What follows from constants alone is made now, for the first run to find it, unless the lane is busy: then by that.
-  void MakeKept() {
-    if (once_.empty() || !plan_.constant_parameters.empty()) return;
-    first_lane_.RunInline([this] {
-      const Borrowed context = Borrow(first_lane_);
-      Memories memories = constants_;
-      context->BindArena(memories);
-      const RunOptions options;
-      ThunkRunner runner(*context_, first_lane_, team_, *context, memories, plan_, options);
-      runner.Run(once_);
-      runner.Finish();
-      context->Keep({});
-    });
   }
 
   void CheckArguments(std::span<const RunArgument> arguments) const {

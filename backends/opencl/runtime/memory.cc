@@ -33,7 +33,7 @@ int64_t SizeClass(int64_t bytes) {
 }
 
 // Sub-buffers that wait in the cache with their block, whose next plan may have other slices.
-constexpr size_t kMostSubBuffers = 256;
+constexpr size_t kMostSubBuffers = 1024;
 
 uint64_t NextStorage() {
   static std::atomic<uint64_t> last{0};

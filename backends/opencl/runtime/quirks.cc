@@ -1,10 +1,11 @@
 #include "backends/opencl/runtime/quirks.h"
 
+#include <link.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-
-#include "backends/opencl/runtime/host_cpu.h"
+#include <map>
 
 namespace hlorun::opencl {
 namespace {
@@ -55,12 +56,37 @@ const Row kRows[] = {
       .matrix_unit = true,
       .target_variable = "CL_CONFIG_CPU_TARGET_ARCH",
       .target = "sapphirerapids",
+      .target_library = "libintelocl",
       .target_features = {"amxbf16", "amxint8", "amxtile", "avx512bf16", "avx512fp16", "avx512vnni", "avxvnni"}}},
     // PTX by inline assembly; measured on an H200 (docs/gpu.md).
     {"NVIDIA", false, {.matrix_fragments = "ptx", .sub_group_moves = "ptx"}},
     // The simulator that finds accesses out of bounds and races (tests/end_to_end/oclgrind).
     {"Oclgrind", false, {.refuses_prefetch = true, .doubts_upper_halves = true, .builds_one_at_a_time = true}},
 };
+
+bool IsLoaded(const char* library) {
+  const auto is_it = [](dl_phdr_info* info, size_t, void* part) {
+    return std::strstr(info->dlpi_name, static_cast<const char*>(part)) != nullptr ? 1 : 0;
+  };
+  return dl_iterate_phdr(is_it, const_cast<char*>(library)) != 0;
+}
+
+// By variable, as it was when platforms were first asked for.
+const std::map<std::string, std::string>& Targets() {
+  static const std::map<std::string, std::string> targets = [] {
+    std::map<std::string, std::string> told;
+    for (const Row& row : kRows) {
+      const Quirks& quirks = row.quirks;
+      if (quirks.target_variable == nullptr) continue;
+      if (IsTarget(quirks, ThisCpu()) && !IsLoaded(quirks.target_library))
+        setenv(quirks.target_variable, quirks.target, 0);
+      const char* target = std::getenv(quirks.target_variable);
+      told[quirks.target_variable] = target != nullptr ? target : "";
+    }
+    return told;
+  }();
+  return targets;
+}
 
 }  // namespace
 
@@ -86,14 +112,15 @@ std::vector<std::string> ShowInlineDevices() {
   return shown;
 }
 
-void NameCpuToPlatforms() {
-  for (const Row& row : kRows) {
-    const Quirks& quirks = row.quirks;
-    const bool is_such =
-        quirks.target != nullptr && std::all_of(quirks.target_features.begin(), quirks.target_features.end(),
-                                                [](const std::string& feature) { return ThisCpu().Has(feature); });
-    if (is_such) setenv(quirks.target_variable, quirks.target, 0);
-  }
+bool IsTarget(const Quirks& quirks, const HostCpu& cpu) {
+  return quirks.target != nullptr && std::all_of(quirks.target_features.begin(), quirks.target_features.end(),
+                                                 [&](const std::string& feature) { return cpu.Has(feature); });
+}
+
+void NameCpuToPlatforms() { Targets(); }
+
+std::string CpuTargetOf(const Quirks& quirks) {
+  return quirks.target_variable != nullptr ? Targets().at(quirks.target_variable) : "";
 }
 
 std::string BuildOptionsOf(const cl::Device& device) {

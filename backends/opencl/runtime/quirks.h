@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/opencl/runtime/cl.h"
+#include "backends/opencl/runtime/host_cpu.h"
 #include "hlo/device_spec.h"
 
 namespace hlorun::opencl {
@@ -68,6 +69,7 @@ struct Quirks {
   // machines may show new features under the number of a model that the compiler takes for an older one.
   const char* target_variable = nullptr;
   const char* target = nullptr;
+  const char* target_library = nullptr;  // part of its file's name: the variable is read when it is loaded
   std::vector<std::string> target_features = {};
   // The environment variable that bounds the number of worker threads, or null when the affinity mask does.
   const char* thread_count_variable = nullptr;
@@ -79,9 +81,13 @@ Quirks QuirksOf(const std::string& platform_name, cl_device_type type);
 // what the user has set stays. Returns the names' beginnings of devices that would not be shown otherwise.
 std::vector<std::string> ShowInlineDevices();
 
-// Names this CPU to platforms that would take it for another. Before the first call of OpenCL; what the user has set
-// stays.
+// Names this CPU to platforms that would take it for another. Before the first call of OpenCL: nothing is named to a
+// platform that is loaded already, and nothing where the user has set the variable.
 void NameCpuToPlatforms();
+// What the platform's compiler was told by then, by whomever; empty: nothing.
+std::string CpuTargetOf(const Quirks& quirks);
+// Whether a CPU is one that is named.
+bool IsTarget(const Quirks& quirks, const HostCpu& cpu);
 
 // Options that every program of hlorun is built with on this device. XLA:CPU flushes denormals, so kernels do.
 std::string BuildOptionsOf(const cl::Device& device);

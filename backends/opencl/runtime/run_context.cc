@@ -99,12 +99,8 @@ void RunContext::ForgetRun() {
   run_.constant.clear();
 }
 
-void RunContext::BindArena(Memories& memories) const {
-  if (arena_allocation_ >= 0) memories[static_cast<size_t>(arena_allocation_)] = arena_;
-}
-
 void RunContext::Bind(Memories& memories) {
-  BindArena(memories);
+  if (arena_allocation_ >= 0) memories[static_cast<size_t>(arena_allocation_)] = arena_;
   for (size_t a = 0; a < memories.size(); ++a) {
     if (users_[a].empty()) continue;
     // A kernel's null pointer means a warm-up, so an array without elements needs an address too.

@@ -58,8 +58,6 @@ class RunContext {
 
   // Sets what differs from the last run. `memories` lacks the arena on entry and is complete on return.
   void Bind(Memories& memories);
-  // Of a run that reads no arguments and makes no results: the arena alone.
-  void BindArena(Memories& memories) const;
   // For a run that ends before the context is given back, so that it needs no lists of its own.
   RunMemories& memories() { return run_; }
   // Lets go of what that run was given and made.
