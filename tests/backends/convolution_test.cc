@@ -417,9 +417,9 @@ TEST(Convolution, LinesThatTheMatrixUnitCopiesAreFew) {
     EXPECT_LE(plan->LhsBytes(), 4 * spec->compute_units * spec->l2_bytes) << c.input;
     if (!plan->by_lines) continue;
     EXPECT_LE(plan->PanelBytes(), spec->l2_bytes / 4) << c.input;
-    const int64_t pixels = plan->windows->batch * plan->windows->rows.out * plan->windows->columns.out;
+    const int64_t pixels = plan->windows.batch * plan->windows.rows.out * plan->windows.columns.out;
     EXPECT_LT(plan->RowGroups() * plan->CopiedPixels(), 6 * pixels) << c.input;
-    EXPECT_LT(plan->windows->batch * plan->row_blocks * MatrixUnitPlan::kBlock, 2 * pixels) << c.input;
+    EXPECT_LT(plan->windows.batch * plan->row_blocks * MatrixUnitPlan::kBlock, 2 * pixels) << c.input;
   }
 }
 

@@ -129,17 +129,17 @@ bool LiesInTiles(const MatrixUnitPlan& plan) {
 
 // A block's pixels at all taps of a row of the window, which stay in the first cache while the group's columns pass by.
 int64_t TapRowBytes(const MatrixUnitPlan& plan) {
-  return (MatrixUnitPlan::kBlock + plan.windows->columns.Reach(1) - 1) * plan.PixelBytes();
+  return (MatrixUnitPlan::kBlock + plan.windows.columns.Reach(1) - 1) * plan.PixelBytes();
 }
 // As many such rows as the first cache would have of other products.
 int64_t TapRows(const MatrixUnitPlan& plan) {
   constexpr int64_t kBytes = MatrixUnitPlan::kBlock * MatrixUnitPlan::kStepsOfBlock * MatrixUnitPlan::kStepBytes;
-  return std::clamp<int64_t>(kBytes / TapRowBytes(plan), 1, plan.windows->rows.window);
+  return std::clamp<int64_t>(kBytes / TapRowBytes(plan), 1, plan.windows.rows.window);
 }
 
 bool MayGoByLines(const MatrixUnitPlan& plan, const DeviceSpec& device) {
-  if (!plan.windows || plan.PixelBytes() % MatrixUnitPlan::kStepBytes != 0) return false;
-  const ConvolutionDimension &rows = plan.windows->rows, &columns = plan.windows->columns;
+  if (!plan.has_windows || plan.PixelBytes() % MatrixUnitPlan::kStepBytes != 0) return false;
+  const ConvolutionDimension &rows = plan.windows.rows, &columns = plan.windows.columns;
   return rows.stride == 1 && columns.stride == 1 && rows.window * columns.window > 1 &&
          TapRowBytes(plan) <= device.l1_bytes / 4 * 3;
 }
@@ -147,8 +147,8 @@ bool MayGoByLines(const MatrixUnitPlan& plan, const DeviceSpec& device) {
 // What is multiplied and copied, by the unit's time for a step of a pixel and a feature.
 int64_t CostOfWindows(const MatrixUnitPlan& plan) {
   constexpr int64_t kCopiedStep = 32;
-  const int64_t taps = plan.windows->rows.window * plan.windows->columns.window;
-  const int64_t pixels = (plan.by_lines ? plan.windows->batch : 1) * plan.row_blocks * MatrixUnitPlan::kBlock;
+  const int64_t taps = plan.windows.rows.window * plan.windows.columns.window;
+  const int64_t pixels = (plan.by_lines ? plan.windows.batch : 1) * plan.row_blocks * MatrixUnitPlan::kBlock;
   const int64_t copied = plan.by_lines ? plan.RowGroups() * plan.CopiedPixels() : pixels * taps;
   return pixels * taps * plan.column_blocks * MatrixUnitPlan::kBlock + kCopiedStep * plan.ColumnGroups() * copied;
 }
@@ -157,7 +157,8 @@ int64_t CostOfWindows(const MatrixUnitPlan& plan) {
 void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   const int64_t step_bytes = plan.StepWords() * 4;
   // Windows are copied again for each group of columns. Lines take a part of the room.
-  const int64_t room = (plan.windows && !plan.by_lines ? device.l2_bytes / 4 * 3 : device.l2_bytes / 2) / step_bytes;
+  const int64_t room =
+      (plan.has_windows && !plan.by_lines ? device.l2_bytes / 4 * 3 : device.l2_bytes / 2) / step_bytes;
   const bool has_sections = plan.parts > 1;
   const int64_t most =
       has_sections ? kMostColumnsOfParts : std::clamp<int64_t>(room / plan.steps, kFewestShared, kMostColumns);
@@ -169,7 +170,7 @@ void ChooseGroups(MatrixUnitPlan& plan, const DeviceSpec& device) {
   plan.steps_per_section = plan.steps;
   const int64_t in_room = std::max<int64_t>(room / plan.columns_per_group, 1);
   if (has_sections && in_room < plan.steps) plan.steps_per_section = CeilDiv(plan.steps, CeilDiv(plan.steps, in_room));
-  const int64_t batch = plan.by_lines ? plan.windows->batch : plan.shape.batch;
+  const int64_t batch = plan.by_lines ? plan.windows.batch : plan.shape.batch;
   const int64_t groups = batch * CeilDiv(plan.column_blocks, plan.columns_per_group);
   plan.rows_per_group =
       CeilDiv(plan.row_blocks, std::clamp<int64_t>(CeilDiv(GroupsWanted(device), groups), 1, plan.row_blocks));
@@ -191,7 +192,7 @@ std::optional<MatrixUnitPlan> ByLines(MatrixUnitPlan plan, const DeviceSpec& dev
 }
 
 void ChooseOwnColumns(MatrixUnitPlan& plan, const DeviceSpec& device) {
-  const int64_t most = plan.windows ? 0 : MostOwnColumns(plan.shape, plan.parts, device);
+  const int64_t most = plan.has_windows ? 0 : MostOwnColumns(plan.shape, plan.parts, device);
   if (most == 0) return;
   const int64_t wanted = GroupsWanted(device);
   const int64_t columns = std::clamp(plan.shape.batch * plan.column_blocks / wanted, kFewestShared, most);
@@ -203,21 +204,22 @@ void ChooseOwnColumns(MatrixUnitPlan& plan, const DeviceSpec& device) {
   plan.steps_per_section = plan.steps;
 }
 
-std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optional<ConvolutionShape>& windows,
+std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const ConvolutionShape* windows,
                                      const DeviceSpec& device) {
   const auto* const unit =
       std::find_if(std::begin(kUnits), std::end(kUnits), [&](const UnitRow& row) { return Takes(row, shape, device); });
-  if (unit == std::end(kUnits) || (windows && unit->parts > 1)) return std::nullopt;
+  if (unit == std::end(kUnits) || (windows != nullptr && unit->parts > 1)) return std::nullopt;
   MatrixUnitPlan plan;
   plan.parts = unit->parts;
   plan.shape = shape;
-  plan.windows = windows;
+  plan.has_windows = windows != nullptr;
+  if (plan.has_windows) plan.windows = *windows;
   plan.inline_assembly = device.has_inline_assembly;
   plan.rounds_pairs = device.bf16_dot == "assembly";
   plan.row_blocks = CeilDiv(shape.m, MatrixUnitPlan::kBlock);
   plan.column_blocks = CeilDiv(shape.n, MatrixUnitPlan::kBlock);
   plan.steps = CeilDiv(shape.k, plan.ElementsOfStep());
-  plan.lhs_in_place = !windows && plan.parts == 1 && LiesInTiles(plan);
+  plan.lhs_in_place = !plan.has_windows && plan.parts == 1 && LiesInTiles(plan);
   plan.mirrors = MayMirror(plan);
   ChooseGroups(plan, device);
   ChooseOwnColumns(plan, device);
@@ -233,21 +235,21 @@ std::optional<MatrixUnitPlan> PlanOf(const ProductShape& shape, const std::optio
 int64_t MatrixUnitPlan::ElementsOfWord() const { return parts == 1 ? 4 / hlo::BytesOf(shape.lhs_type) : 2; }
 
 int64_t MatrixUnitPlan::BlocksOfImage() const {
-  return CeilDiv((windows->rows.out - 1) * LinePixels() + windows->columns.out, kBlock);
+  return CeilDiv((windows.rows.out - 1) * LinePixels() + windows.columns.out, kBlock);
 }
 int64_t MatrixUnitPlan::GroupsOfImage() const { return CeilDiv(row_blocks, rows_per_group); }
 int64_t MatrixUnitPlan::CopiedPixels() const {
-  return rows_per_group * kBlock + (windows->rows.Reach(1) - 1) * LinePixels() + windows->columns.Reach(1) - 1;
+  return rows_per_group * kBlock + (windows.rows.Reach(1) - 1) * LinePixels() + windows.columns.Reach(1) - 1;
 }
 
 int64_t MatrixUnitPlan::RowGroups() const {
-  return by_lines ? windows->batch * GroupsOfImage() : CeilDiv(row_blocks, rows_per_group);
+  return by_lines ? windows.batch * GroupsOfImage() : CeilDiv(row_blocks, rows_per_group);
 }
 int64_t MatrixUnitPlan::ColumnGroups() const { return CeilDiv(column_blocks, columns_per_group); }
 
 int64_t MatrixUnitPlan::LhsBytes() const {
   if (by_lines) return AlignScratch(panels * PanelBytes());
-  if (windows) return AlignScratch(RowGroups() * ColumnGroups() * kBlock * WindowPitch());
+  if (has_windows) return AlignScratch(RowGroups() * ColumnGroups() * kBlock * WindowPitch());
   return lhs_in_place ? 0 : AlignScratch(shape.batch * row_blocks * steps * StepWords() * 4);
 }
 int64_t MatrixUnitPlan::RhsBytes() const {
@@ -259,12 +261,12 @@ int64_t MatrixUnitPlan::SumsBytes() const {
 }
 
 std::optional<MatrixUnitPlan> PlanMatrixUnit(const ProductShape& shape, const DeviceSpec& device) {
-  return PlanOf(shape, std::nullopt, device);
+  return PlanOf(shape, nullptr, device);
 }
 
 std::optional<MatrixUnitPlan> PlanMatrixUnitOverWindows(const ConvolutionShape& shape, const DeviceSpec& device) {
   if (shape.groups != 1 || shape.rows.base_dilation != 1 || shape.columns.base_dilation != 1) return std::nullopt;
-  return PlanOf(ConvolutionProblem(shape, shape.compute_type).shape, shape, device);
+  return PlanOf(ConvolutionProblem(shape, shape.compute_type).shape, &shape, device);
 }
 
 }  // namespace hlorun::opencl

@@ -51,21 +51,22 @@ struct MatrixUnitPlan {
   bool lhs_in_place = false;
   // Of a matrix by its own transpose: blocks below the diagonal are not multiplied, those above store them, too.
   bool mirrors = false;
-  std::optional<ConvolutionShape> windows;  // whose windows are the rows of lhs
-  bool by_lines = false;                    // ... where tiles lie in lines of the input
-  int64_t tap_rows = 1;                     // rows of the window whose products are summed at once, by lines
-  int64_t panels = 1;                       // work-groups by lines: each has a copy, and takes groups in turns
+  bool has_windows = false;  // lhs has rows that are windows of a convolution
+  ConvolutionShape windows;  // of that one
+  bool by_lines = false;     // ... where tiles lie in lines of the input
+  int64_t tap_rows = 1;      // rows of the window whose products are summed at once, by lines
+  int64_t panels = 1;        // work-groups by lines: each has a copy, and takes groups in turns
 
-  bool PacksLhs() const { return !lhs_in_place && !windows; }
+  bool PacksLhs() const { return !lhs_in_place && !has_windows; }
   bool CopiesColumns() const { return slots > 0; }
   // By lines: pixels of a line, blocks and groups of an image; pixels of the input's lines, and bytes, that a group
   // copies.
-  int64_t LinePixels() const { return windows->columns.Reach(windows->columns.out); }
+  int64_t LinePixels() const { return windows.columns.Reach(windows.columns.out); }
   int64_t BlocksOfImage() const;
   int64_t GroupsOfImage() const;
   int64_t CopiedPixels() const;
   int64_t PanelBytes() const { return CopiedPixels() * PixelBytes(); }
-  int64_t PixelBytes() const { return windows->channels * hlo::BytesOf(windows->input_type); }
+  int64_t PixelBytes() const { return windows.channels * hlo::BytesOf(windows.input_type); }
   int64_t StepsOfTap() const { return PixelBytes() / kStepBytes; }
   int64_t RowGroups() const;
   int64_t ColumnGroups() const;
@@ -75,7 +76,7 @@ struct MatrixUnitPlan {
   // Depth of a block, in steps: what lhs then needs of the first cache leaves room for rhs, which passes by. Parts are
   // multiplied often enough for both to pass by.
   int64_t BlockSteps() const {
-    if (by_lines) return tap_rows * windows->columns.window * StepsOfTap();
+    if (by_lines) return tap_rows * windows.columns.window * StepsOfTap();
     return parts == 1 ? kStepsOfBlock : steps_per_section;
   }
   int64_t ElementsOfWord() const;

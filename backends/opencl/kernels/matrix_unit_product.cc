@@ -28,11 +28,11 @@ class UnitMultiplication {
  public:
   UnitMultiplication(const ProductTask& task, const MatrixUnitPlan& plan)
       : task_(task), plan_(plan), shape_(plan.shape) {
-    if (plan.windows) {
-      const hlo::ElementType moved = WindowRows::MovedType(*plan.windows);
+    if (plan.has_windows) {
+      const hlo::ElementType moved = WindowRows::MovedType(plan.windows);
       lhs_ = parameters_.Add("windows", moved, plan.LhsBytes() / hlo::BytesOf(moved),
                              ScratchSlice(plan.LhsOffset(), plan.LhsBytes(), true));
-      windows_.emplace(*plan.windows, task.lhs, lhs_, plan.WindowPitch(), parameters_);
+      windows_.emplace(plan.windows, task.lhs, lhs_, plan.WindowPitch(), parameters_);
     } else {
       lhs_ = LhsParameter();
     }
@@ -151,9 +151,10 @@ class UnitMultiplication {
   Stmt Lines() {
     const ir::Var panel = IndexVar("panel", plan_.panels);
     const ir::Var number = IndexVar("number", plan_.RowGroups() * plan_.ColumnGroups());
-    const ir::Var image = IndexVar("image", plan_.windows->batch), row = IndexVar("row_block", plan_.row_blocks);
+    const ir::Var image = IndexVar("image", plan_.windows.batch), row = IndexVar("row_block", plan_.row_blocks);
     const ir::Var first = IndexVar("first_block", plan_.row_blocks);
     const ir::Var columns = IndexVar("column_group", plan_.ColumnGroups());
+    HLORUN_CHECK(windows_.has_value());
     batch_ = Index(0);
     row_ = ir::Ref(row);
     image_ = ir::Ref(image);
@@ -233,7 +234,7 @@ class UnitMultiplication {
 
   // Whole taps, one after another.
   Stmt StepsOfTaps(const Expr& first, const Expr& count) const {
-    const ConvolutionShape& windows = *plan_.windows;
+    const ConvolutionShape& windows = plan_.windows;
     const int64_t steps = plan_.StepsOfTap(), pixels = plan_.LinePixels();
     const ir::Var tap = IndexVar("tap", plan_.steps / steps);
     const Expr pixel = (row_ - first_block_) * kBlock +
@@ -329,8 +330,8 @@ class UnitMultiplication {
 
   // What a block has of each line of the result.
   Stmt FinishLines(const SumsOfBlock& block, int64_t columns) const {
-    HLORUN_CHECK(!epilogue_->ReducesRows());  // of whole blocks
-    const int64_t height = plan_.windows->rows.out, width = plan_.windows->columns.out, pixels = plan_.LinePixels();
+    HLORUN_CHECK(epilogue_.has_value() && !epilogue_->ReducesRows());  // which are those of whole blocks
+    const int64_t height = plan_.windows.rows.out, width = plan_.windows.columns.out, pixels = plan_.LinePixels();
     const ir::Var y = IndexVar("y", height);
     const Expr first = row_ * kBlock, line = ir::Ref(y) * pixels - first;
     const StoredRows rows = {ir::Max(line, Index(0)), ir::Min(line + width, Index(kBlock)),
