@@ -114,6 +114,7 @@ class UnitMultiplication {
 
   // Along what lies side by side.
   Stmt CopyColumns() {
+    HLORUN_CHECK(own_columns_.has_value());
     const ir::Var column = IndexVar("copied_block", plan_.column_blocks), step = IndexVar("copied_step", plan_.steps);
     const Expr to = (OwnBlock(ir::Ref(column)) * plan_.steps + ir::Ref(step)) * plan_.StepWords();
     const Stmt copy = own_columns_->Step(batch_, ir::Ref(column), ir::Ref(step), to);
@@ -342,6 +343,7 @@ class UnitMultiplication {
 
   // `columns` of the block.
   Stmt FinishRows(const SumsOfBlock& block, const StoredRows& rows, int64_t columns) const {
+    HLORUN_CHECK(epilogue_.has_value());
     const ir::Var row = IndexVar("row", kBlock);
     const Expr from = block.first + ir::Ref(row) * kBlock;
     const auto at = [&](const Expr& of_row) {

@@ -216,8 +216,8 @@ std::string WhyNotFragments(const FragmentSchedule& s, const ProductProblem& pro
   if (!std::has_single_bit(static_cast<uint64_t>(s.depth))) {
     return fmt::format("depth={}: must be a power of two", s.depth);
   }
-  if (const std::string reason = WhyNotAhead(s, problem.shape); !reason.empty()) return reason;
-  if (const std::string reason = WhyNotWide(s, problem.shape, device); !reason.empty()) return reason;
+  if (std::string reason = WhyNotAhead(s, problem.shape); !reason.empty()) return reason;
+  if (std::string reason = WhyNotWide(s, problem.shape, device); !reason.empty()) return reason;
   if (const int64_t step = FragmentSchedule::StepOf(problem.shape.lhs_type); s.depth < step) {
     return fmt::format("depth={}: a matrix instruction multiplies {} of {}", s.depth, step,
                        hlo::ElementTypeName(problem.shape.lhs_type));

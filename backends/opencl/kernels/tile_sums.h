@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backends/opencl/kernels/tiled_product.h"
+#include "hlo/error.h"
 
 namespace hlorun::opencl {
 
@@ -37,7 +38,10 @@ class SumResult {
   SumResult(const TiledProduct& product, int64_t parts, KernelParameters& parameters);
 
   bool IsPlain() const { return !epilogue_ || epilogue_->IsPlain(); }
-  const Epilogue& epilogue() const { return *epilogue_; }  // where not plain
+  const Epilogue& epilogue() const {  // where not plain
+    HLORUN_CHECK(epilogue_.has_value());
+    return *epilogue_;
+  }
   // `lanes` where so many columns, from a multiple of as many on, are all inside or all outside of the result, and side
   // by side in it; else 1.
   int64_t RunOfColumns(int64_t lanes) const;
