@@ -8,8 +8,7 @@
 namespace hlorun::opencl {
 namespace {
 
-// Where it was not measured (bench/roofline): several times what CPU runtimes take, which have no more to wait for than
-// a GPU's driver. What is not gained is no harm.
+// Where it was not measured (bench/roofline): several times what CPU runtimes take. What is not gained is no harm.
 constexpr double kMeetingMicroseconds = 20;
 
 bool HasSections(const StepSequence& steps) {
