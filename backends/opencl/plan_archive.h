@@ -58,8 +58,7 @@ class Reader {
 };
 
 template <typename A, typename T>
-  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-void Describe(A& archive, T& value) {
+requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void Describe(A& archive, T& value) {
   archive.Raw(&value, sizeof(value));
 }
 

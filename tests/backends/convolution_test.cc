@@ -339,12 +339,16 @@ TEST(Convolution, PointwiseByTheMatrixUnit) {
   }
 }
 
-void ExpectByTheMatrixUnit(const Case& c, const DeviceSpec& spec, bool by_lines) {
-  SCOPED_TRACE(c.input + " {" + c.window + "}");
+// Over windows; nullopt also where the convolution has no form that kernels have.
+std::optional<MatrixUnitPlan> UnitPlanOf(const Case& c, const DeviceSpec& spec) {
   const auto module = hlo::ParseModule(ConvolutionText(c, false));
   const std::optional<ConvolutionShape> shape = ConvolutionShapeOf(*module->entry()->root());
-  ASSERT_TRUE(shape.has_value());
-  const std::optional<MatrixUnitPlan> plan = PlanMatrixUnitOverWindows(*shape, spec);
+  return shape ? PlanMatrixUnitOverWindows(*shape, spec) : std::nullopt;
+}
+
+void ExpectByTheMatrixUnit(const Case& c, const DeviceSpec& spec, bool by_lines) {
+  SCOPED_TRACE(c.input + " {" + c.window + "}");
+  const std::optional<MatrixUnitPlan> plan = UnitPlanOf(c, spec);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->by_lines, by_lines);
   for (const bool fused : {false, true}) {
@@ -410,9 +414,7 @@ TEST(Convolution, LinesThatTheMatrixUnitCopiesAreFew) {
       {"bf16[64,5,5,64]", "bf16[3,3,64,64]", "bf16[64,5,5,64]", "size=3x3 pad=1_1x1_1"},
   };
   for (const Case& c : cases) {
-    const auto module = hlo::ParseModule(ConvolutionText(c, false));
-    const std::optional<MatrixUnitPlan> plan =
-        PlanMatrixUnitOverWindows(*ConvolutionShapeOf(*module->entry()->root()), *spec);
+    const std::optional<MatrixUnitPlan> plan = UnitPlanOf(c, *spec);
     ASSERT_TRUE(plan.has_value()) << c.input;
     EXPECT_LE(plan->LhsBytes(), 4 * spec->compute_units * spec->l2_bytes) << c.input;
     if (!plan->by_lines) continue;

@@ -9,6 +9,7 @@
 
 #include "backends/opencl/plan.h"
 #include "backends/opencl/runtime/executable.h"
+#include "backends/opencl/runtime/steps.h"
 #include "gtest/gtest.h"
 #include "hlo/error.h"
 #include "hlo/reader.h"
@@ -119,6 +120,28 @@ inline Plan SquarePlan(int64_t n) {
   const int32_t square = m.Kernel2("square", "*y = *x * *x;", n);
   m.Add(m.Launch(square, m.Floats(x, n), m.Floats(y, n)));
   return m.Take();
+}
+
+// What queues run, and no team.
+inline void MakeForeign(Plan& plan) {
+  for (Kernel& kernel : plan.kernels) kernel.source += "// barrier(";
+}
+
+// Labels of launches, those of a section in brackets, in it those of the second queue in front of a bar.
+inline std::string TextOf(const StepSequence& steps) {
+  constexpr size_t kLaunch = 7;  // "launch."
+  std::string text;
+  for (size_t i = 0; i < steps.size();) {
+    const auto section = static_cast<size_t>(steps[i].section);
+    text += section > 1 ? "[" : "";
+    for (size_t j = 0; j < section; ++j) {
+      if (j > 0) text += steps[i + j].aside == steps[i + j - 1].aside ? " " : " | ";
+      text += steps[i + j].thunk->label.substr(kLaunch);
+    }
+    text += section > 1 ? "]" : " ";
+    i += section;
+  }
+  return text;
 }
 
 // A folder of its own for caches and files, removed at the end.

@@ -92,7 +92,7 @@ TEST(Team, ThreadsTakeTurns) {
 // A run that a team cannot do goes through the queue, one that reads its result through the team.
 TEST(Team, ComesAfterWhatTheQueueHolds) {
   Plan foreign = SquarePlan(1 << 16);
-  foreign.kernels[0].source += "// barrier(";
+  MakeForeign(foreign);
   ASSERT_FALSE(SuitsTeam(foreign));
   const auto slow = Build(std::move(foreign)), quick = Build(CountingPlan(1 << 16, 1e6));
   const DeviceArray x = Upload(std::vector<float>(1 << 16, 3));
@@ -154,20 +154,11 @@ Plan TwoChains(int64_t n) {
   return m.Take();
 }
 
-// Labels of the steps, those of a section in brackets.
 std::string Sections(const Plan& plan) {
   std::vector<const LaunchThunk*> launches;
   StepSequence steps = NumberSteps(plan.entry, launches);
   FormSections(plan, steps);
-  std::string text;
-  for (size_t i = 0; i < steps.size();) {
-    const auto section = static_cast<size_t>(steps[i].section);
-    text += section > 1 ? "[" : "";
-    for (size_t j = 0; j < section; ++j) text += (j > 0 ? " " : "") + steps[i + j].thunk->label.substr(7);
-    text += section > 1 ? "]" : " ";
-    i += section;
-  }
-  return text;
+  return TextOf(steps);
 }
 
 TEST(Team, LaunchesThatDoNotDependOnEachOtherAreSections) {

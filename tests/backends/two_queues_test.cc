@@ -14,11 +14,6 @@
 namespace hlorun::opencl {
 namespace {
 
-// What queues run, and no team.
-void MakeForeign(Plan& plan) {
-  for (Kernel& kernel : plan.kernels) kernel.source += "// barrier(";
-}
-
 // `chains` of two launches each, through an arena: y = (c x)^2 with c = 1, 2, ..., over `n` groups.
 Plan Chains(int64_t chains, int64_t n) {
   constexpr int64_t kApart = 256;  // floats: sub-buffers begin at multiples of some hundred bytes
@@ -37,25 +32,13 @@ Plan Chains(int64_t chains, int64_t n) {
   return m.Take();
 }
 
-// Labels of the steps, those of a section in brackets, those of the second queue in front of a bar, where a launch
-// takes as long as `microseconds` says, by its number, and queues meet in ten.
+// Where a launch takes as long as `microseconds` says, by its number, and queues meet in ten.
 std::string Sections(const Plan& plan, const std::vector<double>& microseconds, bool by_grid = false) {
   std::vector<const LaunchThunk*> launches;
   StepSequence steps = NumberSteps(plan.entry, launches);
   FormSectionsOfQueues(plan, by_grid, steps);
   PartSections(microseconds, 10, steps);
-  std::string text;
-  for (size_t i = 0; i < steps.size();) {
-    const auto section = static_cast<size_t>(steps[i].section);
-    text += section > 1 ? "[" : "";
-    for (size_t j = 0; j < section; ++j) {
-      if (j > 0) text += steps[i + j].aside == steps[i + j - 1].aside ? " " : " | ";
-      text += steps[i + j].thunk->label.substr(7);
-    }
-    text += section > 1 ? "]" : " ";
-    i += section;
-  }
-  return text;
+  return TextOf(steps);
 }
 
 TEST(TwoQueues, ShareWhatLeavesUnitsIdle) {

@@ -84,22 +84,20 @@ std::optional<Prepared> PrepareRoles(const hlo::Instruction& instruction, const 
   return prepared;
 }
 
-// The numbers of a schedule of this kind that the options hold; null: the rules choose. They do where rows are reduced
-// as tiles have them: other tiles would add in another order.
-template <typename Schedule>
-const Schedule* Tuned(const Prepared& prepared, const CompileOptions& options) {
+// The schedule that the options hold; null: the rules choose. They do where rows are reduced as tiles have them: other
+// tiles would add in another order.
+const ProductSchedule* Tuned(const Prepared& prepared, const CompileOptions& options) {
   if (!IsWhole(prepared.shape) || prepared.keeps_rows) return nullptr;
-  return std::get_if<Schedule>(TunedScheduleOf(*prepared.hero, options));
+  return TunedScheduleOf(*prepared.hero, options);
 }
 
 ProductPlan PlanOf(const Prepared& prepared, const EmitContext& context) {
-  return PlanProduct(prepared.shape, context.device, Tuned<PanelSchedule>(prepared, context.options));
+  return PlanProduct(prepared.shape, context.device, std::get_if<PanelSchedule>(Tuned(prepared, context.options)));
 }
 
 // GPU class.
 ProductSchedule GpuScheduleOf(const Prepared& prepared, const EmitContext& context) {
-  const bool may_be_tuned = IsWhole(prepared.shape) && !prepared.keeps_rows;  // see Tuned
-  const ProductSchedule* tuned = may_be_tuned ? TunedScheduleOf(*prepared.hero, context.options) : nullptr;
+  const ProductSchedule* tuned = Tuned(prepared, context.options);
   if (tuned != nullptr && !std::holds_alternative<LibrarySchedule>(*tuned)) return *tuned;
   return GpuScheduleByRule(prepared.shape, IsWhole(prepared.shape), context.device);
 }

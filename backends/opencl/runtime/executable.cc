@@ -343,11 +343,7 @@ class PlanExecutable : public Executable {
         runner.Run(once_);
         context.Keep(run.constant);
       }
-      if (turn.steps == nullptr) {
-        runner.Run(steps_);
-      } else {
-        runner.Run(*turn.steps);
-      }
+      runner.Run(turn.steps != nullptr ? *turn.steps : steps_);
       if (!turn.launched.empty()) queue_sharing_->GiveBack(std::move(turn));
     } catch (const std::exception& error) {
       runner.AbandonExchanges(error.what());

@@ -80,8 +80,8 @@ const cl::CommandQueue& Lane::second_queue() {
   std::call_once(has_second_queue_, [this] {
     try {
       second_queue_ = cl::CommandQueue(queue_.getInfo<CL_QUEUE_CONTEXT>(), queue_.getInfo<CL_QUEUE_DEVICE>());
-    } catch (const cl::Error&) {  // one does
-      second_queue_ = cl::CommandQueue();
+    } catch (const cl::Error&) {
+      // One does.
     }
   });
   return second_queue_;
