@@ -50,6 +50,7 @@
 #include "passes/fusion/product_operands.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
+#include "passes/fusion/tiles.h"
 #include "passes/layout/channels_last.h"
 #include "passes/layout/row_major.h"
 #include "passes/layout/sort_along_minor.h"
@@ -214,6 +215,7 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
 
   // One kernel from many instructions; then where and when each value lives.
   p.Add<KnownTripCounts>();
+  p.Add<FormTiles>();  // what lies between large products, a tile at a time
   p.Add<SinkReshapes>();
   p.Add<Fusion>();
   p.Add<FormBlocks>();   // kernels that read a large array one after another read it block by block

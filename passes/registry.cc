@@ -44,6 +44,7 @@
 #include "passes/fusion/product_operands.h"
 #include "passes/fusion/regions.h"
 #include "passes/fusion/sink_reshapes.h"
+#include "passes/fusion/tiles.h"
 #include "passes/layout/channels_last.h"
 #include "passes/layout/row_major.h"
 #include "passes/layout/sort_along_minor.h"
@@ -144,6 +145,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<PredicateControl>("kernels of branches and of loops of unknown length read the predicate on the device"),
       Entry<SinkReshapes>("elementwise ops after a product get its dimensions"),
       Entry<Fusion>("instructions that one kernel computes become one fusion"),
+      Entry<FormTiles>("a large product, what is made of it and the products that contract it become one kernel of tiles"),
       Entry<FormBlocks>("kernels that read a large array one after another become one that goes by its blocks"),
       Entry<FormRegions>("small kernels, loops and branches become one kernel of sequential code"),
       Entry<BoundWork>("fusions get the sizes up to which their results are needed"),

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "backends/opencl/codegen/alias_pattern.h"
 #include "backends/opencl/codegen/emit.h"
 #include "backends/opencl/codegen/guard.h"
 #include "backends/opencl/codegen/host_evaluation.h"
@@ -22,6 +23,7 @@
 #include "passes/control/loop_carry.h"
 #include "passes/control/predication.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/tiles.h"
 #include "passes/fusion/updated_part.h"
 #include "passes/spmd/spmd.h"
 
@@ -421,40 +423,25 @@ class PlanBuilder {
     if (Multiplies(hero)) thunk.role = StepRole::kProduct;
   }
   static bool Multiplies(const passes::Hero& hero) {
-    return hero.kind == KernelKind::kDot || hero.kind == KernelKind::kConvolution;
+    return hero.kind == KernelKind::kDot || hero.kind == KernelKind::kConvolution || hero.kind == KernelKind::kTiles;
   }
 
   // What the hero multiplies; of anything else, what its result is of.
   static hlo::ElementType ArithmeticOf(const Instruction& instruction, const passes::Hero& hero) {
     const bool multiplies = Multiplies(hero);
-    const hlo::Shape& shape = multiplies ? hero.instruction->operand(0)->shape() : instruction.shape();
+    const Instruction* product =
+        hero.kind == KernelKind::kTiles ? passes::SeedOfTiles(instruction) : hero.instruction;
+    const hlo::Shape& shape = multiplies ? product->operand(0)->shape() : instruction.shape();
     const hlo::Shape& leaf = shape.IsTuple() && !shape.tuple_shapes().empty() ? shape.tuple_shape(0) : shape;
     // Types of two sizes meet at the larger.
     if (multiplies &&
-        hlo::BytesOf(hero.instruction->operand(1)->shape().element_type()) > hlo::BytesOf(leaf.element_type()))
-      return hero.instruction->operand(1)->shape().element_type();
+        hlo::BytesOf(product->operand(1)->shape().element_type()) > hlo::BytesOf(leaf.element_type()))
+      return product->operand(1)->shape().element_type();
     return leaf.element_type();
   }
 
-  AliasPattern AliasesOf(const Instruction& instruction) const {
-    const int64_t leaves = hlo::LeafCount(instruction.shape());
-    AliasPattern aliases(static_cast<size_t>(leaves), -1);
-    for (int64_t leaf = 0; leaf < leaves; ++leaf) {
-      if (ResultSlice(instruction, leaf).bytes == 0) continue;
-      for (int64_t i = 0; i < instruction.operand_count(); ++i) {
-        const bool is_array = instruction.operand(i)->shape().IsArray();
-        if (!is_array || OperandSlice(instruction, i) != ResultSlice(instruction, leaf)) continue;
-        if (aliases[static_cast<size_t>(leaf)] < 0)
-          aliases[static_cast<size_t>(leaf)] = i;
-        else
-          aliases.push_back(i);
-      }
-    }
-    return aliases;
-  }
-
   void AppendKernels(const Instruction& instruction, Sequence& sequence) {
-    const std::vector<EmittedLaunch> launches = EmitInstruction(instruction, AliasesOf(instruction), emit_);
+    const std::vector<EmittedLaunch> launches = EmitInstruction(instruction, AliasesOf(instruction, buffers_), emit_);
     for (const EmittedLaunch& launch : launches) {
       // Of several launches the last does the work; those before it pack and prepare.
       const bool is_last = &launch == &launches.back();

@@ -112,6 +112,7 @@ Hero HeroOfFusion(const hlo::Computation& computation) {
 Hero HeroOf(const Instruction& instruction) {
   if (instruction.backend_config == kRegionConfig) return {KernelKind::kRegion, &instruction};
   if (instruction.backend_config == kBlocksConfig) return {KernelKind::kBlocks, &instruction};
+  if (instruction.backend_config.starts_with(kTilesConfig)) return {KernelKind::kTiles, &instruction};
   if (instruction.backend_config == kSideBySideConfig) return {KernelKind::kSideBySide, &instruction};
   if (instruction.Is(Opcode::kFusion)) return HeroOfFusion(*instruction.called());
   const KernelKind kind = KindOf(instruction);

@@ -24,6 +24,7 @@ enum class KernelKind : uint8_t {
   kCustom,  // hlorun.* internal custom-calls, and everything with an emitter of its own (topk, fft, cholesky ...)
   kRegion,  // kernels, loops and branches that one work-item runs in turn (regions.h)
   kBlocks,  // kernels that are run in turn on one block of their arrays after another (blocks.h)
+  kTiles,   // products, and what lies between them, that are done tile by tile in one kernel (tiles.h)
   // Kernels that need nothing of each other, in one launch (horizontal_fusion.h).
   kSideBySide,
   kCollective,
@@ -37,9 +38,11 @@ struct Hero {
   const hlo::Instruction* instruction = nullptr;
 };
 
-// The backend_config of a fusion that is a region, of one that is made of blocks, and of kernels side by side.
+// The backend_config of a fusion that is a region, of one that is made of blocks, of one that goes by tiles, and of kernels
+// side by side.
 inline constexpr const char* kRegionConfig = R"({"region":"sequential"})";
 inline constexpr const char* kBlocksConfig = R"({"region":"blocks"})";
+inline constexpr const char* kTilesConfig = R"({"region":"tiles","trips":[)";  // with numbers behind it
 inline constexpr const char* kSideBySideConfig = R"({"region":"side_by_side"})";
 
 Hero HeroOf(const hlo::Instruction& instruction);

@@ -131,6 +131,7 @@ bool Recomputation::IsRepeatable(const Instruction& instruction) const {
     case KernelKind::kScatter:
     case KernelKind::kRegion:
     case KernelKind::kBlocks:
+    case KernelKind::kTiles:
     case KernelKind::kSideBySide:
     case KernelKind::kCollective:
     case KernelKind::kHost: return false;

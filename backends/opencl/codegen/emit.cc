@@ -96,6 +96,7 @@ const std::map<KernelKind, Emitter>& Emitters() {
       {KernelKind::kReduceWindow, EmitReduceWindow},
       {KernelKind::kRegion, EmitSequentially},
       {KernelKind::kBlocks, EmitBlocks},
+      {KernelKind::kTiles, EmitTiles},
       {KernelKind::kSideBySide, EmitSideBySide},
       {KernelKind::kScatter, EmitScatter},
       {KernelKind::kSelectAndScatter, EmitSelectAndScatter},
@@ -178,6 +179,7 @@ bool OpenClKernelModel::Supports(const Instruction& instruction) const {
     case KernelKind::kHost:
     case KernelKind::kRegion:
     case KernelKind::kBlocks:
+    case KernelKind::kTiles:
     case KernelKind::kSideBySide:
     case KernelKind::kSort:
     case KernelKind::kScatter:
@@ -210,6 +212,7 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   if (RunsAlone(instruction)) return 0;
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kRegion) return RegionScratchBytes(instruction, {device_, options_}, *this);
+  if (hero.kind == KernelKind::kTiles) return TilesScratchBytes(instruction, {device_, options_});
   if (hero.kind == KernelKind::kReduceWindow) return CumulativeScratchBytes(instruction, hero, device_);
   if (hero.kind == KernelKind::kSort) return SortScratchBytes(*hero.instruction, device_);
   if (HasTopKKernel(instruction, device_)) return TopKScratchBytes(instruction, device_);

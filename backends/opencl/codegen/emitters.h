@@ -54,6 +54,10 @@ bool HasOrderedReduction(const hlo::Instruction& instruction, const hlo::Instruc
 // Kernels that are run in turn on one block of their arrays after another (passes/fusion/blocks.h).
 Launches EmitBlocks(const EmitRequest& request);
 
+// Kernels that are run in turn on one tile after another of a large product (passes/fusion/tiles.h).
+Launches EmitTiles(const EmitRequest& request);
+int64_t TilesScratchBytes(const hlo::Instruction& tiles, const EmitContext& context);
+
 // Kernels that need nothing of each other, each with work-groups of its own (passes/fusion/horizontal_fusion.h).
 Launches EmitSideBySide(const EmitRequest& request);
 

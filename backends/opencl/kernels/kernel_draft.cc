@@ -53,6 +53,7 @@ EmittedLaunch MakeLaunch(const KernelDraft& draft, const EmitContext& context) {
   launch.grid = scheduled.grid;
   launch.arguments = draft.arguments;
   launch.role = draft.role;
+  launch.kernel = std::make_shared<const ScheduledKernel>(std::move(scheduled));
   return launch;
 }
 
