@@ -35,8 +35,11 @@ using hlo::Shape;
 
 // A product whose result is so many times as large as its operands.
 constexpr int64_t kGrowth = 2;
-// Rows of a tile: fewer are slow products.
-constexpr int64_t kFewestRows = 32;
+// With more depth the multiplications hide what the result's way to memory takes (layers of perceptrons).
+constexpr int64_t kMostDepth = 256;
+// Rows of a tile: fewer are slow products. Where the second cache does not keep the scores of so many, tiles gain
+// nothing (docs/performance.md).
+constexpr int64_t kFewestRows = 64;
 // Fewer tiles are not worth a kernel of their own. Whatever the device has, so that results are the same.
 constexpr int64_t kFewestTiles = 8;
 
@@ -141,8 +144,8 @@ int64_t DivisorUpTo(int64_t size, int64_t most) {
 
 struct Limits {
   int64_t large;  // bytes of a product's result from which on it goes by tiles
-  int64_t tile;   // wanted
-  int64_t most;   // of a tile that cannot be smaller
+  int64_t tile;   // of a tile of rows
+  int64_t most;   // of a batch that is a tile
 
   static Limits Of(const DeviceSpec& device) { return {2 * device.l2_bytes, device.l2_bytes, device.l3_bytes / 4}; }
 };
@@ -175,7 +178,7 @@ std::vector<int64_t> TripsOf(const ProductGroup& group, const SharedLoops& loops
   for (size_t d = seed.size() - 2; d < seed.size() && tile_bytes(trips) > limits.tile; ++d) {
     if (seed[d].size() == 1 && loops.MayCut(seed[d][0])) {
       const int64_t rows = loops.SizeOf(seed[d][0]), of_row = tile_bytes(trips) / rows;
-      const int64_t tile = DivisorUpTo(rows, std::max(limits.tile / of_row, kFewestRows));
+      const int64_t tile = DivisorUpTo(rows, limits.tile / of_row);
       std::vector<int64_t> cut = trips;
       cut[number] = rows / tile;
       if (tile >= kFewestRows && fits(cut)) {
@@ -195,6 +198,10 @@ std::vector<int64_t> TripsOf(const ProductGroup& group, const SharedLoops& loops
 bool IsSeed(const Instruction& dot, const Limits& limits) {
   if (!dot.Is(Opcode::kDot) || !dot.shape().IsStatic() || dot.shape().ByteSize() < limits.large) return false;
   if (dot.shape().rank() < 2 || hlo::IsComplex(dot.shape().element_type())) return false;
+  int64_t depth = 1;
+  for (const int64_t dimension : dot.As<hlo::attr::Dot>().lhs_contracting)
+    depth *= dot.operand(0)->shape().dimension(dimension);
+  if (depth > kMostDepth) return false;
   return dot.shape().ElementCount() >=
          kGrowth * std::max(dot.operand(0)->shape().ElementCount(), dot.operand(1)->shape().ElementCount());
 }
