@@ -9,6 +9,7 @@
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/host_evaluation.h"
 #include "backends/opencl/codegen/region_emitter.h"
+#include "backends/opencl/codegen/row_shape.h"
 #include "backends/opencl/kernels/convolution.h"
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/library_product.h"
@@ -132,6 +133,19 @@ bool KeepsPlace(const Instruction& value) {
     }
   }
   return true;
+}
+
+// Rows of a softmax or norm take the place of those that they are made of, when all of a row has been read that is not
+// overwritten at once. Rows that end in part of a vector would end in scalars there, and what goes past the caches has
+// a place of its own.
+bool MayOverwriteRows(const Instruction& fusion, const Instruction& reduce, int64_t operand, const hlo::Shape& result,
+                      const DeviceSpec& device) {
+  constexpr int64_t kWholeVectors = 32;
+  const Instruction& given = *fusion.called()->parameter(operand);
+  const RowShape rows = RowShapeOf(reduce);
+  return device.device_class == DeviceClass::kCpu && HasRows(fusion, reduce) && rows.length() % kWholeVectors == 0 &&
+         result.ByteSize() <= device.l3_bytes && given.shape().dimensions() == rows.dimensions &&
+         result.dimensions() == rows.dimensions && IsReadInItsRow(given, rows);
 }
 
 // The last step overwrites what it has just read, when the others are done with that block.
@@ -260,6 +274,7 @@ bool OpenClKernelModel::MayShareBuffer(const Instruction& instruction, int64_t o
       if (!is_fusion)
         return IsElementwise(instruction) || instruction.Is(Opcode::kReshape) || instruction.Is(Opcode::kCopy);
       return KeepsPlace(*instruction.called()->parameter(operand));
+    case KernelKind::kRow: return is_fusion && MayOverwriteRows(instruction, *hero.instruction, operand, to, device_);
     case KernelKind::kBlocks: return MayOverwriteBlocks(instruction, operand);
     case KernelKind::kDot:
     case KernelKind::kConvolution:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "backends/opencl/codegen/alias_pattern.h"
 #include "backends/opencl/codegen/ceil_div.h"
@@ -12,6 +13,7 @@
 #include "backends/opencl/codegen/schedule.h"
 #include "backends/opencl/codegen/scratch.h"
 #include "hlo/error.h"
+#include "passes/fusion/blocks.h"
 #include "passes/fusion/tiles.h"
 #include "passes/memory/buffer_assignment.h"
 
@@ -56,6 +58,20 @@ struct Step {
   bool is_once = false;       // for all trips of the innermost loop
 };
 
+// The model of kernels whose scratch lies in the arena.
+class OthersScratch : public OpenClKernelModel {
+ public:
+  OthersScratch(const DeviceSpec& device, const CompileOptions& options,
+                const std::unordered_set<const Instruction*>& keeping)
+      : OpenClKernelModel(device, options), keeping_(keeping) {}
+  int64_t ScratchBytes(const Instruction& instruction) const override {
+    return keeping_.contains(&instruction) ? 0 : OpenClKernelModel::ScratchBytes(instruction);
+  }
+
+ private:
+  const std::unordered_set<const Instruction*>& keeping_;
+};
+
 class TileSteps {
  public:
   TileSteps(const Instruction& tiles, const EmitContext& context)
@@ -65,7 +81,12 @@ class TileSteps {
         kernels_(device_, options_) {
     passes::PassContext pass_context{device_, options_, kernels_, {}};
     passes::FuseTile(*program_.module, pass_context);
-    buffers_ = passes::AssignBuffers(*program_.module, pass_context);
+    for (const auto& instruction : program_.module->entry()->instructions()) {
+      if (KeepsScratch(*instruction)) keeping_.insert(instruction.get());
+    }
+    const OthersScratch others(device_, options_, keeping_);
+    passes::PassContext memory_context{device_, options_, others, {}};
+    buffers_ = passes::AssignBuffers(*program_.module, memory_context);
     const auto& allocations = buffers_.allocations();
     const auto arena = std::find_if(allocations.begin(), allocations.end(), [](const Allocation& allocation) {
       return allocation.kind == Allocation::Kind::kArena;
@@ -92,12 +113,9 @@ class TileSteps {
     if (is_copy && buffers_.SliceOf(&instruction) == buffers_.SliceOf(instruction.operand(0))) return;
     std::vector<EmittedLaunch> launches =
         EmitInstruction(instruction, AliasesOf(instruction, buffers_), {device_, options_});
-    const bool keeps_scratch = std::any_of(launches.begin(), launches.end(),
-                                           [&](const EmittedLaunch& launch) { return IsOnce(instruction, launch); });
-    // What is kept for later tiles lies apart from what they overwrite.
     passes::Slice scratch = buffers_.ScratchOf(&instruction);
-    if (keeps_scratch) {
-      scratch = {arena_, slot_bytes_, scratch.bytes};
+    if (keeping_.contains(&instruction)) {
+      scratch = {arena_, slot_bytes_, kernels_.ScratchBytes(instruction)};
       slot_bytes_ += AlignScratch(scratch.bytes);
     }
     for (EmittedLaunch& launch : launches) {
@@ -121,11 +139,18 @@ class TileSteps {
            });
   }
   bool IsSameAlongRows(const Instruction& operand) const {
-    const passes::Slice& slice = buffers_.SliceOf(&operand);
-    const Allocation& allocation = buffers_.allocations()[static_cast<size_t>(slice.allocation)];
+    const Instruction* value = passes::BehindBitcasts(&operand);
     const auto& constant = options_.constant_parameters;
-    return allocation.kind == Allocation::Kind::kArgument &&
-           std::find(constant.begin(), constant.end(), allocation.index) != constant.end();
+    return value->Is(hlo::Opcode::kParameter) &&
+           std::find(constant.begin(), constant.end(), value->parameter_number()) != constant.end();
+  }
+  // Whether its launches leave something there for later tiles: it lies apart from what those overwrite.
+  bool KeepsScratch(const Instruction& instruction) const {
+    if (passes::HeroOf(instruction).kind != KernelKind::kDot) return false;
+    const AliasPattern none(static_cast<size_t>(hlo::LeafCount(instruction.shape())), -1);
+    const Launches launches = EmitInstruction(instruction, none, {device_, options_});
+    return std::any_of(launches.begin(), launches.end(),
+                       [&](const EmittedLaunch& launch) { return IsOnce(instruction, launch); });
   }
 
   Place PlaceOf(const Instruction& instruction, const ArgumentRef& argument, const passes::Slice& scratch) const {
@@ -156,6 +181,7 @@ class TileSteps {
   const DeviceSpec device_;
   const CompileOptions options_;
   const OpenClKernelModel kernels_;
+  std::unordered_set<const Instruction*> keeping_;
   passes::BufferAssignment buffers_;
   std::vector<Step> steps_;
   int32_t arena_ = -1;
