@@ -145,7 +145,7 @@ const std::vector<PassEntry>& AllPasses() {
       Entry<PredicateControl>("kernels of branches and of loops of unknown length read the predicate on the device"),
       Entry<SinkReshapes>("elementwise ops after a product get its dimensions"),
       Entry<Fusion>("instructions that one kernel computes become one fusion"),
-      Entry<FormTiles>("a large product, what is made of it and the products that contract it become one kernel of tiles"),
+      Entry<FormTiles>("a large product and the products that contract what is made of it go by tiles, in one kernel"),
       Entry<FormBlocks>("kernels that read a large array one after another become one that goes by its blocks"),
       Entry<FormRegions>("small kernels, loops and branches become one kernel of sequential code"),
       Entry<BoundWork>("fusions get the sizes up to which their results are needed"),

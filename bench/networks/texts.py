@@ -26,6 +26,16 @@ def gpt_prefill(weights, words):
     return layer_norm(weights, x)[:, -1] @ table.T * 0.05
 
 
+def long_attention(_, q, k, v):
+    return attend(q, k, v)
+
+
+def long_attention_step(_, q, k, v):
+    """Its gradients, where tokens see those before them."""
+    loss = lambda q, k, v: jnp.square(attend(q, k, v, causal(q.shape[1]))).mean()  # pylint: disable=unnecessary-lambda-assignment
+    return jax.grad(loss, (0, 1, 2))(q, k, v)
+
+
 def rotated(x, positions):
     """Rotary positions, halves of each head turned: x is [batch, length, heads, features]."""
     half = x.shape[-1] // 2
@@ -173,9 +183,12 @@ def state_space(weights, x):
 
 ONE_WORD = ((1, 1), S32)
 KEPT = ((4, 1, 512, 4, 64), F32)
+LONG = ((1, 1024, 12, 64), F32)
 NETWORKS = {
     "minilm": (minilm, ((8, 64), S32), ((8, 64), F32)),
     "gpt_prefill": (gpt_prefill, ((1, 256), S32)),
+    "long_attention": (long_attention, LONG, LONG, LONG),
+    "long_attention_step": (long_attention_step, LONG, LONG, LONG),
     "llama_prefill": (llama_prefill, ((1, 256), S32)),
     "llama_prefill_bf16": (llama_prefill, ((1, 256), S32), jnp.bfloat16),
     "llama_decode": (llama_decode, ONE_WORD, ((), S32), KEPT, KEPT),

@@ -36,7 +36,9 @@ bool MayJoin(const Instruction& i) {
 class Finder {
  public:
   explicit Finder(Instruction* seed)
-      : seed_(seed), least_(seed->shape().ElementCount() / kLargePart), order_(seed->parent()->PostOrder()) {}
+      : seed_(seed), least_(seed->shape().ElementCount() / kLargePart), order_(seed->parent()->PostOrder()) {
+    for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
+  }
 
   std::vector<ProductGroup> Groups() {
     if (!CollectReach()) return {};
@@ -117,7 +119,7 @@ class Finder {
     all_.insert(shared_.begin(), shared_.end());
   }
 
-  // Whether `from` needs one of `targets`.
+  // Whether `from` needs one of `targets`, which all come after the seed.
   bool Needs(const Instruction* from, const Set& targets) const {
     std::vector<const Instruction*> work = {from};
     Set seen = {from};
@@ -126,7 +128,7 @@ class Finder {
       work.pop_back();
       for (const Instruction* operand : x->operands()) {
         if (targets.contains(operand)) return true;
-        if (seen.insert(operand).second) work.push_back(operand);
+        if (position_.at(operand) > position_.at(seed_) && seen.insert(operand).second) work.push_back(operand);
       }
     }
     return false;
@@ -177,6 +179,7 @@ class Finder {
   Instruction* seed_;
   int64_t least_;
   std::vector<Instruction*> order_;
+  std::unordered_map<const Instruction*, size_t> position_;
   Set all_, shared_;
 };
 

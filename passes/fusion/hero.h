@@ -38,8 +38,8 @@ struct Hero {
   const hlo::Instruction* instruction = nullptr;
 };
 
-// The backend_config of a fusion that is a region, of one that is made of blocks, of one that goes by tiles, and of kernels
-// side by side.
+// The backend_config of a fusion that is a region, of one that is made of blocks, of one that goes by tiles, and of
+// kernels side by side.
 inline constexpr const char* kRegionConfig = R"({"region":"sequential"})";
 inline constexpr const char* kBlocksConfig = R"({"region":"blocks"})";
 inline constexpr const char* kTilesConfig = R"({"region":"tiles","trips":[)";  // with numbers behind it

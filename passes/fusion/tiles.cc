@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "hlo/builder.h"
 #include "hlo/error.h"
@@ -40,6 +41,8 @@ constexpr int64_t kMostDepth = 256;
 // Rows of a tile: fewer are slow products. Where the second cache does not keep the scores of so many, tiles gain
 // nothing (docs/performance.md).
 constexpr int64_t kFewestRows = 64;
+// Of one kernel, which has fewer parameters than any device's limit.
+constexpr size_t kMostArrays = 32;
 // Fewer tiles are not worth a kernel of their own. Whatever the device has, so that results are the same.
 constexpr int64_t kFewestTiles = 8;
 
@@ -54,10 +57,12 @@ class TileCuts {
     size_t i = 0;
     for (const auto& dimension : seed) {
       for (const int loop : dimension) {
+        HLORUN_CHECK(i < trips.size() && loops.SizeOf(loop) % trips[i] == 0);
         if (trips[i] > 1) order_.push_back(loop);
         trips_[loop] = trips[i++];
       }
     }
+    HLORUN_CHECK(i == trips.size());
   }
 
   std::vector<int64_t> trips() const {
@@ -97,6 +102,11 @@ class TileCuts {
     return steps;
   }
 
+  bool Cuts(const SharedLoops::Dimension& dimension) const {
+    return std::any_of(dimension.begin(), dimension.end(),
+                       [&](int loop) { return std::find(order_.begin(), order_.end(), loop) != order_.end(); });
+  }
+
   bool CutsAll(const SharedLoops::Tensor& tensor) const {
     return std::all_of(order_.begin(), order_.end(), [&](int loop) {
       return std::any_of(tensor.begin(), tensor.end(), [&](const SharedLoops::Dimension& dimension) {
@@ -116,18 +126,16 @@ class TileCuts {
   std::vector<int> order_;
 };
 
-template <typename Instructions>
-std::vector<const Instruction*> Constants(const Instructions& instructions) {
-  return {instructions.begin(), instructions.end()};
-}
-
-// Whether all that comes from others and goes to them lies in one piece, tile by tile.
+// Whether all that comes from others and goes to them lies in one piece, tile by tile, and no member counts along what
+// is cut: in each tile it would begin again.
 bool FitsTiles(const ProductGroup& group, const SharedLoops& loops, const TileCuts& cuts) {
   for (const Instruction* result : group.results) {
     const SharedLoops::Tensor tensor = loops.Of(*result);
     if (!cuts.CutsAll(tensor) || !cuts.StepsOf(tensor)) return false;
   }
   for (const Instruction* member : group.members) {
+    if (member->Is(Opcode::kIota) && cuts.Cuts(loops.Of(*member)[static_cast<size_t>(member->dimensions()[0])]))
+      return false;
     for (int64_t i = 0; i < member->operand_count(); ++i) {
       if (!group.Has(member->operand(i)) && !cuts.StepsOf(loops.OfOperand(*member, i))) return false;
     }
@@ -154,7 +162,12 @@ struct Limits {
 std::vector<int64_t> TripsOf(const ProductGroup& group, const SharedLoops& loops, const Limits& limits) {
   const SharedLoops::Tensor seed = loops.Of(*group.seed);
   std::vector<int64_t> whole;
-  for (const auto& dimension : seed) whole.insert(whole.end(), dimension.size(), 1);
+  std::set<int> of_seed;
+  for (const auto& dimension : seed) {
+    whole.insert(whole.end(), dimension.size(), 1);
+    of_seed.insert(dimension.begin(), dimension.end());
+  }
+  if (of_seed.size() < whole.size()) return {};  // a diagonal
   const int64_t bytes = group.seed->shape().ByteSize();
   const auto tile_bytes = [&](const std::vector<int64_t>& trips) {
     int64_t tile = bytes;
@@ -253,8 +266,9 @@ std::optional<ProductGroup> GroupOf(Instruction* seed, const PassContext& contex
     return !context.kernels.RunsAlone(*member) && member->control_predecessors().empty() &&
            member->control_successors().empty() && !hlo::IsComplex(member->shape().element_type());
   };
-  const bool is_worthwhile =
-      std::any_of(members.begin(), members.end(), contracts) && std::all_of(members.begin(), members.end(), may_run);
+  const size_t arrays = groups[0].operands.size() + groups[0].results.size();
+  const bool is_worthwhile = arrays <= kMostArrays && std::any_of(members.begin(), members.end(), contracts) &&
+                             std::all_of(members.begin(), members.end(), may_run);
   if (!is_worthwhile) return std::nullopt;
   groups[0].seed = LargestProduct(members);
   return std::move(groups[0]);
@@ -283,8 +297,8 @@ bool FormTile(Instruction* seed, const Limits& limits, const PassContext& contex
   if (!group) return false;
   const bool changed = SpreadPositions(*group);
   if (changed) group = GroupOf(seed, context);
-  if (!group) return changed;
-  const SharedLoops loops(Constants(group->members));
+  if (!group || !IsSeed(*group->seed, limits)) return changed;
+  const SharedLoops loops({group->members.begin(), group->members.end()});
   const std::vector<int64_t> trips = TripsOf(*group, loops, limits);
   if (trips.empty()) return changed;
   std::replace_if(
@@ -378,7 +392,7 @@ class TileMaker {
 
   // A parameter for each way in which an operand is cut.
   Instruction* Part(const Instruction& operand, const SharedLoops::Tensor& tensor) {
-    std::vector<int64_t> steps = *cuts_.StepsOf(tensor);
+    std::vector<int64_t> steps = StepsOf(tensor);
     Dims dims = cuts_.TileOf(tensor);
     Instruction*& part = parts_[{operand.parameter_number(), steps, dims}];
     if (part != nullptr) return part;
@@ -390,8 +404,14 @@ class TileMaker {
 
   Instruction* Result(const Instruction& result) {
     const auto leaf = static_cast<int64_t>(program_.results.size());
-    program_.results.push_back({leaf, *cuts_.StepsOf(loops_.Of(result))});
+    program_.results.push_back({leaf, StepsOf(loops_.Of(result))});
     return images_.at(&result);
+  }
+
+  std::vector<int64_t> StepsOf(const SharedLoops::Tensor& tensor) const {
+    std::optional<std::vector<int64_t>> steps = cuts_.StepsOf(tensor);
+    HLORUN_CHECK(steps.has_value());
+    return std::move(*steps);
   }
 
   const Computation& whole_;

@@ -1,6 +1,6 @@
 // Tiles: a product whose result is large, what is made of it and the products that contract it again (attention) become
 // one kernel that does all of it for one batch and a few rows at a time. What lies in between, the scores above all, is
-// a tile at a time in the caches, and never as a whole in memory.
+// a tile at a time for each work-group, in the caches, and not as a whole in memory.
 //
 //   before: s = f32[8,2048,2048] dot(q, k)  ... softmax ...  o = f32[8,2048,64] dot(p, v)
 //   after:  o = fusion(q, k, v), kind=kCustom, calls={ all of it }, backend_config={"region":"tiles","trips":[8,32,1]}

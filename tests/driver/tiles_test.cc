@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "backends/opencl/compiler.h"
 #include "driver/api/literals.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/leaves.h"
@@ -17,23 +20,74 @@ using hlo::Literal;
 
 class TilesOnDevicesTest : public ::testing::TestWithParam<AttentionProgram> {};
 
+bool GoesByTiles(const hlo::Module& module) {
+  DeviceSpec device;
+  device.l2_bytes = kAttentionCache;
+  const auto kernels = opencl::CompileModule(module, device, {}).plan.kernels;
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [](const opencl::Kernel& kernel) { return kernel.source.find("hl_tile") != std::string::npos; });
+}
+
 TEST_P(TilesOnDevicesTest, EqualTheEvaluatorWhateverTheUnits) {
   const auto module = passes::Parse(GetParam().text);
+  EXPECT_EQ(GoesByTiles(*module), GetParam().goes_by_tiles);
   const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, 1);
   const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
-  std::vector<Literal> of_two;
-  for (const int units : {2, 5}) {
+  std::vector<std::vector<Literal>> results;
+  for (const char* spec : {R"("compute_units": 2)", R"("compute_units": 5, "raw_pointers": false)"}) {
     ClientOptions options;
-    options.device_spec = fmt::format(R"({{"l2_bytes": {}, "compute_units": {}}})", kAttentionCache, units);
+    options.device_spec = fmt::format(R"({{"l2_bytes": {}, {}}})", kAttentionCache, spec);
     const auto client = Client::Create(options);
     const auto executable = client->Compile(Module::FromText(GetParam().text), {});
-    const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
-    for (size_t i = 0; i < results.size(); ++i)
-      EXPECT_EQ(passes::Difference(expected[i], results[i], passes::kRounding), "") << units << " units, " << i;
-    if (of_two.empty()) of_two = results;
-    for (size_t i = 0; i < results.size(); ++i)
-      EXPECT_EQ(passes::Difference(of_two[i], results[i], passes::kBitwise), "") << units << " units, " << i;
+    results.push_back(ToLiterals(executable->Run(ToDevice(*client, arguments))));
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_EQ(passes::Difference(expected[i], results.back()[i], passes::kRounding), "") << spec << ": " << i;
   }
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(passes::Difference(results[0][i], results[1][i], passes::kBitwise), "") << i;
+}
+
+// A loop whose trips each go by tiles.
+TEST(TilesOnDevices, InALoop) {
+  const std::string text = R"(HloModule m
+body {
+  state = (s32[], f32[8,128,16], f32[8,128,16]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  q = f32[8,128,16] get-tuple-element(state), index=1
+  k = f32[8,128,16] get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  s = f32[8,128,128] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+  t = f32[8,128,128] tanh(s)
+  o = f32[8,128,16] dot(t, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+  small = f32[] constant(0.01)
+  smalls = f32[8,128,16] broadcast(small), dimensions={}
+  scaled = f32[8,128,16] multiply(o, smalls)
+  ROOT r = (s32[], f32[8,128,16], f32[8,128,16]) tuple(next, scaled, k)
+}
+condition {
+  state = (s32[], f32[8,128,16], f32[8,128,16]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  end = s32[] constant(3)
+  ROOT c = pred[] compare(i, end), direction=LT
+}
+ENTRY e {
+  q = f32[8,128,16] parameter(0)
+  k = f32[8,128,16] parameter(1)
+  zero = s32[] constant(0)
+  state = (s32[], f32[8,128,16], f32[8,128,16]) tuple(zero, q, k)
+  loop = (s32[], f32[8,128,16], f32[8,128,16]) while(state), condition=condition, body=body
+  ROOT r = f32[8,128,16] get-tuple-element(loop), index=1
+})";
+  const auto module = passes::Parse(text);
+  EXPECT_TRUE(GoesByTiles(*module));
+  ClientOptions options;
+  options.device_spec = fmt::format(R"({{"l2_bytes": {}}})", kAttentionCache);
+  const auto client = Client::Create(options);
+  const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, 1);
+  const auto executable = client->Compile(Module::FromText(text), {});
+  const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
+  EXPECT_EQ(passes::Difference(hlo::Evaluate(*module, arguments), results[0], passes::kRounding), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, TilesOnDevicesTest, ::testing::ValuesIn(AttentionPrograms()),

@@ -78,13 +78,28 @@ constexpr const char* kCausal = R"(
   x = TYPE[B,R,S] select(sees, s, nones)
 )";
 
-// Batches of 2 times 3 heads, as a reshape has them, with a mask that heads share.
+// Batches of 2 times 4 heads, as a reshape has them, with a mask that heads share.
 constexpr const char* kMasked = R"(
-  heads = TYPE[2,3,R,S] reshape(s)
-  masks = TYPE[2,3,R,S] broadcast(mask), dimensions={0,2,3}
-  masked = TYPE[2,3,R,S] add(heads, masks)
+  heads = TYPE[2,4,R,S] reshape(s)
+  masks = TYPE[2,4,R,S] broadcast(mask), dimensions={0,2,3}
+  masked = TYPE[2,4,R,S] add(heads, masks)
   x = TYPE[B,R,S] reshape(masked)
 )";
+
+// Numbers of all scores, as a counter of random numbers has them: a tile's are not a tile's count.
+constexpr const char* kNumbered = R"(
+  numbers = s32[COUNT] iota(), iota_dimension=0
+  places = s32[B,R,S] reshape(numbers)
+  limit = s32[] constant(50000)
+  limits = s32[B,R,S] broadcast(limit), dimensions={}
+  few = pred[B,R,S] compare(places, limits), direction=LT
+  none = TYPE[] constant(-1)
+  nones = TYPE[B,R,S] broadcast(none), dimensions={}
+  x = TYPE[B,R,S] select(few, s, nones)
+)";
+
+// A bias of each batch's own, of an odd number of bytes.
+constexpr const char* kBiased = "  x = TYPE[B,R,S] add(s, bias)";
 
 }  // namespace
 
@@ -96,8 +111,13 @@ std::vector<AttentionProgram> AttentionPrograms() {
       {.name = "short_rows", .text = Attention("f32", {12, 97, 83, 16}, "", kScaled, values)},
       {.name = "bf16", .text = Attention("bf16", {8, 256, 256, 32}, "", kScaled, values)},
       {.name = "f16", .text = Attention("f16", {8, 192, 192, 32}, "", kScaled, values)},
-      {.name = "causal", .text = Attention("f32", {4, 256, 256, 16}, "", kCausal, values)},
-      {.name = "masked", .text = Attention("f32", {6, 160, 160, 16}, mask, kMasked, values)},
+      {.name = "causal", .text = Attention("f32", {8, 128, 128, 16}, "", kCausal, values)},
+      {.name = "masked", .text = Attention("f32", {8, 128, 128, 16}, mask, kMasked, values)},
+      {.name = "biased",
+       .text = Attention("bf16", {12, 97, 83, 16}, "  bias = TYPE[B,R,S] parameter(3)", kBiased, values)},
+      {.name = "numbered",
+       .text = Replaced(Attention("f32", {8, 128, 128, 16}, "", kNumbered, values), {{"COUNT", "131072"}}),
+       .goes_by_tiles = false},
       // The scores are wanted.
       {.name = "scores",
        .text = Attention("f32", {8, 128, 128, 16}, "", kScaled,
@@ -109,13 +129,36 @@ std::vector<AttentionProgram> AttentionPrograms() {
                          Replaced(values, {{"ROOT o", "o"}}) + "\n  ROOT r = (TYPE[B,R,D], f32[B,R]) tuple(o, t)")},
       // One array as both sides, of which one is cut and the other is not.
       {.name = "with_itself",
-       .text = Attention("f32", {4, 256, 256, 16}, "", kScaled, Replaced(values, {{"dot(p, v)", "dot(p, q)"}}))},
+       .text = Attention("f32", {8, 128, 128, 16}, "", kScaled, Replaced(values, {{"dot(p, v)", "dot(p, q)"}}))},
       // Batches lie between rows: a kernel of its own brings those of a batch together.
       {.name = "heads_inside",
        .text = Replaced(Attention("f32", {8, 128, 128, 16}, "", kScaled, values),
                         {{"q = f32[8,128,16] parameter(0)",
                           "given = f32[128,8,16] parameter(0)\n  q = f32[8,128,16] transpose(given), "
                           "dimensions={1,0,2}"}})},
+      {.name = "perceptron", .text = std::string(kReducers) + R"(
+ENTRY e {
+  x = f32[1024,16] parameter(0)
+  w = f32[16,128] parameter(1)
+  u = f32[128,16] parameter(2)
+  h = f32[1024,128] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[1024,128] tanh(h)
+  ROOT o = f32[1024,16] dot(t, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})"},
+      // What two of them make their scores of, both have.
+      {.name = "two_with_one_mask", .text = std::string(kReducers) + R"(
+ENTRY e {
+  q = f32[8,128,16] parameter(0)
+  k = f32[8,128,16] parameter(1)
+  mask = f32[128,128] parameter(2)
+  masks = f32[8,128,128] broadcast(mask), dimensions={1,2}
+  s = f32[8,128,128] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+  p = f32[8,128,128] add(s, masks)
+  o = f32[8,128,16] dot(p, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+  s2 = f32[8,128,128] dot(o, q), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+  p2 = f32[8,128,128] multiply(s2, masks)
+  ROOT o2 = f32[8,128,16] dot(p2, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+})"},
       // A gradient: both of its products contract what lies between, one along rows.
       {.name = "gradient",
        .text = fmt::format(R"({}

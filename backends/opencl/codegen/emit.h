@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,7 +63,7 @@ std::vector<EmittedLaunch> EmitInstruction(const hlo::Instruction& instruction, 
 EmittedLaunch EmitElementwiseReducer(const hlo::Computation& reducer, hlo::ElementType type, int64_t count,
                                      const EmitContext& context);
 
-// Support, scratch and sharing as the emitters have them.
+// Support, scratch and sharing as the emitters have them. For one thread at a time.
 class OpenClKernelModel : public passes::KernelModel {
  public:
   OpenClKernelModel(const DeviceSpec& device, const CompileOptions& options) : device_(device), options_(options) {}
@@ -85,6 +86,8 @@ class OpenClKernelModel : public passes::KernelModel {
  private:
   DeviceSpec device_;
   CompileOptions options_;
+  // Of fusions of tiles, by what they do: passes ask several times, and each answer takes a small compilation.
+  mutable std::map<std::string, int64_t> scratch_of_tiles_;
 };
 
 }  // namespace hlorun::opencl

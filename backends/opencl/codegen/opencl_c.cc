@@ -89,7 +89,7 @@ class Printer {
                         kernel.grid.local[1], kernel.grid.local[2]);
     if (const int64_t items = kernel.function.sub_group_items; items > 0)
       text += fmt::format(" __attribute__((intel_reqd_sub_group_size({})))", items);
-    text += WidthAttribute();
+    text += WidthAttribute(device_);
     return text + fmt::format("\nvoid {}({}) {{\n{}}}\n", kernel.function.name, Parameters(kernel.function), body_);
   }
 
@@ -194,13 +194,6 @@ class Printer {
     }
   }
 
-  // Without it PoCL splits 512-bit vectors in two (experiments/memory, rule 1).
-  const char* WidthAttribute() const {
-    return device_.device_class == DeviceClass::kCpu && device_.vector_bytes >= 64
-               ? " __attribute__((min_vector_width(512)))"
-               : "";
-  }
-
   // Variables and arrays from outside become parameters. The text is the name, so that equal parts are one function.
   void PrintOutlined(const Stmt& body) {
     const FreeNames free = FreeNamesOf(body);
@@ -222,8 +215,8 @@ class Printer {
     const std::string text = std::exchange(body_, outer);
     depth_ = depth;
     const std::string name = fmt::format("hl_part_{:016x}", std::hash<std::string>()(parameters + text));
-    helpers_.Add(name, fmt::format("static __attribute__((noinline)){} void {}({}) {{\n{}}}\n", WidthAttribute(), name,
-                                   parameters, text));
+    helpers_.Add(name, fmt::format("static __attribute__((noinline)){} void {}({}) {{\n{}}}\n", WidthAttribute(device_),
+                                   name, parameters, text));
     Line(fmt::format("{}({});", name, arguments));
   }
 
@@ -575,6 +568,11 @@ std::string ToOpenClC(const ScheduledKernel& kernel, const DeviceSpec& device) {
 
 std::string PointerTo(const ir::Buffer& array) {
   return fmt::format("{} {}{}*", SpaceName(array.space), array.written ? "" : "const ", CarrierName(array.storage));
+}
+
+const char* WidthAttribute(const DeviceSpec& device) {
+  const bool has_wide_vectors = device.device_class == DeviceClass::kCpu && device.vector_bytes >= 64;
+  return has_wide_vectors ? " __attribute__((min_vector_width(512)))" : "";
 }
 
 OpenClBody ToOpenClBody(const ir::Function& function, int depth, const DeviceSpec& device) {

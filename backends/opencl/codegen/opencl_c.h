@@ -24,6 +24,9 @@ struct OpenClBody {
 };
 OpenClBody ToOpenClBody(const ir::Function& function, int depth, const DeviceSpec& device);
 
+// What functions whose vectors have 512 bits are declared with: without it PoCL splits them in two. Empty elsewhere.
+const char* WidthAttribute(const DeviceSpec& device);
+
 // "__global const float*", of a parameter, or "__local float*".
 std::string PointerTo(const ir::Buffer& array);
 

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_set>
 
 #include "backends/opencl/codegen/alias_pattern.h"
 #include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/joined_launch.h"
 #include "backends/opencl/codegen/opencl_c.h"
 #include "backends/opencl/codegen/schedule.h"
 #include "backends/opencl/codegen/scratch.h"
@@ -25,16 +27,20 @@ using passes::Allocation;
 using passes::KernelKind;
 
 // Runs of tiles, each a work-group's, that a unit gets: enough to even out what cores that start apart cannot share.
-constexpr int64_t kRunsOfUnit = 4;
+// Of so many tiles each at least where units have several: each run has memory of its own for a tile.
+constexpr int64_t kRunsOfUnit = 4, kFewestTilesOfRun = 4;
 
 DeviceSpec OneUnit(DeviceSpec device) {
   device.compute_units = 1;
   return device;
 }
 
-// Operands that stay the same along the innermost loop are copied once for all of its trips.
+// Operands that stay the same along the innermost loop are copied once for all of its trips. What was measured for
+// products was measured for whole ones.
 CompileOptions OptionsOfTile(CompileOptions options, const passes::TileProgram& program) {
   options.memory_limit = 0;
+  options.dot_library = DotLibrary::kOwn;
+  options.tuned = nullptr;
   options.constant_parameters.clear();
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     const std::vector<int64_t>& steps = program.parameters[i].steps;
@@ -108,9 +114,10 @@ class TileSteps {
 
  private:
   void Add(const Instruction& instruction) {
-    const bool is_copy = instruction.Is(hlo::Opcode::kCopy);
-    if (passes::HeroOf(instruction).kind == KernelKind::kNone && !is_copy) return;
-    if (is_copy && buffers_.SliceOf(&instruction) == buffers_.SliceOf(instruction.operand(0))) return;
+    if (passes::HeroOf(instruction).kind == KernelKind::kNone) return;
+    if (instruction.Is(hlo::Opcode::kCopy) &&
+        buffers_.SliceOf(&instruction) == buffers_.SliceOf(instruction.operand(0)))
+      return;
     std::vector<EmittedLaunch> launches =
         EmitInstruction(instruction, AliasesOf(instruction, buffers_), {device_, options_});
     passes::Slice scratch = buffers_.ScratchOf(&instruction);
@@ -119,7 +126,7 @@ class TileSteps {
       slot_bytes_ += AlignScratch(scratch.bytes);
     }
     for (EmittedLaunch& launch : launches) {
-      HLORUN_CHECK(launch.kernel != nullptr && launch.grid.groups[1] * launch.grid.groups[2] == 1);
+      HLORUN_CHECK(MayJoin(launch) && launch.grid.local == (std::array<int64_t, 3>{1, 1, 1}));
       Step step;
       step.is_once = IsOnce(instruction, launch);
       for (const ArgumentRef& argument : launch.arguments)
@@ -159,6 +166,7 @@ class TileSteps {
     const passes::Slice& slice = is_scratch   ? scratch
                                  : is_operand ? buffers_.SliceOf(instruction.operand(argument.number))
                                               : buffers_.SliceOf(&instruction, argument.number);
+    HLORUN_CHECK(slice.allocation >= 0);
     const Allocation& allocation = buffers_.allocations()[static_cast<size_t>(slice.allocation)];
     const int64_t offset = slice.offset + argument.offset;
     if (slice.allocation == arena_) return {Place::Kind::kSlot, 0, offset, {}};
@@ -189,7 +197,8 @@ class TileSteps {
 };
 
 int64_t RunsOf(const TileSteps& steps, const DeviceSpec& device) {
-  return std::min(steps.tiles(), kRunsOfUnit * device.compute_units);
+  const int64_t units = device.compute_units;
+  return std::min(steps.tiles(), std::clamp(steps.tiles() / kFewestTilesOfRun, units, kRunsOfUnit * units));
 }
 
 // The steps as one kernel.
@@ -262,13 +271,13 @@ class TilesKernel {
             ? ""
             : fmt::format("    if (hl_tile == hl_first || hl_tile{} == 0) {{\n{}    }}\n", trips.size() - 1, once);
     return fmt::format(
-        "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\nvoid {}({}__global char* hl_scratch) {{\n"
+        "__kernel __attribute__((reqd_work_group_size(1, 1, 1))){}\nvoid {}({}__global char* hl_scratch) {{\n"
         "  const long hl_run = get_group_id(0);\n  const int {} = 0;\n"
         "  __global char* const hl_slot = hl_scratch + hl_run * {};\n"
         "  const long hl_first = hl_run * {} / {}, hl_end = (hl_run + 1) * {} / {};\n"
         "  for (long hl_tile = hl_first; hl_tile < hl_end; ++hl_tile) {{\n{}{}{}  }}\n}}\n",
-        kKernelName, parameters, kLane, steps_.slot_bytes(), steps_.tiles(), runs_, steps_.tiles(), runs_, numbers,
-        first_of_rows, each);
+        WidthAttribute(device_), kKernelName, parameters, kLane, steps_.slot_bytes(), steps_.tiles(), runs_,
+        steps_.tiles(), runs_, numbers, first_of_rows, each);
   }
 
   const TileSteps& steps_;

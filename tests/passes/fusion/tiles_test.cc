@@ -66,6 +66,7 @@ int64_t OffsetOf(const TileArray& array, const std::vector<int64_t>& trip, hlo::
 TEST_P(TilesTest, TilesTogetherAreTheWhole) {
   if (!GetParam().goes_by_tiles) return;
   const auto module = Formed(GetParam().text);
+  ASSERT_NE(TilesOf(*module), nullptr);
   const Instruction& tiles = *TilesOf(*module);
   const TileProgram program = TileProgramOf(tiles);
   hlo::VerifyModule(*program.module);
