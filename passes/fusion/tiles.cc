@@ -36,7 +36,7 @@ using hlo::Shape;
 
 // A product whose result is so many times as large as its operands.
 constexpr int64_t kGrowth = 2;
-// With more depth the multiplications hide what the result's way to memory takes (layers of perceptrons).
+// With more depth the multiplications hide what the result's way to memory takes.
 constexpr int64_t kMostDepth = 256;
 // Rows of a tile: fewer are slow products. Where the second cache does not keep the scores of so many, tiles gain
 // nothing (docs/performance.md).
@@ -155,7 +155,10 @@ struct Limits {
   int64_t tile;   // of a tile of rows
   int64_t most;   // of a batch that is a tile
 
-  static Limits Of(const DeviceSpec& device) { return {2 * device.l2_bytes, device.l2_bytes, device.l3_bytes / 4}; }
+  static Limits Of(const DeviceSpec& device) {
+    // What the last cache keeps beside all else is as quick in kernels of their own, which share it out evenly.
+    return {std::max(2 * device.l2_bytes, device.l3_bytes / 4), device.l2_bytes, device.l3_bytes / 4};
+  }
 };
 
 // By loop of the seed: of all batches one at a time, of rows as many as the cache keeps. Empty where they do not fit.
@@ -262,12 +265,16 @@ std::optional<ProductGroup> GroupOf(Instruction* seed, const PassContext& contex
   if (groups.size() != 1) return std::nullopt;
   const auto& members = groups[0].members;
   const auto contracts = [&](const Instruction* member) { return member != seed && member->Is(Opcode::kDot); };
+  // Without rows to reduce the result is stored once and loaded once, which costs less than weights that pass by for
+  // each tile (layers of perceptrons; docs/performance.md).
+  const auto reduces = [](const Instruction* member) { return member->Is(Opcode::kReduce); };
   const auto may_run = [&](const Instruction* member) {
     return !context.kernels.RunsAlone(*member) && member->control_predecessors().empty() &&
            member->control_successors().empty() && !hlo::IsComplex(member->shape().element_type());
   };
   const size_t arrays = groups[0].operands.size() + groups[0].results.size();
   const bool is_worthwhile = arrays <= kMostArrays && std::any_of(members.begin(), members.end(), contracts) &&
+                             std::any_of(members.begin(), members.end(), reduces) &&
                              std::all_of(members.begin(), members.end(), may_run);
   if (!is_worthwhile) return std::nullopt;
   groups[0].seed = LargestProduct(members);

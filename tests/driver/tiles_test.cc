@@ -23,6 +23,7 @@ class TilesOnDevicesTest : public ::testing::TestWithParam<AttentionProgram> {};
 bool GoesByTiles(const hlo::Module& module) {
   DeviceSpec device;
   device.l2_bytes = kAttentionCache;
+  device.l3_bytes = 8 * kAttentionCache;
   const auto kernels = opencl::CompileModule(module, device, {}).plan.kernels;
   return std::any_of(kernels.begin(), kernels.end(),
                      [](const opencl::Kernel& kernel) { return kernel.source.find("hl_tile") != std::string::npos; });
@@ -36,7 +37,8 @@ TEST_P(TilesOnDevicesTest, EqualTheEvaluatorWhateverTheUnits) {
   std::vector<std::vector<Literal>> results;
   for (const char* spec : {R"("compute_units": 2)", R"("compute_units": 5, "raw_pointers": false)"}) {
     ClientOptions options;
-    options.device_spec = fmt::format(R"({{"l2_bytes": {}, {}}})", kAttentionCache, spec);
+    options.device_spec =
+        fmt::format(R"({{"l2_bytes": {}, "l3_bytes": {}, {}}})", kAttentionCache, 8 * kAttentionCache, spec);
     const auto client = Client::Create(options);
     const auto executable = client->Compile(Module::FromText(GetParam().text), {});
     results.push_back(ToLiterals(executable->Run(ToDevice(*client, arguments))));
@@ -50,6 +52,11 @@ TEST_P(TilesOnDevicesTest, EqualTheEvaluatorWhateverTheUnits) {
 // A loop whose trips each go by tiles.
 TEST(TilesOnDevices, InALoop) {
   const std::string text = R"(HloModule m
+most {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] maximum(a, b)
+}
 body {
   state = (s32[], f32[8,128,16], f32[8,128,16]) parameter(0)
   i = s32[] get-tuple-element(state), index=0
@@ -58,7 +65,10 @@ body {
   one = s32[] constant(1)
   next = s32[] add(i, one)
   s = f32[8,128,128] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
-  t = f32[8,128,128] tanh(s)
+  zero = f32[] constant(0)
+  m = f32[8,128] reduce(s, zero), dimensions={2}, to_apply=most
+  ms = f32[8,128,128] broadcast(m), dimensions={0,1}
+  t = f32[8,128,128] subtract(s, ms)
   o = f32[8,128,16] dot(t, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
   small = f32[] constant(0.01)
   smalls = f32[8,128,16] broadcast(small), dimensions={}
@@ -82,7 +92,7 @@ ENTRY e {
   const auto module = passes::Parse(text);
   EXPECT_TRUE(GoesByTiles(*module));
   ClientOptions options;
-  options.device_spec = fmt::format(R"({{"l2_bytes": {}}})", kAttentionCache);
+  options.device_spec = fmt::format(R"({{"l2_bytes": {}, "l3_bytes": {}}})", kAttentionCache, 8 * kAttentionCache);
   const auto client = Client::Create(options);
   const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, 1);
   const auto executable = client->Compile(Module::FromText(text), {});

@@ -98,7 +98,7 @@ constexpr const char* kNumbered = R"(
   x = TYPE[B,R,S] select(few, s, nones)
 )";
 
-// A bias of each batch's own, of an odd number of bytes.
+// A bias of each batch's own, of an odd number of elements.
 constexpr const char* kBiased = "  x = TYPE[B,R,S] add(s, bias)";
 
 }  // namespace
@@ -114,7 +114,7 @@ std::vector<AttentionProgram> AttentionPrograms() {
       {.name = "causal", .text = Attention("f32", {8, 128, 128, 16}, "", kCausal, values)},
       {.name = "masked", .text = Attention("f32", {8, 128, 128, 16}, mask, kMasked, values)},
       {.name = "biased",
-       .text = Attention("bf16", {12, 97, 83, 16}, "  bias = TYPE[B,R,S] parameter(3)", kBiased, values)},
+       .text = Attention("f16", {12, 97, 83, 16}, "  bias = TYPE[B,R,S] parameter(3)", kBiased, values)},
       {.name = "numbered",
        .text = Replaced(Attention("f32", {8, 128, 128, 16}, "", kNumbered, values), {{"COUNT", "131072"}}),
        .goes_by_tiles = false},
@@ -136,7 +136,8 @@ std::vector<AttentionProgram> AttentionPrograms() {
                         {{"q = f32[8,128,16] parameter(0)",
                           "given = f32[128,8,16] parameter(0)\n  q = f32[8,128,16] transpose(given), "
                           "dimensions={1,0,2}"}})},
-      {.name = "perceptron", .text = std::string(kReducers) + R"(
+      {.name = "perceptron",
+       .text = std::string(kReducers) + R"(
 ENTRY e {
   x = f32[1024,16] parameter(0)
   w = f32[16,128] parameter(1)
@@ -144,6 +145,19 @@ ENTRY e {
   h = f32[1024,128] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
   t = f32[1024,128] tanh(h)
   ROOT o = f32[1024,16] dot(t, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+})",
+       .goes_by_tiles = false},
+      {.name = "one_head", .text = std::string(kReducers) + R"(
+ENTRY e {
+  x = f32[1024,16] parameter(0)
+  w = f32[16,128] parameter(1)
+  u = f32[128,16] parameter(2)
+  zero = f32[] constant(0)
+  h = f32[1024,128] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[1024] reduce(h, zero), dimensions={1}, to_apply=most
+  ts = f32[1024,128] broadcast(t), dimensions={0}
+  d = f32[1024,128] subtract(h, ts)
+  ROOT o = f32[1024,16] dot(d, u), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 })"},
       // What two of them make their scores of, both have.
       {.name = "two_with_one_mask", .text = std::string(kReducers) + R"(
@@ -153,10 +167,17 @@ ENTRY e {
   mask = f32[128,128] parameter(2)
   masks = f32[8,128,128] broadcast(mask), dimensions={1,2}
   s = f32[8,128,128] dot(q, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
-  p = f32[8,128,128] add(s, masks)
+  masked = f32[8,128,128] add(s, masks)
+  zero = f32[] constant(0)
+  m = f32[8,128] reduce(masked, zero), dimensions={2}, to_apply=most
+  ms = f32[8,128,128] broadcast(m), dimensions={0,1}
+  p = f32[8,128,128] subtract(masked, ms)
   o = f32[8,128,16] dot(p, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
   s2 = f32[8,128,128] dot(o, q), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
-  p2 = f32[8,128,128] multiply(s2, masks)
+  masked2 = f32[8,128,128] multiply(s2, masks)
+  m2 = f32[8,128] reduce(masked2, zero), dimensions={2}, to_apply=most
+  ms2 = f32[8,128,128] broadcast(m2), dimensions={0,1}
+  p2 = f32[8,128,128] subtract(masked2, ms2)
   ROOT o2 = f32[8,128,16] dot(p2, k), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
 })"},
       // A gradient: both of its products contract what lies between, one along rows.

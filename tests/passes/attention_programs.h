@@ -9,7 +9,7 @@ namespace hlorun {
 
 struct AttentionProgram {
   std::string name, text;
-  bool goes_by_tiles = true;  // with a second cache of kAttentionCache bytes
+  bool goes_by_tiles = true;  // with a second cache of kAttentionCache bytes and a last one of eight times as much
 
   friend void PrintTo(const AttentionProgram& program, std::ostream* out) { *out << program.name; }
 };

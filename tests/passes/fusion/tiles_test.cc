@@ -26,6 +26,7 @@ using testing::ElementsAre;
 DeviceSpec SmallCaches() {
   DeviceSpec device;
   device.l2_bytes = kAttentionCache;
+  device.l3_bytes = 8 * kAttentionCache;
   return device;
 }
 
