@@ -20,8 +20,7 @@ using hlo::Literal;
 
 class TilesOnDevicesTest : public ::testing::TestWithParam<AttentionProgram> {};
 
-bool GoesByTiles(const hlo::Module& module) {
-  DeviceSpec device;
+bool GoesByTiles(const hlo::Module& module, DeviceSpec device = {}) {
   device.l2_bytes = kAttentionCache;
   device.l3_bytes = 8 * kAttentionCache;
   const auto kernels = opencl::CompileModule(module, device, {}).plan.kernels;
@@ -29,9 +28,21 @@ bool GoesByTiles(const hlo::Module& module) {
                      [](const opencl::Kernel& kernel) { return kernel.source.find("hl_tile") != std::string::npos; });
 }
 
+// Whatever multiplies: the kernels of a tile's products are of many kinds.
+TEST_P(TilesOnDevicesTest, GoByTilesOnAnyCpu) {
+  const auto module = passes::Parse(GetParam().text);
+  std::vector<DeviceSpec> devices(5);
+  devices[1].vector_bytes = 32;
+  devices[2].has_inline_assembly = true;
+  devices[2].bf16_dot = devices[2].s8_dot = "assembly";
+  devices[3].has_inline_assembly = devices[3].has_bf16_tiles = devices[3].has_s8_tiles = true;
+  devices[4].compute_units = 64;
+  for (const DeviceSpec& device : devices)
+    EXPECT_EQ(GoesByTiles(*module, device), GetParam().goes_by_tiles) << device.ToJson();
+}
+
 TEST_P(TilesOnDevicesTest, EqualTheEvaluatorWhateverTheUnits) {
   const auto module = passes::Parse(GetParam().text);
-  EXPECT_EQ(GoesByTiles(*module), GetParam().goes_by_tiles);
   const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, 1);
   const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
   std::vector<std::vector<Literal>> results;
