@@ -157,7 +157,8 @@ struct Limits {
 
   static Limits Of(const DeviceSpec& device) {
     // What the last cache keeps beside all else is as quick in kernels of their own, which share it out evenly.
-    return {std::max(2 * device.l2_bytes, device.l3_bytes / 4), device.l2_bytes, device.l3_bytes / 4};
+    return {std::max(2 * device.l2_bytes, device.l3_bytes / 4), device.l2_bytes,
+            std::min(8 * device.l2_bytes, device.l3_bytes / 4)};
   }
 };
 
@@ -227,22 +228,34 @@ bool IsUsedOutside(const Instruction& member, const ProductGroup& group) {
                                         [&](const Instruction* user) { return !group.Has(user); });
 }
 
-// The group's members as they may be moved: others keep what is made for both.
+// The group's members as they may be moved, operands before users: of those that others need, too, copies, which the
+// moved ones are given.
 std::vector<Instruction*> OwnMembers(const ProductGroup& group) {
+  std::unordered_set<const Instruction*> stays;
+  for (auto member = group.members.rbegin(); member != group.members.rend(); ++member) {
+    const auto& users = (*member)->users();
+    const bool is_result = std::find(group.results.begin(), group.results.end(), *member) != group.results.end();
+    const bool is_needed = IsUsedOutside(**member, group) ||
+                           std::any_of(users.begin(), users.end(), [&](const auto* u) { return stays.contains(u); });
+    if (!is_result && is_needed) stays.insert(*member);
+  }
   std::vector<Instruction*> own;
+  std::unordered_map<const Instruction*, Instruction*> copies;
   for (Instruction* member : group.members) {
     if (IsScalarConstant(*member)) continue;  // which is copied anyway
-    const bool is_result = std::find(group.results.begin(), group.results.end(), member) != group.results.end();
-    if (is_result || !IsUsedOutside(*member, group)) {
-      own.push_back(member);
+    std::vector<Instruction*> operands = member->operands();
+    for (Instruction*& operand : operands) {
+      if (const auto copy = copies.find(operand); copy != copies.end()) operand = copy->second;
+    }
+    if (stays.contains(member)) {
+      copies[member] = member->parent()->Add(member->CloneWithOperands(member->shape(), operands), member);
+      own.push_back(copies[member]);
       continue;
     }
-    Computation* computation = member->parent();
-    Instruction* copy = computation->Add(member->CloneWithOperands(member->shape(), member->operands()), member);
-    for (Instruction* user : std::vector<Instruction*>(member->users())) {
-      if (group.Has(user)) member->ReplaceUseWith(user, copy);
+    for (Instruction* operand : std::vector<Instruction*>(member->operands())) {
+      if (const auto copy = copies.find(operand); copy != copies.end()) operand->ReplaceUseWith(member, copy->second);
     }
-    own.push_back(copy);
+    own.push_back(member);
   }
   return own;
 }

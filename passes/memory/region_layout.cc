@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/error.h"
+#include "passes/fusion/hero.h"
 #include "passes/fusion/updated_part.h"
 #include "passes/memory/colocation.h"
 #include "passes/memory/copy_insertion.h"
@@ -31,7 +32,7 @@ class SameTypeModel : public KernelModel {
   bool MayShareBuffer(const Instruction& instruction, int64_t operand, int64_t leaf) const override {
     const hlo::Shape result = hlo::FlattenShape(instruction.shape())[static_cast<size_t>(leaf)];
     return instruction.operand(operand)->shape().element_type() == result.element_type() &&
-           kernels_.MayShareBuffer(instruction, operand, leaf);
+           MayShareInRegion(kernels_, instruction, operand, leaf);
   }
 
  private:
@@ -94,6 +95,10 @@ std::vector<int64_t> RegionAliases(const Instruction& region) {
     aliases.push_back(fits ? number : -1);
   });
   return aliases;
+}
+
+bool MayShareInRegion(const KernelModel& kernels, const Instruction& kernel, int64_t operand, int64_t leaf) {
+  return HeroOf(kernel).kind != KernelKind::kRow && kernels.MayShareBuffer(kernel, operand, leaf);
 }
 
 bool MayOverwriteOperand(const Instruction& region, int64_t operand, int64_t leaf) {

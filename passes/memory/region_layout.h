@@ -42,6 +42,10 @@ std::vector<int64_t> RegionAliases(const hlo::Instruction& region);
 // has read all that it reads, so any operand of their type and size will do.
 bool MayOverwriteOperand(const hlo::Instruction& region, int64_t operand, int64_t leaf);
 
+// Whether a region may put result leaf `leaf` of `kernel`, one of its steps, where that step's operand lies. As
+// `kernels` has it for the kernel alone, but for rows: a region makes each of their elements of a whole row.
+bool MayShareInRegion(const KernelModel& kernels, const hlo::Instruction& kernel, int64_t operand, int64_t leaf);
+
 class RegionLayout {
  public:
   RegionLayout(const hlo::Instruction& region, const DeviceSpec& device, const CompileOptions& options,

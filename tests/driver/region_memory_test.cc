@@ -63,6 +63,53 @@ ENTRY e {
   ROOT share = f32[300,1,16] divide(both, totals)
 })";
 
+// Softmaxes of one short row, again and again in its own place, and of what a product makes: each element is computed
+// from all of the row, which must still be there.
+constexpr const char* kRowsInPlace = R"(HloModule m
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+most { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }
+body {
+  t = (s32[], f32[1,32], f32[32,32]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[1,32] get-tuple-element(t), index=1
+  w = f32[32,32] get-tuple-element(t), index=2
+  h = f32[1,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  least = f32[] constant(-inf)
+  none = f32[] constant(0)
+  m = f32[1] reduce(h, least), dimensions={1}, to_apply=most
+  ms = f32[1,32] broadcast(m), dimensions={0}
+  d = f32[1,32] subtract(h, ms)
+  e = f32[1,32] exponential(d)
+  s = f32[1] reduce(e, none), dimensions={1}, to_apply=add
+  ss = f32[1,32] broadcast(s), dimensions={0}
+  p = f32[1,32] divide(e, ss)
+  m2 = f32[1] reduce(p, least), dimensions={1}, to_apply=most
+  ms2 = f32[1,32] broadcast(m2), dimensions={0}
+  d2 = f32[1,32] subtract(p, ms2)
+  e2 = f32[1,32] exponential(d2)
+  s2 = f32[1] reduce(e2, none), dimensions={1}, to_apply=add
+  ss2 = f32[1,32] broadcast(s2), dimensions={0}
+  p2 = f32[1,32] divide(e2, ss2)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  ROOT r = (s32[], f32[1,32], f32[32,32]) tuple(j, p2, w)
+}
+condition {
+  t = (s32[], f32[1,32], f32[32,32]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(5)
+  ROOT go = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  x = f32[1,32] parameter(0)
+  w = f32[32,32] parameter(1)
+  zero = s32[] constant(0)
+  start = (s32[], f32[1,32], f32[32,32]) tuple(zero, x, w)
+  end = (s32[], f32[1,32], f32[32,32]) while(start), condition=condition, body=body
+  ROOT r = f32[1,32] get-tuple-element(end), index=1
+})";
+
+TEST(RegionMemory, RowsAreReadBeforeTheyAreWritten) { ExpectEvaluatorsResult(kRowsInPlace); }
 TEST(RegionMemory, JoinedLoopsDoNotWriteWhatOneReads) { ExpectEvaluatorsResult(kBothWays); }
 
 }  // namespace

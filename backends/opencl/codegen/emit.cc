@@ -8,6 +8,7 @@
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/host_evaluation.h"
+#include "backends/opencl/codegen/reducers.h"
 #include "backends/opencl/codegen/region_emitter.h"
 #include "backends/opencl/codegen/row_shape.h"
 #include "backends/opencl/kernels/convolution.h"
@@ -154,6 +155,10 @@ bool MayOverwriteRows(const Instruction& fusion, const Instruction& reduce, int6
                       const DeviceSpec& device) {
   constexpr int64_t kWholeVectors = 32;
   const Instruction& given = *fusion.called()->parameter(operand);
+  const auto& inner = fusion.called()->instructions();
+  // Those without lanes are computed where they are needed.
+  if (std::any_of(inner.begin(), inner.end(), [](const auto& op) { return op->Is(Opcode::kReduce) && !HasLanes(*op); }))
+    return false;
   const RowShape rows = RowShapeOf(reduce);
   return device.device_class == DeviceClass::kCpu && HasRows(fusion, reduce) && rows.length() % kWholeVectors == 0 &&
          result.ByteSize() <= device.l3_bytes && given.shape().dimensions() == rows.dimensions &&

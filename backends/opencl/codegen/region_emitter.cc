@@ -448,7 +448,7 @@ class RegionKernel {
           const Instruction* operand = before.instruction->operand(i);
           if (!operand->shape().IsArray() || !layout_.PlaceOf(operand).Overlaps(o.place)) continue;
           if (!(layout_.PlaceOf(operand) == o.place)) return false;
-          if (!kernels_.MayShareBuffer(*before.instruction, i, 0)) return false;
+          if (!passes::MayShareInRegion(kernels_, *before.instruction, i, 0)) return false;
         }
       }
     }

@@ -128,7 +128,7 @@ class TileSteps {
     for (EmittedLaunch& launch : launches) {
       HLORUN_CHECK(MayJoin(launch) && launch.grid.local == (std::array<int64_t, 3>{1, 1, 1}));
       Step step;
-      step.is_once = IsOnce(instruction, launch);
+      step.is_once = keeping_.contains(&instruction) && IsOnce(instruction, launch);
       for (const ArgumentRef& argument : launch.arguments)
         step.places.push_back(PlaceOf(instruction, argument, scratch));
       step.launch = std::move(launch);
@@ -196,9 +196,10 @@ class TileSteps {
   int64_t slot_bytes_ = 0;
 };
 
+// Those of large tiles are as many as units: more would not stay in the last cache, which units share.
 int64_t RunsOf(const TileSteps& steps, const DeviceSpec& device) {
-  const int64_t units = device.compute_units;
-  return std::min(steps.tiles(), std::clamp(steps.tiles() / kFewestTilesOfRun, units, kRunsOfUnit * units));
+  const int64_t units = device.compute_units, of_unit = steps.slot_bytes() > 4 * device.l2_bytes ? 1 : kRunsOfUnit;
+  return std::min(steps.tiles(), std::clamp(steps.tiles() / kFewestTilesOfRun, units, of_unit * units));
 }
 
 // The steps as one kernel.
