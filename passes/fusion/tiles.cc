@@ -67,6 +67,7 @@ class TileCuts {
 
   std::vector<int64_t> trips() const {
     std::vector<int64_t> trips;
+    trips.reserve(order_.size());
     for (const int loop : order_) trips.push_back(trips_.at(loop));
     return trips;
   }
