@@ -88,6 +88,7 @@ TEST_P(TilesTest, TilesTogetherAreTheWhole) {
   }
   const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*alone, operands));
   std::vector<Literal> results;
+  results.reserve(expected.size());
   for (const Literal& result : expected) results.emplace_back(result.shape());
 
   int64_t count = 1;
@@ -95,6 +96,7 @@ TEST_P(TilesTest, TilesTogetherAreTheWhole) {
   ASSERT_GE(count, 8);
   for (int64_t number = 0; number < count; ++number) {
     std::vector<int64_t> trip;
+    trip.reserve(program.trips.size());
     int64_t inner = count;
     for (const int64_t trips : program.trips) trip.push_back(number / (inner /= trips) % trips);
     std::vector<Literal> parts;
