@@ -11,6 +11,7 @@
 
 #include "hlo/builder.h"
 #include "hlo/error.h"
+#include "passes/copy_computation.h"
 #include "passes/dynamic/signature.h"
 #include "passes/expand/product_group.h"
 #include "passes/fusion/cluster.h"
@@ -366,7 +367,8 @@ class TileMaker {
 
   TileProgram Make() {
     for (const Instruction* member : members_) {
-      for (const Computation* called : member->called_computations()) Copy(*called);
+      for (const Computation* called : member->called_computations())
+        CopyComputation(*called, *program_.module, computations_);
     }
     tile_ = program_.module->AddComputation("tile");
     program_.module->set_entry(tile_);
@@ -384,17 +386,6 @@ class TileMaker {
   }
 
  private:
-  Computation* Copy(const Computation& original) {
-    if (const auto known = computations_.find(&original); known != computations_.end()) return known->second;
-    for (const auto& instruction : original.instructions()) {
-      for (const Computation* called : instruction->called_computations()) Copy(*called);
-    }
-    Computation* made = program_.module->AddComputation(original.name());
-    hlo::InstructionMap map;
-    made->set_root(original.CloneInto(made, map, computations_));
-    return computations_[&original] = made;
-  }
-
   Instruction* Clone(const Instruction& member) {
     std::vector<Instruction*> operands;
     for (int64_t i = 0; i < member.operand_count(); ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/error.h"
+#include "passes/copy_computation.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/updated_part.h"
 #include "passes/memory/colocation.h"
@@ -14,7 +15,6 @@
 namespace hlorun::passes {
 namespace {
 
-using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
@@ -65,17 +65,7 @@ const Instruction* OriginOf(const Instruction* value) {
 std::unique_ptr<hlo::Module> ModuleOf(const Instruction& region) {
   auto module = std::make_unique<hlo::Module>("region");
   hlo::ComputationMap computations;
-  const std::function<Computation*(const Computation&)> copy = [&](const Computation& original) {
-    if (const auto known = computations.find(&original); known != computations.end()) return known->second;
-    for (const auto& instruction : original.instructions()) {
-      for (const Computation* called : instruction->called_computations()) copy(*called);
-    }
-    Computation* made = module->AddComputation(original.name());
-    hlo::InstructionMap map;
-    made->set_root(original.CloneInto(made, map, computations));
-    return computations[&original] = made;
-  };
-  module->set_entry(copy(*region.called()));
+  module->set_entry(CopyComputation(*region.called(), *module, computations));
   return module;
 }
 

@@ -13,6 +13,7 @@
 #include "hlo/evaluator/leaves.h"
 #include "hlorun/hlorun.h"
 #include "tests/passes/equivalence.h"
+#include "tests/passes/replaced.h"
 
 namespace hlorun {
 namespace {
@@ -121,14 +122,6 @@ std::vector<Program> Programs() {
   ROOT r = TYPE[N] reduce(d, start), dimensions={0,1}, to_apply=add)",
        .has_batch = true},
   };
-}
-
-std::string Replaced(std::string text, const std::vector<std::pair<std::string, std::string>>& words) {
-  for (const auto& [word, with] : words) {
-    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += with.size())
-      text.replace(at, word.size(), with);
-  }
-  return text;
 }
 
 std::string TextOf(const Program& p) {

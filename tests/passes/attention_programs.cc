@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tests/passes/replaced.h"
+
 namespace hlorun {
 namespace {
 
@@ -13,14 +15,6 @@ most { a = f32[] parameter(0)
        b = f32[] parameter(1)
        ROOT c = f32[] maximum(a, b) }
 )";
-
-std::string Replaced(std::string text, const std::vector<std::pair<std::string, std::string>>& words) {
-  for (const auto& [word, with] : words) {
-    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += with.size())
-      text.replace(at, word.size(), with);
-  }
-  return text;
-}
 
 // p = softmax of x along the last of B,R,S; x is of the type TYPE.
 constexpr const char* kSoftmax = R"(
