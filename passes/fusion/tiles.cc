@@ -337,12 +337,11 @@ std::vector<int64_t> TripsOf(const Instruction& tiles) {
   const std::string& config = tiles.backend_config;
   const char* at = config.data() + std::string_view(kTilesConfig).size();
   const char* const end = config.data() + config.size();
-  while (at < end) {
+  do {
     const auto [next, error] = std::from_chars(at, end, trips.emplace_back());
-    HLORUN_CHECK(error == std::errc());
-    at = next + 1;
-    if (next < end && *next == ']') break;
-  }
+    HLORUN_CHECK(error == std::errc() && next < end);
+    at = next;
+  } while (*at++ == ',');
   return trips;
 }
 

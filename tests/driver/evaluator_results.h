@@ -15,8 +15,8 @@
 namespace hlorun {
 
 // Expects the program's first result to be the evaluator's, up to rounding, for some seeded arguments.
-inline void ExpectEvaluatorsResult(const std::string& text) {
-  const auto client = Client::Create({});
+inline void ExpectEvaluatorsResult(const std::string& text, const ClientOptions& options = {}) {
+  const auto client = Client::Create(options);
   const auto executable = client->Compile(Module::FromText(text), {});
   const auto module = passes::Parse(text);
   for (uint64_t seed = 1; seed <= 3; ++seed) {

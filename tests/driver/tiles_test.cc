@@ -6,12 +6,8 @@
 #include <algorithm>
 
 #include "backends/opencl/compiler.h"
-#include "driver/api/literals.h"
-#include "hlo/evaluator/evaluator.h"
-#include "hlo/evaluator/leaves.h"
-#include "hlorun/hlorun.h"
+#include "tests/driver/evaluator_results.h"
 #include "tests/passes/attention_programs.h"
-#include "tests/passes/equivalence.h"
 
 namespace hlorun {
 namespace {
@@ -26,6 +22,14 @@ bool GoesByTiles(const hlo::Module& module, DeviceSpec device = {}) {
   const auto kernels = opencl::CompileModule(module, device, {}).plan.kernels;
   return std::any_of(kernels.begin(), kernels.end(),
                      [](const opencl::Kernel& kernel) { return kernel.source.find("hl_tile") != std::string::npos; });
+}
+
+// The first device with caches as small, and what else `more` says.
+ClientOptions SmallCaches(const std::string& more) {
+  ClientOptions options;
+  options.device_spec =
+      fmt::format(R"({{"l2_bytes": {}, "l3_bytes": {}, {}}})", kAttentionCache, 8 * kAttentionCache, more);
+  return options;
 }
 
 // Whatever multiplies: the kernels of a tile's products are of many kinds.
@@ -47,10 +51,7 @@ TEST_P(TilesOnDevicesTest, EqualTheEvaluatorWhateverTheUnits) {
   const std::vector<Literal> expected = hlo::FlattenLiteral(hlo::Evaluate(*module, arguments));
   std::vector<std::vector<Literal>> results;
   for (const char* spec : {R"("compute_units": 2)", R"("compute_units": 5, "raw_pointers": false)"}) {
-    ClientOptions options;
-    options.device_spec =
-        fmt::format(R"({{"l2_bytes": {}, "l3_bytes": {}, {}}})", kAttentionCache, 8 * kAttentionCache, spec);
-    const auto client = Client::Create(options);
+    const auto client = Client::Create(SmallCaches(spec));
     const auto executable = client->Compile(Module::FromText(GetParam().text), {});
     results.push_back(ToLiterals(executable->Run(ToDevice(*client, arguments))));
     for (size_t i = 0; i < expected.size(); ++i)
@@ -100,15 +101,8 @@ ENTRY e {
   loop = (s32[], f32[8,128,16], f32[8,128,16]) while(state), condition=condition, body=body
   ROOT r = f32[8,128,16] get-tuple-element(loop), index=1
 })";
-  const auto module = passes::Parse(text);
-  EXPECT_TRUE(GoesByTiles(*module));
-  ClientOptions options;
-  options.device_spec = fmt::format(R"({{"l2_bytes": {}, "l3_bytes": {}}})", kAttentionCache, 8 * kAttentionCache);
-  const auto client = Client::Create(options);
-  const std::vector<Literal> arguments = passes::RandomArguments(*module, passes::Inputs::kMild, 1);
-  const auto executable = client->Compile(Module::FromText(text), {});
-  const std::vector<Literal> results = ToLiterals(executable->Run(ToDevice(*client, arguments)));
-  EXPECT_EQ(passes::Difference(hlo::Evaluate(*module, arguments), results[0], passes::kRounding), "");
+  EXPECT_TRUE(GoesByTiles(*passes::Parse(text)));
+  ExpectEvaluatorsResult(text, SmallCaches(R"("compute_units": 2)"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, TilesOnDevicesTest, ::testing::ValuesIn(AttentionPrograms()),

@@ -8,7 +8,6 @@
 #include <unordered_set>
 
 #include "backends/opencl/codegen/alias_pattern.h"
-#include "backends/opencl/codegen/ceil_div.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/joined_launch.h"
 #include "backends/opencl/codegen/opencl_c.h"
