@@ -1,8 +1,8 @@
 #include "backends/opencl/kept_work.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
-#include <set>
 
 #include "backends/opencl/own_places.h"
 #include "backends/opencl/plan_slices.h"
@@ -23,14 +23,16 @@ class ConstantWork {
 
   void Keep() {
     if (!places_.CanGive()) return;
-    std::set<size_t> kept;
+    std::map<size_t, Sequence*> kept;
     for (const auto& [number, overwritten] : overwritten_) {
-      if (IsConstant(number) && GiveOwnPlaces(number)) kept.insert(number);
+      if (IsConstant(number) && GiveOwnPlaces(number)) kept[number] = &SequenceFor(number);
     }
     if (kept.empty()) return;
     std::vector<Thunk> left;
-    for (size_t i = 0; i < thunks_.size(); ++i)
-      (kept.contains(i) ? plan_.once.thunks : left).push_back(std::move(thunks_[i]));
+    for (size_t i = 0; i < thunks_.size(); ++i) {
+      const auto found = kept.find(i);
+      (found != kept.end() ? found->second->thunks : left).push_back(std::move(thunks_[i]));
+    }
     thunks_ = std::move(left);
     places_.Account();
   }
@@ -56,6 +58,24 @@ class ConstantWork {
       (launch.written[i] ? written : read) += slice.bytes;
     }
     return written > 0 && written <= kLargestGrowth * read + kSmallBytes;
+  }
+
+  // Of a launch that was given places.
+  Sequence& SequenceFor(size_t number) {
+    const auto& launch = std::get<LaunchThunk>(thunks_[number].work);
+    bool of_parameters = false;
+    for (size_t i = 0; i < launch.arguments.size(); ++i) {
+      const Slice& slice = launch.arguments[i];
+      const auto reads = [&](const Slice& made) { return made.Overlaps(slice); };
+      of_parameters |=
+          !launch.written[i] && (plan_.allocations[static_cast<size_t>(slice.allocation)].kind == Kind::kArgument ||
+                                 std::any_of(of_parameters_.begin(), of_parameters_.end(), reads));
+    }
+    if (!of_parameters) return plan_.of_constants;
+    for (size_t i = 0; i < launch.arguments.size(); ++i) {
+      if (launch.written[i]) of_parameters_.push_back(launch.arguments[i]);
+    }
+    return plan_.once;
   }
 
   bool Overwrites(size_t number, size_t argument) const {
@@ -124,6 +144,7 @@ class ConstantWork {
   const OverwrittenArguments& overwritten_;
   std::vector<Thunk>& thunks_;
   OwnPlaces places_;
+  std::vector<Slice> of_parameters_;  // what is kept and made of parameters, directly or not
 };
 
 }  // namespace

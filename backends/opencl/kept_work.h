@@ -3,6 +3,7 @@
 //   before: entry: pack(weights -> scratch)   multiply(x, scratch -> y)
 //   after:  once:  pack(weights -> kept)      entry: multiply(x, kept -> y)
 //
+// or `of_constants` for `once`, where nothing but constants is read, directly or through other such launches.
 // What is moved are launches of the entry that read nothing but constants, parameters that the caller says are constant
 // (Plan::constant_parameters) and what other such launches made; whose results are small, or not much larger than what
 // they read, and no results of the module (they may lie where one will); and whose readers are launches and copies of

@@ -31,6 +31,10 @@ class Printer {
       fmt::format_to(Out(), "  {}: {} parameters, {} grids, {} bytes of source\n", kernel.name, kernel.parameter_count,
                      kernel.grids.size(), kernel.source.size());
     }
+    if (!plan_.of_constants.thunks.empty()) {
+      fmt::format_to(Out(), "of constants\n");
+      PrintSequence(plan_.of_constants, 1);
+    }
     if (!plan_.once.thunks.empty()) {
       fmt::format_to(Out(), "once\n");
       PrintSequence(plan_.once, 1);

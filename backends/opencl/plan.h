@@ -172,9 +172,10 @@ struct Plan {
   std::vector<passes::Allocation> allocations;  // constant pointers are null here: see `constants`
   std::vector<hlo::Literal> constants;          // by allocation index of kind kConstant, in order of appearance
   std::vector<Kernel> kernels;
-  // What is the same in every run, of constants and of these parameters (leaves, ascending): runs before the entry's
-  // first run with a piece of memory, and what it makes stays there.
-  Sequence once;
+  // What is the same in every run, and stays in the arena. Of constants alone: runs when an arena is made, the first of
+  // them with the executable. Of these parameters too (leaves, ascending): before the entry's first run with their
+  // memory.
+  Sequence of_constants, once;
   std::vector<int64_t> constant_parameters;
   Sequence entry;
   std::vector<ArrayInfo> parameters;  // flattened leaves; sizes of dynamic dimensions last

@@ -58,7 +58,8 @@ class Reader {
 };
 
 template <typename A, typename T>
-requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void Describe(A& archive, T& value) {
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
+void Describe(A& archive, T& value) {
   archive.Raw(&value, sizeof(value));
 }
 
@@ -265,9 +266,9 @@ void Describe(A& archive, passes::SizeSignature& sizes) {
 // Everything but the constants and the module's text, which have sections of their own.
 template <typename A>
 void Describe(A& archive, Plan& plan) {
-  archive(plan.module_name, plan.device, plan.allocations, plan.kernels, plan.once, plan.constant_parameters,
-          plan.entry, plan.parameters, plan.results, plan.sizes, plan.result_slices, plan.memory, plan.replica_count,
-          plan.num_partitions, plan.host_thunks, plan.tuning, plan.remarks);
+  archive(plan.module_name, plan.device, plan.allocations, plan.kernels, plan.of_constants, plan.once,
+          plan.constant_parameters, plan.entry, plan.parameters, plan.results, plan.sizes, plan.result_slices,
+          plan.memory, plan.replica_count, plan.num_partitions, plan.host_thunks, plan.tuning, plan.remarks);
 }
 
 }  // namespace hlorun::opencl

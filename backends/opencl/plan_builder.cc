@@ -420,22 +420,17 @@ class PlanBuilder {
     thunk.bytes_written = cost.bytes_written;
     const passes::Hero hero = passes::HeroOf(instruction);
     thunk.arithmetic = ArithmeticOf(instruction, hero);
-    if (Multiplies(hero)) thunk.role = StepRole::kProduct;
-  }
-  static bool Multiplies(const passes::Hero& hero) {
-    return hero.kind == KernelKind::kDot || hero.kind == KernelKind::kConvolution || hero.kind == KernelKind::kTiles;
+    if (passes::Multiplies(hero.kind)) thunk.role = StepRole::kProduct;
   }
 
   // What the hero multiplies; of anything else, what its result is of.
   static hlo::ElementType ArithmeticOf(const Instruction& instruction, const passes::Hero& hero) {
-    const bool multiplies = Multiplies(hero);
-    const Instruction* product =
-        hero.kind == KernelKind::kTiles ? passes::SeedOfTiles(instruction) : hero.instruction;
+    const bool multiplies = passes::Multiplies(hero.kind);
+    const Instruction* product = hero.kind == KernelKind::kTiles ? passes::SeedOfTiles(instruction) : hero.instruction;
     const hlo::Shape& shape = multiplies ? product->operand(0)->shape() : instruction.shape();
     const hlo::Shape& leaf = shape.IsTuple() && !shape.tuple_shapes().empty() ? shape.tuple_shape(0) : shape;
     // Types of two sizes meet at the larger.
-    if (multiplies &&
-        hlo::BytesOf(product->operand(1)->shape().element_type()) > hlo::BytesOf(leaf.element_type()))
+    if (multiplies && hlo::BytesOf(product->operand(1)->shape().element_type()) > hlo::BytesOf(leaf.element_type()))
       return product->operand(1)->shape().element_type();
     return leaf.element_type();
   }

@@ -121,9 +121,7 @@ double TimeModel::Launched(const Instruction& instruction) const {
   const KernelKind kind = HeroOf(instruction).kind;
   if (instruction.Is(Opcode::kCopy) || kind != KernelKind::kNone) {
     const hlo::Cost cost = hlo::CostOf(instruction);
-    const bool multiplies =
-        kind == KernelKind::kDot || kind == KernelKind::kConvolution || kind == KernelKind::kTiles;
-    return launch_ + std::max(Seconds1e6(Operations(cost), multiplies ? kProducts * gflops_ : gflops_),
+    return launch_ + std::max(Seconds1e6(Operations(cost), Multiplies(kind) ? kProducts * gflops_ : gflops_),
                               Seconds1e6(cost.bytes_read + cost.bytes_written, gbytes_));
   }
   return 0;

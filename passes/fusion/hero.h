@@ -38,6 +38,11 @@ struct Hero {
   const hlo::Instruction* instruction = nullptr;
 };
 
+// Kinds whose time is that of products: their multipliers' peak is their roof.
+inline constexpr bool Multiplies(KernelKind kind) {
+  return kind == KernelKind::kDot || kind == KernelKind::kConvolution || kind == KernelKind::kTiles;
+}
+
 // The backend_config of a fusion that is a region, of one that is made of blocks, of one that goes by tiles, and of
 // kernels side by side.
 inline constexpr const char* kRegionConfig = R"({"region":"sequential"})";

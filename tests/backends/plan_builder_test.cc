@@ -73,6 +73,40 @@ ENTRY e {
   EXPECT_THAT(kept.ToString(), HasSubstr("once\n"));
 }
 
+// What constants alone are made into is made when the plan is loaded; what a constant parameter takes part in, however
+// far back, waits for the first run.
+TEST(PlanBuilder, WorkOnConstantsIsDoneBefore) {
+  std::string values;
+  for (int i = 0; i < 256; ++i) {
+    values += i == 0 ? "{" : ", {";
+    for (int j = 0; j < 256; ++j) values += fmt::format("{}{}", j == 0 ? "" : ", ", (3 * i + j) % 7);
+    values += "}";
+  }
+  const std::string text = fmt::format(R"(HloModule m
+ENTRY e {{
+  x = f32[64,256] parameter(0)
+  w = f32[256,256] parameter(1)
+  c = f32[256,256] constant({{{}}})
+  y = f32[64,256] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT z = f32[64,256] dot(y, c), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}})",
+                                       values);
+  CompileOptions options;
+  const Plan plain = PlanOf(text, options);
+  EXPECT_TRUE(plain.once.thunks.empty());
+  ASSERT_EQ(plain.of_constants.thunks.size(), 1u);
+  EXPECT_THAT(plain.ToString(), HasSubstr("of constants\n"));
+  options.constant_parameters = {1};
+  const Plan kept = PlanOf(text, options);
+  ASSERT_EQ(kept.once.thunks.size(), 1u);
+  ASSERT_EQ(kept.of_constants.thunks.size(), 1u);
+  const auto kind_read = [&](const Sequence& sequence) {
+    return kept.allocations[static_cast<size_t>(ThunksOf<LaunchThunk>(sequence)[0]->arguments[0].allocation)].kind;
+  };
+  EXPECT_EQ(kind_read(kept.of_constants), passes::Allocation::Kind::kConstant);
+  EXPECT_EQ(kind_read(kept.once), passes::Allocation::Kind::kArgument);
+}
+
 // A product that writes columns to scratch and reads them again needs nothing of what an earlier one had there.
 TEST(PlanBuilder, WorkInFrontOfCopiedColumnsIsDoneOnce) {
   const std::string text = R"(HloModule m

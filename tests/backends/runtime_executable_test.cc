@@ -313,6 +313,37 @@ TEST(Profile, TimesEveryStep) {
   EXPECT_LE(times[1].end_us, times[2].start_us);
 }
 
+// A first run finds there what is made of constants; what is made of constant parameters is its own work.
+TEST(ConstantWork, IsDoneWithTheExecutable) {
+  PlanMaker m;
+  const int32_t x = m.Parameter(4), c = m.Constant({1, 2, 3, 4}), arena = m.Arena(4096), y = m.Result(4);
+  const int32_t square = m.Kernel2("square", "*y = *x * *x;", 4), add_to = m.Kernel2("add_to", "*y += *x;", 4);
+  const Slice squares = m.Bytes(arena, 0, 16), fourth_powers = m.Bytes(arena, 1024, 16);
+  m.Add(m.Make(CopyThunk{m.Floats(x, 4), m.Floats(y, 4)}, "copy"));
+  m.Add(m.Launch(add_to, fourth_powers, m.Floats(y, 4)));
+  const std::vector<Thunk> of_constants = {m.Launch(square, m.Floats(c, 4), squares),
+                                           m.Launch(square, squares, fourth_powers)};
+  Plan plan = m.Take();
+  plan.of_constants.thunks = of_constants;
+  const auto executable = Build(plan);
+  for (int run = 0; run < 3; ++run) {
+    std::vector<ThunkTime> times;
+    RunOptions options;
+    options.profile = &times;
+    const auto results = executable->Run({{Upload({10, 20, 30, 40})}}, options);
+    EXPECT_THAT(Download(results.at(0)), ElementsAre(11, 36, 111, 296));
+    EXPECT_EQ(times.size(), 2u);
+  }
+  // Several at once have arenas of their own, made of the same.
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int run = 0; run < 5; ++run) EXPECT_THAT(RunOne(*executable, {0, 0, 0, 0}), ElementsAre(1, 16, 81, 256));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(Executable, WaitsForItsRunsWhenDropped) {
   DeviceArray result;
   {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <map>
 #include <mutex>
 
@@ -47,6 +48,7 @@ class PlanExecutable : public Executable {
         first_lane_(context_->lane(0)),
         team_(team) {
     CheckPlan();
+    of_constants_ = NumberSteps(plan_.of_constants, launches_);
     once_ = NumberSteps(plan_.once, launches_);
     steps_ = NumberSteps(plan_.entry, launches_);
     if (team_ != nullptr) {
@@ -84,6 +86,31 @@ class PlanExecutable : public Executable {
   }
   int64_t resource_creations() const override {
     return context_->pool()->fresh_allocations() + programs_.statistics.kernels_compiled + kernel_objects_;
+  }
+
+  // Makes what is made of constants alone, and waits for it: the first lane's first run finds it there.
+  void MakeOfConstants() {
+    if (of_constants_.empty()) return;
+    const auto make = [this] {
+      CheckCl(clFinish(first_lane_.queue()()), "waiting for earlier runs");
+      const Borrowed context = Borrow(first_lane_);
+      RunMemories& run = context->memories();
+      run.memories = constants_;
+      context->BindArena(run.memories);
+      const RunOptions options;
+      ThunkRunner runner(*context_, first_lane_, team_, *context, run.memories, plan_, options);
+      try {
+        MakeOfConstants(runner, *context);
+        runner.Finish();
+      } catch (...) {
+        first_lane_.Drain();
+        throw;
+      }
+    };
+    if (first_lane_.RunAlone(make)) return;
+    const auto task = std::make_shared<std::packaged_task<void()>>(make);
+    first_lane_.Post([task] { (*task)(); });
+    task->get_future().get();
   }
 
   void Run(std::span<const RunArgument> arguments, const RunOptions& options, std::span<DeviceArray> results) override {
@@ -158,7 +185,7 @@ class PlanExecutable : public Executable {
              plan_.module_name, label, s.offset, s.bytes, s.allocation);
       }
     };
-    for (const Sequence* sequence : {&plan_.once, &plan_.entry}) {
+    for (const Sequence* sequence : {&plan_.of_constants, &plan_.once, &plan_.entry}) {
       for (const Thunk& thunk : sequence->thunks) {
         ForEachThunk(thunk, [&](const Thunk& t) {
           CheckNumbers(t);
@@ -302,6 +329,12 @@ class PlanExecutable : public Executable {
     }
   }
 
+  void MakeOfConstants(ThunkRunner& runner, RunContext& context) {
+    if (of_constants_.empty() || context.has_constants) return;
+    runner.Run(of_constants_);
+    context.has_constants = true;
+  }
+
   // In the caller's thread: everything into the queue, nothing waited for.
   void Enqueue(Lane& lane, RunMemories& run, const RunOptions& options, RunEvent& event) {
     try {
@@ -338,6 +371,7 @@ class PlanExecutable : public Executable {
     runner.TimeSections(turn.timing(), turn.launched);
     for (const auto& copy : run.copies) runner.Copy(copy.from, copy.to, copy.bytes);
     try {
+      MakeOfConstants(runner, context);
       if (!once_.empty() && !context.Keeps(run.constant)) {
         context.ForgetKept();
         runner.Run(once_);
@@ -409,7 +443,7 @@ class PlanExecutable : public Executable {
   std::shared_ptr<DeviceContext> context_;
   Lane& first_lane_;
   Team* team_;
-  StepSequence once_, steps_;                    // steps_: by the team
+  StepSequence of_constants_, once_, steps_;     // steps_: by the team
   std::unique_ptr<QueueSharing> queue_sharing_;  // by the queue
   std::vector<const LaunchThunk*> launches_;
   bool needs_host_ = false;
@@ -432,14 +466,21 @@ DeviceContext* TeamFor(const Plan& plan, DeviceContext& context) {
   return SuitsTeam(plan) ? context.team_context() : nullptr;
 }
 
+std::unique_ptr<Executable> Make(Plan plan, ProgramSet programs, const std::shared_ptr<DeviceContext>& context,
+                                 DeviceContext* team) {
+  auto executable = std::make_unique<PlanExecutable>(std::move(plan), std::move(programs), context,
+                                                     team != nullptr ? team->team() : nullptr);
+  executable->MakeOfConstants();
+  return executable;
+}
+
 }  // namespace
 
 std::unique_ptr<Executable> BuildExecutable(Plan plan, const std::shared_ptr<DeviceContext>& context,
                                             const BuildOptions& options) {
   DeviceContext* team = TeamFor(plan, *context);
   ProgramSet programs = BuildPrograms(plan, team != nullptr ? *team : *context, options);
-  return std::make_unique<PlanExecutable>(std::move(plan), std::move(programs), context,
-                                          team != nullptr ? team->team() : nullptr);
+  return Make(std::move(plan), std::move(programs), context, team);
 }
 
 std::unique_ptr<Executable> BuildExecutable(SavedPlan saved, const std::shared_ptr<DeviceContext>& context,
@@ -453,8 +494,7 @@ std::unique_ptr<Executable> BuildExecutable(SavedPlan saved, const std::shared_p
         saved.plan.module_name, saved.fingerprint, fingerprint);
   }
   ProgramSet programs = LoadPrograms(saved, team != nullptr ? *team : *context);
-  return std::make_unique<PlanExecutable>(std::move(saved.plan), std::move(programs), context,
-                                          team != nullptr ? team->team() : nullptr);
+  return Make(std::move(saved.plan), std::move(programs), context, team);
 }
 
 }  // namespace hlorun::opencl

@@ -122,6 +122,7 @@ std::vector<int64_t> LargestArguments(const Plan& plan) {
       }
     }
   };
+  visit(plan.of_constants);
   visit(plan.once);
   visit(plan.entry);
   return largest;

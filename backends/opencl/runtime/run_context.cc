@@ -100,7 +100,7 @@ void RunContext::ForgetRun() {
 }
 
 void RunContext::Bind(Memories& memories) {
-  if (arena_allocation_ >= 0) memories[static_cast<size_t>(arena_allocation_)] = arena_;
+  BindArena(memories);
   for (size_t a = 0; a < memories.size(); ++a) {
     if (users_[a].empty()) continue;
     // A kernel's null pointer means a warm-up, so an array without elements needs an address too.

@@ -56,6 +56,10 @@ class RunContext {
   RunContext(const Plan& plan, const ProgramSet& programs, const std::vector<const LaunchThunk*>& launches,
              const Memories& fixed, MemoryPool& pool, const DeviceMemory& placeholder, int64_t team_size);
 
+  // The part of Bind for launches that read and write nothing but constants and the arena.
+  void BindArena(Memories& memories) const {
+    if (arena_allocation_ >= 0) memories[static_cast<size_t>(arena_allocation_)] = arena_;
+  }
   // Sets what differs from the last run. `memories` lacks the arena on entry and is complete on return.
   void Bind(Memories& memories);
   // For a run that ends before the context is given back, so that it needs no lists of its own.
@@ -74,6 +78,7 @@ class RunContext {
   void ForgetKept() { keeps_ = false; }
   int64_t creations() const { return creations_; }
 
+  bool has_constants = false;                   // whether the arena holds what Plan::of_constants makes
   std::array<uint8_t, 2> predicates = {};       // targets of asynchronous reads
   uint64_t partition_id = 0, replica_id = 0;    // sources of asynchronous writes
   std::vector<std::vector<std::byte>> staging;  // host copies for collectives, kept from run to run
