@@ -23,6 +23,7 @@
 #include "passes/control/loop_carry.h"
 #include "passes/control/predication.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/meaning.h"
 #include "passes/fusion/tiles.h"
 #include "passes/fusion/updated_part.h"
 #include "passes/spmd/spmd.h"
@@ -435,8 +436,17 @@ class PlanBuilder {
     return leaf.element_type();
   }
 
+  // Tiles take a small compilation, and a network's layers have the same.
+  std::vector<EmittedLaunch> Emit(const Instruction& instruction) {
+    const AliasPattern aliases = AliasesOf(instruction, buffers_);
+    if (passes::HeroOf(instruction).kind != KernelKind::kTiles) return EmitInstruction(instruction, aliases, emit_);
+    const auto [known, added] = tiles_.try_emplace(passes::MeaningOf(instruction));
+    if (added) known->second = EmitInstruction(instruction, aliases, emit_);
+    return known->second;
+  }
+
   void AppendKernels(const Instruction& instruction, Sequence& sequence) {
-    const std::vector<EmittedLaunch> launches = EmitInstruction(instruction, AliasesOf(instruction, buffers_), emit_);
+    const std::vector<EmittedLaunch> launches = Emit(instruction);
     for (const EmittedLaunch& launch : launches) {
       // Of several launches the last does the work; those before it pack and prepare.
       const bool is_last = &launch == &launches.back();
@@ -539,11 +549,12 @@ class PlanBuilder {
   const EmitContext emit_;
   Plan plan_;
   KernelTable kernels_;
-  std::unordered_map<const Instruction*, int32_t> tickets_;  // of collectives that were started
-  std::vector<Guard> guards_;                                // of the branches and loops around what is appended
-  std::unordered_set<const Instruction*> not_needed_;        // in bodies of loops that are counted
-  CarriedSlices carried_;                                    // of the loops so far
-  OverwrittenArguments overwritten_;                         // of the entry's thunks
+  std::unordered_map<std::string, std::vector<EmittedLaunch>> tiles_;  // by what they do (MeaningOf)
+  std::unordered_map<const Instruction*, int32_t> tickets_;            // of collectives that were started
+  std::vector<Guard> guards_;                          // of the branches and loops around what is appended
+  std::unordered_set<const Instruction*> not_needed_;  // in bodies of loops that are counted
+  CarriedSlices carried_;                              // of the loops so far
+  OverwrittenArguments overwritten_;                   // of the entry's thunks
   int32_t arena_ = -1;
 };
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <unordered_set>
 
-#include "hlo/text/printer.h"
 #include "passes/control/time_model.h"
 #include "passes/dynamic/extents.h"
 #include "passes/fusion/hero.h"
 #include "passes/fusion/kernel_places.h"
+#include "passes/fusion/meaning.h"
 #include "passes/fusion/outline_region.h"
 #include "passes/fusion/updated_part.h"
 #include "passes/memory/array_lives.h"
@@ -55,15 +55,6 @@ std::string OpsOf(const Instruction& kernel) {
     for (const auto& inner : kernel.called()->instructions()) add(*inner);
   }
   return ops;
-}
-
-// What the kernel's code follows from: sizes, constants, attributes.
-std::string BodyOf(const Instruction& kernel) {
-  constexpr hlo::PrintOptions kByMeaning{.canonical = true};
-  if (kernel.Is(Opcode::kFusion)) return hlo::PrintComputation(*kernel.called(), kByMeaning);
-  std::string body = hlo::PrintInstruction(kernel, kByMeaning);
-  for (const Instruction* operand : kernel.operands()) body += operand->shape().ToString(false);
-  return body;
 }
 
 // Which kernels are worth joining, by themselves.
@@ -214,7 +205,7 @@ class Joiner {
 
   bool Join(Instruction& kernel, Group& group) {
     const size_t operations = kernel.Is(Opcode::kFusion) ? kernel.called()->instructions().size() : 1;
-    const std::string body = BodyOf(kernel);
+    const std::string body = MeaningOf(kernel);
     const bool is_new = !group.bodies.contains(body);
     size_t arguments = group.operands.size() + group.results + LeavesOf(kernel);
     for (const Instruction* operand : kernel.operands()) arguments += group.operands.contains(operand) ? 0 : 1;

@@ -15,10 +15,10 @@
 #include "backends/opencl/kernels/dot.h"
 #include "backends/opencl/kernels/library_product.h"
 #include "hlo/error.h"
-#include "hlo/text/printer.h"
 #include "passes/expand/uninitialized.h"
 #include "passes/fusion/blocks.h"
 #include "passes/fusion/hero.h"
+#include "passes/fusion/meaning.h"
 #include "passes/fusion/side_by_side.h"
 #include "passes/fusion/updated_part.h"
 #include "passes/memory/region_layout.h"
@@ -137,17 +137,6 @@ bool KeepsPlace(const Instruction& value) {
   return true;
 }
 
-// Equal for fusions that do the same.
-std::string MeaningOf(const Instruction& fusion) {
-  constexpr hlo::PrintOptions kByMeaning{.canonical = true};
-  std::string meaning = fusion.backend_config + hlo::PrintComputation(*fusion.called(), kByMeaning);
-  for (const auto& inner : fusion.called()->instructions()) {
-    for (const hlo::Computation* called : inner->called_computations())
-      meaning += hlo::PrintComputation(*called, kByMeaning);
-  }
-  return meaning;
-}
-
 // Rows of a softmax or norm take the place of those that they are made of, when all of a row has been read that is not
 // overwritten at once. Rows that end in part of a vector would end in scalars there, and what goes past the caches has
 // a place of its own.
@@ -248,7 +237,7 @@ int64_t OpenClKernelModel::ScratchBytes(const Instruction& instruction) const {
   const Hero hero = passes::HeroOf(instruction);
   if (hero.kind == KernelKind::kRegion) return RegionScratchBytes(instruction, {device_, options_}, *this);
   if (hero.kind == KernelKind::kTiles) {
-    const auto [known, added] = scratch_of_tiles_.try_emplace(MeaningOf(instruction));
+    const auto [known, added] = scratch_of_tiles_.try_emplace(passes::MeaningOf(instruction));
     if (added) known->second = TilesScratchBytes(instruction, {device_, options_});
     return known->second;
   }
