@@ -39,10 +39,6 @@ class KernelModel {
   // another, so that they may store what those are reduced to instead; 0: none.
   virtual int64_t RowsFinishedTogether(const hlo::Instruction& /*dot*/) const { return 0; }
 
-  // Whether the kernels of `part`, which makes some rows or columns of `dot`, add in the same order as those of `dot`,
-  // so that results have the same bits. Nothing that was measured is asked for the part's kernels.
-  virtual bool PartAddsAlike(const hlo::Instruction& /*dot*/, const hlo::Instruction& /*part*/) const { return true; }
-
   // Whether the kernel of `instruction` may have some of a launch's work-groups, beside kernels that have the others.
   virtual bool RunsBesideOthers(const hlo::Instruction&) const { return true; }
 

@@ -172,9 +172,9 @@ struct Plan {
   std::vector<passes::Allocation> allocations;  // constant pointers are null here: see `constants`
   std::vector<hlo::Literal> constants;          // by allocation index of kind kConstant, in order of appearance
   std::vector<Kernel> kernels;
-  // What is the same in every run, and stays in the arena. Of constants alone: runs when an arena is made, the first of
-  // them with the executable. Of these parameters too (leaves, ascending): before the entry's first run with their
-  // memory.
+  // What is the same in every run, and stays in the arena. Of constants alone: runs when an arena is made, that
+  // of a program of one device with the executable. Of these parameters too (leaves, ascending): before the entry's
+  // first run with their memory.
   Sequence of_constants, once;
   std::vector<int64_t> constant_parameters;
   Sequence entry;

@@ -313,22 +313,6 @@ bool SpreadPositions(const ProductGroup& group) {
   return changed;
 }
 
-// Whether tiles' products have the bits of the whole ones: a result must not depend on how large its caches are.
-bool KeepBits(const ProductGroup& group, const SharedLoops& loops, const TileCuts& cuts, const KernelModel& kernels) {
-  return std::all_of(group.members.begin(), group.members.end(), [&](const Instruction* member) {
-    if (!member->Is(Opcode::kDot)) return true;
-    hlo::Module module("tile");
-    Computation* computation = module.AddComputation("tile");
-    std::vector<Instruction*> operands;
-    for (int64_t i = 0; i < member->operand_count(); ++i) {
-      const Shape part(member->operand(i)->shape().element_type(), cuts.TileOf(loops.OfOperand(*member, i)));
-      operands.push_back(computation->AddParameter(i, part, fmt::format("p{}", i)));
-    }
-    const Shape shape(member->shape().element_type(), cuts.TileOf(loops.Of(*member)));
-    return kernels.PartAddsAlike(*member, *computation->Add(member->CloneWithOperands(shape, operands)));
-  });
-}
-
 // Turns seeds that have become part of a fusion to null.
 bool FormTile(Instruction* seed, const Limits& limits, const PassContext& context, std::vector<Instruction*>& seeds) {
   std::optional<ProductGroup> group = GroupOf(seed, context);
@@ -339,8 +323,6 @@ bool FormTile(Instruction* seed, const Limits& limits, const PassContext& contex
   const SharedLoops loops({group->members.begin(), group->members.end()});
   const std::vector<int64_t> trips = TripsOf(*group, loops, limits);
   if (trips.empty()) return changed;
-  const TileCuts cuts(loops, loops.Of(*group->seed), trips);
-  if (!KeepBits(*group, loops, cuts, context.kernels)) return changed;
   std::replace_if(
       seeds.begin(), seeds.end(), [&](const Instruction* other) { return group->Has(other); }, nullptr);
   const std::string config = fmt::format("{}{}]}}", kTilesConfig, fmt::join(trips, ","));

@@ -189,5 +189,18 @@ TEST(Collectives, InsideALoopWithPartitionIds) {
   for (const auto& device : RunOnAll(m.Take(), {{{1}}, {{1}}})) EXPECT_THAT(device, ElementsAre(15));
 }
 
+// Each device has an arena of its own, in which its first run makes what is made of constants.
+TEST(ConstantWork, IsDoneOnEachDevice) {
+  PlanMaker m;
+  const int32_t x = m.Parameter(2), c = m.Constant({3, 4}), arena = m.Arena(4096), y = m.Result(2);
+  const int32_t square = m.Kernel2("square", "*y = *x * *x;", 2), add_to = m.Kernel2("add_to", "*y += *x;", 2);
+  const Slice squares = m.Bytes(arena, 0, 8);
+  m.Add(m.Make(CopyThunk{m.Floats(x, 2), m.Floats(y, 2)}, "copy"));
+  m.Add(m.Launch(add_to, squares, m.Floats(y, 2)));
+  m.plan().of_constants.thunks = {m.Launch(square, m.Floats(c, 2), squares)};
+  m.plan().num_partitions = kDevices;
+  EXPECT_THAT(RunOnAll(m.Take(), {{{1, 2}}, {{10, 20}}}), ElementsAre(ElementsAre(10, 18), ElementsAre(19, 36)));
+}
+
 }  // namespace
 }  // namespace hlorun::opencl

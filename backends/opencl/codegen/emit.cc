@@ -224,10 +224,6 @@ int64_t OpenClKernelModel::RowsFinishedTogether(const Instruction& dot) const {
   return RunsAlone(dot) ? 0 : RowsFinishedByDot(dot, {device_, options_});
 }
 
-bool OpenClKernelModel::PartAddsAlike(const Instruction& dot, const Instruction& part) const {
-  return DotAddsLikePart(dot, part, {device_, options_});
-}
-
 bool OpenClKernelModel::RunsAlone(const Instruction& instruction) const {
   return NeedsHostEvaluation(instruction, device_) || LibraryProductOf(instruction, device_, options_).has_value();
 }

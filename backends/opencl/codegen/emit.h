@@ -73,7 +73,6 @@ class OpenClKernelModel : public passes::KernelModel {
   bool RunsAlone(const hlo::Instruction& instruction) const override;
   bool ComputesOperand(const hlo::Instruction& product, int64_t of_dot, const hlo::Instruction& made) const override;
   int64_t RowsFinishedTogether(const hlo::Instruction& dot) const override;
-  bool PartAddsAlike(const hlo::Instruction& dot, const hlo::Instruction& part) const override;
   bool RunsBesideOthers(const hlo::Instruction& instruction) const override;
   bool MayShareBuffer(const hlo::Instruction& instruction, int64_t operand, int64_t result_leaf) const override;
   bool BoundsContraction(const hlo::Instruction& instruction) const override;

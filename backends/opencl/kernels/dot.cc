@@ -118,28 +118,6 @@ int64_t RowsFinished(const Prepared& prepared, const EmitContext& context) {
   return plan.IsByRows() || plan.CombinesParts() ? 0 : plan.rows;
 }
 
-// What the order of a product's sums depends on beside its depth, of CPU class.
-struct SumOrder {
-  int64_t parts_of_unit = 0;  // 0: not by the matrix unit
-  WordKind words = WordKind::kNone;
-  int64_t part = 0, section = 0;   // 0: of loops; one after another
-  int64_t lanes = 0, strands = 0;  // of dot products
-  bool streams = false;
-
-  bool operator==(const SumOrder&) const = default;
-};
-
-SumOrder SumOrderOf(const hlo::Instruction& dot, const EmitContext& context) {
-  const std::optional<Prepared> prepared = PrepareRoles(dot, context.device, &context.options, false);
-  if (!prepared) return {};
-  if (const auto unit = PlanMatrixUnit(prepared->shape, context.device)) return {.parts_of_unit = unit->parts};
-  const ProductPlan plan = PlanOf(*prepared, context);
-  SumOrder order{.words = plan.words.kind, .part = plan.part_k(), .streams = plan.streams};
-  if (plan.GoesBySections()) order.section = plan.section;
-  if (plan.dot_products) order.lanes = plan.lanes, order.strands = plan.strands;
-  return order;
-}
-
 // Whether rows that the unit could read as they lie are better copied where they are computed. Rows of bf16 are not: a
 // kernel of their own, which takes two numbers at once, writes them as quickly, and tall operands of short rows more so
 // (docs/products.md).
@@ -259,12 +237,6 @@ bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, cons
 int64_t RowsFinishedByDot(const hlo::Instruction& dot, const EmitContext& context) {
   const std::optional<Prepared> prepared = PrepareRoles(dot, context.device, &context.options, true);
   return prepared ? RowsFinished(*prepared, context) : 0;
-}
-
-bool DotAddsLikePart(const hlo::Instruction& dot, const hlo::Instruction& part, const EmitContext& context) {
-  CompileOptions by_rules = context.options;
-  by_rules.tuned = nullptr;
-  return SumOrderOf(dot, context) == SumOrderOf(part, {context.device, by_rules});
 }
 
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device) {

@@ -32,10 +32,6 @@ bool MayComputeOperand(const hlo::Instruction& instruction, int64_t of_dot, cons
 // 0: none, or not always. Fusions whose root reduces so many rows each are EmitDot's too.
 int64_t RowsFinishedByDot(const hlo::Instruction& dot, const EmitContext& context);
 
-// Whether kernels of `dot` add in the same order as those that the rules alone choose for `part`, some rows or columns
-// of it. CPU class.
-bool DotAddsLikePart(const hlo::Instruction& dot, const hlo::Instruction& part, const EmitContext& context);
-
 // What a tuner may choose a schedule for: the product of an executed instruction, all of it; nullopt: not one, or not
 // computed by these kernels.
 std::optional<ProductProblem> TunableProductOf(const hlo::Instruction& instruction, const DeviceSpec& device);

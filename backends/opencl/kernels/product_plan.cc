@@ -415,8 +415,7 @@ ProductPlan PlanByRules(const ProductShape& shape, const DeviceSpec& device) {
   ChooseTile(plan, device);
   plan.tiles = CeilDiv(shape.m, plan.rows);
   plan.panels = CeilDiv(shape.n, plan.columns());
-  // Whether it goes by blocks may depend on the number of units, the order of its sums must not.
-  if (IsLowOverCrowdedRows(plan, device) && shape.batch * plan.panels >= kBlocksOfUnit) plan.section = kCrowdedDepth;
+  if (IsLowOverCrowdedRows(plan, device)) plan.section = kCrowdedDepth;
   ChooseForms(plan, device);
   ChooseParts(plan, device);
   ChooseBlocks(plan, device);

@@ -42,12 +42,14 @@ std::shared_ptr<DeviceContext> DeviceContext::Open(std::shared_ptr<Device> devic
 Lane& DeviceContext::lane(int64_t number) {
   std::lock_guard lock(mutex_);
   std::unique_ptr<Lane>& lane = lanes_[number];
-  if (lane == nullptr) {
-    // OpenCL orders cl_mem contents between queues only by events (Intel's CPU runtime shows stale contents without),
-    // so lanes and transfers then share one queue.
-    lane = std::make_unique<Lane>(raw_pointers() ? cl::CommandQueue(context_, device_->device()) : transfer_queue_);
-  }
+  if (lane == nullptr) lane = MakeLane();
   return *lane;
+}
+
+std::unique_ptr<Lane> DeviceContext::MakeLane() const {
+  // OpenCL orders cl_mem contents between queues only by events (Intel's CPU runtime shows stale contents without), so
+  // lanes and transfers then share one queue.
+  return std::make_unique<Lane>(raw_pointers() ? cl::CommandQueue(context_, device_->device()) : transfer_queue_);
 }
 
 DeviceContext* DeviceContext::team_context() {

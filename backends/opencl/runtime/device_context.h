@@ -29,6 +29,8 @@ class DeviceContext {
   const std::shared_ptr<MemoryPool>& pool() const { return pool_; }
   // Runs of one lane happen in order; lanes are independent. One for each partition that this process drives.
   Lane& lane(int64_t number);
+  // One that belongs to the caller.
+  std::unique_ptr<Lane> MakeLane() const;
   // The context of runs whose launches the calling thread and a team share; null where the platform has no device for
   // it (Device::InlineDevice). Its kernels take a LaunchTable. Made on first use.
   DeviceContext* team_context();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
 #include <map>
 #include <mutex>
 
@@ -88,29 +87,25 @@ class PlanExecutable : public Executable {
     return context_->pool()->fresh_allocations() + programs_.statistics.kernels_compiled + kernel_objects_;
   }
 
-  // Makes what is made of constants alone, and waits for it: the first lane's first run finds it there.
+  // Makes what is made of constants alone, and waits for it: the first lane's first run finds it there. In a lane of
+  // its own, so that it waits for nobody's run, and whoever runs or is called back may compile. Programs of several
+  // devices make it in the first run on each, those whose arena finds no room where the user asks for a run.
   void MakeOfConstants() {
-    if (of_constants_.empty()) return;
-    const auto make = [this] {
-      CheckCl(clFinish(first_lane_.queue()()), "waiting for earlier runs");
+    if (of_constants_.empty() || plan_.replica_count * plan_.num_partitions > 1) return;
+    const std::unique_ptr<Lane> lane = context_->MakeLane();
+    try {
       const Borrowed context = Borrow(first_lane_);
       RunMemories& run = context->memories();
       run.memories = constants_;
       context->BindArena(run.memories);
       const RunOptions options;
-      ThunkRunner runner(*context_, first_lane_, team_, *context, run.memories, plan_, options);
-      try {
-        MakeOfConstants(runner, *context);
-        runner.Finish();
-      } catch (...) {
-        first_lane_.Drain();
-        throw;
-      }
-    };
-    if (first_lane_.RunAlone(make)) return;
-    const auto task = std::make_shared<std::packaged_task<void()>>(make);
-    first_lane_.Post([task] { (*task)(); });
-    task->get_future().get();
+      ThunkRunner runner(*context_, *lane, team_, *context, run.memories, plan_, options);
+      MakeOfConstants(runner, *context);
+      runner.Finish();
+    } catch (const Error& error) {
+      lane->Drain();
+      if (error.code() != ErrorCode::kResourceExhausted) throw;
+    }
   }
 
   void Run(std::span<const RunArgument> arguments, const RunOptions& options, std::span<DeviceArray> results) override {

@@ -120,22 +120,6 @@ TEST_P(TilesTest, TilesTogetherAreTheWhole) {
 INSTANTIATE_TEST_SUITE_P(Programs, TilesTest, ::testing::ValuesIn(AttentionPrograms()),
                          [](const auto& info) { return info.param.name; });
 
-// The whole has other bits than tiles would have: whether it goes by them must not be seen in the results.
-TEST(Tiles, NotWhereTheirSumsHaveAnotherOrder) {
-  class Model : public GenericKernelModel {
-   public:
-    bool PartAddsAlike(const Instruction& dot, const Instruction& part) const override {
-      EXPECT_GT(dot.shape().ElementCount(), part.shape().ElementCount());
-      return !dot.IsRoot();
-    }
-  };
-  const auto module = Parse(AttentionPrograms()[0].text);
-  const Model kernels;
-  GenericContext context({}, SmallCaches(), kernels);
-  EXPECT_FALSE(FormTiles().Run(*module, context));
-  EXPECT_EQ(TilesOf(*module), nullptr);
-}
-
 TEST(Tiles, NotOnGpus) {
   const auto module = Parse(AttentionPrograms()[0].text);
   DeviceSpec device = SmallCaches();
