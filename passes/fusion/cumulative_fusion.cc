@@ -69,12 +69,15 @@ bool Fuse(Instruction* op) {
 }  // namespace
 
 bool FuseCumulativeOps(hlo::Computation& computation) {
-  bool changed = false;
+  // Found before any is fused: that removes the elements of its result, which come behind it.
+  std::vector<Instruction*> ops;
   for (Instruction* op : computation.PostOrder()) {
     if (!op->shape().IsTuple() || !CumulativeWindowOf(*op) || op->IsRoot()) continue;
     if (!op->control_predecessors().empty() || !op->control_successors().empty()) continue;
-    changed |= Fuse(op);
+    ops.push_back(op);
   }
+  bool changed = false;
+  for (Instruction* op : ops) changed |= Fuse(op);
   return changed;
 }
 
