@@ -1,9 +1,16 @@
 // Walks over what the thunks of a plan name.
 #pragma once
 
+#include <array>
+
 #include "backends/opencl/plan.h"
 
 namespace hlorun::opencl {
+
+// All of a plan's, in the order in which they run.
+inline std::array<const Sequence*, 3> SequencesOf(const Plan& plan) {
+  return {&plan.of_constants, &plan.once, &plan.entry};
+}
 
 // visit(thunk), and those of its conditions, bodies and branches.
 template <typename Visit>

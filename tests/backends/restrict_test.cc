@@ -44,7 +44,7 @@ std::vector<std::string> BrokenPromises(const Plan& plan) {
       }
     }
   };
-  for (const Sequence* sequence : {&plan.of_constants, &plan.once, &plan.entry}) {
+  for (const Sequence* sequence : SequencesOf(plan)) {
     for (const Thunk& thunk : sequence->thunks) {
       ForEachThunk(thunk, [&](const Thunk& inner) {
         if (const auto* launch = std::get_if<LaunchThunk>(&inner.work)) check(*launch);

@@ -180,7 +180,7 @@ class PlanExecutable : public Executable {
              plan_.module_name, label, s.offset, s.bytes, s.allocation);
       }
     };
-    for (const Sequence* sequence : {&plan_.of_constants, &plan_.once, &plan_.entry}) {
+    for (const Sequence* sequence : SequencesOf(plan_)) {
       for (const Thunk& thunk : sequence->thunks) {
         ForEachThunk(thunk, [&](const Thunk& t) {
           CheckNumbers(t);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "backends/opencl/plan_slices.h"
 #include "backends/opencl/runtime/binary_cache.h"
 #include "backends/opencl/runtime/cache_directory.h"
 #include "backends/opencl/runtime/cl_error.h"
@@ -109,22 +110,16 @@ cl::Program ProgramFromBinary(const DeviceContext& context, const std::string& b
 // For each kernel the largest byte count that any launch gives one of its arguments.
 std::vector<int64_t> LargestArguments(const Plan& plan) {
   std::vector<int64_t> largest(plan.kernels.size(), 0);
-  const std::function<void(const Sequence&)> visit = [&](const Sequence& sequence) {
-    for (const Thunk& thunk : sequence.thunks) {
-      if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
+  for (const Sequence* sequence : SequencesOf(plan)) {
+    for (const Thunk& thunk : sequence->thunks) {
+      ForEachThunk(thunk, [&](const Thunk& inner) {
+        const auto* launch = std::get_if<LaunchThunk>(&inner.work);
+        if (launch == nullptr) return;
         int64_t& bytes = largest[static_cast<size_t>(launch->kernel)];
         for (const Slice& slice : launch->arguments) bytes = std::max(bytes, slice.bytes);
-      } else if (const auto* loop = std::get_if<WhileThunk>(&thunk.work)) {
-        visit(*loop->condition);
-        visit(*loop->body);
-      } else if (const auto* branch = std::get_if<ConditionalThunk>(&thunk.work)) {
-        for (const auto& taken : branch->branches) visit(*taken);
-      }
+      });
     }
-  };
-  visit(plan.of_constants);
-  visit(plan.once);
-  visit(plan.entry);
+  }
   return largest;
 }
 
