@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "hlorun/hlorun.h"
+#include "tests/matrix_text.h"
 
 namespace hlorun {
 namespace {
@@ -33,13 +34,8 @@ ENTRY e {
 )";
 
 std::string Text() {
-  std::string values, text = kText;
-  for (int i = 0; i < 33; ++i) {
-    values += i == 0 ? "{" : ", {";
-    for (int j = 0; j < 5; ++j) values += fmt::format("{}{}", j == 0 ? "" : ", ", (i * 7 + j * 3) % 11 - 5);
-    values += "}";
-  }
-  return text.replace(text.find("{...}"), 5, "{" + values + "}");
+  std::string text = kText;
+  return text.replace(text.find("{...}"), 5, MatrixText(33, 5, [](int i, int j) { return (i * 7 + j * 3) % 11 - 5; }));
 }
 
 std::shared_ptr<Client> TheClient() {

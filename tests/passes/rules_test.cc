@@ -86,8 +86,8 @@ class Mutator {
     static const Choices directions = {"EQ", "NE", "LT", "LE", "GT", "GE"};
     static const Choices operands = {"x", "y", "z", "a", "b", "c", "n", "t"};
     switch (random_() % 8) {
-      case 0:
-      case 1: return ReplaceAll(text, Find(text, type), types);
+      case 0: return ReplaceAll(text, Find(text, type), types);
+      case 1: return ReplaceOne(text, Find(text, type), types);  // operands, reducers of mixed types
       case 2: return ReplaceAll(text, Find(text, number, 1), numbers);
       case 3: return ReplaceOne(text, Find(text, number, 1), numbers);
       case 4: return ReplaceOne(text, Find(text, constant, 1), constants);
@@ -172,6 +172,61 @@ INSTANTIATE_TEST_SUITE_P(All, RuleTest, testing::Range<size_t>(0, AllRules().siz
 TEST(Rules, NamesAreUnique) {
   std::set<std::string_view> names;
   for (const Rule& rule : AllRules()) EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
+}
+
+// Floats saturate where they become integers, and integers wrap.
+TEST(Rules, ConversionsBySaturatingSteps) {
+  const auto fires = [](std::string_view from, std::string_view through, std::string_view to) {
+    const std::string text = fmt::format("x = {}[64] parameter(0)\n y = {}[64] convert(x)\n ROOT r = {}[64] convert(y)",
+                                         from, through, to);
+    bool fired = false;
+    for (const Rule& rule : AllRules()) fired = FiresSoundly(text, rule, 1) || fired;
+    return fired;
+  };
+  EXPECT_FALSE(fires("s32", "f64", "s8"));
+  EXPECT_FALSE(fires("s8", "f32", "u8"));
+  EXPECT_FALSE(fires("u8", "f16", "s8"));
+  EXPECT_TRUE(fires("s8", "f32", "s16"));
+  EXPECT_TRUE(fires("u8", "f32", "s64"));
+  EXPECT_TRUE(fires("pred", "f32", "u8"));
+  EXPECT_TRUE(fires("s16", "f32", "bf16"));
+}
+
+// Reducers may be of another float type than what they combine.
+TEST(Rules, ReducersOfMixedTypes) {
+  for (const char* text : {R"(HloModule m
+      f { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b) }
+      ENTRY e { x = bf16[2,1] parameter(0)
+          z = bf16[] constant(0)
+          ROOT r = f32[2] reduce(x, z), dimensions={1}, to_apply=f })",
+                           R"(HloModule m
+      f { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b) }
+      ENTRY e { x = bf16[2,0] parameter(0)
+          z = bf16[] constant(3)
+          ROOT r = f32[2] reduce(x, z), dimensions={1}, to_apply=f })",
+                           R"(HloModule m
+      f { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] maximum(a, b) }
+      ENTRY e { x = bf16[2] parameter(0)
+          w = bf16[2,3] broadcast(x), dimensions={0}
+          z = bf16[] constant(3)
+          ROOT r = f32[2] reduce(w, z), dimensions={1}, to_apply=f })",
+                           R"(HloModule m
+      f { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = f32[] add(a, b) }
+      ENTRY e { x = bf16[6,5] parameter(0)
+          i = s32[2] constant({1, 0})
+          u = f32[4,5] parameter(1)
+          ROOT r = bf16[6,5] scatter(x, i, u), update_window_dims={0,1}, inserted_window_dims={},
+            scatter_dims_to_operand_dims={0,1}, index_vector_dim=0, to_apply=f })"}) {
+    for (const Rule& rule : AllRules()) FiresSoundly(text, rule, 1);
+  }
 }
 
 // Found by random modules: the shape before the predicate's reshape was taken for the operands'.

@@ -49,6 +49,12 @@ bool KeepsLowBits(ElementType from, ElementType through, ElementType to) {
          hlo::BitsOf(through) >= hlo::BitsOf(to);
 }
 
+// Floats saturate where they become integers and integers wrap, so a detour through a float may only be left out where
+// nothing is out of range.
+bool MaySaturate(ElementType from, ElementType through, ElementType to) {
+  return FormatOf(through) != nullptr && FormatOf(from) == nullptr && hlo::IsInteger(to) && !Holds(to, from);
+}
+
 }  // namespace
 
 std::vector<Rule> ConvertRules() {
@@ -63,7 +69,8 @@ std::vector<Rule> ConvertRules() {
       {"convert_of_convert", Exactness::kExact, Op(Opcode::kConvert, Op(Opcode::kConvert, X).As(A)),
        [](const Match& m) {
          const ElementType from = m[X]->shape().element_type(), through = m[A]->shape().element_type();
-         return Holds(through, from) || KeepsLowBits(from, through, m.shape().element_type());
+         const ElementType to = m.shape().element_type();
+         return (Holds(through, from) && !MaySaturate(from, through, to)) || KeepsLowBits(from, through, to);
        },
        [](Match& m) { return m.build.Convert(m[X], m.shape().element_type()); },
        R"(x = bf16[4] parameter(0)

@@ -13,9 +13,16 @@ using hlo::Opcode;
 
 namespace {
 
-// One operand, one init; the reducer's opcode.
+// A reducer may be of another float type than what it reduces (until MatchReducerTypes has been there).
+bool IsOfOneType(const Instruction& reduce) {
+  return std::all_of(reduce.operands().begin(), reduce.operands().end(), [&](const Instruction* operand) {
+    return operand->shape().element_type() == reduce.shape().element_type();
+  });
+}
+
+// One operand, one init, all of one type; the reducer's opcode.
 std::optional<Opcode> SimpleReducer(const Instruction& reduce) {
-  if (reduce.operand_count() != 2) return std::nullopt;
+  if (reduce.operand_count() != 2 || !IsOfOneType(reduce)) return std::nullopt;
   return hlo::ReducerOpcode(*reduce.called());
 }
 
@@ -138,7 +145,7 @@ Instruction* MergeReductions(Match& m) {
 std::vector<Rule> ReduceRules() {
   return {
       {"reduce_of_empty", Exactness::kExact, Op(Opcode::kReduce, X, Y),
-       [](const Match& m) { return m[X]->shape().ElementCount() == 0; },
+       [](const Match& m) { return m[X]->shape().ElementCount() == 0 && IsOfOneType(*m.root); },
        [](Match& m) { return m.build.Broadcast(m[Y], m.dimensions(), {}); },
        "HloModule m\n" ADDS R"(ENTRY e { x = f32[2,0] parameter(0)
           z = f32[] constant(3)

@@ -78,7 +78,11 @@ std::optional<Window> OnlyWindow(const Instruction& scatter) {
 // Where the window is most of the array: a scatter touches only what it changes.
 bool CombinesMost(const Match& m) {
   const auto opcode = hlo::ReducerOpcode(*m.root->called());
-  if (!opcode || m.root->operand_count() != 3 || !NeutralNumber(*opcode, m.shape().element_type())) return false;
+  const hlo::ElementType type = m.shape().element_type();
+  if (!opcode || m.root->operand_count() != 3 || !NeutralNumber(*opcode, type)) return false;
+  // A reducer may be of another float type than what it combines.
+  if (m.root->operand(2)->shape().element_type() != type || m.root->called()->root()->shape().element_type() != type)
+    return false;
   return m.root->operand(2)->shape().ElementCount() * 2 >= m.shape().ElementCount() && OnlyWindow(*m.root).has_value();
 }
 
