@@ -51,8 +51,8 @@ class BodyPair {
   }
 
  private:
-  // The copy is the last that a trip does with either place, the state is carried and what is copied is not: what it
-  // holds when the next trip begins is the new state and nothing else.
+  // The copy is the last that a trip does with either place, the state is carried and what is copied is not, and each
+  // trip writes it anew: what it holds when the next trip begins is the new state and nothing else.
   bool MayExchange(size_t number, const CopyThunk& copy) const {
     if (copy.from.bytes != copy.to.bytes || std::find(carried_.begin(), carried_.end(), copy.to) == carried_.end())
       return false;
@@ -71,7 +71,23 @@ class BodyPair {
         if (straddles) return false;
       }
     }
-    return true;
+    return IsWrittenBefore(number, copy.from);
+  }
+
+  // Whether the thunks before that one write all of `place`, in whatever parts.
+  bool IsWrittenBefore(size_t number, const Slice& place) const {
+    std::vector<std::pair<int64_t, int64_t>> parts;  // from, to
+    for (size_t i = 0; i < number; ++i) {
+      ForEachWrite(thunks_[i], [&](const Slice& s) {
+        if (s.Overlaps(place)) parts.emplace_back(s.offset, s.offset + s.bytes);
+      });
+    }
+    std::sort(parts.begin(), parts.end());
+    int64_t written_to = place.offset;
+    for (const auto& [from, to] : parts) {
+      if (from <= written_to) written_to = std::max(written_to, to);
+    }
+    return written_to >= place.offset + place.bytes;
   }
 
   void ExchangeIn(Thunk& thunk) const {

@@ -7,6 +7,16 @@
 
 namespace hlorun::hlo {
 
+void CallHostFunction(const HostFunction& function, const HostCall& call) {
+  try {
+    function(call);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    Fail(ErrorCode::kAborted, "custom-call target \"{}\" failed: {}", call.target, error.what());
+  }
+}
+
 std::optional<std::string> ConfigText(std::string_view config, std::string_view key) {
   for (const std::string& pattern : {fmt::format("{} = ", key), fmt::format("\"{}\": ", key)}) {
     for (size_t at = config.find(pattern); at != std::string_view::npos; at = config.find(pattern, at + 1)) {

@@ -115,7 +115,7 @@ Literal ComputedByHost(OpCall& call, const HostFunction& function) {
   const std::string& config =
       call.instruction.backend_config.empty() ? attributes.opaque : call.instruction.backend_config;
   try {
-    function({attributes.target, config, in, out});
+    CallHostFunction(function, {attributes.target, config, in, out});
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", call.instruction.name(), error.message()));
   }

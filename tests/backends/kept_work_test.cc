@@ -12,6 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
+// Packing is no longer work of a run; the product reads what was packed once.
 TEST(KeptWork, WorkOnConstantParametersIsDoneOnce) {
   const std::string text = R"(HloModule m
 ENTRY e {

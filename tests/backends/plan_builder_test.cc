@@ -9,6 +9,7 @@
 #include "hlo/custom_calls/registry.h"
 #include "hlo/text/parser.h"
 #include "plan_of.h"
+#include "tests/matrix_text.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -35,8 +36,6 @@ ENTRY e {
   EXPECT_EQ(plan.parameters[0].op_name, "x");
   EXPECT_EQ(plan.memory.arena_bytes, 0);
 }
-
-// Packing is no longer work of a run; the product reads what was packed once.
 
 // A trip that reads the row above cannot write in place: `trips` of it, with `other` carried besides.
 Plan Shifts(int64_t trips, const std::string& other = "y") {
@@ -104,6 +103,46 @@ TEST(PlanBuilder, WhatMovesOnIsCopiedInPairsToo) {
   ASSERT_EQ(copies.size(), 2u) << plan.ToString();
   EXPECT_EQ(copies[0]->to, copies[1]->to);
   EXPECT_NE(copies[0]->from, copies[1]->from);
+}
+
+// What a trip copies and does not make is still to be copied: in an exchange, every second trip would find the state
+// of the start.
+TEST(PlanBuilder, AConstantStateIsNotExchanged) {
+  const std::string text = fmt::format(R"(HloModule m
+body {{
+  t = (s32[], f32[64,64], f32[64,64]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  a = f32[64,64] get-tuple-element(t), index=1
+  s = f32[64,64] get-tuple-element(t), index=2
+  b = f32[64,64] add(a, s)
+  c = f32[64,64] constant({})
+  ROOT r = (s32[], f32[64,64], f32[64,64]) tuple(j, b, c)
+}}
+condition {{
+  t = (s32[], f32[64,64], f32[64,64]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(7)
+  ROOT go = pred[] compare(i, n), direction=LT
+}}
+ENTRY e {{
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[64,64], f32[64,64]) tuple(zero, x, y)
+  ROOT l = (s32[], f32[64,64], f32[64,64]) while(t), body=body, condition=condition
+}})",
+                                       MatrixText(64, 64, [](int i, int j) { return (5 * i + j) % 11; }));
+  const Plan plan = PlanOf(text);
+  const auto loops = ThunksOf<WhileThunk>(plan.entry);
+  ASSERT_EQ(loops.size(), 1u) << plan.ToString();
+  EXPECT_EQ(loops[0]->trip_count, 3) << plan.ToString();  // the sum's exchange makes pairs of them
+  const auto copies = ThunksOf<CopyThunk>(*loops[0]->body);
+  const auto is_of_constant = [&](const CopyThunk* copy) {
+    return plan.allocations[static_cast<size_t>(copy->from.allocation)].kind == passes::Allocation::Kind::kConstant;
+  };
+  EXPECT_EQ(std::count_if(copies.begin(), copies.end(), is_of_constant), 2) << plan.ToString();
 }
 
 // Two products of `first` and `second` as their rhs.

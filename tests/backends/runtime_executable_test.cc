@@ -244,6 +244,61 @@ TEST(HostCalls, ComputeOnHostMemory) {
   EXPECT_THAT(Download(executable->Run({{Upload({1, 2})}}, options).at(0)), ElementsAre(-1, -2));
 }
 
+// Any exception is the run's error, and that of the runs that take its results.
+TEST(HostCalls, MayThrowWhatTheyLike) {
+  PlanMaker m;
+  const int32_t x = m.Parameter(2), y = m.Result(2);
+  m.Add(m.Make(HostCallThunk{"pump", "", {m.Floats(x, 2)}, {m.Floats(y, 2)}, {F32(2)}, {F32(2)}}, "custom-call.1"));
+  const auto executable = Build(m.Take()), after = Build(DoublingPlan(-1));
+  const auto registry = std::make_shared<hlo::CustomCallRegistry>();
+  registry->Add({"pump",
+                 hlo::Signature({"f32[n]"}, {"f32[n]"}),
+                 [](const hlo::HostCall&) { throw std::runtime_error("the pump is dry"); },
+                 {}});
+  RunOptions options;
+  options.custom_calls = registry;
+  const DeviceArray failed = executable->Run({{Upload({1, 2})}}, options).at(0);
+  const DeviceArray later = after->Run({{failed}}, {}).at(0);
+  for (const DeviceArray& array : {failed, later}) {
+    try {
+      Wait(array);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kAborted);
+      EXPECT_THAT(error.what(), HasSubstr("\"pump\" failed: the pump is dry"));
+    }
+  }
+  EXPECT_THAT(RunOne(*after, {60, 1}), ElementsAre(120, 2));
+}
+
+// As a file could say, whose checksums are right.
+TEST(Errors, PlansThatNameWhatTheyHaveNot) {
+  const auto is_refused = [](const std::function<void(Plan&)>& change) {
+    Plan plan = SquarePlan(4);
+    change(plan);
+    try {
+      Build(std::move(plan));
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::kInternal;
+    }
+    return false;
+  };
+  const auto launch = [](Plan& plan) -> LaunchThunk& { return std::get<LaunchThunk>(plan.entry.thunks[0].work); };
+  EXPECT_FALSE(is_refused([](Plan&) {}));
+  EXPECT_TRUE(is_refused([&](Plan& plan) { launch(plan).kernel = 1; }));
+  EXPECT_TRUE(is_refused([&](Plan& plan) { launch(plan).arguments.push_back(launch(plan).arguments[0]); }));
+  EXPECT_TRUE(is_refused([&](Plan& plan) { launch(plan).written.pop_back(); }));
+  EXPECT_TRUE(is_refused([&](Plan& plan) { launch(plan).arguments[1].offset = 4; }));
+  EXPECT_TRUE(is_refused([](Plan& plan) { plan.allocations[1].index = 1; }));
+  EXPECT_TRUE(is_refused([](Plan& plan) { plan.result_slices[0].allocation = 7; }));
+  EXPECT_TRUE(is_refused([](Plan& plan) { plan.constant_parameters = {1}; }));
+  EXPECT_TRUE(is_refused([](Plan& plan) {
+    Thunk await;
+    await.work = AwaitThunk{0};
+    plan.entry.thunks.push_back(await);
+  }));
+}
+
 TEST(Events, ShortRunsNeedNone) {
   if (TestContext()->team_context() == nullptr) GTEST_SKIP() << "no team";
   const auto executable = Build(SquarePlan(4));
@@ -267,6 +322,32 @@ TEST(Events, CallBackAndReady) {
   results[0].ready->OnReady([&] { ++called; });
   for (int i = 0; i < 2000 && called < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(called, 2);
+}
+
+// More runs in flight than a lane admits, each of which starts others when it ends: by the host's thread for a lane,
+// through the queue, and at once.
+TEST(Events, CallbacksRunOtherPrograms) {
+  Plan through_queue = SquarePlan(2);
+  MakeForeign(through_queue);
+  const std::shared_ptr<Executable> driven = Build(DoublingPlan(-1)), queued = Build(std::move(through_queue));
+  constexpr int kRuns = 8;
+  std::atomic<int> called{0}, wrong{0};
+  std::promise<void> all;
+  for (int i = 0; i < kRuns; ++i) {
+    const DeviceArray result = (i % 2 == 0 ? driven : queued)->Run({{Upload({60, 1})}}, {}).at(0);
+    const auto callback = [&, i] {
+      const auto next = (i % 2 == 0 ? queued : driven)->Run({{Upload({50, 3})}}, {}).at(0);
+      if (Download(next) != (i % 2 == 0 ? std::vector<float>{2500, 9} : std::vector<float>{100, 6})) ++wrong;
+      if (++called == kRuns) all.set_value();
+    };
+    if (result.ready == nullptr) {
+      callback();
+    } else {
+      result.ready->OnReady(callback);
+    }
+  }
+  ASSERT_EQ(all.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready) << "a lane stands still";
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(Concurrency, ThreadsShareAnExecutable) {

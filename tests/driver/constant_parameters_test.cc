@@ -103,6 +103,26 @@ TEST(ConstantParameters, OtherArraysAreSeen) {
   }
 }
 
+// A program that may write over its argument gets memory of its own for the result where others know the argument by
+// its place.
+TEST(ConstantParameters, DonatedToAnotherProgram) {
+  const auto plain = Compile({}), kept = Compile({1, 2, 3});
+  const auto step =
+      TheClient()->Compile(Module::FromText(R"(HloModule step, input_output_alias={ {}: (0, {}, may-alias) }
+ENTRY e {
+  w = f32[40,21,3,3] parameter(0)
+  ROOT n = f32[40,21,3,3] negate(w)
+})"),
+                           {});
+  std::vector<Array> arguments = Arguments(*plain, 1);
+  RunFlags flags;
+  flags.donate = {true};
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(ResultsOf(*kept, arguments), ResultsOf(*plain, arguments)) << run;
+    arguments[1] = step->Run({arguments[1]}, flags)[0];
+  }
+}
+
 TEST(ConstantParameters, SomeOfThem) {
   const auto plain = Compile({});
   const std::vector<Array> arguments = Arguments(*plain, 1);

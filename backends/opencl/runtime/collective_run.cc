@@ -295,7 +295,7 @@ class Collective {
         const int64_t from = IndexAt(input_offsets, 2, entry), count = IndexAt(send_sizes, 3, entry);
         const int64_t to = IndexAt(output_offsets, 4, entry);
         if (count == 0) continue;
-        if (from < 0 || to < 0 || count < 0 || from + count > input_rows || to + count > output_rows) {
+        if (from < 0 || to < 0 || count < 0 || count > input_rows - from || count > output_rows - to) {
           Invalid(
               "ragged-all-to-all: device {} sends rows {} .. {} to row {} of device {}, beyond {} input or {} output rows",
               group_[static_cast<size_t>(sender)], from, from + count, to, communicator_.device(), input_rows,

@@ -5,11 +5,11 @@
 #include <map>
 #include <mutex>
 
-#include "backends/opencl/plan_slices.h"
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/device_context.h"
 #include "backends/opencl/runtime/lane.h"
 #include "backends/opencl/runtime/loaded_constants.h"
+#include "backends/opencl/runtime/plan_check.h"
 #include "backends/opencl/runtime/program_build.h"
 #include "backends/opencl/runtime/queue_order.h"
 #include "backends/opencl/runtime/queue_sharing.h"
@@ -46,7 +46,7 @@ class PlanExecutable : public Executable {
         context_(std::move(context)),
         first_lane_(context_->lane(0)),
         team_(team) {
-    CheckPlan();
+    CheckPlan(plan_);
     of_constants_ = NumberSteps(plan_.of_constants, launches_);
     once_ = NumberSteps(plan_.once, launches_);
     steps_ = NumberSteps(plan_.entry, launches_);
@@ -100,8 +100,9 @@ class PlanExecutable : public Executable {
       context->BindArena(run.memories);
       const RunOptions options;
       ThunkRunner runner(*context_, *lane, team_, *context, run.memories, plan_, options);
-      MakeOfConstants(runner, *context);
+      runner.Run(of_constants_);
       runner.Finish();
+      context->has_constants = true;
     } catch (const Error& error) {
       lane->Drain();
       if (error.code() != ErrorCode::kResourceExhausted) throw;
@@ -116,7 +117,7 @@ class PlanExecutable : public Executable {
       if (lane.RunAlone([&] { RunAtOnce(lane, arguments, options, results); })) return;
     }
     lane.Reap();
-    auto event = std::make_shared<RunEvent>(lane);
+    auto event = std::make_shared<RunEvent>(lane, failures_);
     auto run = std::make_shared<RunMemories>();
     Prepare(arguments, *run);
     FillResults(*run, arguments, event, results);
@@ -168,48 +169,6 @@ class PlanExecutable : public Executable {
     }
   }
 
-  // What a saved plan could have wrong although its checksums are right would be a bug of the builder's: checked once
-  // here, so that runs index without checks.
-  void CheckPlan() const {
-    const auto slice = [&](const Slice& s, const std::string& label) {
-      const bool inside = s.allocation >= 0 && static_cast<size_t>(s.allocation) < plan_.allocations.size() &&
-                          s.offset >= 0 && s.bytes >= 0 &&
-                          s.offset <= plan_.allocations[static_cast<size_t>(s.allocation)].bytes - s.bytes;
-      if (!inside) {
-        Fail(ErrorCode::kInternal, "plan of {}: {} names bytes {} + {} of allocation {}, which it has not",
-             plan_.module_name, label, s.offset, s.bytes, s.allocation);
-      }
-    };
-    for (const Sequence* sequence : SequencesOf(plan_)) {
-      for (const Thunk& thunk : sequence->thunks) {
-        ForEachThunk(thunk, [&](const Thunk& t) {
-          CheckNumbers(t);
-          ForEachSlice(t, [&](const Slice& s) { slice(s, t.label); });
-        });
-      }
-    }
-    for (size_t i = 0; i < plan_.result_slices.size(); ++i)
-      slice(plan_.result_slices[i], "result " + std::to_string(i));
-    HLORUN_CHECK(plan_.result_slices.size() == plan_.results.size());
-    for (const passes::Allocation& allocation : plan_.allocations) {
-      if (allocation.kind == Kind::kArgument)
-        HLORUN_CHECK(static_cast<size_t>(allocation.index) < plan_.parameters.size());
-      HLORUN_CHECK(allocation.aliased_argument < static_cast<int64_t>(plan_.parameters.size()));
-    }
-    for (const int64_t leaf : plan_.constant_parameters)
-      HLORUN_CHECK(leaf >= 0 && static_cast<size_t>(leaf) < plan_.parameters.size());
-  }
-
-  void CheckNumbers(const Thunk& thunk) const {
-    if (const auto* launch = std::get_if<LaunchThunk>(&thunk.work)) {
-      HLORUN_CHECK(launch->kernel >= 0 && static_cast<size_t>(launch->kernel) < plan_.kernels.size());
-    } else if (const auto* copy = std::get_if<CopyThunk>(&thunk.work)) {
-      HLORUN_CHECK(copy->to.bytes <= copy->from.bytes);
-    } else if (const auto* transfer = std::get_if<TransferThunk>(&thunk.work)) {
-      HLORUN_CHECK(transfer->arrays.size() == transfer->shapes.size());
-    }
-  }
-
   void MakeConstants() {
     constants_.resize(plan_.allocations.size());
     size_t next = 0;
@@ -251,8 +210,11 @@ class PlanExecutable : public Executable {
   void Prepare(std::span<const RunArgument> arguments, RunMemories& run) {
     if (run.memories.empty()) run.memories = constants_;
     if (!once_.empty()) {
-      for (const int64_t leaf : plan_.constant_parameters)
+      for (const int64_t leaf : plan_.constant_parameters) {
         run.constant.push_back(arguments[static_cast<size_t>(leaf)].value.memory);
+        // Donated to another program, it would hold other values where it is known by its place.
+        run.constant.back().MarkShared();
+      }
     }
     for (size_t a = 0; a < plan_.allocations.size(); ++a) {
       const passes::Allocation& allocation = plan_.allocations[a];
@@ -319,15 +281,9 @@ class PlanExecutable : public Executable {
   static void WaitFor(Event& event) {
     try {
       event.Wait();
-    } catch (const Error&) {
+    } catch (...) {
       // Reported by the run that depends on it, when it is waited for.
     }
-  }
-
-  void MakeOfConstants(ThunkRunner& runner, RunContext& context) {
-    if (of_constants_.empty() || context.has_constants) return;
-    runner.Run(of_constants_);
-    context.has_constants = true;
   }
 
   // In the caller's thread: everything into the queue, nothing waited for.
@@ -359,6 +315,31 @@ class PlanExecutable : public Executable {
   }
 
   void Play(Lane& lane, RunContext& context, RunMemories& run, const RunOptions& options, bool finish) {
+    try {
+      PlayOrThrow(lane, context, run, options, finish);
+    } catch (...) {
+      context.ForgetMade();
+      throw;
+    }
+  }
+
+  // What lasts from run to run, where it is not there yet.
+  void MakeKept(ThunkRunner& runner, RunContext& context, const RunMemories& run) {
+    // A queue tells late that a run failed, and what it made with it.
+    if (context.failures != *failures_) context.ForgetMade();
+    context.failures = *failures_;
+    if (!of_constants_.empty() && !context.has_constants) {
+      runner.Run(of_constants_);
+      context.has_constants = true;
+    }
+    if (!once_.empty() && !context.Keeps(run.constant)) {
+      context.ForgetKept();
+      runner.Run(once_);
+      context.Keep(run.constant);
+    }
+  }
+
+  void PlayOrThrow(Lane& lane, RunContext& context, RunMemories& run, const RunOptions& options, bool finish) {
     context.Bind(run.memories);
     QueueSharing::Turn turn;
     if (queue_sharing_ != nullptr) turn = queue_sharing_->Next(lane, options.profile == nullptr);
@@ -366,12 +347,7 @@ class PlanExecutable : public Executable {
     runner.TimeSections(turn.timing(), turn.launched);
     for (const auto& copy : run.copies) runner.Copy(copy.from, copy.to, copy.bytes);
     try {
-      MakeOfConstants(runner, context);
-      if (!once_.empty() && !context.Keeps(run.constant)) {
-        context.ForgetKept();
-        runner.Run(once_);
-        context.Keep(run.constant);
-      }
+      MakeKept(runner, context, run);
       runner.Run(turn.steps != nullptr ? *turn.steps : steps_);
       if (!turn.launched.empty()) queue_sharing_->GiveBack(std::move(turn));
     } catch (const std::exception& error) {
@@ -449,6 +425,7 @@ class PlanExecutable : public Executable {
   DeviceMemory placeholder_;
   Memories constants_;  // by allocation, empty elsewhere
   std::atomic<int64_t> kernel_objects_{0};
+  std::shared_ptr<std::atomic<int64_t>> failures_ = std::make_shared<std::atomic<int64_t>>(0);  // RunEvent counts them
   std::atomic<int> runs_that_load_{2};  // the first ones, in which the platform loads kernels
   std::mutex mutex_;
   std::vector<std::weak_ptr<RunEvent>> unfinished_;

@@ -60,7 +60,7 @@ void RunHostCall(const HostCallThunk& call, ThunkRunner& runner) {
     const hlo::CustomCallRegistry* registry = runner.options().custom_calls.get();
     const hlo::HostFunction function = hlo::FindHostFunction(registry, call.target);
     if (!function) hlo::FailUnknownTarget(registry, call.target);
-    function({call.target, call.config, operands, results});
+    hlo::CallHostFunction(function, {call.target, call.config, operands, results});
   }
   arrays.WriteBack(call.results);
 }

@@ -66,14 +66,18 @@ Lane::Lane(cl::CommandQueue queue)
     : queue_(std::move(queue)),
       driver_(std::make_unique<Worker>()),
       watcher_(std::make_unique<Worker>()),
-      exchanger_(std::make_unique<Worker>(&collectives::AskForShortSlices)) {}
+      exchanger_(std::make_unique<Worker>(&collectives::AskForShortSlices)),
+      caller_(std::make_unique<Worker>()) {}
 
 Lane::~Lane() {
   watcher_.reset();
   driver_.reset();
   exchanger_.reset();
-  std::lock_guard lock(flight_mutex_);
-  for (const auto& event : in_flight_) event->WaitQuietly();
+  {
+    std::lock_guard lock(flight_mutex_);
+    for (const auto& event : in_flight_) event->WaitQuietly();
+  }
+  caller_.reset();
 }
 
 const cl::CommandQueue& Lane::second_queue() {
@@ -109,6 +113,8 @@ void Lane::PostExchange(std::function<void()> work) { exchanger_->Post(std::move
 void Lane::Watch(std::shared_ptr<RunEvent> event) {
   watcher_->Post([event = std::move(event)] { event->WaitQuietly(); });
 }
+
+void Lane::Call(std::function<void()> callback) { caller_->Post(std::move(callback)); }
 
 void Lane::Admit(std::shared_ptr<RunEvent> event) {
   Reap();

@@ -48,6 +48,9 @@ class Lane {
   void PostExchange(std::function<void()> work);
   // Waits for the event on a thread of its own, in order of calls, so that its callbacks run.
   void Watch(std::shared_ptr<RunEvent> event);
+  // Calls a run's callback on the thread for these: whoever notices a run's end may hold locks, or be the one that the
+  // callback's own runs need.
+  void Call(std::function<void()> callback);
   // Remembers a run in flight; at most kRunsInFlight are, the oldest is waited for beyond that.
   void Admit(std::shared_ptr<RunEvent> event);
   // Lets go of what finished runs hold. Returns whether none is in flight.
@@ -63,7 +66,7 @@ class Lane {
   cl::CommandQueue queue_, second_queue_;
   std::once_flag has_second_queue_;
   std::mutex order_;  // held while work runs inline
-  std::unique_ptr<Worker> driver_, watcher_, exchanger_;
+  std::unique_ptr<Worker> driver_, watcher_, exchanger_, caller_;
   std::mutex flight_mutex_;
   std::atomic<size_t> flying_ = 0;  // how many are in flight, for a look without the lock
   std::deque<std::shared_ptr<RunEvent>> in_flight_;

@@ -76,9 +76,12 @@ class RunContext {
   bool Keeps(const std::vector<DeviceMemory>& constant) const;
   void Keep(const std::vector<DeviceMemory>& constant);
   void ForgetKept() { keeps_ = false; }
+  // After an error: nothing that was to last from run to run is known to be there.
+  void ForgetMade() { keeps_ = has_constants = false; }
   int64_t creations() const { return creations_; }
 
   bool has_constants = false;                   // whether the arena holds what Plan::of_constants makes
+  int64_t failures = 0;                         // of runs on the device, when those were made
   std::array<uint8_t, 2> predicates = {};       // targets of asynchronous reads
   uint64_t partition_id = 0, replica_id = 0;    // sources of asynchronous writes
   std::vector<std::vector<std::byte>> staging;  // host copies for collectives, kept from run to run

@@ -40,6 +40,7 @@ void RunEvent::WaitQuietly() {
   }
   std::exception_ptr error;
   if (status < 0) {
+    if (failures_ != nullptr) ++*failures_;
     try {
       FailCl(status, what_ + " failed on the device (a profiled run names the step)");
     } catch (const Error&) {
@@ -97,7 +98,7 @@ void RunEvent::Finish(std::exception_ptr error) {
   try {
     // They are done: the lane's order or the driver has seen to it.
     for (const EventRef& event : dependencies) event->Wait();
-  } catch (const Error&) {
+  } catch (...) {
     if (error == nullptr) error = std::current_exception();
   }
   // Before anyone learns that the run is done: the memory is then free for the next one.
@@ -110,7 +111,7 @@ void RunEvent::Finish(std::exception_ptr error) {
     marker_ = cl::Event();
     done_changed_.notify_all();
   }
-  for (auto& callback : callbacks) callback();
+  for (auto& callback : callbacks) lane_->Call(std::move(callback));
 }
 
 }  // namespace hlorun::opencl

@@ -1,8 +1,10 @@
 // The event of one run: holds what the run uses until it is done, and its error.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -14,11 +16,14 @@ class Lane;
 
 class RunEvent : public Event, public std::enable_shared_from_this<RunEvent> {
  public:
-  explicit RunEvent(Lane& lane) : lane_(&lane) {}
+  // `failures` counts runs that fail on the device after they were enqueued; may be null.
+  explicit RunEvent(Lane& lane, std::shared_ptr<std::atomic<int64_t>> failures = nullptr)
+      : lane_(&lane), failures_(std::move(failures)) {}
 
   bool Ready() override;
   void Wait() override;
-  // Called at once when the run is done, else by a thread of the lane's.
+  // Called at once when the run is done, else by a thread of the lane's that does nothing else, so that it may run and
+  // wait for other programs.
   void OnReady(std::function<void()> callback) override;
 
   const Lane* lane() const { return lane_; }
@@ -37,6 +42,7 @@ class RunEvent : public Event, public std::enable_shared_from_this<RunEvent> {
   cl::Event Marker();
 
   Lane* lane_;
+  std::shared_ptr<std::atomic<int64_t>> failures_;
   std::mutex mutex_;
   std::condition_variable done_changed_;
   bool finishing_ = false;  // one thread finishes, others wait for it

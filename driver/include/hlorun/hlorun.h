@@ -86,6 +86,7 @@ class Array {
   int64_t byte_size() const;
   bool IsReady() const;
   void Wait() const;  // throws the Error of the run that makes it
+  // Calls at once where the array is there, else from a thread of the runtime's, which may run and wait for others.
   void OnReady(std::function<void()> callback) const;
   // Waits, then copies row-major elements out.
   void ToHost(void* destination) const;
