@@ -1,5 +1,7 @@
 #include "hlo/device_spec.h"
 
+#include <bit>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "hlo/error.h"
@@ -56,6 +58,23 @@ void Read(const Json& json, const char* field, DeviceClass& value) {
   const auto text = json.get<std::string>();
   if (text != "cpu" && text != "gpu") Invalid("device spec: {} must be \"cpu\" or \"gpu\", not \"{}\"", field, text);
   value = text == "gpu" ? DeviceClass::kGpu : DeviceClass::kCpu;
+}
+
+// Counts of bytes, units and items.
+void Read(const Json& json, const char* field, int64_t& value) {
+  constexpr uint64_t kMost = uint64_t{1} << 50;
+  if (!json.is_number_unsigned() || json.get<uint64_t>() > kMost)
+    Invalid("device spec: {} must be a whole number from 0 to 2^50", field);
+  value = json.get<int64_t>();
+}
+
+void CheckCost(double cost, const std::string& name) {
+  if (!std::isfinite(cost) || cost < 0) Invalid("device spec: the cost {} must not be negative or infinite", name);
+}
+
+void Read(const Json& json, const char* field, double& value) {
+  value = json.get<double>();
+  CheckCost(value, field);
 }
 
 template <typename T>
@@ -118,6 +137,16 @@ DeviceSpec DeviceSpec::FromJson(const std::string& text, const DeviceSpec& base)
   for (const auto& [field, unused] : json.items()) {
     if (!known.contains(field)) Invalid("device spec: unknown field \"{}\"", field);
   }
+  for (const auto& [name, cost] : spec.cost_table) CheckCost(cost, name);
+  const std::pair<const char*, int64_t> counts[] = {{"compute_units", spec.compute_units},
+                                                    {"vector_bytes", spec.vector_bytes},
+                                                    {"max_work_group_size", spec.max_work_group_size},
+                                                    {"argument_bytes", spec.argument_bytes}};
+  for (const auto& [name, count] : counts) {
+    if (count < 1) Invalid("device spec: {} must be at least 1", name);
+  }
+  if (!std::has_single_bit(static_cast<uint64_t>(spec.buffer_alignment)))
+    Invalid("device spec: buffer_alignment must be a power of two");
   // A host pointer means nothing to a device with memory of its own.
   if (!spec.unified_memory) spec.raw_pointers = false;
   return spec;

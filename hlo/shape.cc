@@ -65,6 +65,13 @@ int64_t Shape::ByteSize() const {
   return IsArray() ? ElementCount() * BytesOf(element_type_) : 0;
 }
 
+void CheckAddressable(const Shape& shape) {
+  for (const Shape& element : shape.tuple_shapes()) CheckAddressable(element);
+  int64_t bytes = 0;
+  if (shape.IsArray() && __builtin_mul_overflow(shape.ElementCount(), int64_t{16}, &bytes))
+    Invalid("{} is larger than any memory", shape.ToString(false));
+}
+
 Dims Shape::Strides() const {
   Dims strides(dimensions_.size(), 1);
   for (int64_t i = rank() - 2; i >= 0; --i) {

@@ -175,7 +175,9 @@ Shape InferShape(Opcode opcode, std::span<Instruction* const> operands, const At
   if (arity >= 0 && query.operand_count() != arity) {
     query.Reject("takes {} operand(s), but has {}", arity, query.operand_count());
   }
-  return kRows[static_cast<size_t>(opcode)].rule(query);
+  Shape shape = kRows[static_cast<size_t>(opcode)].rule(query);
+  CheckAddressable(shape);
+  return shape;
 }
 
 Shape InferShape(const Instruction& instruction) {

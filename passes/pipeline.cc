@@ -172,8 +172,9 @@ Pipeline OptimizationPipeline(const CompileOptions&, const DeviceSpec&) {
   p.Add<ExpandTriangularSolve>();
   p.Add<ExpandFft>();
   p.Add<ExpandRng>();
-  p.Add<ThreadRngState>();
   p.Add<ExpandScan>();
+  p.Add<InlineCalls>();     // a scan's step is a call
+  p.Add<ThreadRngState>();  // around the loops that scans became, too
   p.Add<ExpandRaggedDot>();
   p.Add<ExpandScaledDot>();
   p.Add<ExpandMap>();

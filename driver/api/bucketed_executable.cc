@@ -113,10 +113,8 @@ class BucketedExecutableImpl : public BucketedExecutable {
   CompileReport report() const override {
     return FromLast(CompileReport(), [](const Executable& e) { return e.report(); });
   }
-  const std::vector<Remark>& remarks() const override {
-    static const std::vector<Remark> kNone;
-    const std::lock_guard lock(mutex_);
-    return held_.empty() ? kNone : held_.front().executable->remarks();
+  std::vector<Remark> remarks() const override {
+    return FromLast(std::vector<Remark>(), [](const Executable& e) { return e.remarks(); });
   }
   double flops() const override {
     return FromLast(0.0, [](const Executable& e) { return e.flops(); });

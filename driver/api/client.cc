@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory_resource>
 #include <mutex>
 #include <set>
@@ -94,6 +95,24 @@ StepTime StepTimeOf(const opencl::ThunkTime& time) {
   return step;
 }
 
+// Those of `donate` whose arrays are no argument of two devices: each of them would write its result there.
+std::vector<bool> DonatedByOne(const std::vector<std::vector<Array>>& arguments, std::vector<bool> donate) {
+  std::map<const Array::Impl*, size_t> device_of;
+  std::set<const Array::Impl*> of_several;
+  for (size_t d = 0; d < arguments.size(); ++d) {
+    for (const Array& argument : arguments[d]) {
+      const auto [first, is_new] = device_of.emplace(argument.impl().get(), d);
+      if (!is_new && first->second != d) of_several.insert(argument.impl().get());
+    }
+  }
+  for (size_t i = 0; i < donate.size(); ++i) {
+    for (const std::vector<Array>& of_device : arguments) {
+      if (i < of_device.size() && of_several.contains(of_device[i].impl().get())) donate[i] = false;
+    }
+  }
+  return donate;
+}
+
 class ExecutableImpl : public Executable {
  public:
   ExecutableImpl(std::unique_ptr<opencl::Executable> executable, std::shared_ptr<opencl::DeviceContext> context,
@@ -152,10 +171,12 @@ class ExecutableImpl : public Executable {
       results.push_back(RunOn(0, arguments[0], flags, nullptr));
       return results;
     }
+    const std::vector<bool> donate = DonatedByOne(arguments, flags.donate);
     return job_->OnEachLocalDevice<std::vector<Array>>(
         [&](int64_t d, const std::shared_ptr<collectives::Communicator>& c) {
           // One device's steps are enough for a profile; the others would interleave.
           RunFlags own = flags;
+          own.donate = donate;
           if (d > 0) own.profile = nullptr;
           return RunOn(d, arguments[static_cast<size_t>(d)], own, c);
         });
@@ -191,7 +212,7 @@ class ExecutableImpl : public Executable {
   }
   CompileReport report() const override { return report_; }
   int64_t device_count() const override { return plan().replica_count * plan().num_partitions; }
-  const std::vector<Remark>& remarks() const override { return plan().remarks; }
+  std::vector<Remark> remarks() const override { return plan().remarks; }
   double flops() const override { return FlopsOf(plan().entry); }
   void Save(const std::string& path) override { opencl::SavePlan(executable_->Save(), path); }
   std::string module_text() const override { return plan().module_text; }

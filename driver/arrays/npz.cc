@@ -27,6 +27,29 @@ Zip Open(const std::string& path, int flags) {
   return Zip(zip);
 }
 
+struct ZipClose {
+  void operator()(zip_file_t* file) const { zip_fclose(file); }
+};
+
+// All of an entry, however much its directory says there is: what is there is found by reading it, and its checksum is
+// compared at the end.
+std::string Contents(zip_t* zip, zip_uint64_t entry, const std::string& label) {
+  constexpr size_t kChunk = size_t{16} << 20;
+  const std::unique_ptr<zip_file_t, ZipClose> file(zip_fopen_index(zip, entry, 0));
+  if (file == nullptr) Invalid("{} cannot be read: {}", label, zip_strerror(zip));
+  std::string contents;
+  size_t size = 0;
+  while (true) {
+    contents.resize(size + kChunk);
+    const zip_int64_t read = zip_fread(file.get(), contents.data() + size, kChunk);
+    if (read < 0) Invalid("{} is corrupt: {}", label, zip_file_strerror(file.get()));
+    size += static_cast<size_t>(read);
+    if (read == 0) break;
+  }
+  contents.resize(size);
+  return contents;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, NpyArray>> ReadNpz(const std::string& path) {
@@ -38,12 +61,9 @@ std::vector<std::pair<std::string, NpyArray>> ReadNpz(const std::string& path) {
       Invalid("{}: entry {} cannot be read: {}", path, i, zip_strerror(zip.get()));
     }
     std::string name = stat.name;
-    std::string contents(stat.size, '\0');
-    zip_file_t* file = zip_fopen_index(zip.get(), static_cast<zip_uint64_t>(i), 0);
-    const zip_int64_t read = file == nullptr ? -1 : zip_fread(file, contents.data(), contents.size());
-    if (file != nullptr) zip_fclose(file);
-    if (read != static_cast<zip_int64_t>(contents.size())) Invalid("{}: entry {} is corrupt", path, name);
     const std::string label = path + ":" + name;
+    std::string contents = Contents(zip.get(), static_cast<zip_uint64_t>(i), label);
+    if (contents.size() != stat.size) Invalid("{} is corrupt: {} bytes of {}", label, contents.size(), stat.size);
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     arrays.emplace_back(std::move(name), ParseNpy(std::move(contents), label));
   }

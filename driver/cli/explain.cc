@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
+
+#include "driver/cli/json_text.h"
 
 namespace hlorun::cli {
 namespace {
@@ -54,7 +55,7 @@ std::string ExplainJson(const std::vector<Remark>& remarks) {
                     {"advice", remark.advice},
                     {"host_waits", remark.host_waits}});
   }
-  return nlohmann::ordered_json{{"explain", list}}.dump() + "\n";
+  return TextOf(nlohmann::ordered_json{{"explain", list}}) + "\n";
 }
 
 std::string HostWaits(const std::vector<Remark>& remarks) {

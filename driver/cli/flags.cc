@@ -167,7 +167,7 @@ std::set<int64_t> SlotsOf(const char* flag, const std::string& text) {
       auto [first, rest] = LeadingSlot(item);
       int64_t last = first;
       if (rest.starts_with('-')) std::tie(last, rest) = LeadingSlot(rest.substr(1));
-      if (!rest.empty() || last < first || last - first > kMostSlots) throw std::invalid_argument(item);
+      if (!rest.empty() || last < first || last > kMostSlots) throw std::invalid_argument(item);
       for (int64_t slot = first; slot <= last; ++slot) slots.insert(slot);
     } catch (const std::logic_error&) {
       Invalid("--{}={}: \"{}\" is no number and no range of numbers", flag, text, item);

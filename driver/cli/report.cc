@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/arrays/compare.h"
+#include "driver/cli/json_text.h"
 
 namespace hlorun::cli {
 namespace {
@@ -135,7 +136,7 @@ std::string JsonReport(const Executable& executable, const Timing& timing, const
     json["results"].push_back({{"shape", result.shape().ToString(false)}, {"checksum", Checksum(result)}});
   }
   if (profile != nullptr) json["profile"] = JsonOf(*profile, measured);
-  return json.dump() + "\n";
+  return TextOf(json) + "\n";
 }
 
 std::string HumanReport(const Executable& executable, const Timing& timing, const DeviceDescription& device,

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "backends/collectives/await.h"
+#include "driver/cli/json_text.h"
 
 namespace hlorun::cli {
 namespace {
@@ -19,7 +20,7 @@ constexpr int64_t kSizeTag = 1 << 9, kTraceTag = kSizeTag + 1;
 std::string Written(const std::string& host, const std::vector<StepTime>& steps) {
   Json rows = Json::array();
   for (const StepTime& s : steps) rows.push_back({s.label, s.op_name, s.kind, s.start_us, s.end_us, s.flops, s.bytes});
-  return Json{{"host", host}, {"steps", rows}}.dump();
+  return TextOf(Json{{"host", host}, {"steps", rows}});
 }
 
 RankTrace Read(const std::string& text) {
@@ -93,7 +94,7 @@ std::string ChromeTrace(const std::vector<RankTrace>& ranks) {
                         {"args", {{"op_name", step.op_name}, {"flops", step.flops}, {"bytes", step.bytes}}}});
     }
   }
-  return Json{{"traceEvents", events}}.dump();
+  return TextOf(Json{{"traceEvents", events}});
 }
 
 }  // namespace hlorun::cli

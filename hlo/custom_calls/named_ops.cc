@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hlo/comparator.h"
 #include "hlo/computation.h"
 #include "hlo/custom_calls/host_call.h"
 #include "hlo/error.h"
@@ -97,10 +98,9 @@ std::optional<TopKRequest> TopKRequestOf(const Instruction& instruction) {
   TopKRequest request{instruction.shape().tuple_shape(0).dimensions().back(), true};
   if (!instruction.called_computations().empty()) {
     // The comparator says which come first.
-    const Instruction* root = instruction.called()->root();
-    if (!root->Is(Opcode::kCompare)) return std::nullopt;
-    const ComparisonDirection direction = root->As<attr::Compare>().direction;
-    request.largest = direction != ComparisonDirection::kLt && direction != ComparisonDirection::kLe;
+    const std::optional<ComparisonDirection> direction = DirectionOf(*instruction.called());
+    if (!direction) return std::nullopt;
+    request.largest = *direction != ComparisonDirection::kLt && *direction != ComparisonDirection::kLe;
   }
   const auto attributes = instruction.frontend_attributes.find("mhlo.attributes");
   if (attributes != instruction.frontend_attributes.end() && SaysSmallest(attributes->second)) request.largest = false;

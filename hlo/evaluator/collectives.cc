@@ -87,7 +87,8 @@ Gathered Meet(OpCall& call, const Group& group) {
   return gathered;
 }
 
-Gathered MeetGroup(OpCall& call, bool moves) {
+// The devices of the group that this device is in, if any.
+std::optional<Group> OwnGroup(OpCall& call, bool moves) {
   const auto& collective = call.As<attr::Collective>();
   const GroupMode mode = ModeOf(collective, moves);
   const int64_t partitions = PartitionCount(call);
@@ -97,10 +98,13 @@ Gathered MeetGroup(OpCall& call, bool moves) {
   }
   for (const Group& ids : groups) {
     const Group devices = DevicesOf(ids, mode, call.evaluation.device(), partitions);
-    if (std::find(devices.begin(), devices.end(), call.evaluation.device()) != devices.end()) {
-      return Meet(call, devices);
-    }
+    if (std::find(devices.begin(), devices.end(), call.evaluation.device()) != devices.end()) return devices;
   }
+  return std::nullopt;
+}
+
+Gathered MeetGroup(OpCall& call, bool moves) {
+  if (const std::optional<Group> group = OwnGroup(call, moves)) return Meet(call, *group);
   Invalid("{}: device {} is in none of the replica groups", call.instruction.name(), call.evaluation.device());
 }
 
@@ -216,7 +220,7 @@ Literal EvaluateRaggedAllToAll(OpCall& call) {
       const int64_t rows = gathered.Of(member, 3).GetInt(slot);
       const int64_t to = gathered.Of(member, 4).GetInt(slot);
       if (rows <= 0) continue;
-      if (from < 0 || from + rows > input.shape().dimension(0) || to < 0 || to + rows > result.shape().dimension(0)) {
+      if (from < 0 || rows > input.shape().dimension(0) - from || to < 0 || rows > result.shape().dimension(0) - to) {
         Invalid("{}: {} rows from row {} of {} to row {} of {} do not fit", call.instruction.name(), rows, from,
                 input.shape().ToString(false), to, result.shape().ToString(false));
       }
@@ -227,10 +231,15 @@ Literal EvaluateRaggedAllToAll(OpCall& call) {
   return result;
 }
 
-// From the first of the group.
+// From the first of the group; a device that is in none gets zeros.
 Literal EvaluateCollectiveBroadcast(OpCall& call) {
-  const Gathered gathered = MeetGroup(call, true);
+  const std::optional<Group> group = OwnGroup(call, true);
   std::vector<Literal> results;
+  if (!group) {
+    for (const Literal& operand : call.operands) results.emplace_back(operand.shape());
+    return OneOrTuple(std::move(results));
+  }
+  const Gathered gathered = Meet(call, *group);
   for (size_t i = 0; i < call.operands.size(); ++i) results.push_back(gathered.Of(0, i));
   return OneOrTuple(std::move(results));
 }

@@ -119,6 +119,21 @@ Shape ActualShape(const Instruction& instruction, std::span<const Literal> opera
   }
 }
 
+void FillOperands(const Instruction& instruction, std::span<Literal> operands) {
+  static constexpr Opcode kMoves[] = {Opcode::kSlice,     Opcode::kDynamicSlice, Opcode::kGather,
+                                      Opcode::kBroadcast, Opcode::kTranspose,    Opcode::kReverse};
+  if (!instruction.shape().IsStatic() ||
+      std::find(std::begin(kMoves), std::end(kMoves), instruction.opcode()) == std::end(kMoves))
+    return;
+  const Shape& bound = instruction.operand(0)->shape();
+  const Shape actual = operands[0].shape();
+  if (actual.dimensions() == bound.dimensions()) return;
+  Literal filled(Shape(bound.element_type(), bound.dimensions()));
+  CopyStrided(operands[0].data(), {0, actual.Strides()}, filled.mutable_data(), {0, filled.shape().Strides()},
+              actual.dimensions(), BytesOf(bound.element_type()));
+  operands[0] = std::move(filled);
+}
+
 void CropOperands(const Instruction& instruction, const Shape& actual, std::span<Literal> operands) {
   if (!actual.IsArray() || instruction.shape().IsStatic() || !MapsElements(instruction)) return;
   for (Literal& operand : operands) {

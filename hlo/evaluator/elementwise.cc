@@ -95,8 +95,13 @@ Literal EvaluateStochasticConvert(OpCall& call) {
 
 Literal EvaluateMap(OpCall& call) {
   Literal result(call.shape);
+  std::vector<Literal> operands;  // of the parameters' types
   std::vector<const void*> inputs;
-  for (const Literal& operand : call.operands) inputs.push_back(operand.data());
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    const Instruction& parameter = *call.instruction.called()->parameter(static_cast<int64_t>(i));
+    operands.push_back(ConvertedTo(call.operands[i], parameter.shape().element_type()));
+    inputs.push_back(operands.back().data());
+  }
   void* output = result.mutable_data();
   ScalarFunction(call.evaluation, *call.instruction.called()).Run(inputs, {&output, 1}, call.shape.ElementCount());
   return result;

@@ -133,6 +133,7 @@ Literal Evaluation::Run(const Computation& computation, std::vector<Literal> arg
 Literal Evaluation::Apply(const Instruction& instruction, std::span<Literal> operands) {
   OpCall call{*this, instruction, operands, ActualShape(instruction, operands)};
   CropOperands(instruction, call.shape, operands);
+  FillOperands(instruction, operands);
   Charge(call.shape.IsArray() ? 1 + call.shape.ElementCount() : 1);
   return OpFunctionOf(instruction.opcode())(call);
 }

@@ -143,10 +143,7 @@ Shape ArrayFromProto(const proto::ShapeProto& message, ElementType type) {
       Invalid("a dynamic dimension has no bound; export the module with one");
     if (d < 0) Invalid("a shape has the negative dimension {}", d);
   }
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(shape.ElementCount(), int64_t{16}, &bytes)) {
-    Invalid("{} is larger than any memory", shape.ToString(false));
-  }
+  CheckAddressable(shape);
   if (message.is_dynamic_dimension_size() > message.dimensions_size()) {
     Invalid("a shape has {} dynamic flags for {} dimensions", message.is_dynamic_dimension_size(),
             message.dimensions_size());

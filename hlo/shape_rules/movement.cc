@@ -400,6 +400,9 @@ Shape Scatter(const Query& q) {
     if (!SameTypeIgnoringPrecision(update.element_type(), operand.element_type())) {
       q.Reject("the updates {} cannot be combined with {}", update.ToString(false), operand.ToString(false));
     }
+    if (update.dimensions() != q.Array(n + 1).dimensions()) {
+      q.Reject("updates differ in dimensions: {} and {}", q.Array(n + 1).ToString(false), update.ToString(false));
+    }
     if (update.rank() != update_rank) {
       q.Reject("the updates {} must have {} dimensions: {} of windows and {} of indices", update.ToString(false),
                update_rank, s.update_window_dims.size(), batch.size());

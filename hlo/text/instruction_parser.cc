@@ -23,19 +23,20 @@ struct AsyncSugar {
   Opcode wrapped;
 };
 
+bool IsAsyncChain(Opcode opcode) {
+  return opcode == Opcode::kAsyncStart || opcode == Opcode::kAsyncUpdate || opcode == Opcode::kAsyncDone;
+}
+
 std::optional<AsyncSugar> AsyncSugarOf(std::string_view word) {
   static constexpr std::pair<std::string_view, Opcode> kSuffixes[] = {
       {"-start", Opcode::kAsyncStart}, {"-update", Opcode::kAsyncUpdate}, {"-done", Opcode::kAsyncDone}};
   for (const auto& [suffix, opcode] : kSuffixes) {
     if (!word.ends_with(suffix)) continue;
     const std::optional<Opcode> wrapped = OpcodeFromName(word.substr(0, word.size() - suffix.size()));
-    if (wrapped && *wrapped != Opcode::kParameter && *wrapped != Opcode::kConstant) return AsyncSugar{opcode, *wrapped};
+    if (wrapped && *wrapped != Opcode::kParameter && *wrapped != Opcode::kConstant && !IsAsyncChain(*wrapped))
+      return AsyncSugar{opcode, *wrapped};
   }
   return std::nullopt;
-}
-
-bool IsAsyncChain(Opcode opcode) {
-  return opcode == Opcode::kAsyncStart || opcode == Opcode::kAsyncUpdate || opcode == Opcode::kAsyncDone;
 }
 
 // A configuration is a JSON dictionary as it is, or any text as a string.
@@ -150,6 +151,10 @@ void InstructionParser::ParseOperandList(Parsed& parsed, int depth) {
     if (!parsed.operands.empty()) lexer_.Expect(',', "',' or ')' between operands");
     parsed.operands.push_back(ParseOperand(depth));
   }
+  CheckArity(parsed);
+}
+
+void InstructionParser::CheckArity(const Parsed& parsed) const {
   const int arity = InfoOf(parsed.opcode).arity;
   if (arity >= 0 && parsed.operands.size() != static_cast<size_t>(arity)) {
     lexer_.FailAt(parsed.opcode_offset, fmt::format("{} takes {} operand{}, but has {}", OpcodeName(parsed.opcode),
@@ -312,6 +317,7 @@ void InstructionParser::WrapAsync(Parsed& parsed, AttributeList& attributes) {
   for (const Instruction* operand : parsed.operands) {
     inner.operands.push_back(wrapper->AddParameter(wrapper->parameter_count(), operand->shape(), "async_param"));
   }
+  CheckArity(inner);
   ReadAttributes(inner, attributes);
   parsed.wrapped_instruction = wrapper->Add(inner.opcode, parsed.shape->tuple_shape(1), std::move(inner.operands),
                                             std::move(inner.attributes), std::move(inner.called));

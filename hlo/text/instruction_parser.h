@@ -44,6 +44,7 @@ class InstructionParser {
   Instruction* ParseRightHandSide(std::string_view name, size_t name_offset, int depth);
   void ParseOpcode(Parsed& parsed);
   void ParseOperandList(Parsed& parsed, int depth);
+  void CheckArity(const Parsed& parsed) const;
   Instruction* ParseOperand(int depth);
   void ParseParameterNumber(Parsed& parsed);
   void ReadAttributes(Parsed& parsed, AttributeList& attributes);

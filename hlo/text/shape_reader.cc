@@ -94,10 +94,7 @@ Shape ReadArrayShape(Lexer& lexer) {
   lexer.Expect(']', "']' of a shape's dimensions");
   Shape shape(*type, std::move(dimensions));
   try {
-    const int64_t elements = shape.ElementCount();
-    int64_t bytes = 0;
-    if (__builtin_mul_overflow(elements, int64_t{16}, &bytes))
-      Invalid("{} is larger than any memory", shape.ToString(false));
+    CheckAddressable(shape);
   } catch (const Error& error) {
     lexer.FailAt(start, error.message());
   }

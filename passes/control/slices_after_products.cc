@@ -42,6 +42,7 @@ struct SlicedOperand {
     Instruction* x = dot.operand(number);
     if (!x->Is(Opcode::kReshape) || !x->operand(0)->Is(Opcode::kDynamicSlice)) return std::nullopt;
     SlicedOperand found{number, x->operand(0), -1};
+    if (found.slice->operand_count() != 1 + found.all()->shape().rank()) return std::nullopt;  // starts in one array
     if (!IsInvariant(loop, *found.all()) || !found.all()->shape().IsStatic()) return std::nullopt;
     const Dims &whole = found.all()->shape().dimensions(), &sizes = found.slice->shape().dimensions();
     for (size_t d = 0; d < whole.size(); ++d) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "hlo/comparator.h"
 #include "hlo/computation.h"
 
 namespace hlorun::passes {
@@ -26,16 +27,6 @@ int64_t CarriedIndex(const Instruction* x) {
   while (x->Is(Opcode::kCopy)) x = x->operand(0);
   const bool carried = x->Is(Opcode::kGetTupleElement) && x->operand(0)->Is(Opcode::kParameter);
   return carried ? x->tuple_index() : -1;
-}
-
-ComparisonDirection Mirrored(ComparisonDirection direction) {
-  switch (direction) {
-    case ComparisonDirection::kLt: return ComparisonDirection::kGt;
-    case ComparisonDirection::kLe: return ComparisonDirection::kGe;
-    case ComparisonDirection::kGt: return ComparisonDirection::kLt;
-    case ComparisonDirection::kGe: return ComparisonDirection::kLe;
-    default: return direction;
-  }
 }
 
 struct Test {
@@ -64,7 +55,7 @@ std::optional<Test> TestOf(const Instruction& compare, const Instruction& loop) 
   }
   if (const std::optional<int64_t> bound = Bound(compare.operand(0), loop)) {
     const int64_t index = CarriedIndex(compare.operand(1));
-    if (index >= 0) return Test{index, Mirrored(direction), *bound};
+    if (index >= 0) return Test{index, hlo::Mirrored(direction), *bound};
   }
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include "passes/dynamic/scan_lowering.h"
 #include "passes/dynamic/signature.h"
 #include "passes/expand/batch_norm.h"
+#include "passes/expand/reducer_types.h"
 #include "passes/expand/top_k.h"
 
 namespace hlorun::passes {
@@ -317,6 +318,8 @@ bool LowerDynamicDimensions::Run(hlo::Module& module, PassContext& context) {
   // These count elements or cut results off: said in simpler ops they follow the sizes.
   ExpandBatchNorm().Run(module, context);
   ExpandTopK().Run(module, context);
+  // Masks are of one type with what they mask.
+  MatchReducerTypes().Run(module, context);
   ModuleLowering(module).Run();
   return true;
 }

@@ -20,6 +20,13 @@ std::vector<hlo::PaddingDimension> PadAt(int64_t rank, int64_t d, hlo::PaddingDi
   return all;
 }
 
+// Where a slice starts in dimension d: starts are operands from `first` on, or the elements of one.
+Instruction* StartOf(OpLowering& at, int64_t first, int64_t d) {
+  Instruction* starts = at.operand(first).value;
+  if (starts->shape().rank() == 0) return at.operand(first + d).value;
+  return at.build.Reshape(at.build.Slice(starts, {d}, {d + 1}, {1}), {});
+}
+
 }  // namespace
 
 SizedValue LowerSlice(OpLowering& at) {
@@ -112,10 +119,11 @@ SizedValue LowerConcatenate(OpLowering& at) {
 
 // Starts clamp to the size, so that the slice stays inside.
 SizedValue LowerDynamicSlice(OpLowering& at) {
-  std::vector<Instruction*> operands = at.Values();
   const SizedValue& x = at.operand(0);
+  std::vector<Instruction*> operands = {x.value};
   std::vector<Instruction*> sizes(x.sizes.size(), nullptr);
   for (int64_t d = 0; d < at.OperandShape(0).rank(); ++d) {
+    operands.push_back(StartOf(at, 1, d));
     Instruction* size = x.size(d);
     if (size == nullptr) continue;
     const int64_t taken = at.op.shape().dimension(d);
@@ -123,7 +131,7 @@ SizedValue LowerDynamicSlice(OpLowering& at) {
       sizes[static_cast<size_t>(d)] = size;
       continue;
     }
-    Instruction*& start = operands[static_cast<size_t>(d + 1)];
+    Instruction*& start = operands.back();
     Instruction* last = at.AtLeast(at.AddInt(size, -taken), 0);
     start = at.build.Binary(Opcode::kMinimum, start, at.build.Convert(last, start->shape().element_type()));
     operands[0] = at.MaskDimension(operands[0], d, size, at.Zero(operands[0]->shape().element_type()));
@@ -145,7 +153,7 @@ SizedValue LowerDynamicUpdateSlice(OpLowering& at) {
   std::vector<hlo::PaddingDimension> room(static_cast<size_t>(shape.rank()));
   Instruction* inside = nullptr;
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    Instruction* start = at.build.Convert(at.operand(d + 2).value, hlo::ElementType::kS32);
+    Instruction* start = at.build.Convert(StartOf(at, 2, d), hlo::ElementType::kS32);
     Instruction* last = at.AtLeast(at.Subtract(at.SizeOrBound(0, d), at.SizeOrBound(1, d)), 0);
     start = at.AtLeast(at.build.Binary(Opcode::kMinimum, start, last), 0);
     starts.push_back(start);

@@ -1,4 +1,5 @@
 // Lowering of convolutions and windows: padding becomes what the window's own padding is.
+#include "hlo/comparator.h"
 #include "hlo/error.h"
 #include "passes/dynamic/op_lowering.h"
 #include "passes/expand/reducer_identity.h"
@@ -67,7 +68,7 @@ SizedValue LowerReduceWindow(OpLowering& at) {
 
 SizedValue LowerSelectAndScatter(OpLowering& at) {
   const hlo::Window& window = at.op.As<hlo::attr::Windowed>().window;
-  const Instruction* selects = at.op.called(0)->root();
+  const std::optional<hlo::ComparisonDirection> direction = hlo::DirectionOf(*at.op.called(0));
   std::vector<Instruction*> operands = at.Values();
   std::vector<Instruction*> sizes(window.size(), nullptr);
   for (size_t d = 0; d < window.size(); ++d) {
@@ -78,10 +79,8 @@ SizedValue LowerSelectAndScatter(OpLowering& at) {
       sizes[d] = at.Unify(size, at.operand(1).sizes[d]);
       continue;
     }
-    if (!selects->Is(Opcode::kCompare))
-      at.Refuse("with a selection that is no comparison has no rule for dynamic dimensions");
-    const auto direction = selects->As<hlo::attr::Compare>().direction;
-    const bool largest = direction == hlo::ComparisonDirection::kGe || direction == hlo::ComparisonDirection::kGt;
+    if (!direction) at.Refuse("with a selection that is no comparison has no rule for dynamic dimensions");
+    const bool largest = *direction == hlo::ComparisonDirection::kGe || *direction == hlo::ComparisonDirection::kGt;
     const hlo::ElementType type = at.OperandShape(0).element_type();
     Instruction* least = at.build.Constant(ReducerIdentity(largest ? Opcode::kMaximum : Opcode::kMinimum, type));
     const auto along = static_cast<int64_t>(d);

@@ -16,6 +16,19 @@ bool WorksOnArrays(const Instruction& instruction) {
          instruction.Is(Opcode::kClamp);
 }
 
+// The computation's parameters may be of another float type than the operands.
+bool ConvertOperands(Instruction* map) {
+  bool changed = false;
+  for (int64_t i = 0; i < map->operand_count(); ++i) {
+    Instruction* operand = map->operand(i);
+    const hlo::ElementType type = map->called()->parameter(i)->shape().element_type();
+    if (operand->shape().element_type() == type) continue;
+    map->ReplaceOperand(i, hlo::Builder(map->parent(), map).Convert(operand, type));
+    changed = true;
+  }
+  return changed;
+}
+
 bool Expand(Instruction* map) {
   const std::vector<Instruction*> order = map->called()->PostOrder();
   if (!std::all_of(order.begin(), order.end(), [](const Instruction* i) { return WorksOnArrays(*i); })) return false;
@@ -45,7 +58,9 @@ bool ExpandMap::Run(hlo::Module& module, PassContext&) {
   bool changed = false;
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* instruction : computation->PostOrder()) {
-      if (instruction->Is(Opcode::kMap)) changed |= Expand(instruction);
+      if (!instruction->Is(Opcode::kMap)) continue;
+      changed |= ConvertOperands(instruction);
+      changed |= Expand(instruction);
     }
   }
   return changed;

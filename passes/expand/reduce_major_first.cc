@@ -60,7 +60,10 @@ class Rebuilder {
       result = MergedBroadcast(x);
     } else if (x->Has(hlo::kElementwise) && depth < kDeepestProducers) {
       std::vector<Instruction*> operands;
-      for (Instruction* operand : x->operands()) operands.push_back(Merged(operand, depth + 1));
+      for (Instruction* operand : x->operands()) {
+        const bool is_scalar = operand->shape().rank() == 0;  // a select's predicate
+        operands.push_back(is_scalar ? operand : Merged(operand, depth + 1));
+      }
       const Shape shape(x->shape().element_type(), merging_.dimensions);
       result = x->parent()->Add(x->CloneWithOperands(shape, std::move(operands)), build_.before);
       result->sharding.reset();

@@ -39,6 +39,14 @@ Instruction* LocalBuilder::Coordinate(const AxisList& axes) {
 }
 
 Instruction* LocalBuilder::StartOf(const AxisList& axes, PartStart start) {
+  // Places in cut dimensions are s32.
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const int64_t end = start.first + start.step * mesh_.SizeOf(axes);
+  if (start.first < -kMost || start.first >= kMost || end < -kMost || end >= kMost) {
+    Fail(ErrorCode::kUnimplemented,
+         "a dimension of 2^31 or more elements is cut into {} parts of {}: cut another dimension", mesh_.SizeOf(axes),
+         start.step);
+  }
   hlo::Builder b = Make();
   Instruction* first = b.ScalarConstant(ElementType::kS32, start.first);
   if (start.step == 0 || mesh_.SizeOf(axes) == 1) return first;

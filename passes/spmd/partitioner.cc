@@ -132,14 +132,15 @@ class ComputationPartitioner {
     if (!value.global.IsArray()) return value.local;
     wanted.manual = value.sharding.manual;
     if (value.sharding == wanted) return value.local;
-    auto& cached = resharded_[value.local];
-    for (const auto& [sharding, local] : cached) {
-      if (sharding == wanted && value.sharding.partial.empty()) return local;
+    std::vector<Reshard>& known = resharded_[value.local];
+    for (const Reshard& r : known) {
+      const bool is_same = r.global == value.global.dimensions() && r.from == value.sharding && r.to == wanted;
+      if (is_same && value.sharding.partial.empty()) return r.local;
     }
     const std::vector<ReshardStep> steps = PlanReshard(mesh_, value.global, value.sharding, wanted);
     Explain(steps, value, user, role);
     Instruction* local = EmitReshard(build_, value.global, value.local, steps, reducer);
-    cached.emplace_back(wanted, local);
+    known.push_back({value.global.dimensions(), value.sharding, wanted, local});
     return local;
   }
 
@@ -518,7 +519,13 @@ class ComputationPartitioner {
   Computation* target_;
   LocalBuilder build_;
   std::unordered_map<const Instruction*, Values> values_;
-  std::unordered_map<const Instruction*, std::vector<std::pair<MeshSharding, Instruction*>>> resharded_;
+  // By what it was made of. A manual computation that returns its operand hands it on as another array.
+  struct Reshard {
+    hlo::Dims global;
+    MeshSharding from, to;
+    Instruction* local;
+  };
+  std::unordered_map<const Instruction*, std::vector<Reshard>> resharded_;
 };
 
 hlo::Sharding Structured(const Mesh& mesh, const Shape& shape, const std::vector<MeshSharding>& leaves, size_t& next) {

@@ -168,12 +168,14 @@ Instruction* EmitGather(LocalBuilder& build, const hlo::Shape& global, Instructi
   return build.SliceOf(gathered, step.dimension, 0, size);
 }
 
-// Device t gets its part from the device that has it and whose position among the copies is t's.
+// Device t gets its part from the device that has it and whose position among the copies is t's; where a part is of one
+// place along manual axes, from a device of that place.
 Instruction* EmitPermute(LocalBuilder& build, Instruction* local, const ReshardStep& step) {
   const Mesh& mesh = build.mesh();
   const auto axes_of = [](const MeshSharding& sharding) {
     AxisList axes;
     for (const AxisList& dim : sharding.dims) axes.insert(axes.end(), dim.begin(), dim.end());
+    axes.insert(axes.end(), sharding.manual.begin(), sharding.manual.end());
     return axes;
   };
   const AxisList from = axes_of(step.before), to = axes_of(step.after);

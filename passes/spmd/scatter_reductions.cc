@@ -44,9 +44,12 @@ class Scatterer {
     if (!positions) return false;
     std::vector<Kept> found;
     for (Instruction* sum : SumsOf(all_reduce)) {
-      if (std::optional<Kept> kept = KeptOf(sum, *positions)) found.push_back(std::move(*kept));
+      // One after the other: two sums may lead to the same slices.
+      std::optional<Kept> kept = KeptOf(sum, *positions);
+      if (!kept) continue;
+      Scatter(all_reduce, *kept);
+      found.push_back(std::move(*kept));
     }
-    for (const Kept& kept : found) Scatter(all_reduce, kept);
     if (!found.empty()) RemoveOperands(all_reduce, found);
     return !found.empty();
   }

@@ -75,6 +75,9 @@ bool PropagateShardings::Run(hlo::Module& module, PassContext& context) {
       const auto it = result.shardings.find(instruction.get());
       if (it == result.shardings.end() || it->second.empty()) continue;
       const bool is_root = instruction.get() == module.entry()->root();
+      // There it says how a manual computation leaves its result, whatever becomes of that.
+      const auto boundary = annotations.boundaries.find(instruction.get());
+      if (boundary != annotations.boundaries.end() && !boundary->second.enters && !is_root) continue;
       instruction->sharding = TextOf(annotations.mesh, instruction->shape(), is_root ? result.outputs : it->second);
       instruction->frontend_attributes.erase("xla.sdy.sharding");
     }

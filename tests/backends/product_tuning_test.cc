@@ -502,7 +502,7 @@ TEST_F(TunerTest, MeasuresConvolutions) {
 }
 
 TEST_F(TunerTest, DamagedFilesAreMeasuredAnew) {
-  const std::string path = Tuner::PathIn(folder_.path(), TunedDevice(spec_));
+  const std::string path = Tuner::PathIn(folder_.path(), spec_);
   DeviceSpec foreign = spec_;
   foreign.driver_version = "other";
   for (const std::string& contents : {std::string("{\"version\": 3"), std::string(), SampleRecord(foreign).ToJson()}) {

@@ -102,6 +102,8 @@ TEST(Collectives, AllToAllOfATuple) {
   CollectiveThunk thunk = Thunk1(CollectiveKind::kAllToAll, m.Floats(x, 1), m.Floats(y, 1), F32(1), F32(1));
   thunk.operands.push_back(m.Floats(x, 1, 1));
   thunk.results.push_back(m.Floats(y, 1, 1));
+  thunk.operand_shapes.push_back(F32(1));
+  thunk.result_shapes.push_back(F32(1));
   if (TestContext() && Upload({1}).memory.host() == nullptr) {
     GTEST_SKIP() << "cl_mem slices start at the buffer alignment";
   }

@@ -18,6 +18,7 @@
 #include "driver/arrays/varied_inputs.h"
 #include "hlo/atomic_file.h"
 #include "hlo/error.h"
+#include "hlo/reader.h"
 #include "tests/end_to_end/command.h"
 #include "tests/end_to_end/npy_text.h"
 
@@ -107,6 +108,29 @@ TEST(ArraySetTest, ArchivesMatchByDottedPath) {
   const auto loaded = LoadArrays(
       folder / "p.npz", {{0, "Arg_0", "params['w']", w.shape()}, {1, "Arg_1", "params['b']", b.shape()}}, "input");
   EXPECT_EQ(loaded, (std::vector<Literal>{w, b}));
+}
+
+// A checksum that does not fit, and a directory that says there is more than there is.
+TEST(ArraySetTest, CorruptArchives) {
+  const TemporaryFolder folder;
+  const Literal w = SeededLiteral(Shape(ElementType::kF32, {64}), 0, {});
+  WriteNpz(folder / "w.npz", {{"w", w}});
+  const std::string whole = hlo::ReadFileOrStdin(folder / "w.npz");
+  const auto message_of = [&](std::string contents) {
+    std::ofstream(folder / "bad.npz", std::ios::binary) << contents;
+    return MessageOf([&] { ReadNpz(folder / "bad.npz"); });
+  };
+  const size_t data = whole.find(std::string(reinterpret_cast<const char*>(w.data()), 16));
+  ASSERT_NE(data, std::string::npos);
+  std::string flipped = whole;
+  flipped[data + 5] = static_cast<char>(flipped[data + 5] ^ 1);
+  EXPECT_THAT(message_of(flipped), HasSubstr("w.npy is corrupt"));
+  // The size in the central directory, which counts, is 24 bytes behind its signature.
+  const size_t directory = whole.find("PK\001\002");
+  ASSERT_NE(directory, std::string::npos);
+  std::string large = whole;
+  large[directory + 24 + 3] = 0x7f;
+  EXPECT_THAT(message_of(large), testing::AnyOf(HasSubstr("w.npy is corrupt"), HasSubstr("w.npy cannot be read")));
 }
 
 TEST(ArraySetTest, MissingAndSurplusArraysAreNamed) {

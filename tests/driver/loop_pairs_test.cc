@@ -8,6 +8,7 @@
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/leaves.h"
 #include "hlorun/hlorun.h"
+#include "tests/matrix_text.h"
 #include "tests/passes/equivalence.h"
 
 namespace hlorun {
@@ -51,6 +52,14 @@ std::vector<Program> Programs() {
   sum = f32[256,512] add(y, above)
   a = f32[256,512] multiply(sum, half))",
        "a", "x", 1},
+      // One becomes a constant, by a copy that stays.
+      {"constant",
+       above + half + R"(
+  sum = f32[256,512] add(y, above)
+  a = f32[256,512] multiply(sum, half)
+  b = f32[256,512] constant()" +
+           MatrixText(256, 512, [](int i, int j) { return (5 * i + j) % 11; }) + ")",
+       "a", "b", 1},
       // One changes in place beside it.
       {"in_place", above + half + R"(
   sum = f32[256,512] add(x, above)

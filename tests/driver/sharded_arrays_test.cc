@@ -89,6 +89,28 @@ TEST_F(ShardedArrays, ACutModuleTakesAndGivesWholeArrays) {
   EXPECT_EQ(results[0].ToVector<float>(), Expected());
 }
 
+// Each device would write its result over what the other reads.
+TEST_F(ShardedArrays, AWholeArrayIsDonatedToNoneOfSeveralDevices) {
+  const auto executable = client_->Compile(Module::FromText(R"(
+HloModule step, num_partitions=2, input_output_alias={ {}: (1, {}, may-alias) }
+ENTRY main {
+  x = f32[6,4] parameter(0), sharding={devices=[2,1]<=[2]}
+  w = f32[4,4] parameter(1), sharding={replicated}
+  y = f32[4,4] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+  ROOT z = f32[4,4] add(w, y), sharding={replicated}
+}
+)"),
+                                           {});
+  RunFlags flags;
+  flags.donate = {false, true};
+  std::vector<float> expected;
+  for (int run = 0; run < 5; ++run) {
+    const std::vector<float> z = executable->Run(Arguments(*executable), flags)[0].ToVector<float>();
+    if (run == 0) expected = executable->Run(Arguments(*executable))[0].ToVector<float>();
+    EXPECT_EQ(z, expected) << run;
+  }
+}
+
 TEST_F(ShardedArrays, AnArgumentThatLiesOtherwiseIsNamed) {
   const auto executable = client_->Compile(Module::FromText(kCut), {});
   std::vector<Array> arguments = Arguments(*executable);

@@ -1,4 +1,5 @@
 // The command line as a user meets it: results, flags, exit codes, and one clear message for each kind of bad input.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -282,6 +283,7 @@ TEST_F(CliTest, BadFlags) {
   ExpectTrouble("--device_class=tpu " + module_, "cpu");
   ExpectTrouble("--normal=1,x " + module_, "\"x\" is no number");
   ExpectTrouble("--constant_params=1,3-2 " + module_, "\"3-2\" is no number and no range");
+  ExpectTrouble("--normal=9223372036854775807 " + module_, "\"9223372036854775807\" is no number");
   ExpectTrouble("--constant_params=99 " + module_, "parameter 99 is said to be constant");
   ExpectTrouble("", "no module is given");
 }
@@ -289,6 +291,11 @@ TEST_F(CliTest, BadFlags) {
 TEST_F(CliTest, BadDevices) {
   ExpectTrouble("--device=nosuchdevice " + module_, "nosuchdevice");
   ExpectTrouble(module_, "pocl-opencl-icd", "OCL_ICD_VENDORS=/nonexistent");
+  for (const char* field : {"\"buffer_alignment\": 0", "\"compute_units\": 0", "\"l2_bytes\": 1e30",
+                            "\"vector_bytes\": -4", "\"launch_us\": -1", "\"l1_bytes\": 18446744073709551615"}) {
+    const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
+    ExpectTrouble("--device_spec=" + folder_.Write("spec.json", fmt::format("{{{}}}", field)) + " " + module_, name);
+  }
   ExpectTrouble("--device_spec=" + folder_.Write("spec.json", "{\"colour\": 3}") + " " + module_,
                 "unknown field \"colour\"");
 }

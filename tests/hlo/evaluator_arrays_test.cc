@@ -210,6 +210,26 @@ ENTRY e { x = f32[<=4] parameter(0)
   EXPECT_THAT(Numbers(result.elements()[2]), ElementsAre(2, 4, 6));
 }
 
+// What is moved to a static place from beyond the actual size is zero.
+TEST(EvaluatorArraysTest, StaticPartsOfSmallerArrays) {
+  const std::string text = R"(HloModule m
+ENTRY e { x = f32[<=8] parameter(0)
+  i = s32[] constant(1)
+  a = f32[1] slice(x), slice={[7:8]}
+  b = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={4}
+  c = f32[8,1] broadcast(x), dimensions={0}
+  at = s32[2,1] constant({{0}, {5}})
+  d = f32[2] gather(x, at), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}
+  f = f32[8] reverse(x), dimensions={0}
+  ROOT t = (f32[1], f32[4], f32[8,1], f32[2], f32[8]) tuple(a, b, c, d, f) })";
+  const Literal result = EvaluateText(text, {Floats({1, 2, 3})});
+  EXPECT_THAT(Numbers(result.elements()[0]), ElementsAre(0));
+  EXPECT_THAT(Numbers(result.elements()[1]), ElementsAre(2, 3, 0, 0));
+  EXPECT_THAT(Numbers(result.elements()[2]), ElementsAre(1, 2, 3, 0, 0, 0, 0, 0));
+  EXPECT_THAT(Numbers(result.elements()[3]), ElementsAre(1, 0));
+  EXPECT_THAT(Numbers(result.elements()[4]), ElementsAre(0, 0, 0, 0, 0, 3, 2, 1));
+}
+
 TEST(EvaluatorArraysTest, AStaticOperandIsCutToTheOthersSize) {
   const std::string text = R"(HloModule m
 ENTRY e { x = f32[<=4] parameter(0)

@@ -28,6 +28,17 @@ ENTRY e { x = f32[1] parameter(0)
   EXPECT_EQ(r[3].GetDouble(0), 10);
 }
 
+TEST(EvaluatorSpmdTest, BroadcastGivesZerosToThoseInNoGroup) {
+  const std::string text = R"(HloModule m, replica_count=4
+ENTRY e { x = f32[2] parameter(0)
+  ROOT r = f32[2] collective-broadcast(x), replica_groups={{1,0}} })";
+  const std::vector<Literal> r = OnDevices(text, {Floats({1, 2}), Floats({3, 4}), Floats({5, 6}), Floats({7, 8})});
+  EXPECT_THAT(Numbers(r[0]), ElementsAre(3, 4));
+  EXPECT_THAT(Numbers(r[1]), ElementsAre(3, 4));
+  EXPECT_THAT(Numbers(r[2]), ElementsAre(0, 0));
+  EXPECT_THAT(Numbers(r[3]), ElementsAre(0, 0));
+}
+
 TEST(EvaluatorSpmdTest, GatherExchangeAndPermute) {
   const std::string text = R"(HloModule m, num_partitions=2
 ENTRY e { x = f32[2] parameter(0)

@@ -187,6 +187,9 @@ TEST_F(ShapeInferenceTest, GatherAndScatter) {
   EXPECT_THAT(Reject(Opcode::kScatter, {P(F32, {4, 3}), P(S32, {2, 1}), P(F32, {5, 3})}, rows, {add}),
               HasSubstr("must be 2"));
   EXPECT_THAT(Reject(Opcode::kScatter, {P(F32, {4, 3}), P(S32, {2, 1})}, rows, {add}), HasSubstr("has 2 operands"));
+  EXPECT_THAT(Reject(Opcode::kScatter, {P(F32, {4, 3}), P(F32, {4, 3}), P(S32, {2, 1}), P(F32, {2, 3}), P(F32, {2, 1})},
+                     rows, {add}),
+              HasSubstr("updates differ in dimensions: f32[2,3] and f32[2,1]"));
 }
 
 TEST_F(ShapeInferenceTest, DotAndRaggedDot) {

@@ -353,6 +353,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"ENTRY e { a = f32[] parameter(-1) }", "-1 is not the number of a parameter"},
         BadText{"ENTRY e { a = f32[] parameter(1000000000) }", "is not the number of a parameter"},
         BadText{"ENTRY e { a = f32[2] parameter(0)\n b = f32[2] add(a) }", "add takes 2 operands, but has 1"},
+        BadText{"ENTRY e { ROOT x = ((), f32[2]) async-done-start() }", "'async-done-start' is none"},
+        BadText{"ENTRY e { ROOT x = ((), f32[2]) async-update-start() }", "'async-update-start' is none"},
+        BadText{"ENTRY e { ROOT x = ((), f32[2]) copy-done-start() }", "copy-done takes 1 operand, but has 0"},
+        BadText{
+            "ENTRY e { p = f32[1] parameter(0)\n z = f32[] constant(0)\n r = pad(p, z), padding=0_4611686018427387903 }",
+            "f32[4611686018427387904] is larger than any memory"},
+        BadText{"ENTRY e { a = f64[2147483648,1] parameter(0)\n b = f64[1,2147483648] parameter(1)\n"
+                " r = dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }",
+                "f64[2147483648,2147483648] is larger than any memory"},
         BadText{"ENTRY e { a = f32[2] parameter(0)\n b = f32[2] slice(a) }", "slice needs the attribute slice="},
         BadText{"ENTRY e { a = f32[2] parameter(0)\n b = f32[2] call(a) }", "call needs the attribute to_apply="},
         BadText{"ENTRY e { a = f32[2] parameter(0)\n b = pred[2] compare(a, a), direction=XX }",

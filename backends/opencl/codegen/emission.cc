@@ -105,8 +105,43 @@ bool HasLoop(const ir::Stmt& s) {
 
 bool GoesTogether(const ir::Stmt& element) { return !HasLoop(element) && WorkOf(element) <= kMostWorkTogether; }
 
+// Places between the elements of a dilated array, in front of it and behind it.
+bool WindowFits(const hlo::WindowDimension& window, int64_t size) {
+  const auto product = [](int64_t a, int64_t b) {
+    return static_cast<double>(std::max<int64_t>(a, 1)) * static_cast<double>(b);
+  };
+  const double padding =
+      std::abs(static_cast<double>(window.padding_low)) + std::abs(static_cast<double>(window.padding_high));
+  return product(size, window.base_dilation) + padding + product(window.size, window.window_dilation) < kIndex32Limit &&
+         window.stride < kIndex32Limit;
+}
+
+bool WindowsFit(const Instruction& instruction) {
+  if (instruction.operand_count() == 0) return true;
+  const hlo::Dims& sizes = instruction.operand(0)->shape().dimensions();
+  const hlo::Attributes& attributes = instruction.attributes();
+  if (const auto* pad = std::get_if<hlo::attr::Pad>(&attributes)) {
+    for (size_t d = 0; d < pad->padding.size(); ++d) {
+      const auto& [low, high, interior] = pad->padding[d];
+      hlo::WindowDimension window{.padding_low = low, .padding_high = high};
+      window.base_dilation = std::min(interior, kIndex32Limit) + 1;
+      if (!WindowFits(window, sizes[d])) return false;
+    }
+  } else if (const auto* windowed = std::get_if<hlo::attr::Windowed>(&attributes)) {
+    for (size_t d = 0; d < windowed->window.size(); ++d) {
+      if (!WindowFits(windowed->window[d], sizes[d])) return false;
+    }
+  } else if (const auto* convolution = std::get_if<hlo::attr::Convolution>(&attributes)) {
+    for (size_t i = 0; i < convolution->window.size(); ++i) {
+      const auto d = static_cast<size_t>(convolution->dimensions.input_spatial[i]);
+      if (!WindowFits(convolution->window[i], sizes[d])) return false;
+    }
+  }
+  return true;
+}
+
 bool FitsIndex32(const Instruction& instruction) {
-  bool fits = ShapeFits(instruction.shape());
+  bool fits = ShapeFits(instruction.shape()) && WindowsFit(instruction);
   for (const Instruction* operand : instruction.operands()) fits &= ShapeFits(operand->shape());
   for (const hlo::Computation* called : instruction.called_computations()) {
     for (const auto& inner : called->instructions()) fits = fits && FitsIndex32(*inner);

@@ -179,7 +179,10 @@ Expr Cast(const Expr& x, ElementType to) {
   if (IsInt(x)) {
     if (to == ElementType::kPred) return Int(x->integer != 0, type);
     if (hlo::IsInteger(to)) return Int(x->integer, type);
-    if (hlo::IsFloating(to) && std::abs(x->integer) < (1 << 24)) return Real(static_cast<double>(x->integer), type);
+    constexpr int64_t kExact = 1 << 24;
+    const bool is_small = x->integer > -kExact && x->integer < kExact;
+    const bool is_huge = x->type.element == ElementType::kU64 && x->integer < 0;  // 2^63 and more
+    if (hlo::IsFloating(to) && is_small && !is_huge) return Real(static_cast<double>(x->integer), type);
   }
   if (IsReal(x) && hlo::IsFloating(to) && to != ElementType::kF16) return Real(x->real, type);
   return Make({.kind = ExprKind::kCast, .type = type, .args = {x}});

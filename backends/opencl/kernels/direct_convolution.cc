@@ -95,7 +95,7 @@ class DirectConvolution {
   Run RunOf(const ConvolutionDimension& d, int64_t span) const {
     if (d.Subsampled()) {
       // Place j holds element j * stride - low.
-      const int64_t first = std::max<int64_t>(0, CeilDiv(d.low, d.stride));
+      const int64_t first = std::min(span, std::max<int64_t>(0, CeilDiv(d.low, d.stride)));
       const int64_t end = std::clamp<int64_t>(CeilDiv(d.in + d.low, d.stride), first, span);
       return {first, end, 1, first * d.stride - d.low};
     }

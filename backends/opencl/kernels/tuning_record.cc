@@ -316,7 +316,11 @@ void TuningRecord::Set(const ProductProblem& problem, const TunedProduct& produc
 }
 
 void TuningRecord::Merge(const TuningRecord& other) {
-  for (const auto& [text, entry] : other.products_) products_.insert_or_assign(text, entry);
+  for (const auto& [text, entry] : other.products_) {
+    const auto own = products_.find(text);
+    const bool is_better = own != products_.end() && own->second.product.measured_all && !entry.product.measured_all;
+    if (!is_better) products_.insert_or_assign(text, entry);
+  }
 }
 
 std::string TuningRecord::ToJson() const {

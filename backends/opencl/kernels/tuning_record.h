@@ -38,7 +38,7 @@ class TuningRecord {
   // How the library multiplies some product of this type, where it was chosen; null: it was for none.
   const LibrarySchedule* LibraryOf(hlo::ElementType type) const;
   void Set(const ProductProblem& problem, const TunedProduct& product);
-  // The entries of `other` are added, and go before those of the same problem.
+  // The entries of `other` are added, and go before those of the same problem but where only these measured all.
   void Merge(const TuningRecord& other);
   bool empty() const { return products_.empty(); }
   size_t size() const { return products_.size(); }

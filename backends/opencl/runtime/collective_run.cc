@@ -71,9 +71,9 @@ class Collective {
         });
       case CollectiveKind::kCollectivePermute:
         return ForEach(
-            [&](size_t, ConstBytes in, Bytes out) { communicator_.Permute(thunk_.pairs, in, out, Number()); });
+            [&](size_t, ConstBytes in, Bytes out) { communicator_.Permute(thunk_.pairs, in, out, NumberOfPairs()); });
       case CollectiveKind::kCollectiveBroadcast:
-        return ForEach([&](size_t, ConstBytes in, Bytes out) { communicator_.Broadcast(group_, in, out, Number()); });
+        return ForEach([&](size_t, ConstBytes in, Bytes out) { Broadcast(in, out); });
       case CollectiveKind::kAllGather:
         return ForEach([&](size_t i, ConstBytes in, Bytes out) { AllGather(i, in, out); });
       case CollectiveKind::kReduceScatter:
@@ -96,13 +96,24 @@ class Collective {
     for (const auto& group : thunk_.groups) {
       if (std::find(group.begin(), group.end(), device) != group.end()) group_ = group;
     }
-    if (group_.empty() && thunk_.kind != CollectiveKind::kCollectivePermute) {
-      Invalid("device {} is in no replica group", device);
-    }
+    const bool may_be_left_out =
+        thunk_.kind == CollectiveKind::kCollectivePermute || thunk_.kind == CollectiveKind::kCollectiveBroadcast;
+    if (group_.empty() && !may_be_left_out) Invalid("device {} is in no replica group", device);
   }
 
-  int64_t Number() { return runner_.NextCollective(); }
+  int64_t Number() { return runner_.NextCollective(group_); }
+  int64_t NumberOfPairs() {
+    std::vector<int64_t> ends = {-1};  // no group's first
+    for (const auto& [source, target] : thunk_.pairs) ends.insert(ends.end(), {source, target});
+    return runner_.NextCollective(ends);
+  }
   int64_t Size() const { return static_cast<int64_t>(group_.size()); }
+
+  // Devices in no group get zeros.
+  void Broadcast(ConstBytes in, Bytes out) {
+    if (!group_.empty()) return communicator_.Broadcast(group_, in, out, Number());
+    std::fill(out.begin(), out.end(), std::byte{0});
+  }
 
   // A block that is kept from run to run.
   Bytes Stage(int64_t bytes) {

@@ -160,7 +160,7 @@ class PlanExecutable : public Executable {
       for (const RunArgument& argument : arguments) {
         if (argument.value.ready != nullptr) argument.value.ready->Wait();
       }
-      Play(lane, *context, run, options, false);
+      Play(lane, *context, run, options, nullptr);
     } catch (...) {
       // Whoever waits for the results learns of it, as of a run that takes its time.
       const auto failed = std::make_shared<RunEvent>(lane);
@@ -290,7 +290,7 @@ class PlanExecutable : public Executable {
   void Enqueue(Lane& lane, RunMemories& run, const RunOptions& options, RunEvent& event) {
     try {
       const Borrowed context = Borrow(lane);
-      Play(lane, *context, run, options, false);
+      Play(lane, *context, run, options, nullptr);
       event.SetMarker(MarkEnd(lane.queue()()), plan_.module_name);
     } catch (...) {
       lane.Drain();
@@ -305,7 +305,7 @@ class PlanExecutable : public Executable {
     try {
       const Borrowed context = Borrow(lane);
       if (team_ != nullptr) CheckCl(clFinish(lane.queue()()), "waiting for earlier runs");
-      Play(lane, *context, *run, options, true);
+      Play(lane, *context, *run, options, &event);
     } catch (...) {
       lane.Drain();
       error = std::current_exception();
@@ -314,9 +314,10 @@ class PlanExecutable : public Executable {
     event.Finish(error);
   }
 
-  void Play(Lane& lane, RunContext& context, RunMemories& run, const RunOptions& options, bool finish) {
+  // `driven`: the run's event where the host stays with it to its end; else null.
+  void Play(Lane& lane, RunContext& context, RunMemories& run, const RunOptions& options, const RunEvent* driven) {
     try {
-      PlayOrThrow(lane, context, run, options, finish);
+      PlayOrThrow(lane, context, run, options, driven);
     } catch (...) {
       context.ForgetMade();
       throw;
@@ -339,7 +340,8 @@ class PlanExecutable : public Executable {
     }
   }
 
-  void PlayOrThrow(Lane& lane, RunContext& context, RunMemories& run, const RunOptions& options, bool finish) {
+  void PlayOrThrow(Lane& lane, RunContext& context, RunMemories& run, const RunOptions& options,
+                   const RunEvent* driven) {
     context.Bind(run.memories);
     QueueSharing::Turn turn;
     if (queue_sharing_ != nullptr) turn = queue_sharing_->Next(lane, options.profile == nullptr);
@@ -347,6 +349,8 @@ class PlanExecutable : public Executable {
     runner.TimeSections(turn.timing(), turn.launched);
     for (const auto& copy : run.copies) runner.Copy(copy.from, copy.to, copy.bytes);
     try {
+      // A loop over what was never made may have no end.
+      if (driven != nullptr) driven->ThrowIfOneFailed();
       MakeKept(runner, context, run);
       runner.Run(turn.steps != nullptr ? *turn.steps : steps_);
       if (!turn.launched.empty()) queue_sharing_->GiveBack(std::move(turn));
@@ -355,7 +359,7 @@ class PlanExecutable : public Executable {
       throw;
     }
     runner.CompleteSends();
-    if (finish) runner.Finish();
+    if (driven != nullptr) runner.Finish();
     // A queue may still be at work when this one of the first runs ends.
     if (runs_that_load_ > 0 && runs_that_load_-- > 0) TouchLoadedConstants();
   }

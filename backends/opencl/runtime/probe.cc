@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -19,13 +20,15 @@ namespace {
 
 constexpr int kTimeoutSeconds = 30;
 
-// Exit status 0 within the limit.
-bool RunsCleanly(std::vector<std::string> command) {
+// Whether it exits with 0 within the limit; nothing where that says nothing of the device: it could not be started, or
+// another part of the process waited for it (a handler of SIGCHLD, or SIG_IGN).
+std::optional<bool> RunsCleanly(std::vector<std::string> command) {
   const pid_t child = Start(std::move(command));
-  if (child < 0) return false;
+  if (child < 0) return std::nullopt;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
   int status = 0;
-  while (waitpid(child, &status, WNOHANG) == 0) {
+  pid_t ended = 0;
+  while ((ended = waitpid(child, &status, WNOHANG)) == 0) {
     if (std::chrono::steady_clock::now() > deadline) {
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
@@ -33,6 +36,7 @@ bool RunsCleanly(std::vector<std::string> command) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+  if (ended != child) return std::nullopt;
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -63,13 +67,15 @@ bool Ask(const std::string& question, int platform_index, int device_index, cons
   FileLock lock(path + ".lock");
   std::string answer;
   if (ReadWholeFile(path, answer) && (answer == "yes\n" || answer == "no\n")) return answer == "yes\n";
-  const bool yes = RunsCleanly({program, question, std::to_string(platform_index), std::to_string(device_index)});
+  const std::optional<bool> is_clean =
+      RunsCleanly({program, question, std::to_string(platform_index), std::to_string(device_index)});
+  if (!is_clean) return false;  // for this process
   try {
-    WriteFileAtomically(path, yes ? "yes\n" : "no\n");
+    WriteFileAtomically(path, *is_clean ? "yes\n" : "no\n");
   } catch (const std::exception&) {
     // A cache that cannot be written only costs the next process another probe.
   }
-  return yes;
+  return *is_clean;
 }
 
 }  // namespace
@@ -90,7 +96,8 @@ bool ProbeS8Dot(const std::string& form, int platform_index, int device_index, c
   return Ask("s8-" + form, platform_index, device_index, driver_key);
 }
 
-bool ProbeHalves(const std::string& form, int64_t lanes, int platform_index, int device_index, const std::string& driver_key) {
+bool ProbeHalves(const std::string& form, int64_t lanes, int platform_index, int device_index,
+                 const std::string& driver_key) {
   return Ask("halves-" + form + "-" + std::to_string(lanes), platform_index, device_index, driver_key);
 }
 

@@ -60,6 +60,12 @@ void RunEvent::Wait() {
   if (error != nullptr) std::rethrow_exception(error);
 }
 
+void RunEvent::ThrowIfOneFailed() const {
+  for (const EventRef& event : dependencies_) {
+    if (event->Ready()) event->Wait();
+  }
+}
+
 void RunEvent::OnReady(std::function<void()> callback) {
   {
     std::lock_guard lock(mutex_);

@@ -31,6 +31,8 @@ class RunEvent : public Event, public std::enable_shared_from_this<RunEvent> {
   void Retain(DeviceMemory memory) { retained_.push_back(std::move(memory)); }
   // This run fails when that one has failed.
   void DependOn(EventRef event) { dependencies_.push_back(std::move(event)); }
+  // Throws the error of a run among those that are done; what they made is not to be worked on.
+  void ThrowIfOneFailed() const;
   // Everything is enqueued: the run is done when `marker` is.
   void SetMarker(cl::Event marker, std::string what);
   // The run is done, well or not.

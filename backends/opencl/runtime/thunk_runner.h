@@ -54,7 +54,9 @@ class ThunkRunner {
   const RunOptions& options() const { return options_; }
   RunContext& context() { return context_; }
   const Plan& plan() const { return plan_; }
-  int64_t NextCollective() { return collectives_++; }
+  // How many collectives of `group` (or of such pairs) this device has run. Counted by group: another group's devices
+  // may take another branch, or more trips.
+  int64_t NextCollective(const std::vector<int64_t>& group) { return collectives_[group]++; }
   // Blocking; what is read is there.
   void Read(const DeviceMemory& from, void* to, int64_t bytes) { Read(from, to, bytes, queue_); }
   void Write(const void* from, const DeviceMemory& to, int64_t bytes) { Write(from, to, bytes, queue_); }
@@ -111,11 +113,11 @@ class ThunkRunner {
   std::map<int64_t, std::deque<std::vector<hlo::Literal>>> own_transfers_;
   cl_command_queue timing_queue_ = nullptr;
   std::span<cl::Event> launched_;
-  int64_t collectives_ = 0;                         // of the thread that exchanges
-  std::vector<std::shared_ptr<Exchange>> started_;  // by ticket
-  std::shared_ptr<Exchange> last_exchange_;         // when it is done, all are
-  bool works_alone_ = false;                        // in a trip of which only long work is shared
-  int64_t queued_ = 0;                              // launches since the last marker
+  std::map<std::vector<int64_t>, int64_t> collectives_;  // of the thread that exchanges
+  std::vector<std::shared_ptr<Exchange>> started_;       // by ticket
+  std::shared_ptr<Exchange> last_exchange_;              // when it is done, all are
+  bool works_alone_ = false;                             // in a trip of which only long work is shared
+  int64_t queued_ = 0;                                   // launches since the last marker
   cl::Event previous_marker_;
 };
 

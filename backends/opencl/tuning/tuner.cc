@@ -48,13 +48,16 @@ Tuner::Tuner(std::shared_ptr<DeviceContext> context, BuildOptions build)
   if (build_.use_disk_cache) folder_ = build_.cache_dir.empty() ? DefaultCacheDirectory() : build_.cache_dir;
 }
 
-std::string Tuner::PathIn(const std::string& cache_folder, const TunedDevice& device) {
-  return cache_folder + "/tuning/" + HashText(device.ToString()) + ".json";
+std::string Tuner::PathIn(const std::string& cache_folder, const DeviceSpec& spec) {
+  // What only decides which schedules there are: a device from which it is taken away keeps choices of its own.
+  const std::string own = fmt::format("{}, fragments={} {} {}", TunedDevice(spec).ToString(), spec.matrix_fragments,
+                                      spec.has_s8_fragments, spec.has_wide_fragments);
+  return cache_folder + "/tuning/" + HashText(own) + ".json";
 }
 
 TuningRecord Tuner::Kept() const {
   const DeviceSpec& spec = context_->spec();
-  const std::string path = PathIn(folder_, TunedDevice(spec));
+  const std::string path = PathIn(folder_, spec);
   std::string text;
   if (folder_.empty() || !ReadWholeFile(path, text)) return TuningRecord(spec);
   try {
@@ -64,13 +67,14 @@ TuningRecord Tuner::Kept() const {
   }
 }
 
-void Tuner::Keep(const TuningRecord& record) const {
-  if (folder_.empty()) return;
+bool Tuner::Keep(const TuningRecord& record) const {
+  if (folder_.empty()) return false;
   try {
-    WriteFileAtomically(PathIn(folder_, record.device()), {record.ToJson()}, Fault::kCacheWrite);
+    WriteFileAtomically(PathIn(folder_, context_->spec()), {record.ToJson()}, Fault::kCacheWrite);
   } catch (const Error&) {
-    // A disk that cannot be written makes no error: the next run measures again.
+    return false;  // a disk that cannot be written makes no error: the next run measures again
   }
+  return true;
 }
 
 bool Tuner::IsWanted(const ProductUse& use, Autotune effort, const TuningRecord& record) const {
@@ -103,11 +107,11 @@ LibrarySchedule Tuner::LibraryFor(const ProductProblem& problem, const TuningRec
   return known->second;
 }
 
-TunedProduct Tuner::Measure(const ProductProblem& problem, Autotune effort, const TuningRecord& record,
+TunedProduct Tuner::Measure(const ProductProblem& problem, Autotune effort, bool is_kept, const TuningRecord& record,
                             LibraryByType& libraries, int64_t& measured) const {
   const bool all = effort == Autotune::kFull;
   std::vector<ProductSchedule> candidates =
-      ProductCandidates(problem, context_->spec(), /*few=*/!all, /*other_orders=*/!folder_.empty());
+      ProductCandidates(problem, context_->spec(), /*few=*/!all, /*other_orders=*/is_kept);
   for (ProductSchedule& candidate : candidates) {
     if (std::holds_alternative<LibrarySchedule>(candidate))
       candidate = LibraryFor(problem, record, libraries, measured);
@@ -134,6 +138,7 @@ TunedProduct Tuner::Measure(const ProductProblem& problem, Autotune effort, cons
 
 int64_t Tuner::Tune(const std::vector<ProductUse>& products, Autotune effort, TuningRecord& record) const {
   std::optional<CompileLock> lock;
+  bool is_kept = false;
   if (!folder_.empty()) {
     // In a folder of its own: what is built meanwhile takes the locks of programs.
     const std::string key = record.device().ToString();
@@ -142,6 +147,7 @@ int64_t Tuner::Tune(const std::vector<ProductUse>& products, Autotune effort, Tu
     TuningRecord kept = Kept();
     kept.Merge(record);
     record = kept;
+    is_kept = Keep(record);
   }
   std::vector<ProductUse> wanted;
   std::copy_if(products.begin(), products.end(), std::back_inserter(wanted),
@@ -156,7 +162,8 @@ int64_t Tuner::Tune(const std::vector<ProductUse>& products, Autotune effort, Tu
     const bool is_late = std::chrono::duration<double>(Clock::now() - start).count() > kQuickSeconds;
     TunedProduct choice{.schedule = ScheduleByRule(use.problem, context_->spec())};
     try {
-      if (effort == Autotune::kFull || !is_late) choice = Measure(use.problem, effort, record, libraries, measured);
+      if (effort == Autotune::kFull || !is_late)
+        choice = Measure(use.problem, effort, is_kept, record, libraries, measured);
     } catch (const Error&) {
       // No memory for the operands, say: the rules choose, and the run itself says what is wrong.
     }

@@ -31,19 +31,19 @@ class Tuner {
   // Whether Tune() would measure something.
   bool IsWanted(const std::vector<ProductUse>& products, Autotune effort, const TuningRecord& record) const;
 
-  static std::string PathIn(const std::string& cache_folder, const TunedDevice& device);
+  static std::string PathIn(const std::string& cache_folder, const DeviceSpec& spec);
 
  private:
   // One for all products of a type: CLBlast keeps one set of numbers a process, and compiles anew where they change.
   using LibraryByType = std::map<hlo::ElementType, LibrarySchedule>;
 
   bool IsWanted(const ProductUse& use, Autotune effort, const TuningRecord& record) const;
-  TunedProduct Measure(const ProductProblem& problem, Autotune effort, const TuningRecord& record,
+  TunedProduct Measure(const ProductProblem& problem, Autotune effort, bool is_kept, const TuningRecord& record,
                        LibraryByType& libraries, int64_t& measured) const;
   // The library as a candidate: as it comes or, where that is faster, as its own tuner makes it.
   LibrarySchedule LibraryFor(const ProductProblem& problem, const TuningRecord& record, LibraryByType& libraries,
                              int64_t& measured) const;
-  void Keep(const TuningRecord& record) const;
+  bool Keep(const TuningRecord& record) const;  // whether it is there now
 
   const std::shared_ptr<DeviceContext> context_;
   const BuildOptions build_;

@@ -184,7 +184,7 @@ class Executable {
   virtual MemoryUse memory() const = 0;
   virtual CompileReport report() const = 0;
   // What was decided of conditionals, loops, dynamic dimensions and host calls, and why (--explain).
-  virtual const std::vector<Remark>& remarks() const = 0;
+  virtual std::vector<Remark> remarks() const = 0;
   virtual double flops() const = 0;
   virtual int64_t device_count() const = 0;  // replica_count x num_partitions
   virtual void Save(const std::string& path) = 0;

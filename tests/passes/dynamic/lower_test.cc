@@ -112,6 +112,15 @@ TEST(LowerDynamicDimensions, LeavesStaticModulesAlone) {
   EXPECT_FALSE(pass.Run(*module, context));
 }
 
+TEST(LowerDynamicDimensions, StartsMayBeOneArray) {
+  LowerDynamicDimensions pass;
+  const auto module = RunPass(
+      "HloModule m\nENTRY e { x = f32[4,<=8] parameter(0)  s = s32[2] parameter(1)\n"
+      "  ROOT y = f32[4,2] dynamic-slice(x, s), dynamic_slice_sizes={4,2} }\n",
+      pass);
+  EXPECT_EQ(Count(*module, hlo::Opcode::kDynamicSlice), 1);
+}
+
 TEST(LowerDynamicDimensions, SizesThatMeetMustBeEqual) {
   LowerDynamicDimensions pass;
   const auto module = RunPass(

@@ -371,6 +371,29 @@ step {
 step { x = f32[${N}] parameter(0)  c = f32[] parameter(1)  z = f32[] constant(0)  s = f32[] reduce(x, z), dimensions={0}, to_apply=add  t = f32[] add(c, s)
   b = f32[${N}] broadcast(t), dimensions={}  m = f32[${N}] multiply(b, x)  ROOT r = (f32[${N}], f32[]) tuple(m, t) }
 )"), false);
+  add("mixed_reducer", {{"N", 9}}, Entry(R"(
+    x = bf16[${N}] parameter(0)
+    zero = f32[] constant(0)
+    ROOT r = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+)", kAdd), false);
+  add("mixed_windows", {{"N", 4}}, Entry(R"(
+    x = bf16[2,${2N}] parameter(0)
+    low = f32[] constant(-inf)
+    ROOT r = f32[2,${N}] reduce-window(x, low), window={size=1x2 stride=1x2}, to_apply=max
+)", kMax));
+  // The second parameter on the left.
+  add("select_and_scatter", {{"N", 8}}, Entry(R"(
+    x = f32[${N}] parameter(0)
+    s = f32[${N}] parameter(1)
+    zero = f32[] constant(0)
+    ROOT r = f32[${N}] select-and-scatter(x, s, zero), window={size=3 stride=1 pad=1_1}, select=largest, scatter=add
+)", std::string(kAdd) + "largest { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(b, a), direction=LE }\n"), false);
+  add("starts_in_one_array", {{"N", 6}}, Entry(R"(
+    x = f32[4,${N}] parameter(0)
+    u = f32[1,${N}] parameter(1)
+    s = s32[2] constant({1, 0})
+    ROOT r = f32[4,${N}] dynamic-update-slice(x, u, s)
+)"));
   add("branch_on_mean", {{"N", 5}}, Entry(R"(
     x = f32[${N}] parameter(0)
     zero = f32[] constant(0)

@@ -223,6 +223,14 @@ const Keeping kKeepings[] = {
   r = f32[8,2] dynamic-slice(p1, zero, own), dynamic_slice_sizes={8,2}
   ROOT t = (f32[8,6], f32[2,6], f32[8,2]) tuple(a, q, r))",
      1, 2},
+    {"two elements of a tuple that lead to one slice",
+     R"(p = (f32[8,6], f32[8,6]) all-reduce(x, y), replica_groups={{0,1,2,3}}, channel_id=3, use_global_device_ids=true, to_apply=max
+  p0 = f32[8,6] get-tuple-element(p), index=0
+  p1 = f32[8,6] get-tuple-element(p), index=1
+  s = f32[8,6] add(p0, p1)
+  r = f32[2,6] dynamic-slice(s, own, zero), dynamic_slice_sizes={2,6}
+  ROOT t = (f32[8,6], f32[2,6]) tuple(a, r))",
+     1, 2},
 };
 
 TEST(ScatterReductions, OnlyWhereEachDeviceKeepsItsOwnPart) {

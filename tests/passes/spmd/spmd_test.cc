@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <numeric>
+
 #include "hlo/error.h"
+#include "hlo/evaluator/evaluator.h"
 #include "hlo/text/printer.h"
 #include "passes/spmd/annotations.h"
 #include "passes/spmd/shardy.h"
@@ -95,6 +99,80 @@ TEST(Spmd, AnotherOrderOfDevicesIsAPermute) {
                                  4);
   EXPECT_THAT(text, HasSubstr("collective-permute"));
   EXPECT_THAT(text, HasSubstr("{1,2}"));
+}
+
+// Results of each device, of an argument that is its own part of 0, 1, 2, ...
+std::vector<hlo::Literal> ResultsOfParts(const std::string& text, int64_t partitions,
+                                         const std::function<int64_t(int64_t device)>& first, const hlo::Dims& sizes) {
+  std::vector<std::vector<hlo::Literal>> arguments;
+  for (int64_t device = 0; device < partitions; ++device) {
+    hlo::Literal part(hlo::Shape(hlo::ElementType::kS32, sizes));
+    for (int64_t i = 0; i < part.ElementCount(); ++i) part.SetInt(i, first(device) + i);
+    arguments.push_back({part});
+  }
+  return hlo::EvaluateSpmd(*Partitioned(*Parse(text), partitions), arguments);
+}
+
+std::vector<int64_t> Integers(const hlo::Literal& literal) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < literal.ElementCount(); ++i) values.push_back(literal.GetInt(i));
+  return values;
+}
+
+// Inside of a manual computation parts only move among devices of one place along the manual axes.
+TEST(Spmd, PermutesStayInTheirManualGroups) {
+  const std::string text = R"(HloModule m, num_partitions=16
+ENTRY e {
+  p = s32[16] parameter(0), sharding={devices=[2,8]<=[2,2,4]T(1,0,2) last_tile_dim_replicate}
+  c = s32[16] custom-call(p), custom_call_target="Sharding", sharding={devices=[2,8]<=[2,2,4]T(1,0,2) last_tile_dim_replicate}
+  m = s32[8] custom-call(c), custom_call_target="SPMDFullToShardShape", sharding={devices=[1,2,8]<=[2,2,4]T(1,0,2) last_tile_dims={manual, replicated}}
+  u = s32[8] custom-call(m), custom_call_target="Sharding", sharding={devices=[4,2,2]<=[2,2,4]T(2,1,0) last_tile_dims={manual, replicated}}
+  v = s32[8] custom-call(u), custom_call_target="Sharding", sharding={devices=[4,2,2]<=[2,2,2,2]T(3,0,1,2) last_tile_dims={manual, replicated}}
+  w = s32[8] custom-call(v), custom_call_target="Sharding", sharding={devices=[1,2,8]<=[2,2,4]T(1,0,2) last_tile_dims={manual, replicated}}
+  ROOT r = s32[16] custom-call(w), custom_call_target="SPMDShardToFullShape", sharding={devices=[2,8]<=[2,2,4]T(1,0,2) last_tile_dim_replicate}
+})";
+  const auto first = [](int64_t device) { return device / 4 % 2 * 8; };
+  const std::vector<hlo::Literal> results = ResultsOfParts(text, 16, first, {8});
+  for (int64_t device = 0; device < 16; ++device) {
+    std::vector<int64_t> expected(8);
+    std::iota(expected.begin(), expected.end(), first(device));
+    EXPECT_EQ(Integers(results[static_cast<size_t>(device)]), expected) << device;
+  }
+}
+
+// One local array may be parts of two whole ones.
+TEST(Spmd, AManualComputationHandsItsOperandOnAsAnotherArray) {
+  const std::string text = R"(HloModule m, num_partitions=2
+ENTRY e {
+  x = s32[8,2] parameter(0), sharding={devices=[2,1]<=[2]}
+  c = s32[8,2] custom-call(x), custom_call_target="Sharding", sharding={devices=[2,1]<=[2]}
+  m = s32[4,2] custom-call(c), custom_call_target="SPMDFullToShardShape", sharding={manual}
+  n = s32[4,2] custom-call(m), custom_call_target="Sharding", sharding={manual}
+  y = s32[4,4] custom-call(n), custom_call_target="SPMDShardToFullShape", sharding={devices=[1,2]<=[2]}
+  ROOT t = (s32[8,2], s32[4,4]) tuple(x, y), sharding={{replicated}, {replicated}}
+})";
+  const auto first = [](int64_t device) { return 8 * device; };
+  for (const hlo::Literal& result : ResultsOfParts(text, 2, first, {4, 2})) {
+    std::vector<int64_t> all(16);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(Integers(result.elements()[0]), all);
+    EXPECT_THAT(Integers(result.elements()[1]),
+                ::testing::ElementsAre(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+  }
+}
+
+TEST(Spmd, PlacesBeyond32BitsAreRefused) {
+  const auto module = Parse(R"(HloModule m, num_partitions=4
+ENTRY e {
+  p = s8[4294967296] parameter(0), sharding={replicated}
+  ROOT n = s8[4294967296] negate(p), sharding={devices=[4]<=[4]}
+})");
+  try {
+    Partitioned(*module, 4);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cut another dimension"));
+  }
 }
 
 TEST(Spmd, ListedDeviceOrdersAreOneMesh) {

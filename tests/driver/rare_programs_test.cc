@@ -1,0 +1,172 @@
+// Programs that few write: on the device, the evaluator's values.
+#include <gtest/gtest.h>
+
+#include "tests/driver/evaluator_results.h"
+
+namespace hlorun {
+namespace {
+
+// Constants of 2^63 and more are no negative numbers.
+TEST(RarePrograms, TheLargestIntegersBecomeFloats) {
+  ExpectEvaluatorsResult(R"(HloModule m
+ENTRY e {
+  p = u64[1000,2] parameter(0)
+  c = u64[] constant(18446744073709551615)
+  q = u64[1000,3] pad(p, c), padding=0_0x1_0
+  ROOT f = f32[1000,3] convert(q)
+})");
+}
+
+// A small array whose dilated one has more elements than 32 bits count.
+TEST(RarePrograms, PaddingOfMoreThan32Bits) {
+  ExpectEvaluatorsResult(R"(HloModule m
+ENTRY e {
+  x = f32[4] parameter(0)
+  z = f32[] parameter(1)
+  ROOT r = f32[4] pad(x, z), padding=-4294967295_-8589934590_4294967295
+})");
+}
+
+// A branch that becomes a mask under a sum over its first and last dimension.
+TEST(RarePrograms, SumsOfWhatAScalarChooses) {
+  for (const char* chosen : {"select(p, x, y)", "conditional(p, x, y), true_computation=t, false_computation=f"}) {
+    const std::string text = R"(HloModule m
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b) }
+t { ROOT v = f32[64,64,8] parameter(0) }
+f { ROOT v = f32[64,64,8] parameter(0) }
+ENTRY e {
+  p = pred[] parameter(0)
+  x = f32[64,64,8] parameter(1)
+  y = f32[64,64,8] parameter(2)
+  z = f32[] constant(0)
+  s = f32[64,64,8] )" + std::string(chosen) +
+                             R"(
+  ROOT r = f32[64] reduce(s, z), dimensions={0,2}, to_apply=add
+})";
+    ExpectEvaluatorsResult(text);
+  }
+}
+
+// The state of random numbers in a scan's step, and before it.
+TEST(RarePrograms, ScansDrawNumbers) {
+  ExpectEvaluatorsResult(R"(HloModule m
+f { x = u64[2] parameter(0)
+  c = u64[2] parameter(1)
+  u = u64[2] rng-get-and-update-state(), delta=3
+  v = u64[2] add(x, u)
+  s = u64[2] xor(v, c)
+  ROOT t = (u64[2], u64[2]) tuple(s, s) }
+ENTRY e {
+  x = u64[6,2] parameter(0)
+  i = u64[2] parameter(1)
+  u = u64[2] rng-get-and-update-state(), delta=5
+  j = u64[2] add(i, u)
+  ROOT r = (u64[6,2], u64[2]) scan(x, j), dimensions={0}, num_carries=1, to_apply=f
+})");
+}
+
+// Reducers of another type than what they reduce, over one element, none, copies.
+TEST(RarePrograms, ReducersOfMixedTypes) {
+  for (const char* reduced :
+       {"reduce(x, z), dimensions={1}", "reduce(none, z), dimensions={1}", "reduce(copies, z), dimensions={1}"}) {
+    ExpectEvaluatorsResult(std::string(R"(HloModule m
+largest { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] maximum(a, b) }
+ENTRY e {
+  x = bf16[5,1] parameter(0)
+  none = bf16[5,0] slice(x), slice={[0:5], [0:0]}
+  one = bf16[5] reshape(x)
+  copies = bf16[5,3] broadcast(one), dimensions={0}
+  z = bf16[] constant(0.5)
+  ROOT r = f32[5] )") + reduced +
+                           ", to_apply=largest\n}");
+  }
+}
+
+// Computations of maps whose parameters are of another type than the arrays.
+TEST(RarePrograms, MapsOfMixedTypes) {
+  ExpectEvaluatorsResult(R"(HloModule m
+f { p = bf16[] parameter(0)
+  ROOT c = f32[] convert(p) }
+ENTRY e { x = f32[64] parameter(0)
+  ROOT r = f32[64] map(x), dimensions={0}, to_apply=f })");
+  ExpectEvaluatorsResult(R"(HloModule m
+g { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }
+ENTRY e { x = bf16[64] parameter(0)
+  y = f32[64] parameter(1)
+  ROOT r = f32[64] map(x, y), dimensions={0}, to_apply=g })");
+}
+
+// Slices of what a loop's product multiplies, whose starts are one array.
+TEST(RarePrograms, StartsInOneArrayInALoop) {
+  for (const char* w : {"16,8,32", "8,16,32"}) {
+    const bool is_major = std::string_view(w).starts_with("16");
+    std::string text = R"(HloModule m
+body {
+  t = (s32[], s32[3], f32[W], f32[32,32], f32[8,32]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  p = s32[3] get-tuple-element(t), index=1
+  w = f32[W] get-tuple-element(t), index=2
+  k = f32[32,32] get-tuple-element(t), index=3
+  acc = f32[8,32] get-tuple-element(t), index=4
+  d = f32[S] dynamic-slice(w, p), dynamic_slice_sizes={S}
+  m = f32[8,32] reshape(d)
+  y = f32[8,32] dot(m, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  n = f32[8,32] add(acc, y)
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  st = s32[3] constant({T})
+  q = s32[3] add(p, st)
+  ROOT r = (s32[], s32[3], f32[W], f32[32,32], f32[8,32]) tuple(j, q, w, k, n)
+}
+cond {
+  t = (s32[], s32[3], f32[W], f32[32,32], f32[8,32]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  l = s32[] constant(16)
+  ROOT c = pred[] compare(i, l), direction=LT
+}
+ENTRY e {
+  w = f32[W] parameter(0)
+  k = f32[32,32] parameter(1)
+  a = f32[8,32] parameter(2)
+  z = s32[] constant(0)
+  p = s32[3] constant({0,0,0})
+  t = (s32[], s32[3], f32[W], f32[32,32], f32[8,32]) tuple(z, p, w, k, a)
+  l = (s32[], s32[3], f32[W], f32[32,32], f32[8,32]) while(t), condition=cond, body=body
+  ROOT r = f32[8,32] get-tuple-element(l), index=4
+})";
+    const auto replace = [&](char letter, const std::string& with) {
+      for (const char* before : {"[", "{"}) {
+        const std::string what = before + std::string(1, letter);
+        for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) {
+          text.replace(at + 1, 1, with);
+        }
+      }
+    };
+    replace('W', w);
+    replace('S', is_major ? "1,8,32" : "8,1,32");
+    replace('T', is_major ? "1,0,0" : "0,1,0");
+    ExpectEvaluatorsResult(text);
+  }
+}
+
+// The second value on the left of the comparator's comparison.
+TEST(RarePrograms, TheLargestByAMirroredComparator) {
+  ExpectEvaluatorsResult(R"(HloModule m
+order { p0 = f32[] parameter(0)
+  p1 = f32[] parameter(1)
+  p2 = s32[] parameter(2)
+  p3 = s32[] parameter(3)
+  ROOT c = pred[] compare(p1, p0), direction=LT }
+ENTRY e { x = f32[4,50] parameter(0)
+  t = (f32[4,3], s32[4,3]) custom-call(x), custom_call_target="TopK", called_computations={order}
+  ROOT v = f32[4,3] get-tuple-element(t), index=0 })");
+}
+
+}  // namespace
+}  // namespace hlorun
