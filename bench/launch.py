@@ -27,6 +27,8 @@ def main():
     parser.add_argument("--roofline", default=ROOFLINE)
     parser.add_argument("--json")
     flags = parser.parse_args()
+    if not os.path.exists(flags.roofline):
+        sys.exit(f"{flags.roofline} is not there: ninja -C build roofline builds it")
     print(cpu())
     print(f"{'round':>6} {'hlorun best us':>14} {'median':>8} " + " ".join(f"{device:>10}" for device in DEVICES) + f" {'ratio':>6}")
     rows = []

@@ -112,6 +112,23 @@ TEST(Collectives, AllToAllOfATuple) {
   EXPECT_THAT(result[1], ElementsAre(2, 20));
 }
 
+// A branch that only one device takes, with a collective of a group of its own, before one of all.
+TEST(Collectives, GroupsCountTheirOwn) {
+  PlanMaker m;
+  const int32_t x = m.Parameter(4), choice = m.Parameter(1), y = m.Result(4);
+  const Slice from = m.Floats(x, 4), to = m.Floats(y, 4);
+  CollectiveThunk alone = Thunk1(CollectiveKind::kAllReduce, from, to, F32(4), F32(4));
+  alone.groups = {{0}, {1}};
+  ConditionalThunk branches;
+  branches.selector = m.Floats(choice, 1);
+  branches.is_predicate = false;  // 0, or beyond all: the last
+  branches.branches = {m.Seq({}), m.Seq({m.Make(alone, "collective.0")})};
+  m.Add(m.Make(branches, "conditional.0"));
+  const Plan plan = OneCollective(m, Thunk1(CollectiveKind::kAllReduce, from, to, F32(4), F32(4)));
+  for (const auto& device : RunOnAll(plan, {{{1, 2, 3, 4}, {1}}, {{10, 20, 30, 40}, {0}}}))
+    EXPECT_THAT(device, ElementsAre(11, 22, 33, 44));
+}
+
 TEST(Collectives, ReducerGivenAsAKernel) {
   PlanMaker m;
   const int32_t x = m.Parameter(4), y = m.Result(4);
