@@ -293,7 +293,8 @@ class Session {
 
   void PrintExplanation() const {
     std::vector<Remark> remarks = sharding_remarks_;
-    remarks.insert(remarks.end(), executable_->remarks().begin(), executable_->remarks().end());
+    const std::vector<Remark> own = executable_->remarks();
+    remarks.insert(remarks.end(), own.begin(), own.end());
     std::fputs(flags_.explain == "json" ? ExplainJson(remarks).c_str() : ExplainText(remarks).c_str(), stdout);
     std::fflush(stdout);
   }
