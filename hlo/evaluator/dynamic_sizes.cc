@@ -84,6 +84,16 @@ Shape InferredShape(const Instruction& instruction, std::span<const Literal> ope
                     instruction.shape().WithoutLayout());
 }
 
+// The first elements of each dimension; what a larger size adds is zero.
+Literal Resized(const Literal& literal, const Dims& dimensions) {
+  Literal result(Shape(literal.element_type(), dimensions));
+  Dims common = dimensions;
+  for (size_t d = 0; d < common.size(); ++d) common[d] = std::min(common[d], literal.shape().dimensions()[d]);
+  CopyStrided(literal.data(), {0, literal.shape().Strides()}, result.mutable_data(), {0, result.shape().Strides()},
+              common, BytesOf(literal.element_type()));
+  return result;
+}
+
 bool MapsElements(const Instruction& instruction) { return IsElementwise(instruction) || instruction.Is(Opcode::kMap); }
 
 // The operands that are smaller than the bound say how small; static ones reach up to it.
@@ -125,13 +135,8 @@ void FillOperands(const Instruction& instruction, std::span<Literal> operands) {
   if (!instruction.shape().IsStatic() ||
       std::find(std::begin(kMoves), std::end(kMoves), instruction.opcode()) == std::end(kMoves))
     return;
-  const Shape& bound = instruction.operand(0)->shape();
-  const Shape actual = operands[0].shape();
-  if (actual.dimensions() == bound.dimensions()) return;
-  Literal filled(Shape(bound.element_type(), bound.dimensions()));
-  CopyStrided(operands[0].data(), {0, actual.Strides()}, filled.mutable_data(), {0, filled.shape().Strides()},
-              actual.dimensions(), BytesOf(bound.element_type()));
-  operands[0] = std::move(filled);
+  const Dims& bounds = instruction.operand(0)->shape().dimensions();
+  if (operands[0].shape().dimensions() != bounds) operands[0] = Resized(operands[0], bounds);
 }
 
 void CropOperands(const Instruction& instruction, const Shape& actual, std::span<Literal> operands) {
@@ -139,10 +144,7 @@ void CropOperands(const Instruction& instruction, const Shape& actual, std::span
   for (Literal& operand : operands) {
     const Shape& whole = operand.shape();
     if (whole.rank() != actual.rank() || whole.dimensions() == actual.dimensions()) continue;
-    Literal cropped(Shape(whole.element_type(), actual.dimensions()));
-    CopyStrided(operand.data(), {0, whole.Strides()}, cropped.mutable_data(), {0, cropped.shape().Strides()},
-                actual.dimensions(), BytesOf(whole.element_type()));
-    operand = std::move(cropped);
+    operand = Resized(operand, actual.dimensions());
   }
 }
 
@@ -152,22 +154,16 @@ Literal EvaluateGetDimensionSize(OpCall& call) {
   return result;
 }
 
-// Keeps the first elements of the dimension; what a larger size adds is zero.
 Literal EvaluateSetDimensionSize(OpCall& call) {
-  const Literal& operand = call.operand(0);
   const auto d = static_cast<size_t>(call.instruction.dimensions()[0]);
-  Shape shape = operand.shape().WithoutLayout();
-  shape.mutable_dimensions()[d] = call.operand(1).GetInt(0);
-  if (shape.dimensions()[d] < 0 || shape.dimensions()[d] > call.instruction.shape().dimensions()[d]) {
-    Invalid("{}: size {} of dimension {} is outside 0 to its bound {}", call.instruction.name(), shape.dimensions()[d],
-            d, call.instruction.shape().dimensions()[d]);
+  const int64_t bound = call.instruction.shape().dimensions()[d];
+  Dims dimensions = call.operand(0).shape().dimensions();
+  dimensions[d] = call.operand(1).GetInt(0);
+  if (dimensions[d] < 0 || dimensions[d] > bound) {
+    Invalid("{}: size {} of dimension {} is outside 0 to its bound {}", call.instruction.name(), dimensions[d], d,
+            bound);
   }
-  Literal result(Shape(shape.element_type(), shape.dimensions()));
-  Dims common = shape.dimensions();
-  common[d] = std::min(common[d], operand.shape().dimensions()[d]);
-  CopyStrided(operand.data(), {0, operand.shape().Strides()}, result.mutable_data(), {0, result.shape().Strides()},
-              common, BytesOf(operand.element_type()));
-  return result;
+  return Resized(call.operand(0), dimensions);
 }
 
 }  // namespace hlorun::hlo

@@ -75,14 +75,17 @@ std::optional<Window> OnlyWindow(const Instruction& scatter) {
   return window;
 }
 
+// A reducer may be of another float type than what it combines (until MatchReducerTypes has been there).
+bool IsOfOneType(const Instruction& scatter) {
+  const hlo::ElementType type = scatter.shape().element_type();
+  return scatter.operand(2)->shape().element_type() == type && scatter.called()->root()->shape().element_type() == type;
+}
+
 // Where the window is most of the array: a scatter touches only what it changes.
 bool CombinesMost(const Match& m) {
   const auto opcode = hlo::ReducerOpcode(*m.root->called());
-  const hlo::ElementType type = m.shape().element_type();
-  if (!opcode || m.root->operand_count() != 3 || !NeutralNumber(*opcode, type)) return false;
-  // A reducer may be of another float type than what it combines.
-  if (m.root->operand(2)->shape().element_type() != type || m.root->called()->root()->shape().element_type() != type)
-    return false;
+  if (!opcode || m.root->operand_count() != 3 || !NeutralNumber(*opcode, m.shape().element_type())) return false;
+  if (!IsOfOneType(*m.root)) return false;
   return m.root->operand(2)->shape().ElementCount() * 2 >= m.shape().ElementCount() && OnlyWindow(*m.root).has_value();
 }
 
@@ -107,10 +110,7 @@ bool UpdatesOneWindow(const Match& m) {
   const std::optional<Dims> sizes = SizesOfOneWindow(*m.root);
   if (!sizes || m.shape().ElementCount() == 0 || m.root->operand(2)->shape().ElementCount() == 0) return false;
   const hlo::Computation& reducer = *m.root->called();
-  // (A mixed-precision reducer first takes the operands' type.)
-  const hlo::ElementType type = m.shape().element_type();
-  return (Stores(reducer) || hlo::ReducerOpcode(reducer)) && reducer.root()->shape().element_type() == type &&
-         m.root->operand(2)->shape().element_type() == type;
+  return (Stores(reducer) || hlo::ReducerOpcode(reducer)) && IsOfOneType(*m.root);
 }
 
 // Whether a window of `size` that begins at `start` lies inside of `extent`; null where it always does.
@@ -213,9 +213,7 @@ std::optional<OneOfEach> OneOfEachLine(const Instruction& scatter) {
 
 bool IsOneOfEachLine(const Match& m) {
   const hlo::Computation& reducer = *m.root->called();
-  const hlo::ElementType type = m.shape().element_type();
-  return SplatOf(*m.root->operand(0)) && (Stores(reducer) || hlo::ReducerOpcode(reducer)) &&
-         reducer.root()->shape().element_type() == type && m.root->operand(2)->shape().element_type() == type &&
+  return SplatOf(*m.root->operand(0)) && (Stores(reducer) || hlo::ReducerOpcode(reducer)) && IsOfOneType(*m.root) &&
          OneOfEachLine(*m.root).has_value();
 }
 
