@@ -118,10 +118,19 @@ Computation* MakeScalarComputation(Module* module, Opcode opcode, ElementType ty
   return computation;
 }
 
+namespace {
+
+bool HasIdentity(Opcode opcode, ElementType type) {
+  if (opcode == Opcode::kMaximum || opcode == Opcode::kMinimum) return !IsComplex(type);
+  return opcode != Opcode::kAdd || type != ElementType::kF8E8M0FNU;
+}
+
+}  // namespace
+
 std::optional<Opcode> ReducerOpcode(const Computation& computation) {
   const Instruction* root = computation.root();
   if (root == nullptr || computation.parameter_count() != 2 || root->operand_count() != 2) return std::nullopt;
-  if (!IsReducing(root->opcode())) return std::nullopt;
+  if (!IsReducing(root->opcode()) || !HasIdentity(root->opcode(), root->shape().element_type())) return std::nullopt;
   const Instruction* x = computation.parameter(0);
   const Instruction* y = computation.parameter(1);
   const bool forward = root->operand(0) == x && root->operand(1) == y;

@@ -67,7 +67,8 @@ class Builder {
 Computation* MakeScalarComputation(Module* module, Opcode opcode, ElementType type);
 
 // The opcode when `computation` is exactly (x, y) -> op(x, y) in either order of operands (for commutative ops), as
-// reducers are: add, multiply, maximum, minimum, and, or, xor; nullopt otherwise.
+// reducers are: add, multiply, maximum, minimum, and, or, xor; nullopt otherwise, and where the type has no value that
+// changes nothing: extremes of complex numbers (by their real parts), sums of f8e8m0fnu (no zero).
 std::optional<Opcode> ReducerOpcode(const Computation& computation);
 
 }  // namespace hlorun::hlo

@@ -135,8 +135,14 @@ void FillOperands(const Instruction& instruction, std::span<Literal> operands) {
   if (!instruction.shape().IsStatic() ||
       std::find(std::begin(kMoves), std::end(kMoves), instruction.opcode()) == std::end(kMoves))
     return;
-  const Dims& bounds = instruction.operand(0)->shape().dimensions();
-  if (operands[0].shape().dimensions() != bounds) operands[0] = Resized(operands[0], bounds);
+  Dims dimensions = instruction.operand(0)->shape().dimensions();
+  // Places are clamped to the actual size, so that no more than a window is wanted.
+  if (instruction.Is(Opcode::kGather) || instruction.Is(Opcode::kDynamicSlice)) {
+    const Dims& window =
+        instruction.Is(Opcode::kGather) ? instruction.As<attr::Gather>().slice_sizes : instruction.shape().dimensions();
+    for (size_t d = 0; d < window.size(); ++d) dimensions[d] = std::max(operands[0].shape().dimensions()[d], window[d]);
+  }
+  if (operands[0].shape().dimensions() != dimensions) operands[0] = Resized(operands[0], dimensions);
 }
 
 void CropOperands(const Instruction& instruction, const Shape& actual, std::span<Literal> operands) {

@@ -150,7 +150,12 @@ std::optional<Counter> CounterOf(const Instruction& loop, int64_t index) {
   return start && step ? std::optional(Counter{*start, *step}) : std::nullopt;
 }
 
-std::optional<int64_t> TripCountOf(const Instruction& loop) { return TripsOf(*loop.while_condition()->root(), loop); }
+std::optional<int64_t> TripCountOf(const Instruction& loop) {
+  for (const auto& instruction : loop.while_condition()->instructions()) {
+    if (instruction->HasSideEffect()) return std::nullopt;
+  }
+  return TripsOf(*loop.while_condition()->root(), loop);
+}
 
 std::optional<int64_t> TripBoundOf(const Instruction& loop) { return BoundOf(*loop.while_condition()->root(), loop); }
 

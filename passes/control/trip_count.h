@@ -12,7 +12,7 @@ namespace hlorun::passes {
 std::optional<int64_t> ScalarInteger(const hlo::Instruction* x);
 
 // The number of iterations of `loop`, when its condition depends on one carried integer that starts at a constant, is
-// stepped by a constant and compared with a constant; nullopt otherwise.
+// stepped by a constant and compared with a constant; nullopt otherwise, and where a condition has effects besides.
 std::optional<int64_t> TripCountOf(const hlo::Instruction& loop);
 
 // The most iterations of `loop`: its trip count, or that of the counter where its condition is a conjunction of a

@@ -31,7 +31,9 @@ const Instruction* SpreadScalar(const Instruction& x) {
   return x.shape().IsScalar() ? &x : nullptr;
 }
 
+// In s32, as sizes are: one of a narrower type would begin again within the dimension.
 bool CountsAlong(const Instruction& x, int64_t dimension) {
+  if (x.shape().element_type() != hlo::ElementType::kS32) return false;
   if (x.Is(Opcode::kIota)) return x.dimensions()[0] == dimension;
   if (!x.Is(Opcode::kBroadcast)) return false;
   for (size_t i = 0; i < x.dimensions().size(); ++i) {
@@ -60,9 +62,11 @@ const Instruction* TrueBelow(const Instruction& predicate, int64_t dimension) {
   return CountsAlong(*count, dimension) ? SpreadScalar(*limit) : nullptr;
 }
 
+// Zeros of either sign are as good: they differ where all else that is summed is -0.
 bool IsFilledWith(const Instruction& x, const hlo::Literal& fill) {
   const Instruction* scalar = SpreadScalar(x);
-  return scalar != nullptr && scalar->IsConstant() && scalar->literal() == fill;
+  if (scalar == nullptr || !scalar->IsConstant()) return false;
+  return scalar->literal() == fill || (fill.GetComplex(0) == 0.0 && scalar->literal().GetComplex(0) == 0.0);
 }
 
 }  // namespace

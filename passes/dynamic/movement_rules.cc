@@ -20,11 +20,11 @@ std::vector<hlo::PaddingDimension> PadAt(int64_t rank, int64_t d, hlo::PaddingDi
   return all;
 }
 
-// Where a slice starts in dimension d: starts are operands from `first` on, or the elements of one.
+// Where a slice starts in dimension d, s32: starts are operands from `first` on, or the elements of one.
 Instruction* StartOf(OpLowering& at, int64_t first, int64_t d) {
   Instruction* starts = at.operand(first).value;
-  if (starts->shape().rank() == 0) return at.operand(first + d).value;
-  return at.build.Reshape(at.build.Slice(starts, {d}, {d + 1}, {1}), {});
+  if (starts->shape().rank() == 0) return at.AsS32(at.operand(first + d).value);
+  return at.AsS32(at.build.Reshape(at.build.Slice(starts, {d}, {d + 1}, {1}), {}));
 }
 
 }  // namespace
@@ -132,8 +132,7 @@ SizedValue LowerDynamicSlice(OpLowering& at) {
       continue;
     }
     Instruction*& start = operands.back();
-    Instruction* last = at.AtLeast(at.AddInt(size, -taken), 0);
-    start = at.build.Binary(Opcode::kMinimum, start, at.build.Convert(last, start->shape().element_type()));
+    start = at.build.Binary(Opcode::kMinimum, start, at.AtLeast(at.AddInt(size, -taken), 0));
     operands[0] = at.MaskDimension(operands[0], d, size, at.Zero(operands[0]->shape().element_type()));
   }
   return {at.Clone(std::move(operands)), sizes, {}};
@@ -153,7 +152,7 @@ SizedValue LowerDynamicUpdateSlice(OpLowering& at) {
   std::vector<hlo::PaddingDimension> room(static_cast<size_t>(shape.rank()));
   Instruction* inside = nullptr;
   for (int64_t d = 0; d < shape.rank(); ++d) {
-    Instruction* start = at.build.Convert(StartOf(at, 2, d), hlo::ElementType::kS32);
+    Instruction* start = StartOf(at, 2, d);
     Instruction* last = at.AtLeast(at.Subtract(at.SizeOrBound(0, d), at.SizeOrBound(1, d)), 0);
     start = at.AtLeast(at.build.Binary(Opcode::kMinimum, start, last), 0);
     starts.push_back(start);

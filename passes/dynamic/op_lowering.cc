@@ -1,6 +1,7 @@
 #include "passes/dynamic/op_lowering.h"
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "hlo/error.h"
@@ -87,6 +88,16 @@ Instruction* OpLowering::Windowed(Instruction* size, const hlo::WindowDimension&
   return Divide(AtLeast(room, 0), w.stride);
 }
 
+Instruction* OpLowering::AsS32(Instruction* places) {
+  const hlo::ElementType type = places->shape().element_type();
+  const hlo::Dims& dimensions = places->shape().dimensions();
+  const auto spread = [&](int64_t x) { return build.Broadcast(build.ScalarConstant(type, x), dimensions, {}); };
+  const bool may_be_beyond = type == hlo::ElementType::kU32 || hlo::BitsOf(type) > 32;
+  if (may_be_beyond) places = build.Binary(Opcode::kMinimum, places, spread(std::numeric_limits<int32_t>::max()));
+  if (may_be_beyond && hlo::IsSigned(type)) places = build.Binary(Opcode::kMaximum, places, spread(-1));
+  return build.Convert(places, hlo::ElementType::kS32);
+}
+
 Instruction* OpLowering::Inside(const hlo::Dims& dimensions, int64_t d, Instruction* size) {
   Instruction* iota = build.Iota(Shape(hlo::ElementType::kS32, dimensions), d);
   return build.Compare(iota, build.Broadcast(size, dimensions, {}), hlo::ComparisonDirection::kLt);
@@ -110,6 +121,7 @@ LoweringRule LoweringRuleOf(Opcode opcode) {
   static constexpr std::pair<Opcode, LoweringRule> kRules[] = {
       {Opcode::kAllReduce, LowerElementwise},
       {Opcode::kBatchNormInference, LowerElementwise},
+      {Opcode::kBitcastConvert, LowerBitcastConvert},
       {Opcode::kBroadcast, LowerBroadcast},
       {Opcode::kCholesky, LowerBatched},
       {Opcode::kClamp, LowerElementwise},

@@ -66,6 +66,10 @@ class OpLowering {
   // Outputs of a window over `size` elements.
   hlo::Instruction* Windowed(hlo::Instruction* size, const hlo::WindowDimension& window);
 
+  // --- places ---
+  // Of any integer type as s32: one that this does not hold stays outside of every array, on its side.
+  hlo::Instruction* AsS32(hlo::Instruction* places);
+
   // --- masks ---
   // iota(d) < size, over `dimensions`.
   hlo::Instruction* Inside(const hlo::Dims& dimensions, int64_t d, hlo::Instruction* size);
@@ -86,6 +90,7 @@ LoweringRule LoweringRuleOf(hlo::Opcode opcode);
 
 // structure_rules.cc: dimensions stay what they are, or are reduced.
 SizedValue LowerElementwise(OpLowering& at);
+SizedValue LowerBitcastConvert(OpLowering& at);
 SizedValue LowerBroadcast(OpLowering& at);
 SizedValue LowerTranspose(OpLowering& at);
 SizedValue LowerReduce(OpLowering& at);

@@ -67,6 +67,17 @@ SizedValue LowerElementwise(OpLowering& at) {
   return result;
 }
 
+// Types of other widths have the parts of an element, or of a result, in a last dimension of their own.
+SizedValue LowerBitcastConvert(OpLowering& at) {
+  SizedValue result = at.Unsized(at.Clone());
+  std::vector<Instruction*> sizes = at.operand(0).sizes;
+  if (sizes.size() > result.sizes.size() && sizes.back() != nullptr)
+    at.Refuse("of elements with a dynamic number of parts has no rule");
+  sizes.resize(result.sizes.size(), nullptr);
+  result.sizes = sizes;
+  return result;
+}
+
 SizedValue LowerBroadcast(OpLowering& at) {
   SizedValue result = at.Unsized(at.Clone());
   const std::vector<int64_t>& dimensions = at.op.dimensions();

@@ -70,6 +70,10 @@ SizedValue LowerSelectAndScatter(OpLowering& at) {
   const hlo::Window& window = at.op.As<hlo::attr::Windowed>().window;
   const std::optional<hlo::ComparisonDirection> direction = hlo::DirectionOf(*at.op.called(0));
   std::vector<Instruction*> operands = at.Values();
+  // Windows without a source of their own add what changes nothing; of scatters that are no single op nothing better
+  // than the initial value is known.
+  const std::optional<hlo::Literal> identity = ReducerIdentity(*at.op.called(1), at.OperandShape(1).element_type());
+  Instruction* nothing = identity ? at.build.Constant(*identity) : operands[2];
   std::vector<Instruction*> sizes(window.size(), nullptr);
   for (size_t d = 0; d < window.size(); ++d) {
     Instruction* size = at.operand(0).sizes[d];
@@ -86,7 +90,7 @@ SizedValue LowerSelectAndScatter(OpLowering& at) {
     const auto along = static_cast<int64_t>(d);
     if (size != nullptr) operands[0] = at.MaskDimension(operands[0], along, size, least);
     Instruction* windows = at.operand(1).sizes[d] != nullptr ? at.operand(1).sizes[d] : at.Windowed(size, window[d]);
-    operands[1] = at.MaskDimension(operands[1], along, windows, operands[2]);
+    operands[1] = at.MaskDimension(operands[1], along, windows, nothing);
   }
   return {at.Clone(std::move(operands)), sizes, {}};
 }

@@ -1,6 +1,7 @@
 #include "passes/expand/reducer_identity.h"
 
 #include <cmath>
+#include <complex>
 #include <cstddef>
 #include <limits>
 
@@ -28,6 +29,13 @@ Literal Furthest(ElementType type, double sign) {
   return furthest;
 }
 
+constexpr std::complex<double> kNegativeZero(-0.0, -0.0);
+
+bool HasNegativeZero(ElementType type) {
+  return hlo::IsComplex(type) ||
+         (hlo::IsFloating(type) && std::signbit(Literal::Scalar(type, kNegativeZero).GetDouble(0)));
+}
+
 }  // namespace
 
 Literal ReducerIdentity(Opcode opcode, ElementType type) {
@@ -46,6 +54,8 @@ Literal ReducerIdentity(Opcode opcode, ElementType type) {
       if (!hlo::IsSigned(type)) return Literal::Scalar(type, int64_t{-1});
       return Literal::Scalar(type, static_cast<int64_t>((uint64_t{1} << (hlo::BitsOf(type) - 1)) - 1));
     }
+    // 0 would make a 0 of -0.
+    case Opcode::kAdd: return Literal::Scalar(type, HasNegativeZero(type) ? kNegativeZero : 0.0);
     default: return Literal::Scalar(type, 0.0);
   }
 }

@@ -63,7 +63,10 @@ class Replacement {
  private:
   Instructions ByIdentity(Opcode opcode) {
     const ElementType type = values_[0]->shape().element_type();
-    Instruction* neutral = build_.Constant(ReducerIdentity(opcode, type));
+    // Sums are never -0: even and odd ones lie among zeros that have been added.
+    const hlo::Literal initial =
+        opcode == Opcode::kAdd ? hlo::Literal::Scalar(type, 0.0) : ReducerIdentity(opcode, type);
+    Instruction* neutral = build_.Constant(initial);
     return {Cumulative({values_[0], neutral}, hlo::MakeScalarComputation(module_, opcode, type))};
   }
 

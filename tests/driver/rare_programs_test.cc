@@ -1,4 +1,5 @@
 // Programs that few write: on the device, the evaluator's values.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/driver/evaluator_results.h"
@@ -166,6 +167,165 @@ order { p0 = f32[] parameter(0)
 ENTRY e { x = f32[4,50] parameter(0)
   t = (f32[4,3], s32[4,3]) custom-call(x), custom_call_target="TopK", called_computations={order}
   ROOT v = f32[4,3] get-tuple-element(t), index=0 })");
+}
+
+// Masks of a program's own are the ends of sums only where they count as sizes do.
+TEST(RarePrograms, MasksByOtherTypesThanSizes) {
+  struct Mask {
+    const char *type, *limit;
+  };
+  for (const Mask& mask : {Mask{"s64", "9223372036854775807"}, Mask{"u32", "4294967295"}, Mask{"f32", "inf"},
+                           Mask{"u8", "20"}, Mask{"s32", "2147483647"}, Mask{"s32", "-1"}}) {
+    for (const char* reduced :
+         {"f32[40] reduce(m, zero), dimensions={1}", "f32[300] reduce(m, zero), dimensions={0}"}) {
+      ExpectEvaluatorsResult(fmt::format(R"(HloModule m
+f {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }}
+ENTRY e {{
+  x = f32[40,300] parameter(0)
+  l = {0}[] constant({1})
+  lb = {0}[40,300] broadcast(l), dimensions={{}}
+  i = {0}[40,300] iota(), iota_dimension={3}
+  p = pred[40,300] compare(i, lb), direction=LT
+  zero = f32[] constant(0)
+  zb = f32[40,300] broadcast(zero), dimensions={{}}
+  e = f32[40,300] exponential(x)
+  m = f32[40,300] select(p, e, zb)
+  ROOT r = {2}, to_apply=f
+}})",
+                                         mask.type, mask.limit, reduced, reduced[4] == '4' ? 1 : 0));
+    }
+  }
+}
+
+// By their real parts, of equal ones the first.
+TEST(RarePrograms, ExtremesOfComplexNumbers) {
+  for (const char* opcode : {"maximum", "minimum"}) {
+    for (const char* reduced :
+         {"x = c64[4,512] parameter(0)\n ROOT r = c64[4] reduce(x, z), dimensions={1}, to_apply=f",
+          "x = c64[20000,4] parameter(0)\n ROOT r = c64[4] reduce(x, z), dimensions={0}, to_apply=f",
+          "x = c64[64] parameter(0)\n ROOT r = c64[] reduce(x, z), dimensions={0}, to_apply=f",
+          "x = c64[140000] parameter(0)\n ROOT r = c64[] reduce(x, z), dimensions={0}, to_apply=f",
+          "x = c64[4096] parameter(0)\n ROOT r = c64[4096] reduce-window(x, z), window={size=64 pad=0_63}, to_apply=f",
+          "x = c64[512] parameter(0)\n ROOT r = c64[512] reduce-window(x, z), window={size=512 pad=511_0}, "
+          "to_apply=f"}) {
+      ExpectEvaluatorsResult(fmt::format(R"(HloModule m
+f {{ a = c64[] parameter(0)
+  b = c64[] parameter(1)
+  ROOT s = c64[] {}(a, b) }}
+ENTRY e {{
+  z = c64[] constant((0.25, -1))
+  {}
+}})",
+                                         opcode, reduced));
+    }
+  }
+}
+
+// A sum of -0 is -0.
+TEST(RarePrograms, SumsOfNegativeZeros) {
+  for (const int64_t n : {100, 140000}) {
+    ExpectEvaluatorsResult(fmt::format(R"(HloModule m
+f {{ a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }}
+ENTRY e {{
+  x = f32[{0}] parameter(0)
+  k = f32[] constant(-0)
+  b = f32[{0}] broadcast(k), dimensions={{}}
+  y = f32[{0}] abs(x)
+  m = f32[{0}] multiply(y, b)
+  s = f32[] reduce(m, k), dimensions={{0}}, to_apply=f
+  one = f32[] constant(1)
+  ROOT r = f32[] divide(one, s)
+}})",
+                                       n));
+  }
+}
+
+// The parts of long rows, of complex numbers, and of a cumulative sum.
+TEST(RarePrograms, SumsOfNegativeZerosByParts) {
+  for (const char* divisor : {"w", "q"}) {
+    ExpectEvaluatorsResult(fmt::format(R"(HloModule m
+add {{ x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y) }}
+addc {{ x = c64[] parameter(0)
+  y = c64[] parameter(1)
+  ROOT s = c64[] add(x, y) }}
+ENTRY e {{
+  p = f32[4,20000] parameter(0)
+  m = f32[] constant(-0)
+  mb = f32[4,20000] broadcast(m), dimensions={{}}
+  a = f32[4,20000] abs(p)
+  n = f32[4,20000] multiply(a, mb)
+  cm = c64[] complex(m, m)
+  c = c64[4,20000] complex(n, n)
+  w = f32[4,20000] reduce-window(n, m), window={{size=1x20000 pad=0_0x19999_0}}, to_apply=add
+  r = c64[4] reduce(c, cm), dimensions={{1}}, to_apply=addc
+  re = f32[4] real(r)
+  im = f32[4] imag(r)
+  both = f32[4] maximum(re, im)
+  q = f32[4,20000] broadcast(both), dimensions={{0}}
+  one = f32[] constant(1)
+  o = f32[4,20000] broadcast(one), dimensions={{}}
+  ROOT d = f32[4,20000] divide(o, {})
+}})",
+                                       divisor));
+  }
+}
+
+// Each update rounds, however many there are.
+TEST(RarePrograms, ManyUpdatesOfOneBf16) {
+  ClientOptions options;
+  for (const char* device_class : {"cpu", "gpu"}) {
+    options.device_class = device_class;
+    ExpectEvaluatorsResult(R"(HloModule m
+add { x = bf16[] parameter(0)
+  y = bf16[] parameter(1)
+  ROOT s = bf16[] add(x, y) }
+ENTRY e {
+  p = bf16[4] parameter(0)
+  i = s32[16384] parameter(1)
+  t = s32[] constant(3)
+  three = s32[16384] broadcast(t), dimensions={}
+  j = s32[16384] and(i, three)
+  one = bf16[] constant(1)
+  u = bf16[16384] broadcast(one), dimensions={}
+  ROOT r = bf16[4] scatter(p, j, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+})",
+                           options);
+  }
+}
+
+// Beyond the outer array; and a place in an array of which two slices take one element.
+TEST(RarePrograms, SlicesOfSlicesThatTakeLittle) {
+  ExpectEvaluatorsResult(R"(HloModule m
+ENTRY e {
+  x = f32[20] parameter(0)
+  y = f32[7] slice(x), slice={[0:20:3]}
+  r = f32[0] slice(y), slice={[7:7]}
+  s = f32[1] slice(y), slice={[6:7:4000000000000000000]}
+  z = f32[] constant(3)
+  p = f32[2] pad(r, z), padding=1_1
+  ROOT t = (f32[2], f32[0], f32[1]) tuple(p, r, s)
+})");
+}
+
+// Windows larger than what an array of dynamic size has.
+TEST(RarePrograms, GathersOfMoreThanThereIs) {
+  ExpectEvaluatorsResult(R"(HloModule m
+ENTRY e {
+  x = f32[8] parameter(0)
+  k = s32[] parameter(1)
+  z = s32[] xor(k, k)
+  c = s32[] constant(2)
+  n = s32[] add(z, c)
+  i = s32[2,1] constant({{0},{3}})
+  y = f32[<=8] set-dimension-size(x, n), dimensions={0}
+  ROOT r = f32[2,4] gather(y, i), offset_dims={1}, collapsed_slice_dims={}, start_index_map={0}, index_vector_dim=1, slice_sizes={4}
+})");
 }
 
 }  // namespace

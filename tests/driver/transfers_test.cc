@@ -187,6 +187,37 @@ ENTRY e {
   EXPECT_THAT(FailureOf([&] { executable->Run({Upload({1, 5})})[0].Wait(); }), HasSubstr("RunFlags::channels"));
 }
 
+// Whatever is known of the trips.
+TEST(Transfers, ConditionsOfCountedLoopsSpeakBeforeEachTrip) {
+  for (const int64_t trips : {0, 1, 3}) {
+    const auto executable = Compile(fmt::format(R"(HloModule m
+cond {{ p = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  t = token[] after-all()
+  o = token[] outfeed(i, t), outfeed_shape=s32[]
+  n = s32[] constant({})
+  ROOT c = pred[] compare(i, n), direction=LT }}
+body {{ p = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[4] get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[4] add(x, x)
+  ROOT t = (s32[], f32[4]) tuple(j, y) }}
+ENTRY e {{ x = f32[4] parameter(0)
+  z = s32[] constant(0)
+  t = (s32[], f32[4]) tuple(z, x)
+  w = (s32[], f32[4]) while(t), condition=cond, body=body
+  ROOT r = f32[4] get-tuple-element(w), index=1 }})",
+                                                trips));
+    const auto channels = std::make_shared<HostChannels>(std::chrono::seconds(5));
+    const auto results = executable->Run({Upload({1, 2, 3, 4})}, With(channels));
+    const float factor = static_cast<float>(1 << trips);
+    EXPECT_THAT(results[0].ToVector<float>(), ElementsAre(factor, 2 * factor, 3 * factor, 4 * factor));
+    for (int64_t i = 0; i <= trips; ++i) EXPECT_EQ(channels->Receive(0, HostChannels::kFeed)[0].GetInt(0), i);
+  }
+}
+
 TEST(Transfers, FeedsOfEveryType) {
   const EveryType every(1);
   std::string text = "HloModule arrays\nENTRY e {\n  o = token[] after-all()\n";

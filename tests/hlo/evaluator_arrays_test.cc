@@ -224,9 +224,9 @@ ENTRY e { x = f32[<=8] parameter(0)
   ROOT t = (f32[1], f32[4], f32[8,1], f32[2], f32[8]) tuple(a, b, c, d, f) })";
   const Literal result = EvaluateText(text, {Floats({1, 2, 3})});
   EXPECT_THAT(Numbers(result.elements()[0]), ElementsAre(0));
-  EXPECT_THAT(Numbers(result.elements()[1]), ElementsAre(2, 3, 0, 0));
+  EXPECT_THAT(Numbers(result.elements()[1]), ElementsAre(1, 2, 3, 0));
   EXPECT_THAT(Numbers(result.elements()[2]), ElementsAre(1, 2, 3, 0, 0, 0, 0, 0));
-  EXPECT_THAT(Numbers(result.elements()[3]), ElementsAre(1, 0));
+  EXPECT_THAT(Numbers(result.elements()[3]), ElementsAre(1, 3));
   EXPECT_THAT(Numbers(result.elements()[4]), ElementsAre(0, 0, 0, 0, 0, 3, 2, 1));
 }
 

@@ -5,6 +5,7 @@
 #include "backends/opencl/codegen/element_expr.h"
 #include "backends/opencl/codegen/emitters.h"
 #include "backends/opencl/codegen/gpu_cumulative.h"
+#include "backends/opencl/codegen/reducers.h"
 #include "hlo/builder.h"
 #include "passes/fusion/cumulative_fusion.h"
 
@@ -168,7 +169,7 @@ class CumulativeKernel : private CumulativeChains {
     const std::vector<Running>&running, &earlier;
   };
   // What a part of a sum begins with.
-  Values NoSum() const { return {{ir::Zero({shape_.element_type(), 1}), nullptr}}; }
+  Values NoSum() const { return {NeutralOf(hlo::Opcode::kAdd, shape_.element_type()).value()}; }
 
   // Some vectors of each row at a time, while there are whole ones: sums of 2, 4, 8 ... neighbours, then what came
   // before. Gives how many elements that were.

@@ -17,13 +17,15 @@ using hlo::Opcode;
 std::optional<Value> NeutralOf(Opcode opcode, hlo::ElementType type) {
   const ir::Type t = ValueType(type);
   const auto real = [&](double x) { return Value{ir::Constant(x, t), hlo::IsComplex(type) ? ir::Zero(t) : nullptr}; };
-  const bool floating = hlo::IsFloating(type), is_pred = type == hlo::ElementType::kPred,
-             is_signed = hlo::IsSigned(type);
+  const bool is_complex = hlo::IsComplex(type), floating = hlo::IsFloating(type),
+             is_pred = type == hlo::ElementType::kPred, is_signed = hlo::IsSigned(type);
   const int bits = hlo::BitsOf(type);
   const int64_t highest = bits - (is_signed ? 1 : 0) >= 63 ? std::numeric_limits<int64_t>::max()
                                                            : (int64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
   switch (opcode) {
     case Opcode::kAdd:
+      if (is_complex) return Value{ir::Constant(-0.0, t), ir::Constant(-0.0, t)};
+      return real(floating ? -0.0 : 0);
     case Opcode::kOr:
     case Opcode::kXor: return real(0);
     case Opcode::kMultiply: return real(1);

@@ -9,7 +9,7 @@
 
 namespace hlorun::opencl {
 
-// The neutral element of a reducer that is one opcode.
+// The neutral element of a reducer that is one opcode; -0 for floating sums, of which each may be -0.
 std::optional<Value> NeutralOf(hlo::Opcode opcode, hlo::ElementType type);
 
 // One operand, one opcode, and a neutral element that lanes and parts can start from.

@@ -97,7 +97,7 @@ class ScatterParts {
   }
 
  private:
-  Value Neutral() const { return NeutralOfUpdates(opcode_, type_); }
+  Value Neutral() const { return NeutralOf(opcode_, type_).value(); }
 
   ir::BufferRef Partials(bool written) {
     return e_.Scratch("partials", PartialType(type_), parts_ * places_, 0, written);
@@ -188,6 +188,8 @@ bool HasScatterParts(const Instruction& scatter, const DeviceSpec& device) {
   const ElementType type = scatter.operand(0)->shape().element_type();
   const auto opcode = hlo::ReducerOpcode(*scatter.called());
   if (!opcode || !NeutralOf(*opcode, type) || hlo::IsComplex(type)) return false;
+  // Those round at each update.
+  if (hlo::IsFloating(type) && PartialType(type) != type) return false;
   if (!attributes.update_window_dims.empty() || !attributes.input_batching_dims.empty()) return false;
   if (attributes.unique_indices) return false;
   const int64_t places = scatter.operand(0)->shape().ElementCount(), bytes = hlo::BytesOf(PartialType(type));

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/cache_line.h"
-#include "backends/opencl/codegen/reducers.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -144,11 +143,6 @@ void ScatterUpdates::Store(const Element& element) {
     const Target& output = targets_[i];
     StoreElement(e_.values(), output.buffer, output.shape, element.place, element.results[i]);
   }
-}
-
-Value NeutralOfUpdates(hlo::Opcode opcode, hlo::ElementType type) {
-  const bool is_sum = opcode == hlo::Opcode::kAdd && hlo::IsFloating(type);
-  return is_sum ? Value{ir::Constant(-0.0, ValueType(type)), nullptr} : NeutralOf(opcode, type).value();
 }
 
 }  // namespace hlorun::opencl

@@ -69,7 +69,4 @@ class ScatterUpdates {
   std::vector<int64_t> window_dims_, batch_dims_, window_operand_dims_;
 };
 
-// What leaves every value as it is, of an opcode that has a neutral element: a place without updates may hold -0.
-Value NeutralOfUpdates(hlo::Opcode opcode, hlo::ElementType type);
-
 }  // namespace hlorun::opencl

@@ -92,7 +92,7 @@ class SplitScatter {
   }
 
  private:
-  Value Neutral() const { return NeutralOfUpdates(opcode_, type_); }
+  Value Neutral() const { return NeutralOf(opcode_, type_).value(); }
   ir::BufferRef Partials(bool written) {
     return e_.Scratch("partials", PartialType(type_), parts_ * places_, 0, written);
   }

@@ -19,11 +19,12 @@ Instruction* ComposeSlices(Match& m) {
   const hlo::attr::Slice &outer = SliceOf(*m.root), &inner = SliceOf(*m[A]);
   Dims starts, limits, strides;
   for (size_t i = 0; i < outer.starts.size(); ++i) {
-    starts.push_back(inner.starts[i] + outer.starts[i] * inner.strides[i]);
-    strides.push_back(inner.strides[i] * outer.strides[i]);
-    // The last element taken, and one past it.
     const int64_t count = m.dimensions()[i];
-    limits.push_back(count == 0 ? starts[i] : starts[i] + (count - 1) * strides[i] + 1);
+    // Where none is taken, the outer start may lie beyond the array; of one, the stride may be any.
+    starts.push_back(count == 0 ? 0 : inner.starts[i] + outer.starts[i] * inner.strides[i]);
+    strides.push_back(count <= 1 ? 1 : inner.strides[i] * outer.strides[i]);
+    // The last element taken, and one past it.
+    limits.push_back(count == 0 ? 0 : starts[i] + (count - 1) * strides[i] + 1);
   }
   return m.build.Slice(m[X], starts, limits, strides);
 }

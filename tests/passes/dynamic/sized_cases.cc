@@ -394,6 +394,69 @@ step { x = f32[${N}] parameter(0)  c = f32[] parameter(1)  z = f32[] constant(0)
     s = s32[2] constant({1, 0})
     ROOT r = f32[4,${N}] dynamic-update-slice(x, u, s)
 )"));
+  // Windows that are not whole are skipped, as those at places of padding.
+  add("scatter_windows", {{"N", 6}}, Entry(R"(
+    base = f32[${N+3}] parameter(0)
+    u = f32[4,3] parameter(1)
+    i = s32[4,1] constant({{0}, {2}, {4}, {-1}})
+    ROOT r = f32[${N+3}] scatter(base, i, u), update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+)", kAdd));
+  add("scatter_of_smaller_windows", {{"N", 5}}, Entry(R"(
+    base = f32[3,${2N+1}] parameter(0)
+    u = f32[2,${N}] parameter(1)
+    i = s32[2,1] constant({{2}, {0}})
+    ROOT r = f32[3,${2N+1}] scatter(base, i, u), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=last
+)", "last { a = f32[] parameter(0)  ROOT b = f32[] parameter(1) }\n"));
+  // Places in types that do not hold the size, or that s32 does not hold.
+  add("places_in_narrow_types", {{"N", 40}}, Entry(R"(
+    x = f32[${N+230}] parameter(0)
+    start = s8[] constant(100)
+    at = u8[3] constant({3, 100, 200})
+    s = f32[4] dynamic-slice(x, start), dynamic_slice_sizes={4}
+    g = f32[3] gather(x, at), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}
+    ROOT r = (f32[4], f32[3]) tuple(s, g)
+)"));
+  add("places_beyond_32_bits", {{"N", 6}}, Entry(R"(
+    x = f32[${N+2}] parameter(0)
+    u = f32[2] parameter(1)
+    far = s64[] constant(4294967296)
+    before = s64[] constant(-4294967295)
+    high = u32[] constant(3000000000)
+    at = s64[3] constant({4294967296, -4294967295, 1})
+    y = f32[${N+2}] dynamic-update-slice(x, u, far)
+    z = f32[${N+2}] dynamic-update-slice(y, u, high)
+    a = f32[2] dynamic-slice(z, before), dynamic_slice_sizes={2}
+    g = f32[3] gather(z, at), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}
+    ROOT r = (f32[${N+2}], f32[2], f32[3]) tuple(z, a, g)
+)"));
+  add("scatter_by_bytes", {{"N", 8}}, Entry(R"(
+    base = f32[300] parameter(0)
+    i = u8[${N}] parameter(1)
+    u = f32[${N}] parameter(2)
+    ROOT r = f32[300] scatter(base, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+)", kAdd));
+  add("select_and_scatter_from_ten", {{"N", 5}}, Entry(R"(
+    x = f32[${2N+1}] parameter(0)
+    s = f32[${N}] parameter(1)
+    ten = f32[] constant(10)
+    ROOT r = f32[${2N+1}] select-and-scatter(x, s, ten), window={size=2 stride=2}, select=largest, scatter=add
+)", std::string(kAdd) + "largest { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=GE }\n"), false);
+  add("bits", {{"N", 5}}, Entry(R"(
+    x = f32[${N}] parameter(0)
+    b = s32[${N}] bitcast-convert(x)
+    h = u16[${N},2] bitcast-convert(x)
+    ROOT r = (s32[${N}], u16[${N},2]) tuple(b, h)
+)"));
+  add("sum_of_a_type_without_zero", {{"N", 5}}, Entry(R"(
+    x = f8e8m0fnu[${N}] parameter(0)
+    one = f8e8m0fnu[] constant(1)
+    ROOT r = f8e8m0fnu[] reduce(x, one), dimensions={0}, to_apply=sum
+)", "sum { a = f8e8m0fnu[] parameter(0)  b = f8e8m0fnu[] parameter(1)  ROOT c = f8e8m0fnu[] add(a, b) }\n"), false);
+  add("largest_complex", {{"N", 6}}, Entry(R"(
+    x = c64[${N}] parameter(0)
+    low = c64[] constant((-1e30, 0))
+    ROOT r = c64[] reduce(x, low), dimensions={0}, to_apply=larger
+)", "larger { a = c64[] parameter(0)  b = c64[] parameter(1)  ROOT c = c64[] maximum(a, b) }\n"));
   add("branch_on_mean", {{"N", 5}}, Entry(R"(
     x = f32[${N}] parameter(0)
     zero = f32[] constant(0)
