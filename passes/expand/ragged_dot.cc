@@ -44,6 +44,7 @@ class Expansion {
   }
 
   Instruction* Run() {
+    if (dot_->operand(2)->shape().ElementCount() == 0) return build_.Splat(dot_->shape(), 0.0);
     FindGroups();
     if (Contains(attributes_.lhs_contracting, ragged_)) return Contracted();
     return Contains(attributes_.lhs_batch, ragged_) ? Batched() : Free();

@@ -151,11 +151,22 @@ std::vector<Program> Programs() {
   return programs;
 }
 
+std::string ModuleOf(const std::string& body) {
+  return R"(HloModule m
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }
+ENTRY main {)" +
+         body + "\n}";
+}
+
+std::string SpecOf(int64_t units, const std::string& device_class) {
+  return fmt::format(R"({{"compute_units": {}, "device_class": "{}"}})", units, device_class);
+}
+
 // The results of so many runs, one after the other.
-std::vector<std::vector<Literal>> ResultsWith(int64_t units, const std::string& device_class, const std::string& text,
-                                              int runs) {
+std::vector<std::vector<Literal>> ResultsWith(const std::string& device_spec, const std::string& text, int runs) {
   ClientOptions options;
-  options.device_spec = fmt::format(R"({{"compute_units": {}, "device_class": "{}"}})", units, device_class);
+  options.device_spec = device_spec;
   const auto client = Client::Create(options);
   const auto arguments = passes::RandomArguments(*passes::Parse(text), passes::Inputs::kMild, 1);
   const auto executable = client->Compile(Module::FromText(text), {});
@@ -172,13 +183,9 @@ void PrintTo(const Program& program, std::ostream* out) { *out << program.name; 
 
 TEST_P(ComputeUnitsTest, ChangeNoBit) {
   const auto& [program, device_class] = GetParam();
-  const std::string text = R"(HloModule m
-add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
-max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }
-ENTRY main {)" + program.body +
-                           "\n}";
-  const std::vector<Literal> expected = ResultsWith(1, device_class, text, 1)[0];
-  for (const std::vector<Literal>& results : ResultsWith(6, device_class, text, 3)) {
+  const std::string text = ModuleOf(program.body);
+  const std::vector<Literal> expected = ResultsWith(SpecOf(1, device_class), text, 1)[0];
+  for (const std::vector<Literal>& results : ResultsWith(SpecOf(6, device_class), text, 3)) {
     for (size_t i = 0; i < results.size(); ++i)
       EXPECT_EQ(passes::Difference(expected[i], results[i], passes::kBitwise), "") << "result " << i;
   }
@@ -187,6 +194,21 @@ ENTRY main {)" + program.body +
 INSTANTIATE_TEST_SUITE_P(All, ComputeUnitsTest,
                          ::testing::Combine(::testing::ValuesIn(Programs()), ::testing::Values("cpu", "gpu")),
                          [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param); });
+
+// More than there are panels for: the rows of a tile, which a sum of what is made of results follows, stay.
+TEST(ComputeUnits, ManyChangeNoBit) {
+  const std::string text = ModuleOf(R"(
+  x = f32[64,256] parameter(0)
+  w = f32[256,4096] parameter(1)
+  d = f32[64,4096] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[64,4096] tanh(d)
+  zero = f32[] constant(0)
+  ROOT r = f32[4096] reduce(t, zero), dimensions={0}, to_apply=add)");
+  const auto spec = [](int64_t units) { return fmt::format(R"({{"compute_units": {}, "l2_bytes": 1048576}})", units); };
+  EXPECT_EQ(
+      passes::Difference(ResultsWith(spec(1), text, 1)[0][0], ResultsWith(spec(128), text, 1)[0][0], passes::kBitwise),
+      "");
+}
 
 }  // namespace
 }  // namespace hlorun

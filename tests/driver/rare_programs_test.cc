@@ -313,6 +313,16 @@ ENTRY e {
 })");
 }
 
+TEST(RarePrograms, RaggedProductsOfNoGroup) {
+  ExpectEvaluatorsResult(R"(HloModule m
+ENTRY e {
+  l = f32[11,5] parameter(0)
+  r = f32[0,5,7] parameter(1)
+  g = s32[0] parameter(2)
+  ROOT o = f32[11,7] ragged-dot(l, r, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}
+})");
+}
+
 // Windows larger than what an array of dynamic size has.
 TEST(RarePrograms, GathersOfMoreThanThereIs) {
   ExpectEvaluatorsResult(R"(HloModule m

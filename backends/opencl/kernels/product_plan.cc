@@ -139,17 +139,15 @@ bool RowsOfRhsAreCrowded(const ProductShape& shape, const DeviceSpec& device) {
   return shape.k * alike >= device.l2_bytes * 3 / 4;
 }
 
-// Whether a product of this size is worth panels that each work-group copies for itself. With few rows of lhs, rhs
-// [n][k] is read as it lies, in exchanged roles.
-bool IsWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
+// Whether a product of this size is worth panels that each work-group copies for itself, where there are units enough
+// for them. With few rows of lhs, rhs [n][k] is read as it lies, in exchanged roles.
+bool MayBeWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
   const bool is_narrow = VectorRegisters(device) < 32 && !shape.rhs_transposed;
   const bool is_crowded = RowsOfRhsAreCrowded(shape, device);
   const int64_t fewest = is_narrow ? kFewestBlockRowsOfNarrowTiles : is_crowded ? kFewestCrowdedRows : kFewestBlockRows;
   if (shape.ends_at_sizes || shape.depth_may_be_less || shape.m < fewest || shape.m > kMostBlockRows ||
       shape.n <= kInPlaceColumns || TakesKeptPanels(shape))
     return false;
-  const int64_t panels = shape.batch * CeilDiv(shape.n, 2 * RegisterLanes(device, shape.compute_type));
-  if (panels < kBlocksOfUnit * device.compute_units) return false;
   const int64_t bytes = shape.k * shape.n * hlo::BytesOf(shape.compute_type);
   const int64_t fewest_near = is_crowded             ? kFewestNearCrowdedRows
                               : shape.rhs_transposed ? kFewestBlockRows
@@ -158,12 +156,18 @@ bool IsWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
   return bytes > (is_near ? device.l2_bytes / kBlocksOfCache : device.l2_bytes);
 }
 
-// A few tiles' rows with rhs in place that comes from far: rows of wider panels are read in longer runs.
+bool IsWorthOwnBlocks(const ProductShape& shape, const DeviceSpec& device) {
+  const int64_t panels = shape.batch * CeilDiv(shape.n, 2 * RegisterLanes(device, shape.compute_type));
+  return panels >= kBlocksOfUnit * device.compute_units && MayBeWorthOwnBlocks(shape, device);
+}
+
+// A few tiles' rows with rhs in place that comes from far: rows of wider panels are read in longer runs. The number of
+// units has no say: parts of k, and sums of what is made of results, go by tiles.
 bool ReadsWideRows(const ProductShape& shape, const DeviceSpec& device) {
   const int64_t lanes = RegisterLanes(device, shape.compute_type);
   return !shape.rhs_transposed && shape.rhs_type == shape.compute_type && VectorRegisters(device) == 32 &&
          shape.m > 7 && shape.m <= kWideRows && shape.n >= 2 * kWideVectors * lanes &&
-         shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > device.l2_bytes && !IsWorthOwnBlocks(shape, device);
+         shape.k * shape.n * hlo::BytesOf(shape.rhs_type) > device.l2_bytes && !MayBeWorthOwnBlocks(shape, device);
 }
 
 // Rows of lhs a multiple of a page apart fall into the same sets of the caches.
