@@ -199,11 +199,11 @@ INSTANTIATE_TEST_SUITE_P(All, ComputeUnitsTest,
 TEST(ComputeUnits, ManyChangeNoBit) {
   const std::string text = ModuleOf(R"(
   x = f32[64,256] parameter(0)
-  w = f32[256,4096] parameter(1)
-  d = f32[64,4096] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  t = f32[64,4096] tanh(d)
+  w = f32[256,8192] parameter(1)
+  d = f32[64,8192] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[64,8192] tanh(d)
   zero = f32[] constant(0)
-  ROOT r = f32[4096] reduce(t, zero), dimensions={0}, to_apply=add)");
+  ROOT r = f32[8192] reduce(t, zero), dimensions={0}, to_apply=add)");
   const auto spec = [](int64_t units) { return fmt::format(R"({{"compute_units": {}, "l2_bytes": 1048576}})", units); };
   EXPECT_EQ(
       passes::Difference(ResultsWith(spec(1), text, 1)[0][0], ResultsWith(spec(128), text, 1)[0][0], passes::kBitwise),
