@@ -60,6 +60,7 @@ bool GoesByTaps(const ConvolutionParts& parts, const KernelModel& kernels) {
 }
 
 bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
+  if (convolution->shape().ElementCount() == 0) return false;
   const ConvolutionParts parts(convolution);
   if (IsConvolutionOverWindow(*convolution)) return GoesOverWindow(convolution, parts, kernels);
   return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 &&
@@ -71,6 +72,10 @@ bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
 void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   hlo::Builder build(convolution->parent(), convolution);
   build.before = convolution;
+  if (convolution->shape().ElementCount() == 0) {
+    convolution->parent()->Replace(convolution, build.Splat(convolution->shape(), 0.0));
+    return;
+  }
   ConvolutionParts parts(convolution);
   const bool goes_over_window = GoesOverWindow(convolution, parts, kernels);
   if (!goes_over_window) BatchGroupsToFeatureGroups(parts, build);

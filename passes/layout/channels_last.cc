@@ -92,6 +92,13 @@ bool PicksInPlace(const Instruction& op, int64_t rank) {
          PicksInPlace(scatter.inserted_window_dims, scatter.update_window_dims, rank);
 }
 
+// Of equal elements the first in a window is selected, in the order of its dimensions.
+bool WindowsKeepOrder(const Instruction& select_and_scatter) {
+  const hlo::Window& window = select_and_scatter.As<hlo::attr::Windowed>().window;
+  const auto is_flat = [](const hlo::WindowDimension& w) { return w.size == 1; };
+  return is_flat(window[1]) || std::all_of(window.begin() + 2, window.end(), is_flat);
+}
+
 bool KeepsOrder(const Instruction& op, int64_t rank) {
   if (!op.shape().IsArray() || op.shape().rank() != rank || !op.shape().IsStatic()) return false;
   if (!op.control_predecessors().empty() || !op.control_successors().empty()) return false;
@@ -99,8 +106,8 @@ bool KeepsOrder(const Instruction& op, int64_t rank) {
     case Opcode::kClamp:
     case Opcode::kConcatenate:
     case Opcode::kPad:
-    case Opcode::kSelectAndScatter:
     case Opcode::kSlice: return true;
+    case Opcode::kSelectAndScatter: return WindowsKeepOrder(op);
     case Opcode::kReduceWindow: return op.operand_count() == 2;
     case Opcode::kGather:
     case Opcode::kScatter: return PicksInPlace(op, rank);

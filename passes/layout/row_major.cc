@@ -33,6 +33,32 @@ std::vector<int64_t> Inverse(const std::vector<int64_t>& permutation) {
   return inverse;
 }
 
+// The elements of `x` in row-major order as the bits of `result`, which takes as many bytes: bitcast-convert makes
+// parts of an element a last dimension, or elements of one.
+Instruction* AsBitsOf(hlo::Builder& build, Instruction* x, const Shape& result) {
+  const hlo::ElementType type = result.element_type();
+  const int64_t from = hlo::BitsOf(x->shape().element_type()), to = hlo::BitsOf(type), count = result.ElementCount();
+  const auto reshaped = [&](Instruction* y, const Dims& dimensions) {
+    return y->shape().dimensions() == dimensions ? y : build.Reshape(y, dimensions);
+  };
+  const auto converted = [&](Instruction* y, const Dims& dimensions) {
+    return build.Make(Opcode::kBitcastConvert, {y}, {}, {}, Shape(type, dimensions));
+  };
+  if (from == to) return converted(reshaped(x, result.dimensions()), result.dimensions());
+  if (from < to) {
+    Dims parts = result.dimensions();
+    parts.push_back(to / from);
+    return converted(reshaped(x, parts), result.dimensions());
+  }
+  const int64_t parts = from / to;
+  const bool ends_with_parts = result.rank() > 0 && result.dimensions().back() == parts;
+  Dims whole = {count / parts};
+  if (ends_with_parts) whole.assign(result.dimensions().begin(), result.dimensions().end() - 1);
+  Dims apart = whole;
+  apart.push_back(parts);
+  return reshaped(converted(reshaped(x, whole), apart), result.dimensions());
+}
+
 // bitcast(x): x as it lies in memory (transposed), reshaped to the result's memory order, and back to its dimensions.
 void ExpandBitcast(Instruction* bitcast) {
   Instruction* x = bitcast->operand(0);
@@ -48,7 +74,7 @@ void ExpandBitcast(Instruction* bitcast) {
       Fail(ErrorCode::kUnimplemented, "{}: a bitcast between types with a layout that is not row-major",
            bitcast->ToString());
     }
-    bitcast->parent()->Replace(bitcast, build.Make(Opcode::kBitcastConvert, {x}, {}, {}, result.WithoutLayout()));
+    bitcast->parent()->Replace(bitcast, AsBitsOf(build, x, result));
     return;
   }
   const std::vector<int64_t> before = MajorToMinor(x->shape());

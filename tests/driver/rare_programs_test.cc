@@ -323,6 +323,105 @@ ENTRY e {
 })");
 }
 
+// Bits of arrays of other shapes, of which the one has parts of the other's elements.
+TEST(RarePrograms, BitcastsToOtherTypesAndShapes) {
+  struct Case {
+    const char *from, *to;
+  };
+  for (const Case& bits : {Case{"s32[2,6]", "f32[4,3]"}, Case{"s32[4]", "f32[2,2]"}, Case{"s32[4]", "u8[16]"},
+                           Case{"f32[3,1]", "u8[3,4]"}, Case{"s32[2,1,6]", "f32[2,6]"}, Case{"u8[16]", "s32[4]"},
+                           Case{"u8[2,8]", "s32[4]"}, Case{"f32[2,4]", "f64[4]"}, Case{"s32[]", "u16[2]"}}) {
+    ExpectEvaluatorsResult(fmt::format(R"(HloModule m
+ENTRY e {{
+  a = {0} parameter(0)
+  n = {0} add(a, a)
+  b = {1} bitcast(n)
+  ROOT c = {1} add(b, b)
+}})",
+                                       bits.from, bits.to));
+  }
+}
+
+constexpr const char* kSelectAndScatter = R"(HloModule m
+ge { x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT r = pred[] compare(x, y), direction=GE }
+add { x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT r = f32[] add(x, y) }
+)";
+
+// Of equal elements the first is selected, whatever order the dimensions come to lie in.
+TEST(RarePrograms, TiesInWindowsOverChannels) {
+  ExpectEvaluatorsResult(kSelectAndScatter + std::string(R"(ENTRY e {
+  a = f32[2,4,6,4] parameter(0)
+  z = f32[] constant(0)
+  fl = f32[2,4,6,4] floor(a)
+  t = f32[2,4,4,6] transpose(fl), dimensions={0,3,1,2}
+  s = f32[2,2,2,3] iota(), iota_dimension=3
+  p = f32[2,4,4,6] select-and-scatter(t, s, z), window={size=1x2x2x2 stride=1x2x2x2}, select=ge, scatter=add
+  ROOT u = f32[2,4,6,4] transpose(p), dimensions={0,2,3,1}
+})"));
+}
+
+TEST(RarePrograms, SelectionsInDilatedWindows) {
+  for (const char* entry : {R"(ENTRY e {
+  t = f32[2,4,9] parameter(0)
+  s = f32[2,4,3] parameter(1)
+  z = f32[] constant(1)
+  ROOT p = f32[2,4,9] select-and-scatter(t, s, z), window={size=1x1x3 stride=1x1x2 rhs_dilate=1x1x2}, select=ge, scatter=add
+})",
+                            R"(ENTRY e {
+  t = f32[4] parameter(0)
+  s = f32[5] parameter(1)
+  z = f32[] constant(1)
+  ROOT p = f32[4] select-and-scatter(t, s, z), window={size=3 lhs_dilate=2}, select=ge, scatter=add
+})"}) {
+    ExpectEvaluatorsResult(kSelectAndScatter + std::string(entry));
+  }
+}
+
+// Images smaller than the window.
+TEST(RarePrograms, ConvolutionsWithoutResults) {
+  for (const char* result : {"f32[2,0,0,5] convolution(a, k), window={size=3x3}",
+                             "f32[2,2,0,5] convolution(a, k), window={size=3x3 pad=1_1x0_0}",
+                             "f32[2,0,3,5] convolution(a, k), window={size=3x3 pad=-1_0x1_1 lhs_dilate=2x2}"}) {
+    ExpectEvaluatorsResult(fmt::format(R"(HloModule m
+ENTRY e {{
+  a = f32[2,2,2,3] parameter(0)
+  k = f32[3,3,3,5] parameter(1)
+  ROOT c = {}, dim_labels=b01f_01io->b01f
+}})",
+                                       result));
+  }
+}
+
+TEST(RarePrograms, TotalOrderBesideNegativeNan) {
+  ExpectEvaluatorsResult(R"(HloModule m
+ENTRY e {
+  x = f32[8] parameter(0)
+  c = f32[] constant(-nan)
+  b = f32[8] broadcast(c), dimensions={}
+  ROOT l = pred[8] compare(x, b), direction=LT, type=TOTALORDER
+})");
+}
+
+// A dynamic size over a reducer whose type has nothing that changes nothing.
+TEST(RarePrograms, SumsOfATypeWithoutZero) {
+  ExpectEvaluatorsResult(R"(HloModule m
+sum { a = f8e8m0fnu[] parameter(0)
+  b = f8e8m0fnu[] parameter(1)
+  ROOT c = f8e8m0fnu[] add(a, b) }
+ENTRY e {
+  x = f32[8] parameter(0)
+  n = s32[] constant(3)
+  one = f8e8m0fnu[] constant(1)
+  e = f8e8m0fnu[8] convert(x)
+  y = f8e8m0fnu[<=8] set-dimension-size(e, n), dimensions={0}
+  ROOT r = f8e8m0fnu[] reduce(y, one), dimensions={0}, to_apply=sum
+})");
+}
+
 // Windows larger than what an array of dynamic size has.
 TEST(RarePrograms, GathersOfMoreThanThereIs) {
   ExpectEvaluatorsResult(R"(HloModule m

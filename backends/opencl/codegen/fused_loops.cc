@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/fused_ops.h"
+#include "backends/opencl/codegen/window_place.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
 
@@ -34,22 +35,6 @@ struct Accumulators {
     }
   }
 };
-
-// One dimension of a window at output index `out` and window index `at`: the base index, and whether there is an
-// element.
-struct WindowPlace {
-  Index index;
-  Expr inside;
-};
-WindowPlace PlaceInWindow(IndexMath& math, const hlo::WindowDimension& w, const Index& out, const Index& at,
-                          int64_t base_size) {
-  const Index position = math.Add(math.Add(math.Mul(out, w.stride), math.Mul(at, w.window_dilation)), -w.padding_low);
-  WindowPlace place{math.FloorDiv(position, w.base_dilation),
-                    math.Within(position, 0, (base_size - 1) * w.base_dilation + 1)};
-  const Index rest = math.Mod(position, w.base_dilation);
-  if (!(rest == Index(0))) place.inside = And(place.inside, Compare(Op::kEq, math.ToExpr(rest), Int(0, math.type())));
-  return place;
-}
 
 hlo::Dims WindowSizes(const hlo::Window& window) {
   hlo::Dims sizes;

@@ -385,8 +385,11 @@ class Printer {
 
   std::string RealText(double value, ElementType type) {
     const char* suffix = type == ElementType::kF64 ? "" : "f";
-    if (std::isnan(value))
-      return type == ElementType::kF64 ? "as_double(0x7ff8000000000000uL)" : "as_float(0x7fc00000u)";
+    if (std::isnan(value)) {  // its sign shows in a total order
+      if (type == ElementType::kF64)
+        return std::signbit(value) ? "as_double(0xfff8000000000000uL)" : "as_double(0x7ff8000000000000uL)";
+      return std::signbit(value) ? "as_float(0xffc00000u)" : "as_float(0x7fc00000u)";
+    }
     if (std::isinf(value)) {
       if (type == ElementType::kF64)
         return value > 0 ? "as_double(0x7ff0000000000000uL)" : "as_double(0xfff0000000000000uL)";

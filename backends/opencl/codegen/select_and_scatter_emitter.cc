@@ -2,6 +2,7 @@
 
 #include "backends/opencl/codegen/emission.h"
 #include "backends/opencl/codegen/emitters.h"
+#include "backends/opencl/codegen/window_place.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -43,9 +44,9 @@ class SelectAndScatterKernel {
         Indices from;
         Expr inside = ir::Pred(true);
         for (size_t d = 0; d < window_.size(); ++d) {
-          from.push_back(
-              e_.math().Add(e_.math().Add(e_.math().Mul(place[d], window_[d].stride), j[d]), -window_[d].padding_low));
-          inside = ir::And(inside, e_.math().Within(from[d], 0, operand_.dimensions()[d]));
+          const WindowPlace at = PlaceInWindow(e_.math(), window_[d], place[d], j[d], operand_.dimensions()[d]);
+          from.push_back(at.index);
+          inside = ir::And(inside, at.inside);
         }
         inside = e_.body().Name(inside, "m");
         const Value candidate = e_.values().Get(e_.frame(), *op_.operand(0), from, inside);
@@ -76,15 +77,23 @@ class SelectAndScatterKernel {
     const Expr self = e_.body().Name(LinearIn(operand_, at));
     // Only every stride-th window position reaches an element: count windows, not positions.
     hlo::Dims windows;
-    for (const auto& w : window_) windows.push_back((w.size + w.stride - 1) / w.stride);
+    for (const auto& w : window_) windows.push_back(IsDilated(w) ? w.size : (w.size + w.stride - 1) / w.stride);
     e_.values().SerialLoops(windows, [&](const Indices& k) {
       Indices place;
       Expr there = mask ? mask : ir::Pred(true);
       for (size_t d = 0; d < window_.size(); ++d) {
         const hlo::WindowDimension& w = window_[d];
-        // The last window that begins at or before the element, less those to come.
-        const Index last = e_.math().FloorDiv(e_.math().Add(at[d], w.padding_low), w.stride);
-        place.push_back(e_.math().Sub(e_.math().Add(last, k[d]), windows[d] - 1));
+        const Index in_base = e_.math().Add(e_.math().Mul(at[d], w.base_dilation), w.padding_low);
+        // How many windows, or taps of dilated ones, come behind.
+        const Index behind = e_.math().Sub(windows[d] - 1, k[d]);
+        if (IsDilated(w)) {
+          const Index begin = e_.math().Sub(in_base, e_.math().Mul(behind, w.window_dilation));
+          const Expr rest = e_.math().ToExpr(e_.math().Mod(begin, w.stride));
+          there = ir::And(there, ir::Compare(ir::Op::kEq, rest, e_.IndexInt(0)));
+          place.push_back(e_.math().FloorDiv(begin, w.stride));
+        } else {
+          place.push_back(e_.math().Sub(e_.math().FloorDiv(in_base, w.stride), behind));
+        }
         there = ir::And(there, e_.math().Within(place[d], 0, source_.dimensions()[d]));
       }
       there = e_.body().Name(there, "m");
@@ -96,6 +105,8 @@ class SelectAndScatterKernel {
     });
     return sum.Get();
   }
+
+  static bool IsDilated(const hlo::WindowDimension& w) { return w.window_dilation > 1 || w.base_dilation > 1; }
 
   Expr LinearIn(const hlo::Shape& shape, const Indices& at) {
     return e_.math().ToExpr(e_.math().Linearize(at, shape.dimensions()));

@@ -447,11 +447,6 @@ step { x = f32[${N}] parameter(0)  c = f32[] parameter(1)  z = f32[] constant(0)
     h = u16[${N},2] bitcast-convert(x)
     ROOT r = (s32[${N}], u16[${N},2]) tuple(b, h)
 )"));
-  add("sum_of_a_type_without_zero", {{"N", 5}}, Entry(R"(
-    x = f8e8m0fnu[${N}] parameter(0)
-    one = f8e8m0fnu[] constant(1)
-    ROOT r = f8e8m0fnu[] reduce(x, one), dimensions={0}, to_apply=sum
-)", "sum { a = f8e8m0fnu[] parameter(0)  b = f8e8m0fnu[] parameter(1)  ROOT c = f8e8m0fnu[] add(a, b) }\n"), false);
   add("largest_complex", {{"N", 6}}, Entry(R"(
     x = c64[${N}] parameter(0)
     low = c64[] constant((-1e30, 0))
