@@ -46,7 +46,6 @@ class PlanExecutable : public Executable {
         context_(std::move(context)),
         first_lane_(context_->lane(0)),
         team_(team) {
-    CheckPlan(plan_);
     of_constants_ = NumberSteps(plan_.of_constants, launches_);
     once_ = NumberSteps(plan_.once, launches_);
     steps_ = NumberSteps(plan_.entry, launches_);
@@ -454,6 +453,7 @@ std::unique_ptr<Executable> Make(Plan plan, ProgramSet programs, const std::shar
 
 std::unique_ptr<Executable> BuildExecutable(Plan plan, const std::shared_ptr<DeviceContext>& context,
                                             const BuildOptions& options) {
+  CheckPlan(plan);
   DeviceContext* team = TeamFor(plan, *context);
   ProgramSet programs = BuildPrograms(plan, team != nullptr ? *team : *context, options);
   return Make(std::move(plan), std::move(programs), context, team);
@@ -461,6 +461,7 @@ std::unique_ptr<Executable> BuildExecutable(Plan plan, const std::shared_ptr<Dev
 
 std::unique_ptr<Executable> BuildExecutable(SavedPlan saved, const std::shared_ptr<DeviceContext>& context,
                                             const BuildOptions&) {
+  CheckPlan(saved.plan);
   DeviceContext* team = TeamFor(saved.plan, *context);
   const std::string fingerprint = FingerprintOf(*context, team != nullptr);
   if (saved.fingerprint != fingerprint) {

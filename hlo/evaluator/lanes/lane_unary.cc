@@ -139,8 +139,7 @@ struct Expm1 {
   static T Apply(T x) {
     using Real = typename T::value_type;
     const Real half_sine = std::sin(x.imag() / 2);
-    return {std::expm1(x.real()) * std::cos(x.imag()) - 2 * half_sine * half_sine,
-            std::exp(x.real()) * std::sin(x.imag())};
+    return {std::expm1(x.real()) * std::cos(x.imag()) - 2 * half_sine * half_sine, std::exp(x).imag()};
   }
 };
 struct Log1p {
