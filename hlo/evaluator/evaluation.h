@@ -79,7 +79,8 @@ class Evaluation {
 // The shape of the result where operands have these values: the instruction's, with actual sizes in place of bounds.
 Shape ActualShape(const Instruction& instruction, std::span<const Literal> operands);
 
-// What a static result is moved from reaches up to its bound: zeros lie beyond the actual sizes.
+// What a static result is moved from reaches up to its bound, or as far as one window of it does: zeros lie beyond the
+// actual sizes.
 void FillOperands(const Instruction& instruction, std::span<Literal> operands);
 
 // Cuts static operands of an elementwise op down to the actual sizes of its result.

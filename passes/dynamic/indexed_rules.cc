@@ -42,10 +42,9 @@ constexpr int64_t kNowhere = -1;
 
 // Component `k` of each index vector nowhere where it is beyond `last`.
 Instruction* SkipBeyond(OpLowering& at, Instruction* indices, int64_t vector_dimension, int64_t k, Instruction* last) {
-  const hlo::Dims& dimensions = indices->shape().dimensions();
-  const auto spread = [&](Instruction* scalar) { return at.build.Broadcast(scalar, dimensions, {}); };
-  Instruction* is_beyond = at.build.Compare(indices, spread(last), hlo::ComparisonDirection::kGt);
-  Instruction* skipped = at.build.Select(is_beyond, spread(at.Int(kNowhere)), indices);
+  Instruction* limit = at.build.Broadcast(last, indices->shape().dimensions(), {});
+  Instruction* is_beyond = at.build.Compare(indices, limit, hlo::ComparisonDirection::kGt);
+  Instruction* skipped = at.build.Select(is_beyond, at.build.Splat(indices->shape(), kNowhere), indices);
   return InComponent(at, indices, vector_dimension, k, skipped);
 }
 

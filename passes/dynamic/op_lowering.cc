@@ -90,11 +90,12 @@ Instruction* OpLowering::Windowed(Instruction* size, const hlo::WindowDimension&
 
 Instruction* OpLowering::AsS32(Instruction* places) {
   const hlo::ElementType type = places->shape().element_type();
-  const hlo::Dims& dimensions = places->shape().dimensions();
-  const auto spread = [&](int64_t x) { return build.Broadcast(build.ScalarConstant(type, x), dimensions, {}); };
+  const Shape shape = places->shape();
   const bool may_be_beyond = type == hlo::ElementType::kU32 || hlo::BitsOf(type) > 32;
-  if (may_be_beyond) places = build.Binary(Opcode::kMinimum, places, spread(std::numeric_limits<int32_t>::max()));
-  if (may_be_beyond && hlo::IsSigned(type)) places = build.Binary(Opcode::kMaximum, places, spread(-1));
+  if (may_be_beyond)
+    places = build.Binary(Opcode::kMinimum, places, build.Splat(shape, int64_t{std::numeric_limits<int32_t>::max()}));
+  if (may_be_beyond && hlo::IsSigned(type))
+    places = build.Binary(Opcode::kMaximum, places, build.Splat(shape, int64_t{-1}));
   return build.Convert(places, hlo::ElementType::kS32);
 }
 

@@ -60,7 +60,6 @@ bool GoesByTaps(const ConvolutionParts& parts, const KernelModel& kernels) {
 }
 
 bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
-  if (convolution->shape().ElementCount() == 0) return false;
   const ConvolutionParts parts(convolution);
   if (IsConvolutionOverWindow(*convolution)) return GoesOverWindow(convolution, parts, kernels);
   return IsCanonicalConvolution(*convolution) && kernels.GroupsTogether(*convolution) == 1 &&
@@ -72,10 +71,6 @@ bool IsFinal(Instruction* convolution, const KernelModel& kernels) {
 void Canonicalize(Instruction* convolution, const KernelModel& kernels) {
   hlo::Builder build(convolution->parent(), convolution);
   build.before = convolution;
-  if (convolution->shape().ElementCount() == 0) {
-    convolution->parent()->Replace(convolution, build.Splat(convolution->shape(), 0.0));
-    return;
-  }
   ConvolutionParts parts(convolution);
   const bool goes_over_window = GoesOverWindow(convolution, parts, kernels);
   if (!goes_over_window) BatchGroupsToFeatureGroups(parts, build);
@@ -152,8 +147,13 @@ bool CanonicalizeConvolutions::Run(hlo::Module& module, PassContext& context) {
   for (hlo::Computation* computation : module.PostOrder()) {
     for (Instruction* instruction : computation->PostOrder()) {
       if (!instruction->Is(Opcode::kConvolution) || !instruction->operand(0)->shape().IsStatic()) continue;
-      if (IsFinal(instruction, context.kernels)) continue;
-      Canonicalize(instruction, context.kernels);
+      if (instruction->shape().ElementCount() == 0) {
+        computation->Replace(instruction, hlo::Builder(computation, instruction).Splat(instruction->shape(), 0.0));
+      } else if (!IsFinal(instruction, context.kernels)) {
+        Canonicalize(instruction, context.kernels);
+      } else {
+        continue;
+      }
       changed = true;
     }
   }

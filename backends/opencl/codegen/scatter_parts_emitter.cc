@@ -183,15 +183,10 @@ class ScatterParts {
 
 bool HasScatterParts(const Instruction& scatter, const DeviceSpec& device) {
   if (device.device_class != DeviceClass::kGpu || device.max_work_group_size < kJoinLanes) return false;
-  if (scatter.operand_count() != 3 || UpdatesOf(scatter) < kFewestUpdates) return false;
+  if (!CombinesInParts(scatter) || UpdatesOf(scatter) < kFewestUpdates) return false;
   const auto& attributes = scatter.As<hlo::attr::Scatter>();
   const ElementType type = scatter.operand(0)->shape().element_type();
-  const auto opcode = hlo::ReducerOpcode(*scatter.called());
-  if (!opcode || !NeutralOf(*opcode, type) || hlo::IsComplex(type)) return false;
-  // Those round at each update.
-  if (hlo::IsFloating(type) && PartialType(type) != type) return false;
   if (!attributes.update_window_dims.empty() || !attributes.input_batching_dims.empty()) return false;
-  if (attributes.unique_indices) return false;
   const int64_t places = scatter.operand(0)->shape().ElementCount(), bytes = hlo::BytesOf(PartialType(type));
   return places <= kMostPlaces && kBlock * (4 + bytes) + (places + 1) * bytes <= device.local_memory_bytes;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "backends/opencl/codegen/cache_line.h"
+#include "backends/opencl/codegen/reducers.h"
+#include "hlo/builder.h"
 
 namespace hlorun::opencl {
 namespace {
@@ -143,6 +145,14 @@ void ScatterUpdates::Store(const Element& element) {
     const Target& output = targets_[i];
     StoreElement(e_.values(), output.buffer, output.shape, element.place, element.results[i]);
   }
+}
+
+bool CombinesInParts(const Instruction& scatter) {
+  if (scatter.operand_count() != 3 || scatter.As<hlo::attr::Scatter>().unique_indices) return false;
+  const hlo::ElementType type = scatter.operand(0)->shape().element_type();
+  const auto opcode = hlo::ReducerOpcode(*scatter.called());
+  if (!opcode || !NeutralOf(*opcode, type) || hlo::IsComplex(type)) return false;
+  return !hlo::IsFloating(type) || PartialType(type) == type;
 }
 
 }  // namespace hlorun::opencl

@@ -69,4 +69,8 @@ class ScatterUpdates {
   std::vector<int64_t> window_dims_, batch_dims_, window_operand_dims_;
 };
 
+// Whether groups of updates, several of which may meet a place, can be combined apart and then joined: by one opcode
+// with a neutral element, of a type that does not round at each update.
+bool CombinesInParts(const hlo::Instruction& scatter);
+
 }  // namespace hlorun::opencl

@@ -151,13 +151,8 @@ class SplitScatter {
 }  // namespace
 
 bool HasSplitScatter(const Instruction& scatter, const DeviceSpec& device) {
-  if (device.device_class != DeviceClass::kCpu || scatter.operand_count() != 3) return false;
-  if (scatter.As<hlo::attr::Scatter>().unique_indices) return false;
-  const hlo::ElementType type = scatter.operand(0)->shape().element_type();
-  const auto opcode = hlo::ReducerOpcode(*scatter.called());
-  if (!opcode || !NeutralOf(*opcode, type) || hlo::IsComplex(type)) return false;
-  if (hlo::IsFloating(type) && PartialType(type) != type) return false;
-  return PartsOf(scatter) > 1 && !SharesWindows(scatter);
+  return device.device_class == DeviceClass::kCpu && CombinesInParts(scatter) && PartsOf(scatter) > 1 &&
+         !SharesWindows(scatter);
 }
 
 int64_t SplitScatterScratchBytes(const Instruction& scatter) {
