@@ -40,6 +40,23 @@ void ChooseTile(ConvolutionPlan& plan, const DeviceSpec& device) {
   }
 }
 
+// A work-group's rows lie in the input as a copy would have them, and a tile leaves out what is beyond a row's ends at
+// one tap each: more would be as many loops of a tile's code.
+bool MayReadInPlace(const ConvolutionPlan& plan) {
+  const ConvolutionDimension &rows = plan.shape.rows, &columns = plan.shape.columns;
+  const bool is_as_copied = plan.shape.groups == 1 && !plan.pairs_overlap && plan.shape.input_type == plan.CopiedType();
+  const bool is_dense = rows.base_dilation == 1 && columns.base_dilation == 1 && columns.dilation == 1;
+  // Rows outside are skipped one by one, for all pixels of a tile.
+  const bool skips_rows = plan.tile_rows == 1 && rows.dilation == 1;
+  if (!is_as_copied || !is_dense || (rows.MayLeave() && !skips_rows)) return false;
+  int64_t at_first = 0, at_last = 0;
+  for (const EdgeTap& edge : EdgeTaps(plan)) {
+    if (edge.tap != 0 && edge.tap != columns.window - 1) return false;
+    ++(edge.tap == 0 ? at_first : at_last);
+  }
+  return at_first <= 1 && at_last <= 1;
+}
+
 // Weights that are read again from beyond the second cache by each block of rows, and the rows, copied again for each
 // run of panels.
 int64_t BytesMoved(const ConvolutionPlan& plan) {
@@ -154,6 +171,7 @@ std::optional<ConvolutionShape> ConvolutionShapeOf(const hlo::Instruction& convo
 int64_t ConvolutionPlan::row_blocks() const { return CeilDiv(shape.rows.out, rows_per_block); }
 int64_t ConvolutionPlan::panel_blocks() const { return CeilDiv(panels, panels_per_block); }
 int64_t ConvolutionPlan::BufferElements() const {
+  if (reads_in_place) return 0;
   const int64_t line = kLineBytes / hlo::BytesOf(shape.compute_type);
   return CeilDiv(BufferRows() * BufferColumns() * shape.channels, line) * line;
 }
@@ -162,6 +180,25 @@ int64_t ConvolutionPlan::WeightBytes() const {
 }
 int64_t ConvolutionPlan::BufferBytes() const {
   return AlignScratch(groups * BufferElements() * hlo::BytesOf(shape.compute_type));
+}
+
+std::vector<EdgeTap> EdgeTaps(const ConvolutionPlan& plan) {
+  const ConvolutionDimension& d = plan.shape.columns;
+  const int64_t width = plan.tile_columns;
+  std::vector<EdgeTap> edges;
+  for (int64_t tap = 0; tap < d.window; ++tap) {
+    // Outputs `begin` .. `end` have the tap inside.
+    const int64_t place = tap * d.dilation - d.low;
+    const auto output_of = [&](int64_t x) { return CeilDiv(std::max<int64_t>(0, x), d.stride); };
+    const int64_t begin = output_of(-place), end = output_of(d.in - place);
+    for (int64_t column = 0; column < d.out; column += width) {
+      const int64_t at = std::min(column, d.out - width);
+      const int64_t first = std::clamp<int64_t>(begin - at, 0, width);
+      const int64_t last = std::clamp<int64_t>(end - at, first, width);
+      if (first > 0 || last < width) edges.push_back({tap, at, first, last});
+    }
+  }
+  return edges;
 }
 
 int64_t LanesOfGroup(int64_t group_features, hlo::ElementType compute_type, const DeviceSpec& device) {
@@ -199,6 +236,7 @@ ConvolutionPlan PlanConvolution(const ConvolutionShape& shape, const DeviceSpec&
   const int64_t elements = shape.batch * shape.rows.out * shape.columns.out * shape.features;
   plan.result_is_far = elements * hlo::BytesOf(shape.compute_type) > device.l2_bytes;
   ChooseTile(plan, device);
+  plan.reads_in_place = MayReadInPlace(plan);
   plan.panels = CeilDiv(shape.features, plan.width());
   ChooseBlocks(plan, device);
   return plan;

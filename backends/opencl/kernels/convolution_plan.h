@@ -3,11 +3,13 @@
 // Each work-group copies the input rows that its output rows need into scratch of its own, with the padding around them
 // and the holes of base dilation as zeros, in the type that sums have. So a register tile is the same code for every
 // pixel: along a row of the window the elements it needs lie one after another, and a step of the window's rows is a
-// constant distance.
+// constant distance. Where all that holds of the input itself, but for a tap at either end of a row, it is read where
+// it lies.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "backends/opencl/kernels/word_form.h"
 #include "hlo/device_spec.h"
@@ -27,6 +29,8 @@ struct ConvolutionDimension {
   int64_t Reach(int64_t outputs) const { return (outputs - 1) * stride + (window - 1) * dilation + 1; }
   // Copied elements behind `outputs` outputs; of a window of one element those between are not copied.
   int64_t Span(int64_t outputs) const { return (outputs - 1) * tile_stride() + (window - 1) * dilation + 1; }
+  // Whether some output's window reaches beyond the input, of which nothing lies apart.
+  bool MayLeave() const { return low > 0 || Reach(out) - low > in; }
 };
 
 // Along a spatial dimension of `in` elements, of which `window` makes `out`.
@@ -63,8 +67,9 @@ struct ConvolutionPlan {
   int64_t tile_rows = 1, tile_columns = 14, vectors = 2;  // output pixels and vectors of features of a register tile
   int64_t rows_per_block = 1;                             // output rows of a work-group's block
   int64_t panels = 1, panels_per_block = 1;
-  int64_t groups = 1;          // work-groups; each walks blocks at this distance
-  bool result_is_far = false;  // where it is stored, and what it is finished with, is beyond the second cache
+  int64_t groups = 1;           // work-groups; each walks blocks at this distance
+  bool result_is_far = false;   // where it is stored, and what it is finished with, is beyond the second cache
+  bool reads_in_place = false;  // no rows are copied
 
   // Of copied rows and packed weights.
   hlo::ElementType CopiedType() const { return words ? hlo::ElementType::kU32 : shape.compute_type; }
@@ -81,11 +86,18 @@ struct ConvolutionPlan {
   int64_t blocks() const { return shape.batch * row_blocks() * panel_blocks(); }
   int64_t BufferRows() const { return shape.rows.Span(rows_per_block); }
   int64_t BufferColumns() const { return shape.columns.Span(shape.columns.out); }
-  int64_t BufferElements() const;  // of one work-group
+  int64_t BufferElements() const;  // of one work-group; none where rows are read in place
   int64_t WeightBytes() const;
   int64_t BufferBytes() const;  // of all work-groups
   int64_t ScratchBytes() const { return WeightBytes() + BufferBytes(); }
 };
+
+// At tap `tap` of a row of the window, the tile that starts at output column `column` has its pixels `first` .. `end`
+// inside the input, and the others not.
+struct EdgeTap {
+  int64_t tap, column, first, end;
+};
+std::vector<EdgeTap> EdgeTaps(const ConvolutionPlan& plan);
 
 // Lanes of a vector of one group's features: half a register where that divides them and a whole register does not. A
 // CPU whose multipliers are half a register wide loses nothing by it, any other what zeros in the other half take.

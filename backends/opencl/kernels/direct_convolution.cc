@@ -30,14 +30,21 @@ constexpr int64_t kBitsOfHalf = 16, kLowerHalf = 0xffff;
 class DirectConvolution {
  public:
   DirectConvolution(const ConvolutionTask& task, const ConvolutionPlan& plan)
-      : task_(task), plan_(plan), shape_(plan.shape), pitch_(plan.BufferColumns() * plan.shape.channels) {
+      : task_(task),
+        plan_(plan),
+        shape_(plan.shape),
+        pitch_((plan.reads_in_place ? plan.shape.columns.in : plan.BufferColumns()) * plan.shape.channels),
+        tile_row_((plan.reads_in_place ? plan.shape.rows.stride : plan.shape.rows.tile_stride()) * pitch_),
+        tile_column_((plan.reads_in_place ? plan.shape.columns.stride : plan.shape.columns.tile_stride()) *
+                     plan.shape.channels) {
     const int64_t input = shape_.batch * shape_.rows.in * shape_.columns.in * PixelElements();
     const int64_t element = hlo::BytesOf(shape_.compute_type);
     input_ = parameters_.Add("input", shape_.input_type, input, task.input);
     weights_ = parameters_.Add("weights", plan.CopiedType(), plan.WeightBytes() / element,
                                ScratchSlice(0, plan.WeightBytes(), false));
-    buffer_ = parameters_.Add("buffer", plan.CopiedType(), plan.BufferBytes() / element,
-                              ScratchSlice(plan.WeightBytes(), plan.BufferBytes(), true));
+    buffer_ = plan.reads_in_place ? input_
+                                  : parameters_.Add("buffer", plan.CopiedType(), plan.BufferBytes() / element,
+                                                    ScratchSlice(plan.WeightBytes(), plan.BufferBytes(), true));
     epilogue_.emplace(task.instruction, task.hero, task.aliases, parameters_);
     staging_ = MakeStaging("staging", shape_.compute_type, TilePixels() * plan.width());
   }
@@ -75,7 +82,8 @@ class DirectConvolution {
                                           ? ir::Min(ir::Ref(first_new), Index(shape_.rows.out - plan_.rows_per_block))
                                           : ir::Ref(first_new)),
                    ir::Let(image, ir::Binary(Op::kFloorDiv, ir::Ref(block), row_blocks * plan_.panel_blocks())),
-                   CopyRows(ir::Ref(first_row)), Tiles(ir::Ref(first_row), ir::Ref(panel_block))});
+                   plan_.reads_in_place ? nullptr : CopyRows(ir::Ref(first_row)),
+                   Tiles(ir::Ref(first_row), ir::Ref(panel_block))});
     const Stmt walk = Loop(block, ir::Ref(group), blocks, body, plan_.groups);
     const Stmt nest = ir::For(LoopRole::kParallel, group, Index(0), Index(plan_.groups), walk);
     return MakeDraft("convolution", parameters_, ends.Before(ir::Block({ir::DeclareArray(staging_), nest})),
@@ -233,6 +241,14 @@ class DirectConvolution {
                       TileStore(*epilogue_).Emit(tile, staging_, done, Index(TilePixels()), features, index)});
   }
 
+  // Where the first pixel of a tile meets the first tap: in the rows that were copied, or in the input, where a pixel
+  // whose tap is outside has it at no element of its own.
+  Expr FirstElement(const Expr& first_row, const Expr& y, const Expr& x) const {
+    if (!plan_.reads_in_place) return buffer_at_ + (y - first_row) * tile_row_ + x * tile_column_;
+    return image_ * (shape_.rows.in * pitch_) + y * tile_row_ + x * tile_column_ -
+           (shape_.rows.low * pitch_ + shape_.columns.low * shape_.channels);
+  }
+
   // Steps that one loop walks: the channels of a row of the window, or of one tap.
   int64_t LoopDepth() const { return shape_.columns.dilation == 1 ? plan_.RowDepth() : shape_.channels; }
 
@@ -242,58 +258,94 @@ class DirectConvolution {
     return 2 * LoopDepth() >= kSectionSteps && opencl::GoesBySections(shape_.compute_type, loops * LoopDepth());
   }
 
+  // Steps `begin` .. `end` of one loop, which the tile's pixels `first_pixel` .. `end_pixel` take: of pairs, or of the
+  // half of one that the row ends with.
+  struct StepRange {
+    Expr begin, end;
+    int64_t first_pixel, end_pixel;
+    bool is_half = false;
+  };
+  // Of the tile at column `x`, one behind the other. What is outside the input at an end of its row is left out.
+  std::vector<StepRange> StepRanges(const Expr& x) const {
+    const int64_t depth = LoopDepth(), pixels = TilePixels(), c = shape_.channels;
+    // What the last pair of a row holds beside its one element is not multiplied by zero: it may be infinite.
+    if (plan_.pairs_overlap && shape_.columns.window * c % plan_.words.elements != 0)
+      return {{Index(0), Index(depth - 1), 0, pixels}, {Index(depth - 1), Index(depth), 0, pixels, true}};
+    StepRange inside{Index(0), Index(depth), 0, pixels};
+    if (!plan_.reads_in_place) return {inside};
+    std::vector<StepRange> ranges;
+    std::optional<StepRange> behind;
+    for (const EdgeTap& edge : EdgeTaps(plan_)) {
+      const Expr is_edge = ir::Compare(Op::kEq, x, Index(edge.column));
+      if (edge.tap == 0) {
+        inside.begin = ir::Select(is_edge, Index(c), Index(0));
+        ranges.push_back({Index(0), inside.begin, edge.first, edge.end});
+      } else {
+        inside.end = ir::Select(is_edge, Index(edge.tap * c), Index(depth));
+        behind = {inside.end, Index(depth), edge.first, edge.end};
+      }
+    }
+    ranges.push_back(inside);
+    if (behind) ranges.push_back(*behind);
+    return ranges;
+  }
+
+  // A step of the tile: its first pixel's element lies at `pixel`, wherever that is, and the panel's weights at
+  // `weight`.
+  Stmt Step(const RegisterTile& tile, const StepRange& range, const ir::Var& pixel, const ir::Var& weight) const {
+    const RegisterTile::Multiplier words{hlo::ElementType::kU32,
+                                         [&](const Expr& sum, const Expr& element, const Expr& weights) {
+                                           return DotWords(plan_.words.kind, sum, element, weights);
+                                         }};
+    return tile.Step(
+        [&](int64_t p) -> Expr {
+          if (p < range.first_pixel || p >= range.end_pixel) return nullptr;
+          const int64_t offset = p / plan_.tile_columns * tile_row_ + p % plan_.tile_columns * tile_column_;
+          const Expr element = ir::Load(buffer_, ir::Ref(pixel) + offset);
+          return range.is_half ? ir::Binary(Op::kAnd, element, ir::Int(kLowerHalf, element->type)) : element;
+        },
+        [&](int64_t v) {
+          return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes)));
+        },
+        plan_.words ? &words : nullptr);
+  }
+
   // All taps of the window. The first steps send for where a pixel each will be stored.
   Stmt Steps(const RegisterTile& tile, const Expr& first_row, const Expr& y, const Expr& x, const Expr& panel,
              const std::function<Stmt(const Expr& pixel)>& send) const {
     const ConvolutionDimension &rows = shape_.rows, &columns = shape_.columns;
     const int64_t c = shape_.channels, width = plan_.width();
-    const int64_t tile_row = rows.tile_stride() * pitch_, tile_column = columns.tile_stride() * c;
     const ir::Var kh = IndexVar("kh", rows.window), kw = IndexVar("kw", columns.window);
     const bool merged = columns.dilation == 1;
     const int64_t depth = LoopDepth(), stride = plan_.pairs_overlap ? plan_.words.elements : 1;
     const ir::Var k = IndexVar("k", depth);
     const ir::Var pixel = ir::MakeVar("pixel_at", kIndex), weight = ir::MakeVar("weight_at", kIndex);
     const ir::Var tap = ir::MakeVar("tap_at", kIndex), taps = ir::MakeVar("tap_weights", kIndex);
-    Expr buffer = buffer_at_ + (y - first_row) * tile_row + x * tile_column + ir::Ref(kh) * (rows.dilation * pitch_);
+    Expr buffer = FirstElement(first_row, y, x) + ir::Ref(kh) * (rows.dilation * pitch_);
     Expr packed = (panel * (rows.window * columns.window) + ir::Ref(kh) * columns.window) * (c * width);
     if (plan_.pairs_overlap) packed = (ir::Ref(kh) * plan_.panels + panel) * (depth * width);
     if (!merged) {
       buffer = buffer + ir::Ref(kw) * (columns.dilation * c);
       packed = packed + ir::Ref(kw) * (c * width);
     }
-    const RegisterTile::Multiplier words{hlo::ElementType::kU32,
-                                         [&](const Expr& sum, const Expr& pixel, const Expr& weight) {
-                                           return DotWords(plan_.words.kind, sum, pixel, weight);
-                                         }};
-    const auto step = [&](bool is_half) {
-      return tile.Step(
-          [&](int64_t p) {
-            const int64_t offset = p / plan_.tile_columns * tile_row + p % plan_.tile_columns * tile_column;
-            const Expr element = ir::Load(buffer_, ir::Ref(pixel) + offset);
-            return is_half ? ir::Binary(Op::kAnd, element, ir::Int(kLowerHalf, element->type)) : element;
-          },
-          [&](int64_t v) {
-            return ir::Load(weights_, ir::Ramp(ir::Ref(weight) + v * plan_.lanes, static_cast<int>(plan_.lanes)));
-          },
-          plan_.words ? &words : nullptr);
-    };
     const auto [first, end] = WindowRows(y);
     const Expr early =
         ir::And(ir::Compare(Op::kEq, ir::Ref(kh), first), ir::Ref(k) < Index(std::min(depth, TilePixels())));
     const Expr is_first = merged ? early : ir::And(ir::Compare(Op::kEq, ir::Ref(kw), Index(0)), early);
     const Stmt sent = send(ir::Ref(k));
-    const auto at_step = [&](bool is_half) {
-      return ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k) * stride),
-                        ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width), WeightsAhead(tile, ir::Ref(weight)),
-                        sent ? ir::If(is_first, sent) : nullptr, step(is_half)});
-    };
-    // What the last pair of a row holds beside its one element is not multiplied by zero: it may be infinite.
-    const bool ends_with_half = plan_.pairs_overlap && columns.window * c % stride != 0;
-    const int64_t whole = ends_with_half ? depth - 1 : depth;
-    const auto steps = [&](const Expr& begin, const Expr& end) {
-      if (!ends_with_half) return Loop(k, begin, end, at_step(false));
-      return ir::Block({Loop(k, begin, ir::Min(end, Index(whole)), at_step(false)),
-                        Loop(k, ir::Max(begin, Index(whole)), end, at_step(true))});
+    const std::vector<StepRange> ranges = StepRanges(x);
+    const auto steps = [&](const Expr& section_begin, const Expr& section_end) {
+      std::vector<Stmt> loops;
+      for (const StepRange& range : ranges) {
+        const bool is_first_range = &range == &ranges.front(), is_last_range = &range == &ranges.back();
+        loops.push_back(
+            Loop(k, is_first_range ? section_begin : ir::Max(section_begin, range.begin),
+                 is_last_range ? section_end : ir::Min(section_end, range.end),
+                 ir::Block({ir::Let(pixel, ir::Ref(tap) + ir::Ref(k) * stride),
+                            ir::Let(weight, ir::Ref(taps) + ir::Ref(k) * width), WeightsAhead(tile, ir::Ref(weight)),
+                            sent ? ir::If(is_first, sent) : nullptr, Step(tile, range, pixel, weight)})));
+      }
+      return loops.size() == 1 ? loops.front() : ir::Block(std::move(loops));
     };
     const int64_t section = CeilDiv(depth, CeilDiv(depth, kMostSectionSteps));
     Stmt body = ir::Block({ir::Let(tap, buffer), ir::Let(taps, packed),
@@ -313,8 +365,8 @@ class DirectConvolution {
   // Rows of the window that meet the input, for a tile of one row; rows of zeros are skipped.
   std::pair<Expr, Expr> WindowRows(const Expr& y) const {
     const ConvolutionDimension& d = shape_.rows;
-    const bool may_leave = d.low > 0 || (d.out - 1) * d.stride - d.low + (d.window - 1) * d.dilation >= d.in;
-    if (plan_.tile_rows > 1 || d.base_dilation > 1 || d.dilation > 1 || !may_leave) return {Index(0), Index(d.window)};
+    if (plan_.tile_rows > 1 || d.base_dilation > 1 || d.dilation > 1 || !d.MayLeave())
+      return {Index(0), Index(d.window)};
     const Expr top = y * d.stride - d.low;
     return {ir::Max(Index(0), Index(0) - top), ir::Min(Index(d.window), Index(d.in) - top)};
   }
@@ -322,7 +374,8 @@ class DirectConvolution {
   const ConvolutionTask& task_;
   const ConvolutionPlan& plan_;
   const ConvolutionShape& shape_;
-  const int64_t pitch_;  // of a buffer row, elements
+  // Elements from a row of what is read, copied or in place, to the next, and from an output's to the next one's.
+  const int64_t pitch_, tile_row_, tile_column_;
   KernelParameters parameters_;
   ir::BufferRef input_, weights_, buffer_, staging_;
   std::optional<Epilogue> epilogue_;

@@ -92,8 +92,10 @@ Stmt RegisterTile::Step(const Element& element, const Vector& vector, const Mult
     columns.push_back(ir::Ref(column));
   }
   for (int64_t row = 0; row < rows_; ++row) {
+    const Expr of_row = element(row);
+    if (!of_row) continue;
     const ir::Var scalar = ir::MakeVar(fmt::format("{}_row_{}", name_, row), operand);
-    statements.push_back(ir::Let(scalar, ir::Splat(element(row), type_.lanes)));
+    statements.push_back(ir::Let(scalar, ir::Splat(of_row, type_.lanes)));
     for (int64_t v = 0; v < vectors_; ++v) {
       const Expr& column = columns[static_cast<size_t>(v)];
       statements.push_back(ir::Assign(Accumulator(row, v), add(At(row, v), ir::Ref(scalar), column)));

@@ -27,7 +27,7 @@ class RegisterTile {
   int64_t columns() const { return vectors_ * type_.lanes; }
   ir::Type vector_type() const { return type_; }
 
-  using Element = std::function<ir::Expr(int64_t row)>;                   // a scalar
+  using Element = std::function<ir::Expr(int64_t row)>;                   // a scalar, or null for none
   using Vector = std::function<ir::Expr(int64_t vector)>;                 // `lanes` wide
   using Position = std::function<ir::Expr(int64_t row, int64_t vector)>;  // element index of a vector's first lane
 
@@ -48,7 +48,7 @@ class RegisterTile {
     hlo::ElementType operand;
     std::function<ir::Expr(const ir::Expr& sum, const ir::Expr& row, const ir::Expr& column)> add;
   };
-  // accumulators += element(row) * vector(column block), by `multiplier` where given
+  // accumulators += element(row) * vector(column block), by `multiplier` where given; rows without an element stay.
   ir::Stmt Step(const Element& element, const Vector& vector, const Multiplier* multiplier = nullptr) const;
   // A step loads its vectors from panels in the second cache, at element `at`: those of later steps are sent for,
   // further ahead than the hardware does.
