@@ -49,11 +49,11 @@ bool MayReadInPlace(const ConvolutionPlan& plan) {
   // Rows outside are skipped one by one, for all pixels of a tile.
   const bool skips_rows = plan.tile_rows == 1 && rows.dilation == 1;
   if (!is_as_copied || !is_dense || (rows.MayLeave() && !skips_rows)) return false;
+  // The inner taps, of which the second and the one before the last reach furthest.
+  const bool reaches_by_one = columns.low <= 1 && columns.Reach(columns.out) - 1 - columns.low <= columns.in;
+  if (columns.window > 2 && !reaches_by_one) return false;
   int64_t at_first = 0, at_last = 0;
-  for (const EdgeTap& edge : EdgeTaps(plan)) {
-    if (edge.tap != 0 && edge.tap != columns.window - 1) return false;
-    ++(edge.tap == 0 ? at_first : at_last);
-  }
+  for (const EdgeTap& edge : EdgeTaps(plan)) ++(edge.tap == 0 ? at_first : at_last);
   return at_first <= 1 && at_last <= 1;
 }
 
@@ -186,7 +186,7 @@ std::vector<EdgeTap> EdgeTaps(const ConvolutionPlan& plan) {
   const ConvolutionDimension& d = plan.shape.columns;
   const int64_t width = plan.tile_columns;
   std::vector<EdgeTap> edges;
-  for (int64_t tap = 0; tap < d.window; ++tap) {
+  for (int64_t tap = 0; tap < d.window; tap += std::max<int64_t>(1, d.window - 1)) {
     // Outputs `begin` .. `end` have the tap inside.
     const int64_t place = tap * d.dilation - d.low;
     const auto output_of = [&](int64_t x) { return CeilDiv(std::max<int64_t>(0, x), d.stride); };

@@ -92,8 +92,8 @@ struct ConvolutionPlan {
   int64_t ScratchBytes() const { return WeightBytes() + BufferBytes(); }
 };
 
-// At tap `tap` of a row of the window, the tile that starts at output column `column` has its pixels `first` .. `end`
-// inside the input, and the others not.
+// At tap `tap` of a row of the window, the first or the last, the tile that starts at output column `column` has its
+// columns `first` .. `end` inside the input, and the others not.
 struct EdgeTap {
   int64_t tap, column, first, end;
 };

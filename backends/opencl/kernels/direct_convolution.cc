@@ -258,20 +258,20 @@ class DirectConvolution {
     return 2 * LoopDepth() >= kSectionSteps && opencl::GoesBySections(shape_.compute_type, loops * LoopDepth());
   }
 
-  // Steps `begin` .. `end` of one loop, which the tile's pixels `first_pixel` .. `end_pixel` take: of pairs, or of the
-  // half of one that the row ends with.
+  // Steps `begin` .. `end` of one loop, which the tile's columns `first_column` .. `end_column` take: of pairs, or of
+  // the half of one that the row ends with.
   struct StepRange {
     Expr begin, end;
-    int64_t first_pixel, end_pixel;
+    int64_t first_column, end_column;
     bool is_half = false;
   };
   // Of the tile at column `x`, one behind the other. What is outside the input at an end of its row is left out.
   std::vector<StepRange> StepRanges(const Expr& x) const {
-    const int64_t depth = LoopDepth(), pixels = TilePixels(), c = shape_.channels;
+    const int64_t depth = LoopDepth(), width = plan_.tile_columns, c = shape_.channels;
     // What the last pair of a row holds beside its one element is not multiplied by zero: it may be infinite.
     if (plan_.pairs_overlap && shape_.columns.window * c % plan_.words.elements != 0)
-      return {{Index(0), Index(depth - 1), 0, pixels}, {Index(depth - 1), Index(depth), 0, pixels, true}};
-    StepRange inside{Index(0), Index(depth), 0, pixels};
+      return {{Index(0), Index(depth - 1), 0, width}, {Index(depth - 1), Index(depth), 0, width, true}};
+    StepRange inside{Index(0), Index(depth), 0, width};
     if (!plan_.reads_in_place) return {inside};
     std::vector<StepRange> ranges;
     std::optional<StepRange> behind;
@@ -299,8 +299,9 @@ class DirectConvolution {
                                          }};
     return tile.Step(
         [&](int64_t p) -> Expr {
-          if (p < range.first_pixel || p >= range.end_pixel) return nullptr;
-          const int64_t offset = p / plan_.tile_columns * tile_row_ + p % plan_.tile_columns * tile_column_;
+          const int64_t column = p % plan_.tile_columns;
+          if (column < range.first_column || column >= range.end_column) return nullptr;
+          const int64_t offset = p / plan_.tile_columns * tile_row_ + column * tile_column_;
           const Expr element = ir::Load(buffer_, ir::Ref(pixel) + offset);
           return range.is_half ? ir::Binary(Op::kAnd, element, ir::Int(kLowerHalf, element->type)) : element;
         },
