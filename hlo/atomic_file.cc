@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -86,6 +87,10 @@ const std::string& NodeTag() {
   return tag;
 }
 
+std::string TemporaryName(const std::string& name) {
+  return fmt::format(".{}.{}.{}.{}.tmp", name, NodeTag(), getpid(), g_serial++);
+}
+
 // The process in ".NAME.NODE.PID.SERIAL.tmp" if it is one of this node, else 0.
 pid_t WriterOf(const std::string& name) {
   constexpr std::string_view kEnd = ".tmp";
@@ -109,7 +114,8 @@ void RemoveStale(const std::filesystem::path& folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const pid_t writer = WriterOf(it->path().filename().string());
-    if (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH) unlink(it->path().c_str());
+    std::error_code gone;
+    if (writer > 0 && kill(writer, 0) != 0 && errno == ESRCH) std::filesystem::remove_all(it->path(), gone);
   }
 }
 
@@ -157,6 +163,14 @@ void InstallInterruptCleanup() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+std::string MakeTemporaryFolder(const std::string& folder, const std::string& name) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  RemoveStale(folder);
+  std::string path = folder + "/" + TemporaryName(name);
+  return mkdir(path.c_str(), 0700) == 0 ? path : "";
+}
+
 AtomicFiles::~AtomicFiles() {
   for (Pending& pending : pending_) {
     CloseNameless(pending.nameless);
@@ -173,8 +187,7 @@ AtomicFiles::Pending& AtomicFiles::Add(const std::string& path) {
   std::filesystem::create_directories(folder, error);
   if (error) Invalid("cannot make the directory {}: {}", folder.string(), error.message());
   RemoveStale(folder);
-  const std::filesystem::path temporary =
-      folder / fmt::format(".{}.{}.{}.{}.tmp", target.filename().string(), NodeTag(), getpid(), g_serial++);
+  const std::filesystem::path temporary = folder / TemporaryName(target.filename().string());
   return pending_.emplace_back(Pending{temporary.string(), path, Remember(temporary.string())});
 }
 

@@ -51,6 +51,10 @@ inline void WriteFileAtomically(const std::string& path, std::string_view conten
   WriteFileAtomically(path, std::vector<std::string_view>{contents});
 }
 
+// A new folder of this process's in `folder`, for itself and those it starts; empty where none can be made. The caller
+// removes it; where the process dies before, the next one that makes one or writes a file there does.
+std::string MakeTemporaryFolder(const std::string& folder, const std::string& name);
+
 // SIGINT and SIGTERM remove the temporaries of this process and end it with 128 + the signal's number; while files are
 // being renamed the signal waits, so that a set appears whole or not at all.
 void InstallInterruptCleanup();

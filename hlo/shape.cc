@@ -1,6 +1,7 @@
 #include "hlo/shape.h"
 
 #include <fmt/format.h>
+#include <limits>
 
 #include <algorithm>
 
@@ -67,6 +68,10 @@ int64_t Shape::ByteSize() const {
 
 void CheckAddressable(const Shape& shape) {
   for (const Shape& element : shape.tuple_shapes()) CheckAddressable(element);
+  for (int64_t d = 0; shape.IsArray() && d < shape.rank(); ++d) {
+    if (shape.is_dynamic_dimension(d) && shape.dimension(d) > std::numeric_limits<int32_t>::max())
+      Invalid("{}: a size of type s32 cannot be as large as the bound of dimension {}", shape.ToString(false), d);
+  }
   int64_t bytes = 0;
   if (shape.IsArray() && __builtin_mul_overflow(shape.ElementCount(), int64_t{16}, &bytes))
     Invalid("{} is larger than any memory", shape.ToString(false));

@@ -93,7 +93,8 @@ class Shape {
 // A path into a tuple shape: {} is the shape itself, {1,0} element 0 of element 1.
 using ShapeIndex = std::vector<int64_t>;
 
-// Throws Error kInvalidArgument for arrays of more elements than any memory holds, so that sizes in bytes fit 64 bits.
+// Throws Error kInvalidArgument for arrays of more elements than any memory holds, so that sizes in bytes fit 64 bits,
+// and for bounds that a size, which is an s32, cannot reach.
 void CheckAddressable(const Shape& shape);
 
 // Visits leaves (arrays and tokens) in flattened order, which is the order of parameters and results everywhere.

@@ -10,6 +10,7 @@ namespace hlorun::collectives {
 
 // Returns when `request`, of `transport`, is complete, which it keeps going meanwhile. Throws Error when a peer failed.
 inline void Await(Transport& transport, const std::unique_ptr<Request>& request) {
+  const WaitScope scope(transport);
   WaitUntil(
       [&] {
         if (request->Test()) return true;

@@ -39,8 +39,16 @@ void RunTogether(int64_t n, InProcessHub& hub, const std::function<void(int64_t)
     }
   };
   std::vector<std::thread> threads;
-  for (int64_t d = 1; d < n; ++d) threads.emplace_back(guarded, d);
-  guarded(0);
+  try {
+    for (int64_t d = 1; d < n; ++d) threads.emplace_back(guarded, d);
+    guarded(0);
+  } catch (const std::system_error& e) {
+    const std::string reason = fmt::format(
+        "cannot start a thread for each of {} devices ({}): raise the limit of processes (ulimit -u)", n, e.what());
+    const std::lock_guard<std::mutex> lock(mutex);
+    first = std::make_exception_ptr(Error(ErrorCode::kResourceExhausted, reason));
+    hub.Fail(reason);
+  }
   for (std::thread& thread : threads) thread.join();
   if (first) {
     hub.Reset();
@@ -76,12 +84,23 @@ class Working {
   InProcessHub& hub_;
 };
 
+// Where all devices of a job meet, none of which runs yet.
+std::shared_ptr<InProcessHub> HubOfAll(int64_t devices) {
+  auto hub = std::make_shared<InProcessHub>(static_cast<int>(devices));
+  hub->Idle(static_cast<int>(devices));
+  return hub;
+}
+
+void RunOnHub(InProcessHub& hub, const std::function<void(int64_t, const std::shared_ptr<Communicator>&)>& body) {
+  RunTogether(hub.size(), hub, [&](int64_t d) {
+    const Working working(hub);
+    body(d, std::make_shared<Communicator>(AsWanted(hub.Endpoint(static_cast<int>(d))), d));
+  });
+}
+
 class InProcessJob : public Job {
  public:
-  explicit InProcessJob(int64_t devices)
-      : Job(devices), hub_(std::make_shared<InProcessHub>(static_cast<int>(devices))) {
-    hub_->Idle(static_cast<int>(devices));
-  }
+  explicit InProcessJob(int64_t devices) : Job(devices), hub_(HubOfAll(devices)) {}
   int rank() const override { return 0; }
   int rank_count() const override { return 1; }
   std::string host() const override { return HostName(); }
@@ -89,7 +108,7 @@ class InProcessJob : public Job {
   void CheckSame(const std::string&, const std::string&) override {}
   void DriveDevices(int64_t devices) override {
     set_local_devices(devices);
-    hub_ = std::make_shared<InProcessHub>(static_cast<int>(devices));
+    hub_ = HubOfAll(devices);
   }
   int Finish(int exit_code) override { return exit_code; }
   void Abort(const Error& error) override {
@@ -101,10 +120,7 @@ class InProcessJob : public Job {
 
  protected:
   void RunOnDevices(const std::function<void(int64_t, const std::shared_ptr<Communicator>&)>& body) override {
-    RunTogether(local_devices(), *hub_, [&](int64_t d) {
-      const Working working(*hub_);
-      body(d, std::make_shared<Communicator>(AsWanted(hub_->Endpoint(static_cast<int>(d))), d));
-    });
+    RunOnHub(*hub_, body);
   }
 
  private:
@@ -189,9 +205,7 @@ class Computing {
 class MpiJob : public Job {
  public:
   MpiJob(const std::string& mpi, int64_t devices_per_rank, double heartbeat, const void* communicator = nullptr)
-      : Job(devices_per_rank),
-        world_(mpi, heartbeat, communicator),
-        hub_(std::make_shared<InProcessHub>(static_cast<int>(devices_per_rank))) {
+      : Job(devices_per_rank), world_(mpi, heartbeat, communicator), hub_(HubOf(devices_per_rank)) {
     if (rank_count() == 1) return;
     try {
       OpenWindow();
@@ -208,7 +222,7 @@ class MpiJob : public Job {
   MpiWorld& world() { return world_; }
   void DriveDevices(int64_t devices) override {
     set_local_devices(devices);
-    hub_ = std::make_shared<InProcessHub>(static_cast<int>(devices));
+    hub_ = HubOf(devices);
   }
 
   std::string BroadcastFromFirst(const std::function<std::string()>& make) override {
@@ -245,6 +259,7 @@ class MpiJob : public Job {
 
  protected:
   void RunOnDevices(const std::function<void(int64_t, const std::shared_ptr<Communicator>&)>& body) override {
+    if (rank_count() == 1) return RunOnHub(*hub_, body);
     const Waiting for_all_devices(world_);
     RunTogether(local_devices(), *hub_, [&](int64_t d) {
       const Computing computing(world_);
@@ -255,6 +270,11 @@ class MpiJob : public Job {
 
  private:
   static constexpr int kControlTag = 32767;
+
+  // Of several ranks none knows by itself that nothing can come any more: the world's beats tell.
+  std::shared_ptr<InProcessHub> HubOf(int64_t devices) const {
+    return rank_count() == 1 ? HubOfAll(devices) : std::make_shared<InProcessHub>(static_cast<int>(devices));
+  }
 
   // Ranks that are all on one node share a window: rank 0 makes it. HLORUN_NODE_WINDOW=0 keeps to messages.
   void OpenWindow() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,10 +60,12 @@ class Job {
   virtual std::shared_ptr<SharedHeap> shared_heap() { return nullptr; }
 
   // Runs `body(local device, its communicator)` for each local device, each in its own thread when there are several;
-  // results in device order. The first Error ends the others' waits and is rethrown.
+  // results in device order. The first Error ends the others' waits and is rethrown. Threads that call it go one after
+  // another: messages are told apart by their number in a run, not by the run.
   template <typename R>
   std::vector<R> OnEachLocalDevice(const std::function<R(int64_t, const std::shared_ptr<Communicator>&)>& body) {
     std::vector<std::optional<R>> results(static_cast<size_t>(local_devices_));
+    const std::lock_guard lock(running_);
     RunOnDevices(
         [&](int64_t d, const std::shared_ptr<Communicator>& c) { results[static_cast<size_t>(d)] = body(d, c); });
     std::vector<R> values;
@@ -77,6 +80,7 @@ class Job {
 
  private:
   int64_t local_devices_;
+  std::recursive_mutex running_;  // a body may run something for its device alone
 };
 
 }  // namespace hlorun::collectives

@@ -133,7 +133,16 @@ bool ReducePair(std::span<const std::byte* const> parts, std::byte* out, int64_t
   return false;
 }
 
-template <typename T, typename C>
+// What stores an element of a type that is narrower than a byte.
+template <typename T, ElementType kType>
+T Stored(T value) {
+  if constexpr (std::is_integral_v<T> && kType != ElementType::kPred) {
+    if (hlo::BitsOf(kType) < 8) return static_cast<T>(hlo::WrapInteger(kType, value));
+  }
+  return value;
+}
+
+template <typename T, ElementType kType, typename C>
 void ReduceAll(std::span<const std::byte* const> parts, std::byte* out, int64_t count, const Join<C>& join) {
   std::vector<const T*> typed;
   for (const std::byte* part : parts) typed.push_back(reinterpret_cast<const T*>(part));
@@ -142,7 +151,7 @@ void ReduceAll(std::span<const std::byte* const> parts, std::byte* out, int64_t 
     const int64_t n = std::min(kBlock, count - begin);
     Tree<T, C>(typed, 0, static_cast<int64_t>(parts.size()), begin, n, join, stack, 0);
     for (int64_t i = 0; i < n; ++i)
-      reinterpret_cast<T*>(out)[begin + i] = static_cast<T>(stack[0][static_cast<size_t>(i)]);
+      reinterpret_cast<T*>(out)[begin + i] = Stored<T, kType>(static_cast<T>(stack[0][static_cast<size_t>(i)]));
   }
 }
 
@@ -152,14 +161,15 @@ void TreeReduce(std::span<const std::byte* const> parts, std::byte* out, int64_t
   hlo::VisitType(reduction.type, [&]<typename T, ElementType kType>() {
     if (reduction.custom) {
       // The module's own computation: it works on the storage type.
-      ReduceAll<T, T>(parts, out, count, [&](T* a, const T* b, int64_t n) {
+      ReduceAll<T, kType, T>(parts, out, count, [&](T* a, const T* b, int64_t n) {
         reduction.custom(reinterpret_cast<std::byte*>(a), reinterpret_cast<const std::byte*>(b), n);
       });
       return;
     }
     if (ReducePair<T>(parts, out, count, reduction.opcode)) return;
     using C = std::conditional_t<std::is_arithmetic_v<T> || kIsComplex<T>, T, float>;
-    ReduceAll<T, C>(parts, out, count, [&](C* a, const C* b, int64_t n) { Combine<C>(reduction.opcode, a, b, n); });
+    ReduceAll<T, kType, C>(parts, out, count,
+                           [&](C* a, const C* b, int64_t n) { Combine<C>(reduction.opcode, a, b, n); });
   });
 }
 

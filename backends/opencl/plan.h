@@ -3,6 +3,7 @@
 // Running a plan looks nothing up: thunks name slices and kernels by index.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -70,10 +71,18 @@ struct CollectiveThunk {
   int64_t dimension = -1;  // gather, scatter, all-to-all dimension
   hlo::Opcode reduction = hlo::Opcode::kAdd;
   // A reducer that is no single opcode: its computation as HLO text, evaluated elementwise by kernels of the plan
-  // (reduction_kernel: out = f(a, b), three pointers and a count); empty and -1 otherwise.
+  // (reduction_kernel: out = f(a, b), three pointers); empty and -1 otherwise.
   int32_t reduction_kernel = -1;
   // Runs while the device computes, until the AwaitThunk with the same ticket; -1: the device waits for it.
   int32_t ticket = -1;
+
+  // Elements that one launch of reduction_kernel reduces: as many as are wanted at once.
+  int64_t ReducedAtOnce() const {
+    constexpr int64_t kMost = 4096;  // a tree's block (tree_reduce.cc)
+    int64_t largest = 1;
+    for (const hlo::Shape& shape : operand_shapes) largest = std::max(largest, shape.ElementCount());
+    return std::min(largest, kMost);
+  }
 };
 struct WhileThunk {
   std::shared_ptr<Sequence> condition, body;  // both never null

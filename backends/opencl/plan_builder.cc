@@ -343,9 +343,17 @@ class PlanBuilder {
     CollectiveThunk thunk = MakeCollectiveThunk(instruction);
     AddArrays(thunk, instruction, 0);
     if (!instruction.called_computations().empty() && thunk.reduction == Opcode::kMap) {
-      const hlo::Shape& shape = thunk.operand_shapes[0];
-      thunk.reduction_kernel = kernels_.IndexOf(
-          EmitElementwiseReducer(*instruction.called(), shape.element_type(), shape.ElementCount(), emit_));
+      const hlo::ElementType type = thunk.operand_shapes[0].element_type();
+      for (const hlo::Shape& shape : thunk.operand_shapes) {
+        if (shape.element_type() != type) {
+          Fail(
+              ErrorCode::kUnimplemented,
+              "{} reduces operands of {} and of {} by a computation of its own: give each type a collective of its own",
+              instruction.name(), hlo::ElementTypeName(type), hlo::ElementTypeName(shape.element_type()));
+        }
+      }
+      thunk.reduction_kernel =
+          kernels_.IndexOf(EmitElementwiseReducer(*instruction.called(), type, thunk.ReducedAtOnce(), emit_));
     }
     return thunk;
   }

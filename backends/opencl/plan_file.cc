@@ -20,7 +20,7 @@ namespace hlorun::opencl {
 namespace {
 
 constexpr char kMagic[8] = {'h', 'l', 'o', 'r', 'p', 'l', 'a', 'n'};
-constexpr uint32_t kVersion = 12;
+constexpr uint32_t kVersion = 13;
 constexpr int64_t kPage = 4096;
 constexpr int64_t kConstantAlignment = 64;
 

@@ -26,6 +26,15 @@ void OnAllReady(const std::vector<Array>& shards, std::function<void()> callback
 const Shape& Array::shape() const { return Checked(impl_).array.shape(); }
 int64_t Array::byte_size() const { return shape().ByteSize(); }
 
+size_t Array::CountOf(size_t value_bytes) const {
+  const auto bytes = static_cast<size_t>(byte_size());
+  if (bytes % value_bytes != 0) {
+    Invalid("the {} bytes of {} are no whole number of values of {} bytes", bytes, shape().ToString(false),
+            value_bytes);
+  }
+  return bytes / value_bytes;
+}
+
 bool Array::IsReady() const {
   for (const Array& shard : shards()) {
     if (!shard.IsReady()) return false;

@@ -135,7 +135,9 @@ class ExecutableImpl : public Executable {
     if (!IsCut()) return RunSharded({arguments}, flags).front();
     std::vector<std::vector<Array>> parts(static_cast<size_t>(job_->local_devices()));
     RunFlags of_parts = flags;
+    CheckCount(arguments);
     for (size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].impl() == nullptr) RefuseEmpty(i);
       of_parts.whole_shapes.push_back(arguments[i].shape());
       const std::vector<Array>& shards = arguments[i].shards();
       if (!shards.empty()) CheckSharding(i, arguments[i].sharding());
@@ -282,7 +284,7 @@ class ExecutableImpl : public Executable {
   }
 
   void CheckSharding(size_t argument, const std::string& given) const {
-    const opencl::ArrayInfo& parameter = plan().parameters.at(argument);
+    const opencl::ArrayInfo& parameter = plan().parameters[argument];
     const auto parsed = [](const std::string& text) {
       return text.empty() ? hlo::Sharding{} : hlo::ParseSharding(text);
     };
@@ -337,14 +339,14 @@ class ExecutableImpl : public Executable {
     std::vector<opencl::ThunkTime> times;
     if (flags.profile != nullptr) options.profile = &times;
     std::pmr::vector<opencl::DeviceArray> on_device(plan().results.size(), &room);
-    executable_->Run(run_arguments, options, on_device);
+    const opencl::EventRef done = executable_->Run(run_arguments, options, on_device);
+    // Collectives of two runs must not interleave, a profile is complete only at the end, and without results nobody
+    // else learns of an error.
+    const bool waits = options.communicator != nullptr || flags.profile != nullptr || on_device.empty();
+    if (waits && done != nullptr) done->Wait();
     SizedArrays::Results measured = sized_.Measure(on_device);
     std::vector<Array> results = std::move(measured.arrays);
     KeepWholeDimensions(results, measured.whole_sizes);
-    // Collectives of two runs must not interleave, and a profile is complete only at the end.
-    if (options.communicator != nullptr || flags.profile != nullptr) {
-      for (const Array& result : results) result.Wait();
-    }
     if (flags.profile != nullptr) {
       for (const opencl::ThunkTime& time : times) flags.profile->push_back(StepTimeOf(time));
     }
@@ -353,17 +355,32 @@ class ExecutableImpl : public Executable {
 
   void CheckArguments(const std::vector<Array>& arguments, const RunFlags& flags) const {
     const auto& parameters = plan().parameters;
-    if (arguments.size() != argument_count()) {
-      Invalid("the module has {} parameter arrays, {} are given", argument_count(), arguments.size());
-    }
+    CheckCount(arguments);
     if (flags.donate.size() > arguments.size()) {
       Invalid("donation is given for {} arguments, there are {}", flags.donate.size(), arguments.size());
     }
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].impl() == nullptr) Invalid("argument {} (%{}) is an empty array", i, parameters[i].name);
+      if (arguments[i].impl() == nullptr) RefuseEmpty(i);
+      if (!arguments[i].impl()->shards.empty()) RefuseShards(i);
       // What follows writes names, which a short run has no time for.
       if (!FitsBounds(arguments[i].shape(), parameters[i].shape)) RefuseShape(i, arguments[i].shape());
     }
+    if (!flags.whole_shapes.empty() && flags.whole_shapes.size() != arguments.size()) {
+      Invalid("whole shapes are given for {} arguments, there are {}", flags.whole_shapes.size(), arguments.size());
+    }
+  }
+
+  void CheckCount(const std::vector<Array>& arguments) const {
+    if (arguments.size() == argument_count()) return;
+    Invalid("the module has {} parameter arrays, {} are given", argument_count(), arguments.size());
+  }
+  [[noreturn]] void RefuseEmpty(size_t argument) const {
+    Invalid("argument {} (%{}) is an empty array", argument, plan().parameters[argument].name);
+  }
+  [[noreturn]] void RefuseShards(size_t argument) const {
+    Invalid(
+        "argument {} (%{}) is a whole array in shards where one device's array is wanted: Array::Gather it, or give its shards()",
+        argument, plan().parameters[argument].name);
   }
 
   [[noreturn]] void RefuseShape(size_t argument, const Shape& given) const {
@@ -388,7 +405,7 @@ class ExecutableImpl : public Executable {
   mutable std::vector<Shape> whole_parameters_, whole_results_;  // where it is cut
 };
 
-class ClientImpl : public Client {
+class ClientImpl : public Client, public std::enable_shared_from_this<ClientImpl> {
  public:
   ClientImpl(const ClientOptions& options, std::shared_ptr<collectives::Job> job) {
     std::shared_ptr<opencl::Device> device = opencl::FindDevice(options.device);
@@ -469,8 +486,10 @@ class ClientImpl : public Client {
 
   std::shared_ptr<BucketedExecutable> CompileBuckets(const Module& module, const BucketOptions& buckets,
                                                      const CompileOptions& options) override {
-    return MakeBucketedExecutable(module, buckets,
-                                  [this, options](const Module& sized) { return Compile(sized, options); });
+    // It compiles as long as it lives, as other executables outlive their client.
+    return MakeBucketedExecutable(module, buckets, [self = shared_from_this(), options](const Module& sized) {
+      return self->Compile(sized, options);
+    });
   }
 
   std::shared_ptr<Executable> Load(const std::string& plan_path, const CompileOptions& options,

@@ -63,6 +63,15 @@ void Array::Gather(void* destination) const {
   const Shape cut(shape.element_type(), impl.bound.empty() ? shape.dimensions() : impl.bound);
   const hlo::Dims part = hlo::ShardShape(cut, sharding).dimensions();
   if (part == cut.dimensions()) return impl.shards.front().ToHost(destination);
+  const auto join = [&](const std::vector<hlo::Literal>& parts) {
+    const hlo::Literal whole = hlo::AtDimensions(hlo::JoinShards(parts, sharding, cut), shape.dimensions());
+    std::memcpy(destination, whole.data(), static_cast<size_t>(whole.ByteSize()));
+  };
+  if (impl.job->rank_count() == 1) {  // beside a run of all devices too, which may wait for what is made of this
+    std::vector<hlo::Literal> parts;
+    for (const Array& shard : impl.shards) parts.push_back(hlo::AtDimensions(ToLiteral(shard), part));
+    return join(parts);
+  }
   std::vector<int64_t> group(static_cast<size_t>(impl.job->device_count()));
   for (size_t d = 0; d < group.size(); ++d) group[d] = static_cast<int64_t>(d);
   impl.job->OnEachLocalDevice<int>([&](int64_t d, const std::shared_ptr<collectives::Communicator>& communicator) {
@@ -75,8 +84,7 @@ void Array::Gather(void* destination) const {
     for (size_t i = 0; i < group.size(); ++i) {
       std::memcpy(parts.emplace_back(mine.shape()).mutable_data(), all.data() + i * bytes, bytes);
     }
-    const hlo::Literal whole = hlo::AtDimensions(hlo::JoinShards(parts, sharding, cut), shape.dimensions());
-    std::memcpy(destination, whole.data(), static_cast<size_t>(whole.ByteSize()));
+    join(parts);
     return 0;
   });
 }

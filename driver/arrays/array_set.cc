@@ -20,11 +20,18 @@ hlo::Literal Convert(const NpyArray& array, const ArraySlot& slot, const std::st
   }
 }
 
+// Tokens have no elements, and no files.
+bool IsToken(const hlo::Shape& shape) { return shape.element_type() == hlo::ElementType::kToken; }
+
 std::vector<hlo::Literal> LoadDirectory(const std::string& path, const std::vector<ArraySlot>& slots,
                                         const std::string& what) {
   std::vector<hlo::Literal> arrays;
   arrays.reserve(slots.size());
   for (const ArraySlot& slot : slots) {
+    if (IsToken(slot.shape)) {
+      arrays.emplace_back(slot.shape);
+      continue;
+    }
     const std::string file = fmt::format("{}/{}.npy", path, slot.index);
     if (!std::filesystem::exists(file)) {
       Fail(ErrorCode::kNotFound, "{} {} is missing: there is no {}", what, slot.Describe(), file);
@@ -50,16 +57,24 @@ std::vector<hlo::Literal> LoadNpz(const std::string& path, const std::vector<Arr
     }
     return nullptr;
   };
-  const bool by_name = std::all_of(slots.begin(), slots.end(), [&](const ArraySlot& s) { return find(s) != nullptr; });
-  if (!by_name && entries.size() != slots.size()) {
-    const auto missing =
-        std::find_if(slots.begin(), slots.end(), [&](const ArraySlot& s) { return find(s) == nullptr; });
+  const auto is_missing = [&](const ArraySlot& s) { return !IsToken(s.shape) && find(s) == nullptr; };
+  const auto missing = std::find_if(slots.begin(), slots.end(), is_missing);
+  const bool by_name = missing == slots.end();
+  const auto wanted = static_cast<size_t>(
+      std::count_if(slots.begin(), slots.end(), [](const ArraySlot& s) { return !IsToken(s.shape); }));
+  const bool is_named = std::any_of(slots.begin(), slots.end(), [&](const ArraySlot& s) { return find(s) != nullptr; });
+  if (!by_name && (is_named || entries.size() != wanted)) {
     Fail(ErrorCode::kNotFound, "{} holds {} arrays, the module has {} {}s, and none is named like {}", path,
-         entries.size(), slots.size(), what, missing->Describe());
+         entries.size(), wanted, what, missing->Describe());
   }
   std::vector<hlo::Literal> arrays;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    arrays.push_back(Convert(by_name ? *find(slots[i]) : entries[i].second, slots[i], what, path));
+  size_t next = 0;
+  for (const ArraySlot& slot : slots) {
+    if (IsToken(slot.shape)) {
+      arrays.emplace_back(slot.shape);
+    } else {
+      arrays.push_back(Convert(by_name ? *find(slot) : entries[next++].second, slot, what, path));
+    }
   }
   return arrays;
 }
@@ -95,11 +110,14 @@ std::vector<hlo::Literal> LoadArrays(const std::string& path, const std::vector<
 void StageArrays(AtomicFiles& files, const std::string& path, const std::vector<hlo::Literal>& arrays) {
   if (path.ends_with(".npz")) {
     std::vector<std::pair<std::string, hlo::Literal>> named;
-    for (size_t i = 0; i < arrays.size(); ++i) named.emplace_back(std::to_string(i), arrays[i]);
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      if (!IsToken(arrays[i].shape())) named.emplace_back(std::to_string(i), arrays[i]);
+    }
     WriteNpz(files.Reserve(path), named);
     return;
   }
   for (size_t i = 0; i < arrays.size(); ++i) {
+    if (IsToken(arrays[i].shape())) continue;
     const std::string header = NpyHeader(arrays[i].shape());
     files.Write(fmt::format("{}/{}.npy", path, i),
                 {header, {reinterpret_cast<const char*>(arrays[i].data()), static_cast<size_t>(arrays[i].ByteSize())}});

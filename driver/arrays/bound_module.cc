@@ -50,14 +50,20 @@ std::vector<DimensionName> DimensionNames(const hlo::Module& module) {
   std::vector<DimensionName> names;
   const auto found = module.frontend_attributes.find(kSymbols);
   if (found == module.frontend_attributes.end()) return names;
+  const std::vector<ArraySlot> slots = ParameterSlots(module);
   std::stringstream list(found->second);
   for (std::string item; std::getline(list, item, ',');) {
     const size_t first = item.find(':');
     DimensionName name{item.substr(0, first), 0, 0};
     char between = 0;
     std::stringstream numbers(first == std::string::npos ? "" : item.substr(first + 1));
-    if (!(numbers >> name.leaf >> between >> name.dimension))
-      Invalid("the module's attribute {} is \"{}\"", kSymbols, found->second);
+    const bool reads = (numbers >> name.leaf >> between >> name.dimension) && between == ':';
+    const bool exists = reads && name.leaf >= 0 && name.leaf < static_cast<int64_t>(slots.size()) &&
+                        name.dimension >= 0 && name.dimension < slots[static_cast<size_t>(name.leaf)].shape.rank();
+    if (!exists) {
+      Invalid("the module's attribute {} is \"{}\": \"{}\" names no dimension of its parameters (NAME:LEAF:DIMENSION)",
+              kSymbols, found->second, item);
+    }
     names.push_back(std::move(name));
   }
   return names;

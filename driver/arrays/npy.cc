@@ -122,6 +122,20 @@ bool SameStorage(const NpyArray& array, ElementType type) {
   return array.kind == 'V';
 }
 
+// Bytes of types that have fewer values than a byte.
+void CheckValues(const hlo::Shape& shape, const std::string& bytes) {
+  const ElementType type = shape.element_type();
+  const int bits = type == ElementType::kPred ? 1 : hlo::BitsOf(type);
+  if (bits >= 8 || hlo::BytesOf(type) != 1) return;
+  const bool is_signed = hlo::ClassOf(type) == hlo::TypeClass::kSigned;
+  const int least = is_signed ? -(1 << (bits - 1)) : 0, most = least + (1 << bits) - 1;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const int value = is_signed ? static_cast<signed char>(bytes[i]) : static_cast<unsigned char>(bytes[i]);
+    if (value < least || value > most)
+      Invalid("element {} is {}, which does not fit {}", i, value, hlo::ElementTypeName(type));
+  }
+}
+
 bool NarrowIntegers(const NpyArray& array, ElementType type, std::string& bytes) {
   const bool to_signed = type == ElementType::kS32 && array.kind == 'i' && array.item_bytes == 8;
   const bool to_unsigned = type == ElementType::kU32 && array.kind == 'u' && array.item_bytes == 8;
@@ -176,7 +190,9 @@ NpyArray ParseNpy(std::string contents, const std::string& name) {
   const std::string_view shape = HeaderValue(header, "shape", name);
   if (shape.size() < 2 || shape[0] != '(') Invalid("{}: cannot read the array's shape", name);
   ParseShapeTuple(shape, array, name);
-  const int64_t wanted = hlo::CheckedProduct(array.dimensions) * array.item_bytes;
+  hlo::Dims factors = array.dimensions;
+  factors.push_back(array.item_bytes);
+  const int64_t wanted = hlo::CheckedProduct(factors);
   if (static_cast<int64_t>(contents.size() - start) < wanted) {
     Invalid("{}: the file is truncated: {} bytes of elements, {} expected", name, contents.size() - start, wanted);
   }
@@ -206,6 +222,7 @@ hlo::Literal ToLiteral(const NpyArray& array, const hlo::Shape& shape) {
   if (!SameStorage(array, shape.element_type()) && !NarrowIntegers(array, shape.element_type(), bytes)) {
     Invalid("the array is {}, the module wants {}", describe(), shape.ToString(false));
   }
+  CheckValues(actual, bytes);
   hlo::Literal literal(actual);
   HLORUN_CHECK(static_cast<int64_t>(bytes.size()) == literal.ByteSize());
   if (!bytes.empty()) std::memcpy(literal.mutable_data(), bytes.data(), bytes.size());

@@ -44,6 +44,12 @@ void CheckSameFlags(const Flags& f, collectives::Job& job) {
   add("in_shardings", f.in_shardings);
   add("out_shardings", f.out_shardings);
   add("memory_limit", f.memory_limit);
+  add("size", fmt::format("{}", fmt::join(f.sizes, ",")));
+  add("bound", fmt::format("{}", fmt::join(f.bounds, ",")));
+  add("bucket", f.bucket);
+  add("strict", f.strict);
+  add("branches", f.branches);
+  add("custom_calls", f.custom_calls.empty() ? "(none)" : "(given)");
   job.CheckSame(text, "the command line");
 }
 

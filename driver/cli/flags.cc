@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <tuple>
 
@@ -18,6 +19,13 @@ constexpr const char* kRuns = "Runs and checks";
 constexpr const char* kDevice = "Device";
 constexpr const char* kCompile = "Compilation";
 constexpr const char* kOutput = "Output";
+
+// Unlike CLI::NonNegativeNumber it takes no NaN for a number.
+std::string NotNegative(const std::string& text) {
+  char* end = nullptr;
+  const bool fits = std::strtod(text.c_str(), &end) >= 0 && *end == '\0' && !text.empty();
+  return fits ? "" : text + " is no number from 0 on";
+}
 
 void Declare(CLI::App& app, Flags& f) {
   app.add_option("file", f.file);
@@ -38,8 +46,14 @@ void Declare(CLI::App& app, Flags& f) {
       ->group(kRuns)
       ->check(CLI::IsMember({"all", "each"}))
       ->option_text(" ");
-  app.add_option("--rel_error_bound", f.rel_error_bound, "largest and L2 error, relative")->group(kRuns);
-  app.add_option("--abs_error_bound", f.abs_error_bound, "largest error, absolute")->group(kRuns);
+  app.add_option("--rel_error_bound", f.rel_error_bound, "largest and L2 error, relative")
+      ->group(kRuns)
+      ->check(NotNegative)
+      ->option_text(" ");
+  app.add_option("--abs_error_bound", f.abs_error_bound, "largest error, absolute")
+      ->group(kRuns)
+      ->check(NotNegative)
+      ->option_text(" ");
   app.add_flag("--debug_nans", f.debug_nans, "name the first step that makes a NaN")->group(kRuns);
   app.add_option("--iterations", f.iterations, "timed runs after the first")
       ->group(kRuns)
@@ -176,6 +190,23 @@ std::set<int64_t> SlotsOf(const char* flag, const std::string& text) {
   return slots;
 }
 
+// What would be left undone without a word.
+void RefuseContradictions(const Flags& f) {
+  const auto refuse = [](bool both, const char* flag, const char* other, const char* reason) {
+    if (both) Invalid("--{} and --{}: {}; leave out one of them", flag, other, reason);
+  };
+  const std::pair<const char*, bool> of_runs[] = {
+      {"expect", !f.expect.empty()}, {"reference", !f.reference.empty()}, {"outputs", !f.outputs.empty()},
+      {"trace", !f.trace.empty()},   {"debug_nans", f.debug_nans},        {"save_inputs", !f.save_inputs.empty()}};
+  for (const auto& [name, is_given] : of_runs) refuse(f.compile_only && is_given, "compile_only", name, "nothing runs");
+  const std::pair<const char*, bool> of_plans[] = {{"compile_only", f.compile_only},
+                                                   {"strict", f.strict},
+                                                   {"explain", !f.explain.empty()},
+                                                   {"save_plan", !f.save_plan.empty()}};
+  for (const auto& [name, is_given] : of_plans)
+    refuse(!f.bucket.empty() && is_given, "bucket", name, "a bucket is compiled when its first inputs come");
+}
+
 }  // namespace
 
 std::set<int64_t> Flags::NormalSlots() const { return SlotsOf("normal", normal); }
@@ -206,6 +237,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv) {
   }
   if (flags.file.empty() && !flags.list_devices)
     Invalid("no module is given: hlorun [flags] FILE (hlorun --help lists the flags)");
+  RefuseContradictions(flags);
   ApplyXlaFlags(flags);
   return flags;
 }

@@ -12,6 +12,7 @@
 #include "driver/cli/agreement.h"
 #include "driver/cli/flags.h"
 #include "driver/cli/rank_faults.h"
+#include "driver/cli/report.h"
 #include "driver/cli/session.h"
 #include "hlo/atomic_file.h"
 #include "hlo/error.h"
@@ -33,6 +34,7 @@ int ListDevices(const collectives::Job& job) {
     text = fmt::format("rank {} of {} on {}, cores {}:\n{}", job.rank(), job.rank_count(), job.host(),
                        topology::AllowedCores(), text);
   std::fputs(text.c_str(), stdout);
+  FlushOutput();
   return kExitEqual;
 }
 
@@ -72,7 +74,10 @@ int Main(int argc, char** argv) {
       const char* faults = std::getenv("HLORUN_FAULT");
       ArmFaults(faults != nullptr ? faults : "", launcher.rank);
       flags = ParseFlags(argc, argv);
-      if (!flags.has_value()) return kExitEqual;
+      if (!flags.has_value()) {
+        FlushOutput();
+        return kExitEqual;
+      }
     } catch (const Error& e) {
       // The other ranks' flags may be good: they wait for this one in the job.
       if (launcher.size == 1) throw;

@@ -84,7 +84,7 @@ std::vector<hlo::Literal> JoinOnFirst(const std::vector<std::vector<hlo::Literal
       for (size_t peer = 1; peer < all[i].size(); ++peer) {
         hlo::Literal& theirs = all[i][peer];
         Await(transport, transport.Receive({theirs.mutable_data(), static_cast<size_t>(theirs.ByteSize())},
-                                   static_cast<int>(peer), tag));
+                                           static_cast<int>(peer), tag));
       }
     }
     return 0;

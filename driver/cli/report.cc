@@ -1,10 +1,14 @@
 #include "driver/cli/report.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "driver/arrays/compare.h"
 #include "driver/cli/json_text.h"
+#include "hlo/error.h"
 
 namespace hlorun::cli {
 namespace {
@@ -173,6 +177,11 @@ std::string ProfileTable(const Profile& profile, const DeviceSpec& measured) {
                         row.packs ? "packing" : row.kind, row.op_name);
   }
   return text + fmt::format("{:10.1f} in all\n", total) + SummaryText(profile.summary, measured);
+}
+
+void FlushOutput() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  Fail(ErrorCode::kResourceExhausted, "cannot write to the standard output: {}", std::strerror(errno));
 }
 
 }  // namespace hlorun::cli

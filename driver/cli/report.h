@@ -28,4 +28,7 @@ std::string HumanReport(const Executable& executable, const Timing& timing, cons
 // the time goes in all.
 std::string ProfileTable(const Profile& profile, const DeviceSpec& measured);
 
+// Throws Error where what was printed did not reach the standard output (a full disk, a closed pipe).
+void FlushOutput();
+
 }  // namespace hlorun::cli

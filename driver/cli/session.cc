@@ -2,11 +2,9 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "backends/opencl/plan_builder.h"
@@ -163,11 +161,7 @@ class Session {
     CompileOptions options = CompileOptionsOf(flags_, progress_);
     const std::string bytes = ReadSameFile(flags_.file, *job_);
     if (opencl::LooksLikePlan(bytes)) {
-      if (!flags_.mesh.empty() || !flags_.in_shardings.empty() || !flags_.out_shardings.empty()) {
-        Invalid(
-            "{} is a saved plan: its shardings are fixed; give --mesh, --in_shardings and --out_shardings to the run that saves it",
-            flags_.file);
-      }
+      RefuseForPlan();
       executable_ = client_->Load(flags_.file, options, flags_.recompile);
       module_ = nullptr;
       CheckSameModule(executable_->module_text(), *job_);  // each rank maps the file of its own host
@@ -196,6 +190,21 @@ class Session {
                    static_cast<int>(job_->rank_count()));
     }
     progress_.Clear();
+  }
+
+  // What a plan was compiled with it keeps.
+  void RefuseForPlan() const {
+    const std::pair<const char*, bool> given[] = {{"mesh", !flags_.mesh.empty()},
+                                                  {"in_shardings", !flags_.in_shardings.empty()},
+                                                  {"out_shardings", !flags_.out_shardings.empty()},
+                                                  {"num_partitions", flags_.num_partitions > 0},
+                                                  {"save_sharded", !flags_.save_sharded.empty()},
+                                                  {"memory_limit", flags_.memory_limit > 0},
+                                                  {"bound", !flags_.bounds.empty()},
+                                                  {"bucket", !flags_.bucket.empty()}};
+    for (const auto& [name, is_given] : given) {
+      if (is_given) Invalid("{} is a saved plan: give --{} to the run that saves it", flags_.file, name);
+    }
   }
 
   // --mesh, --in_shardings, --out_shardings.
@@ -296,7 +305,7 @@ class Session {
     const std::vector<Remark> own = executable_->remarks();
     remarks.insert(remarks.end(), own.begin(), own.end());
     std::fputs(flags_.explain == "json" ? ExplainJson(remarks).c_str() : ExplainText(remarks).c_str(), stdout);
-    std::fflush(stdout);
+    FlushOutput();
   }
 
   // Whether the program runs without the host waiting for the device to decide anything.
@@ -477,9 +486,7 @@ class Session {
     } else {
       std::fputs(HumanReport(*executable_, timing_, client_->device(), results).c_str(), stdout);
     }
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      Fail(ErrorCode::kResourceExhausted, "cannot write to the standard output: {}", std::strerror(errno));
-    }
+    FlushOutput();
   }
 
   int Check(const std::vector<Literals>& results) {

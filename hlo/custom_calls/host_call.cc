@@ -14,6 +14,9 @@ void CallHostFunction(const HostFunction& function, const HostCall& call) {
     throw;
   } catch (const std::exception& error) {
     Fail(ErrorCode::kAborted, "custom-call target \"{}\" failed: {}", call.target, error.what());
+  } catch (...) {
+    Fail(ErrorCode::kAborted, "custom-call target \"{}\" failed with an exception that is no std::exception",
+         call.target);
   }
 }
 

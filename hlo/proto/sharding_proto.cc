@@ -5,9 +5,9 @@
 #include <set>
 
 #include "hlo/error.h"
-#include "hlo/iota_order.h"
 #include "hlo/proto/annotation_proto.h"
 #include "hlo/proto/shape_proto.h"
+#include "hlo/text/mesh_groups.h"
 #include "hlo/text/shape_reader.h"
 #include "hlo/text/text_cursor.h"
 
@@ -273,69 +273,6 @@ void NamedShardingToProto(std::string_view text, proto::NamedShardingProto* mess
 
 // --- replica groups as mesh axes: mesh['a'=2,'b'=4] {'a'} ---
 
-std::vector<int64_t> MeshDevices(const proto::MeshProto& mesh, const std::vector<int64_t>& sizes) {
-  const int64_t count = CountDevices(sizes);
-  std::vector<int64_t> devices;
-  if (mesh.has_iota_transform()) {
-    const std::vector<int64_t> dims = ToVector(mesh.iota_transform().reshape_dims());
-    CountDevices(dims);
-    devices = TransposedIota(dims, PermutationFromProto(mesh.iota_transform().transpose_perm(), dims.size()));
-  } else if (mesh.device_ids_size() > 0) {
-    devices = ToVector(mesh.device_ids());
-  } else {
-    devices = TransposedIota(sizes, {});
-  }
-  if (static_cast<int64_t>(devices.size()) != count) {
-    Invalid("a mesh of {} positions names {} devices", count, devices.size());
-  }
-  return devices;
-}
-
-// Devices that differ in the listed axes only form a group, in the axes' order.
-std::vector<std::vector<int64_t>> ExpandMeshGroups(const proto::MeshAxesReplicaGroupListProto& list) {
-  // Each axis is cut into what lies before, in and behind the part that is named.
-  std::vector<int64_t> sizes, parts, grouped;
-  for (const auto& axis : list.mesh().axes()) sizes.push_back(axis.size());
-  const std::vector<int64_t> devices = MeshDevices(list.mesh(), sizes);
-  std::vector<int64_t> first_part;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    first_part.push_back(static_cast<int64_t>(parts.size()));
-    int64_t pre = 1, size = sizes[i];
-    for (const proto::AxisRefProto& axis : list.axes()) {
-      if (axis.mesh_axis_index() != static_cast<int64_t>(i) || !axis.has_sub_axis_info()) continue;
-      pre = axis.sub_axis_info().pre_size();
-      size = axis.sub_axis_info().size();
-    }
-    if (pre < 1 || size < 1 || pre > kMaxDevices || size > kMaxDevices || sizes[i] % (pre * size) != 0) {
-      Invalid("a part ({}){} does not divide a mesh axis of {}", pre, size, sizes[i]);
-    }
-    parts.insert(parts.end(), {pre, size, sizes[i] / (pre * size)});
-  }
-  for (const proto::AxisRefProto& axis : list.axes()) {
-    const int64_t index = axis.mesh_axis_index();
-    if (index < 0 || index >= list.mesh().axes_size())
-      Invalid("replica groups name axis {} of {}", index, sizes.size());
-    grouped.push_back(first_part[static_cast<size_t>(index)] + 1);
-  }
-  std::vector<int64_t> order;
-  int64_t group_size = 1;
-  for (int64_t d = 0; d < static_cast<int64_t>(parts.size()); ++d) {
-    if (std::find(grouped.begin(), grouped.end(), d) == grouped.end()) order.push_back(d);
-  }
-  for (int64_t d : grouped) {
-    order.push_back(d);
-    group_size *= parts[static_cast<size_t>(d)];
-  }
-  if (order.size() != parts.size()) Invalid("replica groups name a mesh axis twice");
-  std::vector<std::vector<int64_t>> groups;
-  const std::vector<int64_t> positions = TransposedIota(parts, order);
-  for (size_t i = 0; i < positions.size(); ++i) {
-    if (static_cast<int64_t>(i) % group_size == 0) groups.emplace_back();
-    groups.back().push_back(devices[static_cast<size_t>(positions[i])]);
-  }
-  return groups;
-}
-
 void MeshGroupsToProto(std::string_view text, proto::MeshAxesReplicaGroupListProto* message) {
   TextCursor in(text, "sharding");
   ReadMesh(in, message->mutable_mesh());
@@ -418,8 +355,9 @@ ReplicaGroups ReplicaGroupsFromProto(const proto::HloInstructionProto& message) 
   ReplicaGroups groups;
   if (message.has_mesh_axes_replica_group_list()) {
     const auto& list = message.mesh_axes_replica_group_list();
-    groups.mesh_form = MeshText(list.mesh()) + " " + AxesText(list.mesh(), list.axes(), ",");
-    groups.groups = ExpandMeshGroups(list);
+    const std::string text = MeshText(list.mesh()) + " " + AxesText(list.mesh(), list.axes(), ",");
+    Lexer lexer(text, "<replica groups>");
+    groups = ReadMeshGroups(lexer);
   } else if (message.has_iota_collective_device_list()) {
     const auto& iota = message.iota_collective_device_list();
     groups.group_count = iota.num_replica_groups();

@@ -99,6 +99,7 @@ std::unique_ptr<Module> ModuleParser::Parse() {
     while (!lexer_.AtEnd() && !lexer_.IsWord("HloModule")) ParseComputation();
   }
   // Without ENTRY the last computation is the entry, as for XLA.
+  if (module_->computations().empty()) lexer_.FailExpected("a computation");
   if (module_->entry() == nullptr) module_->set_entry(module_->computations().back().get());
   if (!has_header) module_->set_name("module_" + module_->entry()->name());
   return std::move(module_);

@@ -154,6 +154,7 @@ void ReadTiles(Lexer& lexer, Sharding& sharding) {
   sharding.kind = Sharding::Kind::kTiled;
   sharding.tile_dimensions = ReadInts(lexer, "the sharding's tile dimensions", '[', ']');
   const int64_t tiles = CountDevices(lexer, start, sharding.tile_dimensions);
+  if (tiles == 0) lexer.FailAt(start, "a dimension of this sharding has no tiles");
   int64_t devices = 0;
   if (lexer.Peek().kind == TokenKind::kLessEqual) {
     lexer.Next();

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "backends/collectives/await.h"
 #include "backends/collectives/job.h"
 #include "backends/collectives/tree_reduce.h"
 #include "hlo/error.h"
@@ -154,6 +155,38 @@ TEST(CollectivesTest, Bf16IsReducedInF32AndRoundedOnce) {
   TreeReduce({Bytes(a).data(), Bytes(b).data(), Bytes(c).data()}, Writable(out).data(), 1,
              {Opcode::kAdd, ElementType::kBF16, nullptr});
   EXPECT_EQ(static_cast<float>(out[0]), 258.0f);
+}
+
+TEST(CollectivesTest, IntegersWrapAtTheirWidth) {
+  const auto reduced = [](Opcode opcode, ElementType type, int8_t x, int8_t y) {
+    std::vector<int8_t> a = {x}, b = {y}, out(1);
+    TreeReduce({Bytes(a).data(), Bytes(b).data()}, Writable(out).data(), 1, {opcode, type, nullptr});
+    return static_cast<int>(out[0]);
+  };
+  EXPECT_EQ(reduced(Opcode::kAdd, ElementType::kS4, 7, 7), -2);
+  EXPECT_EQ(reduced(Opcode::kMultiply, ElementType::kS4, -8, -8), 0);
+  EXPECT_EQ(reduced(Opcode::kMaximum, ElementType::kS4, -8, 7), 7);
+  EXPECT_EQ(reduced(Opcode::kAdd, ElementType::kU4, 15, 2), 1);
+  EXPECT_EQ(reduced(Opcode::kMultiply, ElementType::kU2, 3, 3), 1);
+  EXPECT_EQ(reduced(Opcode::kAdd, ElementType::kS2, 1, 1), -2);
+  EXPECT_EQ(reduced(Opcode::kAdd, ElementType::kS8, 127, 1), -128);
+}
+
+// Of a job whose number of devices was chosen later, too.
+TEST(CollectivesTest, WhatNobodySendsIsNotWaitedForForEver) {
+  const auto job = Job::InProcess(1);
+  job->DriveDevices(2);
+  try {
+    job->OnEachLocalDevice<int>([&](int64_t d, const auto& communicator) {
+      Transport& transport = communicator->transport();
+      std::vector<int32_t> in(1);
+      Await(transport, transport.Receive(Writable(in), static_cast<int>(1 - d), 7));
+      return 0;
+    });
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_NE(e.message().find("all 2 devices wait for each other"), std::string::npos) << e.message();
+  }
 }
 
 TEST(CollectivesTest, AFailingDeviceEndsTheOthersWaits) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <complex>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -172,9 +173,11 @@ TEST(AtomicFilesTest, WhatKilledProcessesLeftGoesWithTheNextWrite) {
     AtomicFiles files;
     files.Write(folder / "a", {"whole"});
     std::ofstream(files.Reserve(folder / "b")) << "cut";
+    std::ofstream(MakeTemporaryFolder(folder.path(), "work") + "/part") << "cut";
     raise(SIGKILL);
   }
   waitpid(child, nullptr, 0);
+  EXPECT_FALSE(std::filesystem::is_empty(folder.path()));
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
   std::ofstream(folder / ".b.00000000.1.0.tmp") << "another node's";
   WriteFileAtomically(folder / "c", "new");
@@ -275,6 +278,83 @@ TEST(VariedInputsTest, NoMoreIsMadeAheadThan64RunsOrAQuarterOfAGibibyte) {
   VariedInputs small = of_bytes(1, 1000, made);
   small.Next();
   EXPECT_EQ(made, 64u);
+}
+
+Literal Doubles(std::initializer_list<double> values) {
+  Literal literal(Shape(ElementType::kF64, {static_cast<int64_t>(values.size())}));
+  std::copy(values.begin(), values.end(), literal.mutable_values<double>().begin());
+  return literal;
+}
+
+TEST(CompareTest, SquaresOfLargeValuesDoNotOverflow) {
+  EXPECT_FALSE(Compare(Doubles({1e200, 2e200}), Doubles({1e200, 3e200}), {}).equal);
+  const Comparison close = Compare(Doubles({1e200, 2e200}), Doubles({1e200, 2e200 * (1 + 1e-14)}), {});
+  EXPECT_TRUE(close.equal) << close.message;
+  EXPECT_NEAR(close.relative_l2, 1e-14, 1e-14);
+}
+
+TEST(CompareTest, PartsOfComplexNumbersAreOfTheirOwnKind) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  const auto one = [](float real, float imaginary) {
+    Literal literal(Shape(ElementType::kC64, {1}));
+    literal.mutable_values<std::complex<float>>()[0] = {real, imaginary};
+    return literal;
+  };
+  EXPECT_TRUE(Compare(one(kInfinity, 1), one(kInfinity, 1.00001F), {}).equal);
+  EXPECT_FALSE(Compare(one(kInfinity, 1), one(kInfinity, 1.1F), {}).equal);
+  EXPECT_FALSE(Compare(one(kInfinity, 1), one(-kInfinity, 1), {}).equal);
+  EXPECT_FALSE(Compare(one(1, kNan), one(1, 2), {}).equal);
+  EXPECT_TRUE(Compare(one(1, kNan), one(1, kNan), {}).equal);
+}
+
+TEST(CompareTest, NothingIsEqualToNothing) {
+  const Literal nothing(Shape(ElementType::kF32, {0, 3}));
+  EXPECT_TRUE(Compare(nothing, nothing, {-1.0, -1.0}).equal);
+}
+
+TEST(NpyTest, ShapesThatOverflowAreRefused) {
+  const std::string none;
+  EXPECT_THAT(MessageOf([&] { ParseNpy(NpyText("<f8", "(4294967296, 536870912)", none), "n"); }),
+              HasSubstr("more than 2^63 - 1"));
+}
+
+TEST(NpyTest, BytesThatNoElementHasAreRefused) {
+  const auto read = [](const char* descr, char byte, ElementType type) {
+    return MessageOf([&] { ToLiteral(ParseNpy(NpyText(descr, "(1,)", std::string(1, byte)), "n"), Shape(type, {1})); });
+  };
+  EXPECT_THAT(read("|b1", 2, ElementType::kPred), HasSubstr("element 0 is 2, which does not fit pred"));
+  EXPECT_THAT(read("|i1", 8, ElementType::kS4), HasSubstr("element 0 is 8, which does not fit s4"));
+  EXPECT_THAT(read("|i1", -9, ElementType::kS4), HasSubstr("element 0 is -9, which does not fit s4"));
+  EXPECT_THAT(read("|u1", 16, ElementType::kU4), HasSubstr("element 0 is 16, which does not fit u4"));
+  EXPECT_THAT(read("|u1", 16, ElementType::kF4E2M1FN), HasSubstr("element 0 is 16, which does not fit f4e2m1fn"));
+  EXPECT_EQ(read("|i1", -8, ElementType::kS4), "no error");
+  EXPECT_EQ(read("|b1", 1, ElementType::kPred), "no error");
+}
+
+TEST(ArraySetTest, NamesThatFitInPartAreNoPositions) {
+  const TemporaryFolder folder;
+  WriteNpz(folder / "p.npz", {{"b", Doubles({1})}, {"other", Doubles({2})}});
+  const Shape one(ElementType::kF64, {1});
+  const std::vector<ArraySlot> slots = {{0, "a", "", one}, {1, "b", "", one}};
+  EXPECT_THAT(MessageOf([&] { LoadArrays(folder / "p.npz", slots, "input"); }), HasSubstr("none is named like 0 (%a)"));
+}
+
+TEST(ArraySetTest, TokensAreInNoFile) {
+  const TemporaryFolder folder;
+  const Shape token = Shape::Scalar(ElementType::kToken);
+  const std::vector<Literal> saved = {SeededLiteral(token, 0, {}), Doubles({1, 2}), Literal(token)};
+  const std::vector<ArraySlot> slots = SlotsOf({token, saved[1].shape(), token});
+  for (const char* path : {"arrays", "arrays.npz"}) {
+    SaveArrays(folder / path, saved);
+    const std::vector<Literal> loaded = LoadArrays(folder / path, slots, "input");
+    ASSERT_EQ(loaded.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(Compare(loaded[i], saved[i], {}).equal);
+    EXPECT_EQ(loaded[1].values<double>()[1], 2);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "arrays/0.npy"));
+  EXPECT_EQ(Preview(saved[0]), "[token]");
+  SaveArrays(folder / "none.npz", {saved[0]});
+  EXPECT_EQ(LoadArrays(folder / "none.npz", SlotsOf({token}), "input").size(), 1u);
 }
 
 }  // namespace

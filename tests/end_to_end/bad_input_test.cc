@@ -1,4 +1,5 @@
 // Bad input, as a user meets it: for each kind one clear message, exit code 2, at once.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -79,7 +80,18 @@ TEST_F(BadInputTest, ModulesWithoutContentsAreErrors) {
   refused("", {"bad.hlo: the file is empty"});
   refused("\n\n", {"bad.hlo:1:1", "expected HloModule"});
   refused("HloModule m\n", {"bad.hlo:1:12", "expected a computation"});
+  refused("HloModule a\nHloModule b\nENTRY e { ROOT x = f32[] parameter(0) }\n",
+          {"bad.hlo:2:1", "expected a computation"});
   refused("HloModule m\nENTRY e {\n}\n", {"bad.hlo:3:1", "expected an instruction"});
+}
+
+TEST_F(BadInputTest, NamesOfDimensionsThatDoNotExist) {
+  for (const char* symbols : {"n:0:1", "n:1:0", "n:-1:0", "n:0", "n"}) {
+    const std::string text = fmt::format(
+        "HloModule m, frontend_attributes={{hlorun.symbols=\"{}\"}}\nENTRY e {{\n  ROOT x = f32[4] parameter(0)\n}}\n",
+        symbols);
+    ExpectTrouble("--compile_only " + folder_.Write("bad.hlo", text), {"names no dimension of its parameters"});
+  }
 }
 
 TEST_F(BadInputTest, SizesThatOverflowAndConstantsThatDoNotFit) {
@@ -89,6 +101,10 @@ TEST_F(BadInputTest, SizesThatOverflowAndConstantsThatDoNotFit) {
                   {"bad.hlo:3:", "multiply to more than 2^63 - 1"});
   ExpectBadModule("  ROOT x = f64[4294967296,1073741824] parameter(0)\n", {"bad.hlo:3:", "larger than any memory"});
   ExpectBadModule("  ROOT x = f32[99999999999999999999] parameter(0)\n", {"bad.hlo:3:", "expected a dimension's size"});
+  ExpectBadModule("  ROOT x = f32[<=2147483648] parameter(0)\n",
+                  {"bad.hlo:3:", "a size of type s32 cannot be as large as the bound of dimension 0"});
+  ExpectBadModule("  ROOT x = f32[4] parameter(0), sharding={devices=[0]<=[0]}\n",
+                  {"bad.hlo:3:", "a dimension of this sharding has no tiles"});
   ExpectBadModule("  ROOT c = f32[3] constant({1, 2})\n", {"bad.hlo:3:", "expected 3 elements", "found 2"});
   ExpectBadModule("  ROOT c = f32[3] constant({1, 2, 3, 4})\n", {"bad.hlo:3:", "after the 3 elements"});
   ExpectBadModule("  ROOT c = f32[2,2] constant({{1, 2}, {3}})\n",
@@ -201,6 +217,11 @@ TEST_F(BadInputTest, AResultThatCannotBePrintedIsAnError) {
   const CommandResult result = RunCommand(HLORUN_BINARY " --json " + module_ + " >/dev/full");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("cannot write to the standard output: No space left on device"));
+  for (const char* flag : {"--help", "--version", "--list_devices"}) {
+    const CommandResult text = RunCommand(std::string(HLORUN_BINARY " ") + flag + " >/dev/full");
+    EXPECT_EQ(text.exit_code, 2) << flag;
+    EXPECT_THAT(text.err, HasSubstr("cannot write to the standard output")) << flag;
+  }
 }
 
 TEST_F(BadInputTest, WithoutAPlatformThePackageIsNamed) {

@@ -285,6 +285,13 @@ TEST_F(CliTest, BadFlags) {
   ExpectTrouble("--constant_params=1,3-2 " + module_, "\"3-2\" is no number and no range");
   ExpectTrouble("--normal=9223372036854775807 " + module_, "\"9223372036854775807\" is no number");
   ExpectTrouble("--constant_params=99 " + module_, "parameter 99 is said to be constant");
+  ExpectTrouble("--rel_error_bound=-1 " + module_, "rel_error_bound: -1 is no number from 0 on");
+  ExpectTrouble("--abs_error_bound=nan " + module_, "abs_error_bound: nan is no number from 0 on");
+  ExpectTrouble("--compile_only --outputs=" + (folder_ / "out") + " " + module_, "--compile_only and --outputs");
+  ExpectTrouble("--bucket=pow2 --bound=0:0=8 --strict " + module_, "--bucket and --strict");
+  const std::string plan = folder_ / "double.plan";
+  ASSERT_EQ(Hlorun("--save_plan=" + plan + " " + module_).exit_code, 0);
+  ExpectTrouble("--bound=0:0=8 " + plan, "double.plan is a saved plan: give --bound to the run that saves it");
   ExpectTrouble("", "no module is given");
 }
 

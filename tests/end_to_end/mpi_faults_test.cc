@@ -155,28 +155,37 @@ TEST_F(MpiFaultsTest, AFullDiskOnOneRankLeavesNoRanksOutputs) {
   EXPECT_EQ(Outputs(), "");
 }
 
-TEST_F(MpiFaultsTest, BranchesThatDifferBetweenRanksDoNotHang) {
-  const std::string module = folder_.Write("branch.hlo", R"(HloModule branch, num_partitions=2
+std::string BranchesThatDiffer(const std::string& array) {
+  std::string text = R"(HloModule branch, num_partitions=2
 add { a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT c = f32[] add(a, b) }
-talks { x = f32[4] parameter(0)
-  ROOT y = f32[4] all-reduce(x), channel_id=1, use_global_device_ids=true, to_apply=add, replica_groups={{0,1}} }
-silent { x = f32[4] parameter(0)
-  ROOT y = f32[4] negate(x) }
+talks { x = ARRAY parameter(0)
+  ROOT y = ARRAY all-reduce(x), channel_id=1, use_global_device_ids=true, to_apply=add, replica_groups={{0,1}} }
+silent { x = ARRAY parameter(0)
+  ROOT y = ARRAY negate(x) }
 ENTRY main {
-  x = f32[4] parameter(0)
+  x = ARRAY parameter(0)
   p = u32[] partition-id()
   i = s32[] convert(p)
-  r = f32[4] conditional(i, x, x), branch_computations={silent, talks}
-  ROOT z = f32[4] all-reduce(r), channel_id=2, use_global_device_ids=true, to_apply=add, replica_groups={{0,1}}
+  r = ARRAY conditional(i, x, x), branch_computations={silent, talks}
+  ROOT z = ARRAY all-reduce(r), channel_id=2, use_global_device_ids=true, to_apply=add, replica_groups={{0,1}}
 }
-)");
-  const CommandResult result = Mpirun(2, "--heartbeat=2 " + module);
-  ExpectOneMessage(result,
-                   "hlorun: rank 0 on .*: all 2 ranks wait for each other: they do not run the same collectives");
+)";
+  for (size_t at; (at = text.find("ARRAY")) != std::string::npos;) text.replace(at, 5, array);
+  return text;
+}
+
+TEST_F(MpiFaultsTest, BranchesThatDifferBetweenRanksDoNotHang) {
+  const std::string module = folder_.Write("branch.hlo", BranchesThatDiffer("f32[4]"));
+  const char* const kMessage =
+      "hlorun: rank 0 on .*: all 2 ranks wait for each other: they do not run the same collectives";
+  ExpectOneMessage(Mpirun(2, "--heartbeat=2 " + module), kMessage);
   const CommandResult in_process = RunCommand("timeout 60 " HLORUN_BINARY " --devices=2 " + module);
   ExpectOneMessage(in_process, "hlorun: .*all 2 devices wait for each other: they do not run the same collectives");
+  // More than a slow network carries within the heartbeat.
+  const std::string large = folder_.Write("large.hlo", BranchesThatDiffer("f32[8000000]"));
+  ExpectOneMessage(Mpirun(2, "--heartbeat=2 " + large, "HLORUN_NODE_WINDOW=0"), kMessage);
 }
 
 TEST_F(MpiFaultsTest, EndingTheLauncherEndsAllRanksWithoutOutputs) {

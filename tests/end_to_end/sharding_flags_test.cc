@@ -106,7 +106,7 @@ TEST(ShardingFlagsTest, PlansForSeveralDevicesAreSavedAndLoaded) {
   ExpectRuns(HlorunRanks(2, "--reference --size=0:0=5 " + plan));
   ExpectRefused(HlorunRanks(3, plan), "rows is for 4 devices (replica_count x num_partitions), the job has 3");
   ExpectRefused(Hlorun(plan), "rows is for 4 devices");
-  ExpectRefused(HlorunRanks(2, "--mesh=data:2 " + plan), "is a saved plan: its shardings are fixed");
+  ExpectRefused(HlorunRanks(2, "--mesh=data:2 " + plan), "is a saved plan: give --mesh to the run that saves it");
 }
 
 }  // namespace

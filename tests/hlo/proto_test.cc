@@ -247,6 +247,9 @@ TEST(ReplicaGroupsProtoTest, MeshAxesAreExpanded) {
   using Groups = std::vector<std::vector<int64_t>>;
   EXPECT_EQ(groups_of("mesh['a'=2,'b'=4] {'a'}"), (Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
   EXPECT_EQ(groups_of("mesh['a'=2,'b'=4] {'b'}"), (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+  EXPECT_EQ(groups_of("mesh['a'=2,'b'=2] {'b','a'}"), (Groups{{0, 2, 1, 3}}));
+  EXPECT_EQ(groups_of("mesh['a'=2,'b'=2] {'a','b'}"), (Groups{{0, 1, 2, 3}}));
+  EXPECT_EQ(groups_of("mesh['a'=4] {'a':(2)2,'a':(1)2}"), (Groups{{0, 2, 1, 3}}));
   EXPECT_EQ(groups_of("mesh['a'=2,'b'=4] {'b':(2)2}"), (Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}}));
   EXPECT_EQ(groups_of("mesh['a'=2,'b'=4] {'b':(1)2}"), (Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}}));
 }

@@ -212,6 +212,9 @@ TEST(TextTest, MeshGroupsExpand) {
   using Groups = std::vector<std::vector<int64_t>>;
   EXPECT_EQ(ParseReplicaGroups("mesh['a'=2,'b'=4] {'a'}").Expanded(), (Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
   EXPECT_EQ(ParseReplicaGroups("mesh['a'=2,'b'=4] {'b'}").Expanded(), (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+  EXPECT_EQ(ParseReplicaGroups("mesh['a'=2,'b'=2] {'b','a'}").Expanded(), (Groups{{0, 2, 1, 3}}));
+  EXPECT_EQ(ParseReplicaGroups("mesh['a'=2,'b'=2] {'a','b'}").Expanded(), (Groups{{0, 1, 2, 3}}));
+  EXPECT_EQ(ParseReplicaGroups("mesh['a'=4] {'a':(2)2,'a':(1)2}").Expanded(), (Groups{{0, 2, 1, 3}}));
   EXPECT_EQ(ParseReplicaGroups("mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)) {'a'}").Expanded(),
             (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
   EXPECT_EQ(ParseReplicaGroups("mesh['a'=4,'b'=2] {'a':(2)2}").Expanded(), (Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}}));

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include "backends/collectives/mpi/launcher.h"
 #include "backends/collectives/mpi/node_siblings.h"
@@ -271,7 +272,7 @@ double MpiWorld::SilenceOf(int peer) const {
 
 // Seconds for which every rank has waited without any message arriving anywhere, less what large messages may take.
 double MpiWorld::Standstill() const {
-  double least = heartbeat_ + 1;
+  double least = std::numeric_limits<double>::infinity();
   uint64_t outstanding = 0;
   for (int p = 0; p < size_; ++p) {
     const Peer& peer = peers_[static_cast<size_t>(p)];

@@ -220,9 +220,9 @@ class Collective {
     return reduction;
   }
 
-  // The reducer's kernel is made for as many elements as the first operand has: others go through it piece by piece.
+  // The reducer's kernel is made for thunk_.ReducedAtOnce() elements; messages may be shorter.
   collectives::ElementwiseReducer CustomReducer(hlo::ElementType type) {
-    const int64_t bytes = thunk_.operands[0].bytes, element = hlo::Shape::Scalar(type).ByteSize();
+    const int64_t element = hlo::Shape::Scalar(type).ByteSize(), bytes = thunk_.ReducedAtOnce() * element;
     const DeviceMemory x = runner_.Allocate(bytes), y = runner_.Allocate(bytes), out = runner_.Allocate(bytes);
     return [this, bytes, x, y, out, element](std::byte* a, const std::byte* b, int64_t count) {
       for (int64_t at = 0; at < count * element; at += bytes) {

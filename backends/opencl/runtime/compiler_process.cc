@@ -50,18 +50,13 @@ CompilerProcesses::CompilerProcesses(const std::vector<ProgramRequest>& requests
                                      const std::string& folder) {
   const std::string program = CompanionProgram("hlorun-compiler", "HLORUN_COMPILER");
   if (count == 0 || program.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  folder_ = folder + "/compile-XXXXXX";
-  if (mkdtemp(folder_.data()) == nullptr) {
-    folder_.clear();
-    return;
-  }
+  folder_ = MakeTemporaryFolder(folder, "compile");
+  if (folder_.empty()) return;
   try {
     for (size_t r = 0; r < requests.size(); ++r)
       WriteFileAtomically(FileOf(folder_, r, "request"), requests[r].ToJson());
-  } catch (const Error&) {
-    return;  // what could not be written nobody claims but the owner
+  } catch (const std::exception&) {
+    return;  // what could not be written (a full disk, a source that is no UTF-8) nobody claims but the owner
   }
   const std::vector<std::string> command = {program, std::to_string(device.platform_index()),
                                             device.device().getInfo<CL_DEVICE_NAME>(), folder_,
@@ -73,6 +68,7 @@ CompilerProcesses::CompilerProcesses(const std::vector<ProgramRequest>& requests
 }
 
 CompilerProcesses::~CompilerProcesses() {
+  AllEnded();  // the number of one that somebody else waited for may be another's by now
   for (pid_t process : processes_) {
     kill(process, SIGKILL);
     waitpid(process, nullptr, 0);

@@ -108,17 +108,19 @@ class PlanExecutable : public Executable {
     }
   }
 
-  void Run(std::span<const RunArgument> arguments, const RunOptions& options, std::span<DeviceArray> results) override {
+  EventRef Run(std::span<const RunArgument> arguments, const RunOptions& options,
+               std::span<DeviceArray> results) override {
     CheckArguments(arguments);
     HLORUN_CHECK(results.size() == plan_.result_slices.size());
     Lane& lane = options.communicator == nullptr ? first_lane_ : context_->lane(options.communicator->device());
     if (is_at_once_ && options.profile == nullptr && AreReady(arguments)) {
-      if (lane.RunAlone([&] { RunAtOnce(lane, arguments, options, results); })) return;
+      EventRef failed;
+      if (lane.RunAlone([&] { failed = RunAtOnce(lane, arguments, options, results); })) return failed;
     }
     lane.Reap();
     auto event = std::make_shared<RunEvent>(lane, failures_);
     auto run = std::make_shared<RunMemories>();
-    Prepare(arguments, *run);
+    Prepare(lane, arguments, *run);
     FillResults(*run, arguments, event, results);
     std::vector<EventRef> foreign;  // arrays of other lanes, which no order protects
     for (const RunArgument& argument : arguments) {
@@ -133,12 +135,18 @@ class PlanExecutable : public Executable {
     lane.Admit(event);
     const bool wait_first = std::any_of(foreign.begin(), foreign.end(), [](const EventRef& e) { return !e->Ready(); });
     if (team_ == nullptr && !needs_host_ && !wait_first && options.profile == nullptr) {
-      if (lane.RunInline([&] { Enqueue(lane, *run, options, *event); })) return;
+      if (lane.RunInline([&] { Enqueue(lane, *run, options, *event); })) return event;
     }
-    lane.Post([this, &lane, run = std::move(run), options, event, foreign = std::move(foreign)]() mutable {
-      for (const EventRef& e : foreign) WaitFor(*e);
-      Drive(lane, std::move(run), options, *event);
-    });
+    try {
+      lane.Post([this, &lane, run = std::move(run), options, event, foreign = std::move(foreign)]() mutable {
+        for (const EventRef& e : foreign) WaitFor(*e);
+        Drive(lane, std::move(run), options, *event);
+      });
+    } catch (...) {
+      event->Finish(std::current_exception());  // those behind it in the lane wait for it
+      throw;
+    }
+    return event;
   }
 
  private:
@@ -148,23 +156,25 @@ class PlanExecutable : public Executable {
     });
   }
 
-  // By the team, in the calling thread: the results are there when it returns, so they need no event.
-  void RunAtOnce(Lane& lane, std::span<const RunArgument> arguments, const RunOptions& options,
-                 std::span<DeviceArray> results) {
+  // By the team, in the calling thread: the results are there when it returns, so they need no event; unless it failed.
+  EventRef RunAtOnce(Lane& lane, std::span<const RunArgument> arguments, const RunOptions& options,
+                     std::span<DeviceArray> results) {
     const Borrowed context = Borrow(lane);
     RunMemories& run = context->memories();
-    Prepare(arguments, run);
+    Prepare(lane, arguments, run);
     FillResults(run, arguments, nullptr, results);
     try {
       for (const RunArgument& argument : arguments) {
         if (argument.value.ready != nullptr) argument.value.ready->Wait();
       }
       Play(lane, *context, run, options, nullptr);
+      return nullptr;
     } catch (...) {
       // Whoever waits for the results learns of it, as of a run that takes its time.
       const auto failed = std::make_shared<RunEvent>(lane);
       failed->Finish(std::current_exception());
       for (DeviceArray& result : results) result.ready = failed;
+      return failed;
     }
   }
 
@@ -206,8 +216,9 @@ class PlanExecutable : public Executable {
   }
 
   // `run` is new, or had its last run forgotten.
-  void Prepare(std::span<const RunArgument> arguments, RunMemories& run) {
+  void Prepare(const Lane& lane, std::span<const RunArgument> arguments, RunMemories& run) {
     if (run.memories.empty()) run.memories = constants_;
+    for (const RunArgument& argument : arguments) argument.value.memory.UsedIn(&lane);
     if (!once_.empty()) {
       for (const int64_t leaf : plan_.constant_parameters) {
         run.constant.push_back(arguments[static_cast<size_t>(leaf)].value.memory);
@@ -227,15 +238,15 @@ class PlanExecutable : public Executable {
           run.memories[a] = aligned;
         }
       } else if (allocation.kind == Kind::kResult) {
-        run.memories[a] = ResultMemory(allocation, arguments, run);
+        run.memories[a] = ResultMemory(lane, allocation, arguments, run);
       }
     }
   }
 
-  DeviceMemory ResultMemory(const passes::Allocation& allocation, std::span<const RunArgument> arguments,
-                            RunMemories& run) {
+  DeviceMemory ResultMemory(const Lane& lane, const passes::Allocation& allocation,
+                            std::span<const RunArgument> arguments, RunMemories& run) {
     const int64_t alias = allocation.aliased_argument;
-    if (alias >= 0 && MayTakeOver(static_cast<size_t>(alias), allocation, arguments)) {
+    if (alias >= 0 && MayTakeOver(lane, static_cast<size_t>(alias), allocation, arguments)) {
       return arguments[static_cast<size_t>(alias)].value.memory;
     }
     const auto i = static_cast<size_t>(allocation.index);
@@ -247,11 +258,13 @@ class PlanExecutable : public Executable {
     return memory;
   }
 
-  // A donated argument's memory becomes a result's when nothing else can see it.
-  bool MayTakeOver(size_t argument, const passes::Allocation& allocation,
+  // A donated argument's memory becomes a result's when nothing else can see it. What was an argument in another lane
+  // may still be read there: only within a lane do runs go one after another.
+  bool MayTakeOver(const Lane& lane, size_t argument, const passes::Allocation& allocation,
                    std::span<const RunArgument> arguments) const {
     const RunArgument& given = arguments[argument];
     if (!given.donate || given.value.memory.shared() || given.value.memory.bytes() < allocation.bytes) return false;
+    if (!given.value.memory.IsUsedOnlyIn(&lane)) return false;
     if (given.value.memory.host() != nullptr && !IsAligned(given.value.memory)) return false;
     for (size_t other = 0; other < arguments.size(); ++other) {
       if (other != argument && arguments[other].value.memory.Overlaps(given.value.memory)) return false;
@@ -269,7 +282,11 @@ class PlanExecutable : public Executable {
       const Slice& slice = plan_.result_slices[r];
       const auto a = static_cast<size_t>(slice.allocation);
       const passes::Allocation& allocation = plan_.allocations[a];
-      HLORUN_CHECK(allocation.kind != Kind::kArena);
+      if (allocation.kind == Kind::kArena) {
+        HLORUN_CHECK(slice.bytes == 0);  // a token, which is nowhere
+        results[r] = {result_shapes_[r], placeholder_.Sub(0, 0), event};
+        continue;
+      }
       const bool passed_on =
           allocation.kind == Kind::kArgument && arguments[static_cast<size_t>(allocation.index)].donate;
       if (allocation.kind != Kind::kResult && (!passed_on || !is_first_of_allocation_[r])) run.memories[a].MarkShared();

@@ -91,9 +91,10 @@ class Executable {
   virtual const Plan& plan() const = 0;
   virtual const CompileStatistics& statistics() const = 0;
   // Enqueues and returns; results become ready later. Arguments are the flattened leaves; `results` has room for as
-  // many as the plan has.
-  virtual void Run(std::span<const RunArgument> arguments, const RunOptions& options,
-                   std::span<DeviceArray> results) = 0;
+  // many as the plan has. Returns the run's event, which whoever gets no result from it must wait for to learn of its
+  // error; null where the run is done, and well.
+  virtual EventRef Run(std::span<const RunArgument> arguments, const RunOptions& options,
+                       std::span<DeviceArray> results) = 0;
   std::vector<DeviceArray> Run(const std::vector<RunArgument>& arguments, const RunOptions& options) {
     std::vector<DeviceArray> results(plan().results.size());
     Run(arguments, options, results);

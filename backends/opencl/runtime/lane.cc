@@ -37,10 +37,19 @@ struct Lane::Worker {
 
   void Post(std::function<void()> work) {
     std::lock_guard lock(state->mutex);
+    if (!thread.joinable()) StartThread();  // first: what nobody will do is not to be waited for
     state->work.push_back(std::move(work));
     ++state->outstanding;
     state->changed.notify_all();
-    if (!thread.joinable()) thread = std::thread([s = state] { Loop(s); });
+  }
+
+  void StartThread() {
+    try {
+      thread = std::thread([s = state] { Loop(s); });
+    } catch (const std::system_error& error) {
+      Fail(ErrorCode::kResourceExhausted, "cannot start a thread ({}): raise the limit of processes (ulimit -u)",
+           error.what());
+    }
   }
 
   bool Idle() const { return state->outstanding == 0; }
@@ -73,10 +82,8 @@ Lane::~Lane() {
   watcher_.reset();
   driver_.reset();
   exchanger_.reset();
-  {
-    std::lock_guard lock(flight_mutex_);
-    for (const auto& event : in_flight_) event->WaitQuietly();
-  }
+  // What is let go of at a run's end may be the caller's, whose code may come back here: nothing is locked meanwhile.
+  for (const auto& event : in_flight_) event->WaitQuietly();
   caller_.reset();
 }
 
@@ -132,14 +139,20 @@ void Lane::Admit(std::shared_ptr<RunEvent> event) {
 }
 
 bool Lane::Reap() {
-  std::vector<std::shared_ptr<RunEvent>> finished;
-  std::lock_guard lock(flight_mutex_);
-  while (!in_flight_.empty() && in_flight_.front()->Ready()) {
-    finished.push_back(std::move(in_flight_.front()));
+  for (;;) {
+    std::shared_ptr<RunEvent> oldest;
+    {
+      std::lock_guard lock(flight_mutex_);
+      if (in_flight_.empty()) return true;
+      oldest = in_flight_.front();
+    }
+    // Without the lock: noticing an end lets go of memory, of the caller's too.
+    if (!oldest->Ready()) return false;
+    std::lock_guard lock(flight_mutex_);
+    if (in_flight_.empty() || in_flight_.front() != oldest) continue;  // another thread was quicker
     in_flight_.pop_front();
+    flying_ = in_flight_.size();
   }
-  flying_ = in_flight_.size();
-  return in_flight_.empty();
 }
 
 bool Lane::Quiet() { return driver_->Idle() && (flying_ == 0 || Reap()); }

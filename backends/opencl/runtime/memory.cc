@@ -163,6 +163,8 @@ struct DeviceMemory::Block {
   std::shared_ptr<MemoryPool::State> pool;  // null for the caller's memory
   std::shared_ptr<const void> owner;
   std::atomic<bool> shared{false};
+  std::atomic<const Lane*> lane{nullptr};  // the first in which a run had it for an argument
+  std::atomic<bool> in_several_lanes{false};
   std::mutex mutex;  // of sub_buffers
 
   ~Block() {
@@ -232,6 +234,18 @@ void DeviceMemory::MarkShared() const {
 }
 
 bool DeviceMemory::shared() const { return block_ != nullptr && block_->shared; }
+
+void DeviceMemory::UsedIn(const Lane* lane) const {
+  if (block_ == nullptr || block_->lane == lane) return;
+  const Lane* first = nullptr;
+  if (!block_->lane.compare_exchange_strong(first, lane) && first != lane) block_->in_several_lanes = true;
+}
+
+bool DeviceMemory::IsUsedOnlyIn(const Lane* lane) const {
+  return block_ == nullptr || (block_->lane == lane && !block_->in_several_lanes);
+}
+
+bool DeviceMemory::IsOfCaller() const { return block_ != nullptr && block_->owner != nullptr; }
 
 MemoryPool::MemoryPool(std::shared_ptr<DeviceContext> context) : state_(std::make_shared<State>()) {
   const DeviceSpec& spec = context->spec();

@@ -12,6 +12,7 @@
 namespace hlorun::opencl {
 
 class DeviceContext;
+class Lane;
 class MemoryPool;
 
 // A block that a device can use: (base, offset, bytes). On devices that take plain pointers the base is host memory
@@ -47,6 +48,13 @@ class DeviceMemory {
   // is donated. Sticks to the block.
   void MarkShared() const;
   bool shared() const;
+  // Remembers that a run in `lane` has it for an argument, and whether no run in any other ever had. Sticks to the
+  // block.
+  void UsedIn(const Lane* lane) const;
+  bool IsUsedOnlyIn(const Lane* lane) const;
+  // The caller's memory, of which dropping the last copy runs code of the caller's; and whether this is the last.
+  bool IsOfCaller() const;
+  bool IsLast() const { return block_.use_count() == 1; }
 
  private:
   friend class MemoryPool;

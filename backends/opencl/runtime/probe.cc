@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -20,8 +22,21 @@ namespace {
 
 constexpr int kTimeoutSeconds = 30;
 
-// Whether it exits with 0 within the limit; nothing where that says nothing of the device: it could not be started, or
-// another part of the process waited for it (a handler of SIGCHLD, or SIG_IGN).
+// What the probe says (probe_main.cc): by its exit code, or by the signals of code that this device has not. Anything
+// else, an end for want of memory or a device that is gone, says nothing of the device.
+std::optional<bool> AnswerOf(int status) {
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    const bool crashed = signal == SIGSEGV || signal == SIGILL || signal == SIGBUS || signal == SIGFPE ||
+                         signal == SIGABRT || signal == SIGTRAP || signal == SIGSYS;
+    return crashed ? std::optional(false) : std::nullopt;
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) return std::nullopt;
+  return WEXITSTATUS(status) == 0;
+}
+
+// Its answer, "no" where it has none within the limit; nothing where that says nothing of the device: it could not be
+// started, or another part of the process waited for it (a handler of SIGCHLD, or SIG_IGN).
 std::optional<bool> RunsCleanly(std::vector<std::string> command) {
   const pid_t child = Start(std::move(command));
   if (child < 0) return std::nullopt;
@@ -37,14 +52,19 @@ std::optional<bool> RunsCleanly(std::vector<std::string> command) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   if (ended != child) return std::nullopt;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return AnswerOf(status);
 }
 
-// Held by one process of a node at a time, so that ranks that start together probe once.
+// Held by one process of a node at a time, so that ranks that start together probe once. One that is stopped while it
+// probes keeps the others for two probes' time: then they ask for themselves.
 class FileLock {
  public:
   explicit FileLock(const std::string& path) : file_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
-    if (file_ >= 0) flock(file_, LOCK_EX);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2 * kTimeoutSeconds);
+    while (file_ >= 0 && flock(file_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR) &&
+           std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
   }
   ~FileLock() {
     if (file_ >= 0) close(file_);

@@ -77,7 +77,11 @@ void InParallel(size_t count, size_t threads, const std::function<void(size_t)>&
     }
   };
   std::vector<std::thread> pool;
-  for (size_t t = 1; t < std::min(threads, count); ++t) pool.emplace_back(loop);
+  try {
+    for (size_t t = 1; t < std::min(threads, count); ++t) pool.emplace_back(loop);
+  } catch (const std::system_error&) {
+    // No more threads than there are.
+  }
   loop();
   for (std::thread& thread : pool) thread.join();
   if (error != nullptr) std::rethrow_exception(error);
@@ -91,20 +95,27 @@ cl::Program ProgramFromBinary(const DeviceContext& context, const std::string& b
   return program;
 }
 
+// Writes what the compiler refuses, and all that it said; says where.
+std::string KeptForReading(const std::string& source, const std::string& log, const std::string& folder) {
+  const std::string stem = folder + "/failed-" + HashText(source).substr(0, 12);
+  try {
+    WriteFileAtomically(stem + ".cl", source);
+    WriteFileAtomically(stem + ".log", log);
+  } catch (const Error& error) {
+    return fmt::format("its source and log could not be kept ({})", error.message());
+  }
+  return fmt::format("source: {}.cl, log: {}.log", stem, stem);
+}
+
 [[noreturn]] void FailBuild(const std::string& source, const std::string& log, const std::string& folder,
                             const std::vector<int32_t>& kernels, const Plan& plan) {
-  const std::string stem = folder + "/failed-" + HashText(source).substr(0, 12);
-  WriteFileAtomically(stem + ".cl", source);
-  WriteFileAtomically(stem + ".log", log);
   const size_t at = log.find("error:");
   const std::string reason = at == std::string::npos ? "no message" : log.substr(at, log.find('\n', at) - at);
+  const std::string where = KeptForReading(source, log, folder);
   const Kernel& first = plan.kernels[static_cast<size_t>(kernels[0])];
-  if (first.foreign) {
-    Invalid("the OpenCL compiler refuses a custom-call's kernel: {}; source: {}.cl, log: {}.log", reason, stem, stem);
-  }
-  Fail(ErrorCode::kInternal,
-       "the OpenCL compiler refuses a program of {} kernels ({} ...): {}; source: {}.cl, log: {}.log", kernels.size(),
-       first.name, reason, stem, stem);
+  if (first.foreign) Invalid("the OpenCL compiler refuses a custom-call's kernel: {}; {}", reason, where);
+  Fail(ErrorCode::kInternal, "the OpenCL compiler refuses a program of {} kernels ({} ...): {}; {}", kernels.size(),
+       first.name, reason, where);
 }
 
 // For each kernel the largest byte count that any launch gives one of its arguments.

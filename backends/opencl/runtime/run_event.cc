@@ -1,5 +1,7 @@
 #include "backends/opencl/runtime/run_event.h"
 
+#include <algorithm>
+
 #include "backends/opencl/runtime/cl_error.h"
 #include "backends/opencl/runtime/lane.h"
 
@@ -108,6 +110,9 @@ void RunEvent::Finish(std::exception_ptr error) {
     if (error == nullptr) error = std::current_exception();
   }
   // Before anyone learns that the run is done: the memory is then free for the next one.
+  const auto of_caller =
+      std::partition(retained.begin(), retained.end(), [](const DeviceMemory& memory) { return !memory.IsOfCaller(); });
+  std::vector<DeviceMemory> later(std::make_move_iterator(of_caller), std::make_move_iterator(retained.end()));
   retained.clear();
   {
     std::lock_guard lock(mutex_);
@@ -118,6 +123,17 @@ void RunEvent::Finish(std::exception_ptr error) {
     done_changed_.notify_all();
   }
   for (auto& callback : callbacks) lane_->Call(std::move(callback));
+  LetGo(std::move(later));
+}
+
+// Who owns the last copy may end what waits for this very run, or take a lock that the caller of Run holds: not in the
+// thread that noticed the end.
+void RunEvent::LetGo(std::vector<DeviceMemory> of_caller) {
+  while (!of_caller.empty()) {
+    const DeviceMemory memory = std::move(of_caller.back());  // which may be there twice
+    of_caller.pop_back();
+    if (memory.IsLast()) lane_->Call([last = memory] {});
+  }
 }
 
 }  // namespace hlorun::opencl

@@ -27,7 +27,7 @@ class RunEvent : public Event, public std::enable_shared_from_this<RunEvent> {
   void OnReady(std::function<void()> callback) override;
 
   const Lane* lane() const { return lane_; }
-  // Kept until the run is done.
+  // Kept until the run is done; the caller's memory a little longer, for dropping it may run code of the caller's.
   void Retain(DeviceMemory memory) { retained_.push_back(std::move(memory)); }
   // This run fails when that one has failed.
   void DependOn(EventRef event) { dependencies_.push_back(std::move(event)); }
@@ -42,6 +42,7 @@ class RunEvent : public Event, public std::enable_shared_from_this<RunEvent> {
 
  private:
   cl::Event Marker();
+  void LetGo(std::vector<DeviceMemory> of_caller);
 
   Lane* lane_;
   std::shared_ptr<std::atomic<int64_t>> failures_;

@@ -390,8 +390,8 @@ void ThunkRunner::Do(const CollectiveThunk& thunk) {
 std::shared_ptr<Exchange> ThunkRunner::Start(const CollectiveThunk& thunk) {
   const cl::Event computed =
       team_ == nullptr ? MarkEnd(queue_) : cl::Event();  // a team has computed what it was told to
-  last_exchange_ = std::make_shared<Exchange>();
-  lane_.PostExchange([this, &thunk, computed, exchange = last_exchange_] {
+  auto started = std::make_shared<Exchange>();
+  lane_.PostExchange([this, &thunk, computed, exchange = started] {
     std::exception_ptr error;
     try {
       const cl_event event = computed();
@@ -402,7 +402,8 @@ std::shared_ptr<Exchange> ThunkRunner::Start(const CollectiveThunk& thunk) {
     }
     exchange->Done(std::move(error));
   });
-  return last_exchange_;
+  last_exchange_ = started;
+  return started;
 }
 
 void ThunkRunner::Await(const Exchange& exchange) {
@@ -434,6 +435,7 @@ void ThunkRunner::SendLater(hlo::Literal value, int to, int64_t tag) {
 
 void ThunkRunner::CompleteSends() {
   if (sends_.empty()) return;
+  const collectives::WaitScope scope(options_.communicator->transport());
   collectives::WaitUntil([&] {
     std::erase_if(sends_, [](const PendingSend& send) { return send.request->Test(); });
     if (!sends_.empty()) options_.communicator->transport().Progress();

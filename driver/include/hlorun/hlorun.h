@@ -90,9 +90,10 @@ class Array {
   void OnReady(std::function<void()> callback) const;
   // Waits, then copies row-major elements out.
   void ToHost(void* destination) const;
+  // Throws Error where the elements' bytes are not a whole number of T.
   template <typename T>
   std::vector<T> ToVector() const {
-    std::vector<T> values(static_cast<size_t>(byte_size()) / sizeof(T));
+    std::vector<T> values(CountOf(sizeof(T)));
     ToHost(values.data());
     return values;
   }
@@ -110,7 +111,7 @@ class Array {
   const std::vector<Array>& shards() const;  // empty for an array on one device
   const std::string& sharding() const;
   // Collective over the job, for an array in shards: waits, then every rank gets all of its elements. ToHost does the
-  // same.
+  // same. With several ranks not from a host function, whose program has the ranks' messages for itself.
   void Gather(void* destination) const;
 
   struct Impl;
@@ -118,6 +119,9 @@ class Array {
   const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:
+  // How many values of so many bytes all elements take.
+  size_t CountOf(size_t value_bytes) const;
+
   std::shared_ptr<Impl> impl_;
 };
 
@@ -167,7 +171,8 @@ class Executable {
   // One array for each flattened parameter leaf; returns one for each flattened result leaf, ready later.
   // For a module that was cut (by its shardings, or by those that were chosen for it) arguments and results are whole
   // arrays in shards; an array on one device is a part that every device holds alike. Otherwise, with several devices
-  // in this process: see RunSharded.
+  // in this process: see RunSharded. Runs of several devices go one after another in a process, whichever thread asks;
+  // on several ranks all ask for the same ones in the same order.
   virtual std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags = {}) = 0;
   // arguments[d], results[d] for each of this process's devices.
   virtual std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments,
