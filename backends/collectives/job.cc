@@ -14,6 +14,7 @@
 #include "backends/collectives/node_window.h"
 #include "backends/collectives/timed_transport.h"
 #include "backends/collectives/wait.h"
+#include "hlo/custom_calls/host_call.h"
 #include "hlo/error.h"
 
 namespace hlorun::collectives {
@@ -340,6 +341,17 @@ class MpiJob : public Job {
 };
 
 }  // namespace
+
+std::unique_lock<std::recursive_mutex> Job::Begin() {
+  if (!hlo::IsInHostFunction()) return std::unique_lock(running_);
+  std::unique_lock lock(running_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    Fail(ErrorCode::kFailedPrecondition,
+         "a host function starts what runs on several devices while such a run waits for it: start it from another "
+         "thread, and do not wait for it here");
+  }
+  return lock;
+}
 
 std::shared_ptr<Job> Job::InProcess(int64_t devices) { return std::make_shared<InProcessJob>(devices); }
 

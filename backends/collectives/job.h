@@ -65,7 +65,7 @@ class Job {
   template <typename R>
   std::vector<R> OnEachLocalDevice(const std::function<R(int64_t, const std::shared_ptr<Communicator>&)>& body) {
     std::vector<std::optional<R>> results(static_cast<size_t>(local_devices_));
-    const std::lock_guard lock(running_);
+    const std::unique_lock<std::recursive_mutex> lock = Begin();
     RunOnDevices(
         [&](int64_t d, const std::shared_ptr<Communicator>& c) { results[static_cast<size_t>(d)] = body(d, c); });
     std::vector<R> values;
@@ -79,8 +79,12 @@ class Job {
   void set_local_devices(int64_t local_devices) { local_devices_ = local_devices; }
 
  private:
+  // Waits for the run that another thread has begun. Throws kFailedPrecondition in a host function, for which that run
+  // may be waiting.
+  std::unique_lock<std::recursive_mutex> Begin();
+
   int64_t local_devices_;
-  std::recursive_mutex running_;  // a body may run something for its device alone
+  std::recursive_mutex running_;  // the body of a single device may begin another
 };
 
 }  // namespace hlorun::collectives

@@ -341,8 +341,9 @@ class ExecutableImpl : public Executable {
     std::pmr::vector<opencl::DeviceArray> on_device(plan().results.size(), &room);
     const opencl::EventRef done = executable_->Run(run_arguments, options, on_device);
     // Collectives of two runs must not interleave, a profile is complete only at the end, and without results nobody
-    // else learns of an error.
-    const bool waits = options.communicator != nullptr || flags.profile != nullptr || on_device.empty();
+    // else learns of an error; but the caller may have yet to give what the program takes from its channels.
+    const bool is_unseen = on_device.empty() && flags.channels == nullptr;
+    const bool waits = options.communicator != nullptr || flags.profile != nullptr || is_unseen;
     if (waits && done != nullptr) done->Wait();
     SizedArrays::Results measured = sized_.Measure(on_device);
     std::vector<Array> results = std::move(measured.arrays);

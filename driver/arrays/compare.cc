@@ -89,9 +89,9 @@ void CompareFloating(const hlo::Literal& actual, const hlo::Literal& expected, c
     error_squares += Square(difference.error);
   }
   if (special >= 0) result.worst = special;
-  constexpr long double kLeast = std::numeric_limits<long double>::min();
-  result.relative_l2 =
-      error_squares == 0 ? 0 : static_cast<double>(std::sqrt(error_squares / std::max(squares, kLeast)));
+  constexpr long double kLeast = std::numeric_limits<long double>::min(), kMost = std::numeric_limits<double>::max();
+  const long double l2 = error_squares == 0 ? 0 : std::sqrt(error_squares / std::max(squares, kLeast));
+  result.relative_l2 = static_cast<double>(std::min(l2, kMost));
   const double relative = tolerance.relative.value_or(DefaultRelative(expected.element_type()));
   const double bound = tolerance.absolute.value_or(relative * result.largest_expected);
   const bool l2_matters = !tolerance.absolute.has_value() || tolerance.relative.has_value();

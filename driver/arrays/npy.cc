@@ -122,17 +122,24 @@ bool SameStorage(const NpyArray& array, ElementType type) {
   return array.kind == 'V';
 }
 
-// Bytes of types that have fewer values than a byte.
-void CheckValues(const hlo::Shape& shape, const std::string& bytes) {
+// Bytes of types that have fewer values than a byte: NumPy's booleans are true unless 0, and ml_dtypes leaves the high
+// bits of its narrow integers (kind 'V') open.
+void NarrowBytes(const NpyArray& array, const hlo::Shape& shape, std::string& bytes) {
   const ElementType type = shape.element_type();
   const int bits = type == ElementType::kPred ? 1 : hlo::BitsOf(type);
   if (bits >= 8 || hlo::BytesOf(type) != 1) return;
   const bool is_signed = hlo::ClassOf(type) == hlo::TypeClass::kSigned;
   const int least = is_signed ? -(1 << (bits - 1)) : 0, most = least + (1 << bits) - 1;
   for (size_t i = 0; i < bytes.size(); ++i) {
-    const int value = is_signed ? static_cast<signed char>(bytes[i]) : static_cast<unsigned char>(bytes[i]);
+    int value = is_signed ? static_cast<signed char>(bytes[i]) : static_cast<unsigned char>(bytes[i]);
+    if (array.kind == 'b') value = value != 0 ? 1 : 0;
+    if (array.kind == 'V') {
+      value &= (1 << bits) - 1;
+      if (value > most) value -= 1 << bits;
+    }
     if (value < least || value > most)
       Invalid("element {} is {}, which does not fit {}", i, value, hlo::ElementTypeName(type));
+    bytes[i] = static_cast<char>(value);
   }
 }
 
@@ -222,7 +229,7 @@ hlo::Literal ToLiteral(const NpyArray& array, const hlo::Shape& shape) {
   if (!SameStorage(array, shape.element_type()) && !NarrowIntegers(array, shape.element_type(), bytes)) {
     Invalid("the array is {}, the module wants {}", describe(), shape.ToString(false));
   }
-  CheckValues(actual, bytes);
+  NarrowBytes(array, actual, bytes);
   hlo::Literal literal(actual);
   HLORUN_CHECK(static_cast<int64_t>(bytes.size()) == literal.ByteSize());
   if (!bytes.empty()) std::memcpy(literal.mutable_data(), bytes.data(), bytes.size());

@@ -199,7 +199,7 @@ class Session {
                                                   {"out_shardings", !flags_.out_shardings.empty()},
                                                   {"num_partitions", flags_.num_partitions > 0},
                                                   {"save_sharded", !flags_.save_sharded.empty()},
-                                                  {"memory_limit", flags_.memory_limit > 0},
+                                                  {"memory_limit", flags_.memory_limit > 0 && !flags_.recompile},
                                                   {"bound", !flags_.bounds.empty()},
                                                   {"bucket", !flags_.bucket.empty()}};
     for (const auto& [name, is_given] : given) {

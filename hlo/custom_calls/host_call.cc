@@ -6,8 +6,24 @@
 #include "hlo/error.h"
 
 namespace hlorun::hlo {
+namespace {
+
+thread_local int host_functions_here = 0;
+
+class InHostFunction {
+ public:
+  InHostFunction() { ++host_functions_here; }
+  ~InHostFunction() { --host_functions_here; }
+  InHostFunction(const InHostFunction&) = delete;
+  InHostFunction& operator=(const InHostFunction&) = delete;
+};
+
+}  // namespace
+
+bool IsInHostFunction() { return host_functions_here > 0; }
 
 void CallHostFunction(const HostFunction& function, const HostCall& call) {
+  const InHostFunction inside;
   try {
     function(call);
   } catch (const Error&) {

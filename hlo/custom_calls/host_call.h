@@ -30,6 +30,8 @@ struct HostCall {
 using HostFunction = std::function<void(const HostCall& call)>;
 // Calls it. An exception of another type becomes an Error kAborted with its message.
 void CallHostFunction(const HostFunction& function, const HostCall& call);
+// Whether the calling thread is in one.
+bool IsInHostFunction();
 
 // The text of `key` in a dictionary `{key = 65 : ui8, other = true}` or `{"key": 65}` without its type; nothing when it
 // is absent.

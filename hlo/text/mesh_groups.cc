@@ -23,7 +23,9 @@ struct AxisPart {
 
 std::string_view ReadAxisName(Lexer& lexer) {
   lexer.Expect('\'', "an axis's name in single quotes");
-  const std::string_view name = lexer.ExpectWord("an axis's name");
+  const size_t begin = lexer.offset();
+  while (!lexer.Is('\'') && !lexer.AtEnd()) lexer.Next();
+  const std::string_view name = lexer.text().substr(begin, lexer.offset() - begin);
   lexer.Expect('\'', "the quote behind an axis's name");
   return name;
 }

@@ -322,13 +322,23 @@ TEST(NpyTest, BytesThatNoElementHasAreRefused) {
   const auto read = [](const char* descr, char byte, ElementType type) {
     return MessageOf([&] { ToLiteral(ParseNpy(NpyText(descr, "(1,)", std::string(1, byte)), "n"), Shape(type, {1})); });
   };
-  EXPECT_THAT(read("|b1", 2, ElementType::kPred), HasSubstr("element 0 is 2, which does not fit pred"));
   EXPECT_THAT(read("|i1", 8, ElementType::kS4), HasSubstr("element 0 is 8, which does not fit s4"));
   EXPECT_THAT(read("|i1", -9, ElementType::kS4), HasSubstr("element 0 is -9, which does not fit s4"));
   EXPECT_THAT(read("|u1", 16, ElementType::kU4), HasSubstr("element 0 is 16, which does not fit u4"));
   EXPECT_THAT(read("|u1", 16, ElementType::kF4E2M1FN), HasSubstr("element 0 is 16, which does not fit f4e2m1fn"));
   EXPECT_EQ(read("|i1", -8, ElementType::kS4), "no error");
-  EXPECT_EQ(read("|b1", 1, ElementType::kPred), "no error");
+}
+
+TEST(NpyTest, BytesAreReadAsNumpyReadsThem) {
+  const auto read = [](const char* descr, char byte, ElementType type) {
+    return ToLiteral(ParseNpy(NpyText(descr, "(1,)", std::string(1, byte)), "n"), Shape(type, {1})).GetInt(0);
+  };
+  EXPECT_EQ(read("|b1", '\xff', ElementType::kPred), 1);
+  EXPECT_EQ(read("|V1", 15, ElementType::kS4), -1);  // -1 of ml_dtypes' int4
+  EXPECT_EQ(read("|V1", '\xff', ElementType::kS4), -1);
+  EXPECT_EQ(read("|V1", 7, ElementType::kS4), 7);
+  EXPECT_EQ(read("|V1", 2, ElementType::kS2), -2);
+  EXPECT_EQ(read("|V1", '\xf3', ElementType::kU4), 3);
 }
 
 TEST(ArraySetTest, NamesThatFitInPartAreNoPositions) {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "hlorun/hlorun.h"
+#include "tests/driver/failure_of.h"
 
 namespace hlorun {
 namespace {
@@ -22,15 +23,6 @@ using testing::HasSubstr;
 
 Array Upload(Client& client, const std::vector<float>& values) {
   return client.FromHost(Shape(ElementType::kF32, {static_cast<int64_t>(values.size())}), values.data());
-}
-
-std::string FailureOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 std::shared_ptr<Client> OfDevices(int64_t devices) {
@@ -76,6 +68,29 @@ TEST(ProgramsWithoutResults, TellTheirErrors) {
   EXPECT_TRUE(waits->Run({Upload(*client, {1, 2})}, flags).empty());
   ASSERT_FALSE(steps.empty());
   EXPECT_GT(steps.back().end_us - steps.front().start_us, 50e3);
+}
+
+// Run returns before they come.
+TEST(ProgramsWithoutResults, TakeWhatTheirCallerSendsLater) {
+  const auto client = Client::Create({});
+  const auto executable = client->Compile(Module::FromText(R"(HloModule m
+ENTRY e {
+  t = token[] after-all()
+  i = (f32[2], token[]) infeed(t), infeed_config="x"
+  x = f32[2] get-tuple-element(i), index=0
+  u = token[] get-tuple-element(i), index=1
+  y = f32[2] add(x, x)
+  o = token[] outfeed(y, u), outfeed_shape=f32[2]
+  ROOT r = () tuple()
+})"),
+                                          {});
+  RunFlags flags;
+  flags.channels = std::make_shared<HostChannels>();
+  EXPECT_TRUE(executable->Run({}, flags).empty());
+  hlo::Literal value(Shape(ElementType::kF32, {2}));
+  value.mutable_values<float>()[1] = 5;
+  flags.channels->Send(0, HostChannels::kFeed, {value});
+  EXPECT_EQ(flags.channels->Receive(0, HostChannels::kFeed)[0].GetDouble(1), 10);
 }
 
 TEST(Tokens, AreResultsOfNoBytes) {
@@ -179,6 +194,33 @@ ENTRY e {
   });
   ASSERT_EQ(run.wait_for(std::chrono::seconds(30)), std::future_status::ready) << "it waits for its own run";
   EXPECT_THAT(run.get()[1][0].ToVector<float>(), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(HostFunctions, DoNotStartRunsThatWaitForThem) {
+  const auto client = OfDevices(2);
+  const auto inner = client->Compile(Module::FromText(R"(HloModule m, replica_count=2
+ENTRY e {
+  x = f32[2] parameter(0)
+  ROOT r = f32[2] negate(x)
+})"),
+                                     {});
+  const std::vector<std::vector<Array>> arguments = {{Upload(*client, {1, 2})}, {Upload(*client, {3, 4})}};
+  const auto registry = std::make_shared<CustomCallRegistry>();
+  registry->Add({"test::nested",
+                 hlo::Signature({"f32[n]"}, {"f32[n]"}),
+                 [&](const hlo::HostCall&) { inner->RunSharded(arguments); },
+                 {}});
+  CompileOptions options;
+  options.custom_calls = registry;
+  const auto outer = client->Compile(Module::FromText(R"(HloModule m, replica_count=2
+ENTRY e {
+  x = f32[2] parameter(0)
+  ROOT c = f32[2] custom-call(x), custom_call_target="test::nested", custom_call_has_side_effect=true
+})"),
+                                     options);
+  EXPECT_THAT(FailureOf([&] { outer->RunSharded(arguments); }),
+              HasSubstr("a host function starts what runs on several"));
+  EXPECT_THAT(inner->RunSharded(arguments)[1][0].ToVector<float>(), ElementsAre(-3, -4));
 }
 
 TEST(Buckets, OutliveTheirClient) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "hlorun/hlorun.h"
+#include "tests/driver/failure_of.h"
 
 namespace hlorun {
 namespace {
@@ -55,15 +56,6 @@ struct Library {
 
 Array Upload(const std::vector<float>& values) {
   return TheClient()->FromHost(Shape(ElementType::kF32, {static_cast<int64_t>(values.size())}), values.data());
-}
-
-std::string FailureOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(CustomCalls, EffectsHappenOnceAnExecutionInProgramOrder) {

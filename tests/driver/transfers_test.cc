@@ -10,6 +10,7 @@
 #include <random>
 
 #include "hlorun/hlorun.h"
+#include "tests/driver/failure_of.h"
 
 namespace hlorun {
 namespace {
@@ -28,15 +29,6 @@ std::shared_ptr<Executable> Compile(const std::string& text) {
 
 Array Upload(const std::vector<float>& values) {
   return TheClient()->FromHost(Shape(ElementType::kF32, {static_cast<int64_t>(values.size())}), values.data());
-}
-
-std::string FailureOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 RunFlags With(const std::shared_ptr<HostChannels>& channels) {

@@ -219,7 +219,9 @@ TEST(TextTest, MeshGroupsExpand) {
             (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
   EXPECT_EQ(ParseReplicaGroups("mesh['a'=4,'b'=2] {'a':(2)2}").Expanded(), (Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}}));
   EXPECT_EQ(ParseReplicaGroups("mesh['a'=4], device_ids=(3,1,0,2) {'a':(1)2}").Expanded(), (Groups{{3, 0}, {1, 2}}));
+  EXPECT_EQ(ParseReplicaGroups("mesh['data parallel'=2,'b,c'=1] {'data parallel'}").Expanded(), (Groups{{0, 1}}));
   EXPECT_THROW(ParseReplicaGroups("mesh['a'=4] {'b'}"), Error);
+  EXPECT_THROW(ParseReplicaGroups("mesh['a"), Error);
   EXPECT_THROW(ParseReplicaGroups("mesh['a'=4], device_ids=(0,1) {'a'}"), Error);
   EXPECT_THROW(ParseReplicaGroups("mesh['a'=4] {'a':(3)2}"), Error);
 }

@@ -236,7 +236,7 @@ void DeviceMemory::MarkShared() const {
 bool DeviceMemory::shared() const { return block_ != nullptr && block_->shared; }
 
 void DeviceMemory::UsedIn(const Lane* lane) const {
-  if (block_ == nullptr || block_->lane == lane) return;
+  if (block_ == nullptr || block_->lane == lane || block_->in_several_lanes) return;
   const Lane* first = nullptr;
   if (!block_->lane.compare_exchange_strong(first, lane) && first != lane) block_->in_several_lanes = true;
 }

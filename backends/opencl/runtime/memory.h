@@ -52,7 +52,8 @@ class DeviceMemory {
   // block.
   void UsedIn(const Lane* lane) const;
   bool IsUsedOnlyIn(const Lane* lane) const;
-  // The caller's memory, of which dropping the last copy runs code of the caller's; and whether this is the last.
+  // Memory that somebody else owns (the caller, or a module its constants), of which dropping the last copy may run
+  // code of the caller's; and whether this is the last.
   bool IsOfCaller() const;
   bool IsLast() const { return block_.use_count() == 1; }
 

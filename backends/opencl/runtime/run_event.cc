@@ -130,9 +130,14 @@ void RunEvent::Finish(std::exception_ptr error) {
 // thread that noticed the end.
 void RunEvent::LetGo(std::vector<DeviceMemory> of_caller) {
   while (!of_caller.empty()) {
-    const DeviceMemory memory = std::move(of_caller.back());  // which may be there twice
+    DeviceMemory memory = std::move(of_caller.back());  // which may be there twice
     of_caller.pop_back();
-    if (memory.IsLast()) lane_->Call([last = memory] {});
+    if (!memory.IsLast()) continue;
+    try {
+      lane_->Call([last = std::move(memory)] {});
+    } catch (const Error&) {
+      // No thread can be started: it goes here. The run is done, and well.
+    }
   }
 }
 

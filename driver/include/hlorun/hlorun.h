@@ -171,8 +171,10 @@ class Executable {
   // One array for each flattened parameter leaf; returns one for each flattened result leaf, ready later.
   // For a module that was cut (by its shardings, or by those that were chosen for it) arguments and results are whole
   // arrays in shards; an array on one device is a part that every device holds alike. Otherwise, with several devices
-  // in this process: see RunSharded. Runs of several devices go one after another in a process, whichever thread asks;
-  // on several ranks all ask for the same ones in the same order.
+  // in this process: see RunSharded. Runs of several devices go one after another in a process, whichever thread asks
+  // (a host function may not, kFailedPrecondition); on several ranks all ask for the same ones in the same order.
+  // Where there is no result, Run waits and throws what went wrong; with channels it does not, for they may have yet to
+  // be given what the program takes.
   virtual std::vector<Array> Run(const std::vector<Array>& arguments, const RunFlags& flags = {}) = 0;
   // arguments[d], results[d] for each of this process's devices.
   virtual std::vector<std::vector<Array>> RunSharded(const std::vector<std::vector<Array>>& arguments,
