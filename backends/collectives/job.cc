@@ -203,7 +203,7 @@ class Computing {
   MpiWorld& world_;
 };
 
-class MpiJob : public Job {
+class MpiJob final : public Job {
  public:
   MpiJob(const std::string& mpi, int64_t devices_per_rank, double heartbeat, const void* communicator = nullptr)
       : Job(devices_per_rank), world_(mpi, heartbeat, communicator), hub_(HubOf(devices_per_rank)) {
