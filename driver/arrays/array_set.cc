@@ -20,15 +20,12 @@ hlo::Literal Convert(const NpyArray& array, const ArraySlot& slot, const std::st
   }
 }
 
-// Tokens have no elements, and no files.
-bool IsToken(const hlo::Shape& shape) { return shape.element_type() == hlo::ElementType::kToken; }
-
 std::vector<hlo::Literal> LoadDirectory(const std::string& path, const std::vector<ArraySlot>& slots,
                                         const std::string& what) {
   std::vector<hlo::Literal> arrays;
   arrays.reserve(slots.size());
   for (const ArraySlot& slot : slots) {
-    if (IsToken(slot.shape)) {
+    if (slot.shape.IsToken()) {  // without elements, and without a file
       arrays.emplace_back(slot.shape);
       continue;
     }
@@ -57,11 +54,11 @@ std::vector<hlo::Literal> LoadNpz(const std::string& path, const std::vector<Arr
     }
     return nullptr;
   };
-  const auto is_missing = [&](const ArraySlot& s) { return !IsToken(s.shape) && find(s) == nullptr; };
+  const auto is_missing = [&](const ArraySlot& s) { return !s.shape.IsToken() && find(s) == nullptr; };
   const auto missing = std::find_if(slots.begin(), slots.end(), is_missing);
   const bool by_name = missing == slots.end();
   const auto wanted = static_cast<size_t>(
-      std::count_if(slots.begin(), slots.end(), [](const ArraySlot& s) { return !IsToken(s.shape); }));
+      std::count_if(slots.begin(), slots.end(), [](const ArraySlot& s) { return !s.shape.IsToken(); }));
   const bool is_named = std::any_of(slots.begin(), slots.end(), [&](const ArraySlot& s) { return find(s) != nullptr; });
   if (!by_name && (is_named || entries.size() != wanted)) {
     Fail(ErrorCode::kNotFound, "{} holds {} arrays, the module has {} {}s, and none is named like {}", path,
@@ -70,7 +67,7 @@ std::vector<hlo::Literal> LoadNpz(const std::string& path, const std::vector<Arr
   std::vector<hlo::Literal> arrays;
   size_t next = 0;
   for (const ArraySlot& slot : slots) {
-    if (IsToken(slot.shape)) {
+    if (slot.shape.IsToken()) {
       arrays.emplace_back(slot.shape);
     } else {
       arrays.push_back(Convert(by_name ? *find(slot) : entries[next++].second, slot, what, path));
@@ -111,13 +108,13 @@ void StageArrays(AtomicFiles& files, const std::string& path, const std::vector<
   if (path.ends_with(".npz")) {
     std::vector<std::pair<std::string, hlo::Literal>> named;
     for (size_t i = 0; i < arrays.size(); ++i) {
-      if (!IsToken(arrays[i].shape())) named.emplace_back(std::to_string(i), arrays[i]);
+      if (!arrays[i].shape().IsToken()) named.emplace_back(std::to_string(i), arrays[i]);
     }
     WriteNpz(files.Reserve(path), named);
     return;
   }
   for (size_t i = 0; i < arrays.size(); ++i) {
-    if (IsToken(arrays[i].shape())) continue;
+    if (arrays[i].shape().IsToken()) continue;
     const std::string header = NpyHeader(arrays[i].shape());
     files.Write(fmt::format("{}/{}.npy", path, i),
                 {header, {reinterpret_cast<const char*>(arrays[i].data()), static_cast<size_t>(arrays[i].ByteSize())}});

@@ -22,7 +22,7 @@ std::string IndexText(const hlo::Shape& shape, int64_t linear) {
 }
 
 std::string ValueText(const hlo::Literal& literal, int64_t i) {
-  if (literal.element_type() == ElementType::kToken) return "token";
+  if (literal.shape().IsToken()) return "token";
   if (hlo::IsComplex(literal.element_type())) {
     const auto value = literal.GetComplex(i);
     return fmt::format("({:.9g}, {:.9g})", value.real(), value.imag());
@@ -121,7 +121,7 @@ Comparison Compare(const hlo::Literal& actual, const hlo::Literal& expected, con
                                  expected.shape().ToString(false));
     return result;
   }
-  if (expected.element_type() == ElementType::kToken || expected.ElementCount() == 0) return result;
+  if (expected.shape().IsToken() || expected.ElementCount() == 0) return result;
   const bool exact = !hlo::IsFloating(expected.element_type()) && !hlo::IsComplex(expected.element_type());
   if (exact) {
     CompareExactly(actual, expected, result);

@@ -41,7 +41,7 @@ class Generator {
 
 hlo::Literal SeededLiteral(const hlo::Shape& shape, int64_t slot, const SeedOptions& options) {
   hlo::Literal literal(shape.WithoutLayout());
-  if (shape.element_type() == hlo::ElementType::kToken) return literal;
+  if (shape.IsToken()) return literal;
   Generator generator(options.seed * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(slot) * 0xD1B54A32D192ED03 + 1);
   const bool is_data = options.normal.contains(slot);
   float deviation = 1;

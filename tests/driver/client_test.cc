@@ -31,6 +31,15 @@ std::shared_ptr<Client> OfDevices(int64_t devices) {
   return Client::Create(options);
 }
 
+// One host function, of an array for an array like it.
+CompileOptions With(const std::string& target, hlo::HostFunction function) {
+  const auto registry = std::make_shared<CustomCallRegistry>();
+  registry->Add({target, hlo::Signature({"f32[n]"}, {"f32[n]"}), std::move(function), {}});
+  CompileOptions options;
+  options.custom_calls = registry;
+  return options;
+}
+
 // test::fail fails, test::throw throws what is no exception, test::wait copies after a tenth of a second.
 CompileOptions WithHostFunctions() {
   const auto registry = std::make_shared<CustomCallRegistry>();
@@ -173,16 +182,10 @@ TEST(ShardedArrays, AreGatheredByHostFunctions) {
   const auto client = OfDevices(2);
   const std::vector<float> whole = {1, 2, 3, 4};
   const Array shards = client->FromHost(Shape(ElementType::kF32, {4}), whole.data(), "{devices=[2]<=[2]}");
-  const auto registry = std::make_shared<CustomCallRegistry>();
-  registry->Add({"test::gather",
-                 hlo::Signature({"f32[n]"}, {"f32[n]"}),
-                 [shards](const hlo::HostCall& call) {
-                   const std::vector<float> values = shards.ToVector<float>();
-                   std::memcpy(call.results[0].data, values.data(), values.size() * sizeof(float));
-                 },
-                 {}});
-  CompileOptions options;
-  options.custom_calls = registry;
+  const CompileOptions options = With("test::gather", [shards](const hlo::HostCall& call) {
+    const std::vector<float> values = shards.ToVector<float>();
+    std::memcpy(call.results[0].data, values.data(), values.size() * sizeof(float));
+  });
   const auto executable = client->Compile(Module::FromText(R"(HloModule m, replica_count=2
 ENTRY e {
   x = f32[4] parameter(0)
@@ -205,13 +208,7 @@ ENTRY e {
 })"),
                                      {});
   const std::vector<std::vector<Array>> arguments = {{Upload(*client, {1, 2})}, {Upload(*client, {3, 4})}};
-  const auto registry = std::make_shared<CustomCallRegistry>();
-  registry->Add({"test::nested",
-                 hlo::Signature({"f32[n]"}, {"f32[n]"}),
-                 [&](const hlo::HostCall&) { inner->RunSharded(arguments); },
-                 {}});
-  CompileOptions options;
-  options.custom_calls = registry;
+  const CompileOptions options = With("test::nested", [&](const hlo::HostCall&) { inner->RunSharded(arguments); });
   const auto outer = client->Compile(Module::FromText(R"(HloModule m, replica_count=2
 ENTRY e {
   x = f32[2] parameter(0)
